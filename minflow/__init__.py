@@ -5,8 +5,8 @@
     (x * x).sum().backward()
     x.grad                                             # tensor([2., 4.], dtype=minflow.float32)
 
-The names and their meaning are OneFlow's, and so PyTorch's. This file is the public face on one screen; what stands
-behind a name is in the module that it is imported from. Start reading at `core/op.py`.
+Names and their meaning are OneFlow's, and so PyTorch's. This file lists the public names; each is implemented in the
+module it is imported from. Start reading at `core/op.py`.
 """
 
 import os as _os
@@ -14,10 +14,10 @@ import warnings as _warnings
 from math import e as e, inf as inf, nan as nan, pi as pi
 from typing import TYPE_CHECKING as _TYPE_CHECKING, Any as _Any
 
-from .core.base import gc_pause as _garbage  # first: it makes the lines below quicker
+from .core.base import gc_pause as _garbage  # first: pausing the garbage collector speeds up the imports below
 from .core.messages import suggestions as _near
-from .core import eager as _eager  # the mode that runs everything until something else is entered
-from .core.backend import fast as _fast  # without this line reference kernels run, and all else stays as it is
+from .core import eager as _eager  # the default mode
+from .core.backend import fast as _fast  # without this line, reference kernels run instead
 from .core.functions.creation import (
     arange as arange,
     as_tensor as as_tensor,
@@ -606,7 +606,7 @@ ShortTensor, IntTensor, LongTensor = _typed("ShortTensor"), _typed("IntTensor"),
 HalfTensor, FloatTensor, DoubleTensor = _typed("HalfTensor"), _typed("FloatTensor"), _typed("DoubleTensor")
 BFloat16Tensor = _typed("BFloat16Tensor")
 
-# numpy tells of overflow in our lines; inf and nan are results here, as in PyTorch
+# numpy warns about overflow; here inf and nan are ordinary results, as in PyTorch
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"minflow\.(core|platforms)\.")
 
 __version__ = "0.1.0"
@@ -616,9 +616,16 @@ if _TYPE_CHECKING:
     from . import testing
     from .compat.namespaces import accelerator, backends, comm, distributed, jit
 
-# rooms that many programs do not need: imported at first use
+# modules that many programs do not need: imported on first use
 _LATER = ("data", "distributions", "fft", "func", "library", "models", "onnx", "special", "typing", "utils", "vision")
-_ACCEPTED = ("accelerator", "backends", "comm", "distributed", "jit", "testing")  # for programs of other machines
+_ACCEPTED = (
+    "accelerator",
+    "backends",
+    "comm",
+    "distributed",
+    "jit",
+    "testing",
+)  # for programs written for GPUs and clusters
 
 
 def __getattr__(name: str) -> _Any:
@@ -633,7 +640,7 @@ def __dir__() -> list[str]:
     return sorted({*_near.public(globals()), *_LATER, *_ACCEPTED, *_near.LATER["flow"]})
 
 
-_missing = _near.name_hints("flow", globals())  # what the __getattr__ above asks
+_missing = _near.name_hints("flow", globals())  # used by __getattr__ above
 _inherit_docs(Tensor, globals(), vars(nn.functional), vars(linalg))
 _addresses.install()
 _cards.install()  # in a notebook, errors of models, graphs and jobs are also shown as cards

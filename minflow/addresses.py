@@ -1,9 +1,9 @@
-"""Other addresses of what is here: `minflow.nn.modules.batchnorm`, where PyTorch's and OneFlow's programs import from.
+"""Alias module paths that PyTorch and OneFlow programs import from, such as `minflow.nn.modules.batchnorm`.
 
-SAME names a module of ours a second time, the very object; or, behind a colon, what stands in it. VIEWS are addresses
-under which all names of some of our modules are found, those that come later too. `Addresses` is the first of Python's
-finders: below "compatible.single_client" the path of the package would find each file a second time.
-Read next: `core/messages/unsupported.py`, the names that are not here on purpose.
+SAME maps an alias to one of our modules (the same object) or, after a colon, to an attribute of it. VIEWS maps an
+alias to several modules and resolves their names lazily. `Addresses` comes first on `sys.meta_path`: otherwise the
+package's own path would import each file below "compatible.single_client" a second time.
+Read next: `core/messages/unsupported.py`, the names that are missing on purpose.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ SAME = {
     "utils.data._utils": "utils.data", "utils.data._utils.collate": "utils.data.collate",
     "utils.data._utils.worker": "utils.data.fetch",
 }  # fmt: skip
-# Modules that had another name in an earlier version, and that lessons and reading tours import.
+# Old names of modules that published lessons and reading tours import.
 RENAMED = {
     "machine": "platforms.compiled", "core.door": "core.dispatch", "core.where": "core.source_location",
     "diagnosis.would_fit": "diagnosis.shape_suggestions", "headless": "run_notebook",
@@ -64,7 +64,7 @@ VIEWS = {
     "compatible": ("",), "framework": ("",), "framework.tensor": ("",), "framework.dtype": ("",),
     "serialization": ("io",), "torch_version": ("version",),
 }  # fmt: skip
-# What stands elsewhere behind an underscore, or under a name of its own here: base classes for isinstance.
+# Base classes and helpers that PyTorch names with an underscore, mostly imported for isinstance -> their path here.
 BEHIND = {
     "_BatchNorm": "nn.modules.norm.BatchNorm", "_NormBase": "nn.modules.norm.BatchNorm",
     "_InstanceNorm": "nn.modules.instance_norm.InstanceNorm",
@@ -79,21 +79,21 @@ def name_here(path: str) -> str:
 
 
 def below(name: str) -> str:
-    """The path of a module below one of SAME: "compatible.single_client.typing" is "typing"."""
+    """Real path of a module below an alias: "typing" for "compatible.single_client.typing", "" if there is none."""
     above, _, last = name.rpartition(".")
     home = SAME.get(above, above and below(above))
     return f"{home}.{last}".lstrip(".") if home or above in SAME and ":" not in home else ""
 
 
 def same(name: str) -> Any:
-    """What SAME names: a module, or what it holds behind a colon."""
+    """Import the target of an alias: a module, or the attribute after the colon."""
     home, _, inner = SAME.get(name, below(name)).partition(":")
     found = importlib.import_module(name_here(home))
     return getattr(found, inner) if inner else found
 
 
 class Addresses:
-    """Finds the modules that have another name here, and says why one that is refused is not here."""
+    """Meta path finder of the aliases. Raises MissingModuleError, with the reason, for modules left out on purpose."""
 
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
@@ -119,17 +119,17 @@ class Addresses:
         name = module.__name__.partition(".")[2]
         if name in RENAMED:
             warnings.warn(f"{module.__name__} is now {name_here(RENAMED[name])}", DeprecationWarning, stacklevel=2)
-        if name not in VIEWS:  # a module may put another in its place while it is imported
+        if name not in VIEWS:  # the import system returns what is in sys.modules after exec_module
             sys.modules[module.__name__] = other = same(name)
             if isinstance(other, ModuleType):
-                vars(other).setdefault("__path__", [])  # addresses below it are asked for here
+                vars(other).setdefault("__path__", [])  # so that aliases below it reach this finder
         else:
-            module.__doc__ = f"The names of {', '.join(map(name_here, VIEWS[name]))}, by another address."
+            module.__doc__ = f"The names of {', '.join(map(name_here, VIEWS[name]))}, under an alias."
             open_to(module, VIEWS[name])
 
 
 class Einops(SourceFileLoader):
-    """einops's list of libraries, to which ours is added; and our layers, where it has those of each library."""
+    """Loader that adds minflow to einops's list of backends, and serves `einops.layers.minflow`."""
 
     def exec_module(self, module: ModuleType) -> None:
         if module.__name__ == "einops._backends":
@@ -147,7 +147,7 @@ def for_einops(name: str, path: Any) -> ModuleSpec | None:
 
 
 def open_to(module: ModuleType, rooms: Sequence[str]) -> None:
-    """Let names that `module` has not be found in `rooms`."""
+    """Give `module` a `__getattr__` that looks up missing names in the modules `rooms`, and a matching `__dir__`."""
     own = module.__name__.partition(".")[2]
 
     def __getattr__(name: str) -> Any:
@@ -177,12 +177,12 @@ def open_to(module: ModuleType, rooms: Sequence[str]) -> None:
         return sorted({*found, *classes, *suggestions.public(vars(module))})
 
     module.__getattr__ = __getattr__  # type: ignore[method-assign]
-    if module.__spec__ is None or module.__spec__.loader is Addresses:  # a file of ours shows what is in it
+    if module.__spec__ is None or module.__spec__.loader is Addresses:  # a real file keeps its own __dir__
         module.__dir__ = __dir__  # type: ignore[method-assign]
 
 
 def opened(room: str, name: str) -> Any:
-    """The module `flow.backends` where it is asked for as an attribute, and no program has imported it."""
+    """Import an alias on attribute access: `flow.backends` without `import minflow.backends`. None if there is none."""
     path = f"{room}.{name}".partition(".")[2]
     if path not in SAME and path not in VIEWS:
         return None
@@ -191,7 +191,11 @@ def opened(room: str, name: str) -> Any:
 
 
 def install() -> None:
-    """Once, when the package is imported. The files of layers are opened too: Flatten stands in another in PyTorch."""
+    """Register the finder; called once, at the end of `import minflow`.
+
+    The modules below `nn.modules` also get the lazy lookup, because PyTorch has some layers, such as Flatten, in other
+    files than minflow.
+    """
     sys.meta_path.insert(0, Addresses)  # type: ignore[arg-type]
     if "einops._backends" in sys.modules:  # imported before us
         importlib.import_module(name_here("compat.einops_backend"))

@@ -1,6 +1,6 @@
-"""Mixed precision by its usual names: autocast gives the dtypes that PyTorch's gives on a CPU, operation by operation.
+"""Mixed precision (`flow.amp`): autocast chooses the same dtype for each op as PyTorch's autocast on a CPU.
 
-A CPU has no faster half precision here, so it saves memory and shows what rounding does, and takes longer.
+Half precision is not faster on a CPU here: it saves memory, shows the effect of rounding, and takes longer.
 """
 
 from __future__ import annotations
@@ -18,13 +18,19 @@ from .core.ops.shape import cast, in_dtype
 from .core.spec import as_dtype, bfloat16, float32
 from .core.source_location import fail, warn
 
-KEYS = {"scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker"}  # of PyTorch's state
-# Ops, and functions of several ops, that run in the lower dtype: products of matrices, convolutions, LSTM.
+KEYS = {
+    "scale",
+    "growth_factor",
+    "backoff_factor",
+    "growth_interval",
+    "_growth_tracker",
+}  # keys of PyTorch's scaler state
+# Ops and composite functions that run in the lower dtype: matrix products, convolutions, LSTM.
 LOWER = set(
     """matmul conv2d conv2d_input_grad conv1d conv3d conv_transpose1d conv_transpose2d conv_transpose3d lstm
     scaled_dot_product_attention""".split()
 )
-# Those that run in float32, which the lower dtype would spoil.
+# Ops that run in float32, because the lower dtype would lose too much accuracy.
 WIDE = set(
     """prod trace cdist pair_distances quantile nanquantile inverse det slogdet cholesky qr svd eigh solve pinv
     nll softmax_cross_entropy binary_entropy logit_entropy ctc cross_entropy kl_div mse_loss l1_loss smooth_l1_loss
@@ -35,7 +41,7 @@ WIDE = set(
 
 
 class Casting:
-    """Before the class of a mode: the inputs of an op are cast as the op, or the function that it is part of, asks."""
+    """Mixin for a mode class: casts the inputs of an op as the op, or the function it is part of, requires."""
 
     def run(self, op, inputs, attrs):
         if self.low is not None and op is not cast:
@@ -58,21 +64,24 @@ def casting(kind: type) -> type:
 
 
 class autocast(Restoring):
-    """A context or a decorator in which products of matrices and convolutions run in `dtype` (bfloat16, or float16),
-    losses and some others in float32, and all else in what it is given. Parameters stay as they are, and so do the
-    dtypes of their gradients. Without effect for "cuda" where there is no GPU, and says so."""
+    """Context manager or decorator for mixed precision.
+
+    Matrix products and convolutions run in `dtype` (bfloat16 or float16), losses and a few other ops in float32, and
+    everything else in the dtype of its inputs. Parameters and their gradients keep their dtypes. With "cuda" and no
+    GPU it has no effect, and warns.
+    """
 
     variable = MODE
 
     def __init__(self, device_type: str = "cpu", dtype=None, enabled: bool = True, cache_enabled: bool | None = None):
         if device_type not in ("cpu", "cuda"):
-            fail(DeviceError, f"autocast: there is no device type {device_type!r}", '"cpu" or "cuda"')
+            fail(DeviceError, f'autocast: device_type must be "cpu" or "cuda", got {device_type!r}', '"cpu" or "cuda"')
         self.device_type, self.enabled = device_type, enabled
         self.dtype = bfloat16 if dtype is None else as_dtype(dtype)
         if enabled and self.dtype not in HALVES:
             fail(
                 DTypeError,
-                f"autocast to {self.dtype.name}, which is not shorter than float32",
+                f"autocast: dtype must be bfloat16 or float16, got {self.dtype.name}",
                 "flow.bfloat16 or flow.float16",
                 dtype=self.dtype,
             )
@@ -81,7 +90,7 @@ class autocast(Restoring):
     def value(self) -> Mode:
         on = self.enabled and self.device_type == "cpu"
         if self.enabled and not on:
-            warn("autocast on a GPU, and there is none: float32 stays float32", 'autocast("cpu")')
+            warn("autocast: no GPU is available, so float32 stays float32", 'autocast("cpu")')
         mode = MODE.get()
         inner = mode.replace(low=self.dtype if on else None if self.device_type == "cpu" else mode.low)
         if inner.low is not None and not isinstance(mode, Casting):
@@ -98,24 +107,24 @@ class autocast(Restoring):
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Has autocast an effect on this device type? On "cpu" alone."""
+    """True if autocast has an effect on this device type: only for "cpu"."""
     return device_type == "cpu"
 
 
 def is_autocast_enabled(device_type: str = "cpu") -> bool:
-    """Are we inside autocast?"""
+    """True inside an enabled autocast."""
     return device_type == "cpu" and MODE.get().low is not None
 
 
 def get_autocast_dtype(device_type: str = "cpu") -> Any:
-    """The dtype of the autocast that we are in; outside, what it would be."""
+    """Dtype of the current autocast; outside of one, the default (bfloat16)."""
     return MODE.get().low or bfloat16
 
 
 class GradScaler:
-    """Accepted by its usual methods; gradients in float32 need no scaling, so the scale is 1.
+    """Gradient scaler with PyTorch's methods and a fixed scale of 1: gradients in float32 need no scaling.
 
-    device: as PyTorch's torch.amp.GradScaler("cuda", ...); torch.cuda.amp.GradScaler begins with init_scale.
+    device: as in torch.amp.GradScaler("cuda", ...); torch.cuda.amp.GradScaler takes init_scale first.
     """
 
     def __init__(
@@ -130,37 +139,37 @@ class GradScaler:
         self.enabled, self.device = enabled, device
 
     def scale(self, outputs):
-        """The loss, as it is."""
+        """Return the loss unchanged."""
         return outputs
 
     def unscale_(self, optimizer) -> None:
-        """Gradients are not scaled."""
+        """Do nothing: gradients are not scaled."""
 
     def step(self, optimizer, *args, **kwargs):
-        """`optimizer.step()`."""
+        """Call `optimizer.step()`."""
         return optimizer.step(*args, **kwargs)
 
     def update(self, new_scale=None) -> None:
-        """The scale stays 1."""
+        """Do nothing: the scale stays 1."""
 
     def get_scale(self) -> float:
-        """The factor of the loss: 1."""
+        """Return the factor of the loss, 1."""
         return 1.0
 
     def is_enabled(self) -> bool:
-        """False: nothing is scaled."""
+        """Return False: nothing is scaled."""
         return False
 
     def state_dict(self) -> dict:
-        """Nothing is kept."""
+        """Return an empty dict: a scaler of scale 1 has no state."""
         return {}
 
     def load_state_dict(self, state_dict: dict) -> None:
-        """There is no state; that of PyTorch's scaler is passed over. Raises StateError for that of something else."""
+        """Ignore the state of a PyTorch scaler. Raises StateError for any other state."""
         if not isinstance(state_dict, Mapping) or not KEYS.issuperset(state_dict):
             fail(
                 StateError,
-                "GradScaler.load_state_dict: this is no state of a GradScaler",
+                "GradScaler.load_state_dict: this is not the state of a GradScaler",
                 "scaler.state_dict()",
                 state_dict=state_dict,
             )

@@ -1,4 +1,4 @@
-"""Gradients, by their public names. The engine behind them is `core/autograd.py`."""
+"""Public names of `flow.autograd`. The engine is in `core/autograd.py`."""
 
 from .core.messages.suggestions import name_hints as _name_hints
 from .core.autograd import backward as backward
@@ -22,7 +22,10 @@ class _Tensors(type):
 
 
 class Variable(metaclass=_Tensors):
-    """Variable(x): the tensor x itself, as since PyTorch 0.4. requires_grad: turn that on; volatile: accepted."""
+    """Variable(x) returns the tensor x itself, as in PyTorch since 0.4.
+
+    requires_grad: turn gradients on. volatile: accepted and ignored.
+    """
 
     def __new__(cls, data, requires_grad: bool = False, volatile: bool = False):
         return data.requires_grad_() if requires_grad and not data.requires_grad else data

@@ -1,9 +1,9 @@
 """The command line: `minflow lab | run | doctor | onnx | exercises | slides`. Start at `main`.
 
-`lab` opens JupyterLab on the learner's copy of the course (course.py lays it out), `run 00` executes one notebook
-headless and prints what it prints, `doctor` says what this machine has (its checks are in doctor.py), `onnx` writes a
-saved graph as an ONNX file, `exercises` and `slides` are a teacher's tools (exercises/teach). Nothing here is imported
-by `import minflow`; Jupyter is imported by the command that needs it.
+`lab` opens JupyterLab on the learner's copy of the course (see course.py), `run 00` executes one notebook without a
+browser and prints its outputs, `doctor` reports what is installed (doctor.py), `onnx` writes a saved graph as an ONNX
+file, `exercises` and `slides` are tools for teachers (exercises/teach). `import minflow` imports none of this; Jupyter
+is imported by the command that needs it.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from .core.base.optional import install_command, without_grammars
 
 PACKAGE = Path(__file__).resolve().parent
 VERSION = ("-v", "-V", "--version")
-SETTINGS = ".jupyter"  # in the learner's folder, for Jupyter's own files if the home cannot be written to
+SETTINGS = ".jupyter"  # in the learner's folder: Jupyter's own files, if the home folder is read-only
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command. argv: words after the program's name, sys.argv's by default. Returns the exit code."""
+    """Run one command and return its exit code. argv: the arguments after the program name (default: sys.argv[1:])."""
     typed = list(sys.argv[1:] if argv is None else argv)
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a console of Windows cannot write every letter of a path or a tape
+        if hasattr(stream, "reconfigure"):  # a Windows console cannot encode every character of a path or a tape
             stream.reconfigure(errors="backslashreplace")
     start = not typed or (typed[0].startswith("-") and typed[0] not in ("-h", "--help", *VERSION))
     options, rest = parser().parse_known_args(["lab", *typed] if start else typed)
@@ -41,7 +41,7 @@ def main(argv: list[str] | None = None) -> int:
         return options.command(options)
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # `minflow run 00 | head`: who reads has seen enough
+    except BrokenPipeError:  # `minflow run 00 | head`: the reader closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
 
@@ -50,7 +50,7 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="minflow",
         description="A deep-learning framework that you can see through.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,  # a command is not wrapped
+        formatter_class=argparse.RawDescriptionHelpFormatter,  # do not wrap commands
         epilog=f"From this folder, for example: {command('run', '00')}",
     )
     top.add_argument(*VERSION, action="version", version=f"minflow {version()}")
@@ -84,7 +84,7 @@ def parser() -> argparse.ArgumentParser:
     )
     one.set_defaults(command=run)
 
-    one = commands.add_parser("doctor", help="say what this machine has, and what to do about what is missing")
+    one = commands.add_parser("doctor", help="check the installation and say what to do about missing parts")
     one.set_defaults(command=lambda options: doctor())
 
     one = commands.add_parser("onnx", help="write a graph that flow.save wrote as an ONNX file")
@@ -105,49 +105,53 @@ def parser() -> argparse.ArgumentParser:
         nargs="?",
         const="",
         metavar="ADDRESS",
-        help="slides of reveal.js by nbconvert; it is loaded from ADDRESS, else from the network",
+        help="write reveal.js slides with nbconvert; reveal.js is loaded from ADDRESS (default: the network)",
     )
-    one.add_argument("--not-run", action="store_true", help="without running the lesson: code, and no results")
+    one.add_argument("--not-run", action="store_true", help="do not run the lesson: show code without results")
     one.set_defaults(command=teach("slides"))
 
-    one = commands.add_parser("warmup", help="compile the machine's kernels for this processor, once: for images")
+    one = commands.add_parser(
+        "warmup", help="compile the kernels for this processor ahead of use, for instance in a container image"
+    )
     one.set_defaults(command=lambda options: warmup())
     return top
 
 
 def language(text: str) -> str:
-    """The name of a language that there are translations for, or "en"."""
+    """Argparse type: a language that has translations, or "en"."""
     from minflow.exercises.i18n import languages, short
 
     if short(text) not in ("en", *languages()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not there; there are en, {', '.join(languages())}")
+        raise argparse.ArgumentTypeError(f"must be en or {', '.join(languages())}, got {text!r}")
     return short(text)
 
 
 def for_exercises(commands: Any) -> None:
     one = commands.add_parser("build", help="write student and teacher editions of lessons with exercises")
-    one.add_argument("--for", dest="kind", choices=("plain", "nbgrader", "otter"), default="plain", help="what for")
+    one.add_argument("--for", dest="kind", choices=("plain", "nbgrader", "otter"), default="plain", help="format")
     one.add_argument("folder", help="the folder to write into")
-    one.add_argument("--lesson", nargs="+", action="extend", default=[], metavar="02", help="these only")
+    one.add_argument("--lesson", nargs="+", action="extend", default=[], metavar="02", help="only these lessons")
     one.set_defaults(command=teach("build"))
 
     one = commands.add_parser(
         "grade",
-        help="marks as CSV: the answers alone, each in a new process with limits",
-        description="The answers are run with limits of time and memory, and without a network where the system can "
-        "take it away. They are still programs of somebody else: a machine of its own is better.",
+        help="mark answers, each in a new process with limits, and write a CSV file",
+        description="Answers run with limits of time and memory, and without a network if the system can disable it. "
+        "They are still other people's programs: a separate machine is better.",
     )
     one.add_argument("files", nargs="+", help="notebooks, or folders of them")
     one.add_argument("--out", help="the file to write (default: print)")
-    one.add_argument("--seed", type=int, default=0, help="of the cases (default 0)")
+    one.add_argument("--seed", type=int, default=0, help="seed of the cases (default 0)")
     one.add_argument(
         "--word",
         default="",
-        help="of the class, as in MINFLOW_WORD: it draws the questions of some exercises (default: none)",
+        help="word of the class, as in MINFLOW_WORD: it selects the questions of some exercises (default: none)",
     )
-    one.add_argument("--memory", type=seconds, default=2.0, metavar="GB", help="for one answer (default 2; Linux)")
-    one.add_argument("--seconds", type=seconds, help="for one answer (default: by its exercise, 60 and more)")
-    one.add_argument("--jobs", type=int, help="answers at once (default: one a core)")
+    one.add_argument(
+        "--memory", type=seconds, default=2.0, metavar="GB", help="limit for one answer (default 2; Linux only)"
+    )
+    one.add_argument("--seconds", type=seconds, help="limit for one answer (default: set by its exercise, at least 60)")
+    one.add_argument("--jobs", type=int, help="answers graded in parallel (default: one per core)")
     one.set_defaults(command=teach("grade"))
 
     one = commands.add_parser("mend", help="rebuild a notebook whose cells were copied, split or deleted")
@@ -156,8 +160,8 @@ def for_exercises(commands: Any) -> None:
     one.add_argument("--in-place", action="store_true", help="replace the file (default: write NAME.mended.ipynb)")
     one.set_defaults(command=teach("mend"))
 
-    one = commands.add_parser("report", help="the table of a class, from NAME/.progress.jsonl in a folder")
-    one.add_argument("folder", help="with a folder for each learner")
+    one = commands.add_parser("report", help="write a table of a class from the files NAME/.progress.jsonl in a folder")
+    one.add_argument("folder", help="folder that contains one folder per learner")
     one.add_argument("--csv", help="the file to write (default: report.csv in the folder)")
     one.add_argument("--html", help="the page to write (default: report.html in the folder)")
     one.set_defaults(command=teach("report"))
@@ -171,13 +175,13 @@ def for_exercises(commands: Any) -> None:
         help="write new and changed texts into the "
         "PO files, of all pages or of those named, such as 02_downhill, l02, checker",
     )
-    task.add_argument("--check", nargs="+", metavar=("LANGUAGE", "PAGE"), help="say what is to be done")
+    task.add_argument("--check", nargs="+", metavar=("LANGUAGE", "PAGE"), help="list what remains to be translated")
     task.add_argument("--build", nargs=2, metavar=("LANGUAGE", "FOLDER"), help="write the lessons into a folder")
     one.set_defaults(command=translate)
 
 
 def teach(name: str) -> Callable[[argparse.Namespace], int]:
-    """A command of the teacher's tools, imported when it is called."""
+    """A command of exercises/teach, imported when it is called."""
 
     def command(options: argparse.Namespace) -> int:
         one_blas_thread()
@@ -189,7 +193,7 @@ def teach(name: str) -> Callable[[argparse.Namespace], int]:
 
 
 def seconds(text: str) -> float:
-    """A length of time, above 0 and finite."""
+    """Argparse type: a positive, finite number."""
     value = float(text)
     if not 0 < value < float("inf"):
         raise ValueError
@@ -206,23 +210,23 @@ def version() -> str:
 
 
 def one_blas_thread() -> None:
-    """Let kernels of the course multiply on one thread, unless the user has said how many.
+    """Limit BLAS in kernels of the course to one thread, unless the user has set a number.
 
-    A class shares its machine: where the cores are taken, BLAS threads wait for one another at each product, and the
-    tour took 280 s in place of 24.
+    Classes often share one computer. On busy cores, BLAS threads wait for each other at each product: the tour took
+    280 s instead of 24 s.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def lab(options: argparse.Namespace) -> int:
-    """Open JupyterLab in the learner's folder, on the page that lists the lessons."""
+    """Open JupyterLab in the learner's folder, at the page that lists the lessons."""
     from .exercises import welcome
     from .exercises import i18n as texts
     from .exercises.translate import notebook
 
     one_blas_thread()
     if options.lang:
-        os.environ["MINFLOW_LANG"] = options.lang  # kernels have it from the server
+        os.environ["MINFLOW_LANG"] = options.lang  # inherited by the kernels that the server starts
     try:
         top = course.work_folder(options.folder)
     except RuntimeError as error:
@@ -256,7 +260,7 @@ def lab(options: argparse.Namespace) -> int:
     if replaced:
         print(f"Brought up to date: {', '.join(path.name for path in replaced)}")
     if beside:
-        print(f"New versions of what you have changed lie beside yours: {', '.join(path.name for path in beside)}")
+        print(f"New versions of files you have changed are beside yours: {', '.join(path.name for path in beside)}")
     if closed := move_settings(top):
         print(f"You cannot write to {', '.join(closed)}, so Jupyter's own files are in {top / SETTINGS}")
     print(
@@ -265,18 +269,22 @@ def lab(options: argparse.Namespace) -> int:
         f"To start again on another day: {command(*options.typed)}",
         flush=True,
     )
-    # Settings of this start alone: those of the user are neither written nor, where both speak, overruled.
+    # Settings for this start only: the user's own are not written, and take precedence.
     paths = [os.environ.get("JUPYTER_CONFIG_PATH", ""), str(PACKAGE / "_jupyter")]
     os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(filter(None, paths))
-    os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")  # else kernels of some versions warn of the debugger
+    os.environ.setdefault(
+        "PYDEVD_DISABLE_FILE_VALIDATION", "1"
+    )  # otherwise some kernel versions warn about the debugger
     words = [f"--ServerApp.root_dir={folder}", "--ServerApp.log_level=ERROR", "--LabApp.log_level=ERROR"]
-    if not any(word.startswith("--LabApp.default_url") for word in options.jupyter):  # the address printed has it too
+    if not any(
+        word.startswith("--LabApp.default_url") for word in options.jupyter
+    ):  # the printed address contains it too
         pages = filter(None, [welcome.write(folder), *course.lessons()])
         words.append(f"--LabApp.default_url=/lab/tree/{next(pages).name}")
-    if hasattr(KernelManager, "transport_encryption"):  # else each kernel warns that others may listen to it
+    if hasattr(KernelManager, "transport_encryption"):  # otherwise each kernel warns that its traffic is not encrypted
         words.append("--KernelManager.transport_encryption=auto")
     words += options.jupyter
-    # The server refuses to start for root, and in a container one often is root: the one command has to work there.
+    # The server refuses to run as root; in a container the user often is root, and the command must work there too.
     if hasattr(os, "geteuid") and os.geteuid() == 0 and "--allow-root" not in words:
         words.append("--allow-root")
     LabApp.launch_instance(argv=words)
@@ -293,8 +301,10 @@ def not_laid_out(place: object, error: Exception) -> int:
 
 
 def unknown_option(words: list[str], known: list[Any]) -> str | None:
-    """The first option that JupyterLab does not have, whose own answer is its usage, of 60 lines. known: its names of
-    options, each a word or several."""
+    """The first option that JupyterLab does not have, or None. (Its own answer is 60 lines of usage.)
+
+    known: the names of its options, each a string or a tuple of strings.
+    """
     there = {"h", "help", "help-all", "version"}
     for names in known:
         there |= {names} if isinstance(names, str) else {*names}
@@ -303,14 +313,16 @@ def unknown_option(words: list[str], known: list[Any]) -> str | None:
 
 
 def have_home(top: Path) -> None:
-    """Set a home where none is known, as of a user without a name in a container: Jupyter's modules raise otherwise."""
+    """Set HOME if it is unknown, as for a nameless user in a container: Jupyter's modules raise without one."""
     if os.path.expanduser("~") == "~":
         os.environ["HOME"] = str(top / SETTINGS)
 
 
 def move_settings(top: Path) -> list[str]:
-    """Have Jupyter and its kernels keep their own files in `top` if the home cannot be written to: JupyterLab would
-    end in a traceback, and Matplotlib would warn. Returns the folders that cannot be written to."""
+    """Redirect the files of Jupyter and its kernels to `top` if the home folder is read-only.
+
+    JupyterLab would end in a traceback otherwise, and Matplotlib would warn. Returns the read-only folders.
+    """
     from jupyter_core import paths
 
     home = Path("~").expanduser()
@@ -326,16 +338,16 @@ def move_settings(top: Path) -> list[str]:
     closed = {name: str(folder) for name, place in places.items() if (folder := course.unwritable(Path(place)))}
     for name in closed:
         place = top / SETTINGS / name.lower()
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)  # IPython takes no folder that it would have to make
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)  # IPython requires an existing folder
         os.environ[name] = str(place)
     return list(dict.fromkeys(closed.values()))
 
 
 def run(options: argparse.Namespace) -> int:
-    """Execute a notebook cell by cell; print its headings and outputs as they come."""
+    """Execute a notebook cell by cell, and print its headings and outputs as they arrive."""
     one_blas_thread()
     path, new = course.find(options.notebook), course.moved(options.notebook)
-    if new and not (path and options.notebook == "00"):  # the first lesson is what a newcomer runs
+    if new and not (path and options.notebook == "00"):  # no notice for 00: newcomers run the first lesson
         print(f"minflow run: what was {options.notebook} is now {new}: {command('run', new[:2])}", file=sys.stderr)
     if path is None:
         print(f"minflow run: there is no notebook {options.notebook!r}. Here are:", file=sys.stderr)
@@ -358,8 +370,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def doctor() -> int:
-    """Print one line per thing that matters, and what to do now; exit code 1 if something that is needed does not
-    work."""
+    """Print one line per check, then what to do next. Returns 1 if something that is needed does not work."""
     from minflow.doctor import checks, next_step
 
     lines = []
@@ -371,7 +382,7 @@ def doctor() -> int:
 
 
 def warmup() -> int:
-    """Compile what is compiled once per installation, so that no learner waits for it."""
+    """Compile all kernels ahead of use, so that no learner waits for them."""
     from .platforms import compiled
     from .core.base.errors import MissingDependencyError
 
@@ -384,7 +395,7 @@ def warmup() -> int:
 
 
 def translate(options: argparse.Namespace) -> int:
-    """Bring translations up to date, say what they lack, or build lessons from them."""
+    """Update or check translations, or build lessons from them."""
     from minflow.exercises.translate import command
 
     task = next(task for task in ("update", "check", "build") if getattr(options, task))
@@ -393,14 +404,14 @@ def translate(options: argparse.Namespace) -> int:
 
 
 def onnx(options: argparse.Namespace) -> int:
-    """Write the ONNX file of a saved graph, with the dynamic axes that it was saved with."""
+    """Write a saved graph as an ONNX file, with the dynamic axes it was saved with."""
     import minflow as flow
 
     try:
         graph = flow.load_graph(options.folder)
         flow.onnx.export(graph, None, options.file)
     except flow.MinflowError as error:
-        error.where = ""  # no line of a program: this is a command
+        error.where = ""  # a command has no source line to point at
         print(f"minflow onnx: {error}", file=sys.stderr)
         return 1
     print(f"{options.file}: {graph.name}, {Path(options.file).stat().st_size:,} bytes")

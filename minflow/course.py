@@ -1,9 +1,9 @@
-"""The learner's copy of the course: in a folder of theirs, brought up to date without touching what they have changed.
+"""The learner's copy of the course: install it in their folder and update it without touching their changes.
 
-What they never changed is replaced; a changed lesson stays, and the new one is laid beside it, once, as
-`02_downhill.new.ipynb`; a deleted lesson is laid out afresh. Where a lesson has another number now, the old copy goes,
-unless it was changed. A record in the folder, one checksum a line, knows every file that ever came from here: it is
-only appended to, so that two programs at once or one that is killed lose nothing.
+Unchanged files are replaced. A changed lesson stays, and its new version is written beside it, once, as
+`02_downhill.new.ipynb`; a deleted lesson is written again. The old copy of a renumbered lesson is removed unless it was
+changed. A record in the folder has the checksum of every file ever installed, one per line. It is only appended to, so
+that concurrent or killed programs lose nothing.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ MOVED = {
     "06_debugging_graphs": "08_debugging_graphs",
     "08_job_functions": "10_job_functions",
     "09_async": "11_without_waiting",
-}  # old names -> new ones; for one version
-# A link to another file of the repository; or code, which is left as it is.
+}  # old name -> new name; for one version
+# A link to another file of the repository, or code, in which nothing is replaced.
 LINK = re.compile(
     r"^```.*?^```|(`+)(?!`).+?(?<!`)\1(?!`)|(?P<sign>!?)\[(?P<text>(?:[^][]|\[[^][]*\])*)\]"
     r"\((?P<path>[^()\s#:]+)(?P<anchor>#[^()\s]*)?\)",
@@ -39,20 +39,22 @@ LINK = re.compile(
 
 
 def checkout() -> Path | None:
-    """The folder of the repository that this package is run from, or None for an installed package."""
+    """Root of the repository that contains this package, or None if the package is installed."""
     top = PACKAGE.parent
     return top if (top / "pyproject.toml").is_file() and (top / "notebooks").is_dir() else None
 
 
 def source() -> Path:
-    """Where the course comes from."""
+    """Folder of the original notebooks: in the repository or in the installed package."""
     top = checkout()
     return top / "notebooks" if top else PACKAGE / "_notebooks"
 
 
 def files() -> dict[str, Path]:
-    """The files that are copied for a learner: lessons, reading tours and pages of the documentation. The keys are
-    their names in the repository, such as "notebooks/02_downhill.ipynb", to which their links are relative."""
+    """Files to copy for a learner: lessons, reading tours and pages of the documentation.
+
+    The keys are paths in the repository, such as "notebooks/02_downhill.ipynb"; links in files are relative to them.
+    """
     docs = source().with_name("docs" if checkout() else "_docs")
     result = {}
     for name, top in (("notebooks", source()), ("docs", docs)):
@@ -63,31 +65,33 @@ def files() -> dict[str, Path]:
 
 
 def place(name: str) -> str:
-    """The place of a file of the repository in a learner's folder."""
+    """Path in the learner's folder of a file of the repository."""
     return name.removeprefix("notebooks/")
 
 
 def lessons() -> list[Path]:
-    """The course's notebooks in their order: lessons, then reading tours."""
+    """The course's notebooks in order: lessons, then reading tours."""
     top = source()
     return sorted(file for file in top.rglob("*.ipynb") if shown(file, top))
 
 
 def work_folder(named: str | None = None) -> Path:
-    """Where the learner works: `named`, else `$MINFLOW_COURSE`, else `~/minflow-course`. Raises RuntimeError where no
-    home is known."""
+    """Folder of the learner's copy: `named`, else `$MINFLOW_COURSE`, else `~/minflow-course`.
+
+    Raises RuntimeError if the home folder is unknown.
+    """
     return Path(named or os.environ.get("MINFLOW_COURSE") or "~/minflow-course").expanduser().absolute()
 
 
 def find(name: str) -> Path | None:
-    """`02`, `02_downhill`, `02_downhill.ipynb`, `R1` or a path -> the file: the learner's copy, else the course's."""
+    """Find a notebook by `02`, `02_downhill`, `02_downhill.ipynb`, `R1` or a path, first among the learner's copies."""
     path = Path(name)
     if path.suffix == ".ipynb" and os.path.isfile(path):
         return path
     lesson = re.compile(rf"{re.escape(path.name.removesuffix('.ipynb'))}(_.*)?\.ipynb")
     try:
         folders = [work_folder(), source()]
-    except RuntimeError:  # no home is known
+    except RuntimeError:  # the home folder is unknown
         folders = [source()]
     found = [
         file
@@ -95,17 +99,19 @@ def find(name: str) -> Path | None:
         for file in sorted(folder.rglob("*.ipynb"))
         if lesson.fullmatch(file.name) and shown(file, folder) and file.is_file()
     ]
-    return min(found, key=lambda file: file.stem in MOVED, default=None)  # an old copy last: its number is another's
+    return min(
+        found, key=lambda file: file.stem in MOVED, default=None
+    )  # old copies last: another lesson has their number now
 
 
 def moved(name: str) -> str | None:
-    """`05`, `05_eager_and_static` or a path -> the lesson that had this name or number, by its name of today."""
+    """Current name of a lesson that was renamed, from its old number, name or path (`05`, `05_eager_and_static`)."""
     asked = Path(name).name.removesuffix(".ipynb")
     return next((new for old, new in MOVED.items() if asked in (old, old[:2])), None)
 
 
 def shown(file: Path, folder: Path) -> bool:
-    """Is it no hidden file, such as Jupyter's checkpoints?"""
+    """True if no part of the path is hidden, as Jupyter's checkpoints are."""
     return not any(part.startswith(".") for part in file.relative_to(folder).parts)
 
 
@@ -114,11 +120,12 @@ def update(
     inside: str = "",
     content: Callable[[Path, bytes], bytes] = lambda file, data: data,
 ) -> tuple[list[Path], list[Path]]:
-    """Lay out the course in `folder`, or bring it up to date. Returns the files that were replaced, and those that
-    were laid beside changed ones. Raises OSError, or ValueError where the folder lies in the checkout.
+    """Install the course in `folder`, or update it.
 
-    inside: the folder in it that the lessons go to; one record and one progress serve all languages.
-    content: `content(file, data)` gives what is laid down in place of a file's data: the lesson in another language.
+    inside: subfolder for the lessons; all languages share one record and one progress file.
+    content: `content(file, data)` returns the bytes to write for a file: the lesson in another language.
+    Returns the replaced files, and the new versions written beside changed files.
+    Raises OSError, or ValueError if the folder is inside the checkout.
     """
     refuse(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -134,7 +141,7 @@ def update(
         mine, new, ours = what_is_at(path), checksum(path, data), recorded(folder)
         if mine is None or (mine != new and mine in ours):
             path.parent.mkdir(parents=True, exist_ok=True)
-            record(folder, new, path)  # first: a file that were laid down and not recorded would count as changed
+            record(folder, new, path)  # first: a written but unrecorded file would count as changed
             write(path, data)
             replaced += [path] * (mine is not None)
         elif mine == new and new not in ours:
@@ -142,18 +149,20 @@ def update(
         elif mine != new and new not in ours:
             other = next(place for place in places_beside(path) if what_is_at(place) in (None, new, *ours))
             write(other, data)
-            record(folder, new, other)  # last: what is recorded is not laid beside again
+            record(folder, new, other)  # last: a recorded version is not written beside again
             beside.append(other)
         if what_is_at(path) == new:
             for other in itertools.takewhile(os.path.lexists, places_beside(path)):
-                if what_is_at(other) in (new, *ours):  # nobody has written in it, and it says nothing more
+                if what_is_at(other) in (new, *ours):  # it is unchanged, and superseded
                     remove(other)
     return replaced, beside
 
 
 def relinked(data: bytes, name: str, known: Collection[str]) -> bytes:
-    """A page or a notebook whose links lead to their targets in a learner's folder. Of a link to a file that is not
-    copied, such as minflow's source, the text stays."""
+    """Rewrite the links of a page or notebook for the learner's folder.
+
+    A link to a file that is not copied, such as minflow's source, becomes plain text.
+    """
     home, mine = posixpath.dirname(name), posixpath.dirname(place(name))
 
     def new(match: re.Match) -> str:
@@ -174,7 +183,7 @@ def relinked(data: bytes, name: str, known: Collection[str]) -> bytes:
         book = json.loads(data)
         cells = [cell for cell in book["cells"] if cell["cell_type"] == "markdown"]
         before = ["".join(cell["source"]) for cell in cells]
-    except (ValueError, LookupError, TypeError, RecursionError):  # not a notebook: nothing is linked
+    except (ValueError, LookupError, TypeError, RecursionError):  # not a notebook: it has no links
         return data
     after = [LINK.sub(new, text) for text in before]
     for cell, text in zip(cells, after):
@@ -183,23 +192,22 @@ def relinked(data: bytes, name: str, known: Collection[str]) -> bytes:
 
 
 def refuse(folder: Path) -> None:
-    """Raise where no course can be: what a learner writes must not show up in git, nor stand in the way of a pull."""
+    """Raise if the course cannot be in `folder`. In the checkout, git would see the files, and pulls would conflict."""
     top = checkout()
     if top and any(place.exists() and place.samefile(top) for place in (folder, *folder.parents)):
-        raise ValueError(f"it lies in the checkout {top}, where git would see what you write")
+        raise ValueError(f"it is inside the checkout {top}, where git would see your files")
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError("it is a file")
 
 
 def unwritable(place: Path) -> Path | None:
-    """The folder, or file, that keeps files from being written into the folder `place`; None if they can be."""
+    """The folder or file that prevents writing into the folder `place`, or None if writing is possible."""
     there = next(part for part in (place, *place.parents) if os.path.exists(part))
     return None if there.is_dir() and os.access(there, os.W_OK | os.X_OK) else there
 
 
 def checksum(path: Path, data: bytes) -> str:
-    """Of what a file says. Of a notebook: its cells and their outputs, since Jupyter rewrites the rest when it is only
-    opened."""
+    """SHA-256 of a file. For notebooks only cells and outputs count, since Jupyter rewrites the rest on opening."""
     if path.suffix == ".ipynb":
         try:
             cells = [
@@ -213,13 +221,19 @@ def checksum(path: Path, data: bytes) -> str:
                 for cell in json.loads(data)["cells"]
             ]
             data = json.dumps(cells, sort_keys=True).encode()
-        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):  # no notebook: all it says counts
+        except (
+            ValueError,
+            LookupError,
+            TypeError,
+            AttributeError,
+            RecursionError,
+        ):  # not a notebook: every byte counts
             pass
     return hashlib.sha256(data).hexdigest()
 
 
 def what_is_at(path: Path) -> str | None:
-    """Its checksum; None if nothing is there, "" for what is no plain file that can be read: that is left alone."""
+    """Checksum of the file at `path`; None if nothing is there, "" if it is not a readable plain file (left alone)."""
     if not os.path.lexists(path):
         return None
     try:
@@ -229,13 +243,13 @@ def what_is_at(path: Path) -> str | None:
 
 
 def content_of(path: Path) -> bytes:
-    """The contents of a plain file. Raises OSError for all else: the reader of a pipe would wait for a writer."""
+    """Contents of a plain file. Raises OSError for anything else: reading a pipe would block."""
     with opened(path) as file:
         return file.read()
 
 
 def recorded(folder: Path) -> set[str]:
-    """The checksums of all files that were ever laid down in the folder."""
+    """Checksums of all files that were ever installed in the folder."""
     try:
         data = content_of(folder / RECORD)
     except FileNotFoundError:
@@ -245,7 +259,9 @@ def recorded(folder: Path) -> set[str]:
 
 def record(folder: Path, number: str, path: Path) -> None:
     with open(folder / RECORD, "a", encoding="utf-8") as file:
-        file.write(f"\n{number}  {path.relative_to(folder).as_posix()}")  # a line torn by a kill stays alone
+        file.write(
+            f"\n{number}  {path.relative_to(folder).as_posix()}"
+        )  # the newline first: a line torn by a kill spoils no other
 
 
 def remove(path: Path) -> None:
@@ -258,7 +274,7 @@ def write(path: Path, data: bytes) -> None:
 
 
 def places_beside(path: Path) -> Iterator[Path]:
-    """`02_downhill.new.ipynb`, `02_downhill.new2.ipynb`, ..."""
+    """Yield `02_downhill.new.ipynb`, `02_downhill.new2.ipynb`, ..."""
     yield path.with_name(f"{path.stem}.new{path.suffix}")
     for i in itertools.count(2):
         yield path.with_name(f"{path.stem}.new{i}{path.suffix}")

@@ -1,4 +1,4 @@
-"""What a program asks about GPUs. Without a CUDA backend and a device every answer is "none", never an error."""
+"""Queries about GPUs (`flow.cuda`). Without a CUDA backend and a device they report no GPU instead of raising."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .core.functions.tensor_types import typed as _typed
 from .core.random import get_rng_state as _get_rng_state, set_rng_state as _set_rng_state
 from .core.spec import Device as _Device
 
-# Tensors on a GPU by their dtype. To make one without a GPU is a DeviceError, and no tensor of a CPU is one.
+# GPU tensor types by dtype. Without a GPU their constructors raise DeviceError; isinstance is False for CPU tensors.
 BoolTensor, ByteTensor = _typed("BoolTensor", "cuda"), _typed("ByteTensor", "cuda")
 CharTensor, ShortTensor = _typed("CharTensor", "cuda"), _typed("ShortTensor", "cuda")
 IntTensor, LongTensor = _typed("IntTensor", "cuda"), _typed("LongTensor", "cuda")
@@ -21,22 +21,22 @@ FloatTensor, DoubleTensor = _typed("FloatTensor", "cuda"), _typed("DoubleTensor"
 
 
 def is_available() -> bool:
-    """Can tensors live on a GPU here?"""
+    """True if tensors can be on a GPU."""
     return _available("cuda")
 
 
 def device_count() -> int:
-    """How many GPUs minflow can use."""
+    """Return the number of GPUs that minflow can use."""
     return BACKENDS["cuda"].count() if is_available() else 0
 
 
 def current_device() -> int:
-    """Index of the GPU in use; 0."""
+    """Return the index of the current GPU, 0."""
     return 0
 
 
 def device_of(which: Any = None) -> _Device:
-    """The GPU that is meant by None, a number, a name or a tensor. Raises DeviceError where there is none."""
+    """Resolve None, an index, a name or a tensor to its GPU. Raises DeviceError if there is no GPU."""
     which = getattr(which, "device", which)
     result = _Device("cuda", which) if which is None or isinstance(which, int) else _Device(which)
     _backend_of(result)
@@ -44,13 +44,13 @@ def device_of(which: Any = None) -> _Device:
 
 
 def set_device(device: Any) -> None:
-    """Use that GPU from now on; a negative number is none. Raises DeviceError where it is not there."""
+    """Make a GPU current; negative indices are ignored. Raises DeviceError if it does not exist."""
     if not isinstance(device, int) or device >= 0:
         device_of(device)
 
 
 class device:
-    """`with flow.cuda.device(0):` uses that GPU. Raises DeviceError where it is not there; None and -1 are no GPU."""
+    """Context manager that selects a GPU; None and -1 select none. Raises DeviceError if it does not exist."""
 
     def __init__(self, device: Any = None):
         self.idx = -1 if device is None else getattr(device, "index", device)
@@ -64,44 +64,44 @@ class device:
 
 
 def get_device_name(device: Any = None) -> str:
-    """What the GPU is called. Raises DeviceError where there is none."""
+    """Return the name of the GPU. Raises DeviceError if there is no GPU."""
     return str(device_of(device))
 
 
 def get_device_properties(device: Any = None) -> Any:
-    """What the GPU is like. Raises DeviceError where there is none."""
+    """Return the properties of the GPU. Raises DeviceError if there is no GPU."""
     return device_of(device)
 
 
 def get_device_capability(device: Any = None) -> tuple[int, int]:
-    """What the GPU can do, as (major, minor). Raises DeviceError where there is none."""
+    """Return the compute capability, (major, minor). Raises DeviceError if there is no GPU."""
     device_of(device)
     return 0, 0
 
 
 def mem_get_info(device: Any = None) -> tuple[int, int]:
-    """(free, total) bytes of the GPU. Raises DeviceError where there is none."""
+    """Return (free, total) memory of the GPU in bytes. Raises DeviceError if there is no GPU."""
     device_of(device)
     return 0, 0
 
 
 def init() -> None:
-    """Start CUDA. Raises DeviceError where there is no GPU."""
+    """Initialize CUDA. Raises DeviceError if there is no GPU."""
     device_of()
 
 
 def is_initialized() -> bool:
-    """Is there a GPU in use?"""
+    """True if a GPU is available."""
     return is_available()
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """Can a GPU here compute in bfloat16?"""
+    """True if there is a GPU that computes in bfloat16."""
     return is_available()
 
 
 def memory_allocated(device: Any = None) -> int:
-    """Bytes of tensors on the GPU; 0 without one."""
+    """Return the bytes of tensors on the GPU; 0 without one."""
     return 0
 
 
@@ -109,73 +109,73 @@ max_memory_allocated = memory_reserved = max_memory_reserved = memory_cached = m
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
-    """Begin the maximum again; without a GPU it stays 0."""
+    """Reset the maximum; without a GPU it stays 0."""
 
 
 reset_max_memory_allocated = reset_max_memory_cached = reset_accumulated_memory_stats = reset_peak_memory_stats
 
 
 def memory_stats(device: Any = None) -> dict[str, int]:
-    """Numbers of the memory of the GPU; none without one."""
+    """Return memory statistics of the GPU; empty without one."""
     return {}
 
 
 def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
-    """The same as a text."""
+    """Return the memory statistics as text."""
     return "no GPU memory is in use"
 
 
 def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None:
-    """Accepted: there is no GPU memory to divide."""
+    """Accepted and ignored: there is no GPU memory to divide."""
 
 
 def synchronize(device: Any = None) -> None:
-    """Wait until the GPU has done its work; without one there is nothing to wait for."""
+    """Wait until the GPU is idle; without one, return at once."""
 
 
 def manual_seed(seed: int) -> None:
-    """The generators are the same on all devices: see `flow.manual_seed`."""
+    """Ignored: all devices share the generator of `flow.manual_seed`."""
 
 
 def manual_seed_all(seed: int) -> None:
-    """The generators are the same on all devices: see `flow.manual_seed`."""
+    """Ignored: all devices share the generator of `flow.manual_seed`."""
 
 
 def seed() -> None:
-    """The generators are the same on all devices: see `flow.seed`."""
+    """Ignored: all devices share the generator of `flow.seed`."""
 
 
 def seed_all() -> None:
-    """The generators are the same on all devices: see `flow.seed`."""
+    """Ignored: all devices share the generator of `flow.seed`."""
 
 
 def get_rng_state(device: Any = None) -> np.ndarray:
-    """The state of the generator, which is the same on all devices: see `flow.get_rng_state`."""
+    """Return the state of the generator that all devices share: `flow.get_rng_state`."""
     return _get_rng_state()
 
 
 def get_rng_state_all() -> list[np.ndarray]:
-    """The state for each GPU: an empty list without one."""
+    """Return one state per GPU; an empty list without one."""
     return [_get_rng_state()] * device_count()
 
 
 def set_rng_state(new_state: Any, device: Any = None) -> None:
-    """Put the generator, the same on all devices, where `get_rng_state` was called."""
+    """Restore a state returned by `get_rng_state`; all devices share the generator."""
     _set_rng_state(new_state)
 
 
 def set_rng_state_all(new_states: Any) -> None:
-    """The same of what `get_rng_state_all` gave."""
+    """Restore the states returned by `get_rng_state_all`."""
     for state in new_states:
         _set_rng_state(state)
 
 
 def empty_cache() -> None:
-    """Give unused GPU memory back; without a GPU there is none."""
+    """Release unused cached GPU memory; without a GPU there is none."""
 
 
 def ipc_collect() -> None:
-    """Give memory back that other processes no longer use; without a GPU there is none."""
+    """Release GPU memory that other processes no longer use; without a GPU there is none."""
 
 
 __all__ = sorted(

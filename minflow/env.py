@@ -1,7 +1,6 @@
-"""Which rank of how many this process is: one process alone is rank 0 of 1. And settings of the job functions'
-generation.
+"""Rank and world size (`flow.env`): minflow runs in one process, rank 0 of 1.
 
-SETTINGS: what was set for a cluster, by name; on one machine it is recorded and has no effect.
+Also the cluster settings of OneFlow's job functions. They are recorded in SETTINGS, by name, and have no effect.
 """
 
 from __future__ import annotations
@@ -14,68 +13,68 @@ SETTINGS: dict[str, Any] = {}
 
 
 def get_rank() -> int:
-    """The number of this process."""
+    """Return the rank of this process, 0."""
     return 0
 
 
 def get_local_rank() -> int:
-    """The number of this process on this machine."""
+    """Return the rank of this process on this machine, 0."""
     return 0
 
 
 def get_world_size() -> int:
-    """How many processes work together."""
+    """Return the number of processes, 1."""
     return 1
 
 
 def get_node_size() -> int:
-    """How many machines work together."""
+    """Return the number of machines, 1."""
     return 1
 
 
 def init() -> bool:
-    """Start the environment. Accepted: there is nothing to start."""
+    """Accepted: there is nothing to initialize. Returns True."""
     return True
 
 
 def current_resource() -> dict[str, Any]:
-    """What was set."""
+    """Return the recorded settings."""
     return dict(SETTINGS)
 
 
 def machine(*machines: Any) -> None:
-    """The machines of a cluster, each `{"addr": "192.168.1.1"}`; recorded."""
+    """Record the machines of a cluster, each `{"addr": "192.168.1.1"}`; without effect."""
     one_list = len(machines) == 1 and isinstance(machines[0], list | tuple)
     SETTINGS["machine"] = list(machines[0] if one_list else machines)
 
 
 def ctrl_port(port: int) -> None:
-    """The port that machines would talk over; recorded."""
+    """Record the control port of a cluster; without effect."""
     SETTINGS["ctrl_port"] = port
 
 
 def data_port(port: int) -> None:
-    """The port that data would go over; recorded."""
+    """Record the data port of a cluster; without effect."""
     SETTINGS["data_port"] = port
 
 
 def grpc_use_no_signal(on: bool = True) -> None:
-    """Recorded."""
+    """Record gRPC's signal setting; without effect."""
     SETTINGS["grpc_use_no_signal"] = on
 
 
 def log_dir(path: str) -> None:
-    """Recorded: there are no log files."""
+    """Record the log folder; without effect, since there are no log files."""
     SETTINGS["log_dir"] = path
 
 
 def logtostderr(on: bool) -> None:
-    """Recorded."""
+    """Record where logs go; without effect."""
     SETTINGS["logtostderr"] = on
 
 
 def logbuflevel(level: int) -> None:
-    """Recorded."""
+    """Record the log buffering level; without effect."""
     SETTINGS["logbuflevel"] = level
 
 

@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms by the names of `flow.fft`. They stand in `core/functions/fourier.py`."""
+"""Discrete Fourier transforms (`flow.fft`), implemented in `core/functions/fourier.py`."""
 
 from .core.functions.fourier import (
     fft as fft,

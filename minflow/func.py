@@ -1,7 +1,7 @@
-"""`flow.func`: functions made of functions. grad, vjp, jvp, jacrev, hessian, vmap; functional_call of a module.
+"""Function transforms (`flow.func`): grad, vjp, jvp, jacrev, hessian and vmap; functional_call of a module.
 
-Arguments may be tensors, or tuples, lists and dicts of them, such as the parameters of a module. Read next:
-`core/grad/functional.py`.
+Arguments may be tensors, or tuples, lists and dicts of tensors, such as the parameters of a module.
+Read next: `core/grad/functional.py`.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from .core.messages.wrong_arguments import own_entry as _own_entry
 from .core.tensor import Tensor
 from .core.source_location import fail
 
-_depth: ContextVar[int] = ContextVar("depth", default=0)  # how many of these functions we are inside
+_depth: ContextVar[int] = ContextVar("depth", default=0)  # how many transforms are running
 
 
 def _leaves(tree: Any) -> list:
-    """The leaves of a tree of tuples, lists and dicts, in order."""
+    """Leaves of a tree of tuples, lists and dicts, in order."""
     try:
         return _flat(tree)
     except RecursionError as error:
@@ -46,7 +46,7 @@ def _flat(tree: Any) -> list:
 
 
 def _like(tree: Any, leaves: Any) -> Any:
-    """A tree of the same form with other leaves, an iterator."""
+    """Rebuild the structure of `tree` with leaves from an iterator."""
     if isinstance(tree, Mapping):
         return {key: _like(value, leaves) for key, value in tree.items()}
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
@@ -61,7 +61,7 @@ def _map(function: Callable, tree: Any) -> Any:
 
 
 class _Inside(Restoring):
-    """Counts how deep we are: inside another one results stay on the tape."""
+    """Counts nested transforms: inside another transform, results stay on the tape."""
 
     variable = _depth
 
@@ -70,11 +70,11 @@ class _Inside(Restoring):
 
 
 def _ready(x: Any, nested: bool) -> Any:
-    """A tensor to differentiate by: a new leaf, or inside another function what goes on from it."""
+    """Tensor to differentiate by: a new leaf, or inside another transform a clone that stays on its tape."""
     if not isinstance(x, Tensor) or not x.spec.floating:
         fail(
             GradError,
-            "func: an argument to differentiate by is no floating tensor",
+            "func: an argument to differentiate by must be a floating tensor",
             "argnums= of another argument",
             argument=x,
         )
@@ -82,7 +82,7 @@ def _ready(x: Any, nested: bool) -> Any:
 
 
 def _off(tree: Any, nested: bool) -> Any:
-    """What is given back: off the tape, where nobody outside differentiates."""
+    """Detach the leaves of a result, unless another transform is running and may differentiate it."""
     return tree if nested else _map(lambda x: x.detach() if isinstance(x, Tensor) else x, tree)
 
 
@@ -92,7 +92,7 @@ def _chosen(owner: str, argnums: int | tuple[int, ...], args: tuple) -> list[int
         if not isinstance(i, int) or not -len(args) <= i < len(args):
             fail(
                 GradError,
-                f"{owner}: argnums is {argnums!r}, and there are {len(args)} arguments",
+                f"{owner}: argnums must be the index of one of {len(args)} arguments, got {argnums!r}",
                 "argnums=0",
                 argnums=argnums,
             )
@@ -100,9 +100,11 @@ def _chosen(owner: str, argnums: int | tuple[int, ...], args: tuple) -> list[int
 
 
 def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable:
-    """A function that gives (gradient of func, func's value). argnums: by which arguments; several give a tuple.
+    """Return a function that computes (gradient of func, value of func).
 
-    func gives a single number, or with has_aux (a number, anything else); then the value is such a pair too.
+    func: returns a tensor of shape (), or with has_aux a pair of it and anything else; the value is then such a pair.
+    argnums: index of the argument to differentiate by; for a tuple of indices the gradient is a tuple.
+    Raises GradError if an index, an argument or the result of func does not fit.
     """
 
     @wraps(func)
@@ -116,7 +118,7 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
             if not isinstance(value, Tensor) or value.ndim != 0:
                 fail(
                     GradError,
-                    "grad: the function gives something else than a single number",
+                    "grad: the function must return a single number",
                     "reduce it: .sum()",
                     value=value,
                 )
@@ -133,7 +135,10 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
 
 
 def grad(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable:
-    """A function that gives the gradient of func, a function that gives a single number; see grad_and_value."""
+    """Return a function that computes the gradient of func, whose result has shape (); see grad_and_value.
+
+    With has_aux it returns (gradient, aux).
+    """
     both = grad_and_value(func, argnums, has_aux)
 
     @wraps(func)
@@ -145,8 +150,10 @@ def grad(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = Fal
 
 
 def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
-    """(func(*primals), a function v -> v times its Jacobian, one entry for each primal); has_aux: and what func gives
-    besides."""
+    """Return (func(*primals), pull), where pull(v) is v times the Jacobian, one entry per primal.
+
+    has_aux: func returns (value, aux), and the result is (value, pull, aux).
+    """
     nested = _depth.get() > 0
     with enable_grad(), _Inside():
         inputs = [_map(lambda x: _ready(x, nested), x) for x in primals]
@@ -165,9 +172,13 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
 
 
 def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False, has_aux: bool = False) -> tuple:
-    """(func(*primals), its Jacobian times the tangents); has_aux: and what func gives besides."""
+    """Return (func(*primals), Jacobian times the tangents).
+
+    Computed by two backward passes, since minflow has no forward mode. has_aux: func returns (value, aux), and the
+    result is (value, tangent, aux). strict: raise if a result does not depend on a primal.
+    """
     if not isinstance(primals, tuple | list) or not isinstance(tangents, tuple | list):
-        fail(GradError, "jvp: primals and tangents are tuples", "jvp(func, (x,), (v,))", primals=primals)
+        fail(GradError, "jvp: primals and tangents must be tuples", "jvp(func, (x,), (v,))", primals=primals)
     nested = _depth.get() > 0
     with enable_grad(), _Inside():
         inputs = _map(lambda x: _ready(x, nested), tuple(primals))
@@ -188,7 +199,10 @@ def jacrev(
     chunk_size: int | None = None,
     _preallocate_and_copy: bool = False,
 ) -> Callable:
-    """A function that gives the Jacobian of func, of shape (*out.shape, *x.shape), by one backward pass a number."""
+    """Return a function that computes the Jacobian of func, of shape (*out.shape, *x.shape).
+
+    It takes one backward pass per element of the result.
+    """
 
     @wraps(func)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -218,24 +232,23 @@ def jacrev(
 def jacfwd(
     func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, *, randomness: str = "error"
 ) -> Callable:
-    """The numbers of jacrev; there is no forward mode here, so it takes the same passes."""
+    """Same as jacrev, and as slow: minflow has no forward mode."""
     return jacrev(func, argnums, has_aux)
 
 
 def hessian(func: Callable, argnums: int | tuple[int, ...] = 0) -> Callable:
-    """A function that gives the second derivatives of func, of shape (*out.shape, *x.shape, *x.shape)."""
+    """Return a function that computes the second derivatives of func, of shape (*out.shape, *x.shape, *x.shape)."""
     return jacrev(jacrev(func, argnums), argnums)
 
 
 def vmap(
     func: Callable, in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *, chunk_size: int | None = None
 ) -> Callable:
-    """A function over whole batches of what func takes one by one: func runs for each sample, and the results are
-    stacked. The numbers are those of a loop, and so is the time.
+    """Return a function that maps func over a batch: it calls func for each sample and stacks the results.
 
-    in_dims: which axis of an argument counts the samples; None for what is the same for all; one for all arguments, or
-    a tuple with one for each, which may be a tree of the argument's form.  out_dims: where that axis stands in the
-    results.
+    Results and time are those of a loop. in_dims: the batch axis of the arguments, None for an argument that all
+    samples share; one value for all arguments, or a tuple with one per argument, each of which may be a tree of the
+    argument's structure. out_dims: the batch axis in the results. Raises ShapeError if the axes do not fit.
     """
 
     @wraps(func)
@@ -254,14 +267,16 @@ def vmap(
         if len(sizes) != 1:
             fail(
                 ShapeError,
-                "vmap: no argument has an axis of samples"
+                "vmap: no argument has a batch axis"
                 if not sizes
-                else f"vmap: the arguments have {', '.join(map(str, sorted(sizes)))} samples, not one number",
-                "in_dims=0 for batches of one size, None for what is the same for all",
+                else f"vmap: all arguments must have the same batch size, got {', '.join(map(str, sorted(sizes)))}",
+                "in_dims=0 for batches of one size, None for an argument that all samples share",
                 in_dims=in_dims,
             )
         if not (count := sizes.pop()):
-            fail(ShapeError, "vmap: there is no sample, so the form of the results is not known", "at least one sample")
+            fail(
+                ShapeError, "vmap: the batch is empty, so the shapes of the results are unknown", "at least one sample"
+            )
         results = []
         for i in range(count):
             part = iter([x if axis is None else x.select(axis, i) for x, axis in zip(flat, axes)])
@@ -279,7 +294,7 @@ def _joined(column: Any, place: int | None) -> Tensor:
         if not isinstance(x, Tensor):
             fail(
                 ShapeError,
-                f"vmap: the function gives a {type(x).__name__}, where a tensor is wanted",
+                f"vmap: the function must return tensors, got {type(x).__name__}",
                 "return tensors, or tuples and dicts of them",
                 result=x,
             )
@@ -287,7 +302,7 @@ def _joined(column: Any, place: int | None) -> Tensor:
 
 
 def _axes(dim: Any, tree: Any) -> list:
-    """The axis of each leaf of a tree: one for all, or a tree of them."""
+    """Axis of each leaf of `tree`. dim: one axis for all leaves, or a tree of axes."""
     if dim is None or isinstance(dim, int):
         return [dim if isinstance(leaf, Tensor) else None for leaf in _leaves(tree)]
     if isinstance(dim, Mapping) and isinstance(tree, Mapping) and dim.keys() == tree.keys():
@@ -296,8 +311,8 @@ def _axes(dim: Any, tree: Any) -> list:
         return [axis for d, t in zip(dim, tree) for axis in _axes(d, t)]
     fail(
         ShapeError,
-        f"vmap: {dim!r} does not fit an argument",
-        "an axis, None, or a tree of the argument's form",
+        f"vmap: {dim!r} does not match the structure of an argument",
+        "an axis, None, or a tree of the argument's structure",
         dims=dim,
     )
     return []
@@ -312,9 +327,11 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """module(*args, **kwargs) with other parameters and buffers in their places, by name: a dict, or several.
+    """Call module(*args, **kwargs) with other parameters and buffers, given by name in one dict or several.
 
-    strict: every parameter and buffer must be given. The module itself is as before afterwards.
+    tie_weights: a tensor that the module uses under several names is replaced under all of them.
+    strict: require every parameter and buffer. The module itself is unchanged afterwards.
+    Raises GradError for unknown or missing names.
     """
     dicts = parameter_and_buffer_dicts
     passed = dict(dicts) if isinstance(dicts, Mapping) else {k: v for each in dicts for k, v in each.items()}
@@ -354,10 +371,13 @@ def functional_call(
 
 
 def stack_module_state(models: Any) -> tuple[dict, dict]:
-    """(parameters, buffers) of modules of one form, by name, each stacked along a new first axis: for vmap."""
+    """Stack the parameters and buffers of modules of the same structure along a new first axis, for vmap.
+
+    Returns two dicts by name: (parameters, buffers).
+    """
     listed = list(models)
     if not listed:
-        fail(ShapeError, "stack_module_state: there is no module", "a list of modules of one form")
+        fail(ShapeError, "stack_module_state: the list of modules is empty", "a list of modules of the same structure")
     return tuple(
         [
             {

@@ -1,11 +1,11 @@
-"""Operations of one's own: `flow.library.custom_op`. They run eagerly, in an nn.Graph and in a job function.
+"""Custom ops (`flow.library.custom_op`), which run eagerly, in an nn.Graph and in a job function.
 
     @flow.library.custom_op("softclip(x; beta)", vjp=lambda g, x, beta: g * (x * beta).sigmoid())
     def softclip(xp, x, beta):
         return xp.log1p(xp.exp(beta * x)) / beta
 
-What a composition of existing operations can say needs none of this: a Python function on tensors has its gradient.
-Read next: `core/op.py`; `docs/custom-operators.md` is the lesson.
+A composition of existing ops needs no custom op: a Python function on tensors already has its gradient.
+Read next: `core/op.py`; `docs/custom-operators.md` is a tutorial.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .core.ops.rules import same as same_spec
 from .core.spec import Spec as Spec
 from .core.source_location import fail, here
 
-CUSTOM: set[str] = set()  # names that may be defined again: a cell of a notebook is run more than once
+CUSTOM: set[str] = set()  # names that may be redefined, because notebook cells run more than once
 
 
 def custom_op(
@@ -33,38 +33,46 @@ def custom_op(
     *,
     version: int = 1,
 ) -> Callable[[Callable], Op]:
-    """Make the decorated array function an operation with a shape rule and a gradient.
+    """Turn the decorated array function into an op with a shape rule and a gradient.
+
+    The decorated function gets `xp` (numpy, or cupy on a GPU), the arrays and the attributes. It returns new arrays of
+    the shape and dtype that `infer` computed, and does not write to its inputs.
 
     signature: `"name(input, input; attribute) -> out, out"`; attributes are plain values, not tensors.
-    infer: `infer(*specs, **attributes)` gives the Spec of each result; without it, that of the first input.
-    vjp: the gradient of the first input, or a dict input -> gradient. The names of its arguments say what it gets: `g`
-    (the gradient of the result), inputs, attributes, `out`. It is written on tensors, so it can be differentiated
-    again. The decorated function gets `xp` (numpy, or cupy on a GPU), the arrays and the attributes, and returns new
-    arrays of the shape and dtype that `infer` said; it writes into none of its inputs.
-    version: 1 or more, kept in a graph that is saved: raise it where the same call gives other numbers than before.
+    infer: `infer(*specs, **attributes)` returns the Spec of each result; by default that of the first input.
+    vjp: the gradient rule of the first input, or a dict from input to rule. A rule gets what its arguments name: `g`
+    (the gradient of the result), inputs, attributes, `out`. It computes on tensors, so it can be differentiated again.
+    version: at least 1, stored in saved graphs; increase it when the same call gives other results than before.
 
-    Raises ShapeError for a name that an operation of the engine has, and at a call whose arrays are not as inferred;
-    OutOfRangeError for a version below 1.
-    Defining a name again replaces it: graphs and jobs that were compiled keep what they have.
+    Raises ShapeError if minflow has an op of this name, and in a call whose arrays differ from the inferred specs;
+    OutOfRangeError for a version below 1. Redefining a name replaces the op; compiled graphs and jobs keep the old one.
     """
     name = signature.partition("(")[0].strip()
     if "(" not in signature or not name.isidentifier():
         raise ShapeError(
-            "the signature of a custom op", values={"got": repr(signature)}, where=here(), hint='"softclip(x; beta)"'
+            "custom op: the signature must have the form name(inputs; attributes)",
+            values={"got": repr(signature)},
+            where=here(),
+            hint='"softclip(x; beta)"',
         )
     if name in OPS and name not in CUSTOM:
-        raise ShapeError(f"there is an operation {name!r} already", where=here(), hint=f'"my_{name}(x)"')
+        raise ShapeError(f"custom op: there is already an op named {name!r}", where=here(), hint=f'"my_{name}(x)"')
 
     def decorate(function: Callable) -> Op:
         if not callable(function):
             fail(
                 ShapeError,
-                f"custom op {name}: the kernel is no function",
+                f"custom op {name}: the kernel must be a function",
                 "def kernel(xp, x): return ...",
                 got=function,
             )
         if type(version) is not int or version < 1:
-            fail(OutOfRangeError, f"custom op {name}: a version is a whole number from 1", "version=2", version=version)
+            fail(
+                OutOfRangeError,
+                f"custom op {name}: version must be an integer of at least 1",
+                "version=2",
+                version=version,
+            )
         old = OPS.pop(name, None)
         try:
             op = define(signature, infer or same_spec_of_first, vjp, doc=doc or function.__doc__ or "", version=version)
@@ -73,7 +81,7 @@ def custom_op(
                 OPS[name] = old
             if isinstance(error, ValueError | KeyError):
                 raise GradError(
-                    f"custom op {name}: its gradient rule does not fit its signature: {error}",
+                    f"custom op {name}: the gradient rule does not match the signature: {error}",
                     where=here(),
                     hint="vjp=dict(x=lambda g, x: ..., w=lambda g, x, w: ...)",
                 ) from error
@@ -92,7 +100,7 @@ def same_spec_of_first(x: Spec, *others: Any, **attributes: Any) -> Spec:
 
 
 def checked(op: Op, function: Callable) -> Callable:
-    """The kernel, refusing results that are not what the shape rule said: in a plan their places are fixed."""
+    """Wrap a kernel to raise if its results differ from the shape rule: a plan reserves memory by the shape rule."""
 
     @functools.wraps(function)
     def run(xp: Any, *arrays: Any, **attributes: Any) -> Any:
@@ -102,7 +110,7 @@ def checked(op: Op, function: Callable) -> Callable:
         wanted = specs if isinstance(specs, tuple) else (specs,)
         if len(results) != len(wanted):
             raise ShapeError(
-                f"the kernel of {op.name} gives another number of arrays than its signature says",
+                f"the kernel of {op.name} must return as many arrays as its signature",
                 values={"signature": len(wanted), "kernel": len(results)},
                 hint="return a tuple of arrays",
             )
@@ -111,7 +119,7 @@ def checked(op: Op, function: Callable) -> Callable:
             array = xp.asarray(array)
             if array.shape != spec.shape or array.dtype != spec.np:
                 raise ShapeError(
-                    f"the kernel of {op.name} gives another array than its shape rule says",
+                    f"the kernel of {op.name} must return the shape and dtype of its shape rule",
                     values={
                         "shape rule": f"{spec.dtype.name}{list(spec.shape)}",
                         "kernel": f"{array.dtype}{list(array.shape)}",

@@ -1,4 +1,4 @@
-"""Linear algebra by the names of `flow.linalg`. What they compute stands in `core/functions/matrices.py`."""
+"""Linear algebra (`flow.linalg`), implemented in `core/functions/matrices.py` and `matrix_products.py`."""
 
 from .core.base.errors import LinAlgError as LinAlgError
 from .core.functions import diagonal as _diagonal
@@ -44,7 +44,7 @@ inv, svd, norm, cross, lu_solve = _inverse, _svd, _norm, _cross, _lu_solve
 
 
 def diagonal(A, *, offset: int = 0, dim1: int = -2, dim2: int = -1):
-    """The diagonal of the last two axes; a view."""
+    """Diagonal of the last two axes, as a view of the tensor."""
     return _diagonal(A, offset, dim1, dim2)
 
 

@@ -1,7 +1,7 @@
-"""Execute a notebook without a browser and print its outputs as text, each as soon as it comes.
+"""Execute a notebook without a browser and print its outputs as text as they arrive.
 
-Called by `minflow run`; knows Jupyter's nbclient and nothing of the engine. What the kernel says of itself goes to a
-file, and is shown if it dies.
+Called by `minflow run`. Depends on Jupyter's nbclient and on nothing of the engine. The kernel's own log goes to a
+file, and is shown if the kernel dies.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 
 from .core.messages.invocation import command
 
-LARGEST = 200_000_000  # bytes of a notebook
-QUIET = logging.getLogger(__name__)  # of nbclient, whose errors `execute` reports
+LARGEST = 200_000_000  # bytes of a notebook that `execute` accepts
+QUIET = logging.getLogger(__name__)  # nbclient's log is discarded: `execute` reports its errors
 QUIET.addHandler(logging.NullHandler())
 QUIET.propagate = False
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def say(text: str, stream) -> None:
-    """Write at once; without colours where no terminal shows them."""
+    """Write and flush; without colours unless the stream is a terminal."""
     print(text if stream.isatty() else COLOURS.sub("", text), end="", flush=True, file=stream)
 
 
 def text_of(output: dict) -> str:
-    """What a terminal can show of one output: its text, else the kinds of data that it has."""
+    """Text of one output for a terminal; if it has none, its MIME types."""
     if output["output_type"] == "stream":
         return output["text"]
     if output["output_type"] == "error":
@@ -50,9 +50,12 @@ def text_of(output: dict) -> str:
 
 
 class Printing(NotebookClient):
-    """A NotebookClient that prints. shown: what each display id showed last, so that an update which changes nothing
-    in text is not printed again.  at: the number of the cell that runs.  expected: it is there to show an error.
-    stopped: the signal that ended it, 0 for none.  ready: True if the kernel has answered."""
+    """A NotebookClient that prints.
+
+    shown: last text of each display id, so that an update that leaves the text unchanged is not printed again.
+    at: index of the running cell. expected: True if that cell is meant to raise an error.
+    stopped: the signal that ended the run, 0 for none. ready: True once the kernel has answered.
+    """
 
     def __init__(self, notebook, **settings):
         super().__init__(notebook, **settings)
@@ -63,7 +66,7 @@ class Printing(NotebookClient):
         self.ready = False
 
     async def async_start_new_kernel(self, **settings):
-        """nbclient's own answer to Ctrl-C, set just before, ends in an error of its own."""
+        """Start the kernel, and replace nbclient's handler of Ctrl-C, which ends in an error of its own."""
         task, loop = asyncio.current_task(), asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             with suppress(RuntimeError):  # Windows, where Ctrl-C is a KeyboardInterrupt
@@ -115,24 +118,27 @@ class Printing(NotebookClient):
 
 
 def execute(path: Path, timeout: float = 600, here: bool = False) -> int:
-    """Run all cells of the notebook at `path`: in a temporary folder, where its own folder is only imported from, or
-    `here`, in its own folder. timeout: seconds per cell, rounded up. Returns 0; 1 if a cell failed, whose number
-    (counted over the cells that hold code) and traceback go to stderr; 128 + the number of a signal that came, as a
-    shell does. The file is not changed."""
-    # Nobody sees a widget here: a live curve prints what it ends with. Nor a card: the error says the same as text.
+    """Run all cells of the notebook at `path`. The file is not changed.
+
+    timeout: seconds per cell, rounded up.
+    here: run in the notebook's own folder. By default it runs in a temporary folder and can only import from its own.
+    Returns 0; 1 if a cell failed (its number among the code cells and its traceback go to stderr); 128 + n if it was
+    stopped by signal n, as a shell does.
+    """
+    # A terminal shows neither widgets nor cards: a live curve prints its final state, an error its text.
     os.environ.setdefault("MINFLOW_LIVE", "0")
     os.environ.setdefault("MINFLOW_CARDS", "0")
-    warnings.filterwarnings("ignore", "Proactor event loop", RuntimeWarning)  # of Windows: it is slower, and works
+    warnings.filterwarnings("ignore", "Proactor event loop", RuntimeWarning)  # on Windows: slower, but it works
     try:
         if path.stat().st_size > LARGEST:
             raise ValueError(f"it has more than {LARGEST:,} bytes")
         notebook = nbformat.read(path, as_version=4)
         nbformat.validate(notebook)
-    except Exception as error:  # damaged in any way: nbformat, json, jsonschema and the system have their own
+    except Exception as error:  # nbformat, json, jsonschema and the OS all raise their own types
         reason = COLOURS.sub("", str(error)).strip().partition("\n")[0][:200] or type(error).__name__
         say(
-            f"minflow run: {path} is no notebook that can be read: {ascii(reason)[1:-1]}\n"
-            "Try: open it in JupyterLab; or copy it again from where it came\n",
+            f"minflow run: {path} is not a readable notebook: {ascii(reason)[1:-1]}\n"
+            "Try: open it in JupyterLab, or copy it again from its source\n",
             sys.stderr,
         )
         return 1
@@ -168,17 +174,17 @@ def execute(path: Path, timeout: float = 600, here: bool = False) -> int:
 
 
 def not_started(path: Path, error: Exception, log: IO[str]) -> int:
-    """Say why there was no kernel to run the first cell; the exit code."""
+    """Report why the kernel did not start. Returns the exit code."""
     log.seek(0)
     lines, hint = "", f"{command('doctor')}; a firewall, a VPN or a sandbox must allow connections to 127.0.0.1"
-    if "died" in str(error):  # a kernel that was reached too late reports only that it was stopped
-        lines, hint = "".join(log.readlines()[-20:]), "mend what the kernel reports above"
+    if "died" in str(error):  # otherwise the kernel was reached too late, and its log only says that it was stopped
+        lines, hint = "".join(log.readlines()[-20:]), "fix what the kernel reports above"
     say(f"minflow run: the kernel for {path.name} did not start: {error}\n{lines}Try: {hint}\n", sys.stderr)
     return 1
 
 
 def failed(client: Printing, path: Path, error: BaseException, log: IO[str], here: bool) -> int:
-    """Say why the notebook stopped; the exit code."""
+    """Report why the notebook stopped. Returns the exit code."""
     cell = client.nb.cells[client.at]
     number = sum(cell.cell_type == "code" for cell in client.nb.cells[: client.at + 1])
     place = f"\n{path.name}: cell {number}"

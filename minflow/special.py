@@ -1,4 +1,4 @@
-"""Special functions by the names of `flow.special`. What they compute stands in `core/functions/special.py`."""
+"""Special functions (`flow.special`), implemented in `core/functions/special.py` and `core/ops/special.py`."""
 
 from .core.functions import (
     digamma as digamma,

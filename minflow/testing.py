@@ -1,6 +1,8 @@
-"""`flow.testing`: tests compare tensors here. PyTorch's tolerances, by dtype; what differs is shown by its place.
+"""Comparison of tensors in tests (`flow.testing`), with PyTorch's tolerances per dtype.
 
-flow.testing.assert_close(actual, expected)
+    flow.testing.assert_close(actual, expected)
+
+The error shows the index of the largest difference.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from .core.spec import as_dtype as _as_dtype
 from .core.tensor import Tensor as _Tensor
 from .core.source_location import fail as _fail
 
-# dtype -> (rtol, atol); of two dtypes the larger ones hold, and all others are compared exactly
+# dtype -> (rtol, atol). For two dtypes the larger values apply; other dtypes are compared exactly.
 TOLERANCES = {
     "bfloat16": (1.6e-2, 1e-5),
     "float16": (1e-3, 1e-5),
@@ -42,15 +44,16 @@ def assert_close(
     check_stride: bool = False,
     msg: str | Callable[[str], str] | None = None,
 ) -> None:
-    """Every number of `actual` is near that of `expected`: |actual - expected| <= atol + rtol * |expected|.
+    """Assert that |actual - expected| <= atol + rtol * |expected| for every element.
 
-    actual, expected: tensors, arrays, numbers, or sequences and mappings of them. rtol and atol: both or neither; by
-    default those of the dtypes. Raises AssertionError, whose text shows how many numbers differ and the worst of them.
+    actual, expected: tensors, arrays, numbers, or sequences and mappings of them.
+    rtol, atol: both or neither; by default those of the dtypes.
+    Raises AssertionError with the number of elements that differ and the largest difference.
     """
     if (rtol is None) != (atol is None):
         _fail(
             DTypeError,
-            "assert_close: rtol and atol are given together, or neither",
+            "assert_close: rtol and atol must be given together",
             "rtol=1e-5, atol=1e-8",
             rtol=rtol,
             atol=atol,
@@ -62,7 +65,7 @@ def assert_close(
 
 
 def pairs(actual: Any, expected: Any, place: str, msg: Any) -> list[tuple[str, Any, Any]]:
-    """Where it stands, and the two: of nested sequences and mappings each entry."""
+    """Flatten nested sequences and mappings into (location, actual, expected), one per leaf."""
     if isinstance(actual, Mapping) and isinstance(expected, Mapping):
         if actual.keys() != expected.keys():
             refuse(f"The keys differ: {sorted(map(str, actual))} and {sorted(map(str, expected))}{place}", msg)
@@ -89,7 +92,7 @@ def difference(
     check_dtype: bool,
     check_stride: bool,
 ) -> str:
-    """What differs between two, in some lines; "" where they are close."""
+    """Describe the difference of two leaves in a few lines; "" if they are close."""
     numbers = not isinstance(actual, _Tensor | np.ndarray) and not isinstance(expected, _Tensor | np.ndarray)
     if isinstance(actual, _Tensor) != isinstance(expected, _Tensor) and not numbers:
         return f"The types differ: {type(actual).__name__} and {type(expected).__name__}"
@@ -118,7 +121,7 @@ def difference(
     relative = away[place] / abs(b[place]) if 0 < abs(b[place]) < np.inf else np.inf
     wrong, where = int((~close).sum()), f" at index {place}" if place else ""
     return (
-        f"{wrong} of {a.size} numbers differ ({100 * wrong / a.size:.1f} %)\n  the worst{where}  actual "
+        f"{wrong} of {a.size} elements differ ({100 * wrong / a.size:.1f} %)\n  the worst{where}  actual "
         f"{a[place]}, expected {b[place]}\n  absolute  {away[place]:.4g} (up to {atol:g} allowed)\n  relative  "
         f"{relative:.4g} (up to {rtol:g} allowed)"
     )
@@ -132,7 +135,7 @@ def assert_allclose(
     equal_nan: bool = True,
     msg: str = "",
 ) -> None:
-    """`assert_close` of before: the dtypes may differ, NaN is equal to NaN."""
+    """Older form of `assert_close`: the dtypes may differ, and NaN equals NaN."""
     assert_close(
         actual,
         _as_tensor(expected) if isinstance(actual, _Tensor) else expected,
@@ -155,7 +158,11 @@ def make_tensor(
     exclude_zero: bool = False,
     memory_format: Any = None,
 ) -> _Tensor:
-    """Random numbers from low to high (-9 to 9 by default, 0 to 9 of uint8, both of bool), by numpy's generator."""
+    """Random tensor with elements from low to high, drawn from numpy's generator.
+
+    shape: ints or one sequence. By default low is -9 (0 for uint8) and high is 9; bool draws both values.
+    noncontiguous: return a view with stride 2 in the last axis. exclude_zero: replace zeros by ones.
+    """
     sizes = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
     dtype = _as_dtype(dtype)
     kind, unsigned = dtype.np.kind, dtype.np.kind == "u"

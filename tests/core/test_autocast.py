@@ -124,9 +124,9 @@ def test_in_a_graph():
 
 
 def test_mistakes():
-    with pytest.raises(DTypeError, match="autocast to float64"):
+    with pytest.raises(DTypeError, match="must be bfloat16 or float16, got float64"):
         flow.autocast("cpu", dtype=flow.float64)
-    with pytest.raises(DeviceError, match="no device type 'tpu'"):
+    with pytest.raises(DeviceError, match="got 'tpu'"):
         flow.autocast("tpu")
-    with pytest.warns(UserWarning, match="there is none"), flow.autocast("cuda"):
+    with pytest.warns(UserWarning, match="no GPU is available"), flow.autocast("cuda"):
         assert (flow.ones(2, 2) @ flow.ones(2, 2)).dtype is flow.float32

@@ -151,17 +151,17 @@ def test_an_ensemble():
 
 test_func_refuses = refusals(
     [
-        (lambda: func.grad(each)(X), "something else than a single number"),
-        (lambda: func.grad(one, argnums=2)(X, X), "argnums is 2, and there are 2 arguments"),
-        (lambda: func.grad(lambda x: x)(3), "no floating tensor"),
-        (lambda: func.vmap(each, in_dims=None)(X), "no argument has an axis of samples"),
-        (lambda: func.vmap(one)(X, flow.ones(3)), "2, 3 samples, not one number"),
-        (lambda: func.vmap(lambda x: 3)(X), "gives a int"),
+        (lambda: func.grad(each)(X), "must return a single number"),
+        (lambda: func.grad(one, argnums=2)(X, X), "argnums must be the index of one of 2 arguments, got 2"),
+        (lambda: func.grad(lambda x: x)(3), "must be a floating tensor"),
+        (lambda: func.vmap(each, in_dims=None)(X), "no argument has a batch axis"),
+        (lambda: func.vmap(one)(X, flow.ones(3)), "the same batch size, got 2, 3"),
+        (lambda: func.vmap(lambda x: 3)(X), "must return tensors, got int"),
         (lambda: func.vmap(one, in_dims=(0,))(X, X), "1 entries for 2 arguments"),
-        (lambda: func.vmap(each, in_dims="rows")(X), "'rows' does not fit"),
-        (lambda: func.vmap(each)(X[:0]), "there is no sample"),
+        (lambda: func.vmap(each, in_dims="rows")(X), "'rows' does not match"),
+        (lambda: func.vmap(each)(X[:0]), "the batch is empty"),
         (lambda: func.functional_call(nn.Linear(2, 1), {"w": X}, X), "1 names are unknown"),
-        (lambda: func.jvp(each, X, X), "primals and tangents are tuples"),
+        (lambda: func.jvp(each, X, X), "primals and tangents must be tuples"),
     ]
 )
 

@@ -1,8 +1,8 @@
-"""Job functions: OneFlow's way of before eager code, over the same trace, passes and plans as nn.Graph.
+"""Job functions: OneFlow's API before eager mode, built on the same traces, passes and plans as nn.Graph.
 
-This file says which public name stands where; nothing is imported before its first use. Read next: `function.py`
-(what a job is), `build.py` (how it is traced), `queue/stream.py` (how it runs), `legacy/overloads.py` (names that two
-generations share).
+This module maps public names to the modules that define them; each module is imported on first use. Read next:
+`function.py` (what a job is), `build.py` (how it is traced), `queue/stream.py` (how it runs), `legacy/overloads.py`
+(names that a legacy and a modern function share).
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ NN = suggestions.by_module(
 
 
 class Names(Mapping):
-    """Public names, each imported when it is asked for. paths: name -> "module.name" of this room, "module."
-    for the module itself, or such a table."""
+    """Public names, each imported on first access. paths: name -> "module.name" in this package, "module." for the
+    module itself, or a nested table of such paths."""
 
     def __init__(self, paths: Mapping[str, Any]):
         self.paths = paths
@@ -85,14 +85,14 @@ class Names(Mapping):
 
 
 def replacement(space: str, name: str) -> str | None:
-    """What takes the place of a name of that generation which is not here."""
+    """Suggested replacement for a legacy name that minflow does not have, or None."""
     from .legacy.missing import MISSING
 
     return MISSING.get(space, {}).get(name)
 
 
 def other_meaning(name: str, args: tuple, kwargs: Mapping[str, Any]) -> Callable | None:
-    """The function of that generation, where a call of a name of two meanings means it."""
+    """The legacy function, if this call of a name with two meanings means it; else None."""
     from .legacy.overloads import legacy_meaning
 
     return legacy_meaning(name, args, kwargs)

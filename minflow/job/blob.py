@@ -1,7 +1,7 @@
-"""Blob: what an op gives while a job function is built. It has a shape and a dtype, and no numbers.
+"""Blob: the output of an op while a job function is built. It has a shape and a dtype, but no elements.
 
-A subclass of Tensor, because some functions of the job functions' generation share a name with a modern one and mean
-something else: they look at the class. Read next: `build.py`.
+A subclass of Tensor, because some legacy functions share a name with a modern function and mean something else;
+dispatch between the two looks at the class. Read next: `build.py`.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ INSTEAD = {
 
 
 def integers(truth: Tensor) -> Tensor:
-    """The result of a comparison: int8 in the job function itself, bool in a module that it calls."""
+    """Result of a comparison: int8 in the job function itself, bool in a module that it calls."""
     return truth if in_module() else truth.to(int8)
 
 
 def masks(index: Any) -> Any:
-    """An index with the bools of its comparisons: as int8 they would be positions."""
+    """The index with the int8 results of comparisons turned back into bool masks; as int8 they would be positions."""
     if isinstance(index, tuple):
         return tuple([masks(x) for x in index])
     node = index.value.node if isinstance(index, Blob) and index.spec.dtype is int8 else None
@@ -45,17 +45,19 @@ def masks(index: Any) -> Any:
 class Blob(Tensor):
     """A symbolic tensor of a job function."""
 
-    is_dynamic = property(lambda self: False, doc="Every blob has a fixed shape here.")
+    is_dynamic = property(lambda self: False, doc="False: every blob has a fixed shape.")
     is_tensor_list = property(lambda self: False)
     is_lazy = property(lambda self: True)
     static_shape = property(lambda self: tuple(self.spec.shape))
     batch_axis = property(lambda self: 0 if self.spec.shape else None)
     split_axis = property(lambda self: None)
-    parallel_conf = property(lambda self: "cpu:0:0", doc="Where it is computed: one device of one machine.")
+    parallel_conf = property(
+        lambda self: "cpu:0:0", doc="Device on which it is computed: there is one device on one machine."
+    )
 
     @property
     def op_name(self) -> str:
-        """The op that computes it: "dense1-relu"; for an argument or a variable its name."""
+        """Name of the op that computes it, such as "dense1-relu"; of an argument or a variable, its own name."""
         node = self.value.node
         if isinstance(node, Source):
             return node.name or "variable"
@@ -65,12 +67,12 @@ class Blob(Tensor):
     logical_blob_name = property(lambda self: f"{self.op_name}/out_{self.value.index}")
 
     def with_distribute(self, distribute: Any) -> Blob:
-        """Accepted: on one machine every distribution is the same numbers."""
+        """Accept and ignore a distribution: on one machine all distributions give the same elements."""
         return self
 
     with_gradient_distribute = with_distribute
 
-    # comparisons of that generation give int8: it had no bool
+    # legacy comparisons return int8: OneFlow had no bool yet
     def __eq__(self, other):
         return integers(eq(self, other)) if comparable(other) else NotImplemented  # x == None is False
 
@@ -118,8 +120,8 @@ class Blob(Tensor):
 
 
 def assigned(sign: str) -> Callable:
-    """`x += y` and the like: a new Blob in a job function, where another name keeps the old one, since Blobs of that
-    generation are never written. In a module that the function calls it writes in place, as in eager."""
+    """Augmented assignment such as `x += y`. In a job function it makes a new Blob, and other names keep the old one,
+    because legacy Blobs are never written. In a module that the function calls it writes in place, as in eager mode."""
     plain, written = getattr(Tensor, f"__{sign}__"), getattr(Tensor, f"__i{sign}__")
     return lambda self, other: (written if in_module() else plain)(self, other)
 

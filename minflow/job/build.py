@@ -1,7 +1,7 @@
-"""One trace of a job function: its variables, what it watches, its loss; then gradients and the optimizer's part.
+"""Trace a job function: its variables, watches and loss; then its gradients and the optimizer's updates.
 
-With several virtual devices the function is traced once for each, on the same variables; gradients are averaged.
-Mistakes that need not end the trace are collected, so that a learner sees all of them in one pass.
+With several virtual devices the function is traced once per device, on the same variables, and gradients are averaged.
+Errors that need not end the trace are collected, so that a learner sees all of them at once.
 Read next: `function.py`.
 """
 
@@ -38,10 +38,10 @@ from .signature import LocalTensor, blobs_of, described, joined
 
 
 class JobTrace(Trace):
-    """A trace whose tensors are Blobs, and whose random numbers are taken when a step is submitted, not when it runs.
+    """A trace whose tensors are Blobs, and whose random numbers are drawn when a step is submitted, not when it runs.
 
-    drawn: generator -> its key and first counter for the step that runs next; also array -> its numbers for that step.
-    lent: key in `drawn` -> the array of a captured tensor whose memory NumPy shares.
+    drawn: generator -> its key and first counter for the next step; also key in `lent` -> the array's contents for that
+    step. lent: key in `drawn` -> the array of a captured tensor whose memory NumPy shares.
     """
 
     symbol = Blob
@@ -53,7 +53,7 @@ class JobTrace(Trace):
         self.lent: dict[Any, np.ndarray] = {}
 
     def symbol_of(self, tensor):
-        """Refuses a field of NumPy's records: its storage is not an array, so no step can have a copy of it."""
+        """Refuse a field of a NumPy record array: its storage is not an array, so a step cannot have a copy of it."""
         path = tensor.alias.path or () if tensor.alias is not None else ()
         if any(stride % tensor.itemsize for op, attrs in path if op is strided_look for stride in attrs["strides"]):
             what = f"job {current().job.name} captures a field of a NumPy record array"
@@ -62,7 +62,7 @@ class JobTrace(Trace):
         return super().symbol_of(tensor)
 
     def held(self, array, tensor):
-        """Replace memory that NumPy shares by a copy, which is filled for each step: see `queue/ordering.py`."""
+        """Replace memory that NumPy shares by a copy that is refilled for each step: see `queue/ordering.py`."""
         if tensor is None or id(array) in self.created or not outside_of(tensor).lent:
             return array, None
         key = "lent", len(self.lent)
@@ -70,7 +70,7 @@ class JobTrace(Trace):
         return copied(array), lambda: self.drawn[key]
 
     def own(self, tensor):
-        """Refuses a Blob that another build made: what it stands for is not computed here."""
+        """Refuse a Blob of another build: its value is not computed in this trace."""
         owned = super().own(tensor)
         if tensor.array is None and not self.has(owned.value.node):
             what = f"a Blob of another build is used while job {current().job.name} is built"
@@ -80,7 +80,7 @@ class JobTrace(Trace):
         return owned
 
     def has(self, node) -> bool:
-        """Is it a node or a source of this trace?"""
+        """True if `node` is a node or a source of this trace."""
         if isinstance(node, Source):
             return Value(node, 0, node.out_specs[0]) in self.leaves or any(node is known for known in self.graph.inputs)
         return node.number < len(self.graph.nodes) and self.graph.nodes[node.number] is node
@@ -94,7 +94,8 @@ class JobTrace(Trace):
 
 
 class Called(dict):
-    """id -> module that a job function has called. before: the attributes that each had then, also its submodules."""
+    """id -> module that the job function has called. before: its attributes and those of its submodules at that
+    time."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -110,7 +111,7 @@ class Called(dict):
 
 
 class Watched:
-    """What `flow.watch` asked for. blobs: of each device.  handler: gets numpy arrays in the form of `kind`."""
+    """A request of `flow.watch`. blobs: one per device. handler: receives NumPy arrays in the form that `kind` says."""
 
     def __init__(self, handler: Callable, kind: Any, prompt: str):
         self.blobs: list[Tensor] = []
@@ -118,7 +119,7 @@ class Watched:
 
 
 class JobBuild:
-    """Runs a job's function once for each device. shapes: of every input array, device by device."""
+    """Runs a job's function once per device. inputs: for each device, the specs of its input arrays."""
 
     def __init__(self, job: Any, session: Session, inputs: list[list[Any]]):
         self.job, self.session, self.inputs = job, session, inputs
@@ -126,7 +127,7 @@ class JobBuild:
         self.devices = len(inputs)
         self.trace = JobTrace()
         self.replica = 0
-        self.named: dict[str, Any] = {}  # variable name -> the line that asked for it first, in this replica
+        self.named: dict[str, Any] = {}  # variable name -> the line that first asked for it, in this replica
         self.used: dict[str, tuple[Variable, Tensor]] = {}
         self.created: list[str] = []
         self.replaced: dict[str, Variable] = {}
@@ -134,26 +135,26 @@ class JobBuild:
         self.assigned: list[tuple[Tensor, Tensor]] = []
         self.watched: list[Watched] = []
         self.watched_gradients: list[Watched] = []
-        self.asked = 0  # how many watches this replica has asked for
+        self.asked = 0  # number of watches in this replica
         self.optimizer: Any = None
         self.minimized_at: Any = None
         self.losses: list[Tensor] = []
         self.problems: list[MinflowError] = []
         self.collisions: set[tuple] = set()
-        self.zeros: list[tuple[Value, str]] = []  # layers that start at 0: the value of the weight, the name
+        self.zeros: list[tuple[Value, str]] = []  # layers whose weights start at 0: value of the weight, name
         self.zero_warned = False
         self.numbers: dict[Any, Tensor] = {}
         self.outputs: list[list[Tensor]] = []
         self.value: Any = None
 
-    # ---- what layers and optimizers ask for --------------------------------------------------------------------------
+    # ---- called by layers and optimizers -----------------------------------------------------------------------------
 
     def name(self, name: str | None, default: str) -> str:
-        """The name of a layer, with the namespaces in front."""
+        """Full name of a layer, including the surrounding namespaces."""
         return scope.full_name(default if name is None else name)
 
     def problem(self, error: MinflowError) -> None:
-        """A mistake after which the trace can go on, so that the next one is found too."""
+        """Record an error after which the trace can continue, so that later errors are found too."""
         if not any(str(error) == str(known) for known in self.problems):
             self.problems.append(error)
 
@@ -169,12 +170,12 @@ class JobBuild:
         reuse: bool = True,
         what: str = "flow.get_variable",
     ) -> Blob:
-        """The variable of that full name, as a Blob; made and filled if the session has none. reuse=False: it is new in
-        this job."""
+        """The variable with this full name, as a Blob; created and filled if the session has none. reuse=False: it must
+        be new in this job."""
         shape, line = tuple(shape), caller(2)
         if not reuse and name in self.named:
             first = self.named[name]
-            if (first, line) not in self.collisions:  # a layer has several variables, and is reported once
+            if (first, line) not in self.collisions:  # a layer has several variables but is reported once
                 self.collisions.add((first, line))
                 same = f"two layers of job {self.job.name} are named alike: {name!r} is there already"
                 hint = 'name="hidden" and name="output": by its name another job shares its numbers'
@@ -182,7 +183,7 @@ class JobBuild:
             number = 2
             while f"{name}.{number}" in self.named:
                 number += 1
-            name = f"{name}.{number}"  # so that the trace can go on; the job is refused at its end
+            name = f"{name}.{number}"  # lets the trace continue; the job is refused at its end
         again = name in self.named
         self.named.setdefault(name, line)
         variable = self.session.variables.get(name)
@@ -208,14 +209,14 @@ class JobBuild:
         return symbol.detach() if symbol.needs else symbol
 
     def taken(self, name: str) -> JobError:
-        """A variable is named as what an optimizer keeps for another one: a checkpoint has one place for both."""
+        """The error for a variable that has the name of an optimizer state: a checkpoint has one place for both."""
         what = f"job {self.job.name}: {name!r} names a variable and what the optimizer keeps for another one"
         values = {"optimizer": f"keeps it for {name.rpartition('-')[0]!r}"}
         hint = "another name; flow.clear_default_session() if the optimizer's is of an older job"
         return JobError(what, values=values, where=here(), hint=hint)
 
     def replace(self, name: str, old: Variable, shape: tuple, dtype: DType, what: str, again: bool) -> None:
-        """A redefined job may give a variable another shape, if no other job uses it."""
+        """Drop a variable whose shape a redefined job changes. Raises JobError if another job uses it."""
         users = [job.name for job in self.session.jobs.values() if job is not self.job and name in job.uses]
         users = [f"{user}, as it was defined again" if user == self.job.name else user for user in users]
         if users or again or self.replica:
@@ -236,21 +237,21 @@ class JobBuild:
         return MODE.get()
 
     def assign(self, blob: Tensor, new: Tensor) -> None:
-        """New numbers for a variable when the step has run. With several devices the first one's count. Any other Blob,
-        such as an argument, is written at once, as eager writes a tensor."""
+        """Give a variable new elements at the end of the step; with several devices, those of the first. Any other
+        Blob, such as an argument, is written at once, as in eager mode."""
         if blob.array is None and not self.is_state(blob):
             blob.copy_(new)
         elif self.replica == 0:
             self.assigned.append((blob, new))
 
     def is_state(self, blob: Tensor) -> bool:
-        """Is it what the trace has for a variable, or looks into that?"""
+        """True if `blob` is the trace's symbol for a variable, or a view of one."""
         while blob.alias is not None:
             blob = blob.alias.base
         return any(blob is symbol for value, symbol in self.trace.leaves.items() if isinstance(value.node, Source))
 
     def slot(self, variable: Variable, suffix: str, value: float = 0.0, shape: Any = None) -> Tensor:
-        """What an optimizer keeps for a variable, under the name `<variable>-<suffix>`."""
+        """State that an optimizer keeps for a variable, under the name `<variable>-<suffix>`."""
         name, shape = f"{variable.name}-{suffix}", variable.shape if shape is None else tuple(shape)
         if name in self.session.variables:
             raise self.taken(name)
@@ -269,8 +270,8 @@ class JobBuild:
         return self.trace_now().own(slot.tensor)
 
     def at_step(self, function: Callable[[int], float], label: str = "learning_rate") -> Tensor:
-        """A number (float64, no axes) that is read before every step: function(t), t = training steps done by this
-        job."""
+        """A 0-d float64 that is read before every step: function(t), where t is the number of training steps this job
+        has done."""
         if function not in self.numbers:
             steps, name = self.session.steps, self.job.name
             number = self.numbers[function] = self.trace_now().scalar(lambda: float(function(steps.get(name, 0))))
@@ -278,11 +279,11 @@ class JobBuild:
         return self.numbers[function]
 
     def write(self, target: Tensor, new: Tensor) -> None:
-        """New numbers of a variable or a slot, cast to its dtype."""
+        """Write a variable or a slot; `new` is cast to its dtype."""
         write(target, new)
 
     def minimize(self, optimizer: Any, losses: list[Tensor]) -> None:
-        """Train on these losses: the gradients are those of the mean over all their elements."""
+        """Train on these losses. The gradients are those of the mean over all their elements."""
         if not self.training:
             what = f"job {self.job.name} minimizes a loss, and its type is predict"
             self.problem(JobError(what, where=here(), hint='@flow.global_function(type="train")'))
@@ -309,7 +310,7 @@ class JobBuild:
         self.losses += losses
 
     def watch(self, blob: Tensor, handler: Callable, kind: Any, prompt: str, gradient: bool) -> None:
-        """Show the numbers of a blob, or of its gradient, at every step."""
+        """Pass the elements of a blob, or of its gradient, to a handler at every step."""
         known = self.watched_gradients if gradient else self.watched
         if self.replica == 0:
             known.append(Watched(handler, kind, prompt))
@@ -320,7 +321,7 @@ class JobBuild:
     # ---- the trace ---------------------------------------------------------------------------------------------------
 
     def run(self) -> Part:
-        """The graph of one step. Leaves the session as it was if it fails."""
+        """Build the graph of one step. If it fails, the session is unchanged."""
         mode = self.trace.replace(grad=self.training)
         token = BUILDING.set(self)
         try:
@@ -355,7 +356,7 @@ class JobBuild:
 
     @contextmanager
     def collecting(self) -> Iterator[None]:
-        """An error that ends the trace comes last among the problems that were found before it."""
+        """Append an error that ends the trace to the problems that were found before it."""
         try:
             yield
         except MinflowError as error:
@@ -373,7 +374,7 @@ class JobBuild:
             if isinstance(tree, tuple):
                 return tuple(inside(inner) for inner in tree)
             argument, arrays_of = next(leaves), next(arrays)
-            if isinstance(arrays_of, list):  # a list of arrays on each device
+            if isinstance(arrays_of, list):  # a list of arrays for each device
                 symbols = [self.symbol(array, f"{argument.path}[{i}]{many}") for i, array in enumerate(arrays_of)]
                 return symbols if len(symbols) > 1 else symbols[0]
             return self.symbol(arrays_of, argument.path + many)
@@ -384,7 +385,7 @@ class JobBuild:
         return self.trace.symbol_of_input(spec, name)
 
     def check(self) -> None:
-        """Raise what was collected."""
+        """Raise the collected errors, if any, as one."""
         if self.training and self.optimizer is None and not any("minimize" in str(p) for p in self.problems):
             rate = "flow.optimizer.PiecewiseConstantScheduler([], [0.1])"
             hint = f'flow.optimizer.SGD({rate}).minimize(loss); or type="predict"'
@@ -400,8 +401,8 @@ class JobBuild:
             raise error
 
     def finish(self, mode: Any) -> Part:
-        """Gradients and updates after everything that the function computes, so that what it returns is from before the
-        step."""
+        """Append gradients and updates after everything that the function computes, so that its results are those
+        before the update."""
         outputs: list[Value] = []
 
         def add(blobs: list[Tensor]) -> list[int]:
@@ -428,8 +429,8 @@ class JobBuild:
         return Part("step", ir, self.trace, len(outputs), {})
 
     def train(self, mode: Any) -> list[list[Tensor]]:
-        """Backward from every element of the losses; then the optimizer. The gradients that are watched, each by
-        device."""
+        """Backpropagate from every element of the losses, then apply the optimizer. Returns the watched gradients: for
+        each watch, one per device."""
         optimizer = self.optimizer[0]
         with using(mode):
             used = list(self.used.values())
@@ -470,8 +471,8 @@ class JobBuild:
         return [[next(shown_of) for _ in w.blobs] for w in self.watched_gradients]
 
     def refuse_foreign_writes(self, ir: Any) -> None:
-        """A job updates variables and slots; a tensor from outside would change behind the back of the code that owns
-        it."""
+        """Refuse writes to anything but variables and slots: a tensor from outside would change without its owner
+        noticing."""
         owned = {id(v.tensor.array) for v in (*self.session.variables.values(), *self.session.slots.values())}
         written = [(source.name, source.out_specs[0]) for source in ir.updates if id(source.array) not in owned]
         written += [(name, old.spec) for _, name, old, _ in self.trace.give_back()]
@@ -484,7 +485,7 @@ class JobBuild:
     before = property(lambda self: self.trace.modules.before, doc="See `Called`.")
 
     def refuse_kept(self) -> None:
-        """A Blob that stayed in a module would be of no use after the build."""
+        """Refuse a Blob that is stored in a module: it is useless after the build."""
         for path, _, now, _ in places(self):
             for name, value in now.items():
                 if name not in REGISTRIES and (blob := next(held_symbolic(value), None)) is not None:
@@ -494,7 +495,8 @@ class JobBuild:
                     raise JobError(what, values=values, where=self.job.signature.where, hint=hint)
 
     def refuse_foreign_hooks(self) -> None:
-        """A hook on a tensor from outside never runs: gradients are those of variables."""
+        """Refuse a hook on a tensor from outside: it would never run, because gradients are computed for variables
+        only."""
         for handle, tensor in self.trace.hooked:
             if handle.number in handle.hooks:
                 what = f"job {self.job.name} registers a hook on a tensor that is not a variable of the session"
@@ -503,7 +505,7 @@ class JobBuild:
                 raise JobError(what, values=values, where=self.job.signature.where, hint=hint)
 
     def undo(self) -> None:
-        """After a trace that failed: no variable of it stays."""
+        """Restore the session after a failed trace: remove the variables that it created."""
         for name in self.created:
             self.session.variables.pop(name, None)
         self.session.variables.update(self.replaced)
@@ -512,7 +514,7 @@ class JobBuild:
 
 
 def whole(arrays: list[np.ndarray], kind: Any) -> Any:
-    """What a handler of that kind gets. arrays: of each device."""
+    """The argument for a handler of this kind. arrays: one per device."""
     from .typing import ListListNumpy, ListNumpy
 
     if kind is ListNumpy:
@@ -526,7 +528,7 @@ def whole(arrays: list[np.ndarray], kind: Any) -> Any:
 
 @builds(JobBuild.run.__code__)
 def recorded(own: Mapping[str, Any]) -> Recorded:
-    """What a job's build had recorded when it failed, for the card of its error."""
+    """The graph that a failed build had recorded, for the card of its error."""
     build = own["self"]
     names = {symbol.value.node: name for name, (_, symbol) in build.used.items() if symbol.value is not None}
     return Recorded(f"job {build.job.name}", build.trace.graph, lambda source: names.get(source) or source.name)

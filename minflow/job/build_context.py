@@ -1,6 +1,6 @@
-"""The job function that is being built now. All others ask here, so nobody has to import `build.py` for it.
+"""The job function that is being built now. Other modules ask here, so that they need not import `build.py`.
 
-The variable itself stands in core, where names with two meanings ask whether a job is being built; its value is a
+The context variable itself is in core, where names with two meanings check whether a job is being built; its value is a
 JobBuild. Read next: `build.py`.
 """
 
@@ -13,11 +13,12 @@ from ..core.base.legacy_dispatch import BUILDING
 from ..core.mode import MODE
 from ..core.source_location import here
 
-current = BUILDING.get  # its JobBuild; None outside a job function
+current = BUILDING.get  # the JobBuild, or None outside a job function
 
 
 def building(what: str) -> Any:
-    """The build that runs now; raises JobError outside a job function. what: "flow.layers.dense"."""
+    """The current build. Raises JobError outside a job function. what: the caller's name, such as
+    "flow.layers.dense"."""
     build = current()
     if build is None:
         hint = "call it in a function under @flow.global_function(); for eager code there is flow.nn"
@@ -26,6 +27,6 @@ def building(what: str) -> Any:
 
 
 def in_module() -> bool:
-    """True if the forward of an nn.Module runs. There all names and operators mean the same as in eager, also while a
-    job function that calls the module is built."""
+    """True inside the forward of an nn.Module. There all names and operators have their modern meaning, even while a
+    job function that calls the module is being built."""
     return MODE.get().entered is not None

@@ -1,6 +1,6 @@
-"""What job functions ask of a dtype, a name, an initializer and a regularizer that they are called with.
+"""Checks of the dtypes, names, initializers and regularizers that job functions receive.
 
-An initializer or a regularizer is known by its method alone; those of that generation stand in `legacy/`. Read next:
+An initializer or a regularizer is recognised by its method alone; the legacy ones are in `legacy/`. Read next:
 `session.py`, which keeps variables.
 """
 
@@ -19,19 +19,20 @@ from ..core.source_location import fail, here
 
 
 class Initializer(Protocol):
-    """What fills a new variable."""
+    """Fills a new variable."""
 
     def fill(self, shape: tuple[int, ...], dtype: DType, generator: Generator) -> np.ndarray: ...
 
 
 class Regularizer(Protocol):
-    """What a variable adds to its own gradient."""
+    """Adds a penalty's gradient to the gradient of a variable."""
 
     def penalty_gradient(self, weight: Tensor) -> Tensor: ...
 
 
 def check_initializer(what: str, initializer: Any) -> None:
-    """Refuse what is no initializer: a function that was not called, a number, a function of nn.init."""
+    """Raise JobError unless `initializer` is one; it may be a function that was not called, a number, or a function of
+    nn.init."""
     if initializer is None or hasattr(initializer, "fill") and not isinstance(initializer, type | np.ndarray):
         return
     name = getattr(initializer, "__name__", "")
@@ -42,27 +43,27 @@ def check_initializer(what: str, initializer: Any) -> None:
     else:
         hint = "flow.truncated_normal(0.1), flow.xavier_uniform_initializer() or another flow.*_initializer(...)"
     kind = type(initializer).__name__
-    fail(JobError, f"{what}: the initializer is no initializer but {kind}", hint, initializer=initializer)
+    fail(JobError, f"{what}: initializer must be an initializer, got {kind}", hint, initializer=initializer)
 
 
 def check_regularizer(what: str, regularizer: Any) -> None:
-    """Refuse what is no regularizer: a function that was not called, or a number."""
+    """Raise JobError unless `regularizer` is one; it may be a function that was not called, or a number."""
     if regularizer is None or hasattr(regularizer, "penalty_gradient") and not isinstance(regularizer, type):
         return
     hint = f"flow.regularizers.l2({regularizer if isinstance(regularizer, int | float) else 0.0005})"
     kind = type(regularizer).__name__
-    fail(JobError, f"{what}: the regularizer is no regularizer but {kind}", hint, regularizer=regularizer)
+    fail(JobError, f"{what}: regularizer must be a regularizer, got {kind}", hint, regularizer=regularizer)
 
 
 def check_name(name: Any) -> None:
-    """A name becomes a folder of a checkpoint."""
+    """Raise JobError unless `name` can be a folder of a checkpoint."""
     if not isinstance(name, str) or not re.fullmatch(r"[\w.+\-]+(/[\w.+\-]+)*", name) or ".." in name:
         what = "a variable has a name of letters, digits and - _ . /"
         raise JobError(what, values={"name": repr(name)[:80]}, where=here(), hint='name="dense1"')
 
 
 def dtype_of(owner: str, value: Any) -> DType:
-    """value as a dtype, or DTypeError that names the owner."""
+    """Convert a value to a dtype. Raises DTypeError, which names the owner."""
     try:
         return as_dtype(value)
     except DTypeError as error:

@@ -1,4 +1,4 @@
-"""What a build of a job became, and how a step of it runs, on the worker. Read next: `../compiler/plan_cache.py`,
+"""A compiled job, and how one step of it runs on the worker. Read next: `../compiler/plan_cache.py`,
 `queue/stream.py`."""
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from .queue.step import Stopped
 
 
 class CompiledJob(Compiled):
-    """A job for one kind of input, ready to run. part: passes and plan, to look at."""
+    """A job compiled for one set of input specs. part: its passes and plan, for inspection."""
 
     def __init__(self, build: JobBuild, part: Part, seconds: float):
         super().__init__([part], PASSES, seconds, level([part.graph], build.job.config.bits))
         self.part = self.parts[0]
         self.plan, self.graph = self.part.plan, self.part.graph
         self.job, self.training = build.job, build.training
-        self.steps = build.session.steps  # its own: a session that was cleared counts anew
+        self.steps = build.session.steps  # this session's: after a clear the count restarts
         self.value, self.positions, self.watches = build.value, build.positions, build.watch_positions
         self.trace, self.drawn = build.trace, build.trace.drawn
         variables = (*build.session.variables.values(), *build.session.slots.values())
@@ -45,16 +45,18 @@ class CompiledJob(Compiled):
         self.draws = [(generator, entry[0]) for generator, entry in self.trace.draws.items()]
         self.uses = frozenset((*build.used, *build.named))
         schedule = getattr(build.optimizer[0], "lr_scheduler", None) if build.optimizer else None
-        self.rate = getattr(schedule, "rate", None)  # steps done -> learning rate of the next one; None: there is none
+        self.rate = getattr(schedule, "rate", None)  # steps done -> learning rate of the next step, or None
 
     def submitted(self, waits: bool = False) -> list[tuple[Any, np.ndarray]]:
-        """Values that are fixed when a step is submitted, on the caller's thread: the counters of its random numbers,
-        and copies of arrays that NumPy shares. waits: True if the caller waits for the step, which needs no copy."""
+        """Values that are fixed on the caller's thread when a step is submitted: the counters of its random numbers,
+        and copies of arrays that NumPy shares. waits: True if the caller waits for the step, so that no copy is
+        needed."""
         drawn = [(generator, generator.draw(count)) for generator, count in self.draws]
         return drawn + [(key, array if waits else array.copy()) for key, array in self.trace.lent.items()]
 
     def stale(self) -> list[tuple[str, str, str]]:
-        """Captured tensors that look at another storage now, or whose memory NumPy shares since."""
+        """Changes of captured tensors since compilation: those that have another storage now, or whose memory NumPy now
+        shares."""
         found = [(name, "a tensor", "another storage") for t, array, name in self.captured if t.array is not array]
         lent = any(outside.lent for outside in self.reads)
         return found + [("captured", "its own memory", "memory that NumPy shares")] * lent
@@ -63,7 +65,7 @@ class CompiledJob(Compiled):
         return lambda: [] if self.rate is None else [self.rate(done)]
 
     def run(self, arrays: list[np.ndarray], draws: list) -> tuple[Any, list[list[np.ndarray]]]:
-        """One step, on the worker: what the call gives, and what is watched."""
+        """Run one step on the worker. Returns the results of the call and the watched values."""
         with LOCK:
             self.drawn.update(draws)
             results = run(self.plan, arrays)
@@ -92,16 +94,16 @@ class CompiledJob(Compiled):
 
 
 def compile_job(job: Any, inputs: tuple, by_device: list[list[Any]], owner: Any = None) -> CompiledJob:
-    """Trace and compile for these arrays, and add the plan to those of the job as that for `inputs`. Leaves the session
-    as it was if it fails. A run (`owner`) that was stopped makes no variables any more."""
+    """Trace and compile for these arrays, and add the plan to the job's plans under the key `inputs`. If it fails, the
+    session is unchanged. A run (`owner`) that was stopped creates no more variables."""
     if owner is not None and owner.ending():
         raise Stopped
     specs = [
         [[spec_of(a) for a in part] if isinstance(part, list) else spec_of(part) for part in column]
         for column in by_device
     ]
-    build, plan = copy_context().run(built, job, specs)  # an interrupt, wherever it comes, leaves no mode behind
-    job.session.jobs.setdefault(job.name, job)  # the session may have been cleared since it was defined
+    build, plan = copy_context().run(built, job, specs)  # so that an interrupt cannot leave a mode set
+    job.session.jobs.setdefault(job.name, job)  # the session may have been cleared since the job was defined
     if build.replaced:
         for other in job.session.every_job():
             for key, old in list(other.plans.items()):
@@ -115,19 +117,19 @@ def compile_job(job: Any, inputs: tuple, by_device: list[list[Any]], owner: Any 
     job.modules.update({id(module): module for module in (*read, *[module for _, module in reads.modules])})
     job.variables = {**job.variables, **reads.variables}
     job.numbers = {**job.numbers, **{id(t): ("", t) for t in build.trace.followed()}}
-    plans.look()  # after the build, which may have met modules, or have set attributes of theirs
+    plans.look()  # after the build, which may have called modules or set their attributes
     if len(job.modules) == known and plans.fingerprint is not before:
         entries = plans.fingerprint.entries.items()
         first = {(name, f"variable {space}") for space, name in job.variables} - before.entries.keys()
         job.volatile |= {place for place, value in entries if before.entries.get(place) != value} - first
         plans.look()
     plans.add(inputs, plan)
-    modules = list(job.modules.values())  # by number in the fingerprint, by class to a reader
+    modules = list(job.modules.values())  # the fingerprint has their indices, messages name their classes
     opaque = {
         (type(modules[int(number)]).__name__, name): what for (number, name), what in plans.fingerprint.opaque.items()
     }
     warn_of_reads(job.name, reads.and_attributes(opaque), job.noticed, job.function.__code__)
-    if job.session.loading is not None:  # a checkpoint was loaded: say what of it was not used
+    if job.session.loading is not None:  # a checkpoint was loaded: report names that were not used
         job.session.loading.settle(job)
     return plan
 

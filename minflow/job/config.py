@@ -1,7 +1,7 @@
-"""Settings: of one job function (`flow.function_config()`), and of the session (`flow.config`).
+"""Settings of one job function (`flow.function_config()`) and of the session (`flow.config`).
 
-Every name of the generation is accepted; what has no effect on one machine is recorded and shown. An unknown name is an
-error with the nearest match. Read next: `function.py`.
+Every legacy name is accepted; settings without effect on one machine are recorded and shown. An unknown name is an
+error that suggests the nearest match. Read next: `function.py`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .checks import dtype_of
 from .scope import Place, View, warn_of_gpu
 from .session import SESSION
 
-# Names of OneFlow 0.3's FunctionConfig that choose how a cluster or a GPU computes, and not what.
+# Names of OneFlow 0.3's FunctionConfig that choose how a cluster or a GPU computes, but not the result.
 WITHOUT_EFFECT = """
     all_reduce_fp16 all_reduce_group_min_mbyte all_reduce_group_num all_reduce_group_size_warmup all_reduce_lazy_ratio
     allow_cpu_return_op cudnn_buf_limit_mbyte cudnn_conv_enable_pseudo_half cudnn_conv_force_bwd_data_algo
@@ -68,7 +68,7 @@ INSTEAD = {
 
 
 class Group:
-    """`config.qat.symmetric(True)`: a name with names behind it."""
+    """A group of settings, as in `config.qat.symmetric(True)`."""
 
     def __init__(self, config: FunctionConfig, name: str):
         self.config, self.name = config, name
@@ -82,7 +82,7 @@ class Group:
         if name not in GROUPS[self.name]:
             raise unknown(f"function_config().{self.name}", name, GROUPS[self.name])
         if self.name in INSTEAD:
-            what = f"function_config().{self.name}.{name} is of a generation before job functions with optimizers"
+            what = f"function_config().{self.name}.{name} is older than job functions with optimizers"
             raise JobError(what, where=here(), hint=INSTEAD[self.name])
         return lambda *args: self.config.record(f"{self.name}.{name}", *args)
 
@@ -90,7 +90,7 @@ class Group:
 class FunctionConfig:
     """Settings of a job function; each is a call: `config.default_data_type(flow.float)`.
 
-    without_effect: name -> its arguments, for what does nothing on one machine with a CPU.
+    without_effect: name -> its arguments, for settings without effect on one machine with a CPU.
     """
 
     def __init__(self) -> None:
@@ -102,15 +102,15 @@ class FunctionConfig:
         self.without_effect: dict[str, tuple] = {}
 
     view = property(lambda self: self.logical_view.kind, doc='"consistent" or "mirrored".')
-    function_desc = property(lambda self: self, doc="Reads settings back by the name they were set by.")
+    function_desc = property(lambda self: self, doc="Settings by the name that set them.")
 
     def default_data_type(self, dtype: DType) -> None:
-        """The dtype of variables whose layer names none."""
+        """Set the dtype of variables whose layer does not choose one."""
         self.data_type = dtype_of("function_config().default_data_type", dtype)
 
     def default_logical_view(self, view: View) -> None:
-        """flow.scope.mirrored_view(): the job runs once on each device; consistent_view() (as it is): one logical
-        tensor."""
+        """Set the view: flow.scope.mirrored_view() runs the job once on each device; consistent_view() (the default)
+        has one logical tensor."""
         if not isinstance(view, View):
             what = "default_logical_view takes a view"
             hint = "flow.scope.mirrored_view() or flow.scope.consistent_view()"
@@ -118,7 +118,7 @@ class FunctionConfig:
         self.logical_view = view
 
     def default_placement_scope(self, place: Place) -> None:
-        """flow.scope.placement("cpu", "0:0"): recorded; there is one machine."""
+        """Record flow.scope.placement("cpu", "0:0"); it has no effect, since there is one machine."""
         if not isinstance(place, Place):
             what = "default_placement_scope takes a placement"
             hint = 'flow.scope.placement("cpu", "0:0")'
@@ -126,15 +126,15 @@ class FunctionConfig:
         self.place = place
 
     def concurrency_width(self, width: int) -> None:
-        """How many steps of this job may be in flight, instead of 2."""
+        """Set the number of steps of this job that may be in flight (2 by default)."""
         if not isinstance(width, int) or isinstance(width, bool) or width < 1:
             what = "concurrency_width is an integer above 0"
             raise JobError(what, values={"got": repr(width)}, where=here(), hint="2 as it is")
         self.depth = width
 
     def exact(self, mode: bool = True) -> None:
-        """Leave out the passes of the machine that compute in another order: the bits of eager, where an argument is
-        `flow.tensor(array)`."""
+        """Skip the passes of compiled kernels that change the order of computation. Results then equal those of eager
+        mode bit for bit, if each argument there is `flow.tensor(array)`."""
         self.bits = bool(mode)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -144,7 +144,7 @@ class FunctionConfig:
         super().__setattr__(name, value)
 
     def record(self, name: str, *args: Any) -> None:
-        """Keep a setting that has no effect here."""
+        """Record a setting that has no effect."""
         self.without_effect[name] = args
 
     def __getattr__(self, name: str) -> Any:
@@ -177,7 +177,7 @@ function_config = FunctionConfig
 
 
 class JobAttributeError(JobError, AttributeError):
-    """A name that is not there."""
+    """An unknown setting."""
 
 
 def called(owner: str, variable: str, name: str, value: Any) -> JobAttributeError:
@@ -214,11 +214,11 @@ RECORDED = """
 class Config:
     """Settings of the session: `flow.config.gpu_device_num(2)`. They may be set at any time.
 
-    Devices are virtual here: a mirrored job runs on each in turn, with its part of the batch.
+    Devices are virtual: a mirrored job runs on each in turn, with its part of the batch.
     """
 
     def gpu_device_num(self, n: int) -> None:
-        """How many devices there are; without a GPU they are CPU devices."""
+        """Set the number of devices; without a GPU they are CPU devices."""
         warn_of_gpu()
         self.devices("gpu_device_num", n)
 
@@ -262,6 +262,6 @@ config = Config()
 
 
 def no_eager_switch(enable: bool = True) -> None:
-    """Accepted: eager code runs outside job functions, and job functions are compiled, at the same time."""
+    """Accept and ignore: eager code outside job functions and compiled job functions always coexist."""
     if enable:
         warn("enable_eager_execution: without effect; what is not in a job function is eager anyway")

@@ -4,7 +4,7 @@
     def train_job(x: tp.Numpy.Placeholder((100, 784)), y: tp.Numpy.Placeholder((100,), dtype=flow.int32)) -> tp.Numpy:
         ...
 
-The function runs once for each kind of input, to record what it computes. Read next: `queue/stream.py`.
+The function runs once per set of input specs, to record what it computes. Read next: `queue/stream.py`.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ TYPES = ("train", "predict")
 class Job(Display):
     """A job function. name: of the Python function.  kind: "train" or "predict".  config: a FunctionConfig.
 
-    Jobs of one session share variables by name. To define a job again, also while the old one runs, replaces the one of
-    that name; variables whose shape stays keep their numbers.
+    Jobs of one session share variables by name. Defining a job again, even while the old one runs, replaces the job of
+    that name; variables whose shape does not change keep their elements.
     """
 
     def __init__(self, function: Callable, kind: str, config: FunctionConfig, session: Session):
@@ -56,16 +56,16 @@ class Job(Display):
         self.name = function.__name__
         self.signature = Signature(function, self.name)
         self.plans = PlanCache(self.fingerprint)
-        self.modules: dict[int, Any] = {}  # nn.Modules that its function calls or reads, by id
-        self.volatile: set[tuple[str, str]] = set()  # attributes of those that the function sets itself
-        self.variables: Variables = {}  # that its function reads, and that are followed
-        self.numbers: dict[int, Any] = {}  # (name, tensor) of those whose numbers it reads, by id
-        self.noticed: set[str] = set()  # what it reads and no plan follows
+        self.modules: dict[int, Any] = {}  # nn.Modules that its function calls or reads, by id()
+        self.volatile: set[tuple[str, str]] = set()  # attributes of these that the function itself sets
+        self.variables: Variables = {}  # Python variables that its function reads and that are tracked
+        self.numbers: dict[int, Any] = {}  # (name, tensor) of tensors whose elements it reads, by id()
+        self.noticed: set[str] = set()  # untracked reads that were reported
         self.leaves = list(self.signature.leaves())
         lists = any(issubclass(leaf.kind, ListNumpy | ListListNumpy) for leaf in self.leaves)
         self.mirrored = lists or config.view == "mirrored" or self.signature.result in (ListNumpy, ListListNumpy)
         session.enter(self)
-        STREAM.counts.pop(self.name, None)  # its calls count from 1
+        STREAM.counts.pop(self.name, None)  # number its calls from 1
 
     training = property(lambda self: self.kind == "train")
     compiled = property(
@@ -75,7 +75,7 @@ class Job(Display):
 
     @property
     def uses(self) -> frozenset[str]:
-        """Names of the variables of its plans."""
+        """Names of the variables that its plans use."""
         return frozenset().union(*[plan.uses for plan in self.plans.values()])
 
     @property
@@ -83,18 +83,19 @@ class Job(Display):
         return self.session.devices if self.mirrored else 1
 
     def __get__(self, instance: Any, owner: type) -> Any:
-        """As an attribute of a class it stays what it is: a job takes no self."""
+        """Return the job itself: as a class attribute it is not bound, because a job takes no self."""
         return self
 
     def __reduce__(self) -> str:
-        """As functions are: pickled by its name in its module; its copy is itself."""
+        """Pickle by qualified name, as functions are; a copy is the job itself."""
         return self.__qualname__
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        """Submit one step. Gives arrays, or a handle where the job is annotated with Callback or not at all.
+        """Submit one step. Returns arrays, or a handle if the job is annotated with Callback or has no return
+        annotation.
 
-        Arguments are checked and copied here, so the caller may use its arrays again at once. A step also sees the
-        modules, tensors and arrays that the function captures as they are now, whatever is written until it runs.
+        Arguments are checked and copied here, so the caller may reuse its arrays at once. A step also sees captured
+        modules, tensors and arrays as they are now, whatever is written to them before it runs.
         """
         step = self.submit(args, kwargs)
         if self.signature.style == "sync":
@@ -150,13 +151,13 @@ class Job(Display):
         return plan
 
     def fingerprint(self) -> Fingerprint:
-        """The state of the modules that the function calls or reads, and which tensors its variables name: another
-        state is another plan."""
+        """State of the modules that the function calls or reads, and the tensors that its variables name. A plan is
+        used only if this is unchanged."""
         modules = [(str(i), module) for i, module in enumerate(self.modules.values())]
         return Fingerprint(modules, self.volatile, self.variables, self.numbers.values())
 
     def compile(self) -> CompiledJob:
-        """Compile for inputs of the placeholders' shapes, without a step: so its variables exist."""
+        """Compile for inputs of the placeholders' shapes without running a step, so that the variables exist."""
         columns = []
         for leaf in self.leaves:
             empty = np.empty(leaf.kind.shape, leaf.kind.dtype.np)
@@ -171,7 +172,7 @@ class Job(Display):
         )
 
     def forget(self) -> None:
-        """The session was cleared: nothing of the old variables stays."""
+        """Drop all plans: the session was cleared, and they write to the old variables."""
         self.plans.clear()
 
     def __repr__(self) -> str:
@@ -187,7 +188,7 @@ class Job(Display):
 
 
 def global_function(type: str = "predict", function_config: FunctionConfig | None = None) -> Callable[[Callable], Job]:
-    """Make the decorated function a job: "train" (it minimizes a loss) or "predict"."""
+    """Make the decorated function a job. type: "train" (it minimizes a loss) or "predict"."""
     if isinstance(type, FunctionConfig):
         what = "global_function(config): the config is the second argument"
         warn(what, 'global_function(type="predict", function_config=config)')
@@ -201,7 +202,7 @@ def global_function(type: str = "predict", function_config: FunctionConfig | Non
         raise JobError(what, values={"got": repr(type)}, where=here(), hint='@flow.global_function(type="train")')
     if function_config is not None and not isinstance(function_config, FunctionConfig):
         hint = "get_config(), with brackets" if callable(function_config) else "config = flow.function_config()"
-        what = "function_config is no FunctionConfig"
+        what = "function_config must be a FunctionConfig"
         raise JobError(what, values={"got": described(function_config)}, where=here(), hint=hint)
     config = function_config or FunctionConfig()
 
@@ -231,9 +232,9 @@ def global_function(type: str = "predict", function_config: FunctionConfig | Non
 
 
 def clear_default_session() -> None:
-    """Stop all runs of `flow.start`, wait for every step; then forget all jobs' plans, variables and optimizer states.
+    """Stop all runs of `flow.start` and wait for every step; then delete all plans, variables and optimizer states.
 
-    A run that it ended has the state "stopped".
+    The state of a run that was stopped is "stopped".
     """
     STREAM.refuse_inside("waiting for the queue")
     for run in STREAM.runs:
@@ -241,14 +242,14 @@ def clear_default_session() -> None:
     STREAM.sync()
     # between two steps, and while no other thread builds a job on these variables
     with STREAM.idling(), LOCK:
-        STREAM.counts.clear()  # the next step of a job is its first again
+        STREAM.counts.clear()  # steps are numbered from 1 again
         SESSION.clear()
 
 
 def sync_default_session(timeout: float | None = None) -> None:
-    """Wait until every step that was submitted, and its callback, has ended; raises what went wrong in one of them.
+    """Wait until every submitted step and its callback has ended. Raises the error of a failed step.
 
-    The steps of runs (`flow.start`) are waited for too; what goes wrong there is raised by `run.result()`.
+    This includes the steps of runs (`flow.start`); their errors are raised by `run.result()`.
     """
     STREAM.sync(timeout, everybody=True)
 
@@ -265,7 +266,7 @@ def get_variable(
     distribute: Any = None,
     reuse: bool = True,
 ) -> Any:
-    """The variable of that name, as a Blob: made at the first time, then shared by all jobs of the session."""
+    """The variable of this name, as a Blob: created on first use, then shared by all jobs of the session."""
     build, what = building("flow.get_variable"), "flow.get_variable"
     if not isinstance(name, str):
         wrong = f"{what}: the name is a text"
@@ -284,7 +285,7 @@ def get_variable(
 
 @recorder(Job)
 def picture_record(job: Job, **_: Any) -> GraphRecord:
-    """The operations of the job, for `show(job)`."""
+    """The graph of the job's ops, for `show(job)`."""
     from ..nn.graph.listing.reports import part_record
     from ..views.records.graph import GraphRecord
 
@@ -295,5 +296,5 @@ def picture_record(job: Job, **_: Any) -> GraphRecord:
 
 
 def jobs() -> list[Any]:
-    """What is in flight: the steps in the queue, then the runs."""
+    """Handles of everything in flight: the queued and running steps, then the runs."""
     return STREAM.list()

@@ -1,9 +1,9 @@
-"""flow.start: a whole loop over a loader, on a thread of its own; the cell returns at once.
+"""flow.start: a training loop over a loader on its own thread; the cell returns at once.
 
     run = flow.start(train_job, loader, epochs=3, callback=show)
     run.pause(); run.resume(); run.stop(); run.result()
 
-All of these act between steps. Read next: `queue/stream.py`.
+Each of these takes effect between steps. Read next: `queue/stream.py`.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from .queue.records import clock
 from .queue.step import Gate, Step, Stopped, check_arity, seconds
 from .queue.stream import STREAM
 
-# its loader's workers inherit it
+# inherited by the loader's workers
 LOOP: ContextVar[Any] = ContextVar("the run whose loader this code belongs to", default=None)
 
 
 class Run:
-    """A loop that submits steps of a job, and the handle on it.
+    """A loop that submits steps of a job, and its handle.
 
-    state: "running", "paused", "stopped", "failed" or "done".  epoch: from 1.  steps: how many have ended.
-    values: of each step the mean of its first array, such as the loss.  times: when each of them was there.
-    starts: how many steps were submitted before each epoch.  started, ended: `time.perf_counter` seconds.
+    state: "running", "paused", "stopped", "failed" or "done".  epoch: counted from 1.  steps: number of finished steps.
+    values: for each step the mean of its first array, such as the loss.  times: when each step finished.  starts:
+    number of steps submitted before each epoch.  started, ended, times: `time.perf_counter` seconds.
     """
 
     def __init__(self, job: Job, loader: Iterable, epochs: int, callback: Callable | None):
@@ -42,7 +42,7 @@ class Run:
         self.last: Any = None
         self.stopping, self.raised = False, False
         self.thread: Any = None
-        self.caller = 0  # which thread of the timeline it is
+        self.caller = 0  # number of its thread in the timeline
         self.where = here()
         self.going, self.over = Gate(), Gate()
         self.going.open()
@@ -50,7 +50,7 @@ class Run:
 
     @property
     def state(self) -> str:
-        """What it does now: "running", "paused", "done", "stopped" or "failed"."""
+        """Current state: "running", "paused", "done", "stopped" or "failed"."""
         if self.over.opened:
             return "failed" if self.error is not None else "stopped" if self.stopping else "done"
         return "running" if self.going.opened else "paused"
@@ -58,30 +58,30 @@ class Run:
     # ---- the handle --------------------------------------------------------------------------------------------------
 
     def pause(self) -> None:
-        """Submit no further step; those in flight end."""
+        """Stop submitting steps until `resume()`; those in flight finish."""
         if self.going.opened and not self.done():
             self.going = Gate()
-        if self.ending():  # another thread has stopped it meanwhile
+        if self.ending():  # another thread has stopped it in the meantime
             self.going.open()
 
     def resume(self) -> None:
-        """Go on with the next batch."""
+        """Continue with the next batch."""
         self.going.open()
 
     def stop(self) -> None:
-        """End after the step that runs; what is queued behind it is cancelled. The parameters are those of that
+        """End after the running step and cancel the steps queued behind it. The parameters are those after that
         step."""
         self.stopping = True
         STREAM.cancel_queued(self)
         self.going.open()
 
     def done(self) -> bool:
-        """Has it ended, well or badly?"""
+        """True if the run has ended, successfully or not."""
         return self.over.opened
 
     def result(self, timeout: float | None = None) -> Any:
-        """What its last step gave; waits for the end. Raises the error of a step, of the callback or of the loader;
-        TimeoutError after `timeout` seconds. Interrupting the wait leaves the run running."""
+        """Wait for the end and return the result of the last step. Raises the error of a step, of the callback or of
+        the loader, and TimeoutError after `timeout` seconds. Interrupting the wait does not stop the run."""
         STREAM.refuse_inside("waiting for a run")
         if LOOP.get() is self:
             what = f"waiting for the run of {self.job.name} inside its own loader: it would wait for itself"
@@ -100,17 +100,17 @@ class Run:
     # ---- the loop, on its thread -------------------------------------------------------------------------------------
 
     def ending(self) -> bool:
-        """Is no further call of the job taken?"""
+        """True if no further steps are submitted."""
         return self.stopping or self.error is not None
 
     def failed(self, error: BaseException) -> None:
-        """The first error is kept; the loop ends at its next step."""
+        """Keep the first error; the loop ends at its next step."""
         if self.error is None:
             self.error = error
         self.going.open()
 
     def loop(self) -> None:
-        """What the thread of the run does: one call after the other."""
+        """Submit one step after another; runs on the thread of the run."""
         step: Step | None = None
         submitted, self.caller = 0, STREAM.callers.number
         LOOP.set(self)
@@ -121,7 +121,7 @@ class Run:
                 self.starts.append(submitted)
                 self.epoch = epoch
                 for batch in self.loader:
-                    STREAM.waiting(self.going)  # a pause is no loading
+                    STREAM.waiting(self.going)  # a pause does not count as loading time
                     if self.ending():
                         raise Stopped
                     args, kwargs = arguments(batch)
@@ -130,7 +130,7 @@ class Run:
         except Stopped:
             pass
         except BaseException as error:
-            # a line of this thread, where no learner's line is
+            # the error points into this thread, which has no line of the user's
             if isinstance(error, MinflowError) and error.where == here():
                 error.where = self.where
             self.failed(error)
@@ -141,7 +141,7 @@ class Run:
             self.over.open()
 
     def landed(self, result: Any) -> None:
-        """The callback of every step; on the worker."""
+        """Record a finished step and call the user's callback; runs on the worker."""
         self.steps, self.last = self.steps + 1, result
         first = first_array(result)
         self.times.append(clock())
@@ -159,7 +159,7 @@ def first_array(result: Any) -> np.ndarray | None:
 
 
 def arguments(batch: Any) -> tuple[tuple, dict]:
-    """A batch of a loader as the arguments of a job: a tuple or list by position, a dict by name; tensors as arrays."""
+    """Turn a batch into arguments of a job: a tuple or list by position, a dict by name; tensors become arrays."""
     if isinstance(batch, Mapping):
         return (), {key: array_of(value) for key, value in batch.items()}
     return tuple([array_of(value) for value in (batch if isinstance(batch, tuple | list) else (batch,))]), {}
@@ -170,10 +170,10 @@ def array_of(value: Any) -> Any:
 
 
 def start(job: Job, loader: Iterable, epochs: int = 1, callback: Callable | None = None) -> Run:
-    """Call `job` with every batch of `loader`, `epochs` times, on a thread of its own; gives the Run at once.
+    """Call `job` with every batch of `loader`, `epochs` times, on a new thread. Returns the Run at once.
 
-    A batch is a tuple or list (the arguments), a dict (by name) or one array. callback(result): after every step, on
-    the worker. An iterator can be gone through once only: with several epochs give a list or a DataLoader.
+    A batch is a tuple or list (the arguments), a dict (by name) or one array. callback(result) runs on the worker after
+    every step. An iterator can be consumed only once: for several epochs pass a list or a DataLoader.
     """
     if not isinstance(job, Job):
         hint = "flow.start(train_job, loader), not train_job(...)"
@@ -198,7 +198,7 @@ def start(job: Job, loader: Iterable, epochs: int = 1, callback: Callable | None
     try:
         STREAM.background(run)
         return run
-    except BaseException:  # Ctrl-C, or no thread could be started: nobody would have its handle
+    except BaseException:  # Ctrl-C, or the thread could not start: the caller would have no handle
         run.stop()
         if run.thread is None or run.thread.ident is None:
             run.over.open()

@@ -1,7 +1,7 @@
 """Placement, views and namespaces: `flow.scope`.
 
-On one machine without a GPU a placement changes nothing but what is shown; "gpu" means cpu, as in OneFlow's builds
-without CUDA. Read next: `config.py`.
+On one machine without a GPU a placement only changes what is displayed; "gpu" means cpu, as in OneFlow's builds without
+CUDA. Read next: `config.py`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PLACES: ContextVar[tuple] = ContextVar("placements", default=())
 
 
 class Place(Restoring):
-    """A device and which of them. As a context manager: what is computed inside is placed there."""
+    """A device tag and device ids. As a context manager it places the ops inside."""
 
     variable = PLACES
 
@@ -61,14 +61,15 @@ class View(Restoring):
 
 
 def warn_of_gpu() -> None:
-    """Once in a session."""
+    """Warn once per session that "gpu" means cpu."""
     if not SESSION.warned_of_gpu:
         warn("there is no GPU here: gpu means cpu")
         SESSION.warned_of_gpu = True
 
 
 def placement(device_tag: str, machine_device_ids: Any = "0:0") -> Place:
-    """Where what is computed inside is placed: "cpu" or "gpu", and "machine:device", "0:0-3", or a list of such."""
+    """Place the ops inside. device_tag: "cpu" or "gpu".  machine_device_ids: "machine:device", "0:0-3", or a list of
+    such."""
     return Place(device_tag, machine_device_ids)
 
 
@@ -83,12 +84,12 @@ def mirrored_view() -> View:
 
 
 def consistent_view_enabled() -> bool:
-    """Is the view of this place the consistent one?"""
+    """True if the current view is the consistent one."""
     return view_now() == "consistent"
 
 
 def mirrored_view_enabled() -> bool:
-    """Is the view of this place the mirrored one?"""
+    """True if the current view is the mirrored one."""
     return view_now() == "mirrored"
 
 
@@ -100,7 +101,7 @@ def view_now() -> str:
 
 
 def namespace(name: str) -> AbstractContextManager[None]:
-    """Names of layers and variables made inside start with `name-`."""
+    """Prefix the names of layers and variables created inside with `name-`."""
     if not isinstance(name, str) or not name:
         what = "a namespace is a name"
         raise JobError(what, values={"got": repr(name)}, where=here(), hint='flow.scope.namespace("encoder")')
@@ -108,7 +109,7 @@ def namespace(name: str) -> AbstractContextManager[None]:
 
 
 class named(Restoring):
-    """Within it the names of layers and variables start with `name-`."""
+    """Context manager behind `namespace`."""
 
     variable = NAMES
 
@@ -121,12 +122,12 @@ class named(Restoring):
 
 
 def full_name(name: str) -> str:
-    """With the namespaces that we are in."""
+    """`name` prefixed with the current namespaces."""
     return "-".join((*NAMES.get(), name))
 
 
 def current_scope() -> str:
-    """The names of the scopes around this place, joined by "-"."""
+    """Names of the current scopes, joined by "-"."""
     return "-".join(NAMES.get())
 
 

@@ -1,4 +1,4 @@
-"""The session: the variables that jobs share by name, the jobs, how many steps each has done, and the settings.
+"""The session: variables that jobs share by name, the jobs with their step counts, and settings.
 
 There is one, the default session; `flow.clear_default_session()` empties it. Read next: `build.py`.
 """
@@ -24,9 +24,9 @@ from .queue.stream import STREAM
 
 
 class Variable:
-    """Numbers that a job function trains or keeps, known by name to every job of the session.
+    """A tensor that a job function trains or keeps, shared by name among the jobs of the session.
 
-    tensor: the eager Tensor that owns them; plans write into its storage.  trainable: as in the job that made it.
+    tensor: the eager Tensor; plans write into its storage.  trainable: as in the job that created it.
     """
 
     def __init__(self, name: str, tensor: Tensor, trainable: bool, regularizer: Regularizer | None = None):
@@ -36,10 +36,9 @@ class Variable:
     dtype = property(lambda self: self.tensor.spec.dtype)
 
     def numpy(self) -> np.ndarray:
-        """Its numbers now, copied: waits for every step that was submitted; in a callback they are those of its
-        step."""
+        """Copy of the current elements. Waits for every submitted step; in a callback, the elements after its step."""
         STREAM.settle()
-        with LOCK:  # a run may go on submitting
+        with LOCK:  # a run may keep submitting
             return self.tensor.array.copy()
 
     def __array__(self, dtype=None, copy=None) -> np.ndarray:
@@ -47,7 +46,7 @@ class Variable:
         return array if dtype is None else array.astype(dtype)
 
     def set(self, array: np.ndarray) -> None:
-        """New numbers, of the same shape, in place; waits for every step that was submitted."""
+        """Overwrite the elements in place with an array of the same shape. Waits for every submitted step."""
         STREAM.sync()
         with LOCK:
             self.tensor.array[...] = array
@@ -59,11 +58,12 @@ class Variable:
 
 
 class Session:
-    """variables, slots: by name; slots are what optimizers keep.  jobs: by name, the last one of that name.
-    steps: job name -> training steps done.  waiting: numbers that were loaded before their variable was made.
-    loading: what became of the last load; it is asked whenever a job has compiled.  warned_of_gpu: that gpu means cpu
-    here.
-    alive: of all jobs, also of those whose name another one has now, and of those from before the session was cleared.
+    """State shared by job functions.
+
+    variables, slots: by name; slots are optimizer states.  jobs: by name, the latest of each name.  steps: job name ->
+    finished training steps.  waiting: values that were loaded before their variable was created.  loading: report of
+    the last load; it is updated whenever a job has compiled.  warned_of_gpu: True after the warning that gpu means cpu.
+    alive: weak references to all jobs, including redefined ones and those from before the session was cleared.
     """
 
     def __init__(self) -> None:
@@ -74,12 +74,12 @@ class Session:
         self.clear()
 
     def enter(self, job: Any) -> None:
-        """A job is defined: it has its name now. Without a lock: each change of a list or dict is one instruction."""
+        """Register a job under its name. Needs no lock: each change of a list or dict is one instruction."""
         self.jobs[job.name] = job
         self.alive.append(weakref.ref(job, self.alive.remove))
 
     def every_job(self) -> list[Any]:
-        """All jobs that somebody still holds: their plans may write into a variable."""
+        """All jobs that are still referenced: their plans may write to a variable."""
         return [job for known in tuple(self.alive) if (job := known()) is not None]
 
     def clear(self) -> None:
@@ -96,7 +96,7 @@ class Session:
 
     @property
     def devices(self) -> int:
-        """How many virtual devices there are: flow.config.gpu_device_num or cpu_device_num."""
+        """Number of virtual devices: flow.config.gpu_device_num or cpu_device_num."""
         return max(self.settings.get("gpu_device_num", 0), self.settings.get("cpu_device_num", 0), 1)
 
     def sync(self) -> None:
@@ -114,12 +114,13 @@ class Session:
         seed: int | None,
         slot: bool = False,
     ) -> Variable:
-        """Make a variable. Its numbers depend on the seed and its name alone, so the order of jobs does not matter."""
+        """Create a variable. Its initial elements depend only on the seed and its name, so the order of jobs does not
+        matter."""
         check_name(name)
         if name.startswith("System-") and not slot:
-            what = "names that begin with System- are those of what a checkpoint keeps beside variables"
+            what = "names that begin with System- are reserved for other entries of a checkpoint"
             raise JobError(what, values={"name": name}, where=here(), hint='name="dense1"')
-        loaded = self.waiting.get(name)  # it goes when the job has compiled: this trace may yet fail
+        loaded = self.waiting.get(name)  # removed when the job has compiled: this trace may still fail
         if loaded is not None:
             array = np.asarray(loaded(shape, dtype))
             if array.shape != shape or array.dtype != dtype.np:
@@ -131,7 +132,7 @@ class Session:
             generator = Generator(derive_key(default_generator.initial_seed() if seed is None else seed, "init", name))
             size = math.prod(shape) * dtype.np.itemsize
             try:
-                if size >= 2**62:  # numpy cannot even ask for it
+                if size >= 2**62:  # beyond NumPy's largest request
                     raise MemoryError
                 array = np.asarray(fill(generator))
             except MemoryError:

@@ -1,6 +1,6 @@
 """The signature of a job function, read when it is defined: placeholders of its arguments, the kind of its result.
 
-Also what is checked and copied at each call, and how results are handed out. Read next: `build.py`.
+Also checks and copies the arguments of each call, and arranges its results. Read next: `build.py`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ALLOWED = (
 
 
 class Missing:
-    """There is no return annotation: a call gives a future."""
+    """Marks a missing return annotation: a call returns a future."""
 
 
 class Argument(NamedTuple):
@@ -36,9 +36,9 @@ class Argument(NamedTuple):
 
 
 class LocalTensor(np.ndarray):
-    """What a future gives: an array, with the names by which a result of several devices is asked.
+    """Result of a future: an array that also has the methods of a result on several devices.
 
-    parts: of each device; empty in what is computed from such an array, which is one array.
+    parts: one array per device; empty for arrays computed from such a result.
     """
 
     parts: list[np.ndarray]
@@ -54,7 +54,7 @@ class LocalTensor(np.ndarray):
         self.parts = []
 
     def numpy(self, parallel_id: int | None = None) -> np.ndarray:
-        """The whole; or the part of one device."""
+        """The whole array, or the part of one device."""
         if parallel_id is None:
             return np.asarray(self)
         parts = self.numpy_list()
@@ -68,7 +68,7 @@ class LocalTensor(np.ndarray):
         return parts[parallel_id]
 
     def numpy_list(self) -> list[np.ndarray]:
-        """The parts of all devices; of one device the whole."""
+        """The parts of all devices; with one device, the whole array."""
         return list(self.parts) or [np.asarray(self)]
 
     def parallel_num(self) -> int:
@@ -76,7 +76,7 @@ class LocalTensor(np.ndarray):
 
 
 def joined(parts: list[np.ndarray]) -> np.ndarray:
-    """Parts of a batch as one array; numbers without a batch axis stand in a row."""
+    """Concatenate the parts of a batch; 0-d parts are stacked into one axis."""
     return np.concatenate(parts) if parts[0].ndim else np.stack(parts)
 
 
@@ -96,7 +96,7 @@ class Signature:
         for key, parameter in self.parameters.items():
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
                 stars = "**" if parameter.kind is parameter.VAR_KEYWORD else "*"
-                what = f"the argument {stars}{key} of job {name} stands for any number"
+                what = f"the argument {stars}{key} of job {name} takes any number of values"
                 self.fail(what, {}, "one placeholder for each argument")
             if key not in hints:
                 others = [k for k in self.parameters if k in hints]
@@ -165,7 +165,7 @@ class Signature:
             yield from inside(key, tree)
 
     def bound(self, args: tuple, kwargs: dict) -> list[tuple[Argument, Any]]:
-        """Each placeholder with what was given for it; raises JobError for a wrong count or name."""
+        """Pair each placeholder with its argument. Raises JobError for a wrong count or name."""
         from ..core.source_location import here
 
         try:
@@ -209,7 +209,7 @@ class Signature:
         return pairs
 
     def copied(self, argument: Argument, value: Any, devices: int) -> list[Any]:
-        """The arrays for each device, checked and copied: the caller may use its own again at once."""
+        """Check and copy an argument: one array per device. The caller may reuse its own array at once."""
         kind = argument.kind
         if issubclass(kind, Numpy):
             array = self.checked(argument, value, kind.shape)
@@ -240,7 +240,7 @@ class Signature:
         return result
 
     def checked(self, argument: Argument, array: Any, shape: tuple | None, at: str = "") -> np.ndarray:
-        """shape: exactly this; None: of the placeholder's rank and at most its number of elements."""
+        """Check an array. shape: the exact shape; None: the placeholder's rank and at most its number of elements."""
         kind = argument.kind
         if not isinstance(array, np.ndarray):
             hint = "np.asarray(..., dtype=...) makes an array of numbers"
@@ -294,7 +294,7 @@ class Signature:
     # ---- results -----------------------------------------------------------------------------------------------------
 
     def check_result(self, value: Any) -> None:
-        """Raises JobError where what the function returned is not what it is annotated with."""
+        """Raise JobError if the function's result does not match its annotation."""
         if self.style == "none":
             if value is not None:
                 what = f"job {self.name} is annotated `-> None` and returns something"
@@ -348,8 +348,8 @@ class Signature:
         self.fail(what, {"annotation": text(wanted), "returned": described(value)}, hint)
 
     def result_of(self, value: Any, arrays: Iterator[list[np.ndarray]], wanted: Any = None) -> Any:
-        """The result of a step in the structure that the function returned. arrays: for each Blob, its array on each
-        device."""
+        """Arrange the results of a step in the structure that the function returned. arrays: for each Blob, one array
+        per device."""
         wanted = self.result if wanted is None else wanted
         origin, inner = typing.get_origin(wanted), typing.get_args(wanted)
         if origin is Bundle:
@@ -380,7 +380,7 @@ class Signature:
 
 
 def blobs_of(value: Any) -> list[Tensor]:
-    """The Blobs of a result, in the order in which `result_of` asks for them."""
+    """The Blobs of a result, in the order in which `result_of` consumes them."""
     if isinstance(value, tuple | list):
         return [blob for part in value for blob in blobs_of(part)]
     if isinstance(value, dict):
@@ -418,12 +418,12 @@ def described(value: Any) -> str:
         return f"{type(value).__name__} of {len(value)}"
     try:
         return " ".join(f"{type(value).__name__} {value!r:.60}".split())[:60]
-    except Exception:  # of its own __repr__
+    except Exception:  # a user's __repr__ may raise
         return type(value).__name__
 
 
 def place(function: Callable) -> str:
-    """ "at In[3]:1": where a function is defined."""
+    """ "at In[3]:1": the place where a function is defined."""
     from ..core.ir import where_text
 
     code = getattr(function, "__code__", None)
@@ -431,8 +431,8 @@ def place(function: Callable) -> str:
 
 
 def evaluated(function: Callable) -> dict[str, Any]:
-    """The annotations; those that `from __future__ import annotations` left as text are read where the function
-    stands."""
+    """Annotations of a function. Strings, as left by `from __future__ import annotations`, are evaluated in the
+    function's namespace."""
     annotations = dict(getattr(function, "__annotations__", {}))
     if any(isinstance(value, str) for value in annotations.values()):
         names = inspect.getclosurevars(function).nonlocals if hasattr(function, "__closure__") else {}

@@ -1,9 +1,9 @@
-"""What a job function takes and gives: `flow.typing`.
+"""`flow.typing`: annotations for the arguments and results of a job function.
 
     def train_job(images: tp.Numpy.Placeholder((100, 1, 28, 28)),
                   labels: tp.Numpy.Placeholder((100,), dtype=flow.int32)) -> tp.Numpy: ...
 
-A placeholder is a class made for an annotation: it holds a shape and a dtype, no data. Read next: `signature.py`.
+A placeholder is a class for annotations: it holds a shape and a dtype, but no data. Read next: `signature.py`.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from ..core.source_location import here
 from .checks import dtype_of
 
 T = TypeVar("T")
-Dict, List, Tuple = typing.Dict, typing.List, typing.Tuple  # noqa: UP006 - the names that programs annotate with
+Dict, List, Tuple = typing.Dict, typing.List, typing.Tuple  # noqa: UP006 - programs annotate with these names
 
 
 class Leaf:
-    """Base of the kinds of a result; with `shape` set, a placeholder for an argument.
+    """Base class of the annotations; with `shape` set, a placeholder for an argument.
 
-    shape: of one device's array.  dtype: of its numbers.  batch_axis: which axis counts samples; None where none does.
+    shape, dtype: of one device's array.  batch_axis: the axis of the samples, or None.
     """
 
     shape: tuple[int, ...] | None = None
@@ -38,7 +38,7 @@ class Leaf:
 
     @classmethod
     def Placeholder(cls, shape: tuple[int, ...], dtype: DType = float32, batch_axis: int | None = 0) -> type[Leaf]:
-        """An annotation for an argument of this kind: an array of `shape` and `dtype`."""
+        """Annotation for an array argument of this kind, with `shape` and `dtype`."""
         kind = cls.__name__
         if not isinstance(shape, tuple | list):
             what = f"{kind}.Placeholder: the shape is a tuple"
@@ -49,7 +49,7 @@ class Leaf:
             hint = "the batch size is part of the shape: load batches of one size"
             raise JobError(what, values={"shape": tuple(shape)}, where=here(), hint=hint)
         if batch_axis is not None and shape and batch_axis not in range(-len(shape), len(shape)):
-            what = f"{kind}.Placeholder: batch_axis is no axis of the shape"
+            what = f"{kind}.Placeholder: batch_axis must be an axis of the shape"
             hint = "batch_axis=0, or None"
             raise JobError(what, where=here(), values={"shape": tuple(shape), "batch_axis": batch_axis}, hint=hint)
         shape, dtype = tuple(map(int, shape)), dtype_of(f"{kind}.Placeholder", dtype)
@@ -63,30 +63,30 @@ class Leaf:
 
 
 class Numpy(Leaf):
-    """One numpy array: the whole of the logical tensor."""
+    """One NumPy array: the whole logical tensor."""
 
 
 class ListNumpy(Leaf):
-    """A list with an array for each device. As an argument each may have fewer numbers than the placeholder."""
+    """A list with one array per device. As an argument each may have fewer elements than the placeholder."""
 
 
 class ListListNumpy(Leaf):
-    """A list with a list of arrays for each device."""
+    """A list with one list of arrays per device."""
 
 
 class Callback(Generic[T]):
-    """`-> Callback[T]`: the call returns at once; `job(...)(function)` hands the result, a T, to the function."""
+    """`-> Callback[T]`: the call returns at once; `job(...)(function)` passes the result, a T, to the function."""
 
 
 class Bundle(Generic[T]):
-    """`-> Bundle[T]`: any nesting of lists, tuples and dicts, decided by what is returned; its leaves are T."""
+    """`-> Bundle[T]`: any nesting of lists, tuples and dicts, as the function returns it; its leaves are T."""
 
 
 KINDS = (Numpy, ListNumpy, ListListNumpy)
 
 
 def text(annotation: Any) -> str:
-    """An annotation as it is written: `Tuple[Numpy, Numpy]`."""
+    """An annotation as source text: `Tuple[Numpy, Numpy]`."""
     if isinstance(annotation, type) and issubclass(annotation, Leaf):
         if annotation.shape is None:
             return annotation.__name__

@@ -1,4 +1,4 @@
-"""What can be looked at while jobs run: a Blob's numbers, the timeline, the explorer.
+"""Inspection of running jobs: the elements of a Blob, the timeline, the explorer.
 
 Nothing here runs a job. Read next: `timeline.py`.
 """

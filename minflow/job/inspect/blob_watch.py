@@ -1,6 +1,6 @@
-"""flow.watch and flow.watch_diff: the numbers of a Blob, or of its gradient, at every step.
+"""flow.watch and flow.watch_diff: the elements of a Blob, or of its gradient, at every step.
 
-Handlers run on the worker after their step, before its callback. Read next: `../build.py`.
+Handlers run on the worker after their step and before its callback. Read next: `../build.py`.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ from ..typing import KINDS, text
 
 
 def watch(blob: Any, handler_or_prompt: Callable | str | None = None) -> None:
-    """Hand the numbers of `blob` to a handler at every step of the job; a text or nothing: print them.
+    """Pass the elements of `blob` to a handler at every step of the job. Given a string or None, print them.
 
-    handler: a function of one argument, annotated tp.Numpy, tp.ListNumpy or tp.ListListNumpy (without annotation:
-    what a future gives, an array that also has numpy() and numpy_list()).
+    handler: a function of one argument, annotated tp.Numpy, tp.ListNumpy or tp.ListListNumpy. Without annotation it
+    receives the result of a future: an array that also has numpy() and numpy_list().
     """
     register("flow.watch", blob, handler_or_prompt, False)
 
 
 def watch_diff(blob: Any, handler_or_prompt: Callable | str | None = None) -> None:
-    """The same for the gradient of the *sum* of the loss; variables are updated by that of its mean."""
+    """Like `watch`, for the gradient of the *sum* of the loss. (Variables are updated with the gradient of its
+    mean.)"""
     register("flow.watch_diff", blob, handler_or_prompt, True)
 
 

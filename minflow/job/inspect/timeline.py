@@ -1,9 +1,9 @@
-"""flow.timeline: who was busy when in the last steps of a job, from the records of the stream.
+"""flow.timeline: when each thread was busy in the last steps of a job, from the records of the stream.
 
     sync = flow.timeline(steps=20)          # after a loop with a job that waits
     sync.compare(flow.timeline(steps=20))   # after the same loop with a job that does not
 
-Read next: `../views/timeline/record.py`, what it says and draws; `../queue/records.py`, what is remembered of a step.
+Read next: `../../views/timeline/record.py`, which draws it; `../queue/records.py`, the record of a step.
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ from ..queue.stream import STREAM, clock
 
 
 class Shown:
-    """Shows itself: a picture in a notebook, text in a terminal. record: the plain data."""
+    """Base class of objects that display as a picture in a notebook and as text in a terminal. record: the plain
+    data."""
 
     record: Any
-    text = property(lambda self: timeline_text(self.record), doc="The lanes and numbers as text.")
+    text = property(lambda self: timeline_text(self.record), doc="Lanes and numbers as text.")
     svg = property(lambda self: timeline_svg(self.record), doc="The picture.")
-    verdict = property(lambda self: verdict(self.record), doc="What one learns from it, in a sentence or two.")
+    verdict = property(lambda self: verdict(self.record), doc="Conclusion in one or two sentences.")
 
     def save(self, path: str | Path) -> None:
         """Write the picture (.svg) or the text (.txt) to a file. Raises FileError if it cannot be written."""
@@ -50,34 +51,32 @@ class Shown:
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         try:
             return picture_bundle(self.svg, f"{self.text.splitlines()[0]}; {self.verdict}", self.text, fold_text=True)
-        except Exception as error:  # showing a thing must not break a cell
+        except Exception as error:  # displaying an object must not break the cell
             return {"text/plain": f"<{type(self).__name__}>\n(no picture: {type(error).__name__}: {error})"}
 
 
 class Timeline(Shown):
-    """Steps of one job. load, compute, callback, step: means in seconds; best: the formula; overlap: what ran at
-    once."""
+    """Steps of one job. load, compute, callback, step: means in seconds.  best: the possible gain.  overlap:
+    concurrency."""
 
     def __init__(self, record: TimelineRecord):
         self.record = record
 
     mode = property(lambda self: self.record.mode, doc='"sync" or "async"; "" for a single step.')
-    load = property(
-        lambda self: self.record.load, doc="Seconds that the caller needs for a batch; waiting is not counted."
-    )
-    compute = property(lambda self: self.record.compute, doc="Seconds that the worker computes a step.")
-    callback = property(lambda self: self.record.callback, doc="Seconds of a callback; it runs on the worker too.")
-    step = property(lambda self: self.record.step, doc="Seconds from the end of a step to the end of the next.")
+    load = property(lambda self: self.record.load, doc="Seconds in which the caller prepares a batch, without waiting.")
+    compute = property(lambda self: self.record.compute, doc="Seconds in which the worker computes a step.")
+    callback = property(lambda self: self.record.callback, doc="Seconds of a callback, which also runs on the worker.")
+    step = property(lambda self: self.record.step, doc="Seconds from the end of one step to the end of the next.")
     best = property(
-        lambda self: self.record.best, doc="(load + work) / max(load, work), where work is compute and callback."
+        lambda self: self.record.best, doc="(load + work) / max(load, work), where work = compute + callback."
     )
-    overlap = property(lambda self: self.record.overlap, doc="Seconds of loading and computing in one second.")
+    overlap = property(lambda self: self.record.overlap, doc="Seconds of loading and computing per second.")
 
     def __len__(self) -> int:
         return len(self.record.steps)
 
     def compare(self, other: Timeline) -> Comparison:
-        """Both on the same seconds, sync above async, with the gain that was possible and the one that was measured."""
+        """Draw both on the same time axis, sync above async, with the possible and the measured gain."""
         if not isinstance(other, Timeline):
             hint = "flow.timeline(sync_job).compare(flow.timeline(async_job))"
             raise JobError("compare takes another timeline", values={"got": described(other)}, where=here(), hint=hint)
@@ -85,7 +84,8 @@ class Timeline(Shown):
 
 
 class Comparison(Shown):
-    """Two timelines. first, second: sync and async.  best: what the formula promises; gain: what was measured."""
+    """Two timelines. first, second: sync and async.  best: the gain that the formula predicts.  gain: the measured
+    one."""
 
     def __init__(self, record: TimelinePair):
         self.record = record
@@ -100,12 +100,12 @@ class Comparison(Shown):
 
 
 def timeline(job: Job | Run | str | None = None, steps: int | range | None = None) -> Timeline:
-    """Who was busy when: loader, queue, compute and callback of the last steps of a job.
+    """Timeline of the last steps of a job: loader, queue, compute and callback.
 
-    job: a job function, its name, or the run of `flow.start`; default: the job whose step ran last.  steps: how many,
-    the last ones, or a range of their numbers; default: those of the last loop. A picture has at most 33 steps.
-    The loader is the time in which the thread that calls the job neither waits nor calls it. Raises JobError if no step
-    has run.
+    job: a job function, its name, or the run of `flow.start`; default: the job whose step ran last.  steps: the number
+    of last steps, or a range of step numbers; default: the steps of the last loop. A picture has at most 33 steps.
+    Loader time is the time in which the thread that calls the job neither waits for it nor calls it. Raises JobError if
+    no step has run.
     """
     if not isinstance(job, Job | Run | str | None):
         what = "flow.timeline takes a job function, its name or a run"
@@ -130,13 +130,13 @@ def timeline(job: Job | Run | str | None = None, steps: int | range | None = Non
 
 
 def known(job: Job | Run | str | None, records: Sequence[Record]) -> list[Record]:
-    """The records of a job, a run, or the job whose step ran last.
+    """The records of a job, of a run, or of the job whose step ran last.
 
-    Where a loop calls several jobs, each remembers the waits since the one before: those between two steps of the same
-    job go with the second of them, as that is when its loop waited. So does what the other jobs took meanwhile.
+    If a loop calls several jobs, each record has only the waits since the call before it. All waits between two steps
+    of the same job are therefore added to the second step, and so is the time that the other jobs took.
     """
     name = name_of(job) if job is not None else records[-1].name if records else ""
-    # between: waits and others of each thread, since its last step that is asked for
+    # between: thread -> waits and time of other jobs since its last selected step
     completed, between, now = [], {}, clock()
     for r in records:
         waits, others = between.pop(r.caller, ((), (0.0, 0.0))) if r.since is not None else ((), (0.0, 0.0))
@@ -153,7 +153,7 @@ def name_of(job: Job | Run | str) -> str:
 
 
 def loops(records: Iterable[Record]) -> list[list[Record]]:
-    """Records of a job, parted where a loop ends: another thread or cell, or a session that begins anew."""
+    """Split the records of a job at the ends of loops: at another thread or cell, or a cleared session."""
     groups: list[list[Record]] = []
     for record in records:
         last = groups[-1][-1] if groups else None
@@ -166,14 +166,15 @@ def loops(records: Iterable[Record]) -> list[list[Record]]:
 def record_of(
     records: list[Record], asked: bool = False, since: float = 0.0, now: float | None = None
 ) -> TimelineRecord:
-    """Records as what the views draw. since: nothing begins before it.  now: where the bars of what still runs end."""
+    """Convert records to the data that the views draw. since: no bar begins earlier.  now: the end of the bars of
+    unfinished steps."""
     name = records[-1].name if records else ""
     now = clock() if now is None else now
     return TimelineRecord(name, tuple(trimmed([times(r, since, now) for r in records])), cores(), asked)
 
 
 def times(r: Record, since: float, now: float) -> StepTimes:
-    asked = r.submitted - r.blocked  # when the caller came with it
+    asked = r.submitted - r.blocked  # when the caller asked to submit it
     begun = max(asked if r.since is None else r.since, since)
     waits = [(max(a, since), min(b, asked)) for a, b in r.waits if b > since and a < asked]
     loads, at = [], begun
@@ -198,5 +199,5 @@ def times(r: Record, since: float, now: float) -> StepTimes:
 
 
 def cores() -> int:
-    """That this process may use."""
+    """Number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

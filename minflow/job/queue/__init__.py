@@ -1,4 +1,4 @@
-"""How the steps of jobs run: the one queue and its worker, a step and its handle, what is remembered of each.
+"""Execution of job steps: the queue and its worker, a step and its handle, records of past steps.
 
-Nothing here knows a graph: the work of a step is a function. Read next: `stream.py`.
+Knows nothing of graphs: the work of a step is a function. Read next: `stream.py`.
 """

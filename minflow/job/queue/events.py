@@ -1,4 +1,4 @@
-"""Events of job functions, for whoever listens: see `core/base/events.py`. Read next: `stream.py`, which emits it."""
+"""Events of job functions: see `core/base/events.py`. Read next: `stream.py`, which emits them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from typing import Any, NamedTuple
 
 
 class JobStepped(NamedTuple):
-    """The work of a job's step has ended well; heard on the worker, before the step's callback, in the order of the
-    steps.
+    """A step of a job has succeeded. Emitted on the worker, before the step's callback, in the order of the steps.
 
-    job: the job function; others may have its name.  name: of the job.  number: of this call of the job, from 1.
-    owner: the Run that submitted it, or None.  result: what the call gives.  record: its times (`stream.Record`).
+    job: the job function; names are not unique.  name: of the job.  number: of this call of the job, from 1.  owner:
+    the Run that submitted it, or None.  result: of the call.  record: its times (`records.Record`).
     """
 
     job: Any

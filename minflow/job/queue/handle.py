@@ -1,6 +1,6 @@
-"""What a handle is not: an array. A learner who forgets that a job is async uses what its call gives as if it were one.
+"""Helpful errors for handles that are used as arrays, as learners do who forget that a job is async.
 
-Knows nothing of the stream. Read next: `stream.py`, whose Step is such a handle.
+Knows nothing of the stream. Read next: `step.py`, whose Step is such a handle.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from ...core.base.errors import JobError
 from ...core.source_location import here
 
 
-RESULT = ("numpy", "numpy_list", "parallel_num")  # what `.get()` of a job without annotation gives has these
+RESULT = ("numpy", "numpy_list", "parallel_num")  # methods of the result of `.get()` of a job without annotation
 
 
 class UsedAsArray(JobError, AttributeError, TypeError):
-    """A handle was used as if it were its result. An AttributeError too, so that hasattr() answers no."""
+    """A handle was used as if it were its result. Also an AttributeError, so that hasattr() returns False."""
 
 
 def refusing(what: str) -> Callable[..., Any]:
-    """A method that refuses its use."""
+    """A method that raises UsedAsArray."""
 
     def method(self: Any, *others: Any, **options: Any) -> None:
         self.refuse(what)
@@ -31,7 +31,8 @@ def refusing(what: str) -> Callable[..., Any]:
 
 
 class Handle:
-    """Tells who uses it like an array, by attribute, operator, index or conversion, how to get the array."""
+    """Base class of handles: attributes, operators, indexing and conversions of arrays raise an error that says how to
+    get the array."""
 
     name: str
 
@@ -54,7 +55,7 @@ class Handle:
         return str(self)
 
     def __bool__(self) -> bool:
-        return True  # there is a handle
+        return True  # so that `if handle:` works
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = refusing("arithmetic")
     __truediv__ = __rtruediv__ = __pow__ = __matmul__ = __neg__ = refusing("arithmetic")

@@ -1,13 +1,12 @@
-"""Writes to tensors that job functions capture, ordered with the steps in flight.
+"""Order writes to tensors that job functions capture with the steps in flight.
 
-A step reads a captured tensor when it runs, on the worker, and has to find it as it was when the step was submitted. A
-write by an op waits until the steps that read the storage have ended, their callbacks too (`before_write` in
-`core/functionalize.py` asks here). This costs nothing where nothing is written; a copy for each step would cost as much
-as the tensors are large. Memory that NumPy shares can be written unseen, so of such a tensor each step takes a copy
-when it is submitted (`../build.py: JobTrace.held`). A tensor that gets another storage (`x.data = y`, an attribute that
-names a new tensor) needs nothing: a plan holds the storage it was built for.
-
-Read next: `stream.py`.
+A step reads a captured tensor when it runs, on the worker, and must see it as it was when the step was submitted. A
+write by an op therefore waits until the steps that read the storage have ended, including their callbacks
+(`before_write` in `core/functionalize.py` calls this). This costs nothing if nothing is written, whereas a copy per
+step would cost time in proportion to the tensor's size. Memory shared with NumPy can be written unnoticed, so each step
+copies such a tensor when it is submitted (`../build.py: JobTrace.held`). A tensor that gets another storage (`x.data =
+y`, an attribute that names a new tensor) needs no ordering: a plan keeps the storage it was built for. Read next:
+`stream.py`.
 """
 
 from __future__ import annotations
@@ -24,20 +23,18 @@ from .stream import CALLBACK, STREAM
 
 
 class Order:
-    """Before a storage is written: waits for the steps in flight that read it.
-
-    jobs: gives all jobs that are alive.
-    """
+    """Makes writes to a storage wait for the steps in flight that read it. jobs: returns all live jobs."""
 
     def __init__(self, jobs: Callable[[], Iterable[Any]]):
         self.jobs = jobs
 
     def in_callback(self) -> bool:
-        """True on the worker, and in threads that a callback has started: they cannot wait for steps."""
+        """True on the worker and in threads that a callback has started: these cannot wait for steps."""
         return STREAM.on_worker() or INSIDE.get() == CALLBACK
 
     def before_write(self, outside: Outside) -> None:
-        """Return when the storage may be written. Refuses a write whose place among the steps is left to chance."""
+        """Return when the storage may be written. Raises JobError if the order of the write and the steps would be
+        undefined."""
         readers = [entry for entry in tuple(STREAM.queue) if outside in entry.reads]
         if self.in_callback():
             self.refuse_in_callback(outside, readers)
@@ -52,7 +49,7 @@ class Order:
                 STREAM.waiting(entry.over)
 
     def refuse_in_callback(self, outside: Outside, readers: list[Any]) -> None:
-        """The callback of a call that waits may write, if no other step reads the tensor; any other may not."""
+        """Raise JobError unless this is the callback of a synchronous call and no other step reads the tensor."""
         running = next(iter(tuple(STREAM.queue)), None)
         others = [entry for entry in readers if entry is not running]
         names = [job.name for job in self.jobs() if any(outside in plan.reads for plan in list(job.plans.values()))]

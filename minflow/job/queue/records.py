@@ -1,6 +1,6 @@
-"""What is remembered of each step, and of each thread that submits steps: when it came back, and when it only waited.
+"""Records of each step, and of each thread that submits steps: when it submitted and when it waited.
 
-Knows nothing of queues: `stream.py` fills these in. Read next: `../inspect/timeline.py`, which makes pictures of them.
+Knows nothing of queues: `stream.py` fills these in. Read next: `../inspect/timeline.py`, which draws them.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ import time
 from collections import deque
 from dataclasses import dataclass
 
-WAITS = 100  # that are remembered between two submissions of a thread
+WAITS = 100  # waits recorded between two submissions of a thread
 clock = time.perf_counter
 
 
 @dataclass(slots=True)
 class Record:
-    """What the timeline knows of a step.
+    """Times of a step, in seconds of `time.perf_counter`; None if it has not happened.
 
-    name: of the job.  number: the number of this call of that job, from 1.  state: "queued", "running", "done",
-    "failed" or "cancelled".  submitted, started, ended, called, finished: `time.perf_counter` seconds: handed in; its
-    work starts and ends; its callback starts and ends (None where that has not happened).  blocked: seconds that the
-    caller waited for room.
-    caller: a number for the thread that submitted it.  since: when that thread had submitted the step before (None:
-    there was none, or it was in an earlier cell).  waits: the seconds (from, to) in which it waited for results since
-    then.  got: when that thread had waited for this step, and with that had its result.  others: seconds that other
-    jobs of the loop took between the step before and this one, of loading and of work; the timeline fills it in.
+    name: of the job.  number: index of this call of the job, from 1.  state: "queued", "running", "done", "failed" or
+    "cancelled".  submitted; started, ended: its work; called, finished: its callback.  blocked: how long the caller
+    waited for a free
+    place in the queue.
+    caller: number of the thread that submitted it.  since: when that thread submitted its previous step (None: there
+    was none, or it was in an earlier cell).  waits: intervals (from, to) since then in which it waited for results.
+    got: when that thread had the result of this step, after waiting for it.  others: (loading, work) of other jobs in
+    the loop between the previous step and this one; filled in by the timeline.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Record:
 
 
 class Callers(threading.local):
-    """Of the thread that looks: its number, when it last submitted, and when it has waited since."""
+    """Per-thread state of the calling thread: its number, when it last submitted, and when it has waited since."""
 
     numbers = itertools.count(1)
 
@@ -56,22 +56,22 @@ class Callers(threading.local):
         self.waits: deque[tuple[float, float]] = deque(maxlen=WAITS)
 
     def waited(self, start: float) -> None:
-        """It has waited from `start` until now."""
+        """Record a wait from `start` until now."""
         self.waits.append((start, clock()))
 
     def got(self, record: Record) -> None:
-        """It has waited for the end of this step."""
+        """Record that it has waited for the end of this step."""
         if record.caller == self.number and record.got is None:
             record.got = clock()
 
     def submits(self, record: Record, start: float, now: float) -> None:
-        """It asked at `start` to submit the step, and there is room `now`. Waits for room are in `blocked`."""
+        """Record a submission requested at `start` and granted at `now`. The wait for a free place is in `blocked`."""
         record.submitted, record.blocked, record.caller, record.since = now, now - start, self.number, self.since
         record.waits = tuple([wait for wait in self.waits if wait[0] < start])
         self.since = now
         self.waits.clear()
 
     def forget(self) -> None:
-        """A new cell: what was between its first step and the cell before was a user who thought."""
+        """Reset for a new cell: the time between two cells is not loading time."""
         self.since = None
         self.waits.clear()

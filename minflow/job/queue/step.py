@@ -1,6 +1,6 @@
-"""A step: the handle that a call of a job function gives, and the gates at which callers wait for it.
+"""A step: the handle that a call of a job function returns, and the latches on which callers wait.
 
-Knows the stream as what it asks to wait, to call late and to forget. Read next: `stream.py`.
+Uses the stream only to wait, to enqueue deferred callbacks and to clear errors. Read next: `stream.py`.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from ...diagnosis.frames import message_of, raised_at
 from .handle import Handle
 from .records import Record, clock
 
-SLICE = 0.1  # seconds between two looks at the clock while waiting
+SLICE = 0.1  # seconds between two checks of the clock while waiting
 
 
 class Gate:
-    """Closed until `open()`. Waiting at it holds no lock, so that an interrupt leaves nothing behind."""
+    """A one-shot latch, closed until `open()`. Waiting holds no lock, so an interrupt cannot leave one locked."""
 
     def __init__(self) -> None:
         self.opened = False
@@ -35,7 +35,7 @@ class Gate:
             waiter.put(None)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """True once it is open, False after `timeout` seconds."""
+        """Wait. Returns True once it is open, False after `timeout` seconds."""
         if self.opened:
             return True
         waiter: SimpleQueue = SimpleQueue()
@@ -56,7 +56,7 @@ class Gate:
 
 
 class Claim:
-    """What exactly one of several threads gets."""
+    """A flag that exactly one of several threads can take."""
 
     def __init__(self) -> None:
         self.taken = threading.Lock()
@@ -73,29 +73,34 @@ class Step(Handle):
 
     def __init__(self, stream: Any, name: str, number: int, work: Callable[[], Any], owner: Any = None, by: Any = None):
         self.stream, self.work, self.owner = stream, work, owner
-        self.by = by  # what its errors cancel, and to whom they are raised: the run, or the thread that submitted it
+        self.by = (
+            by  # its owner, whose steps its error cancels and to whom it is raised: the run, or the submitting thread
+        )
         self.record = Record(name, number)
         self.job: Any = None  # the job function that was called
-        self.reads: frozenset = frozenset()  # what its plan captures: see `ordering.py`
-        self.waited_for = False  # True if the call itself waits for it
+        self.reads: frozenset = frozenset()  # storages that its plan captures: see `ordering.py`
+        self.waited_for = False  # True if the call is synchronous
         self.cell = None  # the notebook cell that submitted it
         self.result: Any = None
         self.error: BaseException | None = None
         self.callback: Callable | None = None
-        self.before_callback: Callable[[Any], None] | None = None  # what watches: runs before the callback
-        self.looked = False  # the worker has looked for a callback
+        self.before_callback: Callable[[Any], None] | None = None  # handlers of watches; run before the callback
+        self.looked = False  # True once the worker has checked for a callback
         self.start_claim, self.call_claim = Claim(), Claim()
-        self.error_claim, self.shown_claim = Claim(), Claim()  # its error was raised: to its caller, to another thread
-        self.computed, self.over = Gate(), Gate()  # its work has ended; its callback too
+        self.error_claim, self.shown_claim = (
+            Claim(),
+            Claim(),
+        )  # taken when its error is raised: to its caller, to another thread
+        self.computed, self.over = Gate(), Gate()  # opened at the end of its work; of its callback
 
     name = property(lambda self: self.record.name)
     number = property(lambda self: self.record.number)
     state = property(lambda self: self.record.state)
 
-    # ---- what a caller does with it ----------------------------------------------------------------------------------
+    # ---- the caller's side -------------------------------------------------------------------------------------------
 
     def __call__(self, callback: Callable[[Any], Any] | None = None) -> None:
-        """Hand the result to `callback(result)`: on the worker, once, after all earlier callbacks."""
+        """Call `callback(result)` once, on the worker, after all earlier callbacks."""
         if not callable(callback):
             what = f"the callback of {self.name} is not callable"
             hint = f"{self.name}(...)(callback) with a function of one argument"
@@ -105,7 +110,7 @@ class Step(Handle):
             what = f"step {self.number} of {self.name} has a callback already"
             hint = "one callback for each call; it may call several functions"
             raise JobError(what, where=here(), values={"its callback": name_of(self.callback)}, hint=hint)
-        with uninterrupted():  # else Ctrl-C leaves a callback that nobody calls
+        with uninterrupted():  # otherwise Ctrl-C could leave a callback that is never called
             self.callback = callback
             if self.looked and self.call_claim.take():
                 self.stream.call_late(self)
@@ -113,8 +118,8 @@ class Step(Handle):
     async_get = __call__
 
     def get(self, timeout: float | None = None) -> Any:
-        """The result; waits for it. Raises JobError if the step failed or was cancelled, TimeoutError after `timeout`
-        s."""
+        """Wait for the result and return it. Raises JobError if the step failed or was cancelled, and TimeoutError
+        after `timeout` seconds."""
         self.stream.refuse_inside(f"waiting for a step of {self.name}")
         seconds(timeout)
         if not self.stream.waiting(self.computed, timeout):
@@ -129,15 +134,15 @@ class Step(Handle):
         return self.result
 
     def done(self) -> bool:
-        """Has its work ended, well or badly?"""
+        """True if its work has ended, successfully or not."""
         return self.computed.opened
 
     def cancel(self) -> bool:
-        """Take it out of the queue. True if it will not run; False if it runs or has run."""
+        """Remove it from the queue. Returns True if it will not run, False if it is running or has run."""
         return self.strike()
 
     def strike(self, error: BaseException | None = None) -> bool:
-        """Cancel it, with the error that its `get` raises."""
+        """Cancel it. error: raised by `get`."""
         if not self.start_claim.take():
             return self.state == "cancelled"
         self.record.state, self.work, self.error = "cancelled", nothing, error
@@ -149,7 +154,7 @@ class Step(Handle):
 
 
 class Late:
-    """A callback that was registered after its step had ended: a place in the queue of its own."""
+    """A callback that was registered after its step had ended; a separate entry of the queue."""
 
     def __init__(self, step: Step):
         self.step, self.by, self.state, self.over = step, step.by, "late", Gate()
@@ -157,7 +162,7 @@ class Late:
 
 
 class Stopped(Exception):
-    """Tells the loop of a run that it was stopped while it waited for room."""
+    """Raised in the loop of a run that was stopped while waiting for a free place in the queue."""
 
 
 def nothing() -> None:
@@ -165,7 +170,8 @@ def nothing() -> None:
 
 
 def seconds(timeout: Any) -> None:
-    """Refuse a timeout that is no number of seconds; after NaN seconds no wait would end."""
+    """Raise JobError unless `timeout` is None or a number of seconds. NaN is refused, since such a wait would never
+    end."""
     if timeout is not None and not (isinstance(timeout, int | float) and timeout == timeout):
         what = "a timeout is a number of seconds, or None to wait for ever"
         raise JobError(what, values={"got": repr(timeout)[:60]}, where=here(), hint="timeout=10.0")
@@ -179,7 +185,7 @@ BEHIND = "correct the function, and submit the cancelled steps again: the step i
 
 
 def step_error(step: Step, error: BaseException, what: str = "") -> JobError:
-    """The error of a step, from the original one; of one of ours the values and the hint stay parts of their own."""
+    """Wrap the original error of a step. The values and the hint of a minflow error stay separate parts."""
     parts = error if isinstance(error, MinflowError) else MinflowError(message_of(error))
     result = JobError(
         f"{what or 'the work'} of step {step.number} of {step.name} raised {type(error).__name__}: {parts.what}",
@@ -203,7 +209,7 @@ def cancelled(step: Step, by: Step | None = None) -> JobError:
 
 
 def check_arity(name: str, callback: Callable) -> None:
-    """A callback takes one argument; say so here and not on the worker, many steps later."""
+    """Raise JobError unless the callback takes one argument: now, and not many steps later on the worker."""
     try:
         inspect.signature(callback).bind(None)
     except ValueError:  # a builtin without a signature

@@ -1,21 +1,20 @@
-"""The one queue that all job functions run through, and the only threads of the package.
+"""The queue through which all job functions run, and the only threads of the package.
 
-A step is submitted by the caller's thread, runs on the worker, and is followed there by its callback; then the next one
-starts. At most `depth` steps are in flight, counted until their callback has ended, so a caller that is faster waits.
-The caller may be interrupted at any instruction: what is submitted changes by one atomic `deque.append`, and every wait
-is a `SimpleQueue.get`. Knows nothing of graphs: a step's work is a function.
+A step is submitted by the caller's thread and runs on the worker, followed there by its callback; then the next one
+starts. At most `depth` steps are in flight, counted until their callback has ended, so a faster caller waits
+(back-pressure). The caller may be interrupted at any instruction: a submission is one atomic `deque.append`, and every
+wait is a `SimpleQueue.get`. Knows nothing of graphs: a step's work is a function.
 
-Who submitted a step, a thread or a run, owns it: after an error or Ctrl-C only what the same owner has queued is
-cancelled.
+The thread or run that submitted a step owns it: an error or Ctrl-C cancels only the queued steps of the same owner.
 
-Who may hold what. The worker takes `executor.LOCK` for each step, and no lock while a callback runs. So nobody waits
-for a step who holds LOCK (a build, a kernel of a running plan), nor the worker itself, nor a thread that one of these
-waits for (a loader's worker, which inherits `executor.INSIDE`): `refuse_inside` raises. `submitting` is held by one
-caller, while it waits for room, too; who holds it and submits (a `__del__`, a signal handler) is refused. `starting` is
-held while the worker is started, and by none who waits for it. A thread of the user's own that is started and joined
-inside a build cannot be seen here.
+Locking. The worker takes `executor.LOCK` for each step, and holds no lock while a callback runs. A wait for a step
+would deadlock if the waiter holds LOCK (a build, a kernel of a running plan), is the worker itself, or is a thread that
+one of these waits for (a loader's worker, which inherits `executor.INSIDE`); `refuse_inside` raises in these cases.
+`submitting` is held by one caller, also while it waits for a free place; a second submission by its holder (a
+`__del__`, a signal handler) is refused. `starting` is held while the worker is started, and never by a thread that
+waits for the worker. A user's thread that is started and joined inside a build cannot be detected.
 
-Read next: `../function.py`, which submits; `../run.py`, whose loops submit from a thread of their own.
+Read next: `../function.py`, which submits; `../run.py`, whose loops submit from their own threads.
 """
 
 from __future__ import annotations
@@ -43,19 +42,19 @@ from .records import Callers, Record, clock
 from .step import Gate, Late, Step, Stopped, cancelled, name_of, nothing, seconds, step_error
 
 DEPTH = 2  # steps in flight: one runs, one waits
-# seconds a thread waits for one that holds Python, while steps are in flight (5 ms otherwise): see docs/performance.md
+# switch interval of Python's threads in seconds while steps are in flight (default 5 ms): see docs/performance.md
 SWITCH = 0.0001
-EXIT = 60.0  # seconds that the end of the program waits for a step to end, then it goes without it
-RECORDS = 10_000  # steps that the timeline remembers
+EXIT = 60.0  # seconds that the program's exit waits for a step
+RECORDS = 10_000  # steps kept for the timeline
 CALLBACK = "a callback"
 
 
 class Stream:
-    """The queue and its worker. records: the last steps, oldest first."""
+    """The queue and its worker. records: of the last steps, oldest first."""
 
     def __init__(self, depth: int = DEPTH):
         self.depth = depth
-        self.queue: deque[Any] = deque()  # the head runs; it leaves when its callback has ended
+        self.queue: deque[Any] = deque()  # the head is running; it is removed when its callback has ended
         self.wake: SimpleQueue = SimpleQueue()
         self.errors: deque[tuple[Step, BaseException]] = deque()
         self.records: deque[Record] = deque(maxlen=RECORDS)
@@ -83,14 +82,14 @@ class Stream:
         reads: frozenset = frozenset(),
         waited_for: bool = False,
     ) -> Step:
-        """Put one step into the queue; waits while it is full. Raises an error that an earlier step has left.
+        """Append a step to the queue, waiting while it is full. Raises the pending error of an earlier step.
 
         reads, waited_for: see `Step`.
         """
         self.refuse_inside(f"calling {name}")
         self.notebook()
         start, depth, by = clock(), depth or self.depth, owner or threading.current_thread()
-        with self.submitting:  # two callers at once: one after the other
+        with self.submitting:  # serializes concurrent callers
             while True:
                 if owner is None:
                     self.raise_errors()
@@ -100,7 +99,7 @@ class Stream:
                     break
                 try:
                     self.waiting(self.queue[0].over)
-                except IndexError:  # it has ended meanwhile
+                except IndexError:  # it has ended in the meantime
                     pass
             number = next(self.counts.setdefault(name, itertools.count(1)))
             step = Step(self, name, number, work, owner, by)
@@ -108,14 +107,14 @@ class Stream:
             step.reads, step.waited_for = reads, waited_for
             step.cell = None if owner is not None else self.cell
             self.callers.submits(step.record, start, clock())
-            with uninterrupted():  # an interrupt after the append would leave the worker asleep
+            with uninterrupted():  # an interrupt after the append would not wake the worker
                 self.ready()
                 self.queue.append(step)
                 self.wake.put(None)
         return step
 
     def waiting(self, gate: Gate, timeout: float | None = None) -> bool:
-        """Wait at a gate. See `interrupted` for Ctrl-C."""
+        """Wait for a latch. See `interrupted` for Ctrl-C."""
         if gate.opened:
             return True
         start = clock()
@@ -128,15 +127,13 @@ class Stream:
             self.callers.waited(start)
 
     def interrupted(self) -> None:
-        """Ctrl-C while waiting: of this caller's steps those that are queued are cancelled, and the one that runs
-        ends."""
+        """Handle Ctrl-C during a wait: cancel this caller's queued steps and let the running one finish."""
         me = threading.current_thread()
         self.cancel_queued(me)
         self.idle(EXIT, me)
 
     def sync(self, timeout: float | None = None, everybody: bool = False) -> None:
-        """Wait until every step and callback has ended, then raise what is left; `everybody`: as for
-        `raise_errors`."""
+        """Wait until every step and callback has ended, then raise pending errors. everybody: see `raise_errors`."""
         self.refuse_inside("waiting for the queue")
         seconds(timeout)
         start, steps = clock(), [entry.step if isinstance(entry, Late) else entry for entry in tuple(self.queue)]
@@ -157,8 +154,7 @@ class Stream:
         self.raise_errors(everybody)
 
     def settle(self) -> None:
-        """Before numbers are read: wait as `sync` does. In a callback there is nothing to wait for: it stands between
-        two steps."""
+        """Wait as `sync` does before a variable is read. A callback need not wait: it runs between two steps."""
         if held() or not self.on_worker():
             self.sync()
 
@@ -166,10 +162,9 @@ class Stream:
         return self.thread is not None and threading.get_ident() == self.thread.ident
 
     def idle(self, timeout: float | None = None, by: Any = None) -> bool:
-        """Wait until all that is in the queue now has ended; of what is added meanwhile only late callbacks are waited
-        for.
+        """Wait until everything that is in the queue now has ended, and deferred callbacks that are added meanwhile.
 
-        by: wait for what is left of this owner alone.
+        by: wait only for the entries of this owner.
         """
         end = None if timeout is None else clock() + timeout
         entries = [entry for entry in tuple(self.queue) if by is None or entry.by is by and entry.state != "cancelled"]
@@ -183,43 +178,43 @@ class Stream:
 
     @contextmanager
     def idling(self) -> Iterator[None]:
-        """Run the block while no step is in flight and none can be submitted."""
+        """Context manager: no step is in flight in the block, and none can be submitted."""
         with self.submitting:
             self.idle()
             yield
 
     def raise_errors(self, everybody: bool = False) -> None:
-        """Raise the first error of this caller's steps that was not raised yet; once.
+        """Raise the first error of this caller's steps that was not raised yet, once.
 
-        What is left of a thread that has ended is anybody's. everybody: the errors of all threads, which their own
-        callers still get too.
+        Errors of threads that have ended are raised to any caller. everybody: include the errors of all threads; their
+        own callers still get them too.
         """
         me = threading.current_thread()
         for step, error in tuple(self.errors):
             mine, left = step.by is me, not step.by.is_alive()
             if mine or left or everybody:
-                with uninterrupted():  # it is raised, or still to be raised
+                with uninterrupted():  # either it is raised or it stays pending
                     if mine or left:
                         self.forget(step.by)
                     if (not (mine or left) or step.error_claim.take()) and (mine or step.shown_claim.take()):
                         raise error
 
     def forget(self, by: Any, step: Step | None = None) -> None:
-        """The errors of this owner have been raised, or that of one of its steps."""
+        """Discard the errors of this owner, or of one of its steps: they have been raised."""
         for entry in tuple(self.errors):
             if entry[0].by is by and step in (None, entry[0]):
-                with suppress(ValueError):  # another thread has taken it
+                with suppress(ValueError):  # another thread has removed it
                     self.errors.remove(entry)
 
     def cancel_queued(self, by: Any) -> int:
-        """Cancel the steps of an owner that have not started. How many there were."""
+        """Cancel the steps of an owner that have not started. Returns their number."""
         waiting = [
             step for step in tuple(self.queue) if isinstance(step, Step) and step.by is by and step.state == "queued"
         ]
         return sum([step.cancel() for step in waiting])
 
     def refuse_inside(self, what: str) -> None:
-        """Raise JobError where waiting would never end: see the docstring of this file."""
+        """Raise JobError if a wait here would never end: see the docstring of this module."""
         inside = INSIDE.get()
         if inside and inside != CALLBACK:
             what = f"{what} inside {inside}: no step runs while it is built"
@@ -236,7 +231,7 @@ class Stream:
             raise JobError(f"{what} inside a callback: the queue would wait for itself", where=here(), hint=hint)
 
     def list(self) -> list[Any]:
-        """Handles of what is in flight: steps, then runs."""
+        """Handles of everything in flight: steps, then runs."""
         steps = [
             entry.step if isinstance(entry, Late) else entry
             for entry in tuple(self.queue)
@@ -245,13 +240,13 @@ class Stream:
         return steps + [run for run in self.runs if not run.done()]
 
     def history(self) -> tuple[Record, ...]:
-        """The records, oldest first, while the worker may be adding one."""
+        """Copy of the records, oldest first. The worker may be adding one."""
         while True:
-            with suppress(RuntimeError):  # it did, in the middle of the copy
+            with suppress(RuntimeError):  # it added one during the copy
                 return tuple(self.records)
 
     def background(self, run: Any) -> None:
-        """Run `run.loop` on a thread of its own."""
+        """Run `run.loop` on a new thread."""
         self.notebook()
         run.thread = threading.Thread(target=run.loop, name=f"minflow run of {run.job.name}", daemon=True)
         with uninterrupted():
@@ -266,7 +261,7 @@ class Stream:
     # ---- the worker --------------------------------------------------------------------------------------------------
 
     def ready(self) -> None:
-        """There is a worker. It is a daemon: `drain` waits for it at the end of the program."""
+        """Start the worker if there is none. It is a daemon thread: `drain` waits for it at exit."""
         if self.thread is not None and self.thread.is_alive():
             return
         with self.starting:
@@ -278,7 +273,7 @@ class Stream:
         INSIDE.set(CALLBACK)
         while True:
             self.wake.get()
-            if threading.current_thread() is not self.thread:  # an interrupt in `ready` may have started two
+            if threading.current_thread() is not self.thread:  # an interrupt in `ready` may have started two workers
                 self.wake.put(None)
                 return
             if self.queue:
@@ -293,17 +288,17 @@ class Stream:
                 finally:
                     self.queue.popleft()
                     head.over.open()
-                    del head  # an idle worker keeps no result
+                    del head  # so that an idle worker keeps no result alive
             self.hurry(False)
 
     def work(self, step: Step) -> None:
         record = step.record
         if not step.start_claim.take():
             record.state, step.looked = "cancelled", True
-            step.computed.open()  # whoever cancelled it may have been interrupted there
+            step.computed.open()  # the canceller may have been interrupted before it did this
             return
         failed = next((known for known, _ in tuple(self.errors) if known.by is step.by), None)
-        if failed is not None:  # submitted by one who had looked for errors just before there was one
+        if failed is not None:  # submitted by a caller that had checked for errors just before this one
             record.state, step.looked, step.work, step.error = "cancelled", True, nothing, cancelled(step, failed)
             step.computed.open()
             return
@@ -316,9 +311,9 @@ class Stream:
             self.fail(step, error if isinstance(error, JobError) else step_error(step, error))
             return
         finally:
-            step.work = nothing  # it holds the inputs
+            step.work = nothing  # releases the inputs
         record.state, record.ended = "done", clock()
-        if step.before_callback is not None:  # before the result is there: what it watched is, when a sync call returns
+        if step.before_callback is not None:  # before the result: when a sync call returns, its handlers have run
             try:
                 step.before_callback(step.result)
             except BaseException as error:
@@ -343,40 +338,41 @@ class Stream:
         try:
             step.callback(step.result)
         except BaseException as error:
-            # the learner's, which the run calls in its own
+            # name the user's callback, which the run's own callback calls
             callback = step.owner.callback if step.owner is not None else None
             self.fail(step, step_error(step, error, f"the callback {name_of(callback or step.callback)}"))
         finally:
             step.record.finished = clock()
 
     def fail(self, step: Step, error: BaseException) -> None:
-        """Keep the error, cancel what its owner has queued: for it the parameters stay at the last finished step."""
+        """Keep the error and cancel the owner's queued steps, so that its parameters stay at the last finished step."""
         if step.state == "running":
             step.record.state = "failed"
         if step.owner is not None:
             step.owner.failed(error)
         else:
             self.errors.append((step, error))
-        step.error = error  # after the append: `get` of another thread may raise it, and then it is to be forgotten
+        step.error = error  # after the append: `get` in another thread may raise it and then discards it
         for queued in tuple(self.queue):
             if isinstance(queued, Step) and queued.by is step.by and queued.state == "queued":
                 queued.strike(cancelled(queued, step))
         step.computed.open()
 
     def hurry(self, active: bool) -> None:
-        """Switch threads more often while steps are in flight; afterwards as it was."""
+        """Shorten Python's switch interval while steps are in flight, and restore it afterwards."""
         if active and self.interval is None and sys.getswitchinterval() > SWITCH:
             self.interval = sys.getswitchinterval()
             sys.setswitchinterval(SWITCH)
         elif not active and self.interval is not None:
-            if abs(sys.getswitchinterval() - SWITCH) < SWITCH / 10:  # nobody else has set it meanwhile
+            if abs(sys.getswitchinterval() - SWITCH) < SWITCH / 10:  # unless it was set elsewhere in the meantime
                 sys.setswitchinterval(self.interval)
             self.interval = None
 
-    # ---- notebooks, forks and the end --------------------------------------------------------------------------------
+    # ---- notebooks, forks and exit -----------------------------------------------------------------------------------
 
     def notebook(self) -> None:
-        """In IPython the end of a cell waits for the steps of that cell, so that what they print lands there."""
+        """Register with IPython: the end of a cell waits for the steps of that cell, so that their output appears
+        there."""
         if not self.hooked and follow_cells(self.cell_starts, self.cell_ends):
             self.hooked, self.cell = True, object()
 
@@ -394,8 +390,7 @@ class Stream:
             show_traceback(error)
 
     def drain(self) -> None:
-        """The end of the program: runs are stopped, steps end, errors are printed. Never hangs on a step that does not
-        end."""
+        """At exit, stop runs, wait for steps and print errors. Does not hang on a step that does not end."""
         for run in self.runs:
             run.stop()
         try:
@@ -424,9 +419,9 @@ class Stream:
         return "\n".join(f"{names[i]}:\n" + "".join(traceback.format_stack(frames[i])[-4:]) for i in ours)
 
     def forked(self) -> None:
-        """In a child process there is no worker, and what was queued belongs to the parent."""
+        """Reset after a fork: the child process has no worker, and queued steps belong to the parent."""
         for step in tuple(self.queue):
-            if isinstance(step, Step) and not step.cancel() and not step.done():  # it had just been started
+            if isinstance(step, Step) and not step.cancel() and not step.done():  # it had just started
                 step.record.state = "cancelled"
                 step.computed.open()
         self.queue.clear()
@@ -435,7 +430,7 @@ class Stream:
         self.hurry(False)
         self.wake, self.thread = SimpleQueue(), None
         self.starting, self.submitting = threading.RLock(), threading.RLock()
-        if INSIDE.get() == CALLBACK:  # the worker has forked: what goes on here is no callback of this stream
+        if INSIDE.get() == CALLBACK:  # the worker has forked: the child is not in a callback of this stream
             INSIDE.set("")
 
 
@@ -444,7 +439,7 @@ STREAM = Stream()
 
 @atexit.register
 def end_with_the_right_code() -> None:
-    """Registered first, so run last: a program whose last steps failed ends with code 1, as one that raised does."""
+    """Exit with code 1 if the last steps failed, as after an exception. Registered first, so that it runs last."""
     if STREAM.failed_at_exit:
         sys.stdout.flush()
         sys.stderr.flush()

@@ -73,9 +73,7 @@ class Step(Handle):
 
     def __init__(self, stream: Any, name: str, number: int, work: Callable[[], Any], owner: Any = None, by: Any = None):
         self.stream, self.work, self.owner = stream, work, owner
-        self.by = (
-            by  # its owner, whose steps its error cancels and to whom it is raised: the run, or the submitting thread
-        )
+        self.by = by  # the run or thread whose queued steps its error cancels, and to whom it is raised
         self.record = Record(name, number)
         self.job: Any = None  # the job function that was called
         self.reads: frozenset = frozenset()  # storages that its plan captures: see `ordering.py`
@@ -87,10 +85,7 @@ class Step(Handle):
         self.before_callback: Callable[[Any], None] | None = None  # handlers of watches; run before the callback
         self.looked = False  # True once the worker has checked for a callback
         self.start_claim, self.call_claim = Claim(), Claim()
-        self.error_claim, self.shown_claim = (
-            Claim(),
-            Claim(),
-        )  # taken when its error is raised: to its caller, to another thread
+        self.error_claim, self.shown_claim = Claim(), Claim()  # its error was raised: to its caller, to another thread
         self.computed, self.over = Gate(), Gate()  # opened at the end of its work; of its callback
 
     name = property(lambda self: self.record.name)

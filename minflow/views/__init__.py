@@ -1,8 +1,8 @@
-"""Pictures and listings of what runs: `records/graph.py` says what is there, the other files turn records into
-text.
+"""Pictures and listings of tensors, graphs, modules and runs, for notebooks and terminals.
 
-Pure functions of plain records; knows core's errors, events, spec, ir and display, and nothing above them.
-Read next: `records/graph.py`, then `front.py`, the front door.
+`records/` describes what there is to show; the other packages turn records into text, DOT, SVG or HTML.
+Pure functions of plain records. Knows core's errors, events, spec, ir and display, and nothing above them.
+Read next: `records/graph.py`, then `front.py`, the entry point.
 """
 
-BOXES = 25  # in a picture that is opened
+BOXES = 25  # default limit of boxes in a picture

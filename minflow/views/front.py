@@ -1,7 +1,7 @@
-"""The front door: `show(x)` draws a tensor, a graph or a module tree in a notebook and prints it in a terminal.
+"""Entry point: `show(x)` draws a tensor, a graph or a module tree in a notebook and prints it in a terminal.
 
-Also the renderer behind `core.display.Display`. What draws is imported when something is first shown, so that
-`import minflow` is quick. Read next: `show.py`.
+Also registers the renderer for `core.display.Display`. The drawing code is imported on first use, so that
+`import minflow` stays fast. Read next: `show.py`.
 """
 
 from __future__ import annotations
@@ -25,19 +25,20 @@ def show(
 ) -> None:
     """Show a Tensor, the tree of a Module, or a Graph: a picture in a notebook, text in a terminal.
 
-    A Tensor of one number, such as a loss, shows its tape: what it was computed from. One of several shows its numbers
-    as a heat map, more axes than two as a grid of such maps, and below them its tape, folded; one without a tape, of
-    which no gradient is wanted, its numbers alone. A repr shows numbers only.
+    Output appears immediately, anywhere in a cell. A Tensor with one element, such as a loss, shows its tape: the
+    operations that it was computed from. A larger one shows its elements as a heat map (a grid of heat maps if it has
+    more than two axes) and, folded below, its tape; without a tape, because no gradient is required, only its elements.
+    A repr shows only elements.
 
-    It shows at once, wherever in a cell it stands. Of a Tensor also, instead: numbers, the numbers alone;  images, the
-    images that it holds, (N, C, H, W) or the like;  memory, what its tape keeps in memory, for which operation and
-    until when.
-    labels: with images, a list or tensor of what to write under them, one for each.
-    values: the tape with the numbers of leaves and of the caller's variables, and after backward with their gradients.
-    What an engine of your own computed has a tape too, if it has `.data`, `.grad` and `.inputs`, a tuple of what it was
-    computed from; `.op`, if there, is written into its box.
-    boxes: fold the picture to so many boxes.  names: name -> tensor; default: the variables of the caller.
-    Raises DTypeError for what has no picture. `picture(x)` gives the same as an object with `.save(path)`.
+    values: draw the tape with the elements of leaves and of the caller's variables; after backward, also gradients.
+    numbers, images, memory: show this of a Tensor instead: only its elements; the images that it holds, (N, C, H, W)
+    or similar; the memory that its tape keeps, for which operation and until when.
+    labels: with images, a list or tensor with one caption for each.
+    boxes: fold the picture to at most about this many boxes.
+    names: name -> tensor; default: the caller's variables.
+    The values of your own engine have a tape too, if they have `.data`, `.grad` and `.inputs`, a tuple of the values
+    that they were computed from; `.op`, if present, is written into the box.
+    Raises DTypeError if `x` cannot be shown. `picture(x)` returns the same as an object with `.save(path)`.
     """
     from .show import learner_tensors, tensors_in, view_of
 
@@ -49,7 +50,7 @@ def show(
 
 
 def render(x: Any) -> dict[str, str]:
-    """What a notebook shows of an object besides its text."""
+    """MIME bundle that a notebook shows for an object, without its text."""
     from .show import shown
 
     return shown(x)

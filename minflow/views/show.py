@@ -1,7 +1,7 @@
-"""What `show(x)` shows: the View of a tensor, a graph or a module tree, a picture and a text.
+"""The View that `show(x)` and `picture(x)` make of a tensor, a graph or a module tree: a picture and a text.
 
-Also what the renderer behind `core.display.Display` shows. Read next: `records/graph.py`, what is shown;
-`draw/engines.py`, how it is drawn.
+Also the renderer behind `core.display.Display`. Knows records and renderers, not tensors.
+Read next: `records/graph.py`, the records; `draw/engines.py`, how they are drawn.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from .records.recorders import Record
 
 
-# Records of a tensor's numbers, images and memory: how each is written, drawn, and shown in a notebook.
+# Records of a tensor's elements, images and memory: the functions that make their text, SVG and HTML.
 FORMS: dict[type, tuple[Callable, Callable | None, Callable]] = {
     TensorRecord: (tensor_text, tensor_svg, lambda record: tensor_html(record, always=True)),
     ImagesRecord: (images_text, None, images_html),
@@ -53,9 +53,9 @@ FORMS: dict[type, tuple[Callable, Callable | None, Callable]] = {
 
 
 class View:
-    """A record in all its forms: `.text`, `.dot`, `.svg`, and what a notebook shows. Made by `picture(x)`.
+    """A record in all its forms: `.text`, `.dot`, `.svg`, and a MIME bundle for notebooks. Made by `picture(x)`.
 
-    numbers: of a tape, those of its tensor. They are shown first then, the tape below them, folded.
+    numbers: the elements of the tensor whose tape is the record; shown first, with the tape folded below.
     """
 
     def __init__(self, record: Record, boxes: int = BOXES, lines: int = LINES, numbers: TensorRecord | None = None):
@@ -96,9 +96,9 @@ class View:
         return render_svg(self.diagram)[0]
 
     def save(self, path: str | Path) -> None:
-        """Write the view to a file: the suffix says how (.svg, .dot, .txt, .html, and with Graphviz .png, .pdf).
+        """Write the view to a file in the format of its suffix: .svg, .dot, .txt, .html; with Graphviz also .png, .pdf.
 
-        Raises FileError if it cannot be written; then an older file is unchanged.
+        Raises FileError if it cannot be written; an existing file is then unchanged.
         """
         path = Path(path)
         kind = path.suffix[1:].lower()
@@ -120,7 +120,7 @@ class View:
         write(path, forms[kind](), "save", here)
 
     def bundle(self) -> dict[str, str]:
-        """mime type -> data."""
+        """MIME type -> data."""
         if isinstance(self.record, ModuleRecord):
             return {"text/html": module_html(self.record), "text/plain": self.text}
         if not self.record.nodes:
@@ -145,7 +145,7 @@ class View:
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
         try:
             return self.bundle()
-        except Exception as error:  # showing a thing must not break a cell
+        except Exception as error:  # a failed display must not break the cell
             return {"text/plain": f"{self!r}\n(no picture: {type(error).__name__}: {error})"}
 
     def __repr__(self) -> str:
@@ -173,7 +173,7 @@ def picture(
     boxes: int = BOXES,
     names: dict[str, Any] | None = None,
 ) -> View:
-    """The View of a Tensor's tape, a Graph, a Module or a record, without showing it. Arguments: see `show`."""
+    """Return the View of a Tensor, Graph, Module or record without showing it. Arguments: see `show`."""
     return view_of(
         x, values, boxes, learner_tensors() if names is None else tensors_in(names), numbers, images, memory, labels
     )
@@ -208,7 +208,7 @@ def view_of(
 
 
 def record_of_tensor(x: Any, numbers: bool, images: bool, memory: bool, tensors: dict[str, Any], labels: Any = None):
-    """Its numbers, its images or the memory of its tape: one of the three."""
+    """Record of a tensor's elements, of its images, or of the memory of its tape: exactly one of the three."""
     asked = [name for name, wanted in (("numbers", numbers), ("images", images), ("memory", memory)) if wanted]
     if len(asked) > 1:
         raise DTypeError(f"show: {' and '.join(asked)} at once", hint="one call for each")
@@ -220,9 +220,9 @@ def record_of_tensor(x: Any, numbers: bool, images: bool, memory: bool, tensors:
 
 
 def shown(x: Any) -> dict[str, str]:
-    """What a notebook shows of an object besides its text: pictures of graphs, trees of modules, cards of tensors.
+    """MIME bundle of an object without its text: pictures of graphs, trees of modules, cards of tensors.
 
-    A Tensor shows its numbers, a tiny one in its text alone; `show(x)` adds its tape.
+    A Tensor shows its elements, a tiny one only in its repr; `show(x)` adds its tape.
     """
     if hasattr(x, "spec") and hasattr(x, "array"):
         html = tensor_html(tensor_record(x)) if x.array is None or x.spec.size > TINY else ""
@@ -234,7 +234,7 @@ def shown(x: Any) -> dict[str, str]:
     if record is None:
         return {}
     bundle = View(record).bundle()
-    del bundle["text/plain"]  # stays the object's own repr
+    del bundle["text/plain"]  # the object's own repr is the text
     return bundle
 
 

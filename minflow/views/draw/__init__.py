@@ -1,4 +1,4 @@
-"""From records to pictures: folding, DOT, the engines that draw it, our own layout, PNG.
+"""From records to pictures: folding, DOT, layout engines, SVG and PNG.
 
 Read next: `fold.py`, `dot.py`, `engines.py`.
 """

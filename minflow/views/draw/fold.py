@@ -1,6 +1,6 @@
-"""A large record made small: neighbours of one module become one box, until few enough boxes are left.
+"""Fold a large record: merge adjacent nodes of one module into one box until few enough boxes are left.
 
-Only runs of neighbours in an order of execution are joined, so no fold can make a cycle. Read next:
+Only nodes that are adjacent in an execution order are merged, so folding cannot create a cycle. Read next:
 `../text/listing.py`, `dot.py`.
 """
 
@@ -14,17 +14,17 @@ from .. import BOXES as BOXES
 from ..records.graph import GraphRecord, Input, NodeRecord, module_name
 from ..records.tape import TapeRecord
 
-LINES = 200  # in a text tree
-NEAR = 12  # in a picture that is about one of them
-COARSE = 6  # boxes, with which a fold by module says too little
-FEW = 3  # operations, that a box names
+LINES = 200  # limit of a text tree
+NEAR = 12  # boxes in a picture about one node
+COARSE = 6  # a fold by module with fewer boxes says too little
+FEW = 3  # operations that a box names
 
 
 def fold(record: TapeRecord | GraphRecord, limit: int = BOXES) -> TapeRecord | GraphRecord:
     """The record with at most about `limit` boxes, and a `note` that says what was folded.
 
-    Folded by module, as deep as fits; where modules do not help, the operations nearest to the result stay and the
-    earlier ones become one box.
+    Folds by module, as deep as fits; if modules do not help, keeps the operations nearest to the result and merges
+    the earlier ones into one box.
     """
     total = len(record.nodes)
     if total <= limit:
@@ -32,7 +32,7 @@ def fold(record: TapeRecord | GraphRecord, limit: int = BOXES) -> TapeRecord | G
     graph = isinstance(record, GraphRecord)
     if graph:
         record = arranged(record)
-    # inputs stay themselves
+    # inputs are never merged
     scopes = {n.id: (n.id,) if n.kind == "input" else tuple(levels(n.scope)) for n in record.nodes}
     for depth, inner in depths_to_try(record.nodes, scopes, limit, graph):
         at = {n.id: scopes[n.id][: inner if n.phase else depth] for n in record.nodes}
@@ -50,11 +50,11 @@ def fold(record: TapeRecord | GraphRecord, limit: int = BOXES) -> TapeRecord | G
 
 
 def depths_to_try(nodes: tuple[NodeRecord, ...], scopes: dict[str, tuple[str, ...]], limit: int, graph: bool):
-    """(depth for what the program says, depth for backward and the optimizer), in the order of preference: the program
-    is opened as deep as fits, even where backward has to stay closed.
+    """Yield pairs (module depth of forward, module depth of backward and optimizer), best first: forward is opened as
+    deep as fits, even if backward has to stay closed.
 
-    There are at least as many boxes as modules, so that depths with too many modules are left out: with 100 modules
-    inside each other thousands of pairs.
+    The number of modules is a lower bound of the number of boxes, so depths with too many modules are skipped:
+    100 nested modules would give thousands of pairs.
     """
     deepest = max(len(scopes[n.id]) if n.scope else 0 for n in nodes)
     depths = range(deepest, 0, -1)
@@ -70,9 +70,8 @@ def depths_to_try(nodes: tuple[NodeRecord, ...], scopes: dict[str, tuple[str, ..
 
 
 def arranged(record: GraphRecord) -> GraphRecord:
-    """The same graph in an order in which more can be joined: each state just before its first reader and in its place,
-    the optimizer at the end, however early a pass lets it run; what copies a gradient at the end belongs to
-    backward."""
+    """The same graph in an order that allows more merging: each state just before its first reader, with that reader's
+    scope; the optimizer at the end, however early a pass runs it; copies of gradients at the end count as backward."""
     nodes = {n.id: n for n in record.nodes}
     for n in record.nodes:
         source = nodes.get(n.inputs[0].ref) if n.inputs else None
@@ -81,13 +80,13 @@ def arranged(record: GraphRecord) -> GraphRecord:
     record = replace(record, nodes=tuple(nodes.values()))
     late = {n.id for n in record.nodes if n.phase == "optimizer"}
     if any(x.ref in late for n in record.nodes if n.id not in late for x in n.inputs):
-        late = set()  # the program reads what the optimizer gave
+        late = set()  # the program reads results of the optimizer
     order: dict[str, NodeRecord] = {n.id: n for n in record.nodes if n.kind == "input"}
     for n in sorted(record.nodes, key=lambda n: n.id in late):
         if n.kind in ("input", "state"):
             continue
         for x in n.inputs:
-            if x.ref and x.ref not in order:  # a state: all else stands before what reads it
+            if x.ref and x.ref not in order:  # a state; every other input precedes its reader
                 order[x.ref] = replace(
                     nodes[x.ref], scope=n.scope, phase=n.phase, mark=n.mark if n.mark == "equal" else ""
                 )
@@ -98,8 +97,8 @@ def arranged(record: GraphRecord) -> GraphRecord:
 
 
 def gathered(nodes: tuple[NodeRecord, ...], keys: dict[str, tuple[str, ...]]) -> tuple[NodeRecord, ...]:
-    """Another order in which the graph can run: what has the key of its predecessor, and is ready, comes next; else the
-    first of those that are left. So a module stays together though a pass moved one of its operations."""
+    """Another valid execution order: next is a ready node with the key of its predecessor, else the first one left. So
+    a module stays together even if a pass moved one of its operations."""
     left = {n.id: len({x.ref for x in n.inputs if x.ref}) for n in nodes}
     users: dict[str, list[int]] = {}
     for i, n in enumerate(nodes):
@@ -108,7 +107,7 @@ def gathered(nodes: tuple[NodeRecord, ...], keys: dict[str, tuple[str, ...]]) ->
     ready: dict[tuple[str, ...], list[int]] = {}
     for i, n in enumerate(nodes):
         if not left[n.id]:
-            ready.setdefault(keys[n.id], []).append(i)  # in order, so it is a heap
+            ready.setdefault(keys[n.id], []).append(i)  # in ascending order, so already a heap
     done: set[int] = set()
     order: list[NodeRecord] = []
     first, key = 0, ()
@@ -132,7 +131,7 @@ def levels(scope: str) -> list[str]:
 
 
 def unframed(node: NodeRecord, depth: int) -> NodeRecord:
-    """A module of one operation, named like the folded boxes beside it in place of a frame around it."""
+    """Name a module of one operation like the folded boxes around it, instead of drawing a frame."""
     modules = levels(node.scope)
     if node.kind != "op" or not node.scope or len(modules) < depth:
         return node
@@ -142,7 +141,7 @@ def unframed(node: NodeRecord, depth: int) -> NodeRecord:
 
 
 def runs_by(keys: list[tuple[str, ...]]) -> list[range]:
-    """Neighbours with the same key, as ranges of positions."""
+    """Ranges of adjacent positions with equal keys."""
     runs, start = [], 0
     for i in range(1, len(keys) + 1):
         if i == len(keys) or keys[i] != keys[start]:
@@ -152,17 +151,17 @@ def runs_by(keys: list[tuple[str, ...]]) -> list[range]:
 
 
 def joined(record: TapeRecord | GraphRecord, runs: list[range], how: str) -> TapeRecord | GraphRecord:
-    """One box for each run of more than one node."""
+    """Replace each run of more than one node by one box."""
     nodes = record.nodes
     by_id = {n.id: n for n in nodes}
     new_id = {nodes[i].id: nodes[run[0]].id if len(run) == 1 else f"f{run[0]}" for run in runs for i in run}
     run_of = {nodes[i].id: k for k, run in enumerate(runs) for i in run}
-    # across boxes
+    # values that cross boxes
     read = {(x.ref, x.index) for n in nodes for x in n.inputs if x.ref and run_of[x.ref] != run_of[n.id]}
     read |= set(record.outputs)
-    updates = {update[1:] for update in record.updates} - read  # what a state becomes, and nobody else reads
+    updates = {update[1:] for update in record.updates} - read  # new values of states, without other users
     read |= updates
-    # An output of a folded box is known by what it was before: (old node, old output) -> its place among the box's.
+    # Outputs of folded boxes: (old node, old output) -> (box, output index).
     places: dict[tuple[str, int], tuple[str, int]] = {}
     boxes: list[NodeRecord] = []
     for run in runs:
@@ -172,7 +171,7 @@ def joined(record: TapeRecord | GraphRecord, runs: list[range], how: str) -> Tap
         members = [nodes[i] for i in run]
         inside = {n.id for n in members}
         outs = [(n.id, k, spec) for n in members[::-1] for k, spec in enumerate(n.outs) if (n.id, k) in read]
-        # the last result first, then what its states become, what it holds at the end
+        # the last result first, then the new values of states, then leaves and states
         outs.sort(key=lambda out: (by_id[out[0]].kind != "op", out[:2] in updates))
         held = sum(by_id[id].kind != "op" for id, *_ in outs)
         for place, (id, k, _) in enumerate(outs):
@@ -207,7 +206,7 @@ def joined(record: TapeRecord | GraphRecord, runs: list[range], how: str) -> Tap
 
 
 def within_frames(boxes: list[NodeRecord], scopes: dict[str, str]) -> list[NodeRecord]:
-    """A box of what a module does itself, in the frame around the layers of that module. scopes: id -> module."""
+    """Put a folded box of a module's own operations into the frame of that module. scopes: id -> module."""
     frames = {
         "".join(parts[:k])
         for parts in (levels(b.scope) for b in boxes if not b.phase)
@@ -224,7 +223,7 @@ def within_frames(boxes: list[NodeRecord], scopes: dict[str, str]) -> list[NodeR
 def box(
     members: list[NodeRecord], id: str, inside: set[str], outs: tuple[str, ...], rest: str, held: int
 ) -> NodeRecord:
-    """The box that stands for its members. rest: what it is called where they share no module."""
+    """The box that replaces its members. rest: its name if they share no module."""
     ops = [n for n in members if n.kind == "op"]
     count = sum(n.count for n in members if n.kind in ("op", "folded"))
     scope = common_scope([n.scope for n in members])
@@ -253,7 +252,7 @@ def box(
 
 
 def common_scope(scopes: list[str]) -> str:
-    """The innermost module that holds all of them."""
+    """The innermost module that contains all scopes."""
     parts = [levels(s) for s in dict.fromkeys(scopes)]
     shared = []
     for level in zip(*parts, strict=False):
@@ -264,21 +263,21 @@ def common_scope(scopes: list[str]) -> str:
 
 
 def unique(inputs, folded: bool) -> tuple[Input, ...]:
-    """A folded box reads a value once, however many of its operations do, and names no input."""
+    """Inputs without duplicates and names for a folded box; unchanged for others."""
     if not folded:
         return tuple(inputs)
     return tuple({(x.ref, x.index): x._replace(name="") for x in inputs}.values())
 
 
 def near_the_end(graph: GraphRecord | TapeRecord, limit: int = NEAR) -> GraphRecord | TapeRecord:
-    """The graph with few boxes: its modules; where those are too many, the last ones before the node that it is
-    about."""
+    """The graph with few boxes: its modules, or if there are too many, the last ones before the node that the picture
+    is about."""
     folded = fold(graph, limit)
     if len(folded.nodes) >= COARSE or len(graph.nodes) <= limit:
         return folded
     keep = limit - 2
     fine = fold(graph, 20 * limit)
-    if len(fine.nodes) <= keep + 1:  # even single layers are too many: the last operations
+    if len(fine.nodes) <= keep + 1:  # too few modules to be useful: keep the last operations
         fine = arranged(graph) if isinstance(graph, GraphRecord) else graph
     total = len(fine.nodes)
     runs = [range(0, total - keep), *(range(i, i + 1) for i in range(total - keep, total))]

@@ -1,8 +1,8 @@
-"""How wide a text is at most, and what of it fits into a box.
+"""Upper bounds of text widths, and cutting and wrapping of text to a width.
 
-No picture knows the font that shows it: Helvetica, Arial or, on a small Linux, DejaVu Sans, a sixth wider. So every
-text is measured in the widest of these, and holds with the others. Knows no rows and no graphs. Read next:
-`svg_writer.py`, text on a plate of its own.
+The font that will display a picture is unknown: Helvetica, Arial or, on a small Linux, DejaVu Sans, a sixth wider. So
+text is measured in the widest of these and fits with the others. Knows no rows and no graphs. Read next:
+`svg_writer.py`, text on a plate.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import unicodedata
 
 from ...core.base.errors import clean
 
-SIZE = 11  # of text in a picture of boxes, in pixels
-ROOM = 1.02  # for kerning and rounding
-FULL, EMOJI, UNKNOWN = 1.0, 1.4, 1.1  # ems: of a full-width character, an emoji, what no table holds
+SIZE = 11  # font size in pictures of boxes, in pixels
+ROOM = 1.02  # margin for kerning and rounding
+FULL, EMOJI, UNKNOWN = 1.0, 1.4, 1.1  # widths in em of a full-width character, an emoji, and a character in no table
 
 # Hundredths of an em, rounded up: the wider of DejaVu Sans and Liberation Sans, from the tables of the fonts; regular
-# and bold, letter by letter from the one that is named.
+# and bold, for consecutive characters from the key on.
 WIDTHS = {
     " ": (
         "32 41 46 84 64 96 78 28 40 40 50 84 32 37 32 34 64 64 64 64 64 64 64 64 64 64 34 34 84 84 84 56 "
@@ -52,14 +52,14 @@ EMS: dict[bool, dict[str, float]] = {
 
 
 def wide(text: str, size: float = SIZE, bold: bool = False) -> float:
-    """Pixels that a text of this font size takes at most."""
+    """Upper bound of the width of a text at this font size, in pixels."""
     ems = EMS[bold]
     return ROOM * size * sum([ems.get(c) or unlisted(c, bold) for c in text[:500]])
 
 
 @functools.lru_cache(maxsize=4096)
 def unlisted(c: str, bold: bool) -> float:
-    """The ems of a character that no table holds: an accent takes no room of its own."""
+    """Width in em of a character in no table. Accents have no width of their own."""
     kind = unicodedata.category(c)
     if kind in ("Mn", "Me"):
         return 0.0
@@ -69,7 +69,7 @@ def unlisted(c: str, bold: bool) -> float:
 
 
 def fitted(text: str, width: float, size: float = SIZE, bold: bool = False) -> str:
-    """The text, cut so that it is no wider."""
+    """The text, cut with an ellipsis to at most this width."""
     text = clean(text)
     if len(text) > 400:
         text = text[:400] + "…"
@@ -79,7 +79,7 @@ def fitted(text: str, width: float, size: float = SIZE, bold: bool = False) -> s
 
 
 def held(text: str, width: float, size: float, bold: bool) -> int:
-    """How many of its first characters are no wider."""
+    """Length of the longest prefix of at most this width."""
     low, high = 0, len(text)
     while low < high:
         middle = (low + high + 1) // 2
@@ -88,7 +88,7 @@ def held(text: str, width: float, size: float, bold: bool) -> int:
 
 
 def wrapped(text: str, width: float, size: float = SIZE, bold: bool = False) -> list[str]:
-    """The text in lines that are no wider, broken behind words; a word that is wider is broken itself."""
+    """The text in lines of at most this width, broken after words; a wider word is broken itself."""
     text, lines = clean(text), []
     while (n := held(text[:400], width, size, bold)) < len(text):
         at = text.rfind(" ", 0, n + 1)
@@ -99,7 +99,7 @@ def wrapped(text: str, width: float, size: float = SIZE, bold: bool = False) -> 
 
 
 def fitted_words(text: str, width: float) -> str:
-    """The text, cut behind a whole `name=value` where it has such parts, else behind a word."""
+    """The text, cut after a complete `name=value` if it has such parts, else after a word."""
     text = clean(text)
     if fitted(text, width) == text:
         return text

@@ -1,6 +1,6 @@
-"""Places from Graphviz: it is sent numbers and sizes, never a text, and answers where all is.
+"""Layout by Graphviz: it receives indices and sizes, never text, and returns positions.
 
-Read next: `drawing.py`, which draws it.
+Read next: `drawing.py`, which draws them.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ HEAD = [
     '  node [label="" fixedsize=true]',
     '  edge [fontname="Helvetica" fontsize=14 arrowsize=0.6]',
 ]
-LETTER = 7.5  # pixels of an "n" of that size, at least
+LETTER = 7.5  # lower bound of the width in pixels of an "n" at that size
 
 
 def stand_in(words: str) -> str:
-    """A label as wide as our plate, in any font that Graphviz may measure it with."""
+    """A label at least as wide as our plate, in any font that Graphviz may measure with."""
     return "n" * math.ceil(label_size(words)[0] / LETTER)
 
 
 def sizes_text(diagram: Diagram) -> str:
-    """The diagram in DOT, its boxes as large as they will be drawn."""
+    """The diagram in DOT, with boxes of the size in which they will be drawn."""
     numbers = {box.id: i for i, box in enumerate((*diagram.boxes, *diagram.beside))}
 
     def box_size(box: Box) -> str:
@@ -42,9 +42,9 @@ def sizes_text(diagram: Diagram) -> str:
 
 
 def placed_svg(diagram: Diagram, answer: bytes) -> str:
-    """The picture. answer: of Graphviz, as JSON: `-Tjson0`."""
+    """The picture. answer: the JSON of `dot -Tjson0`."""
     graph = json.loads(answer)
-    top = floats(graph["bb"])[3]  # its y grow upwards
+    top = floats(graph["bb"])[3]  # y of Graphviz grows upwards
     boxes, lines, frames = (*diagram.boxes, *diagram.beside), [], []
     centres = {}
     for place in graph.get("objects", ()):

@@ -1,7 +1,7 @@
-"""Our own layered layout, so that there is always a picture: pure Python, no loops over depth by recursion.
+"""Our own layered layout in pure Python, so that there is always a picture. Recursion depth does not grow with depth.
 
 The four steps of Sugiyama, Tagawa & Toda 1981: ranks, dummies on long edges, few crossings by barycenters, then
-coordinates; each rank's x are the least-squares fit to its neighbours that keeps order and distance. Read next:
+coordinates: the x of each rank are the least-squares fit to its neighbours that keeps order and distance. Read next:
 `drawing.py`, which draws it.
 """
 
@@ -12,13 +12,13 @@ from collections import defaultdict
 from .boxes import Box, Diagram, Edge
 from .drawing import TIP, Frame, Line, drawn, label_size, size_of
 
-GAP_X, GAP_Y, LABELLED = 18, 30, 16  # between boxes beside each other, below each other, more where labels stand
-FRAME, HEAD = 8, 20  # between a frame and what is in it; for its name
+GAP_X, GAP_Y, LABELLED = 18, 30, 16  # horizontal gap, vertical gap, extra vertical gap for labels
+FRAME, HEAD = 8, 20  # margin inside a frame; height of its name
 SWEEPS = 12
 
 
 class Place:
-    """A box, or a dummy on a long edge: its size, rank, centre."""
+    """A box, or a dummy on a long edge: size, rank, centre."""
 
     __slots__ = ("box", "frames", "width", "height", "rank", "x", "y")
 
@@ -67,12 +67,12 @@ def layout_svg(diagram: Diagram) -> str:
 
 
 def shared(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
-    """The frames around both."""
+    """The frames around both: their common prefix."""
     return a[: sum(a[: i + 1] == b[: i + 1] for i in range(min(len(a), len(b))))]
 
 
 def depths(diagram: Diagram) -> dict[int, int]:
-    """How many frames stand in each other at most, from each frame on inward, itself too."""
+    """Nesting depth of each frame: the most frames from it inward, counting itself."""
     inner: dict[int, int] = {}
     for box in diagram.boxes:
         for i, frame in enumerate(box.frames):
@@ -81,17 +81,15 @@ def depths(diagram: Diagram) -> dict[int, int]:
 
 
 def apart(a: Place, b: Place) -> float:
-    """The least distance between the sides of two neighbours of a row: the frames that one has and the other has not
-    lie there."""
+    """Least distance between two neighbours of a row, with room for the sides of frames around only one of them."""
     return GAP_X + FRAME * (len(a.frames) + len(b.frames) - 2 * len(shared(a.frames, b.frames)))
 
 
 def separated(names: tuple[str, ...], places: list[Place], rows: int) -> dict[tuple[int, ...], list[float]]:
-    """Move what stands in other frames apart, so that a frame holds its own alone: (left, right) of each, the frames
-    around it first.
+    """Move frames apart so that each contains only its own boxes. Return (left, right) of each, outer frames first.
 
-    From the innermost on: a frame whose inside is done moves in one piece. What overlaps in height goes to the right of
-    what is left of it.
+    Starts with the innermost; a finished frame moves as one piece. Of two frames that overlap in height, the right one
+    moves to the right.
     """
     members: dict[tuple[int, ...], list[Place]] = {}
     for place in places:
@@ -101,7 +99,7 @@ def separated(names: tuple[str, ...], places: list[Place], rows: int) -> dict[tu
     for path in sorted(members, key=lambda path: -len(path)) if len(members) > 1 else ():
         items = [(p.x - p.width / 2, p.x + p.width / 2, [p], ()) for p in members[path] if p.frames == path]
         items += [(*sides[inside], members[inside], inside) for inside in sides if inside[:-1] == path]
-        free = [-float("inf")] * rows  # where the next may begin
+        free = [-float("inf")] * rows  # left limit of the next frame in each row
         ends = []
         for left, right, held, inside in sorted(items, key=lambda item: item[0] + item[1]):
             ranks = range(min(p.rank for p in held), max(p.rank for p in held) + 1)
@@ -120,12 +118,12 @@ def separated(names: tuple[str, ...], places: list[Place], rows: int) -> dict[tu
 
 
 def ranked(ids: list[str], edges: tuple[Edge, ...]) -> dict[str, int]:
-    """The row of each box: the longest path from a source; edges that would close a cycle count for nothing."""
+    """The row of each box: the longest path from a source; edges that would close a cycle are ignored."""
     out = defaultdict(list)
     for edge in edges:
         if not edge.back and edge.source != edge.target:
             out[edge.source].append(edge.target)
-    state: dict[str, int] = {}  # 1: on the way down, 2: done
+    state: dict[str, int] = {}  # 1: being visited, 2: done
     finished: list[str] = []
     back = set()
     for start in ids:
@@ -151,7 +149,7 @@ def ranked(ids: list[str], edges: tuple[Edge, ...]) -> dict[str, int]:
             if (id, target) not in back:
                 rank[target] = max(rank[target], rank[id] + 1)
                 readers.add(target)
-    for id in ids:  # a leaf stands just above its first user
+    for id in ids:  # a leaf is just above its first user
         users = [rank[t] for t in out[id] if (id, t) not in back]
         if id not in readers and users:
             rank[id] = min(users) - 1
@@ -172,8 +170,8 @@ def neighbours(places, chains):
 
 
 def order(rows: list[list], above, below) -> None:
-    """Fewer crossings: each row sorted by the mean position of its neighbours, down and up in turn; the best is
-    kept."""
+    """Reduce crossings: sort each row by the mean position of its neighbours, sweeping down and up, and keep the best
+    order."""
     best, kept = None, None
     for sweep in range(SWEEPS):
         down = sweep % 2 == 0
@@ -195,7 +193,7 @@ def order(rows: list[list], above, below) -> None:
 
 
 def crossings(upper: list, lower: list, below) -> int:
-    """How many edges between two rows cross, counted by insertion."""
+    """Count the edges between two rows that cross, by insertion."""
     from bisect import bisect_right, insort
 
     at = {k: i for i, k in enumerate(lower)}
@@ -211,7 +209,7 @@ def crossings(upper: list, lower: list, below) -> int:
 
 
 def across(rows: list[list], places, above, below) -> None:
-    """x of every place: near the mean of its neighbours, in order, boxes apart."""
+    """Assign x to every place: near the mean of its neighbours, in order and without overlap."""
     for row in rows:
         x = 0.0
         for k, after in zip(row, [*row[1:], None]):
@@ -232,13 +230,14 @@ def across(rows: list[list], places, above, below) -> None:
 
 
 def fitted(row: list, wanted: list[float], places) -> list[float]:
-    """The x nearest to the wanted ones (least squares) that keep the order and the gaps: pooled neighbours."""
+    """The x closest to the wanted ones (least squares) that keep order and gaps, by the pool-adjacent-violators
+    algorithm."""
     offset, offsets = 0.0, []
     for i, k in enumerate(row):
         if i:
             offset += (places[row[i - 1]].width + places[k].width) / 2 + apart(places[row[i - 1]], places[k])
         offsets.append(offset)
-    pools: list[list[float]] = []  # sum of what its members want, how many they are
+    pools: list[list[float]] = []  # [sum of the wanted x, number of members]
     for x, shift in zip(wanted, offsets, strict=True):
         pools.append([x - shift, 1])
         while len(pools) > 1 and pools[-2][0] * pools[-1][1] > pools[-1][0] * pools[-2][1]:
@@ -250,7 +249,7 @@ def fitted(row: list, wanted: list[float], places) -> list[float]:
 
 
 def frames(names: tuple[str, ...], places: list[Place], sides, inner: dict[int, int]) -> list[Frame]:
-    """The frame of each module, those around it first; its name stands in its upper left corner."""
+    """The frame of each module, outer ones first; its name is in the upper left corner."""
     around = []
     for path, (left, right) in sides.items():
         members = [p for p in places if p.frames[: len(path)] == path]
@@ -261,7 +260,7 @@ def frames(names: tuple[str, ...], places: list[Place], sides, inner: dict[int, 
 
 
 def curve(edge: Edge, way: list[Place]) -> Line:
-    """From the side of a box to that of another, through the places between."""
+    """Route an edge from the side of one box to that of another, through the dummies between them."""
     a, b = way[0], way[-1]
     if a is b:
         x, y = a.x + a.width / 2, a.y

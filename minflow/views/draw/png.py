@@ -1,7 +1,7 @@
-"""Pictures made of pixels, as PNG: the standard library has all that it takes.
+"""PNG files from arrays of pixels, with the standard library alone.
 
-Every cell is drawn as many pixels wide as it will be seen, so that no browser blurs it; equal rows cost nothing.
-Knows nothing of tensors. Read next: `../renderers/tensor.py`.
+Each cell is drawn at the size in pixels at which it is shown, so that no browser blurs it; equal rows compress to
+almost nothing. Knows nothing of tensors. Read next: `../renderers/tensor.py`.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import numpy as np
 
 
 def png(pixels: np.ndarray, palette: np.ndarray | None = None, clear: int | None = None) -> bytes:
-    """A PNG file of uint8 pixels: (H, W) grey, or numbers of a uint8 (n, 3) palette; (H, W, 3) colours; (H, W, 2) and
-    (H, W, 4) the same with how opaque they are. clear: a number of the palette through which the page is seen."""
+    """Encode uint8 pixels as a PNG file: (H, W) grey, or indices into a uint8 palette (n, 3); (H, W, 3) RGB; (H, W, 2)
+    and (H, W, 4) with alpha. clear: index of the transparent palette entry."""
     height, width = pixels.shape[:2]
     kind = 3 if palette is not None else 0 if pixels.ndim == 2 else {2: 4, 3: 2, 4: 6}[pixels.shape[2]]
     rows = pixels.reshape(height, -1)
     same = np.zeros(height, bool)
-    same[1:] = (rows[1:] == rows[:-1]).all(axis=1)  # a row like the one above is stored as nothing but zeros
+    same[1:] = (rows[1:] == rows[:-1]).all(axis=1)  # filter "up" stores a repeated row as zeros
     lines = np.concatenate(
         [np.where(same, 2, 0).astype(np.uint8)[:, None], np.where(same[:, None], 0, rows).astype(np.uint8)], axis=1
     )
@@ -37,10 +37,10 @@ def png(pixels: np.ndarray, palette: np.ndarray | None = None, clear: int | None
 
 
 def data_uri(image: bytes) -> str:
-    """The PNG as an address that needs no network."""
+    """The PNG as a data URI."""
     return "data:image/png;base64," + base64.b64encode(image).decode()
 
 
 def enlarged(cells: np.ndarray, size: int) -> np.ndarray:
-    """Each cell as a square of `size` pixels."""
+    """Repeat each cell as a square of `size` pixels."""
     return cells.repeat(size, axis=0).repeat(size, axis=1)

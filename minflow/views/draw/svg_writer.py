@@ -1,7 +1,7 @@
-"""SVG as text: elements from numbers and words, every attribute and word escaped, all numbers written in one way.
+"""SVG as text: elements from numbers and words, with every attribute and word escaped and one format for numbers.
 
-A picture has no page of its own: its lines take the colours `theme.LINES`, its text stands in a light box or is a
-`label`. Read next: `../renderers/memory_map.py`, a picture made of these.
+A picture has no background: its lines take the colours `theme.LINES`, and its text is in a light box or a `label`.
+Read next: `../renderers/memory_map.py`, a picture made with these.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from .theme import INK, PLATE
 
 FONT = "Helvetica, Arial, sans-serif"
 PAD = 6  # pixels between the text of a label and the sides of its plate
-LEADING = 1.36  # from a line of a label to the next, in font sizes
+LEADING = 1.36  # line height of a label, in font sizes
 
 
 def number(x: float) -> str:
-    """A coordinate in pixels, with one decimal at most. A share such as an opacity is an attribute of text: ".35"."""
+    """A coordinate in pixels with at most one decimal. Fractions such as an opacity are passed as text: ".35"."""
     return f"{x:.1f}".removesuffix(".0")
 
 
 def attributes(**look: object) -> str:
-    """` stroke-width="2"` of `stroke_width=2`; what is None or empty is left out."""
+    """` stroke-width="2"` for `stroke_width=2`; None and empty values are left out."""
     shown = [(name.replace("_", "-"), x) for name, x in look.items() if x is not None and x != ""]
     return "".join(f' {name}="{escape(x, True) if isinstance(x, str) else number(x)}"' for name, x in shown)
 
 
 def element(tag: str, *inside: str, **look: object) -> str:
-    """inside: elements, or escaped words."""
+    """inside: elements, or escaped text."""
     return f"<{tag}{attributes(**look)}>{''.join(inside)}</{tag}>" if inside else f"<{tag}{attributes(**look)}/>"
 
 
@@ -39,7 +39,7 @@ def rect(x: float, y: float, width: float, height: float, **look: object) -> str
 
 
 def path(d: str, **look: object) -> str:
-    """Lines; nothing where there are none."""
+    """A path, or nothing if `d` is empty."""
     return element("path", d=d, **look) if d else ""
 
 
@@ -58,10 +58,10 @@ def label(
     fill: str = PLATE,
     rest: str = "",
 ) -> str:
-    """Lines of text on a light plate that holds the widest of them in any font; y is the baseline of the first.
+    """Lines of text on a light plate that is wide enough for the widest in any font; y is the baseline of the first.
 
-    anchor: whether x is the "start", the "middle" or the "end" of the lines; the plate goes PAD further to the sides.
-    rest: the ink of the lines after the first, which are not bold then.
+    anchor: x is the "start", the "middle" or the "end" of the lines; the plate is PAD wider on each side.
+    rest: colour of the lines after the first; only the first is bold then.
     """
     width = max(wide(clean(line), size, bold and not (rest and i)) for i, line in enumerate(lines))
     left = x - width * {"start": 0, "middle": 0.5, "end": 1}[anchor]
@@ -77,12 +77,12 @@ def label(
 
 
 def span(words: str, **look: object) -> str:
-    """A part of a text with a look of its own."""
+    """A part of a text with its own attributes."""
     return element("tspan", escape(clean(words)), **look)
 
 
 def group(parts: Iterable[str], **look: object) -> str:
-    """Elements with one look; nothing where there are none."""
+    """Elements with common attributes, or nothing if there are none."""
     inside = "".join(parts)
     return element("g", inside, **look) if inside else ""
 
@@ -90,10 +90,10 @@ def group(parts: Iterable[str], **look: object) -> str:
 def picture(
     parts: Iterable[str], width: float, height: float, label: str = "", left: float = 0, top: float = 0, **look: object
 ) -> str:
-    """The whole, on the page's own ground. label: what a screen reader says."""
+    """The whole picture, with a transparent background. label: text for screen readers."""
     frame = {"xmlns": "http://www.w3.org/2000/svg", "width": width, "height": height}
     frame["viewBox"] = " ".join(map(number, (left, top, width, height)))
     said = {"role": "img", "aria_label": clean(label)} if label else {}
-    # geometricPrecision: a letter is as wide as its font says, and not rounded to whole pixels.
+    # geometricPrecision: glyph widths are those of the font, not rounded to whole pixels.
     look = {"font_family": FONT, "font_size": 11.5, "fill": INK, "text_rendering": "geometricPrecision", **look}
     return element("svg", *parts, **frame, **said, **look)

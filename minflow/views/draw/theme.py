@@ -1,15 +1,15 @@
-"""The colours of still pictures, which do not know the theme of the page that they stand on.
+"""Colours of static pictures, which do not know whether the page around them is light or dark.
 
-An `<img>` is the same on a white page and on a dark one. So a picture has no page of its own: its lines are of middle
-colours, seen on both (contrast >= 3 on #ffffff, #1e1e1e and #111111, the grounds of Jupyter and VS Code), and every
-text stands in a box or on a small plate, both light, in an ink that is read there (contrast >= 4.5; WCAG 2.2, 1.4.3
-and 1.4.11). Read next: `svg_writer.py`.
+An `<img>` is the same on both. So a picture has no background: its lines have medium colours that are visible on both
+(contrast >= 3 on #ffffff, #1e1e1e and #111111, the backgrounds of Jupyter and VS Code), and every text is in a light
+box or on a light plate, in a colour that is readable there (contrast >= 4.5; WCAG 2.2, 1.4.3 and 1.4.11).
+Read next: `svg_writer.py`.
 """
 
 from __future__ import annotations
 
-GROUNDS = ("#ffffff", "#1e1e1e", "#111111")  # pages of light and dark themes
-# Lines, arrows, rims and marks: what stands on the page itself.
+GROUNDS = ("#ffffff", "#1e1e1e", "#111111")  # page backgrounds of light and dark themes
+# Lines, arrows, rims and marks: drawn on the page itself.
 LINE, BLUE, GREEN, RED, AMBER, VIOLET, TEAL = (
     "#7d8590",
     "#3f86d2",
@@ -37,7 +37,7 @@ INKS = (INK, SOFT, RED_INK, AMBER_INK)
 
 
 def ink_on(color: str) -> str:
-    """Black or white, whichever is read on that colour: one of them has a contrast of 4.5 on any."""
+    """Black or white, whichever has more contrast on that colour: at least 4.5 on any."""
     return max("#000000", "#ffffff", key=lambda ink: contrast(ink, color))
 
 
@@ -49,6 +49,6 @@ def luminance(color: str) -> float:
 
 
 def contrast(one: str, other: str) -> float:
-    """1 to 21 (WCAG 2.2, contrast ratio)."""
+    """Contrast ratio, 1 to 21 (WCAG 2.2, contrast ratio)."""
     low, high = sorted((luminance(one), luminance(other)))
     return (high + 0.05) / (low + 0.05)

@@ -1,4 +1,4 @@
-"""The explorer's picture: rows, where they stand, SVG. Pure functions of a StepRecord.
+"""The explorer's picture: rows, their geometry, SVG. Pure functions of a StepRecord.
 
 Read next: `rows.py`, `grid.py`.
 """

@@ -1,8 +1,8 @@
-"""Where everything stands in the explorer's picture: rows of three columns, forward (down), backward (up) and update.
+"""Geometry of the explorer's picture: rows with three columns, forward (down), backward (up) and update.
 
-A row is a module, a fold or an operation, with its backward twin and its parameters beside it. Neighbours are joined by
-straight arrows; what skips rows goes through the margin, one lane for each source. The result is plain data (`view_of`)
-that both the widget's script and `svg.py` draw: sizes in pixels, texts already cut. Read next: `svg.py`.
+A row is a module, a fold or an operation, with its backward twin and its parameters in the other columns. Adjacent rows
+are joined by straight arrows; longer links run through the margin, one lane for each source. The result is plain data
+(`view_of`), sizes in pixels and texts already cut, which the widget's script and `svg.py` draw. Read next: `svg.py`.
 """
 
 from __future__ import annotations
@@ -18,28 +18,27 @@ from ..records.step import StepRecord
 from ..text.listing import clean, count, shape_of
 from .rows import Item, StepTree, begins, idle
 
-# from a box's rim to its texts; between the texts of a line; room for the faint one where it may be cut
+# padding between rim and text; gap between the texts of a line; width of the faint text if it may be cut
 PAD, FAR, WORDS = 8, 8, 96
 
-# heights: a box of two lines, of one, of an open module's line; between rows; a third line
+# heights: a box of two lines, of one line, the header of an open module; gap between rows; a third line
 HIGH, LOW, HEAD, GAP, MORE = 36, 22, 20, 13, 13
-# of each column: the least and the most; between them, as wide as its texts; of all, what the output of a cell has in a
-# window of 1280 pixels with JupyterLab's file list open
+# Least and greatest width of each column; between them, a column is as wide as its texts. WIDTH: of the whole picture,
+# the output area of a cell in a window of 1280 pixels with JupyterLab's file list open.
 WIDTHS, WIDTH = ((150, 290), (110, 240), (96, 220)), 772
-# how narrow a column gets where there is too little room, in this order: the optimizer's words are in the details too,
-# and so is what an operation reads besides its first input
+# (column, least width): how columns are narrowed in turn if they do not fit. The optimizer's texts are also in the
+# details, and so are the inputs of an operation after the first.
 NARROW = ((2, 180), (0, 240), (2, 150), (1, 160), (0, 150), (1, 110))
-# width and number of lanes in a margin; how far an inner row is moved in, how often at most
+# width and number of lanes in a margin; indentation of an inner row, and its greatest level
 LANE, LANES, INSET, INSETS = 8, 7, 7, 6
-TOP, EDGE, BETWEEN, LAST = 30, 8, 20, 10  # LAST: from the last lane to the third column
-HEADS = 17  # height of the baseline of the columns' names
-SHAPES = 2  # that a box names on each side
+TOP, EDGE, BETWEEN, LAST = 30, 8, 20, 10  # LAST: gap between the last lane and the third column
+HEADS = 17  # baseline of the column names
+SHAPES = 2  # inputs, and outputs, whose shapes a box names
 
 
 @dataclass
 class Part:
-    """A column's share of a row. nodes: its operations.  ins, outs: values that come in and go out, as (node,
-    output)."""
+    """One column of a row. nodes: its operations.  ins, outs: values from and to other rows, as (node, output)."""
 
     nodes: list[int] = field(default_factory=list)
     ins: dict[tuple[int, int], None] = field(default_factory=dict)
@@ -53,11 +52,11 @@ class Row:
     is_open: bool
     parts: tuple[Part, Part, Part]
     states: list[int]
-    marks: tuple[dict[str, int], dict[str, int], dict[str, int]]  # of each column: mark -> how many
-    kept: bool = False  # does its backward read values of forward?
-    gradients: bool = False  # does its backward give something to an update?
-    loss: bool = False  # was backward called on its result?
-    ahead: str = ""  # the row whose backward runs after that of this one, though forward has them the other way round
+    marks: tuple[dict[str, int], dict[str, int], dict[str, int]]  # for each column: mark -> count
+    kept: bool = False  # True if its backward reads values of forward
+    gradients: bool = False  # True if its backward feeds an update
+    loss: bool = False  # True if backward was called on its result
+    ahead: str = ""  # the row whose backward runs after this one's although its forward does, too
     y: float = 0.0
     height: float = HIGH
 
@@ -69,7 +68,7 @@ def shapes_text(record: StepRecord, part: Part, arrow: str = "→") -> str:
 
 
 class Grid:
-    """The rows of a tree with what is open in it, and the links between them."""
+    """The visible rows of a tree, given which items are open, and the links between them."""
 
     def __init__(self, tree: StepTree, opened: set[str]):
         self.tree, self.record = tree, tree.record
@@ -89,7 +88,7 @@ class Grid:
         return self.row_at[leaf.first] if leaf is not None else -1
 
     def collect(self) -> None:
-        """What each row holds, reads and gives. Only what goes from one row to another is looked at one by one."""
+        """Fill in the nodes, inputs and outputs of each row. Only values that cross rows are visited one by one."""
         record, reads, rows = self.record, self.tree.reads, self.rows
         for row in rows:
             if not row.is_open:
@@ -129,18 +128,18 @@ class Grid:
             rows[self.loss].loss = True
 
     def link(self, x: tuple[int, int], s: int, r: int, column: int) -> None:
-        """Row r reads, in this column, a value of row s."""
+        """Row r reads a value of row s in this column."""
         rows = self.rows
         if self.record.nodes[x[0]].kind != "state":
             rows[r].parts[column].ins[x] = None
             rows[s].parts[column].outs[x] = None
         elif rows[s].item.kind != "state":
-            return  # a parameter of a closed module that another one reads too
+            return  # a parameter of a closed module that another module reads, too
         if column < 2:
             self.links[("forward", "backward")[column]].setdefault(s, set()).add(r)
 
     def marked(self, i: int) -> None:
-        """A pass did something to this operation; one that it took out is drawn where single operations are."""
+        """Count the mark of an operation that a pass changed. A removed operation is drawn only as a row of its own."""
         node, r = self.record.nodes[i], self.row_of(i)
         row = self.rows[r]
         marks = row.marks[node.column]
@@ -164,12 +163,12 @@ class Grid:
 
 
 def notes_of(record: StepRecord, row: Row) -> str:
-    """What is in an operation that holds graphs itself."""
+    """Contents of an operation that contains graphs."""
     return "; ".join(record.nodes[row.item.nodes[0]].notes) if row.item.kind == "op" else ""
 
 
 def update_words(record: StepRecord, row: Row) -> tuple[str, str]:
-    """What the third column says of the parameters, states and updates of a row."""
+    """Text of the third column: (parameters and states, updates)."""
     states = [record.nodes[s] for s in row.states]
     own = [s for s in states if s.role in ("parameter", "buffer")]
     extra = [s for s in states if s.role == "optimizer state"]
@@ -197,7 +196,7 @@ def update_words(record: StepRecord, row: Row) -> tuple[str, str]:
 
 
 def forward_words(record: StepRecord, row: Row) -> tuple[str, str, str]:
-    """(name, what it is, shapes) of the first column."""
+    """Text of the first column: (name, description, shapes)."""
     item = row.item
     ops = sum(len(part.nodes) for part in row.parts)
     if item.kind == "input":
@@ -220,27 +219,27 @@ MARKS = {"new": "+", "gone": "−", "changed": "~", "moved": "↕"}
 
 
 def mark_text(row: Row, column: int) -> str:
-    """What a pass did to the share of a column: of one operation the word, else how many of each."""
+    """Effect of a pass on a column: the mark of a single operation, else the count of each mark."""
     marks = row.marks[column]
     if row.item.kind == "op" and len(row.parts[column].nodes) == 1:
         return next(iter(marks), "")
     return " ".join(f"{MARKS[m]}{marks[m]}" for m in MARKS if m in marks)
 
 
-# Where in a box's height a line through the margin leaves and comes in, so that one that comes and one that goes on are
-# apart.
+# Relative heights at which a line through the margin leaves and enters a box, apart from each other for lines in both
+# directions.
 LEAVES, ENTERS = {1: 0.75, -1: 0.3}, {1: 0.3, -1: 0.75}  # 1: down, -1: up
 
 
 def ports(rows: list[Row], s: int, t: int) -> tuple[float, float]:
-    """Heights at which a line from row s to row t leaves and comes in."""
+    """Heights at which a line from row s to row t leaves and enters."""
     way = 1 if t >= s else -1
     return rows[s].y + rows[s].height * LEAVES[way], rows[t].y + rows[t].height * ENTERS[way]
 
 
 def lanes_for(rows: list[Row], links: dict[int, set[int]], skip) -> list[tuple[int, list[int], int]]:
-    """(source row, target rows, lane): links that are no neighbours, one lane for all of a source one way, lanes shared
-    in turn."""
+    """(source row, target rows, lane) of the links between rows that are not adjacent. A source has one lane in each
+    direction; lanes are reused."""
     spans = []
     for s, targets in links.items():
         for way in (-1, 1):
@@ -264,10 +263,10 @@ def lanes_for(rows: list[Row], links: dict[int, set[int]], skip) -> list[tuple[i
 def view_of(grid: Grid) -> dict:
     """The picture as plain data.
 
-    rows: [id, kind, y, height, level, open (1, 0, or -1 for what cannot be opened), words for a screen reader,
+    rows: [id, kind, y, height, level, open (1, 0, or -1 if it cannot be opened), text for screen readers,
     [[column, x, width, bold text, faint text, second line, mark, third line], ...]].
-    paths: [kind, d], with "h" behind the kind for the heads of broken lines.  frames: [x, y, width, height].  heads:
-    [x, text].
+    paths: [kind, d]; the arrow heads of a dashed or dotted line are a path of their own, of kind + "h".
+    frames: [x, y, width, height].  heads: [x, text].
     """
     record, rows = grid.record, grid.rows
     has_backward = any(n.column == 1 for n in record.nodes)
@@ -350,9 +349,10 @@ def view_of(grid: Grid) -> dict:
 
 @dataclass
 class Texts:
-    """What a box says, whole: `bold` and `faint` in its first line, `second` and `third` below, `mark` at its right
-    end.
-    inset: how much narrower the box is than its column.  cut: may the faint text be cut to WORDS?"""
+    """The complete texts of a box: `bold` and `faint` in its first line, `second` and `third` below, `mark` at the
+    right end.
+
+    inset: how much narrower the box is than its column.  cut: True if the faint text may be cut to WORDS."""
 
     inset: float
     bold: str
@@ -363,15 +363,15 @@ class Texts:
     cut: bool = True
 
     def beside(self) -> float:
-        """Pixels that the faint text wants, with the gap before it."""
+        """Width of the faint text with the gap before it, in pixels."""
         return FAR + min(wide(self.faint), WORDS if self.cut else 1e9) if self.faint else 0.0
 
     def room(self, width: float) -> float:
-        """For the first line, in a column of that width."""
+        """Space for the first line in a column of this width."""
         return width - self.inset - 2 * PAD - (wide(self.mark, bold=True) + FAR if self.mark else 0)
 
     def needed(self) -> float:
-        """The width of a column in which all is whole."""
+        """Least width of a column that shows all texts in full."""
         return max(
             wide(self.bold, bold=True) + self.beside() - self.room(0),
             max(wide(self.second), wide(self.third)) + 2 * PAD + self.inset,
@@ -379,7 +379,7 @@ class Texts:
 
 
 def texts_of(record: StepRecord, row: Row) -> dict[int, Texts]:
-    """Column -> what its box says; of an open row only the first."""
+    """Column -> texts of its box; for an open row only the first column."""
     item, boxes = row.item, {}
     inset = min(row.level, INSETS) * INSET
     name, what, second = forward_words(record, row)
@@ -416,13 +416,13 @@ def texts_of(record: StepRecord, row: Row) -> dict[int, Texts]:
 
 
 def widest(texts: list[dict[int, Texts]], column: int) -> int:
-    """The width of a column: the least in which all of its texts are whole, within WIDTHS."""
+    """Least width of a column that shows all its texts in full, within WIDTHS."""
     least, most = WIDTHS[column]
     return math.ceil(min(max([least, *[own[column].needed() for own in texts if column in own]]), most))
 
 
 def narrowed(widths: list[int], drawn: list[int], room: float) -> list[int]:
-    """The widths where there is no more room than that: columns give way in the order of NARROW."""
+    """Widths reduced to fit into `room`, one column after the other in the order of NARROW."""
     widths = [width if k in drawn else 0 for k, width in enumerate(widths)]
     for k, least in NARROW:
         widths[k] -= max(min(math.ceil(sum(widths) - room), widths[k] - least), 0)
@@ -430,7 +430,7 @@ def narrowed(widths: list[int], drawn: list[int], room: float) -> list[int]:
 
 
 def fitted_shapes(words: str, width: float) -> str:
-    """Shapes cut to a width: of what goes in, but for the first; then all of that; at last what comes out."""
+    """Shapes cut to a width: first the inputs after the first, then all inputs, last the outputs."""
     arrow = next((arrow for arrow in (" → ", " ← ") if arrow in words), "")
     if arrow and wide(words) > width:
         ends = words.split(arrow, 1)
@@ -479,7 +479,7 @@ def frame_of(rows: list[Row], r: int, x: float, end: float) -> list:
 
 
 class Places:
-    """Where the boxes of each row are: column -> (x, width)."""
+    """Positions of the boxes of each row: column -> (x, width)."""
 
     def __init__(self, rows: list[Row], drawn: list):
         self.rows = rows
@@ -510,7 +510,7 @@ def head(x: float, y: float, dx: int, dy: int) -> str:
 
 
 def apart(kind: str, d: str) -> list[list[str]]:
-    """A broken line and its heads, which are not broken: [[kind, d], [kind + "h", d of the heads]]."""
+    """A dashed or dotted line, and its solid arrow heads: [[kind, d], [kind + "h", d of the heads]]."""
     heads = re.findall(r"M[^M]*L[^M]*", d) if kind in ("b", "k") else []
     for part in heads:
         d = d.replace(part, "", 1)
@@ -518,7 +518,7 @@ def apart(kind: str, d: str) -> list[list[str]]:
 
 
 def turn(places: Places, rows: list[Row], s: int, t: int) -> str:
-    """From the forward box of row s, the loss, to the first box of backward, in row t."""
+    """Path from the forward box of the loss, in row s, to the first box of backward, in row t."""
     (x0, w0), (x1, _) = places.boxes[s][0], places.boxes[t][1]
     y0, y1, x = rows[s].y + rows[s].height * 0.28, rows[t].y + rows[t].height * 0.28, x1 - BETWEEN / 2
     if s == t:
@@ -527,7 +527,8 @@ def turn(places: Places, rows: list[Row], s: int, t: int) -> str:
 
 
 def trunk(places: Places, s: int, targets: list[int], column: int, x: float, side: int, into: int | None = None) -> str:
-    """From the side of row s through a lane at x to the side of each target, all above or all below it.
+    """Path from the side of row s through a lane at x to the side of each target, all above or all below it.
+
     side: -1 left of the column, 1 right of it."""
     into = column if into is None else into
 

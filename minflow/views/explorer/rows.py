@@ -1,9 +1,8 @@
-"""A step of training as a tree that opens module by module: what stands in a row of the explorer's picture, and what is
-folded.
+"""A training step as a tree that opens module by module: the rows of the explorer's picture, and their folds.
 
-Pure functions of a StepRecord; all loops, no recursion. A leaf of the tree is one forward operation with its gradients
-beside it, a parameter with its update and states, or an input; a row of the picture is a range of leaves.
-Read next: `grid.py`, where rows become a picture.
+Pure functions of a StepRecord, with loops instead of recursion. A leaf of the tree is a forward operation with its
+gradients, a parameter with its update and states, or an input; a row of the picture is a range of leaves.
+Read next: `grid.py`, the geometry of rows.
 """
 
 from __future__ import annotations
@@ -16,13 +15,12 @@ from ..draw.fold import BOXES, levels
 from ..records.graph import module_name
 from ..records.step import StepRecord
 
-REPEATS = 8  # children of a module, up to which repeats among them stay single
-PERIOD = 8  # the longest pattern that is looked for among repeats
+REPEATS = 8  # modules with at most this many children are not searched for repeats
+PERIOD = 8  # longest repeated pattern that is searched for
 
 
 class Item:
-    """A module, an operation, a parameter, an input or output, or a fold of neighbours. first, last: its leaves, last
-    not in it."""
+    """A module, an operation, a parameter, an input or output, or a fold of neighbours. [first, last): its leaves."""
 
     __slots__ = (
         "key",
@@ -43,18 +41,17 @@ class Item:
     def __init__(self, key: str, name: str, kind: str, label: str, path: str, parent: Item | None):
         self.key, self.name, self.kind, self.label, self.path, self.parent = key, name, kind, label, path, parent
         self.children: list[Item] = []
-        self.folds: list[Item] | None = None  # the children as they are shown
+        self.folds: list[Item] | None = None  # the children as shown
         self.nodes: list[int] = []
         self.states: list[int] = []
         self.first = self.last = self.id = -1
 
 
 class Reads:
-    """Who reads what, as arrays, so that a click on a large graph costs little: values[k] goes from leaf source[k] to
+    """All uses of values, as arrays, so that a click in a large graph is fast: values[k] goes from leaf source[k] to
     leaf target[k].
 
-    leaves: -1 for a source that stands nowhere.  source_column: -1 for a state.  ghosts, which a pass took out, are not
-    in it.
+    source: -1 if the source is not shown.  source_column: -1 for a state.  Operations that a pass removed are left out.
     """
 
     def __init__(self, tree: StepTree):
@@ -68,19 +65,19 @@ class Reads:
                     rows.append((place[x[0]], place[i], record.nodes[x[0]].column, node.column))
                     self.values.append(x)
         self.source, self.target, self.source_column, self.column = np.array(rows, dtype="int64").reshape(-1, 4).T
-        self.nodes: list[list[int]] = []  # of each column, by leaf
+        self.nodes: list[list[int]] = []  # for each column, ordered by leaf
         for column in range(3):
             own = [i for i, n in enumerate(record.nodes) if n.column == column and n.mark != "gone"]
             self.nodes.append(sorted(own, key=place.__getitem__))
         self.places = [[place[i] for i in nodes] for nodes in self.nodes]
 
     def of(self, column: int, first: int, last: int) -> list[int]:
-        """The operations of a column in the leaves from first to last, by leaf."""
+        """The operations of a column in leaves [first, last), ordered by leaf."""
         places = self.places[column]
         return self.nodes[column][bisect_left(places, first) : bisect_left(places, last)]
 
     def where(self, mask: np.ndarray) -> list[tuple[int, int]]:
-        """The values of those reads, each once, in order."""
+        """The values of the selected uses, in order, without duplicates."""
         return list(dict.fromkeys([self.values[k] for k in np.flatnonzero(mask).tolist()]))
 
 
@@ -94,7 +91,7 @@ class StepTree:
         self.by_path: dict[str, Item] = {}  # the first item of each module
         self.by_key: dict[str, Item] = {}
         self.leaf_of: list[Item | None] = [None] * len(record.nodes)
-        self.leaf_of_state: dict[int, Item] = {}  # in the order in which they were placed
+        self.leaf_of_state: dict[int, Item] = {}  # in order of placement
         self.output_rows: dict[Item, tuple[int, int]] = {}
         self.place_forward()
         self.place_states()
@@ -116,7 +113,7 @@ class StepTree:
         return item
 
     def place_forward(self) -> None:
-        """Modules in the order of the program. A module that is called again later stands there again."""
+        """Place modules in program order. A module that is called again later gets another item."""
         nodes, modules = self.record.nodes, self.record.modules
         hosts = self.hosts()
         calls: dict[str, int] = {}
@@ -144,8 +141,8 @@ class StepTree:
             self.put(i, self.leaf_of[host])
 
     def hosts(self) -> dict[int, int]:
-        """A reshape to the shape that is there already says nothing: it stands with what reads it, or else with what it
-        reads. The node -> the other one, always of the same module."""
+        """Reshapes that keep the shape carry no information: each is drawn with its user, or else with its input.
+        Return node -> the node that it is drawn with, always of the same module."""
         nodes = self.record.nodes
         hosts: dict[int, int] = {}
         readers: dict[int, list[int]] = {}
@@ -165,8 +162,8 @@ class StepTree:
         return hosts
 
     def place_states(self) -> None:
-        """Parameters and buffers stand first in their module, or with the operation that they name as their twin; the
-        states of the optimizer with their parameter."""
+        """Place parameters and buffers first in their module, or with the operation that is their twin, and optimizer
+        states with their parameter."""
         nodes = self.record.nodes
         own = {nodes[i].name: i for i in self.record.states if nodes[i].role in ("parameter", "buffer")}
         for name, i in own.items():
@@ -184,7 +181,7 @@ class StepTree:
                 self.put_state(i, self.leaf_of_state[base])
 
     def place_gradients(self) -> None:
-        """A gradient stands beside the operation it belongs to; one whose operation is gone, in its module."""
+        """Place a gradient beside its forward operation, or, if that was removed, in its module."""
         for i, node in enumerate(self.record.nodes):
             if node.column != 1:
                 continue
@@ -192,7 +189,7 @@ class StepTree:
             self.put(i, leaf or self.rest(node.scope, "more of backward"))
 
     def place_updates(self) -> None:
-        """An operation of the optimizer stands with the parameter that it serves, or with all others at the end."""
+        """Place an optimizer operation with the parameter that it updates, or at the end if it serves several."""
         nodes = self.record.nodes
         serves: dict[int, set] = {}
         for state, node, _ in self.record.updates:
@@ -224,7 +221,7 @@ class StepTree:
         )
 
     def place_ends(self) -> None:
-        """An input stands just before what reads it first, an output after what makes it."""
+        """Place an input just before its first user, and an output after the operation that computes it."""
         readers: dict[int, int] = {}
         nodes = self.record.nodes
         for i, node in enumerate(nodes):
@@ -252,7 +249,7 @@ class StepTree:
         return item
 
     def number(self) -> None:
-        """Leaves in order, and of each item the range of its leaves."""
+        """Number the leaves in order, and set the range of leaves of each item."""
         self.leaves: list[Item] = []
         stack: list[tuple[Item, bool]] = [(self.root, False)]
         while stack:
@@ -271,7 +268,7 @@ class StepTree:
     # ---- folding -----------------------------------------------------------------------------------------------------
 
     def shown(self, item: Item) -> list[Item]:
-        """The children of an item as rows: repeats as one row, and never more than BOXES of them."""
+        """The children of an item as rows: repeats as one row, and at most BOXES rows in all."""
         if item.folds is None:
             children = item.children
             if item.kind == "fold":
@@ -321,7 +318,7 @@ class StepTree:
         return fold
 
     def chunked(self, parent: Item, members: list[Item]) -> list[Item]:
-        """Ten or so folds of neighbours, each with whole repeats where there are some."""
+        """About ten folds of neighbours; a fold never splits a repeated pattern."""
         size = max(-(-len(members) // 10), 2)
         words = parent.label.partition("times ")[2]
         if words:
@@ -344,7 +341,7 @@ class StepTree:
     # ---- what is open ------------------------------------------------------------------------------------------------
 
     def opened_first(self, limit: int = BOXES) -> set[str]:
-        """What is open at first: modules that hold modules, outermost first, as long as there are few rows."""
+        """The keys that are open at first: modules that contain modules, outermost first, while there are few rows."""
         opened: set[str] = set()
         rows, queue, at = len(self.shown(self.root)), list(self.shown(self.root)), 0
         while at < len(queue):
@@ -358,7 +355,7 @@ class StepTree:
         return opened
 
     def rows(self, opened: set[str]) -> list[tuple[Item, int, bool]]:
-        """(item, level, is it open) from top to bottom; an open item is followed by what is in it."""
+        """(item, level, True if open) from top to bottom; an open item is followed by its children."""
         rows: list[tuple[Item, int, bool]] = []
         stack = [(item, 0) for item in reversed(self.shown(self.root))]
         while stack:
@@ -370,7 +367,7 @@ class StepTree:
         return rows
 
     def reveal(self, item: Item) -> set[str]:
-        """What has to be open so that the item is a row. Asking for rows may put a fold between an item and its
+        """The keys that must be open to make the item a row. Computing rows may put a fold between an item and its
         parent."""
         while True:
             above, outer = [], item.parent
@@ -383,7 +380,7 @@ class StepTree:
                 return {outer.key for outer in above if outer is not self.root}
 
     def search(self, text: str, limit: int = 50) -> list[Item]:
-        """Items whose name, class or operation holds the text, in order."""
+        """Items whose name, class or operations contain all words of the text, in order."""
         words = text.casefold().split()
         if not words:
             return []
@@ -401,19 +398,19 @@ class StepTree:
 
 
 def idle(record: StepRecord, i: int) -> bool:
-    """Is it a reshape to the shape that is there already?"""
+    """True for a reshape to the same shape."""
     node = record.nodes[i]
     return node.label == "reshape" and node.view and bool(x := record.reads[i][0]) and node.outs[0] == record.spec(x)
 
 
 def loss_of(record: StepRecord) -> int:
-    """The forward operation whose result backward was called on, or -1; of a step as traced.
+    """The forward operation on whose result backward was called, or -1. The step must be as traced.
 
-    The first gradients read no other one. They belong to the loss, or, where the loss is a sum, to what is summed.
+    The first gradients depend on no other gradient. They belong to the loss, or, if the loss is a sum, to its terms.
     """
     nodes = record.nodes
     firsts = {record.places[node.twin] for i, node in enumerate(nodes) if begins(record, i)}
-    above: dict[int, frozenset[int]] = {}  # which of them lead to a node
+    above: dict[int, frozenset[int]] = {}  # node -> those of them that depend on it
     for i in sorted([i for i, n in enumerate(nodes) if not n.column], key=lambda i: nodes[i].order):
         leading = frozenset().union(*[above.get(x[0], frozenset()) for x in record.reads[i] if x is not None])
         above[i] = leading | {i} if i in firsts else leading
@@ -423,7 +420,7 @@ def loss_of(record: StepRecord) -> int:
 
 
 def begins(record: StepRecord, i: int) -> bool:
-    """Is it a gradient that reads no other one?"""
+    """True for a gradient that depends on no other gradient."""
     nodes, node = record.nodes, record.nodes[i]
     if node.phase != "backward" or node.column != 1 or not node.twin or node.mark == "gone":
         return False
@@ -431,15 +428,15 @@ def begins(record: StepRecord, i: int) -> bool:
 
 
 def plain(item: Item, first: Item) -> bool:
-    """May it be folded into a sentence? An operation, the member of a list, or the same module called again: a name
-    like `query` says more than a number. first: what stands in its place in the first repeat."""
+    """True if the item may be part of a fold: an operation, a member of a list, or the same module called again. (A
+    name like `query` says more than a count.) first: the item at the same place in the first repeat."""
     return item.kind == "op" or (
         item.kind == "module" and (item.path == first.path or levels(item.path)[-1].lstrip("./").isdigit())
     )
 
 
 def words_of(members: list[Item], sign: str) -> str:
-    """ "InvertedResidual", "times (Linear, ReLU)": what is repeated; a module with a name of its own by that name."""
+    """Label of a repeat, "InvertedResidual" or "times (Linear, ReLU)"; a module with its own name is called by it."""
     if len(members) == 1:
         return sign
     words = [
@@ -449,5 +446,5 @@ def words_of(members: list[Item], sign: str) -> str:
 
 
 def short_name(path: str) -> str:
-    """ "conv1" of "model.conv1"; a number is shown with what it is a number of: "features.3"."""
+    """ "conv1" for "model.conv1"; an index keeps the name of its list: "features.3"."""
     return module_name([level.lstrip("./") for level in levels(path)])

@@ -34,20 +34,20 @@ LINES = {
     "bh": (AMBER, ""),
     "kh": (VIOLET, ""),
 }
-NOTES = 460  # pixels that a note may be wide below a narrow picture
-# kind of line -> what it is, where there is one
+NOTES = 460  # width in pixels that a note below a narrow picture may have
+# kind of line -> its legend
 KEYS = {"k": "dotted: values kept for backward", "b": "dashed: gradients"}
 
 
 def key_of(view: dict) -> str:
-    """What the lines of this picture are, other than the plain ones; nothing for a graph without backward."""
+    """Legend of the lines in this picture that are not solid; empty for a graph without backward."""
     kinds = {kind for kind, _ in view["paths"]}
     said = "; ".join(words for kind, words in KEYS.items() if kind in kinds)
     return said and f"{said[0].upper()}{said[1:]}."
 
 
 def svg_of(view: dict, title: str, note: str = "") -> str:
-    """The picture. title: what it is called by a screen reader.  note: a line under it."""
+    """The picture. title: its name for screen readers.  note: a line under it."""
     below = [line for words in (key_of(view), note) if words for line in lines_of(words, max(view["w"] - 24, NOTES))]
     width = max([view["w"], *[wide(line) + 24 for line in below]])
     parts = [svg.rect(x, y, w, h, rx=6, fill="none", stroke=LINE) for x, y, w, h, _ in view["frames"]]
@@ -62,7 +62,7 @@ def svg_of(view: dict, title: str, note: str = "") -> str:
 
 
 def lines_of(words: str, width: float) -> list[str]:
-    """The sentence in lines that are no wider."""
+    """The sentence broken into lines of at most this width."""
     lines = [""]
     for word in clean(words).split(" "):
         longer = f"{lines[-1]} {word}".strip()
@@ -83,7 +83,7 @@ def box_svg(
     mark: str,
     third: str,
 ) -> str:
-    if kind == "open":  # a line of a module stands on a plate, for it has no box
+    if kind == "open":  # the header of a module is on a plate, because it has no box
         out = svg.rect(x, y, wide(bold, bold=True) + (wide(faint) + FAR if faint else 0) + 2 * PAD, h, rx=4, fill=PLATE)
     else:
         fill, stroke = (PLATE, LINE) if kind in ("input", "output") else (FILLS[column], STROKES[column])
@@ -102,7 +102,7 @@ def box_svg(
 
 
 def text_of(grid: Grid, title: str) -> str:
-    """The same rows as lines: name, shapes, how many backward operations, what is updated."""
+    """The rows as lines of text: name, shapes, number of backward operations, updates."""
     record = grid.record
     lines: list[tuple[str, str]] = []
     for row in grid.rows:

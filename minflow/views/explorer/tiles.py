@@ -1,8 +1,7 @@
-"""The maps in an array of three axes or more, as one small picture: the channels of the first image, or the heads of
-the first attention, side by side, with one scale.
+"""Channels of the first image, or heads of the first attention, of an array with three axes or more: small maps side by
+side, in one picture with one scale. The first corner of an activation says little: it mostly shows the padding.
 
-A corner of numbers says little of a convolution: it is mostly what the padding gives. Pure functions of arrays.
-Read next: `../renderers/tensor_picture.py`, whose colours these are.
+Pure functions of arrays. Read next: `../renderers/tensor_picture.py`, which defines the colours.
 """
 
 from __future__ import annotations
@@ -16,16 +15,17 @@ from ..text.sparkline import short_number
 from ..text.listing import count
 from ..renderers.tensor_picture import LEVELS, PAPER, levels, palette
 
-MOST, CELLS, LONGEST = 32, 12_544, 32  # maps, cells of them all (16 maps of 28 x 28), and cells of a side, at most
-WIDE, LARGE, SMALL = 272, 64, 32  # pixels: of all, of a map where there are at most eight, and where there are more
-COLORED = 4  # channels, below which an image is taken for one with colours, and more than one image is shown
+MOST, CELLS, LONGEST = 32, 12_544, 32  # limits: maps, cells of all maps (16 maps of 28 x 28), cells along a side
+WIDE, LARGE, SMALL = 272, 64, 32  # widths in pixels: the picture, a map if there are at most eight, a map if more
+COLORED = 4  # an image with fewer channels is taken for a colour image; then several images are shown
 
 
 @dataclass(frozen=True)
 class Tiles:
-    """cells: numbers of the palette, as uint8 of `shape`, (maps, height, width).  last: index of the last map, such as
+    """cells: palette indices, uint8 of `shape` (maps, height, width).  last: index of the last map, such as
     (image, channel).
-    whole: shape of the array.  step: one row and one column of so many is drawn.  low, high: the ends of the scale."""
+
+    whole: shape of the array.  step: one row and one column of `step` is drawn.  low, high: ends of the scale."""
 
     cells: bytes
     shape: tuple[int, int, int]
@@ -37,7 +37,7 @@ class Tiles:
 
     @property
     def words(self) -> str:
-        """What is shown, and what the colours mean."""
+        """Caption: which maps are shown, and the meaning of the colours."""
         *leading, height, width = [f"{n:,}" for n in self.whole]
         first = [0] * len(leading)
         shown = f"{first}" if self.shape[0] == 1 else f"{first} to {list(self.last)}"
@@ -55,8 +55,8 @@ class Tiles:
 
 
 def tiles_of(array: np.ndarray) -> Tiles | None:
-    """The maps of (..., channels, height, width): the channels of the first image, or of fewer than COLORED channels
-    the first images; as many as fit. None for arrays of one or two axes, and where a map is a single row or column."""
+    """As many maps of (..., channels, height, width) as fit: the channels of the first image, or, with fewer than
+    COLORED channels, the first images. None for arrays of one or two axes, and if a map is a single row or column."""
     if array.ndim < 3 or min(array.shape[-2:]) < 2 or not array.size or array.dtype.kind not in "fiub":
         return None
     whole, leading = array.shape, array.shape[:-2]
@@ -79,12 +79,12 @@ def tiles_of(array: np.ndarray) -> Tiles | None:
 
 
 def tiles_picture(tiles: Tiles) -> list:
-    """[the picture as an address, its width on the screen in pixels, what it shows, the ends of its scale, the scale
-    as an address]."""
+    """[data URI of the picture, its display width in pixels, its caption, the ends of its scale, data URI of the
+    scale]."""
     n, height, width = tiles.shape
     size = max(1, min(12, (2 * LARGE if n == 1 else LARGE if n <= 8 else SMALL) // max(height, width)))
     across = max(1, min(n, (WIDE + size) // ((width + 1) * size)))
-    across = -(-n // -(-n // across))  # rows of equal length where that is possible
+    across = -(-n // -(-n // across))  # rows of equal length if possible
     sheet = np.full((-(-n // across) * (height + 1) - 1, across * (width + 1) - 1), PAPER, np.uint8)
     for k, cells in enumerate(np.frombuffer(tiles.cells, np.uint8).reshape(tiles.shape)):
         y, x = k // across * (height + 1), k % across * (width + 1)

@@ -1,4 +1,4 @@
-"""Records as HTML that survives in dark themes, in saved and in untrusted notebooks.
+"""Records as HTML that works in dark themes, in saved and in untrusted notebooks.
 
 Read next: `page.py`.
 """

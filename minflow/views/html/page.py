@@ -1,9 +1,8 @@
-"""Records as HTML that survives everywhere: in dark themes, in saved and in untrusted notebooks, without scripts.
+"""Records as HTML that works in dark themes, in saved and in untrusted notebooks, without scripts.
 
-Pictures are an `<img>` with the SVG inside (an inline `<svg>` is stripped to loose text where a notebook is not
-trusted); trees are nested `<details>` with inline styles. Text has the colour of the page, and nothing a ground of its
-own: rules are half transparent, which is seen on any page. No ids, the same text for the same record. Read next:
-`../show.py`.
+Pictures are an `<img>` with embedded SVG (in an untrusted notebook, an inline `<svg>` is stripped to loose text);
+trees are nested `<details>` with inline styles. Text has the colour of the page, backgrounds are transparent and rules
+half transparent, so that they are visible on any page. No ids: equal records give equal HTML. Read next: `../show.py`.
 """
 
 from __future__ import annotations
@@ -17,31 +16,31 @@ from ..records.module import ModuleRecord, rows_with_errors, rows_of
 from ..text.listing import clean, count, cut, module_totals
 from ..text.trees import LIMIT, outer_lines, outer_rows, sized
 
-RULE = "rgba(125,133,144,.55)"  # the colour of rims and rules
+RULE = "rgba(125,133,144,.55)"  # colour of borders and rules
 CARD = (
     f"background:transparent;color:inherit;border:1px solid {RULE};border-radius:6px;padding:8px;"
     "display:inline-block;max-width:100%;box-sizing:border-box"
 )
-# of an error inside a tree: a light plate, red on which is read
+# for an error inside a tree: readable red on a light plate
 ERROR = f"color:{RED_INK};background:{PALE_RED};margin:0;padding:2px 6px;border-radius:4px;white-space:pre-wrap"
-NO_MATH = 'class="mathjax_ignore tex2jax_ignore"'  # names are no formulas: notebooks would typeset $x$ in them
+NO_MATH = 'class="mathjax_ignore tex2jax_ignore"'  # without it, notebooks would typeset $x$ in names
 ROW = "font-family:monospace;font-size:12.5px;line-height:1.6;overflow-wrap:anywhere"
 FAINT = "opacity:.75"
-HANGING = "cursor:pointer;padding-left:1.1em;text-indent:-1.1em"  # of a summary: long lines go on below its text
-# how small a picture is drawn, in shares of its size: letters of 11 pixels have 8 then; and the least width of a cell
+HANGING = "cursor:pointer;padding-left:1.1em;text-indent:-1.1em"  # of a summary: continued lines align with its text
+# Smallest scale of a picture, at which letters of 11 pixels are 8 pixels high; and the least width of a cell.
 SMALLEST, CELL = 0.75, 600
-NAMED = 3  # outputs of a layer between its first and its last call that are named
+NAMED = 3  # output shapes listed between those of the first and the last call
 OWN, LONG = 12, 100  # tensors of a module that are listed; characters of a name or of specs
-OPEN = 2  # levels of a module tree that stand open at first
-# of a module tree that ran, of one that did not, of its columns; in em
+OPEN = 2  # levels of a module tree that are open at first
+# Widths in em: of a module tree that ran, of one that did not, of its columns.
 WIDTH, NARROW, OUTPUT, PARAMETERS = 74, 44, 17, 9
-END = '<br style="clear:both">'  # a row is as tall as its columns
+END = '<br style="clear:both">'  # makes a row as high as its columns
 
 
 def picture_card(svg: str, alt: str, text: str = "") -> str:
-    """The picture on a card; `text` is offered below it, folded.
+    """The picture on a card; `text` is folded below it.
 
-    It shrinks to the width of a cell, but not to less than SMALLEST of its size: a wider one is scrolled.
+    It shrinks to the width of the cell, but not below the scale SMALLEST; a wider one scrolls.
     """
     data = base64.b64encode(svg.encode("utf-8", "replace")).decode()
     size = re.match(r'<svg[^>]*? width="([\d.]+)', svg)
@@ -58,12 +57,12 @@ def picture_card(svg: str, alt: str, text: str = "") -> str:
 
 
 def picture_bundle(svg: str, alt: str, text: str, fold_text: bool = False) -> dict[str, str]:
-    """All forms of a picture: HTML for notebooks, SVG for other readers, text for terminals and screen readers."""
+    """A picture in all MIME types: HTML for notebooks, SVG for other readers, text for terminals and screen readers."""
     return {"text/html": picture_card(svg, alt, text if fold_text else ""), "image/svg+xml": svg, "text/plain": text}
 
 
 def folded_below(title: str, below: str) -> str:
-    """More of what stands above, to open."""
+    """Details of the output above, closed at first."""
     return (
         f'<details {NO_MATH}><summary style="cursor:pointer;font-size:12.5px;line-height:1.6">'
         f"{escape(clean(title))}</summary>{below}</details>"
@@ -71,8 +70,8 @@ def folded_below(title: str, below: str) -> str:
 
 
 def with_listing(bundle: dict[str, str]) -> dict[str, str]:
-    """The bundle of an object whose repr is a listing: also as HTML, below its picture, where no line is broken; both
-    forms within the size of a tree."""
+    """Add the listing that is an object's repr to its HTML, folded below the picture, where lines do not wrap; the HTML
+    and the text are cut to the size of a tree."""
     text = bundle["text/plain"]
     look = "white-space:pre;overflow:auto;max-height:40em;font-size:12px;line-height:1.35;margin:4px 0 0"
     pre = f'<pre style="{look}">{escape(outer_lines(text, LIMIT // 2))}</pre>'
@@ -82,10 +81,11 @@ def with_listing(bundle: dict[str, str]) -> dict[str, str]:
 
 
 def module_html(record: ModuleRecord) -> str:
-    """The module tree as nested `<details>` under a header: layer, output, parameters; the totals below. Two levels are
+    """The module tree as nested `<details>` under a header: layer, output, parameters; totals below. Two levels are
     open.
 
-    The columns hang at the right edge, which all levels share: how wide a browser's triangle is moves nothing.
+    The columns are aligned at the right edge, which all levels share, so they do not depend on the size of a browser's
+    triangle.
     """
     rows, ran = rows_of(record), record.calls is not None
     lines = [module_line(module, ran) for _, module, _ in rows]
@@ -100,9 +100,9 @@ def module_html(record: ModuleRecord) -> str:
 
 
 def module_rows(rows: list[tuple[int, ModuleRecord, int]], lines: list[str], most: int) -> str:
-    """At most so many rows of a module tree, those inside a module in its `<details>`."""
+    """Append at most `most` rows of a module tree to `lines`, the children of a module in its `<details>`."""
     parts: list[str] = []
-    fails, open_ = rows_with_errors(rows), [-1]  # depths of the `<details>` that are not closed yet
+    fails, open_ = rows_with_errors(rows), [-1]  # depths of the `<details>` that are still open
     for i, depth, hidden in outer_rows([depth for depth, _, _ in rows], most, sorted(fails)):
         while open_[-1] >= depth:
             open_.pop()
@@ -127,7 +127,7 @@ def module_rows(rows: list[tuple[int, ModuleRecord, int]], lines: list[str], mos
 
 
 def module_columns(output: str, parameters: str, macs: str, ran: bool) -> str:
-    """The columns at the right of a row, of escaped text: what floats first stands at the edge."""
+    """The columns at the right of a row, from escaped text. The first float is the rightmost."""
     numbers = [macs] * ran + [parameters]
     look = "float:right;text-indent:0"
     right = "".join(f'<span style="{look};width:{PARAMETERS}em;text-align:right">{n}</span>' for n in numbers)
@@ -151,7 +151,7 @@ def module_line(module: ModuleRecord, ran: bool) -> str:
 
 
 def module_output(module: ModuleRecord) -> list[str]:
-    """`→ float32[50, 10]`; of a layer that ran several times how often, and each other shape that it gave, in lines."""
+    """`→ float32[50, 10]`; for several calls, their number and each new output shape, in lines."""
     if not module.calls:
         return ["not reached"]
     if not module.outputs:

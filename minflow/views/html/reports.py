@@ -1,7 +1,7 @@
-"""The reports of a graph in a notebook: tables with bars, the map of the memory as a picture, on a card.
+"""The reports of a graph in a notebook: cards with tables, bars and pictures.
 
-Pure functions of records, inline styles only, every text escaped; the text form is folded below a picture. Read next:
-`../text/reports.py`, the text forms; `../renderers/memory_map.py`, the picture.
+Pure functions of records, inline styles only, every text escaped; pictures have their text form folded below. Read
+next: `../text/reports.py`, the text forms; `../renderers/memory_map.py`, the picture.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from ..text.trees import outer_rows, sized
 
 CELL = "padding:2px 10px 2px 0;vertical-align:top;text-align:left;border:0"
 WHOLE = ";white-space:nowrap"
-NAME = "min-width:12em;overflow-wrap:anywhere"  # a long one is broken, so that the columns at its right are seen
+NAME = "min-width:12em;overflow-wrap:anywhere"  # long names wrap, so that the columns to the right stay visible
 NUMBER = CELL.replace("left", "right") + WHOLE
 COLORS = {"forward": theme.BLUE, "backward": theme.AMBER, "recompute": theme.VIOLET, "optimizer": theme.GREEN}
 BAR = 104  # pixels of the longest bar
-TRACK = "rgba(125,133,144,.2)"  # behind a bar
-LOUD = ("never ran", "no gradient", "not registered")  # badges that tell of a mistake, most often
+TRACK = "rgba(125,133,144,.2)"  # background of a bar
+LOUD = ("never ran", "no gradient", "not registered")  # badges that usually indicate a mistake
 
 
 def td(content: str, look: str = CELL) -> str:
@@ -38,7 +38,7 @@ def td(content: str, look: str = CELL) -> str:
 
 
 def safe(text: str) -> str:
-    """A text that came from the user, as HTML."""
+    """User-supplied text as HTML."""
     return escape(clean(text))
 
 
@@ -57,8 +57,7 @@ def faint(text: str) -> str:
 def table(
     head: tuple[str, ...], rows: list[list[str]], right: tuple[int, ...] = (), look: str = "", whole: int = -1
 ) -> str:
-    """rows: of HTML; columns of `right` are numbers.  look: of all cells.  whole: a column whose lines are not
-    broken."""
+    """rows: HTML.  right: columns of numbers.  look: style of all cells.  whole: a column whose lines do not wrap."""
     looks = [NUMBER if i in right else CELL + WHOLE * (i == whole) for i in range(len(head))]
     first = "".join(td(safe(name), f"{look};{FAINT};font-weight:600") for name, look in zip(head, looks))
     body = ["".join(td(cell, look) for cell, look in zip(row, looks)) for row in rows]
@@ -68,7 +67,7 @@ def table(
 
 
 def bar(share: float, color: str = theme.LINE, start: float = 0.0) -> str:
-    """A bar from `start` on, both as shares of the whole; the number stands beside it."""
+    """A bar that begins at `start`, both as fractions of the full width."""
     left = round(BAR * start)
     wide = max(1, round(BAR * (start + share)) - left) if share > 0 else 0
     inner = f'<div style="margin-left:{left}px;width:{wide}px;height:12px;background:{color}"></div>'
@@ -95,7 +94,7 @@ def tree_html(record: GraphTree) -> str:
 
 
 def tree_table(record: GraphTree, most: int) -> str:
-    """Of at most so many rows."""
+    """The table with at most `most` rows."""
     rows = []
     for i, depth, hidden in outer_rows([row.depth for row in record.rows], most):
         row, left = record.rows[i], f'<div style="margin-left:{min(depth, 24) * 18}px;{NAME}">'
@@ -238,6 +237,6 @@ FORMS: dict[type, Callable[[Any], str]] = {
 
 
 def report_html(record: Any) -> str:
-    """The record as HTML; nothing for one that is read as text, or has nothing in it."""
+    """The record as HTML; empty if it is shown as text or contains nothing."""
     empty = isinstance(record, MemoryMap) and not record.blocks
     return FORMS[type(record)](record) if type(record) in FORMS and not empty else ""

@@ -1,4 +1,4 @@
-"""A card of names and values in two columns, in the colours of the page: red and green mark a row, no text is of them.
+"""A card with a table of names and values. Red and green mark rows, text keeps the colour of the page.
 
 Read next: `page.py`, pictures in a notebook.
 """
@@ -20,14 +20,14 @@ GOOD, BAD = GREEN, RED
 
 
 def framed(color: str, title: str, inside: str) -> str:
-    """A card with a stripe of that colour at its left. title, inside: HTML."""
+    """A card with a stripe of that colour on the left. title, inside: HTML."""
     look = f"{CARD};border-left:4px solid {color};padding:8px 12px;text-align:left"
     head = f'<div style="font-size:14px;font-weight:600;margin-bottom:4px;overflow-wrap:anywhere">{title}</div>'
     return f'<div {NO_MATH} style="{look}">{head}{inside}</div>'
 
 
 def table(rows: Iterable[tuple[str, str, str]]) -> str:
-    """rows: (name, value as HTML, the colour of a mark before it, or nothing)."""
+    """rows: (name, value as HTML, colour of the mark before it, or empty)."""
     cells = [
         f'<tr style="background:transparent"><td style="{NAME}">{escape(name)}</td>'
         f'<td style="{CELL};border-left:3px solid {color or "transparent"};padding-left:7px">{value}</td></tr>'
@@ -37,7 +37,8 @@ def table(rows: Iterable[tuple[str, str, str]]) -> str:
 
 
 def inner_picture(card: str) -> str:
-    """The picture inside another card: one that fits its width no higher than a screen, a wider one scrolled."""
+    """Prepare a picture for use inside another card: one that fits the width is limited to the height of a screen, a
+    wider one scrolls."""
     return re.sub(
         r"max-width:100%;height:auto(?!;min-width)",
         "max-width:100%;max-height:900px;height:auto",

@@ -1,4 +1,4 @@
-"""What there is to see, as plain frozen records with stable ids: the only step that touches live objects.
+"""Plain frozen records with stable ids that describe what can be shown. Only this package touches live objects.
 
-Read next: `graph.py`, `tape.py`, `module.py`, `reports.py` (what a graph reports).
+Read next: `graph.py`, `tape.py`, `module.py`, `reports.py` (reports of a graph).
 """

@@ -1,16 +1,14 @@
-"""An array in a few words: all numbers of a small one, else least, mean and greatest. Read next: `tape.py`, which
-shows them.
-"""
+"""An array in a few words: all elements of a small one, else minimum, mean and maximum. Read next: `tape.py`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-SHOWN = 8  # elements, up to which a tensor's numbers are written out
+SHOWN = 8  # arrays with at most this many elements are written out
 
 
 def gradient_text(array: Any) -> str:
-    """The numbers of a gradient, of a large one with its norm; zeros are worth a word, for nothing learns from them."""
+    """Elements of a gradient, with the norm for a large one. A zero gradient is named, because it stops learning."""
     text = numbers_text(array)
     if array is None or array.size <= SHOWN:
         return text
@@ -24,7 +22,7 @@ def gradient_text(array: Any) -> str:
 
 
 def numbers_text(array: Any) -> str:
-    """All numbers of a small array, else its least, mean and greatest."""
+    """All elements of a small array, else minimum, mean and maximum."""
     if array is None:
         return "(symbolic)"
     import numpy as np
@@ -33,7 +31,7 @@ def numbers_text(array: Any) -> str:
     if array.size == 0:
         return "(empty)"
     if array.size <= SHOWN:
-        each = {"float_kind": lambda x: f"{x:.4g}"}  # by itself: numpy writes all as 1e-04 where one is small
+        each = {"float_kind": lambda x: f"{x:.4g}"}  # one by one: numpy writes all as 1e-04 if one is small
         return np.array2string(array, separator=", ", threshold=SHOWN, max_line_width=10_000, formatter=each).replace(
             "\n", ""
         )

@@ -1,7 +1,7 @@
-"""A tape that somebody else wrote, as the record of one: of any object with `.data`, `.grad` and `.inputs`.
+"""The tape of another engine as a record: objects with `.data`, `.grad` and `.inputs`, such as a learner's own values.
 
-`inputs` are the objects that it was computed from, `op` says by what, if there is such an attribute. Read next:
-`tape.py`, the engine's own tape.
+`inputs` are the objects that a value was computed from; `op`, if present, names the operation. Read next: `tape.py`,
+minflow's own tape.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from .tape import MOST, TapeRecord
 
 
 def is_own(x: Any) -> bool:
-    """Is it a value that remembers what it was computed from, of a class that is not the engine's?"""
+    """True for a value of another engine that remembers the values it was computed from."""
     own = getattr(x, "__dict__", None)
     if isinstance(x, type | ModuleType) or not all(
         isinstance(own, dict) and name in own or hasattr(type(x), name) for name in ("inputs", "data", "grad")
     ):
-        return False  # nothing is asked of a module, which may import for an answer
+        return False  # never query a module: its `__getattr__` may import
     return isinstance(x.inputs, tuple | list)
 
 
 def own_record(x: Any, names: Mapping[str, Any] | None = None) -> TapeRecord:
-    """Its tape, of at most 5,000 values. names: the learner's own variables, name -> value."""
+    """Record of its tape, with at most 5,000 values. names: the learner's variables, name -> value."""
     known = {id(value): name for name, value in (names or {}).items()}
     order = walk(x)
     note = f"and {len(order) - MOST:,} earlier values" if len(order) > MOST else ""
@@ -36,7 +36,7 @@ def own_record(x: Any, names: Mapping[str, Any] | None = None) -> TapeRecord:
 
 
 def walk(x: Any) -> list[Any]:
-    """All that x was computed from, inputs before users; with a loop, since a tape may be deep."""
+    """All values that x depends on, inputs before users; iterative, because a tape may be deep."""
     order, seen, stack = [], set(), [(x, False)]
     while stack:
         one, done = stack.pop()
@@ -65,7 +65,7 @@ def node_record(one: Any, ids: Mapping[int, str], known: Mapping[int, str]) -> N
 
 
 def as_text(x: Any) -> str:
-    """Numbers in short; of what holds none, what it is."""
+    """Numbers in short, or the class of an object without any."""
     import numpy as np
 
     if x is None:
@@ -77,6 +77,6 @@ def as_text(x: Any) -> str:
 
 
 def kind_of(x: Any) -> str:
-    """ "float64[3, 4]" of an array, "float" of a number."""
+    """ "float64[3, 4]" for an array, "float" for a number."""
     dtype = getattr(x, "dtype", None)
     return f"{dtype}[{', '.join(map(str, x.shape))}]" if dtype is not None else type(x).__name__

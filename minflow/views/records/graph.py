@@ -1,7 +1,7 @@
-"""A traced program as plain frozen records with stable ids, and what a tape and a graph say of an operation.
+"""A traced program as plain frozen records with stable ids, and the description of an operation for tapes and graphs.
 
-Making a record is the only step that touches live objects; text, DOT and HTML are pure functions of records. Knows
-Nodes and Specs, not Tensors. Read next: `tape.py`; `../draw/fold.py`, how a large record becomes a small one.
+Only making a record touches live objects; text, DOT and HTML are pure functions of records. Knows Nodes and Specs, not
+Tensors. Read next: `tape.py`; `../draw/fold.py`, which makes a large record small.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from ...core.ir import Graph, Node, Source, Value, where_text
 from ...core.spec import DType
 
-# What an attribute of an op is where nobody asked for anything: left out.
+# Default values of op attributes: these are not shown.
 DEFAULTS: dict[str, Any] = {
     **dict.fromkeys(("ta", "tb", "keepdims", "ceil_mode", "descending", "maximize", "nesterov"), False),
     **dict.fromkeys(("axis", "divisor_override"), None),
@@ -21,13 +21,13 @@ DEFAULTS: dict[str, Any] = {
     "reduction": "mean",
     "weight_decay": 0.0, "dampening": 0.0,
 }  # fmt: skip
-# name -> what says nothing either; None: it never does, it is for messages
+# name -> another value that is not shown; None: the attribute is never shown, it is for messages
 SILENT = {"loss": None, "ignore_index": -(2**31), "ctx": None}
 WORDS = {"ta": "a transposed", "tb": "b transposed"}
 
 
 class Input(NamedTuple):
-    """One input of a node. `ref` is the node it comes from; where nothing is recorded, `text` alone says what it is."""
+    """One input of a node. `ref` is the id of the node that computes it; if none was recorded, `text` describes it."""
 
     name: str
     ref: str = ""
@@ -39,14 +39,13 @@ class Input(NamedTuple):
 class NodeRecord:
     """One box: an op, a leaf, an input or state of a graph, or many ops folded into one.
 
-    label: the op's or the leaf's name.  outs: the spec of each output.  count: how many ops it stands for.
-    needs: a gradient flows through it.  value, grad: numbers in short, where they were asked for.
-    phase: in a graph "backward", "recompute" or "optimizer"; empty for what the program itself says.
-    held: of a folded box, how many of its last `outs` are leaves or states that stand in it.  hidden: leaves in it in
-    all.
-    mark: "failed" or "differs" for the one node that a picture is about, "equal" for what was checked before it, "only"
-    for what the other side does not have, "ghost" for what only the other side has. notes: lines of a marked node: got,
-    expected, try.
+    label: name of the op or leaf.  outs: the spec of each output.  count: number of ops that it represents.
+    needs: True if a gradient flows through it.  value, grad: numbers in short, if requested.
+    phase: in a graph "backward", "recompute" or "optimizer"; empty for forward.
+    held: number of the last `outs` of a folded box that are leaves or states inside it.  hidden: all leaves inside it.
+    mark: "failed" or "differs" for the one node that a picture is about, "equal" for nodes that were checked before it,
+    "only" for nodes that the other side does not have, "ghost" for those that only the other side has.
+    notes: lines of a marked node: got, expected, try.
     """
 
     id: str
@@ -70,7 +69,7 @@ class NodeRecord:
 
 @dataclass(frozen=True)
 class GraphRecord:
-    """A traced program. outputs: (node, output number).  updates: (state, node, output number)."""
+    """A traced program. outputs: (node, output index).  updates: (state, node, output index)."""
 
     nodes: tuple[NodeRecord, ...]
     outputs: tuple[tuple[str, int], ...]
@@ -81,7 +80,7 @@ class GraphRecord:
 
 @dataclass(frozen=True)
 class PartsRecord:
-    """Graphs that run one after the other in one call: the micro-step and the update of gradient accumulation."""
+    """Graphs that run one after the other in one call, such as micro-step and update of gradient accumulation."""
 
     parts: tuple[GraphRecord, ...]
     title: str
@@ -114,7 +113,7 @@ def walk(roots: Iterable[Node]) -> list[Node]:
 
 
 def first_users(order: Iterable[Node]) -> dict[Node, Node]:
-    """For each node that is read, the first that reads it."""
+    """For each node with users, the first one."""
     users: dict[Node, Node] = {}
     for node in order:
         for x in node.inputs:
@@ -124,12 +123,12 @@ def first_users(order: Iterable[Node]) -> dict[Node, Node]:
 
 
 def op_record(node: Node, ids: Mapping[Node, str], places: Mapping[Value, int] | None = None) -> NodeRecord:
-    """places: the number of an output that is counted anew, in a box."""
+    """Record of a node. places: new index of each output that became an output of a folded box."""
     return NodeRecord(**op_fields(node, ids, places or {}), phase="" if node.origin is None else node.phase)
 
 
 def op_fields(node: Node, ids: Mapping[Node, str], places: Mapping[Value, int], limit: int = 40) -> dict[str, Any]:
-    """What every record of an operation holds. limit: characters of an attribute."""
+    """The fields that all records of an operation share. limit: characters of an attribute."""
     return dict(
         id=ids[node],
         kind="op",
@@ -149,17 +148,17 @@ def op_fields(node: Node, ids: Mapping[Node, str], places: Mapping[Value, int], 
 
 
 def attrs_text(attrs: Mapping[str, Any], limit: int = 40) -> str:
-    """The attributes that say more than the default, flags in words: `b transposed`, `axis=(1,)`. limit: characters of
+    """Attributes that differ from the default, flags in words: `b transposed`, `axis=(1,)`. limit: characters of
     each."""
     words = []
     for name, x in attrs.items():
         if name in SILENT and SILENT[name] in (None, x):
             continue
-        if name == "path" or (name == "index" and isinstance(x, tuple)):  # of a write into a view, of a view
+        if name == "path" or (name == "index" and isinstance(x, tuple)):  # of a write into a view; of a view
             words.append(cut(view_text(x) if name == "path" else brackets(x), limit))
             continue
         usual = name in DEFAULTS and type(x) is type(DEFAULTS[name]) and x == DEFAULTS[name]
-        if not usual or (name == "stride" and "kernel_size" in attrs):  # of a pool the kernel's size is the usual one
+        if not usual or (name == "stride" and "kernel_size" in attrs):  # a pool strides by its kernel size by default
             words.append(
                 WORDS.get(name, name) if x is True and DEFAULTS.get(name) is False else f"{name}={short(x, limit)}"
             )
@@ -174,7 +173,7 @@ def input_name(node: Node, i: int) -> str:
 
 
 def module_name(path: Sequence[str]) -> str:
-    """The last name of a path of modules; a number says little by itself: "blocks.0.1" of model.blocks.0.1."""
+    """The last name of a module path, with the name before an index: "blocks.0.1" for model.blocks.0.1."""
     first = len(path) - 1
     while first > 0 and path[first].isdigit():
         first -= 1
@@ -191,8 +190,7 @@ def cut(text: str, limit: int) -> str:
 
 
 def view_text(path: Sequence[tuple[Any, Mapping[str, Any]]]) -> str:
-    """The views from a base to the part that is written, as a program writes them: `[0]`, `[1:, None]`, `.permute(1,
-    0)`."""
+    """The views from a base to the part that is written, in Python syntax: `[0]`, `[1:, None]`, `.permute(1, 0)`."""
     return "".join(
         [
             brackets(attrs["index"]) if "index" in attrs else f".{op.name}({', '.join(map(short, attrs.values()))})"
@@ -206,7 +204,7 @@ def brackets(index: tuple) -> str:
 
 
 def index_text(part: Any) -> str:
-    """One part of an index; a slice is held as (start, stop, step)."""
+    """One part of an index; a slice is stored as (start, stop, step)."""
     if part is Ellipsis:
         return "..."
     if not isinstance(part, tuple):
@@ -216,7 +214,7 @@ def index_text(part: Any) -> str:
 
 
 def graph_record(graph: Graph, title: str = "") -> GraphRecord:
-    """The record of a traced program, its nodes in the graph's own order."""
+    """Record of a traced program, with its nodes in the graph's order."""
     sources = (*graph.inputs, *graph.states)
     ids = {node: f"n{i}" for i, node in enumerate((*sources, *graph.nodes))}
     users = first_users(graph.nodes)

@@ -1,4 +1,4 @@
-"""A tree of modules as a record; `nn/summary.py` makes it. Read next: `../text/listing.py`, the tree as text."""
+"""A tree of modules as a record, made by `nn/summary.py`. Read next: `../text/listing.py`, the tree as text."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class ModuleRecord:
-    """A module and those inside it. params, trainable, nbytes: of the module and all inside it, each tensor once.
+    """A module with its children. params, trainable, nbytes: of the module and all inside it, each tensor once.
 
-    own: names and specs of its own parameters and buffers.  outputs: of its last call.  earlier: those of calls before
-    it, where the next call gave others.  calls: how often it ran (None: nobody looked).  macs, written: multiply-
-    accumulates of all that ran in it, and the bytes of their results.
-    error: what went wrong in it, at the layer where it did.  count: how many equal neighbours it stands for, named
-    `name`, "0-999"; all else is that of each.
+    own: names and specs of its own parameters and buffers.  outputs: specs of the last call.  earlier: those of earlier
+    calls, each time they changed.  calls: number of calls (None: not observed).  macs, written: multiply-accumulates
+    of all calls inside it, and the bytes of their results.
+    error: message of the failure, at the layer where it happened.  count: number of equal adjacent modules that it
+    represents, named `name`, "0-999"; the other fields describe one of them.
     """
 
     name: str
@@ -36,7 +36,7 @@ class ModuleRecord:
 
 
 def folded(record: ModuleRecord) -> ModuleRecord:
-    """Numbered neighbours that are equal, down to the shapes that passed them, as one record."""
+    """Merge numbered adjacent modules that are equal, including the shapes of their inputs and outputs."""
     runs: list[list[ModuleRecord]] = []
     for child in map(folded, record.children):
         first = runs[-1][0] if runs else None
@@ -53,7 +53,7 @@ def folded(record: ModuleRecord) -> ModuleRecord:
 
 
 def rows_of(record: ModuleRecord) -> list[tuple[int, ModuleRecord, int]]:
-    """(depth, record, how many modules it stands for) of a module and of all inside it, equal neighbours folded."""
+    """(depth, record, number of modules it represents) of a module and all inside it, equal neighbours merged."""
     rows, stack = [], [(0, folded(record), 1)]
     while stack:
         depth, module, times = stack.pop()
@@ -63,9 +63,9 @@ def rows_of(record: ModuleRecord) -> list[tuple[int, ModuleRecord, int]]:
 
 
 def rows_with_errors(rows: list[tuple[int, ModuleRecord, int]]) -> set[int]:
-    """The rows in which an error stands, or inside of which."""
+    """Indices of the rows that have an error, or contain a row that has."""
     result: set[int] = set()
-    below = -1  # the depth of the last row that is one
+    below = -1  # depth of the last row found
     for i in range(len(rows) - 1, -1, -1):
         depth, module, _ = rows[i]
         if module.error or depth < below:

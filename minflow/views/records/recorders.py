@@ -1,4 +1,4 @@
-"""From anything that can be shown to its record; rooms above register how one is made of their classes.
+"""From anything that can be shown to its record. Higher packages register recorders of their classes.
 
 Read next: `graph.py`, `tape.py` and `module.py`, the records.
 """
@@ -20,7 +20,7 @@ RECORDERS: dict[type, Callable[[Any], Record]] = {}
 
 
 def recorder(kind: type):
-    """Say how a record is made of a class above this room: `@recorder(Module) def module_record(module): ...`."""
+    """Register a recorder for a class of a higher package: `@recorder(Module) def module_record(module): ...`."""
 
     def register(function):
         RECORDERS[kind] = function
@@ -30,7 +30,7 @@ def recorder(kind: type):
 
 
 def record_of(x: Any, **options) -> Record | None:
-    """The record of a Tensor, a Graph, a Module, a tape of one's own or a record itself; None for anything else."""
+    """Record of a Tensor, a Graph, a Module, another engine's value, or a record itself; None for anything else."""
     from .graph import GraphRecord, PartsRecord, graph_record
     from .module import ModuleRecord
     from .foreign_tape import is_own, own_record

@@ -1,8 +1,8 @@
-"""What there is to see of an nn.Graph, as plain frozen records: tree, passes, plan, lanes, memory, timeline, frozen,
-why; and what the processor can do, to compare with.
+"""Reports of an nn.Graph as plain frozen records: tree, passes, plan, lanes, memory, timeline, frozen, why; and the
+measured limits of the processor for comparison.
 
-`nn/graph/listing/reports.py` makes them from live objects; they hold texts and numbers only. Seconds and bytes are
-numbers. Read next: `../text/reports.py`, their text forms.
+`nn/graph/listing/reports.py` makes them from live objects; they contain only texts and numbers. Read next:
+`../text/reports.py`, their text forms.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class TreeRow:
-    """A module. inputs, outputs: specs of its first call.  calls: how often it ran, None before the first call of the
+    """A module. inputs, outputs: specs of its first call.  calls: number of calls, None before the first call of the
     graph.
 
     badges: "never ran", "no gradient: weight", "frozen", "checkpointed", "not registered".
-    count: how many equal neighbours this row stands for.
+    count: number of equal adjacent modules that this row represents.
     """
 
     path: str
@@ -40,8 +40,8 @@ class GraphTree:
     rows: tuple[TreeRow, ...]
 
     def modules(self, first: int, n: int) -> int:
-        """How many modules `n` rows from `first` on stand for."""
-        around: list[int] = []  # of the row and of those around it: how many modules each stands for
+        """Number of modules that the `n` rows from `first` on represent."""
+        around: list[int] = []  # for the row and its ancestors: how many modules each represents
         total = 0
         for i, row in enumerate(self.rows[: first + n]):
             del around[row.depth :]
@@ -52,10 +52,10 @@ class GraphTree:
 
 @dataclass(frozen=True)
 class StageRow:
-    """The graph after a pass. removed, added: nodes; moved: nodes that stand elsewhere.  arena: bytes that a plan would
-    take.
+    """The graph after a pass. removed, added: nodes; moved: nodes with another position.  arena: bytes that a plan
+    would need.
 
-    does: what the pass is for, in a few words.
+    does: purpose of the pass in a few words.
     """
 
     name: str
@@ -75,7 +75,7 @@ class Stages:
 
 @dataclass(frozen=True)
 class Change:
-    """Before and after one pass. lines: (mark, text), mark "-" or "+", " " for what stayed."""
+    """Before and after one pass. lines: (mark, text), mark "-", "+", or " " if unchanged."""
 
     title: str
     lines: tuple[tuple[str, str], ...]
@@ -83,7 +83,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Lane:
-    """One phase of a step. ops: its operations, views too.  nbytes: written by them.  seconds: None before a timed
+    """One phase of a step. ops: its operations, views included.  nbytes: written by them.  seconds: None before a timed
     run."""
 
     phase: str
@@ -94,7 +94,7 @@ class Lane:
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation of a timed run. where: the line that called it.  module: the one in which that was."""
+    """One operation of a timed run. where: the source line of the call.  module: the module it ran in."""
 
     name: str
     phase: str
@@ -107,8 +107,7 @@ class Operation:
 
 @dataclass(frozen=True)
 class Lanes:
-    """lanes: in the order of a step.  slowest: operations, the slowest first.  views: operations that run without a
-    call."""
+    """lanes: in the order of a step.  slowest: operations, slowest first.  views: operations that need no call."""
 
     title: str
     lanes: tuple[Lane, ...]
@@ -118,8 +117,9 @@ class Lanes:
 
 @dataclass(frozen=True)
 class Ceilings:
-    """What the processor does at most. flops: operations on float32 a second.  copies: (bytes read and written, bytes a
-    second) of copies, small ones first.  threads: that took part.  compiled: by the kernels of the machine?"""
+    """Measured limits of the processor. flops: float32 operations per second.  copies: (bytes read and written, bytes
+    per second) of copies, small ones first.  threads: number used.  compiled: True if measured with compiled
+    kernels."""
 
     flops: float
     copies: tuple[tuple[int, float], ...]
@@ -127,25 +127,25 @@ class Ceilings:
     compiled: bool = False
 
     def copying(self, nbytes: int) -> float:
-        """Bytes a second of the measured copy whose size is nearest."""
+        """Bytes per second of the measured copy that is closest in size."""
         return min(self.copies, key=lambda copy: abs(math.log(copy[0] / max(nbytes, 1))))[1]
 
     def least(self, call: PlanCall) -> float:
-        """Seconds that a call takes at least: to compute, or to read and write, whichever is more."""
+        """Lower bound of the seconds of a call: the larger of compute time and memory time."""
         return max((call.flops or 0) / self.flops, call.moved / self.copying(call.moved))
 
     def computes(self, call: PlanCall) -> bool:
-        """Is it held up by computing, not by reading and writing?"""
+        """True if the call is compute-bound, not memory-bound."""
         return (call.flops or 0) / self.flops >= call.moved / self.copying(call.moved) > 0
 
 
 @dataclass(frozen=True)
 class PlanCall:
-    """One call of a plan. step: when it runs.  where: the lines that asked for it.  inputs, outputs: specs.
+    """One call of a plan. step: its position.  where: the source lines that caused it.  inputs, outputs: specs.
 
-    offset: of its first result in the arena, None where that is elsewhere: `place` says where.  nbytes: of its results.
-    flops: operations on numbers, None where nobody counts them.  moved: bytes that it reads and writes.
-    seconds: of the last timed call of the graph, None before one.
+    offset: of its first result in the arena, or None if that is elsewhere, as described by `place`.  nbytes: of its
+    results.  flops: arithmetic operations, None if not counted.  moved: bytes that it reads and writes.
+    seconds: in the last timed call of the graph, None before one.
     """
 
     step: int
@@ -166,7 +166,7 @@ class PlanCall:
 
 @dataclass(frozen=True)
 class PlanListing:
-    """calls: in the order in which they are shown.  arena: its bytes.  ceilings: None before a timed call."""
+    """calls: in display order.  arena: bytes.  ceilings: None before a timed call."""
 
     title: str
     calls: tuple[PlanCall, ...]
@@ -176,7 +176,7 @@ class PlanListing:
 
 @dataclass(frozen=True)
 class Roofline:
-    """The ceilings, and the timed calls of a graph below them."""
+    """The limits of the processor, and the timed calls of a graph below them."""
 
     title: str
     ceilings: Ceilings
@@ -185,7 +185,7 @@ class Roofline:
 
 @dataclass(frozen=True)
 class ThreadBar:
-    """What a thread did. thread: its number, 0 the one that called the graph; -1: a whole call of the plan.
+    """One span of a thread. thread: its index; 0 is the calling thread, -1 a whole call of the plan.
 
     name: of the call.  start, stop: seconds since the step began.
     """
@@ -199,8 +199,8 @@ class ThreadBar:
 
 @dataclass(frozen=True)
 class Threads:
-    """One step. count: how many threads worked, at_once: how many of them at the same time.  seconds: how long it took.
-    bars: in the order of the calls; what threads did in a call stands behind it."""
+    """One step. count: number of threads that worked; at_once: most of them at the same time.  seconds: its duration.
+    bars: in the order of the calls, each call followed by the spans of its threads."""
 
     title: str
     count: int
@@ -225,11 +225,10 @@ class Block:
 
 @dataclass(frozen=True)
 class MemoryMap:
-    """arena: its bytes.  least: what no placement could do without.  total: the sum over all values.  steps: of the
-    plan.
+    """arena: bytes.  least: lower bound for any buffer assignment.  total: sum over all values.  steps: of the plan.
 
-    states: bytes of parameters, buffers and optimizer state.  in_place: updates written straight into a state.
-    fresh: bytes of outputs that are new at each call.
+    states: bytes of parameters, buffers and optimizer state.  in_place: number of updates written directly into states.
+    fresh: bytes of outputs that are allocated at each call.
     """
 
     title: str
@@ -253,7 +252,7 @@ class Timeline:
 
 @dataclass(frozen=True)
 class Frozen:
-    """built_in: (what, value) that the present plan has fixed.  free: what is read anew at each call."""
+    """built_in: (name, value) fixed in the current plan.  free: read anew at each call."""
 
     title: str
     built_in: tuple[tuple[str, str], ...]
@@ -262,8 +261,8 @@ class Frozen:
 
 @dataclass(frozen=True)
 class PlanRow:
-    """A plan that was made. reasons: (what, old, new) since the plan before.  hints: what to do about it, if
-    anything."""
+    """A plan. reasons: (name, old, new) of what changed since the previous plan.  hints: how to avoid it, if
+    possible."""
 
     number: int
     inputs: tuple[tuple[str, str], ...]

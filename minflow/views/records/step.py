@@ -1,4 +1,4 @@
-"""A step of a graph or job as the explorer shows it: the record of a graph whose nodes say more.
+"""A step of a graph or job for the explorer: a GraphRecord whose nodes carry more detail.
 
 Read next: `../explorer/rows.py`, how a step becomes rows.
 """
@@ -10,21 +10,21 @@ from functools import cached_property
 
 from .graph import GraphRecord, NodeRecord
 
-Read = tuple[int, int] | None  # a value, (place of a node, output); None for a number
+Read = tuple[int, int] | None  # a value as (index of its node, output index); None for a number
 
 
 @dataclass(frozen=True)
 class StepNode(NodeRecord):
-    """A node of a step. name: of an operation its label with a number, "matmul-3".
+    """A node of a step. name: an operation's label with a number, "matmul-3".
 
-    column: 0 forward, 1 backward (recompute too), 2 optimizer, -1 of what is no operation.  order: where it stands in
-    the program.  twin: the id of the forward operation whose gradient it is; of a parameter, of the one in whose row it
-    stands.
-    mark: what a pass did: "new", "changed", "moved" or "gone".  by: the pass that made it, if one did.
-    notes: what is in an operation that holds graphs itself.
-    every: all attributes; `attrs` has those that are not the usual ones.
-    role: of what is no operation "input", "parameter", "buffer", "optimizer state", "constant" or "number"; its scope
-    is the module that it stands in, `short` its name there.
+    column: 0 forward, 1 backward (also recompute), 2 optimizer, -1 if it is not an operation.  order: position in the
+    program.  twin: id of the forward operation whose gradient it computes; for a parameter, of the operation whose row
+    it shares.
+    mark: effect of a pass: "new", "changed", "moved" or "gone".  by: the pass that created it, if any.
+    notes: contents of an operation that contains graphs.
+    every: all attributes; `attrs` has those that are not defaults.
+    role: if not an operation, "input", "parameter", "buffer", "optimizer state", "constant" or "number"; then its scope
+    is its module, and `short` its name there.
     """
 
     name: str = ""
@@ -42,10 +42,10 @@ class StepNode(NodeRecord):
 
 @dataclass(frozen=True)
 class StepRecord(GraphRecord):
-    """A step of a graph or job after one pass. modules: path -> class.  loss: the place of the node where backward was
-    called, or -1.  note: a line that is shown with the picture.
+    """A step of a graph or job after one pass. modules: path -> class.  loss: index of the node on which backward was
+    called, or -1.  note: a line shown with the picture.
 
-    The explorer knows a node by its place among `nodes`, and a value as (place, output).
+    The explorer identifies a node by its index in `nodes`, and a value by (index, output).
     """
 
     nodes: tuple[StepNode, ...]
@@ -58,7 +58,7 @@ class StepRecord(GraphRecord):
 
     @cached_property
     def reads(self) -> list[tuple[Read, ...]]:
-        """The values that each node reads; None for a number, and for what is not shown."""
+        """The values that each node reads; None for a number, and for a value that is not shown."""
         at = self.places
         return [tuple([(at[x.ref], x.index) if x.ref in at else None for x in node.inputs]) for node in self.nodes]
 
@@ -67,5 +67,5 @@ class StepRecord(GraphRecord):
 
     @cached_property
     def states(self) -> list[int]:
-        """The places of inputs, parameters and whatever else is no operation."""
+        """Indices of inputs, parameters and everything else that is not an operation."""
         return [i for i, node in enumerate(self.nodes) if node.column < 0]

@@ -1,7 +1,7 @@
-"""What a tensor was computed from, as a record. A tensor is anything with `.spec` and `.value`.
+"""The tape of a tensor as a record. A tensor is anything with `.spec` and `.value`.
 
-All is walked with loops, so a tape of 20,000 ops is no deeper than one of two. Read next: `../text/listing.py`, a
-record as text.
+All walks are iterative, so a tape of 20,000 ops needs no deeper stack than one of two. Read next: `../text/listing.py`,
+a record as text.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from ...core.ir import Freed, Node, Source, Value, where_text
 from .arrays import gradient_text, numbers_text
 from .graph import NodeRecord, first_users, module_name, op_record, walk
 
-MOST = 5_000  # nodes of a tape that get a record each; those before them become one box
+MOST = 5_000  # nodes of a tape that get a record each; earlier ones share one box
 
 
 @dataclass(frozen=True)
 class TapeRecord:
-    """What a tensor was computed from. nodes: inputs before users; `root` made the tensor (as its output `index`)."""
+    """The tape of a tensor. nodes: inputs before users; `root` computed the tensor, as its output `index`."""
 
     nodes: tuple[NodeRecord, ...]
     root: str
@@ -44,10 +44,10 @@ def tape_record(
     title: str = "",
     tensors: Mapping[str, Any] | None = None,
 ) -> TapeRecord:
-    """The tape of a tensor. values: with numbers and gradients of leaves, of the tensor itself and of `tensors`.
+    """Record of a tensor's tape. values: include elements and gradients of leaves, of the tensor and of `tensors`.
 
-    names: `id(tensor)` -> the learner's name, for leaves that are no parameters of a module.  tensors: the learner's
-    own variables, name -> tensor: what was computed on the way and still has a name.
+    names: `id(tensor)` -> the learner's name, for leaves that are not parameters of a module.  tensors: the learner's
+    variables, name -> tensor: intermediate results that still have a name.
     """
     names = names or {}
     title = title or f"tape of {names.get(id(tensor), '')} {tensor.spec}".replace("  ", " ")
@@ -85,8 +85,8 @@ def tape_record(
 
 
 def early_box(order: list[Node]) -> tuple[list[NodeRecord], list[Node], dict[Node, str], dict[Value, int]]:
-    """The one box for the early nodes of a long tape, the other nodes, the box's id for those in it, and which of its
-    outputs each value of them is that is read outside. Leaves that are read outside stay out of it."""
+    """Merge the early nodes of a long tape into one box. Return the box, the other nodes, the box's id for each merged
+    node, and the output index of each merged value with users outside. Leaves with users outside are not merged."""
     late = order[-MOST:]
     read = {x: None for node in late for x in node.inputs if x.__class__ is Value}
     early = [
@@ -112,7 +112,7 @@ def early_box(order: list[Node]) -> tuple[list[NodeRecord], list[Node], dict[Nod
 
 
 def named_results(tensors: Mapping[str, Any]) -> dict[Node, tuple[str, Any]]:
-    """The node that computed it -> (name, tensor), for the tensors that were computed."""
+    """Node -> (name, tensor), for the tensors that were computed by an op."""
     results: dict[Node, tuple[str, Any]] = {}
     for name, x in tensors.items():
         node = getattr(getattr(x, "value", None), "node", None)
@@ -130,8 +130,7 @@ def leaf_record(node: Source, id: str, user: Node | None, names: Mapping[int, st
 
 
 def leaf_name(node: Source, tensor: Any, scope: str, names: Mapping[int, str]) -> str:
-    """ "fc1.weight" for a parameter met inside fc1 (or inside a function there), else the learner's own name, else
-    nothing."""
+    """ "fc1.weight" for a parameter used inside fc1 (or a function there), else the learner's name, else empty."""
     label = getattr(tensor, "label", "") or ""
     if label:
         module = module_name(scope.partition("/")[0].split("."))
@@ -149,7 +148,7 @@ def with_numbers(record: NodeRecord, tensor: Any, gradient: bool) -> NodeRecord:
 
 
 def names_in(namespace: Mapping[str, Any]) -> dict[int, str]:
-    """`id(tensor)` -> the name under which the learner holds it. Names that start with an underscore are not theirs."""
+    """`id(tensor)` -> the learner's name for it. Names with a leading underscore do not count."""
     names: dict[int, str] = {}
     for name, x in list(namespace.items()):
         if not name.startswith("_") and hasattr(type(x), "requires_grad") and hasattr(x, "spec"):

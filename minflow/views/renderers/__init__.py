@@ -1,4 +1,4 @@
-"""One file for each kind of thing that is shown: its record, its text, its picture.
+"""One module for each kind of display: its record, its text, its picture.
 
 Read next: `tensor.py`.
 """

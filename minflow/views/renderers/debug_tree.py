@@ -1,7 +1,7 @@
-"""What a graph says while it is built, as a tree to open and close: `graph.debug(1)` to `(3)` in a notebook.
+"""The build log of a graph as a collapsible tree: `graph.debug(1)` to `(3)` in a notebook.
 
-Pure functions of lines, (indent, text), the same lines that a terminal gets: nested `<details>` with inline styles, in
-the colours of the theme, by mouse or keyboard. Read next: `../nn/graph/listing/build_log.py`, who says the lines.
+Pure functions of lines, (indent, text), the same ones that a terminal gets: nested `<details>` with inline styles, in
+the colours of the theme, for mouse and keyboard. Read next: `../nn/graph/listing/build_log.py`, which writes the lines.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from ..text.listing import clean, count, cut
 from ..text.trees import outer_lines, outer_rows, sized
 
 Line = tuple[int, str]
-MOST = 10_000  # lines that are looked at
-LONG = 2000  # characters of a line of it
-OPEN = 45  # rows that are seen at first
+MOST = 10_000  # lines that are shown
+LONG = 2000  # characters of a line
+OPEN = 45  # rows that are visible at first
 KIND = re.compile(r"^\((MODULE|OPERATOR|PARAMETER|BUFFER|INPUT|OUTPUT|CONFIG): ?([^:(]+)(.*)\)$", re.S)
 MODULE = re.compile(r"\(MODULE:[^:]*:")
-NUMBERED = re.compile(r"(-[a-z]\w*)-\d+")  # the name of an operation, and which of those of this name it is
+NUMBERED = re.compile(r"(-[a-z]\w*)-\d+")  # an operation's name, and its number among those of that name
 GRAPH = re.compile(r"^\(GRAPH:[^)]*\)(?:'s)? ?")
 
 
 class Branch(NamedTuple):
-    """A line and those below it."""
+    """A line and the lines nested in it."""
 
     text: str
     below: list[Branch]
 
 
 def tree_of(lines: Sequence[Line]) -> list[Branch]:
-    """Lines under the line before them that is indented less."""
+    """Nest each line in the closest earlier line with less indentation."""
     top: list[Branch] = []
     open_: list[tuple[int, list[Branch]]] = [(-1, top)]
     for indent, text in lines:
@@ -47,12 +47,12 @@ def tree_of(lines: Sequence[Line]) -> list[Branch]:
 
 
 def plain_text(lines: Sequence[Line]) -> str:
-    """The lines as a terminal shows them."""
+    """The lines as in a terminal."""
     return "\n".join("  " * indent + clean(part) if part else "" for indent, text in lines for part in text.split("\n"))
 
 
 class Row(NamedTuple):
-    """A row of the tree. places: lines of the program, written below it.  to: the last of several it stands for."""
+    """A row of the tree. places: source lines, written below it.  to: name of the last module that it represents."""
 
     depth: int
     branch: Branch
@@ -62,7 +62,7 @@ class Row(NamedTuple):
 
 
 def debug_html(title: str, lines: Sequence[Line]) -> str:
-    """The tree. title: whose it is, and how far it is."""
+    """The tree as HTML. title: the graph, and the progress of its build."""
     shown = [(indent, cut(text.strip("\n"), LONG)) for indent, text in lines[:MOST]]
     branches = tree_of([(indent, text) for indent, text in shown if text and " end building " not in text])
     rows, sizes = rows_of(branches), sizes_of(branches)
@@ -76,7 +76,7 @@ def debug_html(title: str, lines: Sequence[Line]) -> str:
 
 
 def rows_of(branches: list[Branch]) -> list[Row]:
-    """All rows, parents first: modules that follow each other and are alike as one, operations with their places."""
+    """All rows, parents first; adjacent equal modules are merged, and operations carry their source lines."""
     rows: list[Row] = []
     stack = [Row(0, branch) for branch in reversed(branches)]
     while stack:
@@ -92,7 +92,7 @@ def rows_of(branches: list[Branch]) -> list[Row]:
 
 
 def alike_as_one(branches: list[Branch]) -> list[Row]:
-    """Rows of branches beside each other; of more than two modules that differ in their names alone one row."""
+    """Rows of sibling branches; more than two adjacent modules that differ only in names become one row."""
     runs: list[list[Branch]] = []
     before: list[Line] | None = None
     kinds = [module_kind(branch) for branch in branches]
@@ -114,7 +114,7 @@ def alike_as_one(branches: list[Branch]) -> list[Row]:
 
 
 def module_kind(branch: Branch) -> str:
-    """`Linear(in_features=4, ...)` of a module."""
+    """`Linear(in_features=4, ...)` for a module, else ""."""
     return branch.text.split(":", 2)[2] if MODULE.match(branch.text) else ""
 
 
@@ -123,7 +123,7 @@ def module_name(branch: Branch) -> str:
 
 
 def nameless(branch: Branch) -> list[Line]:
-    """The lines of a module without what tells it from those beside it: their names, and the numbers of operations."""
+    """The lines of a module without module names and operation numbers, to compare it with its siblings."""
     around = module_name(branch).rpartition(".")[0]
     beside = re.compile(rf"(?<![\w.]){re.escape(around)}\.[^\s.\-:/,()]+" if around else r"$^")
     lines, stack = [], [(0, branch)]
@@ -142,9 +142,9 @@ def nameless(branch: Branch) -> list[Line]:
 
 
 def open_at_first(rows: list[Row]) -> set[int]:
-    """The rows that stand open at first: one after the other, until a screen is full; so the first operations are seen
-    with their lines."""
-    below: dict[int, int] = {}  # row -> how many rows appear when it is opened
+    """The rows that are open at first: one after the other until a screen is full, so that the source lines of the
+    first operations are visible."""
+    below: dict[int, int] = {}  # row -> number of rows that opening it reveals
     around: list[int] = []
     outer: dict[int, int] = {}
     for i, row in enumerate(rows):
@@ -171,12 +171,12 @@ def head_html(row: Row, sizes: dict[int, tuple[int, int]]) -> str:
 
 
 def html_of(rows: list[Row], heads: Callable[[int], str], opened: set[int], most: int) -> str:
-    """At most so many rows, what is below a row in its `<details>`; the last one in any case: there the build is."""
+    """At most `most` rows, children in the `<details>` of their parent; always the last one, where the build is."""
     last = [i for i in range(len(rows) - 1, -1, -1) if i == len(rows) - 1]
     while last and rows[last[-1]].depth:
         last.append(next(i for i in range(last[-1], -1, -1) if rows[i].depth < rows[last[-1]].depth))
     parts: list[str] = []
-    open_ = [-1]  # depths of the `<details>` that are not closed yet
+    open_ = [-1]  # depths of the `<details>` that are still open
     for i, depth, hidden in outer_rows([row.depth for row in rows], most, last):
         while open_[-1] >= depth:
             open_.pop()
@@ -196,7 +196,7 @@ def html_of(rows: list[Row], heads: Callable[[int], str], opened: set[int], most
 
 
 def by_phase(branches: list[Branch]) -> list[Branch]:
-    """Operations of backward, recomputation or the optimizer that follow each other, as one branch to open."""
+    """Group consecutive operations of backward, recomputation or the optimizer into one branch."""
     grouped: list[Branch] = []
     for branch in branches:
         phase = next(
@@ -214,7 +214,7 @@ PHASES = ("backward", "recompute", "optimizer")
 
 
 def sizes_of(branches: list[Branch]) -> dict[int, tuple[int, int]]:
-    """id of a branch -> how many modules and operations it is, with all below it."""
+    """id of a branch -> (modules, operations) in it, itself included."""
     order = list(branches)
     for branch in order:
         order += branch.below
@@ -228,13 +228,13 @@ def sizes_of(branches: list[Branch]) -> dict[int, tuple[int, int]]:
 
 
 def inside(branch: Branch, sizes: dict[int, tuple[int, int]]) -> str:
-    """ "3 modules, 12 operations" of all that is below it."""
+    """ "3 modules, 12 operations": the contents of a branch."""
     totals = [sum(sizes[id(inner)][k] for inner in branch.below) for k in (0, 1)]
     return ", ".join(count(n, name) for n, name in zip(totals, ("module", "operation")) if n)
 
 
 def line_html(text: str) -> str:
-    """The kind faint, the name bold, the rest as it is."""
+    """The line with its kind faint and its name bold."""
     match = KIND.match(text)
     if match is None:
         return "<br>".join(escape(clean(part)) for part in GRAPH.sub("", text).split("\n"))
@@ -243,5 +243,5 @@ def line_html(text: str) -> str:
 
 
 def debug_bundle(title: str, lines: Sequence[Line]) -> dict[str, str]:
-    """mime type -> data."""
+    """MIME type -> data."""
     return {"text/html": debug_html(title, lines), "text/plain": outer_lines(plain_text(lines))}

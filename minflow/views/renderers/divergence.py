@@ -1,4 +1,4 @@
-"""Two runs of one computation side by side: the first operation that gives other numbers, red; what was equal, green.
+"""Two runs of one computation side by side: equal operations green, the first that differs red.
 
 The record of `graph.compare(reference)` and `graph.compare_eager(...)` with its text and its picture; pure functions.
 Read next: `../../nn/graph/compare/compare.py`.
@@ -17,16 +17,16 @@ from ..records.graph import GraphRecord
 from ..draw.engines import render_svg
 from ..text.listing import clean
 
-LISTED = 12  # operations that are listed before the first that differs
-WORST = 10  # operations that are listed, those that differ most first
+LISTED = 12  # operations listed before the first that differs
+WORST = 10  # operations listed, largest difference first
 
 
 @dataclass(frozen=True)
 class ComparedOperation:
-    """An operation of the graph. state: "equal", "differs", or "only" where the reference has none like it.
+    """An operation of the graph. state: "equal", "differs", or "only" if the reference has no counterpart.
 
-    there: the operation of the reference it was compared with.  difference: the largest |graph - reference|, NaN where
-    only one is NaN.  scope: its module.  phase: "forward", "backward", "recompute" or "optimizer".
+    there: the counterpart in the reference.  difference: the largest |graph - reference|, NaN if exactly one is NaN.
+    scope: its module.  phase: "forward", "backward", "recompute" or "optimizer".
     """
 
     name: str
@@ -40,19 +40,19 @@ class ComparedOperation:
 
     @property
     def same(self) -> bool:
-        """Did both give the same numbers, without any difference?"""
+        """True if both results are identical."""
         return self.state == "equal" and not self.difference
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """rows: the operations in the order of the graph.  equal: both gave the same.  at: the number of the first row
-    where they diverge, or None.
+    """rows: the operations in graph order.  equal: True if both agree.  at: index of the first row that differs, or
+    None.
 
-    why: (name, sentence) of that operation.  output: the largest difference of the outputs; None if the shapes differ.
-    only_here, extra: operations that only the graph or only the reference has.  tolerance: (rtol, atol), None for the
-    default.  graph: the picture, up to the first that differs.  reference: its name.  shapes: those of the outputs,
-    where they differ.  exact: every bit counts, and what was not compared is no row (`compare_eager`).
+    why: (name, sentence) about that operation.  output: the largest difference of the outputs; None if shapes differ.
+    only_here, extra: operations that only the graph, or only the reference, has.  tolerance: (rtol, atol), None for the
+    default.  graph: the picture, up to the first difference.  reference: its name.  shapes: of the outputs, if they
+    differ.  exact: True if every bit counts and only compared operations are rows (`compare_eager`).
     """
 
     title: str
@@ -71,12 +71,12 @@ class Comparison:
 
     @property
     def first(self) -> ComparedOperation | None:
-        """The first operation where the two diverge; None where they agree."""
+        """The first operation that differs, or None."""
         return None if self.at is None else self.rows[self.at]
 
     @property
     def largest(self) -> float:
-        """The largest difference of all operations."""
+        """The largest difference over all operations."""
         return max([row.difference for row in self.rows], default=0.0)
 
     def __repr__(self) -> str:
@@ -86,7 +86,7 @@ class Comparison:
         bundle = {"text/plain": repr(self)}
         try:
             bundle["text/html"] = comparison_html(self)
-        except Exception as error:  # showing a thing must not break a cell
+        except Exception as error:  # a failed display must not break the cell
             bundle["text/plain"] += f"\n(no picture: {type(error).__name__}: {error})"
         return bundle
 
@@ -97,7 +97,7 @@ def comparison_text(record: Comparison) -> str:
 
 
 def exact_lines(record: Comparison) -> list[str]:
-    """What was not compared, and the operations that differ most."""
+    """Count of operations without counterpart, and the operations with the largest differences."""
     lines, only = [], (len(record.only_here), len(record.extra))
     if any(only):
         lines.append(f"  not compared: {only[0]} that only the graph has, {only[1]} that only eager has")
@@ -112,7 +112,7 @@ def exact_lines(record: Comparison) -> list[str]:
 
 
 def lines_to_divergence(record: Comparison) -> list[str]:
-    """The operations up to the first that differs, why it does, and the outputs."""
+    """The operations up to the first that differs, the reason, and the outputs."""
     lines = []
     end = len(record.rows) if record.at is None else record.at + 1
     start = max(0, end - LISTED)
@@ -130,7 +130,7 @@ def lines_to_divergence(record: Comparison) -> list[str]:
 
 
 def closing(record: Comparison) -> list[tuple[str, str]]:
-    """(name, sentence): the outputs of both, and what only one of them has, where `why` does not say it."""
+    """(name, sentence) about the outputs, and about operations without counterpart unless `why` names them."""
     if record.output is None:
         outputs = "have different shapes" + (f": {record.shapes}" if record.shapes else "")
     else:
@@ -146,7 +146,7 @@ def some_of(names: list[str]) -> str:
 
 
 def comparison_html(record: Comparison) -> str:
-    """A card like that of an error; the picture folded where there is nothing to find in it."""
+    """A card like that of an error; the picture is folded if both runs agree."""
     color, sign = (GOOD, "\u2713") if record.equal else (BAD, SIGN)
     marks = {"differs": BAD, "here": BAD, f"in {record.reference}": GOOD}
     rows = [(clean(name), escape(clean(text)), marks.get(name, "")) for name, text in (*record.why, *closing(record))]

@@ -1,7 +1,6 @@
-"""A tensor as the images that it holds: `show(x, images=True, labels=y)`. A record of pixels, its picture and its
-shades of text.
+"""A tensor as images: `show(x, images=True, labels=y)`. A record of pixels, its picture, and shades of text.
 
-Read next: `tensor.py`, a tensor as numbers.
+Read next: `tensor.py`, a tensor as elements.
 """
 
 from __future__ import annotations
@@ -24,20 +23,21 @@ from ..text.listing import clean, count
 from ..text.tables import cut
 
 MANY = 32  # images, at most
-BYTES = 36_000  # of all pixels together: what 60 kB of HTML can hold
-WIDE = 640  # pixels of the picture on the screen, about
+BYTES = 36_000  # of all pixels together: fits into 60 kB of HTML
+WIDE = 640  # display width of the picture in pixels, about
 COLUMNS = 32  # of an image in text
 GAP = 4  # pixels between images
 WORD = 40  # characters of a label
-NO_NUMBER = (255, 0, 200)  # a pixel that is NaN or infinite; how many there are is said in words
+NO_NUMBER = (255, 0, 200)  # colour of pixels that are NaN or infinite; the caption says how many there are
 
 
 @dataclass(frozen=True)
 class ImagesRecord:
-    """pixels: uint8 of `shape`, (H, W, 2) or (H, W, 4): all images in rows, grey or in colours, and last how
-    opaque they are: the page is seen between them.
-    width: on the screen.  title: what is shown, in words.  first: the first image in grey, for text.
-    one: height and width of an image in the picture.  labels: of the images shown, row by row; none, or one for each.
+    """pixels: uint8 of `shape`, (H, W, 2) or (H, W, 4): all images in rows, grey or RGB, and alpha; gaps are
+    transparent.
+
+    width: on the screen.  title: caption.  first: the first image in grey, for text.
+    one: height and width of an image in the picture.  labels: of the images shown, row by row; empty, or one for each.
     """
 
     title: str
@@ -54,10 +54,10 @@ class ImagesRecord:
 
 
 def images_of(array: np.ndarray) -> tuple[np.ndarray, str]:
-    """(N, H, W) or (N, H, W, 3), and how the axes were read.
+    """(N, H, W) or (N, H, W, 3), and how the axes were interpreted.
 
-    (H, W), (C, H, W), (N, H, W), (N, C, H, W) with C of 1 or 3, and the same with C last; any other C counts as grey
-    images of their own. Raises DTypeError for arrays of fewer than 2 or more than 4 axes.
+    (H, W), (C, H, W), (N, H, W), (N, C, H, W) with C of 1 or 3, and the same with C last; with any other C, each
+    channel is a grey image. Raises DTypeError for arrays of fewer than 2 or more than 4 axes.
     """
     if not 2 <= array.ndim <= 4 or not array.size:
         raise DTypeError(
@@ -81,8 +81,8 @@ def images_of(array: np.ndarray) -> tuple[np.ndarray, str]:
 
 
 def label_texts(labels: Any, total: int, shown: int) -> tuple[str, ...]:
-    """What is written under the first `shown` images. Raises ShapeError where there is not one label for each of all
-    `total` images, DTypeError for what holds no labels.
+    """Captions of the first `shown` images. Raises ShapeError unless there is one label for each of all `total` images,
+    and DTypeError for an object without labels.
     """
     if hasattr(labels, "spec"):
         labels = array_of(labels)
@@ -112,8 +112,7 @@ def label_texts(labels: Any, total: int, shown: int) -> tuple[str, ...]:
 
 
 def images_record(tensor: Any, labels: Any = None) -> ImagesRecord:
-    """The images in a tensor (or an array): the first of them, as many as fit. labels: a list or tensor, one for
-    each."""
+    """The first images in a tensor (or an array), as many as fit. labels: a list or tensor with one for each."""
     array = array_of(tensor) if hasattr(tensor, "spec") else np.asarray(tensor)
     if array is None:
         raise DTypeError("show(images=True): a symbolic tensor has no numbers yet", hint="show what the graph returns")
@@ -136,7 +135,7 @@ def images_record(tensor: Any, labels: Any = None) -> ImagesRecord:
         y, x = k // across * (rows * size + GAP), k % across * (columns * size + GAP)
         place = sheet[y : y + rows * size, x : x + columns * size]
         place[..., :-1], place[..., -1] = image.reshape(rows, columns, -1).repeat(size, 0).repeat(size, 1), 255
-        if bad and size >= 4:  # a cross, for who does not tell this colour from others
+        if bad and size >= 4:  # a cross, for readers who cannot distinguish the colour
             for i, j in np.argwhere((image == NO_NUMBER).all(axis=-1)).tolist():
                 at = np.arange(size)
                 square = place[i * size : (i + 1) * size, j * size : (j + 1) * size, :-1]
@@ -155,7 +154,7 @@ def images_record(tensor: Any, labels: Any = None) -> ImagesRecord:
 
 
 def as_bytes(images: np.ndarray) -> tuple[np.ndarray, str, str]:
-    """uint8 pixels, how numbers became brightness, and what was no number."""
+    """uint8 pixels, a description of the brightness scale, and of elements that are not finite."""
     if images.dtype == np.uint8:
         return images, "0 is black, 255 white", ""
     numbers = images.astype(np.float64)
@@ -180,7 +179,7 @@ def as_bytes(images: np.ndarray) -> tuple[np.ndarray, str, str]:
 
 
 def images_text(record: ImagesRecord) -> str:
-    """What is shown, with the labels, and the first image in shades."""
+    """Caption, labels, and the first image in shades."""
     text = clean(record.title)
     if record.labels:
         text += f"; labelled {', '.join(record.labels)}"
@@ -197,14 +196,14 @@ def pixels_of(record: ImagesRecord) -> np.ndarray:
 
 
 def opaque(pixels: np.ndarray) -> np.ndarray:
-    """(H, W) or (H, W, 3) where no page is seen between images: simpler, and what other programs expect."""
+    """(H, W) or (H, W, 3) if no pixel is transparent: simpler, and expected by other programs."""
     if pixels[..., -1].min() < 255:
         return pixels
     return pixels[..., 0] if pixels.shape[2] == 2 else pixels[..., :3]
 
 
 def images_html(record: ImagesRecord) -> str:
-    """The card with the images, their labels under them, and what they are."""
+    """Card with the images, their labels and the caption."""
     title = escape(clean(record.title), True)
     images = labelled(record) if record.labels else image_tag(pixels_of(record), title, record.width)
     return f'<div {NO_MATH} style="{CARD}">{images}<div style="font-size:12px">{title}</div></div>'
@@ -217,10 +216,10 @@ def image_tag(pixels: np.ndarray, alt: str, width: int) -> str:
 
 
 def labelled(record: ImagesRecord) -> str:
-    """Each image by itself, with its label under it: rows break where the page is narrow."""
+    """Each image separately with its label below; rows wrap on a narrow page."""
     tall, wide = record.one
     across = (record.shape[1] + GAP) // (wide + GAP)
-    shown = record.width if len(record.labels) == 1 else wide  # a large image is shown as large as it is
+    shown = record.width if len(record.labels) == 1 else wide  # a single image keeps its size
     look = (
         f"display:inline-block;vertical-align:top;text-align:center;margin:0 {GAP}px {GAP}px 0;overflow-wrap:anywhere"
     )

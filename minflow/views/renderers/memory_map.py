@@ -1,7 +1,7 @@
 """The arena of a graph's plan as a picture: addresses upwards, steps to the right, a rectangle for each value.
 
-Phases differ by colour and by hatching, and the large values say their names. Knows records only. Read next:
-`../text/reports.py`, the same in words; `../html/page.py`, pictures in a notebook.
+Phases differ by colour and by hatching; large values are named. Knows records only. Read next:
+`../text/reports.py`, the same as text; `../html/page.py`, pictures in a notebook.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..text.numbers import nbytes_text
 from ..text.reports import at_peak, peak
 
 WIDTH, LEFT, RIGHT, TOP, TALL = 760, 96, 22, 86, 300
-# phase -> (fill, edge, how its hatching leans: 1 rises, -1 falls, 0 is level, None: none)
+# phase -> (fill, edge, hatching: 1 rises, -1 falls, 0 is horizontal, None: none)
 LOOKS = {
     "forward": (theme.PALE_BLUE, theme.BLUE, None),
     "backward": (theme.PALE_AMBER, theme.AMBER, 1),
@@ -25,8 +25,8 @@ LOOKS = {
     "optimizer": (theme.PALE_GREEN, theme.GREEN, 0),
 }
 OTHER = (theme.PLATE, theme.LINE, None)
-LEGIBLE = 96  # pixels that a name takes, at least
-GRID = 8  # pixels from one line of a hatching to the next
+LEGIBLE = 96  # minimum width of a name, in pixels
+GRID = 8  # pixels between the lines of a hatching
 
 
 def headline(record: MemoryMap) -> str:
@@ -40,7 +40,7 @@ def headline(record: MemoryMap) -> str:
 
 
 def round_step(whole: int, count: int = 8) -> int:
-    """1, 2 or 5 times a power of ten, so that at most about `count` of it are `whole`."""
+    """1, 2 or 5 times a power of ten, such that at most about `count` steps cover `whole`."""
     size = 1
     while size * count < whole:
         size = size * 5 // 2 if str(size)[0] == "2" else size * 2
@@ -93,8 +93,7 @@ def memory_svg(record: MemoryMap) -> str:
 
 
 def ends_of(blocks: tuple[Block, ...]) -> list[int]:
-    """The last step of each value; where another is written over it in that step, the one before, so that both can be
-    seen."""
+    """The last step of each value, minus one if another value overwrites it in that step, so that both are visible."""
     starts: dict[int, list[Block]] = {}
     for block in blocks:
         starts.setdefault(block.first, []).append(block)
@@ -104,9 +103,9 @@ def ends_of(blocks: tuple[Block, ...]) -> list[int]:
 
 
 def drawn(blocks: tuple[Block, ...], across, up) -> tuple[list[str], list[str]]:
-    """(the values, of each phase one path for all rectangles and one for their hatching; the names that fit over them)
+    """(elements of the values: for each phase one path for all rectangles and one for hatching; names that fit).
 
-    No two values take the same place, so the order of drawing shows nothing.
+    Values do not overlap, so drawing order does not matter.
     """
     boxes: dict[tuple[str, float], list[str]] = {}
     lines: dict[str, list[str]] = {}
@@ -130,7 +129,7 @@ def drawn(blocks: tuple[Block, ...], across, up) -> tuple[list[str], list[str]]:
 
 
 def named(block: Block, x: float, y: float, wide: float, tall: float) -> list[str]:
-    """The name of a value and how large it is, where that fits into its rectangle, on a plate over its hatching."""
+    """The name and size of a value on a plate over its hatching, if they fit into the rectangle."""
     on_end = wide < LEGIBLE
     long, high = (tall, wide) if on_end else (wide, tall)
     if long < LEGIBLE or high < 19:
@@ -144,7 +143,7 @@ def named(block: Block, x: float, y: float, wide: float, tall: float) -> list[st
 
 
 def mark(across, step: int, most: int) -> list[str]:
-    """The step at which the values take the most, and how much that is."""
+    """The step at which the values take most memory, and how much."""
     x = (across(step) + across(step + 1)) / 2
     anchor = "start" if x < WIDTH / 3 else "end" if x > WIDTH * 2 / 3 else "middle"
     words = f"peak: {nbytes_text(most)} at step {step}"
@@ -155,7 +154,7 @@ def mark(across, step: int, most: int) -> list[str]:
 
 
 def hatched(x: float, y: float, wide: float, tall: float, phase: str) -> str:
-    """Lines inside a rectangle, all of one grid: rising, falling or level, as the phase has it. Path data."""
+    """Path data of the hatching of a rectangle: lines of one common grid, with the slope of the phase."""
     _, _, lean = LOOKS.get(phase, OTHER)
     if lean is None:
         return ""
@@ -175,7 +174,7 @@ def hatched(x: float, y: float, wide: float, tall: float, phase: str) -> str:
 
 
 def hatching(path: str, phase: str) -> str:
-    """The lines as an element; nothing where there are none."""
+    """The hatching as an element; empty if there are no lines."""
     return svg.path(path, stroke=LOOKS.get(phase, OTHER)[1], stroke_width=".4", fill="none")
 
 

@@ -1,8 +1,8 @@
-"""A roofline as a picture: operations a byte to the right, operations a second upwards, both in powers of ten.
+"""A roofline as a picture: operations per byte to the right, operations per second upwards, both logarithmic.
 
-The slanted lines are what copying allows, in the cache and in memory, the level one what computing allows; a mark is a
-call of a graph, the larger the longer it took. Source: Williams, Waterman & Patterson 2009. Knows records only. Read
-next: `../text/plan.py`, the same in words.
+The slanted lines are the limits of memory bandwidth, for cache and for memory; the horizontal one is the limit of
+computing. A mark is a call of a graph, larger for longer calls. Source: Williams, Waterman & Patterson 2009. Knows
+records only. Read next: `../text/plan.py`, the same as text.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from ..text.plan import intensity, share, timed
 from .memory_map import LOOKS, OTHER
 
 WIDTH, LEFT, RIGHT, TOP, TALL = 760, 84, 34, 70, 300
-NAMED = 8  # calls that get a number in the picture and a line below it
-LINE, SMALLEST, LARGEST = 17, 3.5, 11  # pixels from line to line, and half the size of a mark
-DEEPEST = 1e-5  # of the ceiling: what is slower stands at the bottom
+NAMED = 8  # calls with a number in the picture and a line below it
+LINE, SMALLEST, LARGEST = 17, 3.5, 11  # pixels: line height; least and greatest half size of a mark
+DEEPEST = 1e-5  # fraction of the limit; slower calls are drawn at the bottom
 
 
 class Axes:
-    """From numbers to pixels: powers of ten from `low` to `high` on both."""
+    """Mapping from values to pixels, with powers of ten from `low` to `high` on both axes."""
 
     def __init__(self, record: Roofline, calls: list[PlanCall]):
         limits = record.ceilings
@@ -86,7 +86,7 @@ def roofline_svg(record: Roofline) -> str:
 
 
 def power(n: int) -> str:
-    """10, 0.01, 1000: a power of ten that is read at once."""
+    """A power of ten in full: 10, 0.01, 1000."""
     return f"{10.0**n:.{max(0, -n)}f}"
 
 
@@ -113,7 +113,7 @@ def frame(axes: Axes) -> list[str]:
 
 
 def roofs(record: Roofline, axes: Axes) -> list[str]:
-    """What copying and what computing allows: the cache's line is dashed above memory's."""
+    """The limits of bandwidth and computing; the cache's line is dashed, above that of memory."""
     limits, left = record.ceilings, 10.0 ** axes.x[0]
     right, level = 10.0 ** axes.x[1], axes.up(limits.flops)
     parts, labels = [], []
@@ -159,11 +159,11 @@ def roofs(record: Roofline, axes: Axes) -> list[str]:
 
 
 def marks(calls: list[PlanCall], axes: Axes) -> list[str]:
-    """A mark for each call, the longest first, so that short ones are seen on it; and the numbers of the longest, side
-    by side where their marks lie on each other."""
+    """A mark for each call, the longest first, so that short ones remain visible on top; and the numbers of the
+    longest, side by side if their marks overlap."""
     longest = max([call.seconds or 0 for call in calls], default=0.0)
     parts: list[str] = []
-    groups: list[list] = []  # [x, y, numbers], of marks that lie on each other
+    groups: list[list] = []  # [x, y, numbers] of overlapping marks
     for i, call in enumerate(calls, 1):
         if not call.flops:
             continue
@@ -180,7 +180,7 @@ def marks(calls: list[PlanCall], axes: Axes) -> list[str]:
 
 
 def mark(x: float, y: float, size: float, phase: str) -> str:
-    """A circle, a square, a triangle or a diamond, as the phase has it: phases differ without colours."""
+    """A circle, a square, a triangle or a diamond for the phase, so that phases differ without colour."""
     fill, rim, _ = LOOKS.get(phase, OTHER)
     look = {"fill": fill, "stroke": rim, "stroke_width": 1.6, "fill_opacity": ".8"}
     if phase == "backward":

@@ -1,8 +1,8 @@
-"""What a tape keeps in memory, for which operation, and until when: a record, its text and its picture.
+"""The memory that a tape keeps, for which operation, and until when: a record, its text and its picture.
 
-The gradient rule of an operation reads some of its inputs or results; the tape keeps those arrays until backward has
-passed the operation, or until the last tensor computed from it is gone. An array counts once, with all of the storage
-that it keeps alive. Knows Nodes, not Tensors. Read next: `core/op.py`, SavedSlots: which arrays a rule asks for.
+The gradient rule of an operation reads some of its inputs or results. The tape keeps those arrays until backward has
+passed the operation, or until the last tensor computed from it is gone. An array counts once, with the whole storage
+that it keeps alive. Knows Nodes, not Tensors. Read next: `core/op.py`, SavedSlots: which arrays a rule requests.
 """
 
 from __future__ import annotations
@@ -24,17 +24,18 @@ from ..records.tape import leaf_name, names_in
 from ..text.tables import ruled_table
 from ..text.listing import clean, count
 
-ROWS = 20  # arrays that are listed one by one, the largest; of the others only the sum
-BAR, WIDEST = 150, 900  # pixels: of the longest bar; of a line of text at most
-KEPT = 3  # operations that are named of those which keep one array
+ROWS = 20  # arrays that are listed, the largest; of the others only the sum
+BAR, WIDEST = 150, 900  # pixels: the longest bar; the widest line of text
+KEPT = 3  # operations that are named for one array
 
 
 @dataclass(frozen=True)
 class HeldRow:
     """One array. spec: as it was saved.  nbytes: of the storage that it keeps alive.  used: bytes of it that are read.
-    keepers: what keeps it, "#2 tanh: its result, at In[3]:2 in fc1".  owner: who else holds it, "leaf w" or "variable
-    h".
-    last: the number of the operation after whose gradient the tape lets it go; operations are numbered as they ran.
+
+    keepers: the operations that save it, "#2 tanh: its result, at In[3]:2 in fc1".  owner: another holder, "leaf w" or
+    "variable h".
+    last: number of the operation after whose gradient the tape frees it; operations are numbered in execution order.
     """
 
     spec: str
@@ -47,8 +48,8 @@ class HeldRow:
 
 @dataclass(frozen=True)
 class MemoryRecord:
-    """What the tape of a tensor keeps. rows: the largest first.  operations: of the tape.  keeping: of these, how many
-    keep something.  freed: how many had saved something that a backward let go, the last `freed_at`.
+    """The memory that the tape of a tensor keeps. rows: the largest first.  operations: number on the tape.  keeping:
+    number of those that save an array.  freed: number whose saved arrays a backward freed, last at `freed_at`.
     gradients: (leaves with a .grad, their bytes).
     """
 
@@ -70,27 +71,26 @@ class MemoryRecord:
 
     @property
     def alone(self) -> int:
-        """Bytes that nothing else is known to hold."""
+        """Bytes without another known holder."""
         return sum(row.nbytes for row in self.rows if not row.owner)
 
 
 def learner_tensors() -> dict[str, Any]:
-    """The tensors that the learner has under names, where our caller was called: locals, then globals."""
+    """The caller's named tensors: locals, then globals."""
     frame = sys._getframe(2)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("minflow."):
-        frame = frame.f_back  # what looks after the arguments of `flow.show`
+        frame = frame.f_back  # the wrapper that checks the arguments of `flow.show`
     return tensors_in({**frame.f_globals, **frame.f_locals})
 
 
 def tensors_in(namespace: Mapping[str, Any]) -> dict[str, Any]:
-    """Those entries that are tensors, or values of an engine that the learner wrote; names that start with an
-    underscore are not the learner's."""
+    """Entries that are tensors, or values of a learner's own engine; names with a leading underscore do not count."""
     entries = [(name, x) for name, x in list(namespace.items()) if not name.startswith("_")]
     return {name: x for name, x in entries if hasattr(type(x), "requires_grad") and hasattr(x, "spec") or is_own(x)}
 
 
 def storage(array: Any) -> Any:
-    """The array that owns the memory which this one looks into."""
+    """The array that owns the memory of this view."""
     while getattr(array, "base", None) is not None and hasattr(array.base, "nbytes") and hasattr(array.base, "dtype"):
         array = array.base
     return array
@@ -100,7 +100,7 @@ def saved_by(node: Node) -> Iterable[tuple[Any, str]]:
     """(array, its role) for each array that the tape keeps for a node."""
     if not node.saved or node.saved.__class__ is Freed:
         return
-    if node.attrs.get("ctx") is not None:  # an autograd.Function: what its forward saved
+    if node.attrs.get("ctx") is not None:  # an autograd.Function: tensors saved by its forward
         entries = [(entry, "saved by its forward") for entry in getattr(node.attrs["ctx"], "kept", ())]
     else:
         slots = node.op.saves[node.needs]
@@ -123,7 +123,7 @@ def keeper(number: int, node: Node, roles: list[str]) -> str:
 
 
 def memory_record(tensor: Any, tensors: Mapping[str, Any] | None = None) -> MemoryRecord:
-    """The record of what the tape of a tensor keeps. tensors: name -> tensor, the learner's own variables."""
+    """Record of the memory that a tensor's tape keeps. tensors: name -> tensor, the learner's variables."""
     tensors = tensors or {}
     names = names_in(tensors)
     title = f"tape of {names.get(id(tensor), '')} {tensor.spec}".replace("  ", " ")
@@ -178,7 +178,7 @@ def memory_record(tensor: Any, tensors: Mapping[str, Any] | None = None) -> Memo
     return MemoryRecord(title, tuple(rows), len(operations), keeping, freed, where, (gradients[0], gradients[1]))
 
 
-# ---- in words --------------------------------------------------------------------------------------------------------
+# ---- text ------------------------------------------------------------------------------------------------------------
 
 
 def size(n: int) -> str:
@@ -187,7 +187,7 @@ def size(n: int) -> str:
 
 
 def share_of(part: int, whole: int) -> str:
-    """`0.15 of 4.34 MiB`; a part too small for that unit has one of its own."""
+    """`0.15 of 4.34 MiB`; a part too small for that unit gets its own."""
     unit, name = (2**30, "GiB") if whole >= 2**30 else (2**20, "MiB")
     if whole < 2**20 or part < unit / 100:
         return f"{size(part)} of {size(whole)}" if whole >= 2**20 else f"{part:,} of {size(whole)}"
@@ -195,7 +195,7 @@ def share_of(part: int, whole: int) -> str:
 
 
 def headline(record: MemoryRecord) -> str:
-    """What is kept, in one line."""
+    """The kept memory in one line."""
     title = clean(record.title)
     if not record.operations:
         return f"{title}: keeps nothing; no operation is recorded"
@@ -210,7 +210,7 @@ def headline(record: MemoryRecord) -> str:
 
 
 def notes(record: MemoryRecord) -> list[str]:
-    """What the table does not say."""
+    """Notes below the table."""
     lines = []
     shared = record.total - record.alone
     if record.rows and shared:
@@ -237,14 +237,14 @@ def notes(record: MemoryRecord) -> list[str]:
 
 
 def kept_for(row: HeldRow) -> list[str]:
-    """What keeps an array, a line for each operation."""
+    """The operations that keep an array, one line each."""
     more = [f"and {len(row.keepers) - KEPT} more"] if len(row.keepers) > KEPT else []
     part = [f"part of a larger array: {share_of(row.used, row.nbytes)} are read"] if row.used < row.nbytes else []
     return [*map(clean, row.keepers[:KEPT]), *more, *part]
 
 
 def memory_text(record: MemoryRecord) -> str:
-    """The record as a table, the largest array first."""
+    """The record as a table, largest array first."""
     lines = [headline(record)]
     if record.rows:
         cells = []
@@ -259,17 +259,17 @@ def memory_text(record: MemoryRecord) -> str:
     return "\n".join([*lines, *[f"({note})" for note in notes(record)]])
 
 
-# ---- as a picture ----------------------------------------------------------------------------------------------------
+# ---- picture ---------------------------------------------------------------------------------------------------------
 
 
 def memory_svg(record: MemoryRecord) -> str:
-    """Bars, one for each array: solid for what only the tape holds, outlined for what stays with its owner."""
+    """A bar for each array: solid if only the tape holds it, outlined if it also has an owner."""
     rows = record.rows[:ROWS]
     most = max((row.nbytes for row in rows), default=1) or 1
     parts, y, width = [], 18.0, 0.0
 
     def words(x: float, *lines: str, **look) -> None:
-        """Lines on a plate, cut to WIDEST; the next come below them."""
+        """Draw lines on a plate, cut to WIDEST, and advance y."""
         nonlocal y, width
         lines = tuple([fitted(line, WIDEST, bold="bold" in look) for line in lines])
         width = max(width, x + max(wide(line, bold="bold" in look) for line in lines) + svg.PAD)
@@ -304,5 +304,5 @@ def memory_svg(record: MemoryRecord) -> str:
 
 
 def memory_html(record: MemoryRecord) -> str:
-    """The card: picture and, folded, the table."""
+    """Card with the picture and, folded, the table."""
     return picture_card(memory_svg(record), headline(record), memory_text(record))

@@ -1,9 +1,8 @@
-"""A tensor's numbers at a glance: a record of a few thousand of them and the whole's statistics, as text and as a
-picture.
+"""A tensor at a glance: a record of a few thousand elements and the statistics of all, as text and as a picture.
 
-Runs only when a tensor is displayed. A tensor is anything with `.spec`, `.array` and `.value`; of a large one only
-some rows, columns and slices are drawn, but NaN and infinity anywhere in them leave their mark.
-Read next: `tensor_picture.py`, how a record is drawn; `../show.py`, who asks for it.
+Runs only when a tensor is displayed. A tensor is anything with `.spec`, `.array` and `.value`. Of a large one only
+some rows, columns and slices are drawn, but any NaN or infinity in them is visible.
+Read next: `tensor_picture.py`, the picture; `../show.py`, the caller.
 """
 
 from __future__ import annotations
@@ -20,21 +19,21 @@ from ..text.sparkline import BARS, shaded, short_number
 from ..text.listing import clean, count
 from ..text.tables import table
 
-TINY = 16  # numbers that are read faster than a picture is: up to here a tensor stays text
-SIDE = 48  # rows and columns of a picture of one matrix, at most
-SLICE = 28  # rows and columns of one slice of many, at most
-CELLS = 5000  # cells of all slices together: what 20 kB of HTML can hold
+TINY = 16  # tensors with at most this many elements stay text, which is read faster than a picture
+SIDE = 48  # rows and columns in the picture of a single matrix, at most
+SLICE = 28  # rows and columns of a slice among several, at most
+CELLS = 5000  # cells of all slices together: fits into 20 kB of HTML
 SLICES = 24
 SIDE_BY_SIDE = 8  # slices
-ACROSS, GAP, LEAST = 560, 14, 5  # pixels: of slices side by side, between them, of one cell at least
-NUMBERS = (12, 16)  # columns and rows of all slices together, up to which each number is written into its cell
-EXACT = 2**24  # numbers, above which statistics are those of a sample: looking at all takes longer than a blink
+ACROSS, GAP, LEAST = 560, 14, 5  # pixels: width of adjacent slices; gap between them; least size of a cell
+NUMBERS = (12, 16)  # columns and rows of all slices together, up to which each element is written into its cell
+EXACT = 2**24  # above this many elements, statistics are those of a sample: all of them would cause a visible delay
 BINS = 24  # of the histogram
 
 
 @dataclass(frozen=True)
 class Tile:
-    """One matrix of a tensor. cells: rows of floats; NaN or infinite where any number of the block it stands for is."""
+    """One matrix of a tensor. cells: rows of floats; NaN or infinite if any element of the cell's block is."""
 
     title: str
     cells: tuple[tuple[float, ...], ...]
@@ -42,10 +41,11 @@ class Tile:
 
 @dataclass(frozen=True)
 class TensorRecord:
-    """What a card shows. about: where the tensor comes from.  rows, columns: sizes of the matrices, of which `tiles`
-    shows some, `across` of them side by side.  least, mean, most: of the finite numbers.  nan, plus, minus: how many
-    numbers are NaN, inf, -inf.  true: how many of a bool tensor, else None.  looked: at how many the statistics looked.
-    histogram: (counts, first edge, last edge), the range of the colours too.  text: what `repr` says.
+    """Contents of a card. about: origin of the tensor.  rows, columns: sizes of the matrices, of which `tiles` shows
+    some, `across` of them side by side.  least, mean, most: of the finite elements.  nan, plus, minus: number of
+    elements that are NaN, inf, -inf.  true: number of True elements of a bool tensor, else None.  looked: number of
+    elements in the statistics.  histogram: (counts, first edge, last edge); its range is that of the colours.
+    text: the repr.
     """
 
     spec: str
@@ -67,8 +67,8 @@ class TensorRecord:
     true: int | None = None
     looked: int = 0
     histogram: tuple[tuple[int, ...], float, float] = ((), 0.0, 0.0)
-    whole: bool = False  # the numbers are integers or bools
-    complex: bool = False  # the elements are the real and imaginary parts of complex numbers, side by side
+    whole: bool = False  # True for integers and bools
+    complex: bool = False  # True if elements are the adjacent real and imaginary parts of complex numbers
     symbolic: bool = False
 
     @property
@@ -77,13 +77,13 @@ class TensorRecord:
 
 
 def array_of(tensor: Any) -> np.ndarray | None:
-    """The numbers on the host; None of a symbolic tensor."""
+    """The array on the host; None for a symbolic tensor."""
     array = tensor.array
     return None if array is None else np.asarray(array.get() if hasattr(array, "get") else array)
 
 
 def about(tensor: Any) -> str:
-    """In words where a tensor comes from."""
+    """The origin of a tensor in words."""
     value, symbolic = tensor.value, tensor.array is None
     label = f" ({clean(tensor.label)})" if getattr(tensor, "label", "") else ""
     if value is None:
@@ -101,7 +101,7 @@ def about(tensor: Any) -> str:
 
 
 def tensor_record(tensor: Any) -> TensorRecord:
-    """The record of a tensor's numbers; of a symbolic one only what is known of it."""
+    """Record of a tensor's elements; for a symbolic tensor, of what is known."""
     spec, array = str(tensor.spec), array_of(tensor)
     if array is None:
         return TensorRecord(spec, about(tensor), tensor.spec.size, repr(tensor), symbolic=True)
@@ -111,7 +111,7 @@ def tensor_record(tensor: Any) -> TensorRecord:
 
 
 def array_record(array: np.ndarray, spec: str, about: str = "", text: str = "", grad: str = "") -> TensorRecord:
-    """The record of an array's elements; of a complex one that of its real and imaginary parts."""
+    """Record of an array's elements, or, if complex, of its real and imaginary parts."""
     if array.dtype.kind == "c":
         parts = np.stack([array.real, array.imag], axis=-min(array.ndim, 2) - 1)
         record = array_record(parts.reshape(2, 1, -1) if array.ndim < 2 else parts, spec, about, text, grad)
@@ -146,16 +146,16 @@ def array_record(array: np.ndarray, spec: str, about: str = "", text: str = "", 
 
 
 def part_named(tile: Tile) -> Tile:
-    """The tile of a stack of real and imaginary parts, with the name of its part in the title."""
+    """The tile of a stack of real and imaginary parts, with its part named in the title."""
     *index, part = tile.title[1:-1].split(", ")
     return replace(tile, title=f"{'imag' if part == '1' else 'real'} [{', '.join(index)}]".removesuffix(" []"))
 
 
 def histogram(numbers: np.ndarray) -> tuple[tuple[int, ...], float, float]:
-    """Counts in equal steps, and the numbers at both ends; one step for each integer where they are few.
+    """Counts in bins of equal width, and the values at both ends; one bin for each integer if there are few.
 
-    One number far away from all others does not put all others into one bin: the ends are then nearer, and what lies
-    beyond them is counted in the last bin.
+    An outlier does not push all other elements into one bin: the ends are then closer, and elements beyond them are
+    counted in the outermost bin.
     """
     some = numbers[:: -(-numbers.size // 2**18)].astype(np.float64)
     low, high = float(numbers.min()), float(numbers.max())
@@ -173,16 +173,16 @@ def histogram(numbers: np.ndarray) -> tuple[tuple[int, ...], float, float]:
 
 
 def starts(size: int, limit: int) -> np.ndarray:
-    """Where the blocks begin into which `size` rows are put, at most `limit` of them."""
+    """First indices of at most `limit` blocks that `size` rows are divided into."""
     blocks = min(size, limit)
     return np.arange(blocks) * size // blocks
 
 
 def tiles_of(array: np.ndarray) -> tuple[tuple[Tile, ...], int]:
-    """The first slices of an array, each as a grid small enough to see, and how many stand side by side.
+    """The first slices of an array, each reduced to a grid of visible cells, and how many are side by side.
 
-    The last axis before the matrices runs from left to right (heads, input channels), those before it downward; where
-    there is one such axis alone (a batch), its slices fill row after row.
+    The last axis before the matrices runs from left to right (heads, input channels), those before it downward; if
+    there is only one such axis (a batch), its slices fill row after row.
     """
     leading, (rows, columns) = array.shape[:-2], (1, 1, *array.shape)[-2:]
     many = array.size // (rows * columns)
@@ -200,8 +200,7 @@ def tiles_of(array: np.ndarray) -> tuple[tuple[Tile, ...], int]:
 
 
 def grid(matrix: np.ndarray, limit: int) -> tuple[tuple[float, ...], ...]:
-    """The number in the middle of each block; where a block has numbers that are not finite, one of those (NaN
-    first)."""
+    """The middle element of each block, or, if the block has elements that are not finite, one of those (NaN first)."""
     tops, lefts = starts(matrix.shape[0], limit), starts(matrix.shape[1], limit)
     middle = [np.append(s[1:], n) + s for s, n in ((tops, matrix.shape[0]), (lefts, matrix.shape[1]))]
     with np.errstate(all="ignore"):
@@ -213,11 +212,11 @@ def grid(matrix: np.ndarray, limit: int) -> tuple[tuple[float, ...], ...]:
     return tuple(map(tuple, cells.tolist()))
 
 
-# ---- in words ------------------------------------------------------------------------------------------------------
+# ---- text ----------------------------------------------------------------------------------------------------------
 
 
 def marks(record: TensorRecord) -> list[str]:
-    """`["3 NaN", "1 inf"]`: what is not finite, and how often."""
+    """`["3 NaN", "1 inf"]`: counts of elements that are not finite."""
     kinds = ((record.nan, "NaN"), (record.plus, "inf"), (record.minus, "-inf"))
     least = "at least " if record.looked < record.size else ""
     return [f"{least}{n:,} {name}" for n, name in kinds if n]
@@ -237,7 +236,7 @@ def numbers_line(record: TensorRecord) -> str:
         )
     if record.nan + record.plus + record.minus == record.looked:
         return f"{what}, none finite: {', '.join(bad)}"
-    exact = not record.whole or abs(record.most) < 2**53  # larger integers may differ where their floats do not
+    exact = not record.whole or abs(record.most) < 2**53  # larger integers are not exact as floats
     if record.least == record.most and exact and not bad and record.looked == record.size:
         return f"{what}, all {short_number(record.least)}"
     parts = [("min", record.least), ("mean", record.mean), ("max", record.most)]
@@ -247,7 +246,7 @@ def numbers_line(record: TensorRecord) -> str:
 
 
 def shown_line(record: TensorRecord) -> str:
-    """What part of the tensor the picture shows; nothing if all of it."""
+    """The shown part of the tensor; empty if all is shown."""
     if not record.tiles:
         return ""
     cells = record.tiles[0].cells
@@ -260,7 +259,7 @@ def shown_line(record: TensorRecord) -> str:
 
 
 def with_numbers(record: TensorRecord) -> bool:
-    """Whether each number is written into its cell: all are there, and they fit."""
+    """True if each element is written into its cell: all are shown, and they fit."""
     columns, rows = record.columns * record.across, record.rows * -(-len(record.tiles) // record.across)
     return bool(record.tiles) and columns <= NUMBERS[0] and rows <= NUMBERS[1] and not shown_line(record)
 
@@ -272,7 +271,7 @@ def cell_text(record: TensorRecord, x: float) -> str:
 
 
 def tensor_text(record: TensorRecord) -> str:
-    """The card in words: spec and origin, statistics, a histogram, and the numbers or the grid in shades."""
+    """The card as text: spec and origin, statistics, a histogram, and the elements or the grid in shades."""
     lines = [f"{record.spec}  {record.about}".rstrip()]
     if record.symbolic:
         return lines[0] + "\nits numbers are known when the graph runs"

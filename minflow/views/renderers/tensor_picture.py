@@ -1,8 +1,8 @@
-"""A TensorRecord as a picture: heat maps with their colour scale, a histogram and the statistics in words.
+"""A TensorRecord as a picture: heat maps with their colour scale, a histogram, and the statistics in words.
 
-Cells and slices stand on the page itself, all words on plates. Without numbers the cells are one PNG. NaN and infinity
-are drawn as signs, on yellow, never by colour alone. Pure functions of records. Read next: `../html/page.py`, cards;
-`images.py`, tensors as photographs.
+Cells and slices are drawn on the page itself, all words on plates. Without written numbers the cells are one PNG. NaN
+and infinity are signs on yellow, never told by colour alone. Pure functions of records. Read next: `../html/page.py`,
+cards; `images.py`, tensors as images.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from .tensor import ACROSS, GAP, LEAST, NUMBERS, TINY, TensorRecord, cell_text, 
 from ..text.listing import clean
 
 LEVELS = 48  # colours of a scale
-NAN, PLUS, MINUS, PAPER = LEVELS, LEVELS + 1, LEVELS + 2, LEVELS + 3  # numbers of the palette after those of the scale
+NAN, PLUS, MINUS, PAPER = LEVELS, LEVELS + 1, LEVELS + 2, LEVELS + 3  # palette indices after those of the scale
 DOWN = ((43, 95, 168), (247, 247, 247), (181, 71, 11))  # below zero, zero, above zero
 UP = ((247, 251, 255), (107, 163, 214), (8, 48, 107))  # from the least to the greatest
-GROUND, SIGN = (255, 236, 153), (122, 31, 21)  # of a cell that is no number, and the sign on it
-LONGEST = 2600  # characters of the numbers below a card; all of them stand in text/plain
-TEXT_CELL = (58, 20)  # a cell with its number written in it, in pixels
-LEFT, TOP, SIZE, LINE = 34, 44, 11.5, 16  # where the cells begin, at least; of text, from line to line
-SCALE, ROOM = 190, 218  # pixels of the colour scale, and of the plate that it stands on
+GROUND, SIGN = (255, 236, 153), (122, 31, 21)  # background and sign of a cell that is not finite
+LONGEST = 2600  # characters of the elements below a card; text/plain has all
+TEXT_CELL = (58, 20)  # size in pixels of a cell with a written number
+LEFT, TOP, SIZE, LINE = 34, 44, 11.5, 16  # pixels: least origin of the cells; font size; line height
+SCALE, ROOM = 190, 218  # pixels: the colour scale, and the plate under it
 
 
 def scale_of(record: TensorRecord) -> tuple[float, float, bool]:
-    """What the first and the last colour mean, and whether the colour in the middle stands for zero."""
+    """Values of the first and the last colour, and True if the colour in the middle means zero."""
     _, low, high = record.histogram
     if low < 0 < high:
         most = max(-low, high)
@@ -40,7 +40,7 @@ def scale_of(record: TensorRecord) -> tuple[float, float, bool]:
 
 
 def palette(diverging: bool) -> np.ndarray:
-    """The colours of the scale, then those of NaN, inf, -inf and of the paper between slices, as uint8 (n, 3)."""
+    """Colours of the scale, then of NaN, inf, -inf and of the gaps between slices, as uint8 (n, 3)."""
     points = np.array(DOWN if diverging else UP, float)
     at = np.linspace(0, len(points) - 1, LEVELS)
     colors = [np.interp(at, range(len(points)), points[:, k]) for k in range(3)]
@@ -48,7 +48,7 @@ def palette(diverging: bool) -> np.ndarray:
 
 
 def levels(cells: np.ndarray, low: float, high: float) -> np.ndarray:
-    """Numbers of the palette for finite cells; NAN, PLUS or MINUS for others."""
+    """Palette indices of the cells; NAN, PLUS or MINUS for those that are not finite."""
     with np.errstate(all="ignore"):
         share = (cells - low) / (high - low) if high > low else np.full(cells.shape, 0.5)
         numbers = np.nan_to_num(np.clip(share, 0, 1) * (LEVELS - 1), nan=0.0).round().astype(np.uint8)
@@ -57,7 +57,7 @@ def levels(cells: np.ndarray, low: float, high: float) -> np.ndarray:
 
 
 def sign(kind: int, size: int) -> np.ndarray:
-    """A cell of `size` pixels that is no number: a cross for NaN, a plus and a minus for the infinities."""
+    """A cell of `size` pixels that is not finite: a cross for NaN, a plus or a minus for the infinities."""
     cell = np.full((size, size), LEVELS + 4, np.uint8)
     at, middle, thick = np.arange(1, size - 1), size // 2, max(1, size // 8)
     for k in range(-(thick // 2), thick - thick // 2):
@@ -71,7 +71,7 @@ def sign(kind: int, size: int) -> np.ndarray:
 
 
 def painted(cells: np.ndarray, size: int) -> np.ndarray:
-    """Cells as squares of pixels, those that are no numbers with their signs."""
+    """Cells as squares of pixels, those that are not finite with their signs."""
     pixels = enlarged(cells, size)
     for kind in (NAN, PLUS, MINUS):
         if (cells == kind).any():
@@ -82,8 +82,8 @@ def painted(cells: np.ndarray, size: int) -> np.ndarray:
 
 
 def tensor_svg(record: TensorRecord, asked: bool = False) -> str:
-    """The picture of a record. asked: for its numbers, so that it says why they are not written where they do not
-    fit."""
+    """The picture of a record. asked: True if numbers were requested; the picture then says why they are not written if
+    they do not fit."""
     low, high, diverging = scale_of(record)
     cells = [np.array(tile.cells) for tile in record.tiles]
     numbers = with_numbers(record)
@@ -120,13 +120,13 @@ def tensor_svg(record: TensorRecord, asked: bool = False) -> str:
 
 
 def alt_text(record: TensorRecord) -> str:
-    """The picture in words."""
+    """Alternative text of the picture."""
     about = f", {record.about}" if record.about else ""
     return clean(f"Tensor {record.spec}{about}; {numbers_line(record)}")
 
 
 def written(record: TensorRecord, cells: list[np.ndarray], scale: tuple[float, float, bool], left: int):
-    """Few enough cells to write each number into its own: (parts, width, height)."""
+    """A small grid with each element written into its cell: (parts, width, height)."""
     colors = ["#" + bytes(color).hex() for color in palette(scale[2])]
     inks = [theme.ink_on(color) for color in colors]
     across, down = TEXT_CELL
@@ -161,7 +161,7 @@ def written(record: TensorRecord, cells: list[np.ndarray], scale: tuple[float, f
 
 
 def ruler(x: float, y: float, width: float, height: float) -> str:
-    """The plate of the numbers of rows or columns."""
+    """The plate under the row or column indices."""
     return svg.rect(x, y, width, height, rx=3, fill=theme.PLATE)
 
 
@@ -169,7 +169,7 @@ def mosaic(record: TensorRecord, cells: list[np.ndarray], scale: tuple[float, fl
     """Heat maps side by side, as one PNG: (parts, width, height)."""
     rows, columns = cells[0].shape
     one = len(cells) == 1
-    room = ACROSS // record.across - GAP  # what each may be wide
+    room = ACROSS // record.across - GAP  # width available for each
     side = 480 if rows == 1 else 336 if one else 84
     size = max(LEAST, min(24 if rows > 1 else 18, side // max(rows, columns), room // columns))
     title = 0 if one else 20
@@ -200,10 +200,9 @@ def mosaic(record: TensorRecord, cells: list[np.ndarray], scale: tuple[float, fl
 
 
 def scale_and_histogram(record: TensorRecord, low: float, high: float, diverging: bool, x: float) -> list[str]:
-    """A plate at the right of the cells: the colour scale with the numbers at its ends, and over it how often each
-    occurs."""
+    """A plate to the right of the cells: the colour scale with the values at its ends, and above it the histogram."""
     counts, first, last = record.histogram
-    # no counts: from -1e308 to 1e308, no float says how far that is
+    # no histogram from -1e308 to 1e308, whose range overflows
     if not high > low or record.true is not None or not counts:
         return []
     strip = data_uri(png(np.arange(LEVELS, dtype=np.uint8)[None], palette(diverging)))
@@ -238,7 +237,7 @@ def scale_and_histogram(record: TensorRecord, low: float, high: float, diverging
 
 
 def tensor_html(record: TensorRecord, always: bool = False) -> str:
-    """The card of a tensor; empty for what reads better as text, unless `always`."""
+    """The card of a tensor; empty if it is better shown as text, unless `always`."""
     if record.symbolic:
         line = f"<b>{escape(clean(record.spec))}</b> · {escape(record.about)}"
         return f'<div {NO_MATH} style="{CARD};font-size:13px">{line}<br>its numbers are known when the graph runs</div>'

@@ -1,7 +1,7 @@
-"""A step as a picture: a lane for the calls of the plan, and one for each thread with the chunks that it did.
+"""A step as a picture: a lane for the calls of the plan, and one for each thread with the chunks that it computed.
 
-Phases differ by colour, as in the map of the memory. Read next: `../text/threads.py`, the same in words;
-`../timeline/svg.py`, whose axis this is.
+Phases differ by colour, as in the memory map. Read next: `../text/threads.py`, the same as text;
+`../timeline/svg.py`, which draws the axis in the same way.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from ..timeline.svg import LEFT as NAMES
 from ..timeline.svg import RIGHT, WIDTH, Card
 from .memory_map import LOOKS, OTHER
 
-LANE, TALL, TOP = 38, 26, 44  # pixels from lane to lane, of a bar, and above the first lane
+LANE, TALL, TOP = 38, 26, 44  # pixels: distance of lanes, height of a bar, space above the first lane
 LEFT = NAMES + 30
-NEAR = 0.6  # pixels: bars of a phase that are nearer are drawn as one
-LEGIBLE = 44  # pixels that a name takes, at least
+NEAR = 0.6  # pixels: bars of a phase with a smaller gap are drawn as one
+LEGIBLE = 44  # minimum width of a name, in pixels
 
 
 def threads_svg(record: Threads) -> str:
@@ -67,7 +67,7 @@ def axis(card: Card, across, whole: float) -> None:
 
 
 def drawn(record: Threads, across) -> list[str]:
-    """All bars of a phase as one path, those that nothing parts as one bar; names where they fit."""
+    """All bars of a phase as one path, adjacent bars merged; names where they fit."""
     merged: list[list] = []  # [lane, phase, name, left, right]
     last: dict[int, list] = {}
     for bar in record.bars:

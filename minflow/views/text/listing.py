@@ -1,4 +1,4 @@
-"""Records as text: what a terminal, a screen reader and a golden test read.
+"""Records as text, for terminals, screen readers and golden tests.
 
 Deterministic, at most about 120 columns. Read next: `../draw/dot.py`, the same records as pictures.
 """
@@ -14,17 +14,17 @@ from .tables import cut as cut_end
 from .tables import table
 from .trees import cut as cut, outer_rows, sized
 
-DEEP = 24  # levels of a tree that are drawn by indenting; below, the level is written as a number
-COLUMN = 74  # where the right-hand column of a tree starts, at most
+DEEP = 24  # levels of a tree that are indented; deeper ones are written as a number
+COLUMN = 74  # limit for the start of the right-hand column of a tree
 WIDE = 200  # characters of a list of specs
 NAME = 52  # columns of the first column of a module table, at most
-# before a node that is marked
+# prefix of a marked node
 SIGNS = {"failed": "\u2717 ", "differs": "\u2717 ", "equal": "\u2713 ", "only": "? ", "ghost": "? "}
-VALUES = 6  # that a box of many operations names; of more only how many
+VALUES = 6  # values that a folded box lists; of more only the count
 
 
 def columns(rows: list[tuple[str, str]]) -> list[str]:
-    """Left and right parts, the right ones under each other."""
+    """Left and right parts in two aligned columns."""
     width = min(max((len(left) for left, right in rows if right), default=0), COLUMN)
     return [f"{left:<{width}}  {right}".rstrip() for left, right in rows]
 
@@ -33,7 +33,7 @@ def columns(rows: list[tuple[str, str]]) -> list[str]:
 
 
 def tape_text(record: TapeRecord, limit: int = LINES) -> str:
-    """The tape as a tree: the tensor on top, what it was computed from below it, a shared node once."""
+    """The tape as a tree: the tensor on top, the values that it was computed from below; a shared node once."""
     whole, record = record, fold(record, limit)
     ops = sum(n.count for n in record.nodes if n.kind in ("op", "folded"))
     leaves = sum(n.hidden or n.kind == "leaf" for n in whole.nodes)
@@ -49,7 +49,7 @@ def tape_text(record: TapeRecord, limit: int = LINES) -> str:
         for ref in [x.ref for x in n.inputs if x.ref]:
             uses[ref] = uses.get(ref, 0) + ([x.ref for x in n.inputs].count(ref) > 1)
     marks: dict[str, str] = {}
-    # (input, prefix, the branch drawn before it, level); the last pushed is written first
+    # (input, prefix, the branch drawn before it, level); a stack: the last pushed is written first
     stack: list[tuple[Input, str, str, int]] = (
         [(Input("", record.root, record.index), "", "", 0)] if record.root else []
     )
@@ -82,7 +82,7 @@ def tape_text(record: TapeRecord, limit: int = LINES) -> str:
 
 
 def shown_inputs(node: NodeRecord) -> list[Input]:
-    """The inputs, without a name where there is only one."""
+    """The inputs; a single one without its name."""
     if len(node.inputs) == 1:
         x = node.inputs[0]
         return [Input("", x.ref, x.index, x.text)]
@@ -137,7 +137,7 @@ def graph_text(record: GraphRecord, limit: int = LINES) -> str:
             values, specs = SIGNS[node.mark] + (values or "-"), "fails" if node.mark == "failed" else specs
         rows.append((f"{values} = {clean(node.label)}({', '.join(reads + attrs)}) -> {specs}", place(node)))
     by_id = {n.id: n for n in record.nodes}
-    updates: dict[tuple, list[str]] = {}  # those of one box to another are listed together
+    updates: dict[tuple, list[str]] = {}  # updates between the same two boxes are listed together
     for state, id, k in record.updates:
         folded = by_id[state].kind == "folded"
         updates.setdefault((state, id) if folded else (state, id, k), []).append(names[id, k])
@@ -149,7 +149,7 @@ def graph_text(record: GraphRecord, limit: int = LINES) -> str:
 
 
 def listed(values: list[str], node: NodeRecord) -> str:
-    """`%3, %4`, or of a folded box that has many "88 values"."""
+    """`%3, %4`, or "88 values" for a folded box with many."""
     return ", ".join(values) if node.kind != "folded" or len(values) <= VALUES else f"{len(values)} values"
 
 
@@ -162,8 +162,8 @@ def parts_text(record: PartsRecord, limit: int = LINES) -> str:
 
 
 def shape_of(spec: str) -> str:
-    """8×6×28×28 of "float32[8, 6, 28, 28]", batch×10 of "float32[batch, 10]"; the dtype stands before it where it is
-    another one. What is no tensor stays as it is."""
+    """8×6×28×28 for "float32[8, 6, 28, 28]", batch×10 for "float32[batch, 10]"; other dtypes are written before the
+    shape. A text that is not a spec is unchanged."""
     dtype, bracket, rest = spec.partition("[")
     if not bracket or "(" in dtype:
         return spec
@@ -172,13 +172,13 @@ def shape_of(spec: str) -> str:
 
 
 def module_text(record: ModuleRecord) -> str:
-    """The module tree as a table: layer, output shape, parameters, multiply-accumulates; the totals below."""
+    """The module tree as a table: layer, output shape, parameters, multiply-accumulates; totals below."""
     rows = rows_of(record)
     return sized(lambda most: module_table(record, rows, most))
 
 
 def module_table(record: ModuleRecord, rows: list[tuple[int, ModuleRecord, int]], most: int) -> str:
-    """Of at most so many rows."""
+    """The table with at most `most` rows."""
     ran = record.calls is not None
     head = ("layer", *["output"] * ran, "parameters", "trainable", "MACs" if ran else "bytes")
     shown = list(outer_rows([depth for depth, _, _ in rows], most, sorted(rows_with_errors(rows))))
@@ -199,8 +199,8 @@ def module_table(record: ModuleRecord, rows: list[tuple[int, ModuleRecord, int]]
 
 
 def branches(depths: list[int]) -> list[str]:
-    """The lines of a tree before each of its rows, parents first."""
-    result, open_ = [], [False] * (max(depths, default=0) + 2)  # at each depth: does a row follow below?
+    """The tree lines before each row, parents first."""
+    result, open_ = [], [False] * (max(depths, default=0) + 2)  # for each depth: True if a row follows below
     for depth in reversed(depths):
         lines = "".join("│  " if more else "   " for more in open_[1:depth])
         result.append(lines + ("├─ " if open_[depth] else "└─ ") if depth else "")

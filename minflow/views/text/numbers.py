@@ -1,4 +1,4 @@
-"""Bytes, times, rates and shares, as a reader wants them. Read next: `reports.py`, the user."""
+"""Bytes, times, rates and shares as short text. Read next: `reports.py`, the user."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def ms(seconds: float) -> str:
 
 
 def rate_text(amount: float, unit: str) -> str:
-    """98.9 GFLOP/s of operations a second ("FLOP"), 20.1 GB/s of bytes ("B")."""
+    """98.9 GFLOP/s for operations per second ("FLOP"), 20.1 GB/s for bytes per second ("B")."""
     return f"{amount / 1e9:.1f} G{unit}/s"
 
 
@@ -25,7 +25,7 @@ def percent(share: float) -> str:
 
 
 def shares(parts: list[float]) -> list[int]:
-    """Parts in whole per cents, which together are 100; those that lose most by cutting are rounded up."""
+    """Parts in whole per cents with a sum of 100; those with the largest remainders are rounded up."""
     whole = sum(parts)
     if not whole:
         return [0] * len(parts)

@@ -1,6 +1,7 @@
-"""The calls of a plan as a table: what each does, where its result lies, how long it took, and how near that is to what
-the processor can do. And the ceilings themselves, in words. Read next: `../renderers/roofline.py`, the same as a
-picture.
+"""The calls of a plan as a table: operation, place of the result, duration, and share of what the processor could do;
+and the limits of the processor in words.
+
+Read next: `../renderers/roofline.py`, the same as a picture.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ from .listing import clean, count, cut, shape_of
 from .numbers import ms, nbytes_text, percent, rate_text
 from .tables import table
 
-ROWS = 50  # calls that are shown; of a plan with more, the first
-NAME, SHAPES, PLACE = 32, 18, 14  # columns of a name, of the results' shapes, of a line
-LISTED, LINE = 20, 110  # calls below a roofline; columns of a sentence
+ROWS = 50  # calls that are shown, from the first
+NAME, SHAPES, PLACE = 32, 18, 14  # columns of a name, of output shapes, of a source line
+LISTED, LINE = 20, 110  # calls listed below a roofline; columns of a sentence
 
 
 def share(call: PlanCall, ceilings: Ceilings | None) -> float:
-    """How much it did of what the processor can do in its time: of computing where that takes longer than to read and
-    write, else of copying."""
+    """Fraction of the processor's limit that the call reached: of computing if that takes longer than reading and
+    writing, else of copying."""
     return ceilings.least(call) / call.seconds if call.seconds and ceilings else 0.0
 
 
@@ -37,12 +38,12 @@ def shapes(specs: tuple[str, ...]) -> str:
 
 
 def arena(call: PlanCall) -> str:
-    """The offset; of what lies elsewhere, where."""
+    """The offset in the arena, or the place of a result elsewhere."""
     return call.place if call.offset is None else nbytes_text(call.offset)
 
 
 def note(ceilings: Ceilings) -> str:
-    """The ceilings, and what a share is of."""
+    """The limits, and the meaning of a share."""
     cache, memory = [rate_text(speed, "B") for _, speed in (ceilings.copies[0], ceilings.copies[-1])]
     return (
         f"the share is of {rate_text(ceilings.flops, 'FLOP')}, or where copying as many bytes takes longer of "
@@ -51,7 +52,7 @@ def note(ceilings: Ceilings) -> str:
 
 
 def more(record: PlanListing) -> str:
-    """What is not shown."""
+    """Count of calls that are not shown."""
     left = len(record.calls) - ROWS
     return f"... {count(left, 'more call')}: .slowest(10) has those that matter, .record.calls all" if left > 0 else ""
 
@@ -81,12 +82,12 @@ def plan_text(record: PlanListing) -> str:
 
 
 def intensity(call: PlanCall) -> float:
-    """Operations for each byte that is read or written."""
+    """Operations per byte read or written."""
     return (call.flops or 0) / max(call.moved, 1)
 
 
 def timed(record: Roofline) -> list[PlanCall]:
-    """The calls that can be placed, the slowest first."""
+    """The timed calls, slowest first."""
     return sorted([call for call in record.calls if call.seconds], key=lambda call: -(call.seconds or 0))
 
 

@@ -1,7 +1,7 @@
-"""Records of an nn.Graph as text: for terminals, for screen readers, for golden tests.
+"""Reports of an nn.Graph as text, for terminals, screen readers and golden tests.
 
-About 100 columns, so that a notebook beside its file browser need not wrap them. Pure functions: the same text for
-the same record. Read next: `../nn/graph/listing/reports.py`.
+About 100 columns, so that lines do not wrap in a notebook beside its file browser. Pure functions: equal records give
+equal text. Read next: `../nn/graph/listing/reports.py`.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from .threads import threads_text
 from .tables import cut, table
 from .trees import outer_rows, sized
 
-WIDTH = 60  # columns of a picture made of characters
+WIDTH = 60  # columns of a picture of characters
 ROWS = 12
 LINE = 98  # columns of an operation
-FLOW = 50  # columns of the shapes that pass a module
+FLOW = 50  # columns of the input and output shapes of a module
 LARGEST = 12  # values of the arena that are listed
 CONTEXT = 1  # unchanged operations shown around a change
 
 
 class Report(Display):
-    """A record, printing as its text; in a notebook a table or a picture, where it has one. `.record` is the data,
-    `.text` the text."""
+    """A report that prints as text, and is a table or a picture in a notebook. `.record` is the data, `.text` the
+    text."""
 
     def __init__(self, record: GraphReport):
         self.record = record
@@ -60,10 +60,10 @@ class Report(Display):
 
 
 class PlanReport(Report):
-    """The calls of a plan, printing as a table."""
+    """The calls of a plan; prints as a table."""
 
     def slowest(self, n: int = 10) -> PlanReport:
-        """Those `n` that took the longest, the slowest first."""
+        """The `n` calls that took the longest, slowest first."""
         calls = sorted(self.record.calls, key=lambda call: -(call.seconds or 0))[:n]
         whole = sum(call.seconds or 0 for call in self.record.calls) or 1.0
         part = percent(sum(call.seconds or 0 for call in calls) / whole)
@@ -75,7 +75,7 @@ class PlanReport(Report):
 
 
 def times(row: TreeRow) -> str:
-    """That a row stands for several modules; its parameters are those of each."""
+    """Number of modules that a row represents; its parameters are those of each."""
     return f"x{row.count:,}" + (" (each)" if row.params else "")
 
 
@@ -84,7 +84,7 @@ def tree_text(record: GraphTree) -> str:
 
 
 def tree_table(record: GraphTree, most: int) -> str:
-    """Of at most so many rows."""
+    """The tree with at most `most` rows."""
     rows: list[tuple[str, ...]] = [("module", "parameters", "input -> output")]
     for i, depth, hidden in outer_rows([row.depth for row in record.rows], most):
         row = record.rows[i]
@@ -126,7 +126,7 @@ def change_text(record: Change) -> str:
     while i < len(marks):
         if near[i]:
             text = clean(record.lines[i][1])
-            # Cut, a line before and after may look the same: what differs can stand at the end.
+            # Long lines may differ only at the end, so cutting would make before and after look equal.
             parts = (
                 wrap(text, LINE, subsequent_indent="    ", break_on_hyphens=False)
                 if marks[i] != " "
@@ -204,15 +204,15 @@ def memory_text(record: MemoryMap) -> str:
 
 
 def peak(record: MemoryMap) -> tuple[int, int]:
-    """(step, bytes): where the values take the most at a time, the first such step. A value that is written over the
-    one it was made of takes no more room than that."""
+    """(step, bytes) of the peak: the first step at which the values take most memory. A value that overwrites its input
+    takes no additional memory."""
     change: dict[int, int] = {}
     starts: dict[int, list[Block]] = {}
     for block in record.blocks:
         change[block.first] = change.get(block.first, 0) + block.nbytes
         change[block.last + 1] = change.get(block.last + 1, 0) - block.nbytes
         starts.setdefault(block.first, []).append(block)
-    twice: dict[int, int] = {}  # in the step of the write both are live, in one place
+    twice: dict[int, int] = {}  # step of an overwrite -> bytes shared by both values, which are live in that step
     for block in record.blocks:
         for x in starts.get(block.last, ()):
             shared = min(x.offset + x.nbytes, block.offset + block.nbytes) - max(x.offset, block.offset)
@@ -227,7 +227,7 @@ def peak(record: MemoryMap) -> tuple[int, int]:
 
 
 def holders(record: MemoryMap) -> list[Block]:
-    """The values that are there at the peak, the largest first; of two in one place the one that is written."""
+    """The values that are live at the peak, largest first; of two in one place only the new one."""
     step, _ = peak(record)
     live = [b for b in record.blocks if b.first <= step <= b.last]
     written = [b for b in live if b.first == step]
@@ -240,7 +240,7 @@ def holders(record: MemoryMap) -> list[Block]:
 
 
 def at_peak(record: MemoryMap, most: int = 3) -> str:
-    """What holds the peak."""
+    """The peak and the largest values in it."""
     (step, nbytes), live = peak(record), holders(record)
     named = ", ".join(f"{cut(clean(b.name), 40)} {nbytes_text(b.nbytes)}" for b in live[:most])
     left = f" and {count(len(live) - most, 'smaller one')}" if len(live) > most else ""
@@ -248,7 +248,7 @@ def at_peak(record: MemoryMap, most: int = 3) -> str:
 
 
 def memory_picture(record: MemoryMap) -> list[str]:
-    """Addresses downwards, steps to the right; a digit for each tenth of the cell that is taken, # where it is full."""
+    """Addresses downwards, steps to the right; a digit is the occupied share of a cell in tenths, # a full cell."""
     columns = min(WIDTH, record.steps + 1)
     size, step = max(record.arena, 1) / ROWS, (record.steps + 1) / columns
     lines = [f"{'address':>9}  steps 0 to {record.steps} ->"]
@@ -262,7 +262,7 @@ def memory_picture(record: MemoryMap) -> list[str]:
 
 
 def taken(block: Block, low: float, high: float, first: int, last: int) -> float:
-    """Bytes of [low, high) that the block takes at step `first` (or at any until `last`, if the column has several)."""
+    """Bytes of [low, high) that the block occupies at step `first` (or at any step before `last`)."""
     if block.first > max(last - 1, first) or block.last < first:
         return 0.0
     return max(0.0, min(high, block.offset + block.nbytes) - max(low, block.offset))
@@ -285,7 +285,7 @@ def timeline_text(record: Timeline) -> str:
     )
 
 
-# ---- what holds ------------------------------------------------------------------------------------------------------
+# ---- plans ---------------------------------------------------------------------------------------------------------
 
 
 def frozen_text(record: Frozen) -> str:

@@ -1,7 +1,6 @@
-"""Numbers in a line of text: curves and histograms for terminals, logs and screen readers.
+"""Sequences of numbers in a line of text: curves and histograms for terminals, logs and screen readers.
 
-Knows nothing of tensors or runs, only sequences of numbers. Read next: `../renderers/tensor.py` and
-`../renderers/tape_memory.py`.
+Knows nothing of tensors or runs. Read next: `../renderers/tensor.py` and `../renderers/tape_memory.py`.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from .listing import clean
 
 BARS = "▁▂▃▄▅▆▇█"
 SHADES = " ░▒▓█"
-BAD = "×"  # stands where a number is NaN or infinite
+BAD = "×"  # a number that is NaN or infinite
 WIDTH = 48
 
 
 def sparkline(values: Iterable[float], width: int = WIDTH) -> str:
-    """The values as at most `width` bars, the least lowest; a bar of many values is their mean, NaN and infinity are ×.
+    """The values as at most `width` bars from the least on; a bar for several values is their mean, × is not finite.
 
     >>> sparkline([1, 2, 3, 2, float("nan")])
     '▁▅█▅×'
@@ -41,7 +40,7 @@ def sparkline(values: Iterable[float], width: int = WIDTH) -> str:
 
 
 def shaded(rows: Sequence[Sequence[float]]) -> list[str]:
-    """A grid of numbers as lines of shades, two characters a number, the greatest darkest."""
+    """A grid of numbers as lines of shades, two characters per number, the greatest darkest."""
     finite = [x for row in rows for x in row if math.isfinite(x)]
     low, high = (min(finite), max(finite)) if finite else (0.0, 0.0)
     span = (high - low) or 1.0
@@ -63,7 +62,7 @@ def short_number(x: float) -> str:
 
 
 def curve_line(name: str, steps: Sequence[float], values: Sequence[float], width: int = WIDTH) -> str:
-    """One series in a line: name, bars, the last value, the least and the greatest with their steps, what is not
+    """One series in a line: name, bars, last value, minimum and maximum with their steps, count of values that are not
     finite.
 
     >>> curve_line("loss", [1, 2, 3], [0.9, 0.5, 0.6])

@@ -1,4 +1,4 @@
-"""Columns of text under each other, and texts cut to a width. Read next: `listing.py` and `reports.py`, the users."""
+"""Tables of text with aligned columns, and texts cut to a width. Read next: its users, `listing.py` and `reports.py`."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ def cut(text: str, width: int) -> str:
 
 
 def table(rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> list[str]:
-    """Columns under each other; those numbered in `right` are set flush right. The first row is the head."""
+    """Align columns; those in `right` are right-aligned. The first row is the head."""
     widths, flush = [max(map(len, column)) for column in zip(*rows)], set(right)
     lines = [[f"{c:>{w}}" if i in flush else f"{c:<{w}}" for i, (c, w) in enumerate(zip(row, widths))] for row in rows]
     return ["  ".join(cells).rstrip() for cells in lines]
 
 
 def ruled_table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> list[str]:
-    """The same with a rule below its head."""
+    """The table with a rule below its head."""
     first, *rest = table([[clean(str(c)) for c in row] for row in (head, *rows)], right)
     return [first, "-" * max(map(len, (first, *rest))), *rest]

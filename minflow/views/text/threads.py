@@ -1,4 +1,4 @@
-"""What each thread did in a step, in words. Read next: `../renderers/threads.py`, the same as a picture."""
+"""The work of each thread in a step, as text. Read next: `../renderers/threads.py`, the same as a picture."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from .listing import clean, count, cut
 from .numbers import ms, percent
 from .tables import table
 
-LISTED = 8  # calls in which threads had nothing to do
+LISTED = 8  # calls with idle threads that are listed
 
 
 def who(thread: int) -> str:
@@ -24,8 +24,7 @@ def busy(record: Threads) -> list[float]:
 
 
 def idle(record: Threads) -> list[tuple[ThreadBar, int, float]]:
-    """(a call, into how many pieces it was cut, seconds in which threads had nothing to do, of all together), those
-    with the most first."""
+    """(call, number of chunks, idle seconds summed over threads), the most idle first."""
     rows: list[list] = []
     for bar in record.bars:
         seconds = bar.stop - bar.start

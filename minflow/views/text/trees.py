@@ -1,32 +1,32 @@
-"""Trees that stay small: of one that is too large its outer rows, and where others stood how many they are.
+"""Trees cut to a size: the outer rows of a large tree, and counts in place of the others.
 
-A tree is known here by how deep each of its rows lies, parents first. Read next: `listing.py`, trees of modules.
+A tree is given by the depth of each of its rows, parents first. Read next: `listing.py`, trees of modules.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-LIMIT = 58_000  # bytes of a tree: it is saved with the notebook
-ROWS = 400  # of a tree
+LIMIT = 58_000  # bytes of a tree, which is saved with the notebook
+ROWS = 400  # rows of a tree
 
 
 def cut(text: str, most: int) -> str:
-    """Without the middle of a long text: both ends say more."""
+    """The text without its middle if it is long: both ends say more."""
     return text if len(text) <= most else f"{text[: most // 2]} ... {text[-(most // 2) :]}"
 
 
 def sized(draw: Callable[[int], str], limit: int = LIMIT, most: int = ROWS) -> str:
-    """`draw(most)`, the tree in at most so many rows, of as many as keep it within `limit` bytes."""
+    """`draw(most)`, a tree of at most `most` rows, for the largest `most` tried whose tree is within `limit` bytes."""
     while len((text := draw(most)).encode("utf-8", "replace")) > limit and most > 4:
         most = most * 3 // 4
     return text
 
 
 def outer_rows(depths: Sequence[int], most: int, wanted: Sequence[int] = ()) -> Iterator[tuple[int, int, int]]:
-    """(row, depth, 0) of each row that is shown; (first of them, depth, n) of n others that follow each other.
+    """Yield (row, depth, 0) for each shown row, and (first row, depth, n) for n consecutive hidden ones.
 
-    The outermost rows are shown, of one depth the first; `wanted` in any case.
+    Shows the outermost rows, of one depth the first ones, and always those in `wanted`.
     """
     first = sorted(range(len(depths)), key=depths.__getitem__)[:most] if len(depths) > most else range(len(depths))
     shown, i = {*first, *wanted}, 0
@@ -42,7 +42,7 @@ def outer_rows(depths: Sequence[int], most: int, wanted: Sequence[int] = ()) -> 
 
 
 def outer_lines(text: str, limit: int = LIMIT) -> str:
-    """A text whose lines are indented by two columns a level, within `limit` bytes."""
+    """A text with two columns of indentation per level, cut to `limit` bytes."""
     if len(text) < limit // 4:
         return text
     lines = text.split("\n")

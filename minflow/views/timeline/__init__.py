@@ -1,4 +1,4 @@
-"""Who was busy when: the record of a timeline, its text, its picture.
+"""Who was busy when during a job: the record of a timeline, its text, its picture.
 
 Read next: `record.py`.
 """

@@ -1,7 +1,7 @@
-"""Who was busy when while a job ran: loader, queue, compute and callback, as records, numbers and text.
+"""Who was busy when while a job ran: loader, queue, compute and callback, as records, statistics and sentences.
 
-A step's loader is the time in which the thread that submits steps does something else than wait. Pure functions of
-times; knows nothing of queues or jobs. Read next: `svg.py`, the same as a picture; `text.py`, as text.
+The loader of a step is the time in which the submitting thread does anything but wait. Pure functions of times; knows
+nothing of queues or jobs. Read next: `svg.py`, the picture; `text.py`, the text.
 """
 
 from __future__ import annotations
@@ -14,22 +14,21 @@ from ..text.listing import clean
 from ..text.tables import cut
 
 LANES = ("loader", "queue", "compute", "callback")
-SHOWN = 12  # steps of a picture if nobody asks for more
+SHOWN = 12  # steps of a picture by default
 MOST = 33  # steps of a picture, at most: six bars each
-SHORTEST = 0.004  # of a picture: shorter waits are not drawn
-PAUSE = 0.1  # seconds in which the loop waits and has nothing in flight: that is a pause, not a wait for a result
-ABOVE = 1.005  # times what the formula promises: more than that is to be explained
+SHORTEST = 0.004  # fraction of a picture: shorter waits are not drawn
+PAUSE = 0.1  # seconds that the loop waits with nothing in flight to count as a pause, not as a wait for a result
+ABOVE = 1.005  # times the speedup of the formula: more than that needs an explanation
 
-Span = tuple[float, float]  # seconds of one clock, from and to
+Span = tuple[float, float]  # start and end in seconds of one clock
 
 
 @dataclass(frozen=True, slots=True)
 class StepTimes:
-    """One step. loads, waits: what the caller did before it. queued, compute, callback: None where it has not come so
-    far.
+    """One step. loads, waits: activity of the caller before it. queued, compute, callback: None if not reached yet.
 
-    got: when the caller had waited for it, None if it never did.  others: seconds that other jobs of the same loop took
-    since the step before, of loading and of work on the worker.
+    got: when the caller had received its result, None if it never did.  others: seconds since the previous step that
+    other jobs of the same loop took for loading, and for work on the worker.
     """
 
     number: int
@@ -62,8 +61,8 @@ def span(x: Span | None) -> float:
 
 
 class Bar(NamedTuple):
-    """A piece of a picture. lane: index in LANES.  row of rows: its place within the lane.  kind: "busy", "wait" or
-    "failed"."""
+    """A bar of a picture. lane: index in LANES.  row, rows: its row within the lane, and their number.  kind: "busy",
+    "wait" or "failed"."""
 
     lane: int
     row: int
@@ -76,14 +75,14 @@ class Bar(NamedTuple):
 
 @dataclass(frozen=True)
 class TimelineRecord:
-    """The steps of a job, oldest first. cores: that the process may use.  asked: draw all steps, not only the last."""
+    """The steps of a job, oldest first. cores: available to the process.  asked: True to draw all steps."""
 
     name: str
     steps: tuple[StepTimes, ...]
     cores: int = 1
     asked: bool = False
 
-    # ---- numbers: means over the steps, without the first, whose loader may have begun long before -------------------
+    # ---- statistics: means over the steps without the first, whose loader may have begun long before ----------------
 
     @cached_property
     def ended(self) -> tuple[StepTimes, ...]:
@@ -112,14 +111,14 @@ class TimelineRecord:
 
     @cached_property
     def others(self) -> Span:
-        """Seconds between two steps that other jobs of the loop take, of loading and of work: neither is of this
+        """Seconds between two steps that other jobs of the loop take, for loading and for work. Neither counts for this
         job."""
         a, b = [mean([s.others[i] for s in self.steady]) for i in (0, 1)]
         return (a, b) if a + b >= 0.02 * (self.load + self.work) else (0.0, 0.0)
 
     @cached_property
     def in_turn(self) -> float:
-        """Seconds of a step if nothing runs at the same time."""
+        """Seconds of a step if nothing overlaps."""
         return self.load + self.work + sum(self.others)
 
     @cached_property
@@ -143,9 +142,9 @@ class TimelineRecord:
         pauses = []
         for s in self.ended:
             idle = 0.0
-            for a, b in s.waits if not any(s.others) else ():  # who calls several jobs waits for the others too
+            for a, b in s.waits if not any(s.others) else ():  # a loop with several jobs also waits for the others
                 a, b = max(a, first), min(b, last)
-                room = s.queued is not None and b >= s.queued[0]  # waits for room in the queue
+                room = s.queued is not None and b >= s.queued[0]  # True for back-pressure
                 if b - a > PAUSE and not room:
                     free = b - a - covered(flying, a, b)
                     idle += free if free > PAUSE else 0.0
@@ -154,18 +153,18 @@ class TimelineRecord:
 
     @cached_property
     def best(self) -> float:
-        """How many times as fast as sync async can be, with one loader; see `formula`."""
+        """Speedup of async over sync at best, with one loader; see `formula`."""
         return self.in_turn / max(self.at_best, 1e-12)
 
     @cached_property
     def overlap(self) -> float:
-        """Seconds of loading and computing in a second: 1 where they take turns, 2 where both are always busy."""
+        """Seconds of loading and computing per second: 1 if they alternate, 2 if both are always busy."""
         return self.in_turn / max(self.step, 1e-12)
 
     @cached_property
     def mode(self) -> str:
-        """ "sync" where the caller mostly had the result of a step before it submitted the next, else "async"; "" for a
-        single step. To wait for room in the queue is async."""
+        """ "sync" if the caller mostly had the result of a step before it submitted the next, else "async"; "" for a
+        single step. Waiting because the queue is full is async."""
         waited = [
             before.got is not None and s.queued is not None and before.got <= s.queued[0]
             for before, s in zip(self.steps, self.steps[1:])
@@ -178,7 +177,7 @@ class TimelineRecord:
         steps = self.steps[-(MOST if self.asked else SHOWN) :]
         paused = {s.number for s, seconds in zip(self.ended, self.pauses) if seconds}
         after = next((i for i in range(len(steps) - 1, 0, -1) if steps[i].number in paused), 0)
-        return without_past(steps[after:] if len(steps) - after > 1 else steps)  # beside a pause nothing is to be seen
+        return without_past(steps[after:] if len(steps) - after > 1 else steps)  # a pause would dwarf all other bars
 
     @cached_property
     def title(self) -> str:
@@ -187,13 +186,13 @@ class TimelineRecord:
 
     @cached_property
     def left_out(self) -> str:
-        """What the picture does not show, in words."""
+        """The part that the picture does not show, in words."""
         n, all_ = len(self.shown), len(self.steps)
         return f"the last {n} of {all_:,} steps are drawn, the numbers are of all" if n < all_ else ""
 
 
 def without_past(steps: tuple[StepTimes, ...]) -> tuple[StepTimes, ...]:
-    """The waits before the first loader belong to a step that is not drawn."""
+    """Remove waits before the first loader: they belong to a step that is not drawn."""
     if not steps or not steps[0].loads:
         return steps
     since = steps[0].loads[-1][0]
@@ -206,7 +205,7 @@ def without_past(steps: tuple[StepTimes, ...]) -> tuple[StepTimes, ...]:
 
 
 def covered(spans: list[Span], a: float, b: float) -> float:
-    """How many seconds between a and b lie in one of the spans, which are in order."""
+    """Seconds between a and b that are covered by the spans, which are sorted."""
     seconds, at = 0.0, a
     for start, stop in spans:
         if stop > at and start < b:
@@ -220,7 +219,7 @@ def mean(numbers: list[float]) -> float:
 
 
 def trimmed(steps: list[StepTimes]) -> list[StepTimes]:
-    """The first loader bar not longer than the longest other bar: what was before the loop is not its loader."""
+    """Cut the first loader bar to the longest other bar: time before the loop is not loading."""
     if len(steps) < 2:
         return steps
     longest = max([s.load for s in steps[1:]] + [span(s.compute) for s in steps] + [1e-4])
@@ -233,10 +232,10 @@ def trimmed(steps: list[StepTimes]) -> list[StepTimes]:
 
 
 def bars(steps: tuple[StepTimes, ...]) -> list[Bar]:
-    """What is drawn; steps that wait in the queue at the same time lie in rows."""
+    """The bars of a picture; steps that wait in the queue at the same time are in different rows."""
     drawn: list[Bar] = []
     queued: list[Bar] = []
-    free: list[float] = []  # when each row of the queue is free again
+    free: list[float] = []  # when each row of the queue becomes free
     for s in steps:
         drawn += [Bar(0, 0, 1, a, b, s.number, "busy") for a, b in s.loads if b > a]
         drawn += [Bar(0, 0, 1, a, b, s.number, "wait") for a, b in s.waits if b > a]
@@ -252,12 +251,12 @@ def bars(steps: tuple[StepTimes, ...]) -> list[Bar]:
 
 
 def numbered(steps: tuple[StepTimes, ...]) -> tuple[StepTimes, ...]:
-    """Counted from 1, as a reader counts the bars; `which` says what their numbers are."""
+    """Number the steps from 1, as a reader counts bars; `which` gives their true numbers."""
     return tuple([replace(s, number=i) for i, s in enumerate(steps, 1)])
 
 
 def extent(drawn: list[Bar]) -> Span:
-    """The first and the last second of a picture."""
+    """Start and end of a picture in seconds."""
     return (min([b.start for b in drawn]), max([b.stop for b in drawn])) if drawn else (0.0, 1.0)
 
 
@@ -282,11 +281,11 @@ def ms(seconds: float) -> str:
     )
 
 
-Term = tuple[str, float]  # what takes time, and its seconds
+Term = tuple[str, float]  # an activity and its seconds
 
 
 def terms(record: TimelineRecord) -> tuple[list[Term], list[Term]]:
-    """Of what a step of the loop's thread and one of the worker are made; what is hardly seen is left out."""
+    """The parts of a step on the loop's thread, and on the worker; invisibly short ones are left out."""
     loop, worker = [("load", record.load)], [("compute", record.compute), ("callback", record.callback)]
     if record.callback < 0.02 * record.compute or not record.callback:
         worker = [("compute", record.work)]
@@ -297,8 +296,8 @@ def terms(record: TimelineRecord) -> tuple[list[Term], list[Term]]:
 
 
 def formula(record: TimelineRecord) -> str:
-    """`(load + compute) / max(load, compute) = (4.0 + 4.1) / 4.1 = 1.97`; callback and other jobs where there are
-    some."""
+    """`(load + compute) / max(load, compute) = (4.0 + 4.1) / 4.1 = 1.97`, with callback and other jobs if there are
+    any."""
     loop, worker = terms(record)
     digits = 2 if record.at_best < 1e-3 else 1
     side = [" + ".join([name for name, _ in of]) for of in (loop, worker)]
@@ -316,7 +315,7 @@ def parts(record: TimelineRecord) -> str:
 
 
 def besides(record: TimelineRecord) -> str:
-    """Which steps failed, and that there is time which is not of this job, or of no job, in words, if there is."""
+    """Sentences about failed steps, time of other jobs, and pauses; empty if there are none."""
     took, paused = sum(record.others), sum(record.pauses)
     failed = [step.number for step in record.steps if step.failed]
     sentences = []
@@ -324,19 +323,19 @@ def besides(record: TimelineRecord) -> str:
         sentences.append(
             f"Other jobs of the same loop take {ms(took)} between two steps: neither loading nor computing of this job."
         )
-    if failed:  # a step may end too soon to be seen in red
+    if failed:  # a failed step may be too short to be seen in red
         steps = f"step {failed[0]}" if len(failed) == 1 else f"{len(failed)} steps, step {failed[0]} first"
         sentences.insert(0, f"Failed of {record.title}: {steps}.")
     return " ".join(sentences + ([f"{paused:.1f} s of pauses are left out."] if paused else []))
 
 
 def dashed(steps: tuple[StepTimes, ...], seconds: float) -> str:
-    """The legend of the waits in a picture of so many seconds, if one is long enough to be seen."""
+    """Legend of the waits in a picture of this many seconds, if one is long enough to be visible."""
     return "; dashed: the loop waits" if any([b - a > SHORTEST * seconds for s in steps for a, b in s.waits]) else ""
 
 
 def share(gain: float, best: float) -> str:
-    """How much of the gain that is possible was reached, where there is one."""
+    """The share of the possible gain that was reached, if there is any."""
     if best < 1.15 or gain <= 1:
         return ""
     if gain > ABOVE * best:
@@ -346,7 +345,7 @@ def share(gain: float, best: float) -> str:
 
 
 def verdict(record: TimelineRecord) -> str:
-    """One timeline in words."""
+    """Verdict on one timeline."""
     if not record.ended:
         return "no step has ended yet"
     if record.mode == "sync":
@@ -384,7 +383,7 @@ PACE = {
 
 
 def slowest(record: TimelineRecord) -> str:
-    """What takes the longest on the busier of loop and worker, where that one is hardly ever idle; else ""."""
+    """The longest activity on the busier of loop and worker, if that one is hardly ever idle; else ""."""
     if record.step > 1.15 * record.at_best:
         return ""
     loop, worker = terms(record)
@@ -393,7 +392,7 @@ def slowest(record: TimelineRecord) -> str:
 
 
 def little(record: TimelineRecord) -> str:
-    """Why there is little to win, or nothing."""
+    """Why async can win little or nothing."""
     if record.best >= 1.15 or any(record.others):
         return ""
     if record.load < record.work:
@@ -412,26 +411,26 @@ def little(record: TimelineRecord) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TimelinePair:
-    """Two timelines on one scale; where one is sync, it is the first."""
+    """Two timelines on one scale; a sync one is first."""
 
     first: TimelineRecord
     second: TimelineRecord
 
     @property
     def shown(self) -> tuple[tuple[StepTimes, ...], tuple[StepTimes, ...]]:
-        """As many steps of each."""
+        """The same number of steps from each."""
         a, b = self.first.shown, self.second.shown
         n = min(len(a), len(b))
         return without_past(a[-n:]), without_past(b[-n:])
 
     @property
     def gain(self) -> float:
-        """Measured: a step of the first in seconds of the second."""
+        """Measured speedup: a step of the first over a step of the second."""
         return self.first.step / max(self.second.step, 1e-12)
 
     @property
     def slower(self) -> tuple[float, float]:
-        """How many times as long loading and computing take in the second."""
+        """Factors by which loading and computing take longer in the second."""
         a, b = self.first, self.second
         return b.load / max(a.load, 1e-12), b.work / max(a.work, 1e-12)
 
@@ -442,12 +441,12 @@ class TimelinePair:
 
 
 def pair(a: TimelineRecord, b: TimelineRecord) -> TimelinePair:
-    """Sync first; otherwise in the order given."""
+    """Sync first; otherwise in the given order."""
     return TimelinePair(b, a) if (a.mode, b.mode) == ("async", "sync") else TimelinePair(a, b)
 
 
 def pair_verdict(record: TimelinePair) -> str:
-    """Why the second is faster, or why it is not: one or two sentences."""
+    """Why the second is faster, or why not, in one or two sentences."""
     a, b = record.first, record.second
     if (a.mode, b.mode) != ("sync", "async"):
         return "Two runs of the same kind: the ratio says how different they are, not what async wins."
@@ -484,8 +483,7 @@ def pair_verdict(record: TimelinePair) -> str:
 
 
 def above(record: TimelinePair) -> str:
-    """Why more was won than the formula promises, which knows loading and work of sync only; nothing where it was
-    not."""
+    """Why the gain exceeds the formula, which counts only loading and work of sync; empty if it does not."""
     a, b = record.first, record.second
     if record.gain <= ABOVE * a.best:
         return ""
@@ -514,7 +512,7 @@ def steps_text(n: int) -> str:
 
 
 def which(steps: tuple[StepTimes, ...]) -> str:
-    """`8 steps` from the first one on, else `steps 47 to 54`."""
+    """`8 steps` if they start at the first, else `steps 47 to 54`."""
     n = len(steps)
     if not n or [s.number for s in steps] == list(range(1, n + 1)):
         return steps_text(n)

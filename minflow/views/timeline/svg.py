@@ -1,7 +1,7 @@
 """A timeline, or two on one scale, as a picture: lanes of bars, and the formula as bars below.
 
-Bars stand on the page itself; their names at the left, the seconds below and the sentences at the end stand on plates.
-Read next: `record.py`, what is drawn; `../html/page.py`, pictures in a notebook.
+Bars are drawn on the page itself; names to the left, seconds below and sentences at the end are on plates.
+Read next: `record.py`, the data; `../html/page.py`, pictures in a notebook.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from .record import (
 )
 
 WIDTH, LEFT, RIGHT = 760, 104, 22
-LANE, TALL = 25, 18  # pixels from lane to lane, and of a bar
-SIDE, EDGE = 276, 4  # where the bars of the formula begin; where plates do
-SIZE, SMALL, LINE = 12, 11, 17  # of text, of numbers in bars and on the axis, from line to line
-COLORS = {  # of lanes and of the formula's terms: (fill, rim); others are grey
+LANE, TALL = 25, 18  # pixels: distance of lanes, height of a bar
+SIDE, EDGE = 276, 4  # left edge of the formula's bars, and of plates
+SIZE, SMALL, LINE = 12, 11, 17  # font sizes of text, and of numbers in bars and on the axis; line height
+COLORS = {  # lane or term of the formula -> (fill, rim); others are grey
     "loader": (theme.PALE_BLUE, theme.BLUE),
     "queue": (theme.PLATE, theme.LINE),
     "compute": (theme.PALE_AMBER, theme.AMBER),
@@ -49,14 +49,14 @@ THREADS = {"loader": "your loop", "queue": "step waits", "compute": "the worker"
 
 
 def round_step(seconds: float, count: int = 6) -> float:
-    """1, 2 or 5 times a power of ten, so that about `count` of it are `seconds`."""
+    """1, 2 or 5 times a power of ten, such that about `count` of them cover `seconds`."""
     rough = max(seconds, 1e-9) / count
     scale = 10.0 ** math.floor(math.log10(rough))
     return next(scale * m for m in (1, 2, 5, 10) if scale * m >= rough * 0.999)
 
 
 class Card:
-    """SVG elements under each other; `y` is where the next begins. said: the lines at the end, with their looks."""
+    """A column of SVG elements; the next begins at `y`. said: sentences at the end, with their styles."""
 
     def __init__(self) -> None:
         self.parts: list[str] = []
@@ -73,7 +73,7 @@ class Card:
         self.parts.append(svg.rect(x, y, width, height, rx=4, fill=theme.PLATE))
 
     def sentence(self, content: str, ink: str = theme.INK, bold: bool = False) -> None:
-        """Lines below all that is there."""
+        """Add a sentence below everything else, wrapped."""
         lines = wrapped(content, WIDTH - 2 * EDGE - 2 * svg.PAD, SIZE, bold) if content else []
         self.said += [(line, ink, bold) for line in lines]
 
@@ -97,8 +97,7 @@ class Card:
     def lanes(
         self, title: str, note: str, steps: tuple[StepTimes, ...], seconds: float, room: float = 0.0, won: str = ""
     ) -> None:
-        """The bars of some steps; `seconds` is the whole width. won: what to write between their end and `room`
-        seconds."""
+        """Draw the bars of some steps; `seconds` is the full width. won: text between their end and `room` seconds."""
         drawn = bars(numbered(steps))
         start, stop = extent(drawn)
         self.heading(title, note)
@@ -150,7 +149,7 @@ class Card:
         )
 
     def filled(self, x: float, y: float, width: float, tall: float, colors: tuple[str, str], words: str) -> None:
-        """A bar with its words, where they fit."""
+        """A bar with its text, if that fits."""
         fill, rim = colors
         look = {"fill": fill, "stroke": rim, "stroke_width": 1.6} if width > 8 else {"fill": rim}
         self.parts.append(svg.rect(x, y, width, tall, rx=1.5, **look))
@@ -166,12 +165,12 @@ class Card:
         for k in range(int(seconds / step + 1e-9) + 1):
             x = LEFT + k * step / seconds * (WIDTH - LEFT - RIGHT)
             self.path(f"M{x:.1f} {self.y:g}v5")
-            label = f"{k * step / unit:.{digits}f}" if k else f"0 {name}"  # without digits: the plate begins there
+            label = f"{k * step / unit:.{digits}f}" if k else f"0 {name}"  # zero without decimals, at the plate's edge
             self.text(x, self.y + 16, label, theme.SOFT, text_anchor="middle", font_size=SMALL)
         self.y += 24
 
     def sums(self, a: TimelineRecord, rows: list[tuple[str, float]]) -> None:
-        """The formula as bars: loop and worker one behind the other, one above the other, and what was measured."""
+        """Draw the formula as bars: loop and worker in sequence, in parallel, and as measured."""
         loop, worker = terms(a)
         longest = max([a.in_turn, 1e-9, *[seconds for _, seconds in rows]])
         across = lambda t: SIDE + t / longest * (WIDTH - SIDE - 12)  # noqa: E731
@@ -205,7 +204,7 @@ class Card:
 
 
 def timeline_svg(record: TimelineRecord) -> str:
-    """One timeline."""
+    """The picture of one timeline."""
     shown, card = record.shown, Card()
     a, b = extent(bars(shown))
     seconds = max(b - a, 1e-9)
@@ -222,7 +221,7 @@ def timeline_svg(record: TimelineRecord) -> str:
 
 
 def pair_svg(record: TimelinePair) -> str:
-    """Two timelines on the same seconds, sync above async."""
+    """Two timelines on one scale, sync above async."""
     card = Card()
     spans = [extent(bars(steps)) for steps in record.shown]
     lengths = [max(b - a, 1e-9) for a, b in spans]

@@ -1,6 +1,6 @@
-"""A timeline, or two on one scale, as text: what a terminal and a screen reader read.
+"""A timeline, or two on one scale, as text for terminals and screen readers.
 
-Read next: `record.py`, the numbers and words.
+Read next: `record.py`, the data and the sentences.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from .record import (
     which,
 )
 
-COLUMNS = 84  # of the lanes
+COLUMNS = 84  # width of the lanes
 
 
 def lanes_text(steps: tuple[StepTimes, ...], seconds: float, columns: int = COLUMNS) -> list[str]:
-    """A line for each lane; a digit is the last one of the step's number in the picture, a dot: the loop waits."""
+    """A line for each lane; a digit is the last digit of the step's number in the picture, a dot a wait of the loop."""
     drawn = bars(numbered(steps))
     start = extent(drawn)[0]
     lines = [[" "] * columns for _ in LANES]
-    for bar in sorted(drawn, key=lambda b: b.kind != "wait"):  # what is busy is written over what waits
+    for bar in sorted(drawn, key=lambda b: b.kind != "wait"):  # busy overwrites wait
         first, last = [min(max(round((t - start) / seconds * columns), 0), columns) for t in (bar.start, bar.stop)]
         if bar.lane == 2 and last == first:
             first = min(first, columns - 1)
-            last = first + 1  # every step is seen to compute, also a short one at the end
+            last = first + 1  # compute of every step is visible, also of a short one at the end
         mark = "." if bar.kind == "wait" else "!" if bar.kind == "failed" else str(bar.number % 10)
         lines[bar.lane][first:last] = mark * (last - first)
     named = [f"  {name:9}{''.join(line).rstrip()}".rstrip() for name, line in zip(LANES, lines)]
@@ -46,7 +46,7 @@ LEGEND = "  (digits: the steps drawn here, counted from 1; .: the loop waits)"
 
 
 def timeline_text(record: TimelineRecord) -> str:
-    """What a terminal and a screen reader read."""
+    """The text of one timeline."""
     shown = record.shown
     a, b = extent(bars(shown))
     lines = [f"{record.title}: {which(shown)} in {ms(b - a)}", *lanes_text(shown, max(b - a, 1e-9)), LEGEND]
@@ -57,7 +57,7 @@ def timeline_text(record: TimelineRecord) -> str:
 
 
 def pair_text(record: TimelinePair) -> str:
-    """Both timelines on the same seconds, then what was won and why not more."""
+    """Both timelines on one scale, then the gain, and why it is not larger."""
     spans = [extent(bars(steps)) for steps in record.shown]
     seconds = max([b - a for a, b in spans])
     lines = []

@@ -52,22 +52,6 @@ x, y = next(iter(loader))
 BEFORE = {
     "docs/curves.md": TRAINING,
     "docs/loading-weights.md": TRAINING + 'flow.save(model.state_dict(), "torch_model.safetensors")\n',
-    "README.md": TRAINING
-    + """
-class Training(nn.Graph):
-    def __init__(self):
-        super().__init__()
-        self.model, self.loss_fn = model, loss_fn
-        self.add_optimizer(optimizer)
-
-    def build(self, x, y):
-        loss = self.loss_fn(self.model(x), y)
-        loss.backward()
-        return loss
-
-
-graph = Training()
-""",
 }
 
 
@@ -90,10 +74,39 @@ def test_a_block_that_is_not_run_says_why():
 
 @pytest.mark.parametrize("page", WITH_PROGRAMS)
 def test_the_programs_of_a_page_run_one_after_the_other(page, tmp_path):
-    """In a process of their own: a page may put minflow in the place of another library."""
+    """In a process of their own, because a page may replace another library by minflow."""
     programs = [BEFORE.get(page, ""), *(text for why, text in blocks(page) if not why)]
     (tmp_path / "page.py").write_text("\n\n".join(programs), encoding="utf-8")
-    output("page.py", cwd=tmp_path, PYTHONIOENCODING="utf-8")
+    said = output("page.py", cwd=tmp_path, PYTHONIOENCODING="utf-8", MINFLOW_PROGRESS="0")
+    if page == "README.md":
+        (shown,) = re.findall(r"^```text\n(.*?)^```", PAGES[page], re.MULTILINE | re.DOTALL)
+        assert shown in said
+
+
+def table(page, corner):
+    """The rows of the table whose first header is `corner`, the header first."""
+    (text,) = re.findall(rf"^\| ?{re.escape(corner)} ?\|.*\n\|[-|]+\n(?:\|.*\n)+", PAGES[page], re.MULTILINE)
+    rows = [[cell.strip(" *") for cell in line.strip("|").split("|")] for line in text.splitlines()]
+    return [rows[0], *rows[2:]]
+
+
+def test_the_speed_in_the_readme_is_that_of_the_page_about_performance():
+    header, *measured = table("docs/performance.md", "one thread, of PyTorch's best")
+    assert header[1] == "graph, machine" and header[6] == "eager"
+    assert table("README.md", "PyTorch = 1.0")[1:] == [
+        [f"{step}, {mode}", *(row[column] for row in measured[first::2])]
+        for step, first in (("training step", 0), ("prediction", 1))
+        for mode, column in (("graph", 1), ("eager", 6))
+    ]
+
+
+def test_the_hours_of_the_course_in_the_readme():
+    for part, *_, hours in table("README.md", "lessons")[1:]:
+        first, last = part.split("-")
+        files = [*(TOP / "notebooks").glob("[0-9]*.ipynb"), *(TOP / "notebooks/inside").glob("R*.ipynb")]
+        inside = [file.read_text(encoding="utf-8") for file in files if first <= file.name.partition("_")[0] <= last]
+        minutes = [int(re.search(r"\*\*Time:\*\* (\d+) minutes", text)[1]) for text in inside]
+        assert float(hours) == pytest.approx(sum(minutes) / 60, abs=0.5), part
 
 
 @pytest.mark.parametrize("page", [page for page, text in PAGES.items() if ">>> " in text and page not in FOLLOWED])

@@ -182,14 +182,14 @@ def test_readme_gives_the_two_commands():
         assert f"\npython3 -m pip install -q --target .tools uv && .tools/bin/uv run {last}\n" in text
 
 
-def commands(language):
-    """The lines of README's one block in that language, comments left out."""
-    (block,) = re.findall(rf"```{language}\n(.*?)```", (TOP / "README.md").read_text(), re.DOTALL)
+def commands(page, language):
+    """The lines of the page's one block in that language, without comments."""
+    (block,) = re.findall(rf"```{language}\n(.*?)```", (TOP / page).read_text(), re.DOTALL)
     return [line for line in block.splitlines() if not line.startswith("#")]
 
 
-def test_readme_gives_the_same_commands_for_powershell():
-    for unix, windows in zip(commands("sh"), commands("powershell"), strict=True):
+def test_the_commands_for_powershell_are_those_of_the_readme():
+    for unix, windows in zip(commands("README.md", "sh"), commands("docs/install.md", "powershell"), strict=True):
         assert subprocess.run(["sh", "-n", "-c", unix]).returncode == 0
         install, run = unix.split(" && ")
         ours, then = re.fullmatch(r"(.*); if \(\$\?\) \{ (.*) \}", windows).groups()  # `&&` is not in Windows' own

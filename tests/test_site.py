@@ -128,14 +128,16 @@ def test_every_page_is_in_a_list_of_the_first_page():
     listed = set(re.findall(r"^((?:docs|notebooks|reference)/\S+|\w+)$", found["index.md"], re.MULTILINE))
     by_hand = {name.removesuffix(".md") for name in found if name.endswith(".md")} - {"index"}
     assert by_hand | {"glossary", "notebooks/README", "reference/index"} == listed - {"CONTRIBUTING_"}
-    assert "<!-- rooms -->" not in found["docs/how-it-works.md"] and "<svg" in found["docs/how-it-works.md"]
+    assert "<!-- packages -->" not in found["docs/how-it-works.md"] and "<svg" in found["docs/how-it-works.md"]
 
 
-def test_the_rooms_are_those_of_the_table():
+def test_the_packages_are_those_of_the_table():
     arrows = pages.arrows()
     assert arrows["core"] == [] and arrows["compiler"] == ["core"] and "core" not in arrows["diagnosis"]
     assert {"nn", "optim", "job", "deploy", "onnx", "views"} <= set(arrows)
-    assert all(f"| `{room}` |" in pages.rooms() for room in arrows)
+    assert all(f"| `{package}` |" in pages.packages() for package in arrows)
+    svg = (TOP / "docs/packages.svg").read_text(encoding="utf-8")
+    assert sorted(re.findall(r"<text[^>]*>([^<]+)</text>", svg)) == sorted(arrows), "python -m docs.site.pages draws it"
 
 
 def lesson(path, *words):

@@ -1,9 +1,9 @@
 """`python -m docs.site`: build the site into `build/site`; open its `index.html`, no server is needed.
 
-The sources are gathered into `build/site-source`, in the places that they have in the repository, so that links in
-them hold: pages of `docs/`, the lessons with their outputs (`lessons.py`), and what is generated from the code: the
-reference (`reference.py`), the course's list, the glossary and the picture of the rooms (`pages.py`). A warning is an
-error.
+Gathers the sources in `build/site-source`, at the paths that they have in the repository, so that their links hold:
+pages of `docs/`, lessons with their outputs (`lessons.py`), and pages generated from the code: the reference
+(`reference.py`), the list of lessons, the glossary of the course and the picture of the packages (`pages.py`).
+A warning is an error.
 """
 
 from __future__ import annotations

@@ -20,13 +20,13 @@ TOP = Path(__file__).resolve().parents[2]
 NOTEBOOKS = TOP / "notebooks"
 LINK = re.compile(r"(\]\()([^()\s#:]+)(#[^()\s]*)?(\))")
 FENCES = re.compile(r"(^```.*?^```[ \t]*$)", re.MULTILINE | re.DOTALL)
-# Caption -> pages. What stands in docs/ and is not named here is a guide.
+# Caption -> pages. Other pages of docs/ are guides.
 CHAPTERS = {
-    "Learn": ["notebooks/README", "glossary", "docs/coming-from-pytorch", "docs/coming-from-oneflow"],
-    "Understand": ["docs/how-it-works", "docs/performance", "docs/differences", "docs/coverage"],
+    "Learn": ["docs/install", "notebooks/README", "glossary", "docs/coming-from-pytorch", "docs/coming-from-oneflow"],
+    "Understand": ["docs/how-it-works", "docs/architecture", "docs/performance", "docs/differences", "docs/coverage"],
     "Use": ["reference/index"],
     "Teach": ["docs/exercises"],
-    "Take part": ["CONTRIBUTING", "CHANGELOG"],
+    "Take part": ["CONTRIBUTING", "docs/glossary", "SECURITY", "CHANGELOG"],
 }
 
 
@@ -35,6 +35,7 @@ def from_the_repository() -> dict[str, str]:
     files = [
         TOP / "README.md",
         TOP / "CONTRIBUTING.md",
+        TOP / "SECURITY.md",
         TOP / "CHANGELOG.md",
         *sorted((TOP / "docs").glob("*.md")),
         *sorted((TOP / "docs/teaching").rglob("*.md")),
@@ -48,7 +49,7 @@ def from_the_repository() -> dict[str, str]:
             chapters["Teach" if name.startswith("docs/teaching/") else "Use"].append(name)
     chapters["Teach"].sort(key=lambda name: not name.endswith("/README"))
     result["index.md"] = result.pop("README.md") + "".join(toctree(*one) for one in chapters.items() if one[1])
-    result["docs/how-it-works.md"] = result["docs/how-it-works.md"].replace("<!-- rooms -->", rooms())
+    result["docs/how-it-works.md"] = result["docs/how-it-works.md"].replace("<!-- packages -->", packages())
     return result
 
 
@@ -185,42 +186,57 @@ def glossary() -> str:
     )
 
 
-# ---- how it works ---------------------------------------------------------------------------------------------------
+# ---- packages -------------------------------------------------------------------------------------------------------
 
 
 @functools.cache
 def arrows() -> dict[str, list[str]]:
-    """Room -> the rooms it imports, without those that it reaches through another, by the table of
-    tests/test_layering.py."""
+    """Package -> the packages it imports, by the table of tests/test_layering.py, after transitive reduction."""
     table = importlib.import_module("tests.test_layering").ROOMS
-    folders = [room for room in table if (TOP / "minflow" / room).is_dir()]
-    direct = {room: {name.partition(".")[0] for name in table[room]} & set(folders) - {room} for room in folders}
+    packages = [
+        name
+        for name, imported in table.items()
+        if (TOP / "minflow" / name.replace(".", "/")).is_dir() and (imported or name == "core")
+    ]
+
+    def package(module: str) -> str:
+        return max((name for name in packages if f"{module}.".startswith(f"{name}.")), key=len, default="")
+
+    direct = {name: {package(module) for module in table[name]} - {name, ""} for name in packages}
     below: dict[str, set[str]] = {}
-    for room in folders:  # the table names a room after those that it imports
-        below[room] = set().union(*(below[other] | {other} for other in direct[room]))
+    for name in packages:  # in the order of the table: a package follows those that it imports
+        below[name] = set().union(*(below[other] | {other} for other in direct[name]))
     return {
-        room: sorted(other for other in direct[room] if not any(other in below[middle] for middle in direct[room]))
-        for room in folders
+        name: sorted(other for other in direct[name] if not any(other in below[middle] for middle in direct[name]))
+        for name in packages
     }
 
 
-def rooms() -> str:
-    """The picture of the rooms, and the same as a table."""
-    found = arrows()
+def packages_svg() -> str:
+    """The graph of the packages as an SVG, arrows from the imported package to the importing one."""
     look = {"fill": theme.PLATE, "color": theme.LINE}
-    boxes = tuple(Box(room, (room,), **look) for room in found)
-    edges = tuple(Edge(other, room) for room, others in found.items() for other in others)
+    boxes = tuple(Box(name, (name,), **look) for name in arrows())
+    edges = tuple(Edge(other, name) for name, others in arrows().items() for other in others)
     svg, engine = render_svg(Diagram(boxes, (), edges, ()), ("wasi", "layout"))
     if engine == "text":
         raise RuntimeError(svg)
-    rows = ["| room | what it is | imports |", "|---|---|---|"]
-    for room, others in found.items():
-        doc = inspect.getdoc(importlib.import_module(f"minflow.{room}")) or ""
+    return svg
+
+
+def packages() -> str:
+    """The picture of the packages, and the same as a table."""
+    rows = ["| package | what it does | imports |", "|---|---|---|"]
+    for name, others in arrows().items():
+        doc = inspect.getdoc(importlib.import_module(f"minflow.{name}")) or ""
         first = " ".join(doc.partition("\n\n")[0].split()).replace("|", "\\|")
-        rows.append(f"| `{room}` | {first} | {', '.join(f'`{other}`' for other in others)} |")
-    picture = "\n".join(line for line in svg.splitlines() if not line.startswith(("<?xml", "<!DOCTYPE")))
-    label = "The rooms of minflow; the table below says the same"
+        rows.append(f"| `{name}` | {first} | {', '.join(f'`{other}`' for other in others)} |")
+    picture = "\n".join(line for line in packages_svg().splitlines() if not line.startswith(("<?xml", "<!DOCTYPE")))
+    label = "The packages of minflow; the table below says the same"
     return (
-        f'```{{raw}} html\n<figure class="rooms" role="img" aria-label="{label}">\n{picture}\n</figure>\n```\n\n'
+        f'```{{raw}} html\n<figure class="packages" role="img" aria-label="{label}">\n{picture}\n</figure>\n```\n\n'
         + "\n".join(rows)
     )
+
+
+if __name__ == "__main__":
+    (TOP / "docs/packages.svg").write_text(packages_svg(), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Tables of text with aligned columns, and texts cut to a width. Read next: its users, `listing.py` and `reports.py`."""
+"""Tables of text with aligned columns, and text cut to a width. Read next: its users, `listing.py` and `reports.py`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""Errors, looked at after the fact: whose line it was, what went in, what would have fitted, and the card that shows
-it.
+"""Analysis of errors after they were raised: whose line failed, its inputs, what would have fitted, and the error card.
 
-Stands above the engine and views and knows no module: what it needs of one it asks by protocol.
-Read next: `failure.py` (a traceback read), `card.py` (how it is shown), `notebook.py` (where the program runs).
+Above the engine and views; knows no modules, and queries them through protocols only.
+Read next: `failure.py` (reading a traceback), `card.py` (the display), `notebook.py` (where the program runs).
 """

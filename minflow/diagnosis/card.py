@@ -1,9 +1,9 @@
-"""An error as a card: what, got, expected, where, try; folded below it the graph up to the node that failed, and the
-traceback. A warning is a smaller one.
+"""An error as a card: what, got, expected, where, try; folded below, the graph up to the failed node, and the
+traceback. A warning is a smaller card.
 
-Pure functions of a record, which `card_record.py` makes of a traceback. It takes the colours of the page, on dark and
-light themes, and marks what is wrong only; in an untrusted notebook too: inline styles, `<img>` and `<details>` only.
-Read next: `ipython.py`, when a card is shown.
+Pure functions of a record, which `card_record.py` makes from a traceback. Cards use the colours of the page, in dark
+and light themes, and mark only what is wrong; they need only inline styles, `<img>` and `<details>`, so they also work
+in untrusted notebooks. Read next: `ipython.py`, when a card is shown.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from ..views.draw.theme import AMBER, AMBER_INK, INK, PALE_AMBER, PALE_GREEN, PA
 from ..views.html.table import SIGN, framed, inner_picture, table
 from ..views.text.listing import clean, cut, graph_text, tape_text
 
-LINES = 30  # of the graph as text
+LINES = 30  # lines of the graph as text
 WIDE = 110  # columns of a sentence as text
 LONG = 4000  # characters of a line, at most
-TITLE = 300  # of the title: a deep module has a long name
+TITLE = 300  # characters of the title: a deep module has a long name
 MANY = 20  # lines of a part, at most
-OPERATIONS = 3  # of a graph that is shown, at least: one or two are what the card says anyway
+OPERATIONS = 3  # smallest graph that is shown: the card already describes one or two operations
 
 
 @dataclass(frozen=True)
 class CardRecord:
-    """title: "ShapeError in model.fc1".  what: the sentence.  values: (name, value) that the error gives.  got: (name,
-    spec) that went into what failed.  expected: what would have gone in, empty where nobody knows.  where, hint: the
-    other parts.  raised_as: the error that carried it to the user, if another did.  graph: what was recorded up to
-    there.  code: the line of code where it was called.  created: the place that created the layer, and its line.
-    notes: that were put on the error on its way.  error: or else it is a warning.
+    """title: "ShapeError in model.fc1".  what: the sentence.  values: (name, value) that the error names.  got: (name,
+    spec) of the inputs of the failed call.  expected: inputs that would fit; empty if unknown.  where, hint: the other
+    parts.  raised_as: the error that wrapped it, if any.  graph: recorded up to the failure.  code: the source line of
+    the call.  created: where the layer was created, and that source line.  notes: `__notes__` added to the error.
+    error: False for a warning.
     """
 
     title: str
@@ -56,7 +56,7 @@ class CardRecord:
 
 
 def rows(record: CardRecord) -> list[tuple[str, list[str]]]:
-    """(name of a row, its lines): got, expected, where, made at, try; and the other values that the error names."""
+    """(label, lines) of the rows got, expected, where, made at, try, and of the other values that the error names."""
     got = {name for name, _ in record.got}
     others = [pair for pair in record.values if pair[0] not in got]
     created = record.created if not record.where.endswith(record.created[:1]) else ()
@@ -78,7 +78,7 @@ def few(lines: list[str]) -> list[str]:
 
 
 def card_text(record: CardRecord) -> str:
-    """The card for a terminal, a screen reader, and a notebook without pictures."""
+    """The card for terminals, screen readers, and notebooks without pictures."""
     lines = [clean(cut(record.title, TITLE))]
     lines += [f"  {line}" for line in few([clean(x) for x in cut(record.what, LONG).split("\n")])]
     for name, values in rows(record):
@@ -109,7 +109,7 @@ SUMMARY = f"cursor:pointer;font-size:12px;{FAINT}"
 
 
 def plate(text: str, ink: str, ground: str) -> str:
-    """Text on a small light ground, which is read on any page."""
+    """Text on a small light background, readable on any page."""
     return f'<span style="color:{ink};background:{ground};border-radius:3px;padding:0 4px">{text}</span>'
 
 
@@ -125,7 +125,7 @@ def card_html(record: CardRecord, traceback: str = "") -> str:
 
 
 def marked(record: CardRecord, name: str, lines: list[str]) -> list[str]:
-    """The lines of a row as HTML, on a plate what is wrong, and what would have been right."""
+    """The lines of a row as HTML, with the wrong input and the expected one on a plate."""
     wrong = wrong_one(record) if name == "got" else -1
     if name == "expected":
         return [plate(escape(line), INK, PALE_GREEN) for line in lines]
@@ -133,14 +133,14 @@ def marked(record: CardRecord, name: str, lines: list[str]) -> list[str]:
 
 
 def wrong_one(record: CardRecord) -> int:
-    """Which of what went in is wrong: the one that something else was expected of; -1 where nobody knows."""
+    """Index of the wrong input, the one with an expected value; -1 if unknown."""
     expected = record.expected.partition("  ")[0]
     names = [name.partition(",")[0] for name, _ in record.got]
     return names.index(expected) if expected in names else -1
 
 
 def folded(head: str, text: str) -> str:
-    """Text that one click shows; nothing where there is none."""
+    """Text that opens on a click; empty if there is none."""
     if not text:
         return ""
     return (
@@ -154,7 +154,7 @@ def text_html(text: str) -> str:
 
 
 def graph_html(record: CardRecord) -> str:
-    """The picture, with its text folded below it; nothing where there is no graph."""
+    """The picture with its text folded below; empty if there is no graph."""
     if not shows_graph(record):
         return ""
     svg = render_svg(diagram_of(near_the_end(record.graph), NEAR))[0]
@@ -163,7 +163,7 @@ def graph_html(record: CardRecord) -> str:
 
 
 def alt(record: CardRecord) -> str:
-    """The picture in words."""
+    """Alternative text of the picture."""
     inside = f"{record.graph.title}; " if record.graph is not None else ""
     got = ", ".join(f"{name} {spec}" for name, spec in record.got)
     expected = f"expected {record.expected}" if record.expected else ""
@@ -172,5 +172,5 @@ def alt(record: CardRecord) -> str:
 
 
 def card_bundle(record: CardRecord, traceback: str = "") -> dict[str, str]:
-    """mime type -> data."""
+    """MIME type -> data."""
     return {"text/html": card_html(record, traceback), "text/plain": card_text(record)}

@@ -1,6 +1,6 @@
-"""The card of an error: which of the errors behind it is read, and what its card says.
+"""The record of an error card: which error of the chain it describes, and its contents.
 
-Read next: `failure.py`, what the frames say; `failed_graph.py`, the picture.
+Read next: `failure.py`, the frames of a traceback; `failed_graph.py`, the picture.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 def card_of(error: BaseException) -> CardRecord | None:
-    """The card of an error that comes from a model, a graph, a job or a tensor; None for any other."""
+    """Record of an error from a model, a graph, a job or a tensor; None for any other error."""
     chosen = None
     for link in chain_of(error):
         failure = read(link)
@@ -37,19 +37,19 @@ def card_of(error: BaseException) -> CardRecord | None:
 
 
 def carried(error: BaseException) -> bool:
-    """Is it only the messenger of the error behind it?"""
+    """True if the error only wraps its cause."""
     return error.__cause__ is not None
 
 
 def record(failure: Failure, raised: BaseException) -> CardRecord:
     error = failure.error
-    ours = isinstance(error, MinflowError) and "what" in vars(error)  # a subclass may have left our __init__ out
+    ours = isinstance(error, MinflowError) and "what" in vars(error)  # a subclass may not have called our __init__
     scope = failure.scope or (failure.recorded.title if failure.recorded is not None else "")
     data = [(name, x) for name, x in failure.got if not x.label]
     got = tuple((name, str(x.spec)) for name, x in (data or failure.got)[:SHOWN])
     if not failure.expected and ours and failure.module is not None and failure.node is None:
         failure.expected = expected_in_module(failure)
-    if ours and " if " in error.hint:  # it depends on what was meant
+    if ours and " if " in error.hint:  # the hint depends on the user's intention
         failure.expected = ""
     got, values = own_parts(error, failure, got) if ours else (got, ())
     where = error.where if ours and error.where else ""
@@ -73,24 +73,24 @@ def record(failure: Failure, raised: BaseException) -> CardRecord:
         notes=notes_of(raised, error),
     )
     try:
-        named = {name for name, _ in values}  # of the parameters that went in, those that the error names
+        named = {name for name, _ in values}  # of the parameters that are inputs, those that the error names
         if data or ours and got and got[0] in error.values.items():
             failure.got = [(name, x) for name, x in failure.got if not x.label or name_of(failure, x, name) in named]
         graph = picture(failure, card)
         return replace(card, graph=graph and replace(graph, nodes=named_once(calls_apart(graph.nodes))))
-    except Exception:  # the words are worth more than the picture
+    except Exception:  # a card without a picture is better than none
         return card
 
 
 def notes_of(raised: BaseException, error: BaseException) -> tuple[str, ...]:
-    """The notes of the error and of those that carried it, each once; of a note about a place, which the card says by
-    itself, only its beginning."""
+    """The notes of the error and of its wrappers, without duplicates; a note about a place is cut to its beginning,
+    because the card shows the place."""
     notes = [note for link in chain_of(raised) for note in getattr(link, "__notes__", ())]
     return tuple(dict.fromkeys(note if "\n" in note else note.partition(": in ")[0] for note in notes))
 
 
 def warning_record(parts: MinflowError, file: str, number: int) -> CardRecord:
-    """The card of a MinflowWarning, whose four parts these are."""
+    """The card of a MinflowWarning, given its four parts."""
     return CardRecord(
         title="Warning",
         what=parts.what,
@@ -103,36 +103,37 @@ def warning_record(parts: MinflowError, file: str, number: int) -> CardRecord:
 
 
 def own_parts(error: MinflowError, failure: Failure, got: Pairs) -> tuple[Pairs, Pairs]:
-    """(got, the other values): an error that names what it got or expected itself knows better than the frames."""
+    """(got, the other values). If the error itself names what it got or expected, that takes precedence over the
+    frames."""
     values = dict(error.values)
     failure.expected = values.pop("expected", failure.expected)
     said_got = [name for name in values if name == "got" or name.startswith("got ")]
     if said_got:
         got = tuple((name[4:], values.pop(name)) for name in said_got)
-    elif "expected" in error.values:  # of what went in, only that; the rest is right
+    elif "expected" in error.values:  # show only the input that the error is about
         spoken, _, rest = failure.expected.partition(" ")
         failure.expected = f"{spoken}  {rest}"
         got = tuple(pair for pair in (*got, *values.items()) if pair[0] == spoken)[:1] or got
         failure.got = [(name, x) for name, x in failure.got if x.label or name == spoken] or failure.got
         if failure.plan is not None and (name := input_of(failure.node)):
             got = tuple((f"{spoken}, the input {name}", values.pop(own)) for own, _ in got if own in values) or got
-    elif failure.got and all(x.label for _, x in failure.got):  # parameters only: what came with them was no tensor
+    elif failure.got and all(x.label for _, x in failure.got):  # only parameters: the other inputs were not tensors
         parameters = {name_of(failure, x, name) for name, x in failure.got}
         got = tuple(pair for pair in values.items() if pair[0] not in parameters)[:SHOWN] or got
-    elif len(got) == 1 and got[0][1] == values.get("x"):  # one tensor: the error calls it x, the function self or input
+    elif len(got) == 1 and got[0][1] == values.get("x"):  # a single tensor: "x" in the error, "self" or "input" in code
         got = (("x", values["x"]),)
     return got, tuple(values.items())
 
 
 def input_of(node: Any) -> str:
-    """The name of the input that a node looks at, itself or through views; "" if it looks at what was computed."""
+    """The name of the input that a node is, or is a view of; "" if it is computed."""
     while node.inputs and node.op.is_view:
         node = node.inputs[0].node
     return node.name if node.op is INPUT else ""
 
 
 def expected_in_module(failure: Failure) -> str:
-    """For a check of ours before any op: what the layer would have taken."""
+    """Inputs that the layer would accept, for a check of ours that fails before any op runs."""
     frame_names = [name for name, x in failure.got if not x.label]
     inputs = [x for _, x in failure.got if not x.label]
     place = expected_of_layer(failure.module, inputs)

@@ -1,13 +1,13 @@
-"""The line that created a module, for the card of an error. Read next: `failure.py`, which reads it."""
+"""The line that created a module, for error cards. Read next: `failure.py`, which reads it."""
 
 from __future__ import annotations
 
-ATTRIBUTE = "_created_at"  # of a module that remembers it
+ATTRIBUTE = "_created_at"  # attribute of a module that stores it
 
 
 class CreationSite(tuple):
-    """(code, instruction), or empty where no line of the learner's created it. Says nothing in another process: None in
-    a pickle."""
+    """(code, instruction), or empty if no line of the learner's created it. Meaningless in another process, so pickled
+    as None."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""The graph or the tape up to the node that failed, with that node in it, as a record.
+"""The graph or tape up to and including the failed node, as a record.
 
 Read next: `card.py`, which draws it.
 """
@@ -17,7 +17,7 @@ from .failure import SHOWN, Failure, Recorded, name_of
 
 
 def picture(failure: Failure, card: CardRecord) -> GraphRecord | TapeRecord | None:
-    """The graph or the tape up to the failing node, with that node in it."""
+    """Record of the graph or tape up to and including the failed node."""
     notes = tuple(
         [f"got {name} {spec}" for name, spec in card.got]
         + ([f"expected {' '.join(card.expected.split())}"] if card.expected else [])
@@ -35,8 +35,7 @@ def picture(failure: Failure, card: CardRecord) -> GraphRecord | TapeRecord | No
 
 
 def calls_apart(nodes: tuple[NodeRecord, ...]) -> tuple[NodeRecord, ...]:
-    """A layer that is called again later is drawn again: "pool (2)"; in one frame its calls would turn the flow
-    around."""
+    """Draw each later call of a layer separately: "pool (2)". In one frame, its calls would reverse the flow."""
     scopes = {n.scope for n in nodes if n.kind == "op"}
     inner = {s for s in scopes if s and not any(other.startswith((f"{s}.", f"{s}/")) for other in scopes)}
     calls: dict[str, int] = {}
@@ -53,7 +52,7 @@ def calls_apart(nodes: tuple[NodeRecord, ...]) -> tuple[NodeRecord, ...]:
 
 
 def named_once(nodes: tuple[NodeRecord, ...]) -> tuple[NodeRecord, ...]:
-    """The failing node's inputs without the names that stand on the boxes they come from."""
+    """Remove names of the failed node's inputs that repeat the label of the box they come from."""
     labels = {n.id: n.label for n in nodes}
 
     def unnamed(n: NodeRecord) -> NodeRecord:
@@ -63,7 +62,7 @@ def named_once(nodes: tuple[NodeRecord, ...]) -> tuple[NodeRecord, ...]:
 
 
 def up_to(failure: Failure, notes: tuple[str, ...]) -> GraphRecord:
-    """A plan that ran: its graph up to the node that failed."""
+    """A plan that ran: its graph up to the failed node."""
     graph: Graph = failure.plan.graph
     whole = graph_record(graph)
     at = next(i for i, node in enumerate(graph.nodes) if node is failure.node) + len(graph.inputs) + len(graph.states)
@@ -76,7 +75,7 @@ def up_to(failure: Failure, notes: tuple[str, ...]) -> GraphRecord:
 
 
 def read_only(nodes: list[NodeRecord]) -> tuple[NodeRecord, ...]:
-    """Without inputs and states that nothing reads."""
+    """The nodes without unused inputs and states."""
     used = {x.ref for n in nodes for x in n.inputs}
     return tuple(n for n in nodes if n.kind == "op" or n.id in used)
 
@@ -91,7 +90,7 @@ def of_trace(failure: Failure, recorded: Recorded, failed: NodeRecord) -> GraphR
         with contextlib.suppress(Exception):
             nodes[i] = replace(nodes[i], label=recorded.name(source) or nodes[i].label)
     states = {id(s.array): s for s in graph.states}
-    if failure.node is not None:  # in backward, while the graph was built
+    if failure.node is not None:  # failed in backward while the graph was built
         inputs: list[Input] = [Input("", ids[failure.node], 0)] if failure.node in ids else []
         return GraphRecord((*read_only([*nodes, replace(failed, inputs=tuple(inputs))]),), (), (), recorded.title)
     inputs, extra = [], []
@@ -110,7 +109,7 @@ def of_trace(failure: Failure, recorded: Recorded, failed: NodeRecord) -> GraphR
 
 
 def of_tape(failure: Failure, failed: NodeRecord) -> TapeRecord:
-    """Eager: what the tensors that went in were computed from."""
+    """Eager: the tape of the input tensors."""
     seen = inputs_of(failure)
     roots = [x.value.node for _, x in seen if x.value is not None]
     roots += [failure.node] if failure.node is not None else []
@@ -122,7 +121,7 @@ def of_tape(failure: Failure, failed: NodeRecord) -> TapeRecord:
     for node in order:
         if isinstance(node, Source):
             nodes.append(leaf_record(node, ids[node], users.get(node), names, False))
-            if node not in users:  # the failing node is the one that reads it
+            if node not in users:  # used only by the failed node
                 nodes[-1] = replace(nodes[-1], label=names.get(id(node.tensor()), nodes[-1].label), scope=failure.scope)
         else:
             nodes.append(op_record(node, ids))
@@ -140,8 +139,8 @@ def of_tape(failure: Failure, failed: NodeRecord) -> TapeRecord:
 
 
 def inputs_of(failure: Failure) -> list[tuple[str, Tensor]]:
-    """What the failing node is drawn to read: its inputs; for a line of the learner's what that line could see and
-    nothing else had read."""
+    """The inputs that the failed node is drawn with. For a line of the learner's: the tensors visible to that line
+    without another user."""
     if failure.label and not failure.label.endswith(".forward"):
         return failure.got
     known = {id(x) for _, x in failure.got}

@@ -1,7 +1,7 @@
-"""What was there when an error was raised, read from its traceback: the failing node, its inputs, the graph up to it.
+"""The state at the time of an error, read from its traceback: the failed node, its inputs, the graph up to it.
 
-Nothing is kept while a program runs well: the frames of a traceback still hold the op and its inputs, the module and
-the build. Rooms above register what they have: `builds`. Read next: `shape_suggestions.py`.
+Costs nothing while a program runs well: the frames of a traceback still hold the op and its inputs, the module and the
+build. Higher packages register how to read their frames: `builds`. Read next: `shape_suggestions.py`.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from .frames import entries
 from .source_lines import PUBLIC, library
 from .shape_suggestions import expected_of_op
 
-SHOWN = 4  # tensors that are shown as "got"
+SHOWN = 4  # tensors listed as "got"
 OPS = {apply.__code__, infer.__code__}
 
 
 class Recorded(NamedTuple):
-    """What a build had recorded. title: of the picture.  name: source -> how it is called."""
+    """What a build had recorded. title: of the picture.  name: returns the name of a source."""
 
     title: str
     graph: Graph
     name: Callable[[Source], str]
 
 
-BUILDS: dict[CodeType, Callable[[Mapping[str, Any]], Recorded]] = {}  # the function that builds -> from its locals
+BUILDS: dict[CodeType, Callable[[Mapping[str, Any]], Recorded]] = {}  # code of a build function -> reader of its locals
 
 
 def builds(code: CodeType):
-    """Say how to find the graph of a build in the frame of the function that runs it:
+    """Register a function that finds the graph of a build in the locals of the function that runs it:
     `@builds(compile_graph.__code__)`."""
 
     def register(function):
@@ -57,32 +57,32 @@ def builds(code: CodeType):
 
 @dataclass
 class Failure:
-    """What the frames of one traceback say, innermost last. Tensors are pairs (name, tensor)."""
+    """Contents of the frames of one traceback, innermost last. Tensors are pairs (name, tensor)."""
 
     error: BaseException
     scope: str = ""
     module: Any = None
-    label: str = ""  # of the failing node
+    label: str = ""  # label of the failed node
     attrs: str = ""
     got: list[tuple[str, Tensor]] = field(default_factory=list)
-    near: list[Tensor] = field(default_factory=list)  # that the failing line could see
-    place: str = ""  # of the innermost line of the learner's
+    near: list[Tensor] = field(default_factory=list)  # tensors visible to the failed line
+    place: str = ""  # innermost line of the learner's
     code: str = ""
-    # place and line that created the module, where the module itself is not the learner's
+    # place and source line that created the module, if its class is not the learner's
     created: tuple[str, ...] = ()
     recorded: Recorded | None = None
-    node: Node | None = None  # a node that was there already, and failed as it ran or in backward
+    node: Node | None = None  # an existing node that failed when run, or in backward
     plan: Any = None
     expected: str = ""
 
     @property
     def known(self) -> bool:
-        """Whether it was raised in something that is a node, a module, or a build."""
+        """True if the error was raised inside a node, a module or a build."""
         return bool(self.label or self.scope or self.node or self.recorded)
 
 
 def read(error: BaseException) -> Failure:
-    """Walk the traceback; an inner frame says more than an outer one."""
+    """Walk the traceback; inner frames override outer ones."""
     failure = Failure(error)
     function: FrameType | None = None
     for trace in entries(error.__traceback__):
@@ -111,7 +111,7 @@ def read(error: BaseException) -> Failure:
 
 
 def entered(failure: Failure, frame: FrameType) -> None:
-    """A call of a module: its scope, and its arguments under the names of its forward."""
+    """Read a call of a module: its scope, and its arguments under the names in its forward."""
     own = frame.f_locals
     failure.module, failure.scope = own.get("self"), own.get("scope", "")
     failure.label, failure.attrs, failure.node, failure.near = "", "", None, []
@@ -123,7 +123,7 @@ def entered(failure: Failure, frame: FrameType) -> None:
 
 
 def created_at(module: Any) -> tuple[str, ...]:
-    """("In[5]:5", the line) of the learner's that created a module; empty where none is known."""
+    """("In[5]:5", source line) of the learner's line that created a module; empty if unknown."""
     site = getattr(module, "__dict__", {}).get(ATTRIBUTE)
     if not site or library(site[0].co_filename):
         return ()
@@ -131,12 +131,12 @@ def created_at(module: Any) -> tuple[str, ...]:
 
 
 def code_of(where: Where) -> str:
-    """The line of code at a place that a node or a module remembers."""
+    """The source line at a place stored in a node or a module."""
     return linecache.getline(where[0].co_filename, line_number(where)).strip()
 
 
 def called(failure: Failure, frame: FrameType) -> None:
-    """A call of an op."""
+    """Read a call of an op."""
     from ..views.records.graph import attrs_text
 
     own = frame.f_locals
@@ -155,7 +155,7 @@ def called(failure: Failure, frame: FrameType) -> None:
 
 
 def ran(failure: Failure, frame: FrameType) -> None:
-    """Backward, or a plan: the node is known."""
+    """Read backward or the run of a plan, where the node is known."""
     own = frame.f_locals
     plan = own.get("plan")
     node = own.get("node") if plan is None else plan.failed
@@ -169,18 +169,18 @@ def ran(failure: Failure, frame: FrameType) -> None:
 
 
 def learner(failure: Failure, frame: FrameType, number: int) -> None:
-    """A line of the learner's own."""
+    """Read a line of the learner's."""
     name = frame.f_code.co_filename
     failure.place, failure.code = f"{file_name(name)}:{number}", linecache.getline(name, number).strip()
     failure.created = ()
-    if failure.node is None:  # a function of the learner's that backward calls is shown as that gradient
+    if failure.node is None:  # in backward, a learner's function is shown as the gradient's node
         failure.label, failure.attrs, failure.expected = "", "", ""
     seen = {k: v for k, v in frame.f_locals.items() if not k.startswith("_")}
     failure.near = [x for _, x in tensors_in(seen)] if frame.f_code.co_name != "<module>" else []
 
 
 def public(code: CodeType) -> bool:
-    """A function of ours that a learner calls by its name; what a decorator puts around it is none."""
+    """True for a function of ours that learners call by name; False for the wrapper of a decorator."""
     named = not code.co_name.startswith(("_", "<")) and "<locals>" not in code.co_qualname
     return named and code.co_filename.startswith((*functions.__path__, *methods.__path__, *PUBLIC))
 
@@ -191,7 +191,7 @@ def arguments(frame: FrameType) -> dict[str, Any]:
 
 
 def tensors_in(named: Mapping[str, Any]) -> list[tuple[str, Tensor]]:
-    """(name, tensor) of those among the values, and of those in a list or tuple there."""
+    """(name, tensor) for tensors among the values, and inside lists and tuples."""
     pairs: list[tuple[str, Tensor]] = []
     for name, x in named.items():
         if isinstance(x, Tensor):
@@ -202,7 +202,7 @@ def tensors_in(named: Mapping[str, Any]) -> list[tuple[str, Tensor]]:
 
 
 def name_of(failure: Failure, x: Any, otherwise: str) -> str:
-    """ "fc1.weight" for a parameter of the module that failed, else `otherwise`."""
+    """ "fc1.weight" for a parameter of the failed module, else `otherwise`."""
     label = getattr(x, "label", "")
     module = failure.scope.rpartition(".")[2]
     return (f"{module}.{label}" if module else label) if label else otherwise

@@ -1,7 +1,7 @@
-"""Tracebacks read: which lines are the learner's. In IPython an error of ours shows those alone.
+"""Filtering of tracebacks: in IPython, an error of ours shows only the learner's lines.
 
-MINFLOW_TRACEBACK=full shows every frame, as plain Python always does. Below a card stand the learner's lines only, and
-the whole traceback is folded inside it. Read next: `ipython.py`, which decides.
+MINFLOW_TRACEBACK=full shows every frame, as plain Python always does. Below a card only the learner's lines are
+printed; the card contains the whole traceback, folded. Read next: `ipython.py`, which decides.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from .source_lines import library, source_line
 from .notebook import SHELL_FRAMES, ipython, offer_every_name
 
 
-CHAIN = 20  # errors behind an error that are looked at
-OWN = 8  # lines of the learner's that stand below a card; of more, those in the middle are left out
+CHAIN = 20  # errors of a chain that are followed
+OWN = 8  # learner's lines printed below a card; if there are more, the middle is left out
 FILE = re.compile(r'File "([^"\n]+)", line (\d+)')
 
 
 def entries(trace: TracebackType | None) -> Iterator[TracebackType]:
-    """Those of a traceback, the innermost last."""
+    """The entries of a traceback, innermost last."""
     while trace is not None:
         yield trace
         trace = trace.tb_next
 
 
 def innermost(trace: TracebackType | None) -> TracebackType | None:
-    """The innermost line of the learner's."""
+    """The innermost entry of the learner's."""
     result = None
     for at in entries(trace):
         file = at.tb_frame.f_code.co_filename
@@ -44,13 +44,13 @@ def innermost(trace: TracebackType | None) -> TracebackType | None:
 
 
 def raised_at(error: BaseException) -> str:
-    """ "at In[3]:2": the outermost line of the learner's, as that of a callback; "" where only ours ran."""
+    """ "at In[3]:2": the outermost line of the learner's, for an error in a callback; "" if only ours ran."""
     at = next((at for at in entries(error.__traceback__) if not OURS[at.tb_frame.f_code.co_filename]), None)
     return f"at {where_text((at.tb_frame.f_code, at.tb_lasti))}" if at is not None else ""
 
 
 def message_of(error: BaseException) -> str:
-    """The text of any error, also of one whose text cannot be made."""
+    """The text of any error, even if its `__str__` fails."""
     try:
         return str(error)
     except Exception as another:
@@ -58,8 +58,8 @@ def message_of(error: BaseException) -> str:
 
 
 def learners(trace: TracebackType | None) -> tuple[TracebackType | None, int]:
-    """The traceback without the frames of minflow, of Python's library where minflow called it, and of the shell; and
-    how many frames that leaves out, those of the shell not counted."""
+    """(the traceback without frames of minflow, of the standard library called by minflow, and of the shell; the number
+    of frames left out, not counting the shell's)."""
     kept, left_out, inside = [], 0, False
     for at in entries(trace):
         file = at.tb_frame.f_code.co_filename
@@ -75,17 +75,17 @@ def learners(trace: TracebackType | None) -> tuple[TracebackType | None, int]:
 
 
 def of_shell(at: TracebackType) -> bool:
-    """Is it a frame of IPython's, which runs a cell?"""
+    """True for a frame of IPython that runs a cell."""
     return any(part in at.tb_frame.f_code.co_filename.replace("\\", "/") for part in SHELL_FRAMES)
 
 
 def cause_of(error: BaseException) -> BaseException | None:
-    """The cause of an error, as Python shows it."""
+    """The cause or context of an error that Python would show."""
     return error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
 def chain_of(error: BaseException) -> Iterator[BaseException]:
-    """The error, and those that it was raised from."""
+    """The error, then the errors that it was raised from."""
     seen: set[int] = set()
     link: BaseException | None = error
     while link is not None and id(link) not in seen and len(seen) < CHAIN:
@@ -95,15 +95,15 @@ def chain_of(error: BaseException) -> Iterator[BaseException]:
 
 
 def repeated(cause: BaseException, error: BaseException) -> bool:
-    """Does the error say all that its cause would? An error of ours that no line of the learner's raised, said
-    again."""
+    """True if the error contains the text of its cause: an error of ours that was raised again without a line of the
+    learner's."""
     ours = isinstance(cause, MinflowError) and isinstance(error, MinflowError)
     return ours and bool(cause.what) and cause.what in error.what
 
 
 def below_card(error: MinflowError) -> list[str]:
-    """What the error itself shows where its card stands above it: the learner's lines, and which error it is. What the
-    card says is not said again."""
+    """Lines printed below the card of an error: the learner's lines, and the class of the error. Nothing that the card
+    shows is repeated."""
     lines: list[str] = []
     for link in reversed(list(chain_of(error))):
         own = own_lines(link)
@@ -117,7 +117,7 @@ def below_card(error: MinflowError) -> list[str]:
 
 
 def own_lines(error: BaseException) -> list[str]:
-    """`In[3]:7 in Net.forward` and the line of code, of each frame of the learner's."""
+    """`In[3]:7 in Net.forward` and the source line, for each frame of the learner's."""
     lines = []
     for at in entries(learners(error.__traceback__)[0]):
         code = at.tb_frame.f_code
@@ -129,7 +129,7 @@ def own_lines(error: BaseException) -> list[str]:
 
 
 def whole(error: BaseException) -> str:
-    """The traceback as Python prints it, without the shell's frames, the cells by their names."""
+    """The traceback as Python prints it, without the shell's frames and with names of cells."""
     start = next((at for at in entries(error.__traceback__) if not of_shell(at)), None)
     import traceback
 
@@ -138,12 +138,12 @@ def whole(error: BaseException) -> str:
 
 
 def in_default_form() -> bool:
-    """Whether the learner left the form of tracebacks as it is, by %xmode and by MINFLOW_TRACEBACK."""
+    """True if the learner changed the traceback format neither by %xmode nor by MINFLOW_TRACEBACK."""
     return os.environ.get("MINFLOW_TRACEBACK") != "full" and ipython().InteractiveTB.mode == "Context"
 
 
 def render(error: BaseException) -> list[str]:
-    """What IPython prints for the error: a list of texts."""
+    """The list of texts that IPython prints for the error."""
     shell = ipython()
     if os.environ.get("MINFLOW_TRACEBACK") == "full":
         return shell.InteractiveTB.structured_traceback(type(error), error, error.__traceback__, tb_offset=1)
@@ -157,7 +157,7 @@ def render(error: BaseException) -> list[str]:
             left_out += more
             if cause.__traceback__ is None and repeated(cause, link):
                 before.append((link, link.__traceback__, link.__cause__, link.__suppress_context__))
-                link.__cause__ = cause = cause_of(cause)  # sets __suppress_context__ too
+                link.__cause__ = cause = cause_of(cause)  # also sets __suppress_context__
                 continue
             link, cause = cause, cause_of(cause)
         lines = list(shell.InteractiveTB.structured_traceback(type(error), error, chain, tb_offset=0))
@@ -170,8 +170,8 @@ def render(error: BaseException) -> list[str]:
 
 
 def caught(shell: Any, kind: type, error: BaseException, trace: TracebackType, tb_offset: int | None = None) -> None:
-    """Kernel > Interrupt, or Ctrl-C: where minflow was at work, the learner's line is where it stopped. And an
-    attribute that a tensor does not have: what may be meant, which plain Python says by itself."""
+    """IPython's handler of an interrupt (Kernel > Interrupt, Ctrl-C), which points at the learner's line if minflow was
+    running; and of a missing tensor attribute, where it adds the suggestions that plain Python prints itself."""
     if isinstance(error, AttributeError):
         meant = of_object(error)
         if meant:
@@ -185,8 +185,8 @@ def caught(shell: Any, kind: type, error: BaseException, trace: TracebackType, t
 
 
 def at_the_learners_line(debugger: Any) -> type:
-    """IPython's debugger that begins at the innermost line of the learner's, after an error inside minflow; `down` goes
-    on from there."""
+    """IPython's debugger, starting at the innermost line of the learner's after an error inside minflow; `down`
+    continues into minflow."""
 
     class Debugger(debugger):
         def setup(self, frame: Any, trace: TracebackType | None) -> Any:
@@ -202,8 +202,8 @@ def at_the_learners_line(debugger: Any) -> type:
 
 
 def install(shows: Callable[[BaseException], list[str]]) -> None:
-    """From now on IPython shows errors of ours by `shows` (it asks an exception that has `_render_traceback_`), and
-    interrupts; those only where the user shows them in no way of his own."""
+    """Make IPython show errors of ours through `shows` (by the method `_render_traceback_`), and interrupts unless the
+    user has a handler for them."""
     MinflowError._render_traceback_ = shows  # type: ignore[attr-defined]
     shell = ipython()
     if shell is not None and hasattr(getattr(shell, "InteractiveTB", None), "debugger_cls"):

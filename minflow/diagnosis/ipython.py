@@ -1,8 +1,8 @@
-"""What IPython shows of an error of ours, and a notebook of a MinflowWarning: a card, once.
+"""Error cards in IPython and notebooks: an error of ours, or a MinflowWarning, is shown as a card, once.
 
-In a notebook the card comes first, and the error below it has the learner's own lines only; its name and its whole text
-are in the message, for programs that run notebooks. Where nobody looks at a page (no cell has an id), it is shown whole
-too. `install` runs when minflow is imported; `error_cards(False)` leaves cards out. Read next: `failure.py`.
+In a notebook the card comes first; the error below it has only the learner's lines. The message keeps the error's class
+and whole text for programs that run notebooks. Without a page (no cell has an id), the error is printed in full, too.
+`install` runs when minflow is imported; `error_cards(False)` turns cards off. Read next: `failure.py`.
 """
 
 from __future__ import annotations
@@ -13,30 +13,30 @@ from typing import Any
 
 from . import frames, notebook
 
-SHOWN = "_card_shown_in"  # of an error: the run of a cell
+SHOWN = "_card_shown_in"  # attribute of an error: the run of a cell in which its card was shown
 
 
 class Cards:
-    """on: are errors and warnings shown as cards?  others: shows the warnings of others."""
+    """on: True if errors and warnings are shown as cards.  others: handler of other warnings."""
 
     on = os.environ.get("MINFLOW_CARDS", "1") != "0"
     others: Any = None
 
 
 def with_cards() -> bool:
-    """Whether an error that ends a cell is shown as a card."""
+    """True if an error that ends a cell is shown as a card."""
     return Cards.on and notebook.in_notebook()
 
 
 def error_cards(on: bool = True) -> bool:
-    """Show errors and warnings as cards in this notebook from now on, or no longer; whether cards are now shown."""
+    """Turn error and warning cards in this notebook on or off. Return True if cards are now shown."""
     Cards.on = bool(on)
     return with_cards()
 
 
 def show_card(error: BaseException) -> bool:
-    """Show the card of an error in the cell that runs, once in each run of a cell; whether there is one. Never raises;
-    nothing outside a notebook."""
+    """Show the card of an error in the running cell, once per run of a cell; return True if there is one. Never raises;
+    does nothing outside a notebook."""
     try:
         if not with_cards():
             return False
@@ -47,24 +47,24 @@ def show_card(error: BaseException) -> bool:
         if card is None:
             return False
         run = notebook.running_cell()[1]
-        if run and vars(error).get(SHOWN) == run:  # IPython also asks for the text that it keeps in its history
+        if run and vars(error).get(SHOWN) == run:  # IPython asks again for the text in its history
             return True
         vars(error)[SHOWN] = run
         return notebook.show_bundle(lambda: card_bundle(card, frames.whole(error)))
-    except Exception:  # an error of the user's must not be followed by one of ours
+    except Exception:  # never let an error of ours hide the user's
         return False
 
 
 def render(error: BaseException) -> list[str]:
-    """What IPython prints for an error of ours. Its card is shown first."""
+    """The texts that IPython prints for an error of ours. Shows its card first."""
     if not (show_card(error) and notebook.running_cell()[0] and frames.in_default_form()):
         return frames.render(error)
-    notebook.ipython().InteractiveTB.tb = frames.learners(error.__traceback__)[0]  # of this error, not of one before
+    notebook.ipython().InteractiveTB.tb = frames.learners(error.__traceback__)[0]  # for %debug: not an earlier error's
     return frames.below_card(error)
 
 
 def show_warning(message: Any, category: type, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
-    """In place of `warnings.showwarning`, asked after all filters: a MinflowWarning is a card, others are as ever."""
+    """Replacement of `warnings.showwarning`, after all filters: a MinflowWarning is a card, others are unchanged."""
     try:
         parts = getattr(message, "parts", None)
         if parts is not None and file is None and with_cards() and notebook.prints_into_cell("stderr"):
@@ -74,13 +74,13 @@ def show_warning(message: Any, category: type, filename: str, lineno: int, file:
             record = warning_record(parts, filename, lineno)
             if notebook.show_bundle(lambda: card_bundle(record)):
                 return
-    except Exception:  # it is shown all the same, as text
+    except Exception:  # fall back to text
         pass
     Cards.others(message, category, filename, lineno, file, line)
 
 
 def install() -> None:
-    """At import: IPython shows errors so, and in a notebook a MinflowWarning is a card, unless MINFLOW_CARDS=0."""
+    """On import: hook into IPython's error display, and, unless MINFLOW_CARDS=0, show MinflowWarnings as cards."""
     frames.install(render)
-    if notebook.in_notebook() and getattr(warnings.showwarning, "__module__", "") != __name__:  # imported once only
+    if notebook.in_notebook() and getattr(warnings.showwarning, "__module__", "") != __name__:  # install only once
         Cards.others, warnings.showwarning = warnings.showwarning, show_warning

@@ -1,5 +1,5 @@
-"""Names that look like one that is not there. Read next: `../core/messages/suggestions.py`, which knows slips of the
-keyboard."""
+"""Existing names that are similar to a missing one. Read next: `../core/messages/suggestions.py`, which knows keyboard
+slips."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..core.messages.suggestions import LONGEST
 
 
 def similar(name: str, known: Iterable[str], count: int = 3, cutoff: float = 0.6) -> list[str]:
-    """At most `count` of `known`, the most similar first. cutoff: from 0, any name, to 1, the same."""
-    from difflib import get_close_matches  # not needed while a program is right
+    """At most `count` names of `known`, the most similar first. cutoff: from 0, any name, to 1, equal names."""
+    from difflib import get_close_matches  # imported only when an error occurs
 
     return get_close_matches(str(name)[:LONGEST], list(known), count, cutoff)

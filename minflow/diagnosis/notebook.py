@@ -1,7 +1,7 @@
-"""The one place that asks IPython and the front end: is this a notebook, which one, show this, which cell runs.
+"""All queries to IPython and the front end: is this a notebook, which one, which cell runs; and display.
 
-IPython is found where the user runs in it, and never imported otherwise; without it every answer is no.
-Read next: `ipython.py`, which shows the card of an error.
+IPython is never imported, only found if the user runs in it; without it every answer is False.
+Read next: `ipython.py`, which shows error cards.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any
 
 from ..core.base.display import register_notebook
 
-EVERY = 0.1  # seconds between two updates of one display, at least
-RATE = 400_000  # bytes a second that a display sends, at most: the server cuts a connection off above 1 MB/s
+EVERY = 0.1  # least seconds between two updates of one display
+RATE = 400_000  # bytes per second that a display may send; the server closes a connection above 1 MB/s
 KERNEL = os.getpid()
-SHELL_FRAMES = ("IPython/core/", "ipykernel/")  # files whose frames run a cell
+SHELL_FRAMES = ("IPython/core/", "ipykernel/")  # files with the frames that run a cell
 
 
 # ---- where the program runs ------------------------------------------------------------------------------------------
@@ -30,43 +30,43 @@ def ipython() -> Any:
 
 
 def offer_every_name() -> None:
-    """Tab cuts a list of names after 500, by the alphabet and without a word; `flow.` has more."""
+    """Raise the completion limit: Tab silently cuts a list after 500 names, and `flow.` has more."""
     completer: Any = sys.modules.get("IPython.core.completer")
     if completer is not None:
         completer.MATCHES_LIMIT = max(getattr(completer, "MATCHES_LIMIT", 0), 2000)
 
 
 def in_notebook() -> bool:
-    """Whether a Jupyter kernel runs this process, so that rich output goes somewhere."""
+    """True if a Jupyter kernel runs this process, so that rich output is displayed."""
     return getattr(ipython(), "kernel", None) is not None
 
 
 def prints_into_cell(stream: str = "stdout") -> bool:
-    """Whether what is printed now goes into a notebook's cell: not where the program redirected its output, nor in a
-    process that was forked from the kernel, which has no connection of its own."""
+    """True if printed text goes into a notebook's cell. False if output is redirected, and in a process forked from the
+    kernel, which has no connection."""
     file = getattr(sys, stream)
     return in_notebook() and type(file).__module__.startswith("ipykernel") and os.getpid() == KERNEL
 
 
 def live() -> bool:
-    """Whether a display may change while a cell runs; with MINFLOW_LIVE=0 only what stays at the end is shown."""
+    """True if displays may change while a cell runs; with MINFLOW_LIVE=0 only the final state is shown."""
     return os.environ.get("MINFLOW_LIVE", "1") != "0"
 
 
 def one_page() -> bool:
-    """Whether the script of a widget that is not displayed runs, and finds other outputs: in JupyterLab and Notebook,
-    not in VS Code and Colab, which load widgets with their output, or give each output a page of its own."""
+    """True if the script of a hidden widget runs and can find other outputs: in JupyterLab and Notebook, not in VS Code
+    and Colab, which load widgets with their output or isolate each output in its own page."""
     in_code = "__vsc_ipynb_file__" in getattr(ipython(), "user_ns", ()) or "VSCODE_PID" in os.environ
     return not (in_code or "google.colab" in sys.modules)
 
 
 def running_cell() -> tuple[str, str]:
-    """The id of the cell that runs, which stays when its text is changed, and of this run of it; two empty texts where
-    the front end sends none."""
+    """(id of the running cell, which survives edits; id of this run), or two empty strings if the front end sends
+    none."""
     try:
         parent = ipython().kernel.get_parent("shell")
         return str(parent["metadata"].get("cellId") or ""), str(parent["header"]["msg_id"])
-    except Exception:  # no IPython, another kernel, another front end
+    except Exception:  # no IPython, or another kernel or front end
         return "", ""
 
 
@@ -76,7 +76,7 @@ def cell_name(path: str) -> str | None:
     return label[1] if label else None
 
 
-# ---- what is shown in it ---------------------------------------------------------------------------------------------
+# ---- display ---------------------------------------------------------------------------------------------------------
 
 
 def display(x: Any, **how: Any) -> Any:
@@ -87,7 +87,7 @@ def display(x: Any, **how: Any) -> Any:
 
 
 def show_bundle(bundle: Callable[[], dict[str, str]]) -> bool:
-    """Show a bundle, mime type -> data, below the running cell; False where there is no notebook."""
+    """Show a bundle, MIME type -> data, below the running cell. Return False outside a notebook."""
     if not in_notebook():
         return False
     display(bundle(), raw=True)
@@ -98,9 +98,9 @@ register_notebook(sys.modules[__name__])
 
 
 class LiveDisplay:
-    """One display that changes while a cell runs: at most 10 updates a second, and the last one always comes.
+    """A display that changes while a cell runs: at most 10 updates per second, and always the last one.
 
-    bundle: gives the bundle of the moment; called only where an update goes out.
+    bundle: returns the current bundle; called only when an update is sent.
     """
 
     def __init__(self, bundle: Callable[[], dict[str, str]], clock: Callable[[], float] = time.monotonic):
@@ -111,7 +111,7 @@ class LiveDisplay:
         self.updates = 0
 
     def changed(self, last: bool = False) -> None:
-        """There is something new. Goes out now, or with a later change. last: nothing comes after it."""
+        """Announce a change; it is sent now or with a later one. last: True if no change follows."""
         self.pending = True
         if not last and (not live() or self.clock() < self.next):
             return
@@ -132,7 +132,7 @@ class LiveDisplay:
 
 
 def follow_cells(starts: Callable[..., None], ends: Callable[..., None]) -> bool:
-    """In IPython, call `starts` before and `ends` after each cell; whether this is IPython."""
+    """In IPython, call `starts` before and `ends` after each cell. Return False outside IPython."""
     shell = ipython()
     if shell is None:
         return False

@@ -1,7 +1,7 @@
-"""What would have gone in where a shape or dtype did not fit: found by asking again, with one thing changed at a time.
+"""The shape or dtype that would have fitted: found by trying again with one change at a time.
 
-An op is asked by its shape rule, a layer of minflow by tracing it on symbols; no kernel runs and no state changes.
-Read next: `failure.py`, which shows it on the card of an error.
+Ops are tried with their shape rule, layers of minflow by tracing them on symbols; no kernel runs and no state changes.
+Read next: `failure.py`, which uses it for error cards.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from ..core.spec import Spec, float32, int64
 from ..core.tensor import Tensor
 from ..core.trace import Trace
 
-TRIES = 400  # of one error, at most
-SIZES = 24  # sizes that are tried on an axis, at most
-ANY = (1, 1009)  # sizes that nothing asks for by itself: where one of them fits as well, no size is the expected one
+TRIES = 400  # limit for one error
+SIZES = 24  # sizes tried on an axis, at most
+ANY = (1, 1009)  # arbitrary sizes: if one of them fits too, the axis has no expected size
 
 
 def rearranged(spec: Spec, sizes: Sequence[int]) -> Iterator[Spec]:
-    """The same numbers in another shape: channels moved to their place, or images flattened."""
+    """The same elements in another shape: channels moved to their axis, or images flattened."""
     shape = spec.shape
     if len(shape) == 4:
         yield spec.replace(shape=(shape[0], shape[3], shape[1], shape[2]))
@@ -35,7 +35,7 @@ def rearranged(spec: Spec, sizes: Sequence[int]) -> Iterator[Spec]:
 
 
 def resized(spec: Spec, sizes: Sequence[int]) -> Iterator[Spec]:
-    """An axis of size 1 more or less, or one other size."""
+    """One axis of size 1 added or removed, or one other size."""
     shape = spec.shape
     if shape:
         yield spec.replace(shape=(1, *shape))
@@ -54,9 +54,9 @@ def retyped(spec: Spec, sizes: Sequence[int]) -> Iterator[Spec]:
 def expected(
     specs: Sequence[Any], free: Sequence[int], sizes: Sequence[int], fits: Callable[[list], bool]
 ) -> tuple[int, Spec] | None:
-    """(position, spec) of the one change after which it fits; None where several would do, for then none is certain.
+    """(position, spec) of the single change that fits, or None if several fit, because then none is certain.
 
-    free: positions that may change. The same numbers otherwise arranged are asked for first, another dtype last.
+    free: positions that may change. Rearranged elements are tried first, other dtypes last.
     """
     sizes = [*list(dict.fromkeys(sizes))[:SIZES], *ANY]
     tries = 0
@@ -76,13 +76,13 @@ def expected(
 
 
 def op_fits(op: Op, attrs: Any) -> Callable[[list], bool]:
-    """Asks the shape rule of an op; literals stand as their types."""
+    """Test of specs by the shape rule of an op; literals are given by their types."""
 
     def fits(specs: list) -> bool:
         specs = [x.__class__ if x.__class__ in NUMBERS else x for x in specs]
         try:
             dtype, out = consult(op, tuple(specs), attrs)
-            if dtype is not None:  # the inputs would be cast; that says nothing of their shapes
+            if dtype is not None:  # inputs are promoted, so dtypes do not decide whether shapes fit
                 out = op.infer(*[s.replace(dtype=dtype) if isinstance(s, Spec) else s for s in specs], **attrs)
             return out is not None
         except (MinflowError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError):
@@ -93,17 +93,16 @@ def op_fits(op: Op, attrs: Any) -> Callable[[list], bool]:
 
 @runtime_checkable
 class Layer(Protocol):
-    """What is asked of a module."""
+    """Protocol of a module that can be tried."""
 
     def _input_sizes(self) -> list[int] | None:
-        """Sizes that may stand on an axis of its inputs; None where it must not be called again, as one that might
-        print."""
+        """Possible sizes of the axes of its inputs; None if it must not be called again, because it might print."""
 
     def forward(self, *args: Any) -> Any: ...
 
 
 def layer_fits(module: Any) -> Callable[[list], bool]:
-    """Asks a layer by tracing its forward on symbols: what it would write is then no number either."""
+    """Test of specs by tracing a layer's forward on symbols, so that it writes no state."""
 
     def fits(specs: list) -> bool:
         trace = Trace()
@@ -119,8 +118,8 @@ def layer_fits(module: Any) -> Callable[[list], bool]:
 
 
 def expected_of_op(op: Op, inputs: Sequence[Any], attrs: Any) -> tuple[int, Spec] | None:
-    """(input number, spec) that the op would have taken. A parameter is not the one to change; where a view is asked
-    for, what is wrong is the axes or the shape that were asked for."""
+    """(input index, spec) that the op would have accepted. Parameters are never changed. For a view op None, because
+    its axes or shape are wrong, not its input."""
     if op.is_view:
         return None
     specs = [x.spec if isinstance(x, Tensor) else x for x in inputs]
@@ -128,13 +127,13 @@ def expected_of_op(op: Op, inputs: Sequence[Any], attrs: Any) -> tuple[int, Spec
     free = [i for i in tensors if not inputs[i].label] or tensors
     sizes = [n for i in reversed(tensors) for n in specs[i].shape]
     if op_fits(op, attrs)(specs):
-        return None  # it is the numbers that do not fit
+        return None  # the values are wrong, not the shapes
     return expected(specs, free, sizes, op_fits(op, attrs))
 
 
 def expected_of_layer(module: Any, inputs: Sequence[Any]) -> tuple[int, Spec] | None:
-    """(argument number, spec) that a layer would have taken. The module is asked whether it may be traced, and for the
-    sizes that its inputs may have: `module._input_sizes()`, see `Layer`."""
+    """(argument index, spec) that a layer would have accepted. `module._input_sizes()` says whether it may be traced,
+    and gives sizes to try; see `Layer`."""
     sizes = module._input_sizes() if isinstance(module, Layer) else None
     if sizes is None or not inputs or not all(isinstance(x, Tensor) for x in inputs):
         return None

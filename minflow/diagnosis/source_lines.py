@@ -1,4 +1,4 @@
-"""Whose line of code is it, and what stands there. Read next: `frames.py`."""
+"""Source lines, and whose they are: the learner's, a library's or minflow's. Read next: `frames.py`."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import numpy as np
 from ..core.ir import Where, file_name, line_number
 
 
-PUBLIC: list[str] = []  # folders of functions that a learner calls by their names, besides those of core
+PUBLIC: list[str] = []  # folders of functions that learners call by name, besides those of core
 
 
 def public_functions(folder: str) -> None:
-    """The functions in this folder are called by learners: `public_functions(__path__[0])`."""
+    """Register a folder of functions that learners call: `public_functions(__path__[0])`."""
     PUBLIC.append(folder)
 
 
 @functools.cache
 def library(file: str) -> bool:
-    """Is it Python's own or numpy's? A line of theirs says little; packages of models are as the learner's own."""
+    """True for files of Python itself or NumPy, whose lines say little; model packages count as the learner's."""
     import sysconfig
 
     inside = sysconfig.get_path("stdlib") + os.sep
@@ -32,7 +32,7 @@ def library(file: str) -> bool:
 
 
 def source_line(file: str, number: int | None) -> str:
-    """`return x @ w`: linecache has the cells of a notebook too."""
+    """`return x @ w`; linecache also has the cells of a notebook."""
     return linecache.getline(file, number or 0).strip()
 
 
@@ -43,6 +43,6 @@ def source_of(file: str, number: int | None) -> str:
 
 
 def line_of(where: Where) -> str:
-    """`net.py:12 in forward < return x @ w >` of a place that a node remembers."""
+    """`net.py:12 in forward < return x @ w >` for the place stored in a node."""
     code, number = where[0], line_number(where)
     return f"{file_name(code.co_filename)}:{number} in {code.co_name} {source_of(code.co_filename, number)}".rstrip()

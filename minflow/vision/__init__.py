@@ -1,6 +1,6 @@
-"""Images: datasets, transforms and models, laid out as flowvision: `from minflow import vision as flowvision`.
+"""Datasets, transforms and models for images, laid out like flowvision: `from minflow import vision as flowvision`.
 
-Pillow is imported only by what needs it. Read next: `datasets/base.py`, `transforms/transforms.py`,
+Pillow is imported only when needed. Read next: `datasets/base.py`, `transforms/transforms.py`,
 `models/mobilenet_v2.py`.
 """
 

@@ -1,4 +1,4 @@
-"""What is done with boxes of images: (n, 4), x1, y1, x2, y2 in pixels. `nms` stands in `core/functions/metrics.py`."""
+"""Operations on boxes: (n, 4), x1, y1, x2, y2 in pixels. `nms` is in `core/functions/metrics.py`."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def check_boxes(name: str, *several: Tensor) -> None:
 
 
 def box_area(boxes: Tensor) -> Tensor:
-    """(n,): (x2 - x1) * (y2 - y1) of each box."""
+    """Areas (n,): (x2 - x1) * (y2 - y1) of each box."""
     check_boxes("box_area", boxes)
     return (boxes[..., 2] - boxes[..., 0]) * (boxes[..., 3] - boxes[..., 1])
 
 
 def box_iou(boxes1: Tensor, boxes2: Tensor) -> Tensor:
-    """(n, m): the area of the intersection of each pair of boxes, divided by that of their union.
+    """(n, m): area of the intersection over area of the union, for each pair of boxes.
 
     Everingham et al. 2010, "The PASCAL visual object classes challenge", section 4.2.
     """
@@ -37,7 +37,7 @@ def box_iou(boxes1: Tensor, boxes2: Tensor) -> Tensor:
 
 
 def box_convert(boxes: Tensor, in_fmt: str, out_fmt: str) -> Tensor:
-    """The boxes in another form: "xyxy" corners, "xywh" a corner and the size, "cxcywh" the middle and the size."""
+    """Convert boxes: "xyxy" two corners, "xywh" a corner and the size, "cxcywh" the centre and the size."""
     check_boxes("box_convert", boxes)
     forms = ("xyxy", "xywh", "cxcywh")
     if in_fmt not in forms or out_fmt not in forms:
@@ -54,7 +54,7 @@ def box_convert(boxes: Tensor, in_fmt: str, out_fmt: str) -> Tensor:
 
 
 def clip_boxes_to_image(boxes: Tensor, size: Sequence[int]) -> Tensor:
-    """The boxes, with what lies outside an image of (height, width) cut off."""
+    """Clip boxes to an image of size (height, width)."""
     check_boxes("clip_boxes_to_image", boxes)
     height, width = size
     x, y = clamp(boxes[..., 0::2], min=0, max=width), clamp(boxes[..., 1::2], min=0, max=height)
@@ -62,11 +62,11 @@ def clip_boxes_to_image(boxes: Tensor, size: Sequence[int]) -> Tensor:
 
 
 def batched_nms(boxes: Tensor, scores: Tensor, idxs: Tensor, iou_threshold: float) -> Tensor:
-    """`nms` for each class by itself: boxes of different classes do not push each other out. idxs: (n,), classes."""
+    """`nms` per class: boxes of different classes do not suppress each other. idxs: classes (n,)."""
     check_boxes("batched_nms", boxes)
     if boxes.numel() == 0:
         return nms(boxes, scores, iou_threshold)
-    apart = idxs.to(boxes.dtype) * (boxes.max() - boxes.min() + 1)  # each class at a place of its own
+    apart = idxs.to(boxes.dtype) * (boxes.max() - boxes.min() + 1)  # offsets that separate the classes
     return nms(boxes + apart.unsqueeze(1), scores, iou_threshold)
 
 

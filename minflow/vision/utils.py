@@ -25,11 +25,11 @@ def make_grid(
     scale_each: bool = False,
     pad_value: float = 0.0,
 ) -> Tensor:
-    """The images (N, C, H, W) beside each other: (C', height, width), one channel becomes three equal ones.
+    """Arrange images (N, C, H, W) in a grid: (C', height, width); a single channel is repeated three times.
 
-    tensor: also a list of images of one size, one image (C, H, W), or (H, W).  nrow: images in a row.  padding: pixels
-    between them, of the number pad_value.  normalize: move the numbers into [0, 1], from value_range or from the
-    smallest and the largest, of each image if scale_each. A single image comes back without a border.
+    tensor: also a list of images of one size, one image (C, H, W), or (H, W).  nrow: images per row.  padding: pixels
+    between them, with the value pad_value.  normalize: map value_range, or [min, max], to [0, 1]; per image if
+    scale_each. A single image is returned without a border.
     """
     several = isinstance(tensor, Sequence) and all(isinstance(t, Tensor) for t in tensor)
     if not isinstance(tensor, Tensor) and not (several and len(tensor)):
@@ -68,7 +68,7 @@ def make_grid(
 
 
 def unit(x: np.ndarray, value_range: tuple[float, float] | None) -> np.ndarray:
-    """x moved into [0, 1]."""
+    """x mapped to [0, 1]."""
     low, high = value_range or (x.min(), x.max())
     return (np.clip(x, low, high) - low) / np.asarray(max(high - low, 1e-5), x.dtype)
 
@@ -76,9 +76,9 @@ def unit(x: np.ndarray, value_range: tuple[float, float] | None) -> np.ndarray:
 def save_image(
     tensor: Tensor | Sequence[Tensor], fp: str | os.PathLike | IO[bytes], format: str | None = None, **options: Any
 ) -> None:
-    """Write images with numbers in [0, 1] into a file, as one picture. options: those of `make_grid`.
+    """Write images with values in [0, 1] to a file, as one picture. options: those of `make_grid`.
 
-    fp: a path such as "images.png", or an open file with format="PNG". Needs pillow.
+    fp: a path such as "images.png", or an open file with format="PNG". Requires pillow.
     """
     grid = make_grid(tensor, **options).numpy()
     pixels = np.clip(grid * 255 + 0.5, 0, 255).astype("uint8") if grid.dtype.kind == "f" else grid.astype("uint8")

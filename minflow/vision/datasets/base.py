@@ -1,7 +1,7 @@
-"""What the datasets of images share: an array of images, their labels, and a transform for each of both.
+"""Base class of image datasets: an array of images, their labels, and a transform for each.
 
-A transform is given a PIL image, as users of torchvision expect; those of minflow also take the bare array, which
-saves making one; and a batch goes through them at once where that gives the same bits. Read next: `mnist.py`.
+Transforms get a PIL image, as in torchvision; those of minflow also take the bare array, which saves a conversion, and
+transform whole batches if that gives the same bits. Read next: `mnist.py`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..transforms.transforms import takes_arrays
 
 
 def check_transforms(dataset: str, transform: Any, target_transform: Any) -> None:
-    """Refuse what cannot be called with an image or a label, such as a class in the place of a transform."""
+    """Refuse transforms that cannot be called with an image or a label, such as a class."""
     for name, t in (("transform", transform), ("target_transform", target_transform)):
         if t is not None and (not callable(t) or isinstance(t, type)):
             fail(
@@ -38,7 +38,7 @@ def check_transforms(dataset: str, transform: Any, target_transform: Any) -> Non
 class ImageDataset(Dataset):
     """Images `uint8[n, H, W]` or `uint8[n, H, W, C]` with integer labels; sample i is (image, label).
 
-    data, targets: the arrays.  classes: their names.  Without a transform the image is a PIL image.
+    data, targets: the arrays.  classes: names.  Without a transform, the image is a PIL image.
     """
 
     classes: Sequence[str] = ()
@@ -66,7 +66,7 @@ class ImageDataset(Dataset):
 
     @property
     def whole_batch(self) -> Callable:
-        """A batch at once, for transforms that can; an AttributeError otherwise, which sends the loader another way."""
+        """Function that loads a batch at once. Raises AttributeError if transforms cannot, so the loader falls back."""
         many = getattr(self.transform, "many", None)
         if many is None or self.target_transform is not None:
             raise AttributeError("whole_batch")
@@ -82,7 +82,7 @@ class ImageDataset(Dataset):
 
 
 class DownloadedImages(ImageDataset):
-    """A dataset whose files lie under `root`, or are fetched: a subclass gives `arrays`, its images and labels."""
+    """A dataset whose files are under `root` or downloaded. Subclasses define `arrays`, which reads them."""
 
     def __init__(
         self,
@@ -96,14 +96,14 @@ class DownloadedImages(ImageDataset):
         super().__init__(*self.arrays(download), transform, target_transform)
 
     def arrays(self, download: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Images and labels of the part that `self.train` says, from the files in `self.root`."""
+        """Images and labels of the split `self.train`, from the files in `self.root`."""
         raise NotImplementedError(f"{type(self).__name__}.arrays")
 
 
 def found_or_fetched(
     name: str, folders: Sequence[Path], urls: Sequence[str], sha256: str, limit: int, download: bool
 ) -> Path:
-    """The file `name` in one of the folders; else it is fetched to the first of them, if `download` allows it."""
+    """Path of the file `name` in one of the folders; if missing and `download`, fetch it into the first one."""
     path = first_of(name, list(folders))
     if path is not None:
         return path
@@ -117,7 +117,7 @@ def found_or_fetched(
 
 
 def roots(root: str | os.PathLike | None, *below: str) -> list[Path]:
-    """Where a dataset's files may lie: under `root` as torchvision lays them out, in `root`, in the cache."""
+    """Folders that may hold the files: under `root` as in torchvision, `root` itself, and the cache."""
     own = None if root is None else folder(root, "root")
     passed = [] if own is None else [own.joinpath(*below), own]
     return [*passed, cache_dir().joinpath(*below), cache_dir()]

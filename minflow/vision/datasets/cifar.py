@@ -11,8 +11,8 @@ from .base import DownloadedImages, found_or_fetched, roots
 class CIFAR10(DownloadedImages):
     """50,000 small photographs to train on, 10,000 to test: `uint8[32, 32, 3]` and labels 0 to 9.
 
-    root: the folder that holds `cifar-10-binary.tar.gz`; the cache by default.  download: fetch it (170 MB) if it is
-    not there. The archive is read as it is, 1 to 2 seconds; the "Python version", which consists of pickles, is never
+    root: the folder of `cifar-10-binary.tar.gz`; default: the cache.  download: fetch it (170 MB) if it is missing.
+    The archive is read directly, in 1 to 2 seconds; the "Python version", which consists of pickles, is never
     read. Source: Krizhevsky 2009, "Learning multiple layers of features from tiny images", section 3.
     """
 
@@ -35,8 +35,8 @@ class CIFAR10(DownloadedImages):
 class CIFAR100(CIFAR10):
     """50,000 small photographs of 100 classes to train on, 10,000 to test: `uint8[32, 32, 3]` and labels 0 to 99.
 
-    root: the folder that holds `cifar-100-binary.tar.gz`; the cache by default.  download: fetch it (169 MB) if it is
-    not there. Source: as of CIFAR10.
+    root: the folder of `cifar-100-binary.tar.gz`; default: the cache.  download: fetch it (169 MB) if it is missing.
+    Source: see CIFAR10.
     """
 
     classes = """apple aquarium_fish baby bear beaver bed bee beetle bicycle bottle bowl boy bridge bus butterfly

@@ -13,10 +13,10 @@ from .base import ImageDataset
 
 
 class Digits(ImageDataset):
-    """1,497 handwritten digits to train on, 300 to test, with labels 0 to 9; nothing is downloaded.
+    """1,497 handwritten digits to train on, 300 to test, with labels 0 to 9; needs no download.
 
-    image_size: 8, as they were made, or 28, as MNIST's. Without a transform a sample is (`float32[1, size, size]` in
-    [0, 1], label), the numbers of `data.digits`; a transform is given the image as bytes, 0 to 255.
+    image_size: 8, the original, or 28, as in MNIST. Without a transform a sample is (`float32[1, size, size]` in
+    [0, 1], label), as in `data.digits`; a transform gets the image as bytes, 0 to 255.
     """
 
     classes = [str(i) for i in range(10)]

@@ -1,4 +1,4 @@
-"""Random images, for trying a program out without any file."""
+"""Random images, for trying out a program without files."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from ..transforms.transforms import takes_arrays
 class FakeData(Dataset):
     """`size` images of random bytes with random labels, the same each time.
 
-    image_size: (channels, height, width), with 1 or 3 channels.  random_offset: other images. Without a transform an
-    image is a PIL image.
+    image_size: (channels, height, width), with 1 or 3 channels.  random_offset: selects other images. Without a
+    transform, an image is a PIL image.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Images in folders: one folder for each class. Read next: `base.py`."""
+"""Images in folders, one folder per class. Read next: `base.py`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ IMG_EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tif
 
 
 def default_loader(path: str | os.PathLike) -> Any:
-    """The PIL image of a file, in colours. Raises DataError if it is damaged or no image."""
+    """The RGB PIL image of a file. Raises DataError if it is damaged or not an image."""
     Image = pillow("ImageFolder")
     try:
         with Image.open(path) as image:
@@ -30,12 +30,12 @@ def default_loader(path: str | os.PathLike) -> Any:
 
 
 class DatasetFolder(Dataset):
-    """Files `root/CLASS/.../NAME.EXTENSION`: sample i is (what `loader` gives for the file, the number of its class).
+    """Files `root/CLASS/.../NAME.EXTENSION`: sample i is (result of `loader` for the file, class index).
 
-    loader: a function of a path.  extensions: which files belong to it, as (".png", ".jpg"), in small or large letters;
-    or is_valid_file: a function of a path that says so.  allow_empty: a class may have no file. Classes are numbered in
-    the order of their names: classes, class_to_idx, samples (path, number), targets. Raises DataError where there is no
-    folder, no class in it, or no file in a class.
+    loader: a function of a path.  extensions: suffixes of the files to use, such as (".png", ".jpg"), case-insensitive;
+    or is_valid_file: a function of a path that returns True for them.  allow_empty: True if a class may have no file.
+    Classes are indexed in the order of their names. Attributes: classes, class_to_idx, samples (path, class index),
+    targets. Raises DataError if there is no folder, no class in it, or no file in a class.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class DatasetFolder(Dataset):
         self.targets = [target for _, target in self.samples]
 
     def find_classes(self, directory: str | os.PathLike) -> tuple[list[str], dict[str, int]]:
-        """The names of the folders in `directory`, in order, and the number of each: for a subclass to replace."""
+        """(names of the folders in `directory`, sorted; name -> index). Subclasses may override it."""
         where = Path(directory)
         if not where.is_dir():
             fail(
@@ -87,7 +87,7 @@ class DatasetFolder(Dataset):
         return names, {name: i for i, name in enumerate(names)}
 
     def found_files(self, root: Path, allow_empty: bool) -> list[tuple[str, int]]:
-        """(path, number of the class) of each file that belongs to the dataset, in the order of the names."""
+        """(path, class index) of each file in the dataset, sorted by name."""
         ends = (self.extensions,) if isinstance(self.extensions, str) else tuple(self.extensions or ())
         ends = tuple(end.lower() for end in ends)
         valid = self.is_valid_file or (lambda path: path.lower().endswith(ends))
@@ -131,9 +131,9 @@ class DatasetFolder(Dataset):
 
 
 class ImageFolder(DatasetFolder):
-    """Photographs `root/CLASS/NAME.png`: sample i is (PIL image in colours, the number of its class).
+    """Photographs `root/CLASS/NAME.png`: sample i is (RGB PIL image, class index).
 
-    Without is_valid_file all files belong to it that are called as images are. `imgs` is another name of `samples`.
+    Without is_valid_file, uses all files with the suffix of an image format. `imgs` is an alias of `samples`.
     """
 
     def __init__(

@@ -15,14 +15,14 @@ PARTS = {
     True: ("train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz", 60000),
     False: ("t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz", 10000),
 }
-LIMIT = 60_000_000  # bytes of one file, packed or not
+LIMIT = 60_000_000  # bytes of one file, compressed or not
 
 
 class MNIST(DownloadedImages):
     """60,000 handwritten digits to train on, 10,000 to test: `uint8[28, 28]` and labels 0 to 9.
 
-    root: the folder of the files, as torchvision lays it out (`root/MNIST/raw`); the cache by default.  download: fetch
-    what is not there. A file `mnist.npz` in the current folder or the cache serves as well.
+    root: the folder of the files, laid out as in torchvision (`root/MNIST/raw`); default: the cache.  download: fetch
+    missing files. A file `mnist.npz` in the current folder or the cache also works.
     Source: LeCun, Cortes & Burges, "The MNIST database of handwritten digits".
     """
 
@@ -55,7 +55,7 @@ class MNIST(DownloadedImages):
                 return (result["x_train"], result["y_train"]) if self.train else (result["x_test"], result["y_test"])
         paths = []
         for name in (images, labels):
-            plain = first_of(name.removesuffix(".gz"), folders)  # unpacked by hand or by torchvision
+            plain = first_of(name.removesuffix(".gz"), folders)  # decompressed by hand or by torchvision
             paths.append(
                 plain
                 if plain is not None and first_of(name, folders) is None

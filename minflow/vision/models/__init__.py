@@ -1,4 +1,4 @@
-"""Models for images, with torchvision's parameter names: its weights load by name. Read next: `mobilenet_v2.py`."""
+"""Image models with torchvision's parameter names, so that its weights load by name. Read next: `mobilenet_v2.py`."""
 
 from ...core.messages.suggestions import name_hints as _name_hints
 from . import resnet as resnet

@@ -1,4 +1,4 @@
-"""AlexNet, with the parameter names and the results of torchvision's.
+"""AlexNet, with the parameter names and results of torchvision.
 
 Source: Krizhevsky 2014, "One weird trick for parallelizing convolutional neural networks" (arXiv:1404.5997), section 5.
 """
@@ -49,5 +49,5 @@ class AlexNet(nn.Module):
 
 
 def alexnet(pretrained: Any = False, progress: bool = True, weights: Any = None, **kwargs: Any) -> AlexNet:
-    """An AlexNet: 61,100,840 parameters."""
+    """AlexNet: 61,100,840 parameters."""
     return build("alexnet", AlexNet, pretrained, weights, **kwargs)

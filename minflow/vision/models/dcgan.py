@@ -1,7 +1,7 @@
-"""DCGAN: a generator of images and the discriminator that tells them from real ones.
+"""DCGAN: a generator of images, and a discriminator that tells them from real ones.
 
-Source: Radford et al. 2016 (arXiv:1511.06434), section 3 and figure 1; parameters have the names of PyTorch's example
-(`main.0.weight` ...), its networks for images of 64x64 the sizes.
+Source: Radford et al. 2016 (arXiv:1511.06434), section 3 and figure 1. Parameter names (`main.0.weight` ...) are those
+of PyTorch's example, and so are the sizes for images of 64x64.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ...core.source_location import fail
 
 
 def halvings(name: str, size: int) -> int:
-    """How often `size` pixels are halved before 4 are left."""
+    """Number of times that `size` pixels are halved to reach 4."""
     times = size.bit_length() - 3
     if size != 4 << max(times, 1):
         fail(OutOfRangeError, f"{name}: image_size is {size}", "a power of two from 8 on: 32, 64, ...")
@@ -21,7 +21,7 @@ def halvings(name: str, size: int) -> int:
 
 
 def reset_parameters(model: nn.Module) -> None:
-    """Draw all weights anew: filters normal(0, 0.02), scales of batch norms normal(1, 0.02), as the paper."""
+    """Reinitialize all weights as in the paper: filters normal(0, 0.02), batch norm scales normal(1, 0.02)."""
     for m in model.modules():
         if isinstance(m, nn.Conv2d | nn.ConvTranspose2d):
             nn.init.normal_(m.weight, 0.0, 0.02)
@@ -31,9 +31,9 @@ def reset_parameters(model: nn.Module) -> None:
 
 
 class DCGANGenerator(nn.Module):
-    """input: random numbers (N, nz, 1, 1). Returns images (N, nc, image_size, image_size) in [-1, 1].
+    """input: random vectors (N, nz, 1, 1). Returns images (N, nc, image_size, image_size) in [-1, 1].
 
-    nz: numbers that an image is made of.  ngf: channels before the last layer.  nc: channels of the image.
+    nz: length of the random vector.  ngf: channels before the last layer.  nc: channels of the image.
     """
 
     def __init__(self, nz: int = 100, ngf: int = 64, nc: int = 3, image_size: int = 64):
@@ -60,7 +60,7 @@ class DCGANGenerator(nn.Module):
 
 
 class DCGANDiscriminator(nn.Module):
-    """input: images (N, nc, image_size, image_size). Returns (N, 1, 1, 1): how probably each is a real one."""
+    """input: images (N, nc, image_size, image_size). Returns (N, 1, 1, 1): the probability that each is real."""
 
     def __init__(self, nc: int = 3, ndf: int = 64, image_size: int = 64):
         super().__init__()

@@ -16,7 +16,7 @@ class LeNet(nn.Module):
     """Two convolutions with ReLU and max pooling, a hidden layer with dropout, and one output per class.
 
     x: float (N, in_channels, 28, 28). Returns the logits (N, num_classes). Parameters: conv1, conv2, fc1, fc2, each
-    with weight and bias; 1,663,370 numbers. After LeCun et al. 1998, "Gradient-based learning applied to document
+    with weight and bias; 1,663,370 elements. After LeCun et al. 1998, "Gradient-based learning applied to document
     recognition", section II, with the sizes of OneFlow's tutorial.
     """
 
@@ -42,7 +42,7 @@ class LeNet(nn.Module):
 
 
 def refuse_size(x: Tensor) -> NoReturn:
-    """The error for what is no batch of images of 28x28, in place of one about fc1, which the learner did not write."""
+    """Raise the error for input other than batches of 28x28 images, instead of one about fc1, an internal layer."""
     shape = x.shape
     what = f"and these are {shape[-2]}x{shape[-1]}"
     hint = "transforms.Resize((28, 28)) for the images; or a model of your own for this size"
@@ -53,5 +53,5 @@ def refuse_size(x: Tensor) -> NoReturn:
 
 
 def lenet(pretrained: bool = False, progress: bool = True, weights: Any = None, **kwargs: Any) -> LeNet:
-    """A LeNet; with pretrained=True with the weights of your file `lenet.safetensors`."""
+    """LeNet; pretrained=True loads your own file `lenet.safetensors`."""
     return build("lenet", LeNet, pretrained, weights, **kwargs)

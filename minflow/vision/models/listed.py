@@ -14,7 +14,7 @@ from ...nn import Module
 
 
 def list_models(include: str = "*") -> list[str]:
-    """The names of the models that take `pretrained` and `weights`. include: a pattern, such as "resnet*"."""
+    """Names of the models that take `pretrained` and `weights`. include: a pattern, such as "resnet*"."""
     names = vars(sys.modules[__package__])
     return sorted(
         name
@@ -24,7 +24,7 @@ def list_models(include: str = "*") -> list[str]:
 
 
 def get_model(name: str, **config: Any) -> Module:
-    """The model of that name. config: its arguments. Raises OutOfRangeError for a name that is not there."""
+    """Build a model by name. config: its arguments. Raises OutOfRangeError if there is no such model."""
     known = list_models()
     if name.lower() not in known:
         fail(

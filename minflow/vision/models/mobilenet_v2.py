@@ -1,4 +1,4 @@
-"""MobileNetV2, with the parameter names and the results of torchvision's.
+"""MobileNetV2, with the parameter names and results of torchvision.
 
 Source: Sandler et al. 2018 (arXiv:1801.04381), table 2 and figure 4.
 """
@@ -14,12 +14,12 @@ from ...core.tensor import Tensor
 from ...core.source_location import fail
 from .weights import build
 
-# Of each stage: how much the blocks widen inside (t), channels (c), number of blocks (n), stride of the first one (s).
+# For each stage: expansion factor (t), channels (c), number of blocks (n), stride of the first block (s).
 STAGES = [[1, 16, 1, 1], [6, 24, 2, 2], [6, 32, 3, 2], [6, 64, 4, 2], [6, 96, 3, 1], [6, 160, 3, 2], [6, 320, 1, 1]]
 
 
 def make_divisible(v: float, divisor: int = 8, min_value: int | None = None) -> int:
-    """The multiple of `divisor` nearest to v, at least `min_value` and not more than 10 % below v."""
+    """The multiple of `divisor` closest to v, at least `min_value` and at most 10 % below v."""
     new = max(divisor if min_value is None else min_value, int(v + divisor / 2) // divisor * divisor)
     return new + divisor if new < 0.9 * v else new
 
@@ -53,7 +53,7 @@ ConvBNReLU = ConvBNActivation  # the older name
 
 
 class InvertedResidual(nn.Module):
-    """Widen by 1x1, filter each channel by 3x3, narrow by 1x1; the input is added where shapes allow it."""
+    """Expand by 1x1, filter each channel by 3x3, project by 1x1; a skip connection if shapes allow it."""
 
     def __init__(
         self, inp: int, oup: int, stride: int, expand_ratio: int, norm_layer: Callable[[int], nn.Module] | None = None
@@ -82,8 +82,8 @@ class InvertedResidual(nn.Module):
 class MobileNetV2(nn.Module):
     """x: float (N, 3, H, W). Returns the logits (N, num_classes).
 
-    width_mult: factor of all channel numbers.  inverted_residual_setting: stages as in STAGES.  last_channel:
-    features that the classifier sees.
+    width_mult: factor of all channel counts.  inverted_residual_setting: stages as in STAGES.  last_channel: input
+    features of the classifier.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class MobileNetV2(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw all weights anew, as the paper's authors did."""
+        """Reinitialize all weights as the authors of the paper did."""
         for m in self.modules():
             if isinstance(m, nn.Conv2d):
                 nn.init.kaiming_normal_(m.weight, mode="fan_out")
@@ -141,5 +141,5 @@ class MobileNetV2(nn.Module):
 
 
 def mobilenet_v2(pretrained: Any = False, progress: bool = True, weights: Any = None, **kwargs: Any) -> MobileNetV2:
-    """A MobileNetV2: 3,504,872 parameters."""
+    """MobileNetV2: 3,504,872 parameters."""
     return build("mobilenet_v2", MobileNetV2, pretrained, weights, **kwargs)

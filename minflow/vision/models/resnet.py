@@ -1,4 +1,4 @@
-"""Residual networks, with the parameter names and the results of torchvision's.
+"""Residual networks, with the parameter names and results of torchvision.
 
 Sources: He et al. 2016 (arXiv:1512.03385), table 1; Xie et al. 2017 (arXiv:1611.05431); Zagoruyko & Komodakis 2016
 (arXiv:1605.07146). The stride is in the 3x3 convolution of a bottleneck ("ResNet v1.5").
@@ -20,17 +20,17 @@ Norm = Callable[[int], nn.Module]
 
 
 def conv3x3(in_planes: int, out_planes: int, stride: int = 1, groups: int = 1, dilation: int = 1) -> nn.Conv2d:
-    """3x3 without bias; the size stays where the stride is 1."""
+    """3x3 convolution without bias; keeps the size if the stride is 1."""
     return nn.Conv2d(in_planes, out_planes, 3, stride, dilation, dilation=dilation, groups=groups, bias=False)
 
 
 def conv1x1(in_planes: int, out_planes: int, stride: int = 1) -> nn.Conv2d:
-    """1x1 without bias."""
+    """1x1 convolution without bias."""
     return nn.Conv2d(in_planes, out_planes, 1, stride, bias=False)
 
 
 class BasicBlock(nn.Module):
-    """relu(x + two 3x3 convolutions of x). planes: channels of the result; a stride shrinks it."""
+    """relu(x + two 3x3 convolutions of x). planes: output channels; stride: of the first convolution."""
 
     expansion = 1
 
@@ -64,9 +64,9 @@ class BasicBlock(nn.Module):
 
 
 class Bottleneck(nn.Module):
-    """relu(x + narrowed by 1x1, filtered by 3x3, widened by 1x1): 4 * planes channels.
+    """relu(x + (reduced by 1x1, filtered by 3x3, expanded by 1x1)); 4 * planes output channels.
 
-    groups: of the 3x3 convolution.  base_width: channels of a group inside, for each 64 planes.
+    groups: of the 3x3 convolution.  base_width: inner channels per group, for each 64 planes.
     """
 
     expansion = 4
@@ -99,9 +99,9 @@ class Bottleneck(nn.Module):
 class ResNet(nn.Module):
     """x: float (N, 3, H, W). Returns the logits (N, num_classes).
 
-    block: BasicBlock or Bottleneck.  layers: the number of blocks in each of the four stages.  zero_init_residual: each
-    block begins as the identity.  replace_stride_with_dilation: for the last three stages, filters that are spread
-    instead of images that are halved.
+    block: BasicBlock or Bottleneck.  layers: number of blocks in each of the four stages.  zero_init_residual: True to
+    start each block as the identity.  replace_stride_with_dilation: for each of the last three stages, True to dilate
+    filters instead of halving images.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class ResNet(nn.Module):
         self.reset_parameters(zero_init_residual)
 
     def stage(self, block: Any, planes: int, blocks: int, stride: int, spread: bool) -> nn.Sequential:
-        """`blocks` blocks; the first one changes the size and the channels, which its input is projected to."""
+        """`blocks` blocks; the first one changes size and channels, with a projected skip connection."""
         before = self.dilation
         if spread:
             self.dilation, stride = self.dilation * stride, 1
@@ -150,7 +150,7 @@ class ResNet(nn.Module):
         return nn.Sequential(*result)
 
     def reset_parameters(self, zero_init_residual: bool = False) -> None:
-        """Draw the filters anew, as He et al. 2015 (arXiv:1502.01852), eq. 14."""
+        """Reinitialize the filters as in He et al. 2015 (arXiv:1502.01852), eq. 14."""
         for m in self.modules():
             if isinstance(m, nn.Conv2d):
                 nn.init.kaiming_normal_(m.weight, mode="fan_out", nonlinearity="relu")
@@ -169,37 +169,37 @@ class ResNet(nn.Module):
 
 
 def resnet18(pretrained: Any = False, progress: bool = True, weights: Any = None, **kwargs: Any) -> ResNet:
-    """A ResNet of 18 layers: 11,689,512 parameters."""
+    """ResNet with 18 layers: 11,689,512 parameters."""
     return build("resnet18", ResNet, pretrained, weights, BasicBlock, [2, 2, 2, 2], **kwargs)
 
 
 def resnet34(pretrained: Any = False, progress: bool = True, weights: Any = None, **kwargs: Any) -> ResNet:
-    """A ResNet of 34 layers: 21,797,672 parameters."""
+    """ResNet with 34 layers: 21,797,672 parameters."""
     return build("resnet34", ResNet, pretrained, weights, BasicBlock, [3, 4, 6, 3], **kwargs)
 
 
 def resnet50(pretrained: Any = False, progress: bool = True, weights: Any = None, **kwargs: Any) -> ResNet:
-    """A ResNet of 50 layers: 25,557,032 parameters."""
+    """ResNet with 50 layers: 25,557,032 parameters."""
     return build("resnet50", ResNet, pretrained, weights, Bottleneck, [3, 4, 6, 3], **kwargs)
 
 
 def resnet101(pretrained: Any = False, progress: bool = True, weights: Any = None, **kwargs: Any) -> ResNet:
-    """A ResNet of 101 layers: 44,549,160 parameters."""
+    """ResNet with 101 layers: 44,549,160 parameters."""
     return build("resnet101", ResNet, pretrained, weights, Bottleneck, [3, 4, 23, 3], **kwargs)
 
 
 def resnet152(pretrained: Any = False, progress: bool = True, weights: Any = None, **kwargs: Any) -> ResNet:
-    """A ResNet of 152 layers: 60,192,808 parameters."""
+    """ResNet with 152 layers: 60,192,808 parameters."""
     return build("resnet152", ResNet, pretrained, weights, Bottleneck, [3, 8, 36, 3], **kwargs)
 
 
 def resnext50_32x4d(pretrained: Any = False, progress: bool = True, weights: Any = None, **kwargs: Any) -> ResNet:
-    """A ResNeXt of 50 layers, 32 groups of 4 channels: 25,028,904 parameters."""
+    """ResNeXt with 50 layers, 32 groups of 4 channels: 25,028,904 parameters."""
     kwargs = {"groups": 32, "width_per_group": 4} | kwargs
     return build("resnext50_32x4d", ResNet, pretrained, weights, Bottleneck, [3, 4, 6, 3], **kwargs)
 
 
 def wide_resnet50_2(pretrained: Any = False, progress: bool = True, weights: Any = None, **kwargs: Any) -> ResNet:
-    """A ResNet of 50 layers, twice as wide inside: 68,883,240 parameters."""
+    """ResNet with 50 layers, twice as wide inside: 68,883,240 parameters."""
     kwargs = {"width_per_group": 128} | kwargs
     return build("wide_resnet50_2", ResNet, pretrained, weights, Bottleneck, [3, 4, 6, 3], **kwargs)

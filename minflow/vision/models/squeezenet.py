@@ -1,4 +1,4 @@
-"""SqueezeNet, with the parameter names and the results of torchvision's.
+"""SqueezeNet, with the parameter names and results of torchvision.
 
 Source: Iandola et al. 2016 (arXiv:1602.07360), table 1 (version 1.0) and its authors' version 1.1, which pools earlier.
 """
@@ -14,7 +14,7 @@ from ...core.tensor import Tensor
 from ...core.source_location import fail
 from .weights import build
 
-# Of each version: the first convolution (channels, size), then fire modules (squeezed, widened) and pools.
+# For each version: the first convolution (channels, size), then fire modules (squeezed, expanded) and pools.
 VERSIONS: dict[str, tuple[tuple[int, int], list[Any]]] = {
     "1_0": (
         (96, 7),
@@ -28,7 +28,7 @@ VERSIONS: dict[str, tuple[tuple[int, int], list[Any]]] = {
 
 
 class Fire(nn.Module):
-    """Few channels by 1x1, then many by 1x1 and 3x3 beside each other."""
+    """Squeeze the channels by 1x1, then expand by 1x1 and 3x3 in parallel."""
 
     def __init__(self, inplanes: int, squeeze_planes: int, expand1x1_planes: int, expand3x3_planes: int):
         super().__init__()
@@ -68,7 +68,7 @@ class SqueezeNet(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw all weights anew."""
+        """Reinitialize all weights."""
         for m in self.modules():
             if isinstance(m, nn.Conv2d):
                 if m is self.classifier[1]:
@@ -83,10 +83,10 @@ class SqueezeNet(nn.Module):
 
 
 def squeezenet1_0(pretrained: Any = False, progress: bool = True, weights: Any = None, **kwargs: Any) -> SqueezeNet:
-    """A SqueezeNet 1.0: 1,248,424 parameters."""
+    """SqueezeNet 1.0: 1,248,424 parameters."""
     return build("squeezenet1_0", SqueezeNet, pretrained, weights, "1_0", **kwargs)
 
 
 def squeezenet1_1(pretrained: Any = False, progress: bool = True, weights: Any = None, **kwargs: Any) -> SqueezeNet:
-    """A SqueezeNet 1.1, which computes 2.4 times less: 1,235,496 parameters."""
+    """SqueezeNet 1.1, which needs 2.4 times less computation: 1,235,496 parameters."""
     return build("squeezenet1_1", SqueezeNet, pretrained, weights, "1_1", **kwargs)

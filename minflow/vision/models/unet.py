@@ -1,7 +1,7 @@
-"""U-Net, which gives a class to each pixel.
+"""U-Net, which classifies each pixel.
 
-Source: Ronneberger et al. 2015 (arXiv:1505.04597), figure 1, with padded convolutions and batch norm; parameters have
-the names of the implementation that most courses use (inc, down1 ... up4, outc).
+Source: Ronneberger et al. 2015 (arXiv:1505.04597), figure 1, with padded convolutions and batch norm; parameter names
+are those of the implementation that most courses use (inc, down1 ... up4, outc).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ...nn import functional as F
 
 
 class DoubleConv(nn.Module):
-    """Twice: 3x3 convolution, batch norm, ReLU; the size stays."""
+    """Twice: 3x3 convolution, batch norm, ReLU. Keeps the size."""
 
     def __init__(self, in_channels: int, out_channels: int, mid_channels: int | None = None):
         super().__init__()
@@ -32,7 +32,7 @@ class DoubleConv(nn.Module):
 
 
 class Down(nn.Module):
-    """Half the size, then a DoubleConv."""
+    """Halve the size, then DoubleConv."""
 
     def __init__(self, in_channels: int, out_channels: int):
         super().__init__()
@@ -43,7 +43,7 @@ class Down(nn.Module):
 
 
 class Up(nn.Module):
-    """Twice the size, beside what was there at that size on the way down, then a DoubleConv."""
+    """Double the size, concatenate the skip connection of that size, then DoubleConv."""
 
     def __init__(self, in_channels: int, out_channels: int, bilinear: bool = False):
         super().__init__()
@@ -58,13 +58,13 @@ class Up(nn.Module):
     def forward(self, x: Tensor, skipped: Tensor) -> Tensor:
         x = self.up(x)
         high, wide = skipped.shape[2] - x.shape[2], skipped.shape[3] - x.shape[3]
-        if high or wide:  # a size that was odd on the way down
+        if high or wide:  # the size was odd on the way down
             x = F.pad(x, [wide // 2, wide - wide // 2, high // 2, high - high // 2])
         return self.conv(cat([skipped, x], 1))
 
 
 class OutConv(nn.Module):
-    """Logits of each pixel, by 1x1."""
+    """Logits of each pixel, by a 1x1 convolution."""
 
     def __init__(self, in_channels: int, out_channels: int):
         super().__init__()
@@ -77,8 +77,8 @@ class OutConv(nn.Module):
 class UNet(nn.Module):
     """x: float (N, n_channels, H, W), H and W at least 16. Returns logits (N, n_classes, H, W).
 
-    bilinear: enlarge by interpolation instead of trained filters.  width: channels at full size; 64 are the paper's,
-    and 8 are enough for a lesson.
+    bilinear: enlarge by interpolation instead of trained filters.  width: channels at full size; 64 as in the paper,
+    8 are enough for a lesson.
     """
 
     def __init__(self, n_channels: int = 3, n_classes: int = 1, bilinear: bool = False, width: int = 64):

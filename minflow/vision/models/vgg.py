@@ -1,4 +1,4 @@
-"""VGG networks, with the parameter names and the results of torchvision's.
+"""VGG networks, with the parameter names and results of torchvision.
 
 Source: Simonyan & Zisserman 2015 (arXiv:1409.1556), table 1.
 """
@@ -25,8 +25,8 @@ CONFIGURATIONS: dict[str, list[int | str]] = {
 class VGG(nn.Module):
     """x: float (N, 3, H, W), H and W at least 32. Returns the logits (N, num_classes).
 
-    features: the convolutions, which end in 512 channels; see `make_layers`.  init_weights: draw all weights as the
-    paper's followers did, instead of each layer's own way.
+    features: the convolutions, with 512 output channels; see `make_layers`.  init_weights: True to initialize all
+    weights as in torchvision, False for each layer's default.
     """
 
     def __init__(self, features: nn.Module, num_classes: int = 1000, init_weights: bool = True, dropout: float = 0.5):
@@ -45,7 +45,7 @@ class VGG(nn.Module):
             self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw all weights anew."""
+        """Reinitialize all weights."""
         for m in self.modules():
             if isinstance(m, nn.Conv2d):
                 nn.init.kaiming_normal_(m.weight, mode="fan_out", nonlinearity="relu")
@@ -63,7 +63,7 @@ class VGG(nn.Module):
 
 
 def make_layers(cfg: Sequence[int | str], batch_norm: bool = False) -> nn.Sequential:
-    """The convolutions of a column, each with ReLU, and with batch norm before it if wanted."""
+    """The convolutions of a column, each followed by ReLU, with batch norm in between if requested."""
     layers: list[nn.Module] = []
     channels = 3
     for entry in cfg:
@@ -82,40 +82,40 @@ def column(letter: str, norm: bool, **kwargs: Any) -> VGG:
 
 
 def vgg11(pretrained: Any = False, progress: bool = True, weights: Any = None, **kwargs: Any) -> VGG:
-    """VGG of 11 layers: 132,863,336 parameters."""
+    """VGG with 11 layers: 132,863,336 parameters."""
     return build("vgg11", column, pretrained, weights, "A", False, **kwargs)
 
 
 def vgg13(pretrained: Any = False, progress: bool = True, weights: Any = None, **kwargs: Any) -> VGG:
-    """VGG of 13 layers: 133,047,848 parameters."""
+    """VGG with 13 layers: 133,047,848 parameters."""
     return build("vgg13", column, pretrained, weights, "B", False, **kwargs)
 
 
 def vgg16(pretrained: Any = False, progress: bool = True, weights: Any = None, **kwargs: Any) -> VGG:
-    """VGG of 16 layers: 138,357,544 parameters."""
+    """VGG with 16 layers: 138,357,544 parameters."""
     return build("vgg16", column, pretrained, weights, "D", False, **kwargs)
 
 
 def vgg19(pretrained: Any = False, progress: bool = True, weights: Any = None, **kwargs: Any) -> VGG:
-    """VGG of 19 layers: 143,667,240 parameters."""
+    """VGG with 19 layers: 143,667,240 parameters."""
     return build("vgg19", column, pretrained, weights, "E", False, **kwargs)
 
 
 def vgg11_bn(pretrained: Any = False, progress: bool = True, weights: Any = None, **kwargs: Any) -> VGG:
-    """VGG of 11 layers with batch norm: 132,868,840 parameters."""
+    """VGG with 11 layers and batch norm: 132,868,840 parameters."""
     return build("vgg11_bn", column, pretrained, weights, "A", True, **kwargs)
 
 
 def vgg13_bn(pretrained: Any = False, progress: bool = True, weights: Any = None, **kwargs: Any) -> VGG:
-    """VGG of 13 layers with batch norm: 133,053,736 parameters."""
+    """VGG with 13 layers and batch norm: 133,053,736 parameters."""
     return build("vgg13_bn", column, pretrained, weights, "B", True, **kwargs)
 
 
 def vgg16_bn(pretrained: Any = False, progress: bool = True, weights: Any = None, **kwargs: Any) -> VGG:
-    """VGG of 16 layers with batch norm: 138,365,992 parameters."""
+    """VGG with 16 layers and batch norm: 138,365,992 parameters."""
     return build("vgg16_bn", column, pretrained, weights, "D", True, **kwargs)
 
 
 def vgg19_bn(pretrained: Any = False, progress: bool = True, weights: Any = None, **kwargs: Any) -> VGG:
-    """VGG of 19 layers with batch norm: 143,678,248 parameters."""
+    """VGG with 19 layers and batch norm: 143,678,248 parameters."""
     return build("vgg19_bn", column, pretrained, weights, "E", True, **kwargs)

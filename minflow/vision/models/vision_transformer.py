@@ -1,4 +1,4 @@
-"""Vision transformers, with the parameter names and the results of torchvision's.
+"""Vision transformers, with the parameter names and results of torchvision.
 
 Source: Dosovitskiy et al. 2021 (arXiv:2010.11929), section 3.1 and table 1. Read next: `../../nn/modules/attention.py`.
 """
@@ -23,7 +23,7 @@ Norm = Callable[[int], nn.Module]
 
 
 class MLPBlock(nn.Sequential):
-    """Two linear layers with GELU between them: (..., in_dim) to the same, by way of mlp_dim numbers."""
+    """Two linear layers with GELU in between: (..., in_dim) to (..., in_dim), with mlp_dim hidden units."""
 
     def __init__(self, in_dim: int, mlp_dim: int, dropout: float):
         super().__init__(
@@ -60,7 +60,7 @@ class EncoderBlock(nn.Module):
 
 
 class Encoder(nn.Module):
-    """The blocks, after each place got its own embedding. input: (N, seq_length, hidden_dim)."""
+    """Position embeddings, then the blocks. input: (N, seq_length, hidden_dim)."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class Encoder(nn.Module):
 
 
 def names_of_today(module: nn.Module, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
-    """Rename the linear layers of an older state_dict, which torchvision's published files are."""
+    """Rename linear layers in an older state_dict, such as torchvision's published files."""
     for name in [n for n in state_dict if n.startswith(prefix) and ".mlp.linear_" in n]:
         now = name.replace(".mlp.linear_1.", ".mlp.0.").replace(".mlp.linear_2.", ".mlp.3.")
         state_dict[now] = state_dict.pop(name)
@@ -101,8 +101,9 @@ def names_of_today(module: nn.Module, state_dict: dict[str, Any], prefix: str, *
 class VisionTransformer(nn.Module):
     """x: float (N, 3, image_size, image_size). Returns the logits (N, num_classes).
 
-    The image is cut into patches of patch_size x patch_size pixels; each becomes hidden_dim numbers, and what a further
-    "class token" has become after num_layers blocks says the class. representation_size: a tanh layer before the last.
+    The image is cut into patches of patch_size x patch_size pixels; each becomes a vector of hidden_dim elements. After
+    num_layers blocks, the class is read from an additional "class token". representation_size: width of a tanh layer
+    before the last one, if any.
     """
 
     def __init__(
@@ -163,12 +164,12 @@ class VisionTransformer(nn.Module):
 
 
 def vit_b_16(pretrained: Any = False, progress: bool = True, weights: Any = None, **kwargs: Any) -> VisionTransformer:
-    """The base model with patches of 16 pixels, for images of 224x224: 86,567,656 parameters."""
+    """The base model for images of 224x224, with patches of 16 pixels: 86,567,656 parameters."""
     sizes = dict(image_size=224, patch_size=16, num_layers=12, num_heads=12, hidden_dim=768, mlp_dim=3072)
     return build("vit_b_16", VisionTransformer, pretrained, weights, **sizes | kwargs)
 
 
 def vit_tiny(pretrained: Any = False, progress: bool = True, weights: Any = None, **kwargs: Any) -> VisionTransformer:
-    """One for lessons: 4 blocks of 64 numbers, images of 32x32 in patches of 4 pixels, 10 classes."""
+    """A model for lessons: 4 blocks of width 64, images of 32x32 in patches of 4 pixels, 10 classes."""
     sizes = dict(image_size=32, patch_size=4, num_layers=4, num_heads=4, hidden_dim=64, mlp_dim=128, num_classes=10)
     return build("vit_tiny", VisionTransformer, pretrained, weights, **sizes | kwargs)

@@ -1,7 +1,7 @@
-"""Trained weights: which file a model's are in, where it is looked for, and what is said if it is not there.
+"""Pretrained weights: the file of each model, the folders to search, and the message if it is missing.
 
-Nothing is fetched. torchvision's classes of weights are here with the names of its files, so that programs which speak
-of `ResNet18_Weights.DEFAULT` run, given the file. Read next: `../../data/cache.py`, the folder of all such files.
+Nothing is downloaded. torchvision's classes of weights exist here with the names of its files, so that programs that
+use `ResNet18_Weights.DEFAULT` run, given the file. Read next: `../../data/cache.py`, the folder of these files.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from ...io import load
 from ...nn import Module
 
 ADDRESS = "https://download.pytorch.org/models/"
-MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]  # of the photographs of ImageNet, by channel
+MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]  # of ImageNet's photographs, per channel
 SUFFIXES = (".safetensors", ".pth", ".npz")
 Built = TypeVar("Built", bound=Module)
 
 
 class Weights(enum.Enum):
-    """Files of trained weights for one model: the value is torchvision's name of the file, without `.pth`."""
+    """Files of pretrained weights for one model: the value is torchvision's file name without `.pth`."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -33,11 +33,11 @@ class Weights(enum.Enum):
 
     @property
     def url(self) -> str:
-        """Where torchvision keeps the file."""
+        """Address of the file at torchvision."""
         return f"{ADDRESS}{self.value}.pth"
 
     def transforms(self) -> Callable[[Any], Tensor]:
-        """How photographs are prepared for these weights: a crop of 224 x 224 pixels, normalised."""
+        """The preprocessing for these weights: a normalised crop of 224 x 224 pixels."""
         from ..transforms import CenterCrop, Compose, Normalize, Resize, ToTensor
 
         return Compose([Resize(256), CenterCrop(224), ToTensor(), Normalize(MEAN, STD)])
@@ -131,11 +131,11 @@ KNOWN = {kind.__name__.removesuffix("_Weights").lower(): kind for kind in Weight
 
 
 def build(name: str, kind: Callable[..., Built], pretrained: Any, weights: Any, /, *args: Any, **kwargs: Any) -> Built:
-    """kind(*args, **kwargs), with the weights that were asked for. Raises DataError, before anything is computed, where
-    their file is not there.
+    """Return kind(*args, **kwargs) with the requested weights. Raises DataError, before any computation, if their file
+    is missing.
 
-    pretrained: True for the first ones that were published, as in older programs.  weights: one of the model's
-    `Weights`, its name, such as "DEFAULT", or None for fresh ones.
+    pretrained: True for the first published weights, as in older programs.  weights: one of the model's `Weights`, its
+    name, such as "DEFAULT", or None for a random initialization.
     """
     if not isinstance(pretrained, bool):  # resnet18(ResNet18_Weights.DEFAULT)
         pretrained, weights = False, pretrained
@@ -151,7 +151,7 @@ def build(name: str, kind: Callable[..., Built], pretrained: Any, weights: Any, 
 
 
 def choice(name: str, weights: Any) -> Weights:
-    """Which of a model's weights are meant. None: the first ones, which older programs' `pretrained=True` means."""
+    """The selected weights of a model. None: the first published, which `pretrained=True` means in older programs."""
     members = KNOWN[name].__members__
     if isinstance(weights, Weights) and weights in members.values():
         return weights
@@ -166,7 +166,7 @@ def choice(name: str, weights: Any) -> Weights:
 
 
 def wanted(call: str, stem: str, address: str, file: str = "") -> Path:
-    """The file of weights `stem`, in the folder of data files; a DataError says where it comes from and goes to."""
+    """The file of weights `stem` in the data folder. Raises DataError with the address and the folder if missing."""
     path = next((path for end in SUFFIXES if (path := first_of(stem + end, [cache_dir()])) is not None), None)
     if path is None:
         raise DataError(

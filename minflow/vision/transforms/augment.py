@@ -1,4 +1,4 @@
-"""Random changes of colours and places: what makes many training images of one. Read next: `warps.py`, `colours.py`."""
+"""Data augmentation: random changes of colour and geometry. Read next: `warps.py`, `colours.py`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .transforms import Transform
 
 
 def between(low: float, high: float, word: int) -> float:
-    """A 32-bit word as a number in [low, high)."""
+    """Map a 32-bit word to [low, high)."""
     return low + (high - low) * word / 2.0**32
 
 
@@ -28,7 +28,7 @@ def probability(name: str, p: float) -> float:
 
 
 def pair(name: str, what: str, value: Any, low: float = -math.inf, high: float = math.inf) -> tuple[float, float]:
-    """(smallest, largest) of one number n, which is (-n, n), or of two in order."""
+    """(min, max): a single number n means (-n, n)."""
     ends = (-value, value) if isinstance(value, int | float) else tuple(value)
     if len(ends) != 2 or not low <= ends[0] <= ends[1] <= high:
         fail(OutOfRangeError, f"{name}: {what} is {value}", f"a number, or (smallest, largest), from {low} to {high}")
@@ -36,10 +36,10 @@ def pair(name: str, what: str, value: Any, low: float = -math.inf, high: float =
 
 
 class ColorJitter(Transform):
-    """Brightness, contrast, saturation and hue changed at random, in random order.
+    """Change brightness, contrast, saturation and hue randomly, in random order.
 
-    brightness, contrast, saturation: factors from [1 - b, 1 + b], or (smallest, largest).  hue: turns from [-h, h], or
-    (smallest, largest), within [-0.5, 0.5].
+    brightness, contrast, saturation: factors in [1 - b, 1 + b], or (min, max).  hue: turns in [-h, h], or (min, max),
+    within [-0.5, 0.5].
     """
 
     def __init__(self, brightness: Any = 0, contrast: Any = 0, saturation: Any = 0, hue: Any = 0):
@@ -50,7 +50,7 @@ class ColorJitter(Transform):
 
     @staticmethod
     def factors(what: str, value: Any) -> tuple[float, float]:
-        """The (smallest, largest) factor: of a number x, max(0, 1 - x) and 1 + x."""
+        """(min, max) of a factor: a single number x means (max(0, 1 - x), 1 + x)."""
         if isinstance(value, int | float):
             if value < 0:
                 fail(OutOfRangeError, f"ColorJitter: {what} is {value}", "a number from 0 on, or (smallest, largest)")
@@ -78,7 +78,7 @@ class ColorJitter(Transform):
 
 
 class Grayscale(Transform):
-    """Without colours, in num_output_channels channels: 1 or 3."""
+    """Convert to grey, with num_output_channels channels: 1 or 3."""
 
     def __init__(self, num_output_channels: int = 1):
         self.num_output_channels = num_output_channels
@@ -91,7 +91,7 @@ class Grayscale(Transform):
 
 
 class RandomGrayscale(Transform):
-    """Without colours with probability p; the number of channels stays."""
+    """Convert to grey with probability p, keeping the number of channels."""
 
     def __init__(self, p: float = 0.1):
         self.p = probability("RandomGrayscale", p)
@@ -105,8 +105,7 @@ class RandomGrayscale(Transform):
 
 
 class GaussianBlur(Transform):
-    """Blurred with a random sigma, in pixels, from (smallest, largest) or always the same one; see
-    `functional.gaussian_blur`."""
+    """Blur with a random sigma in pixels, from (min, max), or with a fixed one; see `functional.gaussian_blur`."""
 
     def __init__(self, kernel_size: int | Sequence[int], sigma: float | Sequence[float] = (0.1, 2.0)):
         self.kernel_size = (kernel_size,) * 2 if isinstance(kernel_size, int) else tuple(kernel_size)
@@ -120,7 +119,7 @@ class GaussianBlur(Transform):
 
 
 class RandomRotation(Transform):
-    """Rotated by random degrees from [-d, d], or (smallest, largest); see `functional.rotate`."""
+    """Rotate by random degrees in [-d, d], or (min, max); see `functional.rotate`."""
 
     def __init__(
         self,
@@ -136,7 +135,7 @@ class RandomRotation(Transform):
 
     @staticmethod
     def get_params(degrees: Sequence[float]) -> float:
-        """A random angle."""
+        """A random angle in degrees."""
         return between(*degrees, words()[0])
 
     def __call__(self, image: Any) -> Any:
@@ -148,10 +147,10 @@ class RandomRotation(Transform):
 
 
 class RandomAffine(Transform):
-    """Rotated, moved, scaled and sheared at random about the middle; see `functional.affine`.
+    """Rotate, translate, scale and shear randomly about the centre; see `functional.affine`.
 
-    degrees: from [-d, d], or (smallest, largest).  translate: the most, as parts of (width, height).  scale: (smallest,
-    largest).  shear: degrees along x, from [-s, s] or (smallest, largest); four numbers for x and y.
+    degrees: in [-d, d], or (min, max).  translate: the most, as fractions of (width, height).  scale: (min, max).
+    shear: degrees along x, in [-s, s] or (min, max); four numbers for x and y.
     """
 
     def __init__(
@@ -195,10 +194,10 @@ class RandomAffine(Transform):
 
 
 class RandomResizedCrop(Transform):
-    """A random part of the image, at a fixed size.
+    """Crop a random part of the image and resize it to a fixed size.
 
-    scale: what part of the image's area, (smallest, largest).  ratio: width / height of the part. Szegedy et al. 2015
-    (arXiv:1409.4842), section 6. After ten parts that do not fit, the largest in the middle is taken.
+    scale: fraction of the image's area, (min, max).  ratio: width / height of the part. Szegedy et al. 2015
+    (arXiv:1409.4842), section 6. After ten parts that do not fit, uses the largest centred one.
     """
 
     def __init__(
@@ -239,10 +238,10 @@ class RandomResizedCrop(Transform):
 
 
 class RandomErasing(Transform):
-    """A random rectangle of a tensor [..., C, H, W] overwritten, with probability p.
+    """Overwrite a random rectangle of a tensor [..., C, H, W], with probability p.
 
-    scale: its part of the area.  ratio: height / width.  value: a number, one per channel, or "random" for normal ones.
-    Zhong et al. 2017 (arXiv:1708.04896).
+    scale: fraction of the area.  ratio: height / width.  value: a number, one per channel, or "random" for normally
+    distributed ones. Zhong et al. 2017 (arXiv:1708.04896).
     """
 
     takes_arrays = False
@@ -279,7 +278,7 @@ class RandomErasing(Transform):
         return image
 
     def filling(self, image: Tensor, height: int, width: int) -> Any:
-        """What the rectangle is filled with."""
+        """The value that fills the rectangle."""
         if self.value == "random":
             return randn(image.shape[-3], height, width).to(image.dtype)
         if isinstance(self.value, int | float):

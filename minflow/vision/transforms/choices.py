@@ -1,4 +1,4 @@
-"""Transforms of transforms, chosen at random; crops in several places; other dtypes. Read next: `transforms.py`."""
+"""Random choice and order of transforms, crops at several places, other dtypes. Read next: `transforms.py`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .transforms import Compose, Transform
 
 
 class RandomApply(Compose):
-    """All of the transforms, one after the other, with probability p; else none of them."""
+    """Apply all transforms in order with probability p, else none."""
 
     many = None  # type: ignore[assignment]
 
@@ -29,7 +29,7 @@ class RandomApply(Compose):
 
 
 class RandomOrder(Compose):
-    """All of the transforms, in random order."""
+    """Apply all transforms in random order."""
 
     many = None  # type: ignore[assignment]
 
@@ -41,7 +41,7 @@ class RandomOrder(Compose):
 
 
 class RandomChoice(Compose):
-    """One of the transforms. p: how likely each is; equally by default."""
+    """Apply one of the transforms. p: their probabilities, equal by default."""
 
     many = None  # type: ignore[assignment]
 
@@ -65,7 +65,7 @@ class RandomChoice(Compose):
 
 
 class Pad(Transform):
-    """A border: padding pixels on all sides, (left and right, top and bottom), or (left, top, right, bottom)."""
+    """Add a border: padding pixels on all sides, (left and right, top and bottom), or (left, top, right, bottom)."""
 
     def __init__(self, padding: int | Sequence[int], fill: float = 0, padding_mode: str = "constant"):
         self.padding, self.fill, self.padding_mode = padding, fill, padding_mode
@@ -79,7 +79,7 @@ class Pad(Transform):
 
 
 class FiveCrop(Transform):
-    """The four corners and the middle of an image, a tuple: what follows is `Lambda(lambda crops: stack(...))`."""
+    """Crop the four corners and the centre: a tuple, to be followed by `Lambda(lambda crops: stack(...))`."""
 
     def __init__(self, size: int | Sequence[int]):
         self.size = images.two("FiveCrop", size)
@@ -103,14 +103,14 @@ class TenCrop(FiveCrop):
 
 
 class PILToTensor(Transform):
-    """A PIL image or an array as a tensor [C, H, W] with the same numbers: bytes stay bytes."""
+    """Convert a PIL image or an array to a tensor [C, H, W] of the same dtype and values."""
 
     def __call__(self, image: Any) -> Tensor:
         return warps.pil_to_tensor(image)
 
 
 class ConvertImageDtype(Transform):
-    """A tensor's colours in another dtype: floats reach from 0 to 1, bytes from 0 to 255."""
+    """Convert the colours of a tensor to another dtype: floats range from 0 to 1, bytes from 0 to 255."""
 
     def __init__(self, dtype: DType):
         self.dtype = dtype

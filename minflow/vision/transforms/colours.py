@@ -1,7 +1,7 @@
-"""Colours of an image changed: brightness, contrast, saturation, hue, grey.
+"""Changes of colour: brightness, contrast, saturation, hue, grey.
 
-A PIL image, or an array of bytes `[H, W]` or `[H, W, 3]`, goes through pillow; a tensor `[..., C, H, W]` of bytes, or
-of floats in [0, 1], is computed here by the same formulas in floats. Read next: `images.py`.
+A PIL image, or a uint8 array `[H, W]` or `[H, W, 3]`, is processed by pillow; a tensor `[..., C, H, W]` of bytes, or
+of floats in [0, 1], here, by the same formulas in floats. Read next: `images.py`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from ...core.functions.creation import from_numpy
 from ...core.source_location import fail, need
 from .images import check_image, is_pil, pillow, to_array, to_pil_image
 
-LUMA = np.array([0.2989, 0.587, 0.114], "float32").reshape(3, 1, 1)  # how bright red, green, blue seem: ITU-R 601
+LUMA = np.array([0.2989, 0.587, 0.114], "float32").reshape(3, 1, 1)  # perceived brightness of R, G, B: ITU-R 601
 
 
 def by_kind(name: str, image: Any, pil: Callable, planes: Callable[[np.ndarray], np.ndarray]) -> Any:
-    """The image through `pil`, a function of a PIL image, or `planes`, one of an array `[..., C, H, W]`."""
+    """Process the image by `pil`, a function of a PIL image, or `planes`, one of an array `[..., C, H, W]`."""
     check_image(name, image)
     if is_pil(image):
         return pil(image)
@@ -51,14 +51,14 @@ def check_factor(name: str, factor: float, low: float = 0, high: float = float("
 
 
 def mixed(image: np.ndarray, other: Any, factor: float) -> np.ndarray:
-    """factor * image + (1 - factor) * other, within the range of its dtype; bytes lose what is behind the point."""
+    """factor * image + (1 - factor) * other, clipped to the range of its dtype; bytes are truncated."""
     top = 1.0 if image.dtype.kind == "f" else 255.0
     work = image.astype("float32") if image.dtype.kind != "f" else image
     return np.clip(factor * work + (1 - factor) * np.asarray(other, work.dtype), 0, top).astype(image.dtype)
 
 
 def luma(planes: np.ndarray) -> np.ndarray:
-    """One channel `[..., 1, H, W]`: how bright each pixel is."""
+    """Brightness of each pixel, as one channel `[..., 1, H, W]`."""
     if planes.shape[-3] == 1:
         return planes
     return (planes * LUMA).sum(-3, keepdims=True, dtype=np.result_type(planes, "float32")).astype(planes.dtype)
@@ -72,14 +72,14 @@ def enhanced(kind: str, name: str, factor: float) -> Callable:
 
 
 def adjust_brightness(img: Any, brightness_factor: float) -> Any:
-    """0 is black, 1 the image itself, 2 twice as bright."""
+    """Scale the brightness: 0 is black, 1 the image itself, 2 twice as bright."""
     f = check_factor("adjust_brightness", brightness_factor)
     pil = enhanced("Brightness", "adjust_brightness", f)
     return by_kind("adjust_brightness", img, pil, lambda planes: mixed(planes, 0, f))
 
 
 def adjust_contrast(img: Any, contrast_factor: float) -> Any:
-    """0 is the mean grey everywhere, 1 the image itself."""
+    """Scale the contrast: 0 is the mean grey everywhere, 1 the image itself."""
     f = check_factor("adjust_contrast", contrast_factor)
 
     def planes(x: np.ndarray) -> np.ndarray:
@@ -89,21 +89,21 @@ def adjust_contrast(img: Any, contrast_factor: float) -> Any:
 
 
 def adjust_saturation(img: Any, saturation_factor: float) -> Any:
-    """0 is without colours, 1 the image itself."""
+    """Scale the saturation: 0 is grey, 1 the image itself."""
     f = check_factor("adjust_saturation", saturation_factor)
     pil = enhanced("Color", "adjust_saturation", f)
     return by_kind("adjust_saturation", img, pil, lambda x: x if x.shape[-3] == 1 else mixed(x, luma(x), f))
 
 
 def adjust_hue(img: Any, hue_factor: float) -> Any:
-    """All colours moved round the circle of hues by hue_factor turns, from -0.5 to 0.5. Grey stays grey."""
+    """Rotate the hue of all colours by hue_factor turns, from -0.5 to 0.5. Grey stays grey."""
     f = check_factor("adjust_hue", hue_factor, -0.5, 0.5)
 
     def pil(image: Any) -> Any:
         if image.mode in ("L", "1", "I", "F"):
             return image
         hsv = np.array(image.convert("HSV"))
-        hsv[:, :, 0] += np.array(f * 255).astype("int32").astype("uint8")  # 256 steps are a turn
+        hsv[:, :, 0] += np.array(f * 255).astype("int32").astype("uint8")  # one turn is 256 steps
         return pillow("adjust_hue").frombytes("HSV", image.size, hsv.tobytes()).convert(image.mode)
 
     def planes(x: np.ndarray) -> np.ndarray:
@@ -117,7 +117,7 @@ def adjust_hue(img: Any, hue_factor: float) -> Any:
 
 
 def turned(rgb: np.ndarray, turn: float) -> np.ndarray:
-    """Red, green, blue in [0, 1] with the hue moved. Smith 1978, "Color gamut transform pairs"."""
+    """Rotate the hue of RGB in [0, 1]. Smith 1978, "Color gamut transform pairs"."""
     r, g, b = np.moveaxis(rgb, -3, 0)
     v, low = rgb.max(-3), rgb.min(-3)
     span = v - low
@@ -128,7 +128,7 @@ def turned(rgb: np.ndarray, turn: float) -> np.ndarray:
 
 
 def adjust_gamma(img: Any, gamma: float, gain: float = 1) -> Any:
-    """gain * img ** gamma, of colours in [0, 1]: above 1 the dark parts become darker."""
+    """gain * img ** gamma, for colours in [0, 1]; gamma above 1 darkens dark parts."""
     g = check_factor("adjust_gamma", gamma)
 
     def planes(x: np.ndarray) -> np.ndarray:
@@ -154,7 +154,7 @@ def invert(img: Any) -> Any:
 
 
 def rgb_to_grayscale(img: Any, num_output_channels: int = 1) -> Any:
-    """Without colours, in one channel or in three equal ones."""
+    """Convert to grey, in one channel or three equal ones."""
     n = num_output_channels
     if n not in (1, 3):
         fail(OutOfRangeError, f"rgb_to_grayscale: num_output_channels is {n}", "1 or 3")
@@ -169,4 +169,4 @@ def rgb_to_grayscale(img: Any, num_output_channels: int = 1) -> Any:
     return by_kind("rgb_to_grayscale", img, pil, planes)
 
 
-to_grayscale = rgb_to_grayscale  # its name for PIL images
+to_grayscale = rgb_to_grayscale  # the name for PIL images

@@ -1,4 +1,4 @@
-"""The work of the transforms, without their random choices. Read next: `images.py`."""
+"""The transforms as functions, without random choices. Read next: `images.py`."""
 
 from ...core.messages.suggestions import name_hints as _name_hints
 from .colours import (

@@ -1,7 +1,7 @@
-"""What an image is, and the simplest that is done to one: cropped, mirrored, resized, made a tensor.
+"""Kinds of images, and the basic transforms: crop, flip, resize, conversion to tensors.
 
-An image is a PIL image, an array `[H, W]` or `[H, W, C]`, or a tensor `[..., H, W]`; each function gives back the
-kind it got. Only `resize` and `to_pil_image` need pillow, for arrays and tensors too. Read next: `transforms.py`.
+An image is a PIL image, an array `[H, W]` or `[H, W, C]`, or a tensor `[..., H, W]`; each function returns the kind
+that it got. Only `resize` and `to_pil_image` need pillow, for arrays and tensors too. Read next: `transforms.py`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.tensor import Tensor
 from ...core.source_location import fail, need
 
-# pillow's numbers; its nearest is the one that is called exact elsewhere
+# pillow's constants; its "nearest" is called "nearest-exact" elsewhere
 MODES = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3, "box": 4, "hamming": 5, "nearest-exact": 0}
 
 
 class InterpolationMode(enum.Enum):
-    """How pixels between pixels are computed, as torchvision names it; the texts do as well."""
+    """Interpolation of pixels, with torchvision's names; functions accept the strings, too."""
 
     NEAREST = "nearest"
     NEAREST_EXACT = "nearest-exact"
@@ -38,12 +38,12 @@ def is_pil(image: Any) -> bool:
 
 
 def pillow(what_for: str):
-    """PIL.Image, or the error that says how to get it."""
+    """PIL.Image, or an error that says how to install it."""
     return need("PIL.Image", what_for)
 
 
 def check_image(name: str, image: Any) -> None:
-    """Refuse what is no image."""
+    """Refuse anything but an image."""
     if is_pil(image):
         return
     if not isinstance(image, Tensor | np.ndarray):
@@ -62,7 +62,7 @@ def check_image(name: str, image: Any) -> None:
 
 
 def axes(image: Any) -> tuple[int, int]:
-    """Which axes of an array or tensor are height and width."""
+    """The height and width axes of an array or tensor."""
     return (0, 1) if isinstance(image, np.ndarray) else (image.ndim - 2, image.ndim - 1)
 
 
@@ -75,17 +75,17 @@ def image_size(image: Any) -> tuple[int, int]:
 
 
 def to_array(image: Any) -> np.ndarray:
-    """A PIL image as `uint8[H, W]` or `uint8[H, W, C]` (its own memory); an array as it is."""
+    """A PIL image as `uint8[H, W]` or `uint8[H, W, C]` (a copy); an array unchanged."""
     return np.array(image) if is_pil(image) else image
 
 
 def to_tensor(image: Any) -> Tensor:
-    """`float32[C, H, W]` in [0, 1] of a PIL image or a uint8 array `[H, W(, C)]`; other dtypes keep their values."""
+    """Convert a PIL image or uint8 array `[H, W(, C)]` to `float32[C, H, W]` in [0, 1]; other dtypes keep values."""
     if isinstance(image, Tensor):
         fail(DTypeError, "to_tensor: this is a tensor already", "leave ToTensor() out", image=image)
     check_image("ToTensor", image)
     array = to_array(image)
-    if array.dtype == np.bool_ and is_pil(image):  # a black and white image
+    if array.dtype == np.bool_ and is_pil(image):  # a bilevel image
         array = array.astype("uint8") * np.uint8(255)
     array = array[None] if array.ndim == 2 else array.transpose(2, 0, 1)
     if array.dtype == np.uint8:
@@ -94,7 +94,7 @@ def to_tensor(image: Any) -> Tensor:
 
 
 def normalize(image: Any, mean: Sequence[float], std: Sequence[float], inplace: bool = False) -> Any:
-    """(image - mean) / std, each channel with its own numbers. image: a floating tensor `[..., C, H, W]`."""
+    """(image - mean) / std, per channel. image: a floating tensor `[..., C, H, W]`."""
     check_normal(image, mean, std)
     dtype = image.dtype.np
     m, s = (np.array(v, dtype).reshape(-1, 1, 1) for v in (mean, std))
@@ -128,7 +128,7 @@ def check_normal(image: Any, mean: Sequence[float], std: Sequence[float]) -> Non
 
 
 def two(name: str, size: int | Sequence[int]) -> tuple[int, int]:
-    """(height, width) of one number or two."""
+    """(height, width) from one number or two."""
     pair = (size, size) if isinstance(size, int | np.integer) else tuple(size)
     if len(pair) == 1:
         pair = pair * 2
@@ -138,7 +138,7 @@ def two(name: str, size: int | Sequence[int]) -> tuple[int, int]:
 
 
 def mode_number(name: str, interpolation: Any) -> int:
-    """pillow's number of an InterpolationMode, of its text, or of itself."""
+    """pillow's constant for an InterpolationMode, a string, or the constant itself."""
     mode = interpolation if isinstance(interpolation, str) else getattr(interpolation, "value", interpolation)
     mode = mode.lower() if isinstance(mode, str) else mode
     if mode not in MODES and mode not in MODES.values():
@@ -153,10 +153,10 @@ def resize(
     max_size: int | None = None,
     antialias: bool | None = True,
 ) -> Any:
-    """The image at another size. size: (height, width), or one number for the shorter side, keeping the proportions.
+    """Resize the image. size: (height, width), or one number for the shorter side, keeping the aspect ratio.
 
-    max_size: then the most pixels of the longer side. Done by pillow, smoothing where it shrinks whatever `antialias`
-    says, also for arrays and tensors (each channel by itself).
+    max_size: then the limit of the longer side. Uses pillow, also for arrays and tensors (channel by channel), and
+    antialiases when shrinking, whatever `antialias` says.
     """
     check_image("Resize", image)
     height, width = image_size(image)
@@ -185,7 +185,7 @@ def resize(
 
 
 def resized(Image, planes: np.ndarray, target: tuple[int, int], mode: int) -> np.ndarray:
-    """`[n, H, W]` planes, each through pillow: bytes as such, other dtypes as float32."""
+    """Resize planes `[n, H, W]` one by one with pillow: bytes directly, other dtypes as float32."""
     working = planes if planes.dtype == np.uint8 else planes.astype("float32")
     out = [np.asarray(Image.fromarray(np.ascontiguousarray(p)).resize(target[::-1], mode)) for p in working]
     out = np.stack(out) if out else np.empty((0, *target), planes.dtype)
@@ -195,7 +195,7 @@ def resized(Image, planes: np.ndarray, target: tuple[int, int], mode: int) -> np
 
 
 def crop(image: Any, top: int, left: int, height: int, width: int) -> Any:
-    """The part of the image that begins at (top, left); outside the image it is black."""
+    """The part of the image that begins at (top, left); black outside the image."""
     check_image("crop", image)
     h, w = image_size(image)
     if top < 0 or left < 0 or top + height > h or left + width > w:
@@ -209,7 +209,7 @@ def crop(image: Any, top: int, left: int, height: int, width: int) -> Any:
 
 
 def center_crop(image: Any, size: int | Sequence[int]) -> Any:
-    """The middle of the image."""
+    """The centre of the image."""
     height, width = two("CenterCrop", size)
     h, w = image_size(image)
     return crop(image, round((h - height) / 2.0), round((w - width) / 2.0), height, width)
@@ -219,7 +219,7 @@ PAD_MODES = {"constant": "constant", "edge": "edge", "reflect": "reflect", "symm
 
 
 def four(padding: int | Sequence[int]) -> tuple[int, int, int, int]:
-    """(left, top, right, bottom) of one number, of (left and right, top and bottom), or of four."""
+    """(left, top, right, bottom) from one number, (left and right, top and bottom), or all four."""
     p = (padding,) * 4 if isinstance(padding, int | np.integer) else tuple(padding)
     p = p * 4 if len(p) == 1 else p * 2 if len(p) == 2 else p
     if len(p) != 4 or not all(isinstance(n, int | np.integer) and n >= 0 for n in p):
@@ -232,7 +232,7 @@ def four(padding: int | Sequence[int]) -> tuple[int, int, int, int]:
 
 
 def pad(image: Any, padding: int | Sequence[int], fill: float = 0, padding_mode: str = "constant") -> Any:
-    """The image with a border. padding: as in `four`."""
+    """Add a border to the image. padding: as in `four`."""
     check_image("pad", image)
     left, top, right, bottom = four(padding)
     if padding_mode not in PAD_MODES:
@@ -243,7 +243,7 @@ def pad(image: Any, padding: int | Sequence[int], fill: float = 0, padding_mode:
     around = [(0, 0)] * array.ndim
     first, second = (0, 1) if not isinstance(image, Tensor) else axes(image)
     around[first], around[second] = (top, bottom), (left, right)
-    if padding_mode == "constant":  # ten times as fast as np.pad for one small image
+    if padding_mode == "constant":  # ten times faster than np.pad for one small image
         out = np.full([n + sum(a) for n, a in zip(array.shape, around)], fill, array.dtype)
         out[tuple(slice(a[0], a[0] + n) for n, a in zip(array.shape, around))] = array
     else:
@@ -252,12 +252,12 @@ def pad(image: Any, padding: int | Sequence[int], fill: float = 0, padding_mode:
 
 
 def hflip(image: Any) -> Any:
-    """Left and right exchanged."""
+    """Flip left and right."""
     return flipped(image, 1)
 
 
 def vflip(image: Any) -> Any:
-    """Top and bottom exchanged."""
+    """Flip top and bottom."""
     return flipped(image, 0)
 
 
@@ -271,7 +271,7 @@ def flipped(image: Any, axis: int) -> Any:
 
 
 def to_pil_image(image: Any, mode: str | None = None) -> Any:
-    """A PIL image of a uint8 array `[H, W]`, `[H, W, C]` or a tensor `[C, H, W]` (floats in [0, 1] become bytes)."""
+    """Convert a uint8 array `[H, W]`, `[H, W, C]` or a tensor `[C, H, W]` (floats in [0, 1]) to a PIL image."""
     check_image("ToPILImage", image)
     if is_pil(image):
         return image

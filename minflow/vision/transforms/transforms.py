@@ -1,7 +1,7 @@
-"""Transforms: small objects that are called with an image and give an image or a tensor.
+"""Transforms: small callable objects that turn an image into an image or a tensor.
 
-Random ones draw from the sample's own generator: inside a DataLoader the same sample of the same epoch is treated in
-the same way, whoever loads it; elsewhere from flow's default generator. Read next: `images.py`.
+Random ones draw from the sample's generator: inside a DataLoader, the same sample of the same epoch is transformed in
+the same way, whichever worker loads it; elsewhere from flow's default generator. Read next: `images.py`.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from . import images as F
 
 
 class Transform:
-    """What the transforms share.
+    """Base class of transforms.
 
-    takes_arrays: works on a plain array as on a PIL image, so that datasets need not make one. many: None, or a
-    function that treats a batch of equally large images `uint8[n, H, W]` or `[n, H, W, C]` (or what another `many`
-    gave) at once, with the very bits of one by one.
+    takes_arrays: True if a plain array gives the same as a PIL image, so that datasets need not make one.  many: None,
+    or a function that transforms a batch of equally large images `uint8[n, H, W]` or `[n, H, W, C]` (or the result of
+    another `many`) at once, with bitwise equal results.
     """
 
     takes_arrays = True
@@ -34,7 +34,7 @@ class Transform:
         return f"{type(self).__name__}({self.text()})"
 
     def text(self) -> str:
-        """Its options, as its repr shows them."""
+        """The options shown in the repr."""
         return ""
 
 
@@ -43,7 +43,7 @@ def takes_arrays(transform: Any) -> bool:
 
 
 class Compose(Transform):
-    """Transforms one after the other: `Compose([Resize(32), ToTensor(), Normalize(0.5, 0.5)])`."""
+    """Apply transforms in order: `Compose([Resize(32), ToTensor(), Normalize(0.5, 0.5)])`."""
 
     def __init__(self, transforms: Sequence[Callable]):
         self.transforms = list(transforms)
@@ -67,7 +67,7 @@ class Compose(Transform):
 
     @property
     def many(self) -> Callable | None:
-        """What transforms a whole batch at once, where each step can."""
+        """Function that transforms a whole batch at once, if every step can, else None."""
         steps = [getattr(t, "many", None) for t in self.transforms]
         if not steps or None in steps:
             return None
@@ -84,19 +84,19 @@ class Compose(Transform):
 
 
 class ToTensor(Transform):
-    """A PIL image or uint8 array `[H, W]` or `[H, W, C]` as a tensor `float32[C, H, W]` in [0, 1]."""
+    """Convert a PIL image or uint8 array `[H, W]` or `[H, W, C]` to a tensor `float32[C, H, W]` in [0, 1]."""
 
     def __call__(self, image: Any) -> Tensor:
         return F.to_tensor(image)
 
     def many(self, images: np.ndarray) -> Tensor:
-        """A whole batch at once."""
+        """Convert a whole batch at once."""
         planes = images[:, None] if images.ndim == 3 else images.transpose(0, 3, 1, 2)
         return from_numpy(np.divide(planes, np.float32(255), dtype="float32", order="C"))
 
 
 class ToPILImage(Transform):
-    """A tensor or array as a PIL image."""
+    """Convert a tensor or array to a PIL image."""
 
     def __init__(self, mode: str | None = None):
         self.mode = mode
@@ -124,7 +124,7 @@ class Normalize(Transform):
         return F.normalize(image, self.mean, self.std, self.inplace)
 
     def many(self, images: Tensor) -> Tensor:
-        """A whole batch at once."""
+        """Normalize a whole batch at once."""
         return F.normalize(images, self.mean, self.std, self.inplace)
 
     def text(self) -> str:
@@ -132,7 +132,7 @@ class Normalize(Transform):
 
 
 class Resize(Transform):
-    """Another size: (height, width), or one number for the shorter side; see `functional.resize`."""
+    """Resize to (height, width), or one number for the shorter side; see `functional.resize`."""
 
     def __init__(
         self,
@@ -158,7 +158,7 @@ class Resize(Transform):
 
 
 class CenterCrop(Transform):
-    """The middle of an image, with a black border where the image is smaller."""
+    """Crop the centre of an image; a smaller image gets a black border."""
 
     def __init__(self, size: int | Sequence[int]):
         self.size = F.two("CenterCrop", size)
@@ -171,9 +171,9 @@ class CenterCrop(Transform):
 
 
 class RandomCrop(Transform):
-    """A part of the given size, at a random place. padding: a border put around the image first.
+    """Crop a part of the given size at a random place. padding: border that is added first.
 
-    pad_if_needed: enlarge an image that is smaller than the part. Raises ShapeError for a smaller one otherwise.
+    pad_if_needed: True to enlarge an image that is smaller than the part; otherwise raises ShapeError.
     """
 
     def __init__(
@@ -203,7 +203,7 @@ class RandomCrop(Transform):
 
     @staticmethod
     def get_params(img: Any, output_size: Sequence[int]) -> tuple[int, int, int, int]:
-        """A random place: (top, left, height, width), for who crops two images alike."""
+        """A random place, (top, left, height, width), to crop two images in the same way."""
         (height, width), (h, w) = output_size, F.image_size(img)
         first, second, _, _ = words()
         return below(h - height + 1, first), below(w - width + 1, second), height, width
@@ -213,7 +213,7 @@ class RandomCrop(Transform):
 
 
 class RandomHorizontalFlip(Transform):
-    """Left and right exchanged, with probability p."""
+    """Flip left and right with probability p."""
 
     flip = staticmethod(F.hflip)
 
@@ -231,13 +231,13 @@ class RandomHorizontalFlip(Transform):
 
 
 class RandomVerticalFlip(RandomHorizontalFlip):
-    """Top and bottom exchanged, with probability p."""
+    """Flip top and bottom with probability p."""
 
     flip = staticmethod(F.vflip)
 
 
 class Lambda(Transform):
-    """A function of one's own."""
+    """Apply any function."""
 
     takes_arrays = False
 

@@ -1,6 +1,6 @@
-"""An image rotated, sheared, blurred, cut up, partly erased; and its numbers in another dtype.
+"""Rotation, shear, blur, crops and erasing of images, and conversion to other dtypes.
 
-Tensors are sampled as `F.grid_sample` does it; PIL images and arrays of bytes go through pillow.
+Tensors are sampled as by `F.grid_sample`; PIL images and uint8 arrays are processed by pillow.
 Read next: `images.py`.
 """
 
@@ -34,13 +34,13 @@ from .images import (
     vflip,
 )
 
-SAMPLED = {0: "nearest", 2: "bilinear"}  # of tensors
+SAMPLED = {0: "nearest", 2: "bilinear"}  # interpolation modes of tensors
 
 
 def inverse_matrix(
     center: Sequence[float], angle: float, translate: Sequence[float], scale: float, shear: Sequence[float]
 ) -> list[float]:
-    """From a place of the result to the one of the image: x = m0 * X + m1 * Y + m2, y = m3 * X + m4 * Y + m5.
+    """Coefficients from output to input coordinates: x = m0 * X + m1 * Y + m2, y = m3 * X + m4 * Y + m5.
 
     The image is sheared, rotated by `angle` degrees (clockwise) and scaled about `center`, then moved by `translate`.
     """
@@ -53,7 +53,7 @@ def inverse_matrix(
 
 
 def sampled(name: str, image: np.ndarray, matrix: Sequence[float], size: tuple[int, int], mode: int, fill: Any):
-    """Planes `[..., C, H, W]` at the places that `matrix` says, in pixels from the middle; `fill` outside."""
+    """Sample planes `[..., C, H, W]` at the places given by `matrix`, in pixels from the centre; `fill` outside."""
     if mode not in SAMPLED:
         fail(OutOfRangeError, f"{name}: tensors have no interpolation of that kind", "nearest or bilinear")
     (height, width), (h, w) = size, image.shape[-2:]
@@ -64,14 +64,14 @@ def sampled(name: str, image: np.ndarray, matrix: Sequence[float], size: tuple[i
     planes = image.reshape(1, -1, h, w).astype(kind if kind.kind == "f" else "float32")
     fills = np.resize(np.asarray(0 if fill is None else fill, planes.dtype).reshape(-1), image.shape[-3])
     fills = np.resize(fills, planes.shape[1]).reshape(1, -1, 1, 1)
-    shifted = from_numpy(np.ascontiguousarray(planes - fills))  # what lies outside becomes 0, and then the fill
+    shifted = from_numpy(np.ascontiguousarray(planes - fills))  # samples outside are 0, plus the fill later
     out = grid_sample(shifted, from_numpy(grid[None].astype(planes.dtype)), SAMPLED[mode], "zeros", False).numpy()
     out = (out + fills).reshape(*image.shape[:-2], height, width)
     return np.rint(out).astype(kind) if kind.kind != "f" else out
 
 
 def colour(fill: Any, image: Any) -> Any:
-    """fill as pillow wants it for this image."""
+    """The fill colour in pillow's form for this image."""
     if fill is None or isinstance(fill, int | float):
         return int(fill or 0) if len(image.getbands()) == 1 else (int(fill or 0),) * len(image.getbands())
     return tuple(int(v) for v in fill)
@@ -85,9 +85,9 @@ def rotate(
     center: Sequence[float] | None = None,
     fill: Any = None,
 ) -> Any:
-    """Rotated by `angle` degrees, counter-clockwise. expand: enlarge the image so that all of it can be seen.
+    """Rotate by `angle` degrees, counter-clockwise. expand: True to enlarge the image so that nothing is cut off.
 
-    center: (x, y) in pixels, the middle by default.  fill: the colour of the corners, black by default.
+    center: (x, y) in pixels, default: the centre.  fill: colour of the corners, black by default.
     """
     mode = mode_number("rotate", interpolation)
 
@@ -111,7 +111,7 @@ def rotate(
 
 
 def from_middle(center: Sequence[float] | None, w: int, h: int) -> tuple[float, float]:
-    """A place in pixels from the upper left corner as one from the middle."""
+    """Convert pixel coordinates from the upper left corner to the centre."""
     return (0.0, 0.0) if center is None else (center[0] - w * 0.5, center[1] - h * 0.5)
 
 
@@ -125,7 +125,7 @@ def affine(
     fill: Any = None,
     center: Sequence[float] | None = None,
 ) -> Any:
-    """Sheared and rotated (degrees, clockwise), scaled, moved by `translate` pixels (x, y); the size stays."""
+    """Shear and rotate (degrees, clockwise), scale, and move by `translate` pixels (x, y); keeps the size."""
     if scale <= 0:
         fail(OutOfRangeError, f"affine: scale is {scale}", "a positive number: 1 keeps the size")
     mode, both = mode_number("affine", interpolation), (shear, 0.0) if isinstance(shear, int | float) else (*shear, 0.0)
@@ -144,9 +144,9 @@ def affine(
 
 
 def gaussian_blur(img: Any, kernel_size: int | Sequence[int], sigma: float | Sequence[float] | None = None) -> Any:
-    """Each pixel a mean of those around it, with the weights exp(-d^2 / (2 sigma^2)); borders are mirrored.
+    """Replace each pixel by a weighted mean of its neighbours, weights exp(-d^2 / (2 sigma^2)), borders mirrored.
 
-    kernel_size: odd, in pixels (of x, of y).  sigma: in pixels; by default 0.15 * kernel_size + 0.35.
+    kernel_size: odd, in pixels (of x, of y).  sigma: in pixels; default: 0.15 * kernel_size + 0.35.
     """
     check_image("gaussian_blur", img)
     sizes = (kernel_size,) * 2 if isinstance(kernel_size, int) else tuple(kernel_size)
@@ -191,12 +191,12 @@ def resized_crop(
     interpolation: Any = "bilinear",
     antialias: bool | None = True,
 ) -> Any:
-    """The part of the image that begins at (top, left), at another size."""
+    """Crop the part that begins at (top, left), and resize it."""
     return resize(crop(img, top, left, height, width), size, interpolation)
 
 
 def five_crop(img: Any, size: int | Sequence[int]) -> tuple:
-    """The four corners and the middle: top left, top right, bottom left, bottom right, center."""
+    """The four corners and the centre: top left, top right, bottom left, bottom right, centre."""
     check_image("FiveCrop", img)
     (height, width), (h, w) = two("FiveCrop", size), image_size(img)
     if height > h or width > w:
@@ -211,7 +211,7 @@ def ten_crop(img: Any, size: int | Sequence[int], vertical_flip: bool = False) -
 
 
 def erase(img: Any, i: int, j: int, h: int, w: int, v: Any, inplace: bool = False) -> Any:
-    """A tensor with the value `v` (a number, or one that broadcasts to [C, h, w]) in the part at (i, j)."""
+    """Write `v` (a number, or a tensor that broadcasts to [C, h, w]) into the part of a tensor at (i, j)."""
     if not isinstance(img, Tensor):
         fail(DTypeError, f"RandomErasing takes a tensor, not a {type(img).__name__}", "ToTensor() comes first")
     out = img if inplace else img.clone()
@@ -234,7 +234,7 @@ def get_image_size(img: Any) -> list[int]:
 
 
 def pil_to_tensor(pic: Any) -> Tensor:
-    """The numbers of a PIL image or of an array `[H, W(, C)]` as a tensor `[C, H, W]`: bytes stay bytes."""
+    """Convert a PIL image or an array `[H, W(, C)]` to a tensor `[C, H, W]` of the same dtype and values."""
     if isinstance(pic, Tensor):
         fail(DTypeError, "PILToTensor: this is a tensor already", "leave PILToTensor() out", image=pic)
     check_image("PILToTensor", pic)
@@ -244,7 +244,7 @@ def pil_to_tensor(pic: Any) -> Tensor:
 
 
 def convert_image_dtype(image: Tensor, dtype: DType = float32) -> Tensor:
-    """A tensor's colours in another dtype: floats reach from 0 to 1, integers from 0 to their largest number."""
+    """Convert the colours of a tensor: floats range from 0 to 1, integers from 0 to their maximum."""
     if not isinstance(image, Tensor):
         fail(DTypeError, f"ConvertImageDtype takes a tensor, not a {type(image).__name__}", "PILToTensor() comes first")
     if image.dtype is dtype or image.dtype.floating and dtype.floating:

@@ -1,4 +1,4 @@
-"""GPT: a decoder-only transformer, which tells for each place of a text how likely each next token is.
+"""GPT: a decoder-only transformer, which predicts the next token at each position of a text.
 
 Sources: Radford et al. 2019 (GPT-2), section 2.3; attention as in Vaswani et al. 2017, section 3.2. Parameters have the
 names of nanoGPT. Read next: `../nn/functional/attention.py`.
@@ -21,10 +21,12 @@ from ..nn import functional as F
 
 @dataclass
 class GPTConfig:
-    """block_size: the most tokens that it sees.  vocab_size: different tokens.  n_layer blocks, each with n_head heads.
+    """Sizes of a GPT.
 
-    n_embd: numbers for each token, a multiple of n_head.  bias: do linear layers and norms add one? The defaults are
-    those of GPT-2 (124 million parameters); a model for a lesson has 4 layers of 4 heads and 64 numbers.
+    block_size: the longest text, in tokens. vocab_size: number of different tokens. n_layer: number of blocks. n_head:
+    heads of each block. n_embd: features per token, a multiple of n_head. bias: True if linear layers and norms have
+    one. The defaults are those of GPT-2 (124 million parameters); a model for a lesson has 4 layers of 4 heads and 64
+    features.
     """
 
     block_size: int = 1024
@@ -37,7 +39,7 @@ class GPTConfig:
 
 
 class CausalSelfAttention(nn.Module):
-    """Each place looks at itself and those before it: float (N, T, n_embd) to the same."""
+    """Each position attends to itself and to those before it: float (N, T, n_embd) to the same shape."""
 
     def __init__(self, config: GPTConfig):
         super().__init__()
@@ -63,7 +65,7 @@ class CausalSelfAttention(nn.Module):
 
 
 class MLP(nn.Module):
-    """Two linear layers with a GELU between: what a block does with each place alone."""
+    """Two linear layers with a GELU between them, applied to each position by itself."""
 
     def __init__(self, config: GPTConfig):
         super().__init__()
@@ -92,11 +94,12 @@ class Block(nn.Module):
 
 
 class GPT(nn.Module):
-    """Logits of the next token: model(idx, targets) gives (logits, loss).
+    """Logits of the next token: model(idx, targets) returns (logits, loss).
 
-    idx: int (N, T), T up to block_size.  targets: int (N, T), the tokens that came next, -1 where none counts; then
+    idx: int (N, T), T at most block_size. targets: int (N, T), the tokens that follow, -1 for those to ignore; then
     logits are float (N, T, vocab_size) and loss is their mean cross entropy. Without targets: logits (N, 1, vocab_size)
-    of the last place, and None. The head's weight is the embedding of the tokens. Raises ShapeError for longer texts.
+    of the last position, and None. The head shares its weight with the token embedding. Raises ShapeError for longer
+    texts.
     """
 
     def __init__(self, config: GPTConfig):
@@ -115,7 +118,7 @@ class GPT(nn.Module):
         self.transformer.wte.weight = self.lm_head.weight
         self.apply(self._init_weights)
         for name, weight in self.named_parameters():
-            if name.endswith("c_proj.weight"):  # 2 * n_layer of these add up in the residual stream
+            if name.endswith("c_proj.weight"):  # the residual stream is the sum of 2 * n_layer of these
                 nn.init.normal_(weight, 0.0, 0.02 / math.sqrt(2 * config.n_layer))
 
     def _init_weights(self, module: nn.Module) -> None:
@@ -125,7 +128,7 @@ class GPT(nn.Module):
                 nn.init.zeros_(module.bias)
 
     def get_num_params(self, non_embedding: bool = True) -> int:
-        """How many numbers it learns; without those of the places, as is usual, unless non_embedding is False."""
+        """Number of trained elements; position embeddings are not counted, as is usual, unless non_embedding is False."""
         count = sum(p.numel() for p in self.parameters())
         return count - self.transformer.wpe.weight.numel() if non_embedding else count
 
@@ -149,16 +152,17 @@ class GPT(nn.Module):
         return logits, F.cross_entropy(logits.flatten(0, 1), targets.reshape(-1), ignore_index=-1)
 
     def generate(self, idx: Tensor, max_new_tokens: int, temperature: float = 1.0, top_k: int | None = None) -> Tensor:
-        """idx (N, T) with max_new_tokens more, each drawn from the model's probabilities: int (N, T + max_new_tokens).
+        """Append max_new_tokens tokens, each sampled from the model's distribution: int (N, T) -> (N, T +
+        max_new_tokens).
 
-        temperature: below 1 prefers likely tokens, above 1 unlikely ones. top_k: only the k likeliest can be drawn.
-        Runs eagerly, without gradients; `model.eval()` before it. Raises OutOfRangeError unless temperature > 0.
+        temperature: below 1 prefers likely tokens, above 1 unlikely ones. top_k: sample from the k most likely tokens
+        only. Runs eagerly, without gradients; call `model.eval()` first. Raises OutOfRangeError unless temperature > 0.
         """
         if not temperature > 0:
             fail(
                 OutOfRangeError,
-                f"generate: temperature is {temperature!r}, where a number above 0 is wanted",
-                "temperature=1.0; top_k=1 takes the likeliest token",
+                f"generate: temperature must be above 0, got {temperature!r}",
+                "temperature=1.0; top_k=1 takes the most likely token",
             )
         with no_grad():
             for _ in range(max_new_tokens):

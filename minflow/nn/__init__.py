@@ -1,4 +1,4 @@
-"""nn: layers, containers, losses, initialisation. The public face; a name comes from the file of its family.
+"""nn: layers, containers, losses, initialisation. This module only re-exports names from the modules that define them.
 
 Read next: `module.py`, then `modules/linear.py`.
 """
@@ -196,7 +196,7 @@ if _TYPE_CHECKING:
     from . import graph as graph
     from .graph import Graph as Graph
 
-# with its passes, plans and listings a graph is a seventh of all that there is to import
+# nn.graph, with its passes, plans and listings, is a seventh of everything that an import would load
 _missing = _name_hints("flow.nn", globals(), {"Graph": "graph.Graph"})
 
 

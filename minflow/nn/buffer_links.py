@@ -1,8 +1,8 @@
-"""Buffers that are bound to other tensors, by an assignment in `build` or between two calls of a graph.
+"""Buffers that are rebound to other tensors, by an assignment in `build` or between two calls of a graph.
 
-`module.state = tensor` binds the new tensor and leaves the old one as it is, as in PyTorch. A plan reads most states
-where they are; of a linked one it has an array of its own, which is filled before each run, so it goes on without a
-rebuild. Read next: `../compiler/plan.py`.
+`module.state = tensor` binds the new tensor and leaves the old one as it is, as in PyTorch. A plan reads most states in
+place; for a linked buffer it has an array of its own, which is filled before each run, so rebinding needs no rebuild.
+Read next: `../compiler/plan.py`.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from ..core.source_location import fail
 class BufferLink:
     """A buffer of a module that is a state of a plan.
 
-    buffers, name: the dict that holds it, and its key there.  source: the state.  assigned: True if build binds another
-    tensor to the buffer; otherwise the graph writes it in place, or only reads it.  alone: True if no other tensor of
-    the program is on the storage of the tensor that the buffer had, so that plans follow it.
+    buffers, name: the dict that holds it, and its key there. source: the state. assigned: True if build binds another
+    tensor to the buffer; otherwise the graph writes it in place, or only reads it. alone: True if no other tensor of
+    the program shares the storage of the buffer's first tensor, so that plans can follow a rebinding.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class BufferLink:
         return self.buffers[self.name]
 
     def moved(self) -> bool:
-        """True if the buffer is bound to another tensor of the same spec since the last call."""
+        """True if the buffer was bound to another tensor of the same spec since the last call."""
         tensor = self.buffers.get(self.name)
         same = tensor is not None and tensor.spec is self.source.out_specs[0] and tensor.alias is None
         return same and tensor.array is not self.source.array
@@ -52,7 +52,7 @@ class BufferLink:
         return self.source.array
 
     def write(self, array: np.ndarray) -> None:
-        """Hand out the new value of the state after a run: in a new tensor, or in the one that the buffer has."""
+        """Return the new value of the state to the program after a run: in a new tensor, or in the buffer's own."""
         if self.assigned:
             self.bind(new_tensor(array.copy(order="K"), self.source.out_specs[0]))
         else:
@@ -60,13 +60,13 @@ class BufferLink:
             bump_version(self.tensor, MODE.get().entered)
 
     def bind(self, tensor: Tensor) -> None:
-        """Bind the buffer to a tensor; other graphs look closer at their next call."""
+        """Bind the buffer to a tensor; other graphs check it at their next call."""
         self.buffers[self.name], self.source.array = tensor, tensor.array
         bump()
 
 
 def link_assigned(graph: Any, trace: Trace, met: list) -> None:
-    """Link the buffers that build assigned. met: the modules that are not members of the graph."""
+    """Link the buffers that build assigned. met: the modules used by build that are not members of the graph."""
 
     def alone(old: Tensor) -> bool:
         owner, named = owner_of(old.array), [tensor for tensor, _ in graph.named_tensors(met)]
@@ -83,8 +83,10 @@ def link_assigned(graph: Any, trace: Trace, met: list) -> None:
 
 
 def refuse_shared(graph: Any, trace: Trace, met: list) -> None:
-    """Refuse to assign a tensor on the storage of another one that stays: a plan gives each buffer a tensor of its own,
-    so a later write to one of the two would not be seen in the other."""
+    """Refuse an assigned tensor that shares its storage with another one that outlives the call.
+
+    A plan gives each buffer a tensor of its own, so a later write to one of the two would not be seen in the other.
+    """
     changed = {key: row for key, row in trace.rebound.items() if row[0][row[1]] is not row[2]}
     if not changed:
         return
@@ -112,7 +114,7 @@ def refuse_shared(graph: Any, trace: Trace, met: list) -> None:
 
 
 def buffer_links(modules: Iterable[tuple[str, Any]], states: Iterable[Source]) -> list[BufferLink]:
-    """A link for each state that is a buffer of one of these modules; those of `link_assigned` are kept."""
+    """Links for all states that are buffers of these modules; those made by `link_assigned` are kept."""
     by_array = {id(source.array): source for source in states if source.link is None}
     links = [source.link for source in states if source.link is not None]
     for _, module in modules:

@@ -1,4 +1,4 @@
-"""Annotations of sizes that programs import: `_size_2_t` is an int or a pair of them."""
+"""Annotations of sizes that programs import: `_size_2_t` is an int or a pair of ints."""
 
 from ..core.tensor import Tensor
 

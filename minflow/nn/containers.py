@@ -1,6 +1,6 @@
-"""Containers: Sequential calls its modules in turn; the others only hold modules or Parameters so that they are seen.
+"""Containers: Sequential calls its modules in turn; the others only hold modules or Parameters, to register them.
 
-Read next: `module.py` for what holding means.
+Read next: `module.py` for what registering means.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from .parameter import Parameter
 
 
 class Indexed(Module):
-    """What Sequential and ModuleList share: modules under the names "0", "1", ..."""
+    """Base of Sequential and ModuleList: modules under the names "0", "1", ..."""
 
-    fold_from = 3  # equal neighbours that the repr shows as one; PyTorch shows those of a Sequential one by one
+    fold_from = 3  # the repr folds this many equal neighbours into one row; PyTorch does not fold those of a Sequential
 
     def __len__(self) -> int:
         return len(self._modules)
@@ -36,7 +36,7 @@ class Indexed(Module):
         return [name for name in super().__dir__() if not name.isdigit()]
 
     def key(self, index: int) -> str:
-        """The name of entry number `index`, which may count from the end."""
+        """The name of the entry at `index`, which may be negative."""
         position, size = operator.index(index), len(self)
         if not -size <= position < size:
             fail(
@@ -63,7 +63,7 @@ class Indexed(Module):
         self.renumber(list(self._modules.values()))
 
     def renumber(self, modules: list[Module]) -> None:
-        """Take these modules in place of those held, under the names "0", "1", ..."""
+        """Replace the modules by these, under the names "0", "1", ..."""
         for key in list(self._modules):
             delattr(self, key)
         for i, module in enumerate(modules):
@@ -85,20 +85,20 @@ class Indexed(Module):
         return self
 
     def insert(self, index: int, module: Module) -> Any:
-        """Put a module before entry number `index`."""
+        """Insert a module before the entry at `index`."""
         modules = list(self._modules.values())
         modules.insert(index, module)
         self.renumber(modules)
         return self
 
     def pop(self, index: int | slice) -> Any:
-        """Take an entry out and return it."""
+        """Remove an entry and return it."""
         module = self[index]
         del self[index]
         return module
 
     def repr_rows(self) -> list[tuple[str, str]]:
-        """Equal neighbours stand in one row: `(0-2): 3 x Linear(...)`."""
+        """Equal neighbours share one row: `(0-2): 3 x Linear(...)`."""
         rows: list[list] = []
         for name, text in super().repr_rows():
             if rows and rows[-1][1] == text and name.isdigit() and rows[-1][0][0].isdigit():
@@ -141,7 +141,7 @@ class Sequential(Indexed):
 
 
 class Uncalled(Module):
-    """A container that is never called gives its own name to its entries' scopes: "blocks.0"."""
+    """A container that is never called: the scopes of its entries start with its own name, as in "blocks.0"."""
 
     def child_name(self, name: str) -> str:
         return f"{self._name}.{name}" if self._name else name
@@ -155,7 +155,7 @@ class Uncalled(Module):
 
 
 class ModuleList(Uncalled, Indexed):
-    """A list of modules that the tree sees. It is not called itself: loop over it in forward."""
+    """A list of modules that registers them. It is not called itself: loop over it in forward."""
 
     fold_from = 2  # as PyTorch does
     forward_hint = "for layer in self.layers: x = layer(x), or nn.Sequential, which does that when called"
@@ -175,7 +175,7 @@ class ModuleList(Uncalled, Indexed):
 
 
 class Named(Module):
-    """What ModuleDict and ParameterDict share: entries by name, those of one of the dicts of a module."""
+    """Base of ModuleDict and ParameterDict: entries by name, kept in one of the dicts of a module."""
 
     _held = "_modules"
 
@@ -207,7 +207,7 @@ class Named(Module):
         return vars(self)[self._held].items()
 
     def pop(self, key: str) -> Any:
-        """Take an entry out and return it."""
+        """Remove an entry and return it."""
         entry = self[key]
         del self[key]
         return entry
@@ -219,7 +219,7 @@ class Named(Module):
 
 
 class ModuleDict(Uncalled, Named):
-    """A dict of modules that the tree sees. It is not called itself: call its entries in forward."""
+    """A dict of modules that registers them. It is not called itself: call its entries in forward."""
 
     forward_hint = 'one of its entries: self.layers["name"](x)'
 
@@ -252,7 +252,7 @@ def parameter_text(value: Any) -> str:
 
 
 class ParameterList(Module):
-    """A list of Parameters that the tree sees; tensors become Parameters."""
+    """A list of Parameters that registers them; tensors become Parameters."""
 
     forward_hint = "its entries: self.weights[0] @ x"
 
@@ -262,7 +262,7 @@ class ParameterList(Module):
         self.extend(values or ())
 
     def key(self, index: int) -> str:
-        """The name of the parameter at an index; negative ones count from the end."""
+        """The name of the parameter at an index, which may be negative."""
         position = operator.index(index)
         if not -self.size <= position < self.size:
             fail(
@@ -312,7 +312,7 @@ class ParameterList(Module):
 
 
 class ParameterDict(Named):
-    """A dict of Parameters that the tree sees; tensors become Parameters."""
+    """A dict of Parameters that registers them; tensors become Parameters."""
 
     forward_hint = 'its entries: self.weights["name"]'
     _held = "_parameters"
@@ -327,7 +327,7 @@ class ParameterDict(Named):
         setattr(self, key, as_parameter(value))
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The parameter of this name, or the default."""
+        """The parameter with this name, or the default."""
         return self._parameters.get(key, default)
 
     def update(self, parameters: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:

@@ -1,8 +1,8 @@
 """Hooks: functions that run around a module's forward and backward, its state_dict and its load_state_dict.
 
-Those of every module are in EVERY and run first. Forward hooks are plain calls. Backward hooks hang on two gates,
-identities through which all inputs and outputs pass: the backward of a gate sees all their gradients at once.
-Read next: `../core/grad/hooks.py`, `../core/grad/function.py`.
+Hooks of all modules are in EVERY and run first. Forward hooks are plain calls. Backward hooks use two identity
+functions, which all inputs and all outputs pass through: the backward of each sees all their gradients at once. Read
+next: `../core/grad/hooks.py`, `../core/grad/function.py`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from ..core.tensor import Tensor
 from ..core.source_location import describe, warn
 
 
-RemovableHandle = Handle  # PyTorch's name, in `torch.utils.hooks`
-CALLS = {  # how the hooks of each kind are called
+RemovableHandle = Handle  # PyTorch's name, exported by `torch.utils.hooks`
+CALLS = {  # signature of the hooks of each kind
     "before": "hook(module, args)",
     "after": "hook(module, args, output)",
     "backward_before": "hook(module, grad_output)",
@@ -32,13 +32,13 @@ CALLS = {  # how the hooks of each kind are called
     "load_before": "hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected, error_msgs)",
     "load_after": "hook(module, incompatible_keys)",
 }
-RUNNING = tuple(CALLS)[:4]  # a graph records these; the others are of states
+RUNNING = tuple(CALLS)[:4]  # a graph records these; the others are about state dicts
 
 
 class Hooks:
     """The hooks of one module, in the order in which they run. Each entry: (hook, with_kwargs, always_call).
 
-    used: True if one was ever registered.
+    used: True once a hook was registered.
     """
 
     used = False
@@ -50,7 +50,7 @@ class Hooks:
     def add(
         self, kind: str, hook: Callable, prepend: bool, with_kwargs: bool = False, always_call: bool = False
     ) -> Handle:
-        """Add a hook, as the last or with `prepend` as the first of its kind."""
+        """Add a hook, as the last of its kind, or with `prepend` as the first."""
         check_callable(hook, CALLS[kind], ModuleError)
         hooks, self.used = getattr(self, kind), True
         handle = Handle(hooks)
@@ -61,48 +61,48 @@ class Hooks:
         return handle
 
     def listed(self) -> list[tuple[Callable, Any]]:
-        """(hook, how it is registered) of those of forward and backward."""
+        """(hook, registration options) of the forward and backward hooks."""
         return [(hook, (kind, *flags)) for kind in RUNNING for hook, *flags in getattr(self, kind).values()]
 
     def each(self, kind: str, *args: Any) -> None:
-        """Call the hooks of state_dict and load_state_dict, which change their arguments."""
+        """Call the hooks of state_dict or load_state_dict, which change their arguments in place."""
         for hook, *_ in list(getattr(self, kind).values()):
             if (returned := hook(*args)) is not None and kind == "load_after":
                 must_be_none(kind, hook, returned)
 
 
 def must_be_none(kind: str, hook: Callable, returned: Any) -> NoReturn:
-    """Refuse what a hook of state_dict or load_state_dict returned."""
+    """Raise StateError for a value returned by a hook of state_dict or load_state_dict."""
     hint = f"change {'the dict' if kind != 'load_after' else 'the two lists'} inside the hook"
     refuse(StateError, hook, f"must return None, got {with_article(returned)}", hint, {"returned": describe(returned)})
 
 
-EVERY = Hooks()  # those of `register_module_forward_hook` and the like, which run for all modules
+EVERY = Hooks()  # hooks registered by `register_module_forward_hook` and the like, which run for all modules
 NONE = Hooks()
 
 
 def register_module_forward_pre_hook(hook: Callable) -> Handle:
-    """`hook(module, args)` before the forward of every module, and before its own hooks."""
+    """Register `hook(module, args)` before the forward of every module, and before its own hooks."""
     return EVERY.add("before", hook, False)
 
 
 def register_module_forward_hook(hook: Callable, *, with_kwargs: bool = False, always_call: bool = False) -> Handle:
-    """`hook(module, args, output)` after the forward of every module, and before its own hooks."""
+    """Register `hook(module, args, output)` after the forward of every module, and before its own hooks."""
     return EVERY.add("after", hook, False, with_kwargs, always_call)
 
 
 def register_module_full_backward_pre_hook(hook: Callable) -> Handle:
-    """`hook(module, grad_output)` before the backward of every module, and before its own hooks."""
+    """Register `hook(module, grad_output)` before the backward of every module, and before its own hooks."""
     return EVERY.add("backward_before", hook, False)
 
 
 def register_module_full_backward_hook(hook: Callable) -> Handle:
-    """`hook(module, grad_input, grad_output)` after the backward of every module, and before its own hooks."""
+    """Register `hook(module, grad_input, grad_output)` after the backward of every module, and before its own hooks."""
     return EVERY.add("backward_after", hook, False)
 
 
 def hooks_of(module: Any) -> list[tuple[Callable, Any]]:
-    """(hook, how it is registered) of a module and of its own tensors, all of which a graph runs."""
+    """(hook, registration options) of a module and of its own tensors; a graph runs all of them."""
     own = module.__dict__
     listed = [] if own["_hooks"] is None else own["_hooks"].listed()
     tensors = [(n, t) for n, t in (*own["_parameters"].items(), *own["_buffers"].items()) if t is not None]
@@ -110,12 +110,12 @@ def hooks_of(module: Any) -> list[tuple[Callable, Any]]:
 
 
 def without_module(hook: Callable, module: Any, *rest: Any) -> Any:
-    """The call of a hook that does not take the module."""
+    """Call a hook that does not take the module."""
     return hook(*rest)
 
 
 def call(module: Any, args: tuple, kwargs: dict) -> Any:
-    """forward of a module with everything that runs around it."""
+    """Call the forward of a module, with its hooks."""
     own = module.__dict__["_hooks"] or NONE
     done: set[int] = set()
     output = None
@@ -132,7 +132,7 @@ def call(module: Any, args: tuple, kwargs: dict) -> Any:
         gates = Gates(module, own) if backward else None
         if gates:
             args = gates.enter(args)
-        alone = len(args) == 1 and not kwargs  # a call that stays in Python: see `recursion_limit.py`
+        alone = len(args) == 1 and not kwargs  # such a call stays in Python: see `recursion_limit.py`
         output = module.forward(args[0]) if alone else module.forward(*args, **kwargs)
         for key, (hook, with_kwargs, _) in [*EVERY.after.items(), *own.after.items()]:
             done.add(key)
@@ -144,13 +144,13 @@ def call(module: Any, args: tuple, kwargs: dict) -> Any:
             if always and key not in done:
                 try:
                     hook(module, args, kwargs, output) if with_kwargs else hook(module, args, output)
-                except Exception as error:  # the error that ended forward is the one to see
+                except Exception as error:  # report the error that ended forward
                     warn(f"a hook with always_call=True raised {type(error).__name__}: {error}")
         raise
 
 
 def pair(hook: Callable, changed: Any) -> tuple[tuple, dict]:
-    """(args, kwargs) that a forward pre-hook with with_kwargs=True returned."""
+    """(args, kwargs) returned by a forward pre-hook with with_kwargs=True."""
     if not (
         isinstance(changed, tuple)
         and len(changed) == 2
@@ -168,7 +168,7 @@ def pair(hook: Callable, changed: Any) -> tuple[tuple, dict]:
 
 
 class Gate(Function):
-    """The identity on several tensors; in backward all their gradients pass through `gate` together."""
+    """The identity on several tensors; in backward, all their gradients go through `gate` together."""
 
     @staticmethod
     def forward(ctx, gate: Callable, *tensors: Tensor):
@@ -182,7 +182,7 @@ class Gate(Function):
 
 
 class Gates:
-    """The two gates of one call. grad_output passes the first in backward, grad_input the second."""
+    """The two identities of one call. grad_output passes the first in backward, grad_input the second."""
 
     def __init__(self, module: Any, hooks: Hooks):
         self.module = module
@@ -197,7 +197,7 @@ class Gates:
         if not wanted or not self.after_hooks:
             return args
 
-        # as in PyTorch, a tensor that wants no gradient has zeros here
+        # as in PyTorch, a tensor that does not require a gradient has zeros here
         others = [(i, x.spec) for i, x in enumerate(args) if isinstance(x, Tensor) and i not in wanted]
 
         def gate(grads: tuple) -> tuple:

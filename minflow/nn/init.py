@@ -1,7 +1,7 @@
 """Initialisation: fill a tensor in place, outside the tape, and return it.
 
-Numbers are drawn from `generator`, else from the default Generator. Read next: `modules/linear.py`, for what layers
-use.
+Random elements come from `generator`, or else from the default Generator. Read next: `modules/linear.py`, for the
+initialisers that layers use.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ GAINS = {
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """By how much a nonlinearity shrinks the standard deviation, as a factor to make up for it.
+    """The factor that makes up for how much a nonlinearity shrinks the standard deviation.
 
-    param: the negative slope where nonlinearity is "leaky_relu" (0.01 if None). He et al. 2015, section 2.2.
+    param: the negative slope if nonlinearity is "leaky_relu" (0.01 if None). He et al. 2015, section 2.2.
     """
     if nonlinearity == "leaky_relu":
         return math.sqrt(2.0 / (1 + (0.01 if param is None else param) ** 2))
@@ -47,7 +47,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 
 def fans(tensor: Tensor) -> tuple[int, int]:
-    """(fan_in, fan_out): how many numbers go into one output, and how many outputs one input reaches."""
+    """(fan_in, fan_out): how many inputs one output depends on, and how many outputs one input reaches."""
     shape = tensor.spec.shape
     if len(shape) < 2:
         fail(
@@ -67,20 +67,20 @@ def filled(tensor: Tensor, new: Tensor) -> Tensor:
 
 
 def uniform(tensor: Tensor, low: float, high: float, generator) -> Tensor:
-    """Fresh numbers in [low, high) of the tensor's shape and dtype."""
+    """Random elements in [low, high), with the tensor's shape and dtype."""
     with no_grad():
         return rand(*tensor.spec.shape, dtype=tensor.spec.dtype, generator=generator) * (high - low) + low
 
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator=None) -> Tensor:
-    """Numbers drawn evenly from [a, b)."""
+    """Fill with elements drawn uniformly from [a, b)."""
     if not a <= b:
-        fail(ShapeError, f"uniform_: numbers in [{a}, {b}) cannot be drawn", "the lower one first", tensor=tensor)
+        fail(ShapeError, f"uniform_: a must be at most b, got [{a}, {b})", "the lower one first", tensor=tensor)
     return filled(tensor, uniform(tensor, a, b, generator))
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator=None) -> Tensor:
-    """Numbers drawn from the normal distribution N(mean, std**2)."""
+    """Fill with elements drawn from the normal distribution N(mean, std**2)."""
     if getattr(mean, "shape", ()) or getattr(std, "shape", ()):
         fail(
             ShapeError,
@@ -95,7 +95,7 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator=None)
 def trunc_normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator=None
 ) -> Tensor:
-    """Numbers drawn from N(mean, std**2), given that they lie in [a, b]: the distribution function inverted."""
+    """Fill with elements drawn from N(mean, std**2) truncated to [a, b], by inverting the distribution function."""
 
     def below(x: float) -> float:
         return (1.0 + math.erf((x - mean) / (std * math.sqrt(2.0)))) / 2.0
@@ -118,7 +118,7 @@ def erfinv(y: Tensor) -> Tensor:
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
-    """`val` everywhere."""
+    """Fill with `val`."""
     with no_grad():
         return tensor.fill_(val)
 
@@ -134,7 +134,7 @@ def zeros_(tensor: Tensor) -> Tensor:
 
 
 def eye_(tensor: Tensor) -> Tensor:
-    """1 on the diagonal, else 0. tensor: (n, m)."""
+    """Fill with 1 on the diagonal and 0 elsewhere. tensor: (n, m)."""
     if tensor.spec.ndim != 2:
         fail(
             ShapeError,
@@ -146,7 +146,7 @@ def eye_(tensor: Tensor) -> Tensor:
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """Filters (F, C, ...) that pass their input on: 1 in the middle of channel f of filter f, in each group."""
+    """Fill filters (F, C, ...) so that they pass their input on: 1 in the middle of channel f of filter f, per group."""
     shape = tensor.spec.shape
     if not 3 <= len(shape) <= 5 or shape[0] % groups:
         fail(
@@ -165,13 +165,13 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator=None) -> Tensor:
-    """U(-a, a) with a = gain * sqrt(6 / (fan_in + fan_out)). Glorot & Bengio 2010, eq. 16."""
+    """Fill from U(-a, a) with a = gain * sqrt(6 / (fan_in + fan_out)). Glorot & Bengio 2010, eq. 16."""
     a = gain * math.sqrt(6.0 / sum(fans(tensor)))
     return uniform_(tensor, -a, a, generator)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator=None) -> Tensor:
-    """N(0, std**2) with std = gain * sqrt(2 / (fan_in + fan_out)). Glorot & Bengio 2010, eq. 12."""
+    """Fill from N(0, std**2) with std = gain * sqrt(2 / (fan_in + fan_out)). Glorot & Bengio 2010, eq. 12."""
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(fans(tensor))), generator)
 
 
@@ -189,7 +189,10 @@ def kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float
 def kaiming_uniform_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator=None
 ) -> Tensor:
-    """U(-b, b) with b = gain * sqrt(3 / fan). a: slope of the leaky ReLU after it. He et al. 2015, eq. 10 and 14."""
+    """Fill from U(-b, b) with b = gain * sqrt(3 / fan). He et al. 2015, eq. 10 and 14.
+
+    a: negative slope of the leaky ReLU that follows.
+    """
     bound = math.sqrt(3.0) * kaiming_std(tensor, a, mode, nonlinearity)
     return uniform_(tensor, -bound, bound, generator)
 
@@ -197,18 +200,18 @@ def kaiming_uniform_(
 def kaiming_normal_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator=None
 ) -> Tensor:
-    """N(0, std**2) with std = gain / sqrt(fan). He et al. 2015, eq. 10 and 14."""
+    """Fill from N(0, std**2) with std = gain / sqrt(fan). He et al. 2015, eq. 10 and 14."""
     return normal_(tensor, 0.0, kaiming_std(tensor, a, mode, nonlinearity), generator)
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1, generator=None) -> Tensor:
-    """A matrix (rows, the rest flattened) with orthonormal rows or columns, times gain. Saxe et al. 2013."""
+    """Fill a matrix (rows, the rest flattened) with orthonormal rows or columns, times gain. Saxe et al. 2013."""
     import numpy as np
 
     from ..core.functions.creation import from_numpy
 
     if not tensor.spec.floating:
-        what = f"orthogonal_: the tensor is {tensor.spec.dtype.name}, where floats are wanted"
+        what = f"orthogonal_: the tensor must be floating, got {tensor.spec.dtype.name}"
         fail(DTypeError, what, "tensor.float()", tensor=tensor)
     if tensor.spec.ndim < 2:
         fail(
@@ -221,13 +224,15 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator=None) -> Tensor:
     columns = math.prod(tensor.spec.shape[1:])
     draw = normal(0.0, 1.0, (max(rows, columns), min(rows, columns)), generator=generator)
     q, r = np.linalg.qr(draw.numpy().astype("float64"))
-    q = q * np.sign(np.diag(r))  # makes the draw uniform over all such matrices: Mezzadri 2007, section 5
+    q = q * np.sign(np.diag(r))  # makes the distribution uniform over all such matrices: Mezzadri 2007, section 5
     matrix = np.ascontiguousarray(q.T if rows < columns else q) * gain
     return filled(tensor, from_numpy(matrix.reshape(tensor.spec.shape)).to(tensor.spec.dtype))
 
 
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator=None) -> Tensor:
-    """N(0, std**2) with a fraction `sparsity` of zeros in each column. tensor: (n, m). Martens 2010, section 5."""
+    """Fill from N(0, std**2), with a fraction `sparsity` of zeros in each column. tensor: (n, m). Martens 2010, section
+    5.
+    """
     from ..core.functions.creation import randperm
 
     if tensor.spec.ndim != 2:
@@ -242,7 +247,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator=None) 
 
 
 def old_name(function: Callable) -> Callable:
-    """PyTorch's name of before, without the underscore; it says so once."""
+    """PyTorch's former name, without the underscore; it warns once."""
     name = function.__name__
 
     @functools.wraps(function)
@@ -279,7 +284,7 @@ __getattr__ = _name_hints("flow.nn.init", globals())
 
 
 def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
-    """fan_in or fan_out, by the name that programs use of PyTorch's and OneFlow's."""
+    """fan_in or fan_out, under the private name that programs import from PyTorch and OneFlow."""
     return fans(tensor)[mode.lower() == "fan_out"]
 
 

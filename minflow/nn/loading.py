@@ -1,8 +1,8 @@
-"""Loading a state all or nothing: everything is checked first, then everything is written, and no Ctrl-C comes between.
+"""Loading a state all or nothing: first check everything, then write everything, with Ctrl-C held back meanwhile.
 
-What can be loaded into has `checked_state(state_dict)`: it raises StateError, or says what is left to do as a list of
-calls that cannot fail. So a graph checks its modules, optimizers and schedulers before the first of them is written.
-What a state may hold is checked here: numbers, texts and containers of them. Read next: `state.py`,
+Objects that load a state have `checked_state(state_dict)`: it raises StateError, or returns the remaining writes as a
+list of calls that cannot fail. So a graph checks its modules, optimizers and schedulers before it writes the first of
+them. The values of a state are checked here: numbers, strings and containers of them. Read next: `state.py`,
 `../optim/optimizer.py`.
 """
 
@@ -23,17 +23,19 @@ from ..core.tensor import Tensor
 from ..core.source_location import describe, here
 
 Writes = list[Callable[[], object]]
-DEEPEST = 20  # levels of containers in a state
-LARGEST = 2**53  # of a count: up to here a float is exact
+DEEPEST = 20  # levels of nested containers in a state
+LARGEST = 2**53  # largest count: up to here a float is exact
 
 
 class Refused(Exception):
-    """Why a value is not taken."""
+    """The reason why a value is refused."""
 
 
 def write(writes: Writes) -> None:
-    """Do what was checked: between two steps of graphs and jobs, and whole. The steps of jobs that read a tensor which
-    one of the calls writes (its `target`) end first."""
+    """Do the writes that were checked, without an interruption and between two steps of graphs and jobs.
+
+    Steps of jobs that read a tensor which one of the calls writes (its `target`) are waited for first.
+    """
     for call in writes:
         before_write(getattr(getattr(call, "target", None), "cell", None))
     with LOCK, uninterrupted():
@@ -42,13 +44,13 @@ def write(writes: Writes) -> None:
 
 
 def refuse(owner: str, what: str, hint: str, /, **values: Any) -> None:
-    """Raise the StateError of `owner`.load_state_dict. Texts are shown as they are."""
+    """Raise the StateError of `owner`.load_state_dict. Strings among the values are shown without quotes."""
     shown = {name.replace("_", " "): x if isinstance(x, str) else describe(x) for name, x in values.items()}
     raise StateError(f"{owner}.load_state_dict: {what}; nothing was loaded", values=shown, where=here(), hint=hint)
 
 
 def as_refusal(owner: str, call: Callable[[], Any]) -> Any:
-    """The result of `call`; where it refuses (an optimizer that checks its group), the state does not fit."""
+    """The result of `call`; an error (an optimizer that checks its group) means that the state does not fit."""
     try:
         return call()
     except MinflowError as error:
@@ -60,23 +62,22 @@ def as_refusal(owner: str, call: Callable[[], Any]) -> Any:
 
 
 def array_of(value: Any) -> np.ndarray | None:
-    """The numbers of a tensor (ours or PyTorch's), an array or a number; None if it has none that a tensor could
-    hold."""
+    """The elements of a tensor (ours or PyTorch's), an array or a number; None for any other value."""
     try:
         if isinstance(value, Tensor):
             return value.array
         array = np.asarray(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
-    except Exception:  # of an object that is not ours
+    except Exception:  # raised by an object that is not ours
         return None
     return array if array.dtype.kind in "biuf" else None
 
 
 def number(value: Any) -> float:
-    """A finite number, no bool; a tensor or array of one number is one. Raises Refused."""
+    """A finite number, not a bool; a tensor or array with one element counts as one. Raises Refused."""
     if isinstance(value, Tensor | np.ndarray) and value.shape == ():
         value = value.item() if not isinstance(value, Tensor) or value.array is not None else None
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
-        raise Refused(f"{describe(value)} is no number")
+        raise Refused(f"{describe(value)} is not a number")
     try:
         if math.isfinite(value):
             return value.item() if isinstance(value, np.generic) else value
@@ -86,22 +87,24 @@ def number(value: Any) -> float:
 
 
 def whole(value: Any, low: int = 0) -> int:
-    """A count from `low` on. Raises Refused."""
+    """An integer of at least `low`. Raises Refused."""
     count = number(value)
     if count != int(count) or not low <= count <= LARGEST:
-        raise Refused(f"{describe(value)} is no whole number from {low} on")
+        raise Refused(f"{describe(value)} is not an integer of at least {low}")
     return int(count)
 
 
 def plain(value: Any, depth: int = 0) -> Any:
-    """A copy of what a file can hold: tensors, arrays, numbers, texts, None, and containers of them. Raises Refused."""
+    """A copy of a value that a file can hold: tensors, arrays, numbers, strings, None, and containers of them. Raises
+    Refused.
+    """
     if depth > DEEPEST:
-        raise Refused(f"it lies more than {DEEPEST} levels deep")
+        raise Refused(f"it is nested more than {DEEPEST} levels deep")
     if value is None or isinstance(value, bool | int | float | str | np.generic):
         return value
     if isinstance(value, Tensor | np.ndarray):
         if array_of(value) is None:
-            raise Refused(f"{describe(value)} has no numbers")
+            raise Refused(f"{describe(value)} has no elements")
         return value.detach().clone() if isinstance(value, Tensor) else value.copy()
     if isinstance(value, Mapping):
         entries = {key(k): plain(v, depth + 1) for k, v in value.items()}
@@ -116,13 +119,13 @@ def key(value: Any) -> Any:
         return value
     if isinstance(value, tuple):
         return tuple([key(part) for part in value])
-    raise Refused(f"the key {describe(value)} is neither a text nor a number")
+    raise Refused(f"the key {describe(value)} is neither a string nor a number")
 
 
 def like(present: Any, value: Any) -> Any:
-    """A copy of `value`, which must be of the kind that `present` is: a number for a number, as many as there are now.
+    """A copy of `value`, which must have the type of `present`, and as many elements. Raises Refused.
 
-    Raises Refused. What is None or empty now may become any data.
+    If `present` is None or empty, `value` may be any data.
     """
     if isinstance(present, bool):
         if not isinstance(value, bool | np.bool_):
@@ -132,24 +135,24 @@ def like(present: Any, value: Any) -> Any:
         return number(value) if math.isfinite(present) or not isinstance(value, float) else value
     if isinstance(present, str):
         if not isinstance(value, str):
-            raise Refused(f"{describe(value)} is no text")
+            raise Refused(f"{describe(value)} is not a string")
         return value
     if isinstance(present, Tensor | np.ndarray):
         array = array_of(value)
         if array is None or array.shape != tuple(present.shape):
-            raise Refused(f"{describe(value)} is no array of shape {tuple(present.shape)}")
+            raise Refused(f"{describe(value)} is not an array of shape {tuple(present.shape)}")
         return plain(value)
     if isinstance(present, Mapping):
         if not isinstance(value, Mapping):
-            raise Refused(f"{describe(value)} is no dict")
+            raise Refused(f"{describe(value)} is not a dict")
         return plain(value) | {k: like(v, value[k]) for k, v in present.items() if k in value}
     if isinstance(present, list | tuple):
         if type(value) not in (list, tuple):
-            raise Refused(f"{describe(value)} is no list")
+            raise Refused(f"{describe(value)} is not a list")
         models = present if len(present) == len(value) else [*present[:1]] * len(value)
         return type(value)([like(a, b) for a, b in zip(models, value)]) if models else plain(value)
     if present is None:
         return plain(value)
     if type(value) is not type(present):
-        raise Refused(f"{describe(value)} is no {type(present).__name__}")
+        raise Refused(f"{describe(value)} is not a {type(present).__name__}")
     return value

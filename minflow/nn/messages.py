@@ -1,7 +1,7 @@
-"""What a Module says when it is defined or used in the wrong way.
+"""Errors and warnings about a Module that is defined or used in the wrong way.
 
-Each function here looks at what happened, and raises (or returns) the error that names it. Imported by `module.py`
-only; modules are known by their attributes, so that this file needs none of their classes. Read next: `state.py`.
+Each function inspects what happened, and raises (or returns) the error that names it. Only `module.py` imports this
+module; modules are recognised by their attributes, so that it needs none of their classes. Read next: `state.py`.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def buffer_of_another_spec(module: Any, name: str, old: Any, value: Any) -> NoRe
     )
 
 
-NOT_EXTENDED = {  # names that PyTorch's Module looks for in a class, and this one does not
+NOT_EXTENDED = {  # names that PyTorch's Module looks up in a class, and ours does not
     "call_super_init": "Mixin.__init__(self, ...) in __init__, after super().__init__()",
     "_call_impl": "def forward(self, x): ...; or def __call__(self, *args): ... around super().__call__(*args)",
     "_wrapped_call_impl": "def __call__(self, *args): ... around super().__call__(*args)",
@@ -69,7 +69,7 @@ NOT_EXTENDED = {  # names that PyTorch's Module looks for in a class, and this o
 
 
 def check_extensions(cls: type) -> None:
-    """Refuse a class that defines a name without effect."""
+    """Refuse a class that defines one of the names without effect."""
     for name, hint in NOT_EXTENDED.items():
         if name in vars(cls):
             fail(ModuleError, f"{cls.__name__} defines {name}, which has no effect here", hint, defined=vars(cls)[name])
@@ -85,7 +85,7 @@ def no_extra_state(module: Any, verb: str) -> NoReturn:
 
 
 def missing_forward(module: Any, base: type) -> NoReturn:
-    """A module without `forward` was called: is there a method that was meant as it?"""
+    """Raise the error for calling a module without `forward`, and name the method that was probably meant as it."""
     name = type(module).__name__
     if module.forward_hint:
         fail(ModuleError, f"{name} holds modules and is not called itself", module.forward_hint)
@@ -114,23 +114,24 @@ def missing_forward(module: Any, base: type) -> NoReturn:
 
 
 def check_call(module: Any, args: tuple, kwargs: dict, error: TypeError) -> None:
-    """Was it the call of `forward` that does not fit, rather than something in it? Then say what forward takes."""
+    """Raise an error about the signature of `forward`, unless the call fits it and `error` came from inside."""
     if not isinstance(error, MinflowError):
         better = misfit(module.forward, args, kwargs, f"{type(module).__name__}.forward", error)
         if better is not None:
             raise better from None
 
 
-# model -> its last call under no_grad: ((number of backward(), the line), some numbers of its input)
+# model -> its last call under no_grad: ((number of calls of backward(), line), some elements of its input)
 LAST: WeakKeyDictionary = WeakKeyDictionary()
-ACTING = ("Dropout", "BatchNorm")  # layers that compute something else in training
+ACTING = ("Dropout", "BatchNorm")  # layers that behave differently in training
 
 
 def check_eval(model: Any, args: tuple) -> None:
-    """A model that is in training mode was called under no_grad, as when its evaluation forgot eval().
+    """Warn about a model that is called under no_grad in training mode: an evaluation that forgot eval().
 
-    Reported at the second such call in a row from one line, with other numbers and no backward in between: not where a
-    generator makes the examples of a step, nor where one example is repeated to see what dropout does to it.
+    Reported at the second such call in a row from one line, with other inputs and without a backward in between, so
+    that a generator that makes the examples of a step, or one example repeated to see the effect of dropout, is not
+    reported.
     """
     if (
         not NOTICES.on
@@ -141,7 +142,7 @@ def check_eval(model: Any, args: tuple) -> None:
     ):
         return
     if not any(p.owned for p in model.parameters()):
-        return  # nobody trains it
+        return  # it is not being trained
     array = args[0].array
     if array is None or not array.size or not isinstance(LAST.get(model, ()), tuple):
         return
@@ -151,14 +152,14 @@ def check_eval(model: Any, args: tuple) -> None:
     if before is None or before[0] != now[0]:
         return
     if before[1] == numbers:
-        LAST[model] = "again"  # on purpose
+        LAST[model] = "again"  # intentional
         return
     layers = [(n, m) for n, m in model.named_modules() if m.training and type(m).__name__.startswith(ACTING)]
     layers = [(n, m) for n, m in layers if vars(m).get("p", 1) and vars(m).get("track_running_stats", True)]
     acting = [f"{n} ({type(m).__name__})" for n, m in layers]
     LAST[model] = "reported"
     if acting:
-        what = "batch norm uses the numbers of the batch, and learns from them"
+        what = "batch norm uses the statistics of the batch, and learns from them"
         what = "dropout drops numbers" if "Dropout" in acting[0] else what
         warn(
             f"{type(model).__name__} is called under no_grad in training mode: {what}",
@@ -168,7 +169,7 @@ def check_eval(model: Any, args: tuple) -> None:
 
 
 def no_attribute(module: Any, name: str, what: str = "") -> ModuleAttributeError:
-    """The AttributeError for `module.name`, with the nearest name that there is."""
+    """The AttributeError for `module.name`, with the nearest existing name."""
     kind = type(module).__name__
     if name[:2] == "__" or (name[:1] == "_" and "_modules" in module.__dict__):
         return ModuleAttributeError(f"{kind!r} object has no attribute {name!r}")
@@ -191,25 +192,25 @@ def not_a_module(owner: Any, name: str, value: Any) -> NoReturn:
     if isinstance(value, type):
         fail(
             ModuleError,
-            f"{kind}: entry {name!r} is the class {value.__name__}, where a module made from it is wanted",
+            f"{kind}: entry {name!r} must be a module, got the class {value.__name__}",
             f"nn.{value.__name__}() with brackets (and its arguments, if it takes any)",
         )
     if isinstance(value, list | tuple) and any(hasattr(x, "_modules") for x in value):
         fail(
             ModuleError,
-            f"{kind}: entry {name!r} is a {type(value).__name__} of modules, where one module is wanted",
+            f"{kind}: entry {name!r} must be one module, got a {type(value).__name__} of modules",
             "a star in front of the list: nn.Sequential(*layers)",
         )
     if callable(value):
         label = getattr(value, "__name__", type(value).__name__)
         fail(
             ModuleError,
-            f"{kind}: entry {name!r} is the function {label}, where a module is wanted",
+            f"{kind}: entry {name!r} must be a module, got the function {label}",
             f"the layer of that name, such as nn.ReLU() for F.relu, or call {label} in forward",
         )
     fail(
         ModuleError,
-        f"{kind}: entry {name!r} is a {type(value).__name__}, where a module is wanted",
+        f"{kind}: entry {name!r} must be a module, got a {type(value).__name__}",
         "a layer such as nn.Linear(4, 2); del it first to use the name for something else",
         value=value,
     )
@@ -219,7 +220,7 @@ def not_a_parameter(owner: Any, name: str, value: Any) -> NoReturn:
     fail(
         ModuleError,
         f"{type(owner).__name__}.{name} is a parameter and cannot become a {type(value).__name__}",
-        f"nn.Parameter(...) for a new one, or to change its numbers: with flow.no_grad(): module.{name}.copy_(...)",
+        f"nn.Parameter(...) for a new one, or to change its elements: with flow.no_grad(): module.{name}.copy_(...)",
         value=value,
     )
 
@@ -234,7 +235,7 @@ def not_a_tensor(owner: Any, name: str, value: Any) -> NoReturn:
 
 
 def check_created_before_called(cls: type, args: tuple) -> None:
-    """A layer's class called with a tensor: `nn.ReLU(x)`, or `self.act = nn.ReLU` and then `self.act(x)`."""
+    """Refuse a call of a layer's class with a tensor: `nn.ReLU(x)`, or `self.act = nn.ReLU` and then `self.act(x)`."""
     if not cls.__module__.startswith(__package__):
         return
     first = next(iter(list(inspect.signature(cls.__init__).parameters)[1:]), "")
@@ -254,7 +255,7 @@ def check_created_before_called(cls: type, args: tuple) -> None:
 
 
 def hidden_layers(module: Any) -> list[tuple[str, str, list]]:
-    """(attribute, "list" or "dict", its layers) of Python containers that hide layers from the tree."""
+    """(attribute, "list" or "dict", its layers) of Python containers, whose layers are not registered."""
     known = {id(m) for m in module.modules()}
     containers = []
     for path, part in module.named_modules():
@@ -270,7 +271,7 @@ def hidden_layers(module: Any) -> list[tuple[str, str, list]]:
 
 
 def holds_containers(module: Any) -> bool:
-    """Does any module hold a Python container? A quick look, since parameters() may be called at every step."""
+    """True if any module holds a Python container. A cheap test, since parameters() may be called at every step."""
     stack, seen = [module], set()
     while stack:
         part = stack.pop()
@@ -291,7 +292,7 @@ def has_parameters(module: Any) -> bool:
 
 
 def check_hidden_layers(module: Any, listed: int) -> None:
-    """Called when so many parameters were listed, all that there are: are some missing, hidden in a list?"""
+    """Warn or raise if layers in Python containers are missing from parameters(). listed: how many parameters it gave."""
     hidden = hidden_layers(module) if holds_containers(module) else None
     if not hidden:
         return

@@ -1,9 +1,8 @@
 """Module: a tree of layers, its parameters and buffers, and the call that enters a scope.
 
-Tensors and submodules live in three dicts (`_parameters`, `_buffers`, `_modules`), which `__getattr__` reads, as
-PyTorch users expect. Every write that changes something a compiled plan may depend on bumps the mutation counter.
-Knows nothing of particular layers. Read next: `state.py` (state_dict), `messages.py` (what errors say),
-`modules/linear.py`.
+Tensors and submodules are kept in three dicts (`_parameters`, `_buffers`, `_modules`), which `__getattr__` reads, as
+PyTorch users expect. Every write that changes something a compiled plan may depend on bumps the mutation counter. Knows
+nothing of particular layers. Read next: `state.py` (state_dict), `messages.py` (error messages), `modules/linear.py`.
 """
 
 from __future__ import annotations
@@ -46,14 +45,14 @@ __all__ = [
     "register_module_full_backward_pre_hook",
 ]
 PLAIN = (bool, int, float, str, type(None))
-LEVEL: ContextVar = ContextVar("level", default=0)  # of the module whose repr is written
+LEVEL: ContextVar = ContextVar("level", default=0)  # depth of the module whose repr is being written
 
 
 class Constructor:
-    """The signature of a class of modules, for help(): that of `__init__`. Python 3.11.2 would show `__new__`'s."""
+    """The signature of a module class for help(): that of `__init__`. Python 3.11.2 would show that of `__new__`."""
 
     def __get__(self, module: Any, cls: type) -> Signature:
-        if module is not None:  # called by its `__call__`
+        if module is not None:  # looked up in order to call the module
             raise AttributeError("__signature__")
         return signature(MethodType(cls.__init__, cls))  # type: ignore[misc]
 
@@ -66,14 +65,14 @@ class Module(Display):
     """
 
     training: bool
-    _version = 1  # of its entries in state_dict: a class that changes their names counts on
-    forward_hint = ""  # what to try when a class without `forward` is called; containers say more
+    _version = 1  # of its entries in state_dict: a class that renames them increases it
+    forward_hint = ""  # the hint when a class without `forward` is called; containers override it
 
     def __new__(cls, *args, **kwargs):
         if args and issubclass(type(args[0]), Tensor):
             messages.check_created_before_called(cls, args)
         module = super().__new__(cls)
-        module.__dict__[ATTRIBUTE] = CreationSite(caller() or ())  # half a microsecond; for the card of an error
+        module.__dict__[ATTRIBUTE] = CreationSite(caller() or ())  # 0.5 us; for the card of an error
         return module
 
     __signature__ = Constructor()
@@ -108,7 +107,7 @@ class Module(Display):
                 messages.check_eval(self, args)
             if watch is not None:
                 return watch.call(self, scope, args, kwargs)
-            # `f(x)` stays in Python; `f(*args)` is a call through C: see `recursion_limit.py`.
+            # `f(x)` stays in Python; `f(*args)` is a call through C: see `recursion_limit.py`
             if hooks is None and not EVERY.used and len(args) == 1 and not kwargs:
                 return self.forward(args[0])
             return self._compute(args, kwargs)
@@ -119,8 +118,9 @@ class Module(Display):
             MODE.set(mode)
 
     def _input_sizes(self) -> list[int] | None:
-        """The sizes of its tensors, for an error's card (`diagnosis/shape_suggestions.py`); None of a class of the
-        user."""
+        """The sizes of its tensors, for an error's card (`diagnosis/shape_suggestions.py`); None for a class of the
+        user.
+        """
         own = self.__dict__
         if not type(self).__module__.startswith("minflow.nn.") or own["_modules"] or own["_hooks"] is not None:
             return None
@@ -129,13 +129,13 @@ class Module(Display):
         return [n * groups for n in sizes] + sizes if isinstance(groups, int) and groups > 1 else sizes
 
     def _compute(self, args: tuple, kwargs: dict) -> Any:
-        """forward with its hooks: a call without entering a scope."""
+        """forward with its hooks: a call that does not enter a scope."""
         if self.__dict__["_hooks"] is not None or EVERY.used:
             return call(self, args, kwargs)
         return self.forward(args[0]) if len(args) == 1 and not kwargs else self.forward(*args, **kwargs)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the module computes; every subclass defines it."""
+        """Compute the output; every subclass defines it."""
         messages.missing_forward(self, Module)
 
     # ---- attributes -------------------------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ class Module(Display):
             result = own.get(registry)
             if result is not None and name in result:
                 return result[name]
-        if name in own.get("_computed", ()):  # `utils/weight_norms.py`
+        if name in own.get("_computed", ()):  # see `utils/weight_norms.py`
             return own["_computed"][name].weight(self)
         raise messages.no_attribute(self, name)
 
@@ -208,7 +208,7 @@ class Module(Display):
             messages.missing_init(self, f"given the attribute {name!r}")
 
     def discard(self, name: str, keep: str) -> None:
-        """Forget what `name` held in any place but the registry `keep`."""
+        """Remove `name` from every registry except `keep`."""
         own = self.__dict__
         own.pop(name, None)
         for registry in ("_parameters", "_buffers", "_modules"):
@@ -217,8 +217,10 @@ class Module(Display):
         own["_transient"].discard(name)
 
     def bind_buffer(self, name: str, tensor: Any) -> None:
-        """Bind a buffer to a tensor (or None); the tensor that it was bound to stays as it is. A graph that assigns a
-        buffer binds a new tensor to it after each call."""
+        """Bind a buffer to a tensor (or None); the tensor that it was bound to stays as it is.
+
+        A graph that assigns a buffer binds a new tensor to it after each call.
+        """
         if tensor is not None and not isinstance(tensor, Tensor):
             messages.not_a_tensor(self, name, tensor)
         if name in self._buffers:
@@ -236,13 +238,13 @@ class Module(Display):
         return name
 
     def rename(self, name: str) -> None:
-        """Give it the name by which its parent knows it."""
+        """Set the name by which its parent holds it."""
         self.__dict__["_name"] = name
 
     # ---- registering ------------------------------------------------------------------------------------------------
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
-        """Add a Parameter (or None, which says that there is none) under `name`."""
+        """Add a Parameter under `name`; None says that there is none."""
         self.registries(name)
         self.check_name(name, "_parameters", "parameter")
         if param is not None and not isinstance(param, Parameter):
@@ -254,7 +256,9 @@ class Module(Display):
             param.label = name
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Add a tensor that is state but not trained, such as a running mean. Not persistent: not in state_dict."""
+        """Add a tensor that is state but is not trained, such as a running mean. persistent: True if state_dict
+        contains it.
+        """
         self.registries(name)
         self.check_name(name, "_buffers", "buffer")
         self.bind_buffer(name, tensor)
@@ -262,7 +266,7 @@ class Module(Display):
         bump()
 
     def add_module(self, name: str, module: Module | None) -> None:
-        """Add a submodule under `name`, which may be any text without a dot, such as `"0"`."""
+        """Add a submodule under `name`, which may be any string without a dot, such as `"0"`."""
         self.registries(name)
         self.check_name(name, "_modules", "module")
         if module is not None and not isinstance(module, Module):
@@ -275,16 +279,16 @@ class Module(Display):
     register_module = add_module
 
     def check_name(self, name: str, registry: str, kind: str) -> None:
-        """Raise a ModuleError where `name` cannot be that of a parameter, buffer or module, or is taken."""
+        """Raise a ModuleError if `name` is taken or is not a valid name of a parameter, buffer or module."""
         if not isinstance(name, str) or not name or "." in name:
             fail(
                 ModuleError,
                 f"{type(self).__name__}: {name!r} cannot be the name of a {kind}",
-                'a text without dots, such as "scale"',
+                'a string without dots, such as "scale"',
             )
         own = self.__dict__
         held = name in own or any(name in own[r] for r in ("_parameters", "_buffers", "_modules"))
-        # not hasattr(self, name): it looks for near names
+        # not hasattr(self, name), which would search for similar names
         if (held or hasattr(type(self), name)) and name not in own[registry]:
             fail(
                 ModuleError, f"{type(self).__name__} already has an attribute {name!r}", f"another name for the {kind}"
@@ -298,7 +302,7 @@ class Module(Display):
         """(dotted path, module) of this module and all below it, parents first."""
         memo = set() if memo is None else memo
         stack: list[tuple[str, Module, bool]] = [(prefix, self, False)]
-        above: set[Module] = set()  # without a memo, what lies inside itself ends here
+        above: set[Module] = set()  # without a memo, a module inside itself is skipped here
         while stack:
             path, module, left = stack.pop()
             if left:
@@ -317,7 +321,7 @@ class Module(Display):
                 stack += [(dot + name, child, False) for name, child in children]
 
     def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
-        """This module and all below it; each once, or as often as it is held."""
+        """This module and all below it; each once, or with remove_duplicate=False as often as it is held."""
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
@@ -330,7 +334,7 @@ class Module(Display):
                 yield name, module
 
     def children(self) -> Iterator[Module]:
-        """The modules that it holds itself."""
+        """The direct submodules, each once."""
         for _, module in self.named_children():
             yield module
 
@@ -350,8 +354,9 @@ class Module(Display):
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
-        """(dotted name, Parameter), a tied one only once. Raises ModuleError where there is none because layers hide in
-        a Python list or dict."""
+        """(dotted name, Parameter), a tied one only once. Raises ModuleError if there are none because layers are
+        hidden in a Python list or dict.
+        """
         count = 0
         for count, pair in enumerate(self.named_tensors("_parameters", prefix, recurse, remove_duplicate), 1):
             yield pair
@@ -366,16 +371,16 @@ class Module(Display):
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
-        """The (name, buffer) pairs of this module and, with `recurse`, of those in it."""
+        """The (name, buffer) pairs of this module and, with `recurse`, of all below it."""
         return self.named_tensors("_buffers", prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """The buffers of this module and, with `recurse`, of those in it."""
+        """The buffers of this module and, with `recurse`, of all below it."""
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
 
     def get_submodule(self, target: str) -> Module:
-        """The module at a dotted path, `"features.0"`; `""` is this module."""
+        """The module at a dotted path such as `"features.0"`; `""` is this module."""
         module: Any = self
         for part in target.split(".") if target else ():
             module = getattr(module, part)
@@ -386,7 +391,7 @@ class Module(Display):
         return module
 
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
-        """Put a module into the place at a dotted path, `"features.0"`. strict: there must be one already."""
+        """Replace the module at a dotted path such as `"features.0"`. strict: True if there must be one already."""
         path, _, name = target.rpartition(".")
         holder = self.get_submodule(path)
         if not name or strict and not isinstance(holder._modules.get(name), Module):
@@ -396,15 +401,15 @@ class Module(Display):
         setattr(holder, name, module)
 
     def get_parameter(self, target: str) -> Parameter:
-        """The Parameter at a dotted path, `"features.0.weight"`."""
+        """The Parameter at a dotted path such as `"features.0.weight"`."""
         return self.get_tensor(target, "_parameters", "a Parameter")
 
     def get_buffer(self, target: str) -> Tensor:
-        """The buffer at a dotted path, `"features.1.running_mean"`."""
+        """The buffer at a dotted path such as `"features.1.running_mean"`."""
         return self.get_tensor(target, "_buffers", "a buffer")
 
     def get_tensor(self, target: str, registry: str, kind: str) -> Any:
-        """The parameter or buffer of a path such as `layers.0.weight`."""
+        """The parameter or buffer at a path such as `layers.0.weight`."""
         path, _, name = target.rpartition(".")
         module = self.get_submodule(path)
         tensor = module.__dict__[registry].get(name)
@@ -418,7 +423,7 @@ class Module(Display):
     def apply(self, fn: Callable[[Module], None]) -> Module:
         """Call `fn` with every submodule, children first, then with this one."""
         stack: list[tuple[Module, bool]] = [(self, False)]
-        above: set[int] = set()  # a module that contains itself is met once
+        above: set[int] = set()  # a module that contains itself is visited once
         with walking("apply", self):
             while stack:
                 module, inside_done = stack.pop()
@@ -442,8 +447,8 @@ class Module(Display):
                 f"train(mode) takes a bool, not {mode!r}",
                 "model.train() before training, model.eval() before testing",
             )
-        waiting: list[Module] = [self]  # a list and no recursion: modules may be nested deeper than Python's frames
-        met: set[int] = set()  # a module that contains itself is met once
+        waiting: list[Module] = [self]  # a list and not recursion: modules may be nested deeper than Python's frames
+        met: set[int] = set()  # a module that contains itself is visited once
         with walking("train", self):
             while waiting:
                 module = waiting.pop()
@@ -452,7 +457,7 @@ class Module(Display):
                 met.add(id(module))
                 if module is not self and type(module).train is not Module.train:
                     if not is_walked("train", module):
-                        module.train(mode)  # one with a train of its own is asked, as a frozen BatchNorm has
+                        module.train(mode)  # call an overridden train, such as that of a frozen BatchNorm
                 else:
                     module.training = mode
                     waiting += module.children()
@@ -463,13 +468,13 @@ class Module(Display):
         return self.train(False)
 
     def requires_grad_(self, requires_grad: bool = True) -> Module:
-        """Say of every Parameter whether it wants a gradient: `requires_grad_(False)` freezes the module."""
+        """Set requires_grad of every Parameter: `requires_grad_(False)` freezes the module."""
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients of all Parameters, or fill them with zeros."""
+        """Set the gradients of all Parameters to None, or fill them with zeros."""
         if (mode := MODE.get()).watch is not None:
             mode.watch.refuse_step(self, "zero_grad")
         for parameter in self.parameters():
@@ -479,9 +484,11 @@ class Module(Display):
                 parameter.grad = parameter.grad.new_zeros(parameter.grad.shape)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Module:
-        """Replace parameters, gradients and buffers by `fn` of them, as `to`, `half` and the like do; Parameters stay
-        the same objects. A class may override it, to convert tensors that it holds elsewhere."""
-        waiting: list[Module] = [self]  # a list and no recursion, as in `train`
+        """Replace parameters, gradients and buffers by `fn` of them, as `to`, `half` and the like do.
+
+        Parameters stay the same objects. A class may override it, to convert tensors that it holds elsewhere.
+        """
+        waiting: list[Module] = [self]  # a list and not recursion, as in `train`
         seen: set[Module] = set()
         while waiting:
             module = waiting.pop()
@@ -500,7 +507,7 @@ class Module(Display):
                     grad, data = parameter.grad, parameter.data
                     new = fn(data)
                     if new is not data:
-                        parameter.grad = None  # of another dtype or shape
+                        parameter.grad = None  # it has another dtype or shape
                         parameter.data = new
                     if grad is not None:
                         parameter.grad = fn(grad)
@@ -511,10 +518,11 @@ class Module(Display):
         return self
 
     def to(self, *args, **kwargs) -> Module:
-        """Move to a device and/or make floating parameters and buffers another dtype: to(device), to(dtype),
-        to(device, dtype), to(tensor). Changes this module and returns it.
+        """Move to a device and/or convert floating parameters and buffers to a dtype. Changes this module and returns
+        it.
 
-        to(nn.graph.GraphModule) gives OneFlow's handle for settings of this module in graphs; to(nn.Module) the module.
+        Called as to(device), to(dtype), to(device, dtype) or to(tensor). to(nn.graph.GraphModule) returns OneFlow's
+        handle for settings of this module in graphs; to(nn.Module) returns the module.
         """
         if args and isinstance(args[0], type):
             return self if issubclass(Module, args[0]) else args[0](self)
@@ -536,42 +544,42 @@ class Module(Display):
         return self._apply(moved)
 
     def float(self) -> Module:
-        """All floating parameters and buffers as float32."""
+        """Convert all floating parameters and buffers to float32."""
         return self._apply(lambda t: t.float() if t.spec.floating else t)
 
     def double(self) -> Module:
-        """All floating parameters and buffers as float64."""
+        """Convert all floating parameters and buffers to float64."""
         return self._apply(lambda t: t.double() if t.spec.floating else t)
 
     def half(self) -> Module:
-        """All floating parameters and buffers as float16."""
+        """Convert all floating parameters and buffers to float16."""
         return self._apply(lambda t: t.half() if t.spec.floating else t)
 
     def type(self, dst_type: Any) -> Module:
-        """All parameters and buffers as `dst_type`: a dtype, or its name."""
+        """Convert all parameters and buffers to `dst_type`: a dtype, or its name."""
         return self._apply(lambda t: t.type(dst_type))
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Module:
-        """Move to a device without promising the numbers; here they stay."""
+        """Move to a device; the elements are unspecified in PyTorch, here they are kept."""
         return self.to(device)
 
     def share_memory(self) -> Module:
-        """Call `share_memory_` of all parameters and buffers; threads of one process share all memory."""
+        """Call `share_memory_` on all parameters and buffers; threads of one process share all memory."""
         return self._apply(lambda t: t.share_memory_())
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Nothing: nn.Graph is what compiles here, and a module runs as it is."""
+        """Do nothing: nn.Graph compiles, and a module runs as it is."""
 
     def bfloat16(self) -> Module:
-        """All floating parameters and buffers as bfloat16."""
+        """Convert all floating parameters and buffers to bfloat16."""
         return self._apply(lambda t: t.bfloat16() if t.spec.floating else t)
 
     def cpu(self) -> Module:
-        """Move parameters and buffers to the CPU; itself."""
+        """Move parameters and buffers to the CPU, where they are; returns the module."""
         return self.to("cpu")
 
     def cuda(self, device: int | str | None = None) -> Module:
-        """Move parameters and buffers to a GPU: a DeviceError without one."""
+        """Move parameters and buffers to a GPU. Raises DeviceError if there is none."""
         return self.to(f"cuda:{device}" if isinstance(device, int) else device or "cuda")
 
     # ---- state ------------------------------------------------------------------------------------------------------
@@ -579,16 +587,20 @@ class Module(Display):
     def state_dict(
         self, *, destination: dict | None = None, prefix: str = "", keep_vars: bool = False
     ) -> OrderedDict[str, Tensor]:
-        """dotted name -> tensor, for every parameter and persistent buffer. The tensors share the module's storage and
-        are outside the tape (with keep_vars they are the module's own)."""
+        """dotted name -> tensor, for every parameter and persistent buffer.
+
+        The tensors share the module's storage and are outside the tape (with keep_vars they are the module's own).
+        """
         entries = OrderedDict() if destination is None else destination
         if destination is None:
             entries._metadata = OrderedDict()  # type: ignore[attr-defined]
         return state_of(self, entries, prefix, keep_vars, Module.state_dict)
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
-        """Put this module's own tensors and its extra state into `destination`, as state_dict() has each module do. A
-        class may override it."""
+        """Put this module's own tensors and its extra state into `destination`; state_dict() calls it on each module.
+
+        A class may override it.
+        """
         for name, tensor in {**self._parameters, **self._buffers}.items():
             if tensor is not None and name not in self._transient:
                 destination[prefix + name] = tensor if keep_vars else tensor.detach()
@@ -596,15 +608,15 @@ class Module(Display):
             destination[prefix + EXTRA] = self.get_extra_state()
 
     def get_extra_state(self) -> Any:
-        """Data that a class keeps in state_dict beside its tensors, as the entry "_extra_state"."""
+        """Extra data of a class, stored in state_dict as the entry "_extra_state"."""
         messages.no_extra_state(self, "get")
 
     def set_extra_state(self, state: Any) -> None:
-        """Take over what get_extra_state gave."""
+        """Restore the data that get_extra_state returned."""
         messages.no_extra_state(self, "set")
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Incompatible:
-        """Copy tensors or numpy arrays into the parameters and buffers of the same names.
+        """Copy tensors or numpy arrays into the parameters and buffers with the same names.
 
         With strict, missing and unexpected names are errors; a wrong shape always is. One StateError lists them all,
         and then nothing was copied. assign: hold the tensors of the dict themselves instead of copying.
@@ -628,19 +640,23 @@ class Module(Display):
         unexpected_keys: list[str],
         error_msgs: list[str],
     ) -> None:
-        """Load this module's own tensors and its extra state, as load_state_dict() has each module do. A class may
-        override it; what does not fit is added to the three lists."""
+        """Load this module's own tensors and its extra state; load_state_dict() calls it on each module.
+
+        A class may override it. Entries that do not fit are added to the three lists.
+        """
         load_own(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs, Module)
 
     def checked_state(self, state_dict: Mapping[str, Any], strict: bool = True) -> Writes | None:
-        """What loading would write; see `loading.py`. None if that is known only once it is loaded, because hooks or
-        methods of the program's own take part."""
+        """The writes that loading would do; see `loading.py`.
+
+        None if they are known only during loading, because hooks or overridden methods take part.
+        """
         return None if loads_by_parts(self, Module) else checked(self, state_dict, strict, False)[0]
 
     # ---- hooks ------------------------------------------------------------------------------------------------------
 
     def hooks(self) -> Hooks:
-        """Its hooks, created at the first."""
+        """Its hooks, created on first use."""
         if self.__dict__.get("_hooks") is None:
             self.registries("hook")
             self.__dict__["_hooks"] = Hooks()
@@ -648,7 +664,7 @@ class Module(Display):
         return self.__dict__["_hooks"]
 
     def register_forward_pre_hook(self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False) -> Handle:
-        """`hook(module, args)` before forward; what it returns replaces args.
+        """Register `hook(module, args)` before forward; a value that it returns replaces args.
 
         with_kwargs: `hook(module, args, kwargs)`.
         """
@@ -657,18 +673,24 @@ class Module(Display):
     def register_forward_hook(
         self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
     ) -> Handle:
-        """`hook(module, args, output)` after forward; what it returns replaces the output. always_call: also where
-        forward raised, then with None as the output."""
+        """Register `hook(module, args, output)` after forward; a value that it returns replaces the output.
+
+        always_call: also call it if forward raised, then with None as the output.
+        """
         return self.hooks().add("after", hook, prepend, with_kwargs, always_call)
 
     def register_full_backward_pre_hook(self, hook: Callable, prepend: bool = False) -> Handle:
-        """`hook(module, grad_output)` before the module's backward; what it returns replaces grad_output."""
+        """Register `hook(module, grad_output)` before the module's backward; a value that it returns replaces
+        grad_output.
+        """
         return self.hooks().add("backward_before", hook, prepend)
 
     def register_full_backward_hook(self, hook: Callable, prepend: bool = False) -> Handle:
-        """`hook(module, grad_input, grad_output)` when the gradients of the module's inputs are there; what it returns
-        replaces grad_input. Both are tuples, with None for what is not a tensor; in grad_input zeros stand for a tensor
-        that wants no gradient, and None for all of them if none does."""
+        """Register `hook(module, grad_input, grad_output)`, called when the gradients of the module's inputs are known.
+
+        A value that it returns replaces grad_input. Both are tuples, with None for an entry that is not a tensor; in
+        grad_input a tensor that does not require a gradient has zeros, and all entries are None if none does.
+        """
         return self.hooks().add("backward_after", hook, prepend)
 
     def register_backward_hook(self, hook: Callable) -> Handle:
@@ -678,32 +700,42 @@ class Module(Display):
         return self.register_full_backward_hook(hook)
 
     def register_state_dict_pre_hook(self, hook: Callable) -> Handle:
-        """`hook(module, prefix, keep_vars)` before this module's part of state_dict() is made."""
+        """Register `hook(module, prefix, keep_vars)` before this module's part of state_dict() is made."""
         return self.hooks().add("state_before", hook, False)
 
     def register_state_dict_post_hook(self, hook: Callable) -> Handle:
-        """`hook(module, state_dict, prefix, local_metadata)` after this module's part of state_dict() was made; it may
-        change the dict, and returns None."""
+        """Register `hook(module, state_dict, prefix, local_metadata)` after this module's part of state_dict() was
+        made.
+
+        It may change the dict, and must return None.
+        """
         return self.hooks().add("state_after", hook, False)
 
     def _register_state_dict_hook(self, hook: Callable) -> Handle:
-        """register_state_dict_post_hook of older programs: a dict that the hook returns is what state_dict() gives."""
+        """The form of register_state_dict_post_hook in older programs: a dict that the hook returns replaces
+        state_dict's.
+        """
         return self.hooks().add("state_after", hook, False, True)
 
     def register_load_state_dict_pre_hook(self, hook: Callable) -> Handle:
-        """`hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)` before
-        this module is loaded. It may change the dict, a copy with the entries of this module and those in it, and add
-        to the three lists; a text in error_msgs refuses the state."""
+        """Register a hook before this module is loaded.
+
+        `hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)` may change
+        the dict, a copy with the entries of this module and those below it, and add to the three lists; a string in
+        error_msgs refuses the state.
+        """
         return self.hooks().add("load_before", hook, False)
 
     def _register_load_state_dict_pre_hook(self, hook: Callable, with_module: bool = False) -> Handle:
-        """register_load_state_dict_pre_hook of older programs; with_module: the hook gets the module first."""
+        """The form of register_load_state_dict_pre_hook in older programs; with_module: the hook gets the module first."""
         check_callable(hook, CALLS["load_before"], ModuleError)
         return self.hooks().add("load_before", hook if with_module else partial(without_module, hook), False)
 
     def register_load_state_dict_post_hook(self, hook: Callable) -> Handle:
-        """`hook(module, incompatible_keys)` after this module and those in it were loaded. It may change the two lists
-        of names, before strict looks at them, and returns None."""
+        """Register `hook(module, incompatible_keys)` after this module and those below it were loaded.
+
+        It may change the two lists of names before strict checks them, and must return None.
+        """
         return self.hooks().add("load_after", hook, False)
 
     # ---- text -------------------------------------------------------------------------------------------------------
@@ -713,11 +745,11 @@ class Module(Display):
         return type(self).__name__
 
     def extra_repr(self) -> str:
-        """What stands between the brackets in the repr of this module."""
+        """The text between the brackets in the repr of this module."""
         return ""
 
     def repr_rows(self) -> Iterable[tuple[str, str]]:
-        """(name, text) of what the repr lists under this module."""
+        """(name, text) of the rows that the repr lists under this module."""
         return [(name, shown(module)) for name, module in self.__dict__.get("_modules", {}).items()]
 
     def __repr__(self) -> str:
@@ -742,11 +774,11 @@ class Module(Display):
 
 
 def extra_text(module: Module) -> str:
-    """Its extra_repr, or the error that a user's extra_repr raised: text of a module never raises."""
+    """Its extra_repr, or the error that a user's extra_repr raised: the text of a module never raises."""
     return shown(module, lambda it: it.extra_repr(), "extra_repr")
 
 
 hint_methods(Module, "add_module register_module register_buffer register_parameter train to load_state_dict".split())
-MODULE_CALL.append(Module.__call__.__code__)  # a walk to the learner's line ends here
+MODULE_CALL.append(Module.__call__.__code__)  # the search for the learner's line ends here
 __getattr__ = missing_names("flow.nn.modules.module", globals())
-del globals()["__dir__"]  # else completion would offer this module in flow.nn
+del globals()["__dir__"]  # else completion would offer this function in flow.nn

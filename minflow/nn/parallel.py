@@ -1,6 +1,6 @@
-"""Wrappers for models that run on many devices, for programs that have one: the call goes through to the module.
+"""Wrappers for models that run on several devices, so that programs that use them run: they call the module.
 
-Their parameters are named "module.fc1.weight", as in PyTorch, so that a state_dict made with one fits.
+Their parameters are named "module.fc1.weight", as in PyTorch, so that a state_dict saved from one fits.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .module import Module
 
 
 class DataParallel(Module):
-    """module(input), on one device. module: what is called; device_ids, output_device, dim: accepted."""
+    """module(input), on one device. module: the module to call; device_ids, output_device and dim have no effect."""
 
     def __init__(self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0):
         super().__init__()
@@ -29,7 +29,7 @@ class DataParallel(Module):
 class DistributedDataParallel(Module):
     """module(input), in the one process that there is. Gradients are those of the whole batch already.
 
-    All other arguments, such as device_ids or find_unused_parameters, are accepted.
+    All other arguments, such as device_ids or find_unused_parameters, have no effect.
     """
 
     def __init__(self, module: Module, device_ids: Any = None, output_device: Any = None, *args: Any, **options: Any):
@@ -42,7 +42,7 @@ class DistributedDataParallel(Module):
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
-        """Accepted: nothing is summed over processes."""
+        """Do nothing: no gradients are summed over processes."""
         yield
 
 

@@ -16,7 +16,7 @@ from ..core.source_location import fail
 
 
 class Parameter(Tensor):
-    """A leaf tensor that requires grad and shares the storage of `data` (a Tensor, or numbers that `tensor` takes)."""
+    """A leaf tensor that requires grad and shares the storage of `data` (a Tensor, or any data that `tensor` takes)."""
 
     def __init__(self, data: Any = (), requires_grad: bool = True):
         source = as_tensor(data).detach().contiguous()
@@ -33,7 +33,7 @@ class Parameter(Tensor):
             self.requires_grad_()
 
     def __deepcopy__(self, memo: dict) -> Parameter:
-        """A copy without `.grad`, as in PyTorch; the copy of another tensor has one."""
+        """A copy without `.grad`, as in PyTorch; copies of other tensors keep theirs."""
         twin = super().__deepcopy__(memo)
         twin.gradient = None
         return twin
@@ -42,7 +42,7 @@ class Parameter(Tensor):
 class Buffer(Tensor):
     """A tensor that a Module registers as a buffer when it is assigned to an attribute: state that is not trained.
 
-    persistent: whether it is part of state_dict.
+    persistent: True if it is part of state_dict.
     """
 
     def __init__(self, data: Any = (), *, persistent: bool = True):
@@ -53,7 +53,7 @@ class Buffer(Tensor):
 
 
 class Uninitialized(Tensor):
-    """What a lazy layer has before its first call: no numbers and no shape, but a dtype and a place."""
+    """Placeholder in a lazy layer before its first call: it has a dtype and a device, but no shape and no elements."""
 
     @property
     def shape(self) -> Any:
@@ -66,20 +66,20 @@ class Uninitialized(Tensor):
         return new
 
     def materialize(self, shape: tuple[int, ...], device: Any = None, dtype: Any = None) -> None:
-        """Become a Parameter, or a buffer, of this shape; the numbers are not set yet."""
+        """Become a Parameter, or a buffer, of this shape; its elements are not initialised."""
         self.data = empty(*shape, dtype=dtype or self.dtype, device=device or self.device)
         self.__class__ = Parameter if isinstance(self, Parameter) else Tensor
 
 
 class UninitializedParameter(Uninitialized, Parameter):
-    """A Parameter whose shape the first input of its lazy layer decides."""
+    """A Parameter whose shape is set by the first input of its lazy layer."""
 
     def __init__(self, requires_grad: bool = True, device: Any = None, dtype: Any = None):
         super().__init__(empty(0, device=device, dtype=dtype), requires_grad)
 
 
 class UninitializedBuffer(Uninitialized):
-    """A buffer whose shape the first input of its lazy layer decides."""
+    """A buffer whose shape is set by the first input of its lazy layer."""
 
     def __init__(self, requires_grad: bool = False, device: Any = None, dtype: Any = None):
         source = empty(0, device=device, dtype=dtype)

@@ -1,9 +1,9 @@
-"""Modules inside modules, thousands of levels deep: how many, and room for calls inside each other.
+"""Modules nested thousands of levels deep: how many are possible, and Python's recursion limit while they run.
 
-Python ends at 1,000 calls inside each other, which is 200 modules. Where a call goes deeper, its limit is raised for as
-long as that call lasts, in steps; the stack of the thread says how far. Python 3.12 and 3.13 also limit calls through
-C, which cannot be raised: 3 are counted for a module that is called with one argument, 5 for others, of 10,000 (1,500
-in 3.12.1). Knows modules by their attributes. Read next: `module.py`.
+Python stops at 1,000 nested calls, which is 200 modules. For a deeper call the limit is raised in steps while it runs,
+as far as the stack of the thread allows. Python 3.12 and 3.13 also limit calls through C, which cannot be raised: of
+10,000 (1,500 in 3.12.1), a module called with one argument takes 3, others take 5. Recognises modules by their
+attributes. Read next: `module.py`.
 """
 
 from __future__ import annotations
@@ -22,27 +22,29 @@ from ..core.ir import where_text
 from ..core.mode import MODE, using
 from ..core.source_location import MODULE_CALL, caller
 
-STEP = 250  # characters of a scope, at least two for each module, between two looks at how deep we are
-ROOM = 2_000  # calls inside each other that are free after a look: 16 for each of the modules that fit into a step
-EACH = 3_500  # bytes of the thread's stack for a module inside a module; 1,000 to 2,000 were measured
-LEVELS = 60  # of modules inside each other that texts and pictures show; what is deeper is counted
+STEP = 250  # characters of a scope, at least two for each module, between two checks of the depth
+ROOM = 2_000  # nested calls that are free after a check: 16 for each of the modules that fit into a step
+EACH = 3_500  # bytes of the thread's stack per nested module; 1,000 to 2,000 were measured
+LEVELS = 60  # of nested modules that texts and pictures show; deeper ones are counted
 
-RAISED: list[int] = []  # the limits that running calls ask for
-BEFORE = [0]  # the limit when there were none
+RAISED: list[int] = []  # the limits that running calls asked for
+BEFORE = [0]  # the limit while that list is empty
 LOCK = new_lock()
 
 
 def call_deeper(module: Any, scope: str, args: tuple, kwargs: dict) -> Any:
-    """Call a module with room for the modules inside it. An endless recursion ends here, before the stack does."""
+    """Call a module with enough stack for the modules inside it. Endless recursion raises here, before the stack
+    overflows.
+    """
     depth, modules = depth_of(sys._getframe(1))
     most = stack_size() // EACH
     where = caller(3)
     if modules > most:
         what = f"is called inside {modules:,} other modules, and the stack of this thread takes {most:,}"
-        hint = "an end for a module that calls itself; threading.stack_size(64 * 2**20) before the thread starts"
+        hint = "stop a module that calls itself; threading.stack_size(64 * 2**20) before the thread starts"
         values, place = {"scope": cut(scope, 120)}, f"called at {where_text(where)}"
         raise NestingError(f"{type(module).__name__} {what}", values=values, where=place, hint=hint)
-    limit = 3 * depth + ROOM  # a call through C counts as well
+    limit = 3 * depth + ROOM  # a call through C counts, too
     change(RAISED.append, limit)
     try:
         with using(MODE.get().replace(recursion_check_len=len(scope) + STEP, entered=where)):
@@ -52,7 +54,7 @@ def call_deeper(module: Any, scope: str, args: tuple, kwargs: dict) -> Any:
         if not levels:
             raise
         what = f"is called inside {levels:,} other modules, deeper than Python {platform.python_version()} goes"
-        hint = "an end for a module that calls itself; a Python without a limit for calls through C, 3.11 or 3.14"
+        hint = "stop a module that calls itself; a Python without a limit for calls through C, 3.11 or 3.14"
         values, place = {"scope": cut(scope, 120)}, f"called at {where_text(where)}"
         raise NestingError(f"{type(module).__name__} {what}", values=values, where=place, hint=hint) from None
     finally:
@@ -60,7 +62,7 @@ def call_deeper(module: Any, scope: str, args: tuple, kwargs: dict) -> Any:
 
 
 def ended_in_c(error: RecursionError) -> int:
-    """Number of modules inside each other where Python's limit of calls through C raised this; 0 if it was another."""
+    """Number of nested modules at which Python's limit of calls through C raised this; 0 for any other error."""
     trace = error.__traceback__
     while trace.tb_next is not None:
         trace = trace.tb_next
@@ -69,7 +71,7 @@ def ended_in_c(error: RecursionError) -> int:
 
 
 def depth_of(frame: FrameType | None) -> tuple[int, int]:
-    """Number of frames up to this one, and number of them that call modules."""
+    """(frames up to this one, those of them that call modules)."""
     depth = modules = 0
     while frame is not None:
         depth += 1
@@ -87,11 +89,11 @@ def change(how: Any, limit: int) -> None:
 
 
 def stack_size() -> int:
-    """Bytes of this thread's stack, as far as they can be known: at most 16 MiB are assumed."""
+    """Bytes of this thread's stack as far as they can be known, at most 16 MiB."""
     main = threading.current_thread() is threading.main_thread()
     size = 0 if main else threading.stack_size()
     if size:
-        threading.stack_size(size)  # reading it has set it to the default
+        threading.stack_size(size)  # reading it has reset it to the default
     if not size:
         try:
             import resource
@@ -103,12 +105,15 @@ def stack_size() -> int:
     return min(size, 2**24)
 
 
-WALKED: ContextVar[frozenset] = ContextVar("walked", default=frozenset())  # (walk, id of module) of those that run
+WALKED: ContextVar[frozenset] = ContextVar("walked", default=frozenset())  # (walk, id of module) in progress
 
 
 class walking(Restoring):
-    """Within it a walk such as "train" goes through the modules inside this one. A class with a method of its own is
-    asked again for each part; one that contains itself would be asked without end."""
+    """While active, a walk such as "train" is going through the modules inside this one.
+
+    A class that overrides the method is called again for each part; one that contains itself would be called without
+    end.
+    """
 
     variable = WALKED
 
@@ -121,12 +126,12 @@ class walking(Restoring):
 
 
 def is_walked(walk: str, module: Any) -> bool:
-    """True if this walk has come to the module, and is still inside it."""
+    """True if this walk is inside the module."""
     return (walk, id(module)) in WALKED.get()
 
 
 def levels_below(module: Any) -> int:
-    """How many levels of modules lie inside a module. Shared ones count where they are met first."""
+    """Number of levels of modules below a module. Shared modules count where they are first visited."""
     deepest, stack, seen = 0, [(0, module)], set()
     while stack:
         level, part = stack.pop()

@@ -1,6 +1,6 @@
-"""What the processor can do at most, and how near to it the operations of a graph come.
+"""The attainable performance of the processor, and how close the ops of a graph come to it.
 
-Read next: `graph/listing/roofline.py`, imported when it is first asked for.
+Read next: `graph/listing/roofline.py`, imported on first use.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 def roofline(graph: Any = None) -> Report:
-    """The ceilings of this processor, and below them the calls of a graph's last timed step: a picture in a notebook,
-    text in a terminal.
+    """The roofline of this processor, with the calls of a graph's last timed step below it.
 
-    graph: an nn.Graph that was called; without it, the ceilings alone. They are measured the first time, with the
-    threads that kernels use, in about half a second: float32 operations a second of a large product of matrices
-    (GFLOP/s), and bytes read and written by copies (GB/s), in the cache and in memory. A call stands at its operations
-    for each byte: left of the bend reading and writing holds it up, right of it computing. Its operations are counted
-    from shapes: a convolution by Winograd's algorithm, which needs fewer, may stand above the ceiling.
+    A picture in a notebook, text in a terminal. graph: an nn.Graph that was called; without it, only the peaks. They
+    are measured the first time, with the threads that kernels use, in about half a second: float32 operations per
+    second of a large matrix product (GFLOP/s), and bytes read and written per second by copies (GB/s), in the cache and
+    in memory. A call is placed at its operations per byte: left of the ridge it is limited by memory, right of it by
+    arithmetic. Its operations are counted from shapes: a convolution by Winograd's algorithm, which needs fewer, may be
+    above the roof.
 
     Source: Williams, Waterman & Patterson 2009, "Roofline". `graph.profile()` has the next call timed.
     """

@@ -1,7 +1,7 @@
 """state_dict and load_state_dict: the tensors of a module tree by dotted name, and back.
 
-Loading looks at every entry before it writes the first, and one error lists everything that does not fit.
-Works on any object with Module's three dicts. Read next: `../io`, which stores such a dict in a file.
+Loading checks every entry before it writes the first, and one error lists everything that does not fit. Works on any
+object with Module's three dicts. Read next: `../io`, which stores such a dict in a file.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SHOWN = 12  # how many entries of one kind an error lists
 
 
 class Incompatible(NamedTuple):
-    """What load_state_dict(strict=False) passed over."""
+    """The names that load_state_dict(strict=False) skipped."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]
@@ -40,15 +40,14 @@ class Incompatible(NamedTuple):
 
 
 def state_of(module: Any, entries: dict, prefix: str, keep_vars: bool, plain: Any) -> Any:
-    """Fill `entries` with this module's tensors and those of the modules below it. plain: the state_dict of Module
-    itself."""
+    """Fill `entries` with the tensors of this module and of those below it. plain: Module's own state_dict."""
     stack: list[tuple[str, Any, Any]] = [(prefix, module, plain)]
     result = entries
     above: set[int] = set()  # a module that contains itself is saved once
     with walking("state_dict", module):
         while stack:
             prefix, part, method = stack.pop()
-            if method is None:  # its children are there
+            if method is None:  # its children are done
                 above.discard(id(part))
                 if part._hooks is not None:
                     returned = after_state(part, entries, prefix)
@@ -56,7 +55,7 @@ def state_of(module: Any, entries: dict, prefix: str, keep_vars: bool, plain: An
                 continue
             if id(part) in above:
                 continue
-            if method is not plain:  # of a class with a state_dict of its own
+            if method is not plain:  # a class that overrides state_dict
                 if not is_walked("state_dict", part):
                     part.state_dict(destination=entries, prefix=prefix, keep_vars=keep_vars)
                 continue
@@ -73,7 +72,9 @@ def state_of(module: Any, entries: dict, prefix: str, keep_vars: bool, plain: An
 
 
 def after_state(part: Any, entries: dict, prefix: str) -> dict | None:
-    """Run the hooks after a module's part of state_dict(). Returns the dict of an older one, which may replace it."""
+    """Run the hooks after a module's part of state_dict(). Returns the dict, which a hook of the older form may
+    replace.
+    """
     returned = None
     for hook, replaces, _ in list(part._hooks.state_after.values()):
         answer = hook(part, returned or entries, prefix, {"version": part._version})
@@ -85,7 +86,7 @@ def after_state(part: Any, entries: dict, prefix: str) -> dict | None:
 
 
 def as_mapping(entries: Any) -> Mapping[str, Any]:
-    """The state to load, or the StateError of something else than a dict."""
+    """The state to load. Raises StateError if it is not a dict."""
     if not isinstance(entries, Mapping):
         fail(
             StateError,
@@ -104,26 +105,26 @@ def storages_of(tensors: Mapping[str, Any]) -> dict[int | None, str]:
 
 
 def misfit(old: Tensor, new: Any, assign: bool) -> str:
-    """Why an entry cannot be loaded into a tensor; an empty text if it can."""
+    """Why an entry cannot be loaded into a tensor; an empty string if it can."""
     array = new.array if isinstance(new, Tensor) else new
     if not isinstance(new, Tensor | np.ndarray | np.generic):
         return f"{type(new).__name__} is neither a tensor nor a numpy array"
     if tuple(new.shape) != old.spec.shape:
         shape = tuple(new.shape)
-        return f"{list(shape)} given, {list(old.spec.shape)} wanted{shape_hint(shape, old.spec.shape)}"
+        return f"must be {list(old.spec.shape)}, got {list(shape)}{shape_hint(shape, old.spec.shape)}"
     if array is None:
-        return "a symbolic tensor, which has no numbers" if MODE.get().trace is None else ""
+        return "a symbolic tensor, which has no elements" if MODE.get().trace is None else ""
     if array.dtype.kind not in "biuf":
-        return f"{array.dtype} are not numbers of a tensor"
+        return f"{array.dtype} is not a dtype of tensors"
     if assign and isinstance(old, Parameter) and array.dtype.kind != "f":
-        return f"{array.dtype} given, and a parameter is floating"
+        return f"a parameter must be floating, got {array.dtype}"
     if not assign and old.array is not None and not old.array.flags.writeable:
         return "its memory may only be read; assign=True puts the new tensor in its place"
     return ""
 
 
 def as_entry(name: str, old: Tensor, new: Any, assign: bool, storages: Mapping[int | None, str]) -> Tensor:
-    """The tensor to load, with memory of its own where loading another entry would write into it."""
+    """The tensor to load, copied if loading another entry would overwrite it."""
     if not isinstance(new, Tensor):
         dtype = None if assign and new.dtype.name in DType.table else old.spec.np
         return as_tensor(np.ascontiguousarray(new, dtype).reshape(new.shape))
@@ -134,7 +135,7 @@ def as_entry(name: str, old: Tensor, new: Any, assign: bool, storages: Mapping[i
 
 
 def checked(module: Any, entries: Mapping[str, Any], strict: bool, assign: bool) -> tuple[Writes, Incompatible]:
-    """What loading would write, once all fits; see `loading.py`."""
+    """The writes that loading does, once every entry was checked; see `loading.py`."""
     entries, wanted = as_mapping(entries), module.state_dict(keep_vars=True)
     missing = [name for name in wanted if name not in entries]
     unexpected = [name for name in entries if name not in wanted]
@@ -172,7 +173,7 @@ EXTENDED = "_load_from_state_dict", "set_extra_state", "get_extra_state"
 
 
 def loads_by_parts(module: Any, base: type) -> bool:
-    """True if hooks, or methods of a class, take part in loading. base: Module."""
+    """True if hooks, or overridden methods of a class, take part in loading. base: Module."""
     return any(
         (part._hooks is not None and (part._hooks.load_before or part._hooks.load_after))
         or any(getattr(type(part), name) is not getattr(base, name) for name in EXTENDED)
@@ -181,8 +182,9 @@ def loads_by_parts(module: Any, base: type) -> bool:
 
 
 def load_by_parts(module: Any, state: Mapping[str, Any], strict: bool, assign: bool) -> Incompatible:
-    """Load module by module, parents first, as PyTorch does: hooks and methods of the program's own see what is loaded
-    so far. A state that does not fit, or an error in one of them, puts all tensors back."""
+    """Load module by module, parents first, as PyTorch does, so that hooks and overridden methods see what is loaded so
+    far. A state that does not fit, or an error in one of them, restores all tensors.
+    """
     metadata = getattr(state, "_metadata", None) or {}
     before = Before(module)
     own = storages_of(before.tensors)
@@ -198,7 +200,7 @@ def load_by_parts(module: Any, state: Mapping[str, Any], strict: bool, assign: b
         above: set[Any] = set()  # a module inside itself is loaded once
         while stack:
             part, local, prefix = stack.pop()
-            if local is None:  # its children are loaded
+            if local is None:  # its children are done
                 above.discard(part)
                 if part._hooks is not None:
                     part._hooks.each("load_after", part, Incompatible(missing, unexpected))
@@ -269,7 +271,7 @@ def address(tensor: Tensor) -> int | None:
 
 
 class Before:
-    """The tensors of a module tree as they were, to be put back."""
+    """The tensors of a module tree as they were, in order to restore them."""
 
     def __init__(self, module: Any):
         self.held = [(part, dict(part._parameters), dict(part._buffers)) for part in module.modules()]
@@ -298,7 +300,7 @@ def copying(old: Tensor, new: Tensor) -> Callable[[], object]:
 
 
 def holding(module: Any, name: str, old: Tensor, new: Tensor) -> Callable[[], object]:
-    """Make the module hold `new` itself, by an assignment, which a class may override."""
+    """A call that makes the module hold `new` itself, by an assignment, which a class may override."""
     path, _, last = name.rpartition(".")
     owner = module.get_submodule(path)
     wrap = isinstance(old, Parameter) and not isinstance(new, Parameter)
@@ -307,7 +309,7 @@ def holding(module: Any, name: str, old: Tensor, new: Tensor) -> Callable[[], ob
 
 
 def texts(names: list) -> list[str]:
-    """The names that can be compared: not those of a damaged file, which may be long or many."""
+    """The names that can be compared: not those of a damaged file, which may be very long or very many."""
     return [name for name in names if isinstance(name, str) and len(name) <= 200][:200]
 
 
@@ -326,7 +328,7 @@ def shape_hint(shape: tuple, wanted: tuple) -> str:
     if len(shape) == len(wanted) == 4 and (shape[3], shape[2], shape[0], shape[1]) == wanted:
         return " (channels last: .permute(3, 2, 0, 1))"
     if sum(n != 1 for n in shape) and [n for n in shape if n != 1] == [n for n in wanted if n != 1]:
-        return " (the same numbers: .reshape)"
+        return " (as many elements: .reshape)"
     return ""
 
 
@@ -334,7 +336,7 @@ SIZES = "make the model with the sizes that the state was saved from"
 
 
 def name_hint(missing: list[str], unexpected: list[str]) -> str:
-    """Names that differ by a prefix, or by a few letters."""
+    """A hint for names that differ by a prefix, or by a few letters."""
     for prefix in sorted({name.split(".")[0] + "." for name in unexpected if "." in name}):
         if {name.removeprefix(prefix) for name in unexpected if name.startswith(prefix)} & set(missing):
             return (
@@ -344,7 +346,7 @@ def name_hint(missing: list[str], unexpected: list[str]) -> str:
     for prefix in sorted({name.split(".")[0] + "." for name in missing if "." in name}):
         if {name.removeprefix(prefix) for name in missing if name.startswith(prefix)} & set(unexpected):
             return (
-                f"the wanted names start with {prefix!r}: model.{prefix[:-1]}.load_state_dict(state), "
+                f"the expected names start with {prefix!r}: model.{prefix[:-1]}.load_state_dict(state), "
                 f"or {{{prefix!r} + k: v for k, v in state.items()}}"
             )
     for name in missing:

@@ -1,7 +1,7 @@
-"""The tree of a module: what it holds and, after one run, what passes through it.
+"""The tree of a module: its parts and, after one run, the shapes and work of each.
 
-`summary(model, shape)` runs the model once and prints the tree as a table; where a layer fails, the tree up to it comes
-with the error. Read next: `../views/records/module.py`, its record, and `../views/text/listing.py`, its table.
+`summary(model, shape)` runs the model once and prints the tree as a table; if a layer fails, the error comes with the
+tree up to it. Read next: `../views/records/module.py`, its record, and `../views/text/listing.py`, its table.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 
 
 class Seen:
-    """What one run of a module showed: specs in and out, how often, multiply-accumulates and bytes of results of all
-    operations inside it, and what went wrong."""
+    """Observations of one module in one run: input and output specs, number of calls, multiply-accumulates and bytes of
+    results of all ops inside it, and the error if there was one.
+    """
 
     def __init__(self):
         self.calls = self.macs = self.nbytes = 0
@@ -51,15 +52,14 @@ MACS: dict[str, Callable[..., int]] = {
 
 
 def recurrent(x: Spec, *weights: Spec) -> int:
-    """Each row of a sequence meets each weight once."""
+    """Each element of each weight is used once per row of the sequence."""
     return math.prod(x.shape[:-1]) * sum(w.size for w in weights)
 
 
 class Counting(Eager):
-    """Eager that counts: of each operation its multiply-accumulates and the bytes of its results, for all modules that
-    it runs in.
+    """Eager mode that counts the multiply-accumulates and result bytes of each op, for all modules that it runs in.
 
-    running: the modules that are being called, outermost first.  seen: by id of module.
+    running: the modules that are being called, outermost first. seen: by id of module.
     """
 
     def __init__(self, mode: Any, seen: dict[int, Seen], running: list[Module]):
@@ -72,7 +72,7 @@ class Counting(Eager):
             result = super().run(op, inputs, attrs)
         finally:
             self.calls.pop()
-        if outer and outer[0][0] is op:  # with its inputs cast to one dtype: counted here, not there
+        if outer and outer[0][0] is op:  # its inputs were cast to one dtype: counted here, not there
             outer[0][1].append(op)
         if not again:
             results = result if isinstance(result, tuple | list) else (result,)
@@ -106,8 +106,9 @@ def module_record(
     level: int = 0,
     **_: Any,
 ) -> ModuleRecord:
-    """The record of a module and of all inside it. seen: what a run showed, by id of module; met: modules that are
-    listed already."""
+    """The record of a module and of all below it. seen: observations of a run, by id of module; met: ids of the modules
+    that are listed already.
+    """
     from ..views.records.module import ModuleRecord
 
     met = set() if met is None else met
@@ -143,7 +144,7 @@ def module_record(
 
 
 class Summary:
-    """What `summary` gives: `.record`, the data; prints as a table, in a notebook as a tree that opens."""
+    """Result of `summary`: `.record` has the data; prints as a table, in a notebook as a tree that opens."""
 
     def __init__(self, record: ModuleRecord):
         self.record = record
@@ -160,18 +161,18 @@ class Summary:
 
 
 def summary(model: Module, *inputs: Any, **options: Any) -> Summary:
-    """Run the model once and give its tree: layers with their output shapes, parameters and multiply-accumulates.
+    """Run the model once and return its tree: layers with their output shapes, parameters and multiply-accumulates.
 
     inputs: tensors, or shapes (then float32 zeros of that shape): `summary(model, (50, 1, 28, 28))`. Without inputs
     nothing runs. options: keyword arguments of the model.
 
-    MACs: multiplications with an addition, of this batch, forward only: rows * inner * columns of a matrix product,
-    numbers of the output * (input channels / groups) * kernel area of a convolution. Counted of the operations that
-    ran, so functions (attention, einsum) count too, and of a module all that runs inside it. Biases, activations, norms
-    and pooling are left out. Source: torch.utils.flop_counter, which counts the same operations, as 2 FLOPs each.
+    MACs: multiply-accumulates of this batch, forward only: rows * inner * columns of a matrix product, output elements
+    * (input channels / groups) * kernel area of a convolution. All ops that run inside a module are counted, so
+    functions (attention, einsum) are included. Biases, activations, norms and pooling are left out. Source:
+    torch.utils.flop_counter, which counts the same ops, as 2 FLOPs each.
 
-    The run changes nothing: no gradients, no buffers (running statistics), no random numbers used up. An error in a
-    layer is raised as it is, with the tree up to that layer as a note.
+    The run has no side effects: no gradients, no changed buffers (running statistics), no random numbers consumed. An
+    error in a layer is raised as it is, with the tree up to that layer as a note.
     """
     if not isinstance(model, Module):
         what = f"summary takes a Module, not {type(model).__name__}"
@@ -206,13 +207,13 @@ def summary(model: Module, *inputs: Any, **options: Any) -> Summary:
 
 
 def example(x: Any) -> Any:
-    """A tensor for a shape; anything else as it is."""
+    """A tensor for a shape; any other value as it is."""
     is_shape = isinstance(x, Sequence) and not isinstance(x, str) and len(x) and all(isinstance(n, int) for n in x)
     return zeros(*x) if is_shape else x
 
 
 def watch(module: Module, seen: Seen) -> list:
-    """Hooks that write down what passes through a module."""
+    """Register hooks that record the inputs and outputs of a module, and return their handles."""
 
     def before(m: Module, args: tuple) -> None:
         seen.calls += 1

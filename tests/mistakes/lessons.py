@@ -359,7 +359,7 @@ flow.ones(2, 3).reshape(4, 2)  # <-
     (
         "a state_dict that does not fit",
         "StateError",
-        ["fc.bias", "extra", "[5, 5] given, [2, 3] wanted"],
+        ["fc.bias", "extra", "must be [2, 3], got [5, 5]"],
         """
 class Net(nn.Module):
     def __init__(self):

@@ -52,7 +52,7 @@ def test_no_forward():
 
 
 def test_class_for_instance():
-    with pytest.raises(ModuleError, match=r"(?s)'1' is the class ReLU.*nn\.ReLU\(\)"):
+    with pytest.raises(ModuleError, match=r"(?s)'1' must be a module, got the class ReLU.*nn\.ReLU\(\)"):
         nn.Sequential(nn.Linear(2, 2), nn.ReLU)
 
     class Net(nn.Module):
@@ -269,7 +269,7 @@ def test_load_state_dict_tells_all_at_once():
     for part in (
         "1.bias",
         "2.weight",
-        "0.weight: [4, 3] given, [3, 4] wanted (transposed: .T)",
+        "0.weight: must be [3, 4], got [4, 3] (transposed: .T)",
         "0.bias: str",
         "nothing was loaded",
     ):

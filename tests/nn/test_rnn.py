@@ -199,7 +199,7 @@ def test_a_graph_refuses_packed_sequences_by_name():
         (lambda x: nn.LSTMCell(3, 5)(x), r"\[4, 2, 3\], where \(N, 3\) or \(3,\)"),
         (lambda x: nn.GRUCell(3, 5)(x[0], flow.zeros(2, 4)), r"hx has shape \[2, 4\], where \[2, 5\]"),
         (lambda x: rnn.pack_padded_sequence(x, [2, 3]), "not sorted"),
-        (lambda x: rnn.pack_padded_sequence(x, [5, 1]), "lengths from 1 to 5, where 1 to 4"),
+        (lambda x: rnn.pack_padded_sequence(x, [5, 1]), "lengths must be from 1 to 4, got 1 to 5"),
         (lambda x: rnn.pack_padded_sequence(x, [4]), "1 lengths for 2 sequences"),
         (lambda x: rnn.pad_packed_sequence(rnn.pack_padded_sequence(x, [4, 2]), total_length=3), "total_length is 3"),
         (lambda x: rnn.pad_packed_sequence(x), "PackedSequence is wanted"),

@@ -139,7 +139,7 @@ def test_our_gpt_is_that_model():
     assert ours.generate(x[:, :3], 2, top_k=1).tolist() == flow.cat(likely, 1).tolist()
     with pytest.raises(ValueError, match="9 tokens, block_size is 8"):
         ours(text[:, :9])
-    with pytest.raises(IndexError, match="temperature is 0"):
+    with pytest.raises(IndexError, match="temperature must be above 0, got 0"):
         ours.generate(x, 1, temperature=0)
     with pytest.raises(ValueError, match="n_embd is 10, and n_head 3"):
         GPT(GPTConfig(8, 11, 1, 3, 10))

@@ -1,4 +1,4 @@
-"""Helpers around parameters: gradients held within bounds, and all parameters as one vector."""
+"""Helpers for parameters: gradient clipping, all parameters as one vector, packed sequences, weight norms."""
 
 from ...core.messages.suggestions import name_hints as _name_hints
 from .clip_grad import clip_grad_norm_ as clip_grad_norm_

@@ -1,4 +1,4 @@
-"""Clipping: hold the gradients of parameters within bounds, between backward() and step().
+"""Gradient clipping: limit the gradients of parameters, between backward() and step().
 
 Works in place on `.grad`, eagerly and while tracing. Read next: Pascanu, Mikolov & Bengio 2013, algorithm 1.
 """
@@ -17,7 +17,7 @@ from ...core.spec import float32
 from ...core.tensor import Tensor
 from ...core.source_location import fail, warn
 
-EPSILON = 1e-6  # keeps the quotient finite where all gradients are zero
+EPSILON = 1e-6  # keeps the quotient finite if all gradients are zero
 
 
 def gradients(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
@@ -55,9 +55,9 @@ def get_total_norm(tensors: Iterable[Tensor], norm_type: float = 2.0, error_if_n
 def clip_grad_norm_(
     parameters: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False
 ) -> Tensor:
-    """Scale all gradients by one factor, so that their norm taken together is at most max_norm.
+    """Scale all gradients by one factor, so that their total norm is at most max_norm.
 
-    norm_type: the order, math.inf for the largest absolute number. Returns the norm before: a scalar tensor.
+    norm_type: the order, math.inf for the largest absolute element. Returns the norm before scaling: a scalar tensor.
     """
     grads = gradients(parameters)
     total = get_total_norm(grads, norm_type, error_if_nonfinite)
@@ -73,14 +73,14 @@ def scale(grads: list[Tensor], max_norm: float, total: Tensor) -> None:
 
 
 def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -> None:
-    """Cut every number of the gradients to [-clip_value, clip_value]."""
+    """Clamp every element of the gradients to [-clip_value, clip_value]."""
     with no_grad():
         for g in gradients(parameters):
             g.clamp_(-float(clip_value), float(clip_value))
 
 
 def clip_grads_with_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor) -> None:
-    """Scale all gradients by max_norm / total_norm, where that makes them smaller. total_norm: see get_total_norm."""
+    """Scale all gradients by max_norm / total_norm if that makes them smaller. total_norm: see get_total_norm."""
     scale(gradients(parameters), max_norm, total_norm)
 
 

@@ -12,7 +12,7 @@ from ...core.source_location import fail
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
-    """The numbers of all parameters one after another: float (total,). Gradients pass through."""
+    """Concatenate the elements of all parameters: float (total,). Gradients flow through."""
     return cat([p.reshape(-1) for p in parameters])
 
 
@@ -23,7 +23,7 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     if vec.spec.shape != (total,):
         fail(
             ShapeError,
-            f"vector_to_parameters: the parameters hold {total} numbers",
+            f"vector_to_parameters: the parameters hold {total} elements",
             "the same parameters in the same order",
             vec=vec,
         )

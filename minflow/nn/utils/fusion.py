@@ -1,4 +1,4 @@
-"""Batch norm folded into the layer before it, for evaluation; and layers that are made without drawing numbers."""
+"""Batch norm folded into the layer before it, for evaluation; and creating layers that will be overwritten."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def fuse_conv_bn_weights(
     bn_b: Tensor | None,
     transpose: bool = False,
 ) -> tuple[Parameter, Parameter]:
-    """(weight, bias) of the convolution that does what a convolution and the batch norm after it do in evaluation.
+    """(weight, bias) of a convolution that equals a convolution and the batch norm after it in evaluation.
 
     bn_rm, bn_rv: the running mean and variance; bn_w, bn_b: weight and bias of the batch norm, or None.
     """
@@ -62,20 +62,20 @@ def fuse_linear_bn_weights(
     bn_w: Tensor | None = None,
     bn_b: Tensor | None = None,
 ) -> tuple[Parameter, Parameter]:
-    """(weight, bias) of the linear layer that does what one and the batch norm after it do in evaluation."""
+    """(weight, bias) of a linear layer that equals a linear layer and the batch norm after it in evaluation."""
     return folded(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b)
 
 
 def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
-    """A convolution that does what `conv` and the batch norm `bn` after it do in evaluation. Both must be in it."""
+    """A convolution that equals `conv` and the batch norm `bn` after it. Both must be in evaluation mode."""
     return fused("fuse_conv_bn_eval", conv, bn, int(transpose))
 
 
 def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
-    """A linear layer that does what `linear` and the batch norm `bn` after it do in evaluation. Both must be in it."""
+    """A linear layer that equals `linear` and the batch norm `bn` after it. Both must be in evaluation mode."""
     if bn.num_features != linear.out_features and bn.num_features != 1:
         what = f"fuse_linear_bn_eval: {linear.out_features} outputs, {bn.num_features} features of the batch norm"
-        fail(ModuleError, what, "the batch norm that stands after this layer")
+        fail(ModuleError, what, "the batch norm that follows this layer")
     return fused("fuse_linear_bn_eval", linear, bn, 0)
 
 
@@ -91,7 +91,9 @@ def fused(name: str, layer: Module, bn: Any, axis: int) -> Module:
 
 
 def skip_init(module_cls: type[Module], *args: Any, **kwargs: Any) -> Any:
-    """The module `module_cls(*args, **kwargs)`, whose numbers are to be replaced: here they are drawn all the same."""
+    """The module `module_cls(*args, **kwargs)`, whose parameters are to be overwritten; here they are initialised
+    anyway.
+    """
     if not (isinstance(module_cls, type) and issubclass(module_cls, Module)):
-        fail(ModuleError, f"skip_init: {module_cls!r} is no class of modules", "skip_init(nn.Linear, 3, 2)")
+        fail(ModuleError, f"skip_init: {module_cls!r} is not a module class", "skip_init(nn.Linear, 3, 2)")
     return module_cls(*args, **kwargs)

@@ -1,7 +1,7 @@
 """Sequences of different lengths in one tensor: padded to the longest, or packed step by step.
 
 Packed: the rows of step 0 of all sequences, longest first, then those of step 1 of all that are long enough, ...
-Lengths are numbers, so packing runs eagerly only. Read next: `../functional/rnn.py`.
+Lengths must be known, so packing runs eagerly only. Read next: `../functional/rnn.py`.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ class Packed(NamedTuple):
 
 
 class PackedSequence(Packed):
-    """Sequences packed step by step: `data` (rows, ...), `batch_sizes` (T,), how many of them have a row at each step.
+    """Sequences packed step by step: `data` (rows, ...) and `batch_sizes` (T,), the number of rows at each step.
 
-    sorted_indices: which sequence of the batch stands first, second, ... (None: as they came). unsorted_indices undoes
-    that. Made by `pack_padded_sequence` and `pack_sequence`; RNN, LSTM and GRU take it and give one back.
+    sorted_indices: the index in the batch of the longest sequence, of the second longest, ... (None: already sorted).
+    unsorted_indices is its inverse. Made by `pack_padded_sequence` and `pack_sequence`; RNN, LSTM and GRU take one and
+    return one.
     """
 
     __slots__ = ()
@@ -54,51 +55,51 @@ class PackedSequence(Packed):
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
     def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """The same with `data.to(...)`."""
+        """The same sequences with `data.to(...)`."""
         data = self.data.to(*args, **kwargs)
         return self if data is self.data else type(self)(data, *self[1:])
 
     def float(self) -> PackedSequence:
-        """In float32."""
+        """The same sequences in float32."""
         return self.to(float32)
 
     def double(self) -> PackedSequence:
-        """In float64."""
+        """The same sequences in float64."""
         return self.to(float64)
 
     def half(self) -> PackedSequence:
-        """In float16."""
+        """The same sequences in float16."""
         return self.to(float16)
 
     def long(self) -> PackedSequence:
-        """In int64."""
+        """The same sequences in int64."""
         return self.to(int64)
 
     def int(self) -> PackedSequence:
-        """In int32."""
+        """The same sequences in int32."""
         return self.to(int32)
 
     def cpu(self) -> PackedSequence:
-        """On the CPU."""
+        """The same sequences on the CPU."""
         return self.to("cpu")
 
     def pin_memory(self) -> PackedSequence:
-        """Itself: memory of the CPU needs no pinning."""
+        """Return itself: memory of the CPU needs no pinning."""
         return self
 
     @property
     def is_cuda(self) -> bool:
-        """Does it lie on a GPU?"""
+        """True if the data is on a GPU."""
         return self.data.is_cuda
 
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
-    """result[permutation[i]] = i: int64 (N,), what undoes a permutation; None of None."""
+    """The inverse permutation: result[permutation[i]] = i, int64 (N,); None if permutation is None."""
     return None if permutation is None else permutation.argsort()
 
 
 def numbers(name: str, lengths: Any, batch: int, longest: int) -> list[int]:
-    """Lengths as Python numbers, one for each sequence, each from 1 to `longest`."""
+    """Lengths as Python ints, one for each sequence, each from 1 to `longest`."""
     if MODE.get().trace is not None:
         refuse_packed(name)
     given = lengths.tolist() if hasattr(lengths, "tolist") else list(lengths)
@@ -107,13 +108,13 @@ def numbers(name: str, lengths: Any, batch: int, longest: int) -> list[int]:
         fail(
             ShapeError,
             f"{name}: {len(given)} lengths for {batch} sequences",
-            "one length for each sequence; batch_first=True where the batch is axis 0",
+            "one length for each sequence; batch_first=True if the batch is axis 0",
             lengths=given,
         )
     if given and not 0 < min(given) <= max(given) <= longest:
         fail(
             ShapeError,
-            f"{name}: lengths from {min(given)} to {max(given)}, where 1 to {longest} are wanted",
+            f"{name}: lengths must be from 1 to {longest}, got {min(given)} to {max(given)}",
             "leave out empty sequences; lengths are those before padding",
             lengths=given,
         )
@@ -123,16 +124,17 @@ def numbers(name: str, lengths: Any, batch: int, longest: int) -> list[int]:
 def pack_padded_sequence(
     input: Tensor, lengths: Tensor | Sequence[int], batch_first: bool = False, enforce_sorted: bool = True
 ) -> PackedSequence:
-    """Pack padded sequences: (T, N, ...), or (N, T, ...) with batch_first, with a length for each, in steps.
+    """Pack padded sequences: (T, N, ...), or (N, T, ...) with batch_first.
 
-    enforce_sorted: they come longest first already; else they are sorted, and `pad_packed_sequence` undoes that. Raises
-    ShapeError where lengths do not fit or are not sorted, TraceError in a graph.
+    lengths: the length of each sequence. enforce_sorted: True if they are sorted already, longest first; else they are
+    sorted here, and `pad_packed_sequence` undoes that. Raises ShapeError if lengths do not fit or are not sorted,
+    TraceError in a graph.
     """
     check_tensor("pack_padded_sequence", input)
     if input.spec.ndim < 2:
         fail(
             ShapeError,
-            f"pack_padded_sequence: the input has {input.spec.ndim} axes, where (T, N, ...) is wanted",
+            f"pack_padded_sequence: the input must be (T, N, ...), got {input.spec.ndim} axes",
             "pad_sequence(sequences)",
             input=input,
         )
@@ -160,13 +162,13 @@ def pad_packed_sequence(
 ) -> tuple[Tensor, Tensor]:
     """The inverse of `pack_padded_sequence`: ((T, N, ...), or (N, T, ...) with batch_first, and lengths int64 (N,)).
 
-    What was not packed is `padding_value`. T is the longest length, or total_length. Raises ShapeError where that is
-    shorter, TraceError in a graph.
+    Other elements are `padding_value`. T is the longest length, or total_length. Raises ShapeError if that is shorter,
+    TraceError in a graph.
     """
     if not isinstance(sequence, PackedSequence):
         fail(
             DTypeError,
-            f"pad_packed_sequence: of {type(sequence).__name__}, where a PackedSequence is wanted",
+            f"pad_packed_sequence: sequence must be a PackedSequence, got {type(sequence).__name__}",
             "pack_padded_sequence(x, lengths)",
             sequence=sequence,
         )
@@ -178,7 +180,7 @@ def pad_packed_sequence(
             f"pad_packed_sequence: total_length is {total_length}, the longest sequence {len(sizes)}",
             f"total_length={len(sizes)} or more",
         )
-    rows = np.full((steps, batch), sum(sizes))  # of the padding, which stands behind the data
+    rows = np.full((steps, batch), sum(sizes))  # index of the padding row, which is appended to the data
     start = 0
     for t, n in enumerate(sizes):
         rows[t, :n] = range(start, start + n)
@@ -200,9 +202,9 @@ def pad_sequence(
     padding_value: float = 0.0,
     padding_side: str = "right",
 ) -> Tensor:
-    """Tensors (L_i, ...) side by side, each padded to the longest: (T, N, ...), or (N, T, ...) with batch_first.
+    """Stack tensors (L_i, ...), each padded to the longest: (T, N, ...), or (N, T, ...) with batch_first.
 
-    padding_side: "right" puts the padding behind, "left" before. Raises ShapeError where the other axes differ.
+    padding_side: "right" pads at the end, "left" at the start. Raises ShapeError if the other axes differ.
     """
     if padding_side not in ("left", "right"):
         fail(ShapeError, f"pad_sequence: padding_side is {padding_side!r}", 'padding_side="right" or "left"')
@@ -236,7 +238,7 @@ def unpad_sequence(
 
 
 def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:
-    """Pack tensors (L_i, ...): `pack_padded_sequence` of them padded."""
+    """Pack tensors (L_i, ...): pads them and calls `pack_padded_sequence`."""
     parts = list(sequences)
     return pack_padded_sequence(pad_sequence(parts), [len(part) for part in parts], enforce_sorted=enforce_sorted)
 

@@ -1,6 +1,6 @@
 """weight_norm and spectral_norm: a layer's weight computed from parameters that are trained in its place.
 
-The weight itself is then no parameter: it is computed whenever it is asked for. Read next: `../module.py`.
+The weight itself is then not a parameter: it is recomputed on every access. Read next: `../module.py`.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from ..parameter import Parameter
 
 
 class Computed:
-    """What computes one weight of a module, whenever the weight is asked for: see `Module.__getattr__`."""
+    """Base of objects that compute one weight of a module on every access: see `Module.__getattr__`."""
 
     def __init__(self, name: str):
         self.name = name
 
     def weight(self, module: Module) -> Tensor:
-        """The weight, of the parameters as they are."""
+        """The weight, computed from the current parameters."""
         raise NotImplementedError
 
     def begin(self, module: Module) -> None:
@@ -32,7 +32,7 @@ class Computed:
 
 
 def taken(name: str, module: Module, what: str) -> Parameter:
-    """The parameter out of its module, whose place a computed tensor takes."""
+    """Remove the parameter from its module, to be replaced by a computed tensor, and return it."""
     weight = module._parameters.get(name)
     if weight is None:
         have = ", ".join(module._parameters) or "none"
@@ -43,11 +43,11 @@ def taken(name: str, module: Module, what: str) -> Parameter:
 
 
 def given_back(kind: type, name: str, module: Module, what: str) -> None:
-    """Make the weight, as it is, a parameter again."""
+    """Make the current weight a parameter again."""
     computed = module.__dict__.get("_computed", {})
     if not isinstance(computed.get(name), kind):
         what = f"{what}: {name!r} of this {type(module).__name__} is not computed by {kind.__name__}"
-        fail(ModuleError, what, "the module that was given to it, and once")
+        fail(ModuleError, what, "the module that was passed to it, and only once")
     with no_grad():
         weight = computed[name].weight(module).detach()
     del computed[name]
@@ -81,10 +81,10 @@ class WeightNorm(Computed):
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
-    """Train direction and length of a weight apart: weight = g * v / |v|. Salimans & Kingma 2016, eq. 2.
+    """Train the direction and the length of a weight separately: weight = g * v / |v|. Salimans & Kingma 2016, eq. 2.
 
-    The module gets the parameters `name`_g and `name`_v in the place of `name`. dim: the axis along which lengths are
-    kept apart, the outputs; None for one length of all. Returns the module.
+    The module gets the parameters `name`_g and `name`_v in place of `name`. dim: the axis of the outputs, each of which
+    has a length of its own; None for one length of the whole weight. Returns the module.
     """
     hook = WeightNorm(name, dim)
     weight = taken(name, module, "weight_norm")
@@ -97,7 +97,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
 
 
 def remove_weight_norm(module: Module, name: str = "weight") -> Module:
-    """Undo weight_norm: the weight, as it is now, is a parameter again. Returns the module."""
+    """Undo weight_norm: the current weight becomes a parameter again. Returns the module."""
     given_back(WeightNorm, name, module, "remove_weight_norm")
     return module
 
@@ -106,7 +106,7 @@ def remove_weight_norm(module: Module, name: str = "weight") -> Module:
 
 
 class SpectralNorm(Computed):
-    """weight = w / sigma, sigma = u @ w @ v being its largest singular value, which steps of power iteration follow."""
+    """weight = w / sigma, where sigma = u @ w @ v approximates its largest singular value by power iteration."""
 
     def __init__(self, name: str, steps: int, eps: float, dim: int):
         super().__init__(name)
@@ -130,7 +130,7 @@ class SpectralNorm(Computed):
         return original / (u * (self.matrix(original) @ v)).sum()
 
     def __call__(self, module: Module, args: tuple) -> None:
-        """The hook before forward."""
+        """The forward pre-hook."""
         if module.training and module.__dict__["_computed"].get(self.name) is self:
             self.step(module, self.steps)
 
@@ -138,14 +138,14 @@ class SpectralNorm(Computed):
 def spectral_norm(
     module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Module:
-    """Divide a weight by its largest singular value, so that the layer stretches nothing. Miyato et al. 2018, eq. 8.
+    """Divide a weight by its largest singular value, so that the layer has spectral norm 1. Miyato et al. 2018, eq. 8.
 
-    The module gets the parameter `name`_orig and the buffers `name`_u and `name`_v, which follow the singular vectors
-    by n_power_iterations steps at each call in training. dim: the axis of the outputs (1 for transposed convolutions,
-    else 0). Returns the module.
+    The module gets the parameter `name`_orig and the buffers `name`_u and `name`_v, its approximate singular vectors,
+    which each call in training improves by n_power_iterations steps. dim: the axis of the outputs (1 for transposed
+    convolutions, else 0). Returns the module.
     """
     if n_power_iterations < 1:
-        what = f"spectral_norm: n_power_iterations is {n_power_iterations}, at least 1 is wanted"
+        what = f"spectral_norm: n_power_iterations must be at least 1, got {n_power_iterations}"
         fail(OutOfRangeError, what, "n_power_iterations=1")
     if dim is None:
         dim = 1 if type(module).__name__.startswith("ConvTranspose") else 0
@@ -162,6 +162,6 @@ def spectral_norm(
 
 
 def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
-    """Undo spectral_norm: the weight, as it is now, is a parameter again. Returns the module."""
+    """Undo spectral_norm: the current weight becomes a parameter again. Returns the module."""
     given_back(SpectralNorm, name, module, "remove_spectral_norm")
     return module

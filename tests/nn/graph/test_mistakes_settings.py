@@ -38,7 +38,7 @@ def setup():
          {"missing": "model", "unexpected": "state, param_groups"},
          "model.load_state_dict", lambda s: s.optimizer.state_dict()),
         (StateError, "1 wrong of 4 entries of MLP; nothing was loaded",
-         {"wrong": r"layers.0.bias: \[1\] given, \[32\] wanted"}, "the sizes that the state was saved from",
+         {"wrong": r"layers.0.bias: must be \[32\], got \[1\]"}, "the sizes that the state was saved from",
          lambda s: {"model": {**s.model.state_dict(), "layers.0.bias": flow.ones(1)}}),
     ],
 )  # fmt: skip

@@ -129,16 +129,16 @@ def call(module: Any, args: tuple, kwargs: dict) -> Any:
         backward = is_grad_enabled() and (
             EVERY.backward_before or EVERY.backward_after or own.backward_before or own.backward_after
         )
-        gates = Gates(module, own) if backward else None
-        if gates:
-            args = gates.enter(args)
+        backward_hooks = BackwardHooks(module, own) if backward else None
+        if backward_hooks:
+            args = backward_hooks.wrap_inputs(args)
         alone = len(args) == 1 and not kwargs  # such a call stays in Python: see `recursion_limit.py`
         output = module.forward(args[0]) if alone else module.forward(*args, **kwargs)
         for key, (hook, with_kwargs, _) in [*EVERY.after.items(), *own.after.items()]:
             done.add(key)
             changed = hook(module, args, kwargs, output) if with_kwargs else hook(module, args, output)
             output = output if changed is None else changed
-        return gates.leave(output) if gates else output
+        return backward_hooks.wrap_outputs(output) if backward_hooks else output
     except Exception:
         for key, (hook, with_kwargs, always) in [*EVERY.after.items(), *own.after.items()]:
             if always and key not in done:
@@ -167,21 +167,21 @@ def pair(hook: Callable, changed: Any) -> tuple[tuple, dict]:
     return changed
 
 
-class Gate(Function):
-    """The identity on several tensors; in backward, all their gradients go through `gate` together."""
+class BackwardHookFunction(Function):
+    """The identity on several tensors; in backward, all their gradients go through `run_hooks` together."""
 
     @staticmethod
-    def forward(ctx, gate: Callable, *tensors: Tensor):
-        ctx.gate = gate
+    def forward(ctx, run_hooks: Callable, *tensors: Tensor):
+        ctx.run_hooks = run_hooks
         same = tuple(t.clone() for t in tensors)
         return same if len(same) > 1 else same[0]
 
     @staticmethod
     def backward(ctx, *grads):
-        return None, *ctx.gate(grads)
+        return None, *ctx.run_hooks(grads)
 
 
-class Gates:
+class BackwardHooks:
     """The two identities of one call. grad_output passes the first in backward, grad_input the second."""
 
     def __init__(self, module: Any, hooks: Hooks):
@@ -189,37 +189,37 @@ class Gates:
         self.before_hooks = [hook for hook, *_ in (*EVERY.backward_before.values(), *hooks.backward_before.values())]
         self.after_hooks = [hook for hook, *_ in (*EVERY.backward_after.values(), *hooks.backward_after.values())]
         self.grad_output: tuple = ()
-        self.entered, self.count = False, 1
+        self.inputs_wrapped, self.input_count = False, 1
 
-    def enter(self, args: tuple) -> tuple:
-        wanted = [i for i, x in enumerate(args) if isinstance(x, Tensor) and x.requires_grad]
-        self.count = len(args)
-        if not wanted or not self.after_hooks:
+    def wrap_inputs(self, args: tuple) -> tuple:
+        differentiable = [i for i, x in enumerate(args) if isinstance(x, Tensor) and x.requires_grad]
+        self.input_count = len(args)
+        if not differentiable or not self.after_hooks:
             return args
 
         # as in PyTorch, a tensor that does not require a gradient has zeros here
-        others = [(i, x.spec) for i, x in enumerate(args) if isinstance(x, Tensor) and i not in wanted]
+        others = [(i, x.spec) for i, x in enumerate(args) if isinstance(x, Tensor) and i not in differentiable]
 
-        def gate(grads: tuple) -> tuple:
+        def run_hooks(grads: tuple) -> tuple:
             grad_input: list = [None] * len(args)
             for i, spec in others:
                 grad_input[i] = full(shape=spec.shape, value=0, dtype=spec.dtype)
-            for i, g in zip(wanted, grads):
+            for i, g in zip(differentiable, grads):
                 grad_input[i] = g
-            grad_input = self.after(tuple(grad_input))
-            return tuple(grad_input[i] for i in wanted)
+            grad_input = self.run_post_hooks(tuple(grad_input))
+            return tuple(grad_input[i] for i in differentiable)
 
-        passed = Gate.apply(gate, *[args[i] for i in wanted])
+        wrapped = BackwardHookFunction.apply(run_hooks, *[args[i] for i in differentiable])
         changed = list(args)
-        for i, x in zip(wanted, passed if len(wanted) > 1 else (passed,)):
+        for i, x in zip(differentiable, wrapped if len(differentiable) > 1 else (wrapped,)):
             changed[i] = x
-        self.entered = True
+        self.inputs_wrapped = True
         return tuple(changed)
 
-    def leave(self, output: Any) -> Any:
+    def wrap_outputs(self, output: Any) -> Any:
         outputs = output if type(output) in (tuple, list) else (output,)
-        wanted = [i for i, x in enumerate(outputs) if isinstance(x, Tensor) and x.requires_grad]
-        if not wanted:
+        differentiable = [i for i, x in enumerate(outputs) if isinstance(x, Tensor) and x.requires_grad]
+        if not differentiable:
             if not isinstance(output, Tensor | tuple | list):
                 warn(
                     f"the backward hooks of {type(self.module).__name__} are not called: its output is "
@@ -228,28 +228,28 @@ class Gates:
                 )
             return output
 
-        def gate(grads: tuple) -> tuple:
+        def run_hooks(grads: tuple) -> tuple:
             grad_output: list = [None] * len(outputs)
-            for i, g in zip(wanted, grads):
+            for i, g in zip(differentiable, grads):
                 grad_output[i] = g
-            grad_output = self.before(tuple(grad_output))
-            if not self.entered:
-                self.after((None,) * self.count)
-            return tuple(grad_output[i] for i in wanted)
+            grad_output = self.run_pre_hooks(tuple(grad_output))
+            if not self.inputs_wrapped:
+                self.run_post_hooks((None,) * self.input_count)
+            return tuple(grad_output[i] for i in differentiable)
 
-        passed = Gate.apply(gate, *[outputs[i] for i in wanted])
+        wrapped = BackwardHookFunction.apply(run_hooks, *[outputs[i] for i in differentiable])
         changed = list(outputs)
-        for i, x in zip(wanted, passed if len(wanted) > 1 else (passed,)):
+        for i, x in zip(differentiable, wrapped if len(differentiable) > 1 else (wrapped,)):
             changed[i] = x
         return type(output)(changed) if type(output) in (tuple, list) else changed[0]
 
-    def before(self, grad_output: tuple) -> tuple:
+    def run_pre_hooks(self, grad_output: tuple) -> tuple:
         for hook in self.before_hooks:
             grad_output = tuple(replaced(hook, hook(self.module, grad_output), grad_output))
         self.grad_output = grad_output
         return grad_output
 
-    def after(self, grad_input: tuple) -> tuple:
+    def run_post_hooks(self, grad_input: tuple) -> tuple:
         for hook in self.after_hooks:
             grad_input = tuple(replaced(hook, hook(self.module, grad_input, self.grad_output), grad_input))
         return grad_input

@@ -146,7 +146,7 @@ def eye_(tensor: Tensor) -> Tensor:
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """Fill filters (F, C, ...) so that they pass their input on: 1 in the middle of channel f of filter f, per group."""
+    """Fill filters (F, C, ...) with 1 in the middle of channel f of filter f, per group: they pass their input on."""
     shape = tensor.spec.shape
     if not 3 <= len(shape) <= 5 or shape[0] % groups:
         fail(

@@ -292,7 +292,7 @@ def has_parameters(module: Any) -> bool:
 
 
 def check_hidden_layers(module: Any, listed: int) -> None:
-    """Warn or raise if layers in Python containers are missing from parameters(). listed: how many parameters it gave."""
+    """Warn or raise if parameters() misses layers in Python containers. listed: how many parameters it gave."""
     hidden = hidden_layers(module) if holds_containers(module) else None
     if not hidden:
         return

@@ -712,7 +712,7 @@ class Module(Display):
         return self.hooks().add("state_after", hook, False)
 
     def _register_state_dict_hook(self, hook: Callable) -> Handle:
-        """The form of register_state_dict_post_hook in older programs: a dict that the hook returns replaces
+        """The older form of register_state_dict_post_hook: a dict that the hook returns replaces
         state_dict's.
         """
         return self.hooks().add("state_after", hook, False, True)
@@ -727,7 +727,7 @@ class Module(Display):
         return self.hooks().add("load_before", hook, False)
 
     def _register_load_state_dict_pre_hook(self, hook: Callable, with_module: bool = False) -> Handle:
-        """The form of register_load_state_dict_pre_hook in older programs; with_module: the hook gets the module first."""
+        """The older form of register_load_state_dict_pre_hook; with_module: the hook gets the module first."""
         check_callable(hook, CALLS["load_before"], ModuleError)
         return self.hooks().add("load_before", hook if with_module else partial(without_module, hook), False)
 

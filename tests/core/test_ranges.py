@@ -79,7 +79,7 @@ test_arguments_of_a_wrong_kind_are_refused = refusals(
         (lambda: int(flow.tensor(float("nan"))), "nan"),
         (lambda: X.fill_(V), r"fill_.*\(2,\)"),
         (lambda: F.batch_norm(X, V, None, training=True), "running_var .*None"),
-        (lambda: F.batch_norm(X, V, V, eps=-1.0), "eps is -1.0"),
+        (lambda: F.batch_norm(X, V, V, eps=-1.0), "eps must be a number above 0, got -1.0"),
         (lambda: flow.lerp(flow.tensor([1, 2], dtype=flow.uint8), V, 0.5), "lerp.*uint8"),
         (lambda: flow.nn.init.uniform_(V, 3), r"\[3, 1.0\)"),
     ]

@@ -243,7 +243,7 @@ test_arguments_are_refused = refusals(
         (ShapeError, lambda: ROWS().fill_([1.0, 2.0]), r"one number is wanted, not \[1.0, 2.0\]"),
         (ShapeError, lambda: flow.meshgrid(), "meshgrid of nothing"),
         (OutOfRangeError, lambda: flow.take_along_dim(ROWS(), flow.tensor([-1])), "without dim: index -1"),
-        (DTypeError, lambda: nn.BatchNorm1d(4, momentum="x")(ROWS()), "momentum is 'x'"),
+        (DTypeError, lambda: nn.BatchNorm1d(4, momentum="x")(ROWS()), "momentum must be a number from 0 to 1, got 'x'"),
         (
             ShapeError,
             lambda: F.batch_norm(ROWS()[:, :1], flow.ones(1), flow.ones(2)),

@@ -40,7 +40,7 @@ def test_a_loss_promotes_its_arguments(loss):
         wanted = loss(a.double(), b.double())
         assert loss(a, b).dtype is flow.result_type(a, b)
         assert math.isclose(loss(a, b).item(), wanted.item(), rel_tol=1e-6)
-    with pytest.raises(flow.DTypeError, match="the input is int64, wanted floating"):
+    with pytest.raises(flow.DTypeError, match="the input must be floating, got int64"):
         loss(whole, whole)
 
 

@@ -353,7 +353,7 @@ OPS = {
             r"labels has shape \[5\], wanted \[4\] for logits \[4, 3\]",
         ),
         (lambda: SPARSE(flow.zeros(4, 3, dtype=flow.int32), LOGITS), ShapeError, r"\[4, 3\](.|\n)*one-hot"),
-        (lambda: SPARSE(LABELS.float(), LOGITS), DTypeError, "labels is float32, and class numbers are integers"),
+        (lambda: SPARSE(LABELS.float(), LOGITS), DTypeError, "labels is float32, and class indices are integers"),
         (lambda: SPARSE(LABELS, np.zeros((4, 3))), DTypeError, "the logits is no tensor but ndarray"),
         (lambda: SPARSE(LABELS, LABELS), DTypeError, r"logits is int32\[4\], wanted floating"),
         (lambda: SPARSE(LABELS + 3, LOGITS), OutOfRangeError, "3"),

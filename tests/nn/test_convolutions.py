@@ -78,14 +78,14 @@ ONES = flow.ones
 WRONG = [
     (lambda: F.conv1d(ONES(2, 3, 5), ONES(4, 2, 3)), "3 channels .axis 1., weight takes 2"),
     (lambda: F.conv1d(ONES(2, 5, 2), ONES(4, 2, 3)), r"movedim\(-1, 1\)"),
-    (lambda: F.conv1d(ONES(5), ONES(4, 2, 3)), r"the input has 1 axes, wanted \(N, C, L\)"),
-    (lambda: F.conv1d(ONES(2, 2, 5), ONES(4, 2)), r"weight has 2 axes, wanted \(F, C / groups, KL\)"),
-    (lambda: F.conv1d(ONES(1, 2, 2), ONES(4, 2, 3)), r"the filter reaches over \[3\], the input has \[2\]"),
+    (lambda: F.conv1d(ONES(5), ONES(4, 2, 3)), r"the input must be \(N, C, L\) or .*, got 1 axes"),
+    (lambda: F.conv1d(ONES(2, 2, 5), ONES(4, 2)), r"weight must be \(F, C / groups, KL\), got 2 axes"),
+    (lambda: F.conv1d(ONES(1, 2, 2), ONES(4, 2, 3)), r"the dilated filter has size \[3\], the padded input \[2\]"),
     (lambda: F.conv1d(ONES(1, 2, 5), ONES(4, 2, 3), ONES(3)), r"bias has shape \(3,\).*each of 4 filters"),
     (lambda: F.conv1d(ONES(1, 4, 5), ONES(5, 2, 3), groups=2), "5 filters cannot be split into 2 groups"),
     (lambda: F.conv1d(ONES(1, 2, 5), ONES(4, 2, 3), stride=2, padding="same"), r'"same" with stride \(2,\)'),
     (lambda: F.conv3d(ONES(1, 2, 5, 5, 5), ONES(4, 2, 3, 3, 3), stride=(1, 2)), r"stride is \(1, 2\).*three of them"),
-    (lambda: F.conv3d(ONES(1, 2, 3, 3, 3).long(), ONES(4, 2, 3, 3, 3).long()), "conv3d: the input is int64"),
+    (lambda: F.conv3d(ONES(1, 2, 3, 3, 3).long(), ONES(4, 2, 3, 3, 3).long()), "conv3d: the input must be floating"),
     (lambda: F.conv_transpose2d(ONES(1, 3, 4, 4), ONES(2, 3, 2, 2)), "3 channels .axis 1., weight takes 2"),
     (lambda: F.conv_transpose2d(ONES(1, 2, 4, 4), ONES(2, 3, 2, 2), output_padding=1), "is not below the stride"),
     (lambda: F.conv_transpose2d(ONES(1, 2, 1, 1), ONES(2, 3, 2, 2), padding=1), r"would have the size \(0, 0\)"),
@@ -98,7 +98,7 @@ WRONG = [
     (lambda: F.pad(ONES(1, 3), (3, 0), "reflect"), "3 and 0 in mode 'reflect' for axis 1 of size 3"),
     (lambda: F.pad(ONES(1, 3), (4, 0), "circular"), "4 and 0 in mode 'circular' for axis 1 of size 3"),
     (lambda: F.pad(ONES(3), (1, 1), "reflect"), "2 widths for 1 axes in mode 'reflect'"),
-    (lambda: F.pad(ONES(1, 3), (1, 1), "reflect", 2.0), "takes its numbers from the input, and value is 2.0"),
+    (lambda: F.pad(ONES(1, 3), (1, 1), "reflect", 2.0), "takes its elements from the input, and value is 2.0"),
     (lambda: F.pad(ONES(1, 3), (1, 1), "mirror"), "mode is 'mirror'"),
 ]
 

@@ -49,7 +49,7 @@ def test_no_bias():
 ONES = flow.ones
 WRONG = [
     (lambda: F.group_norm(ONES(2, 6, 3), 4), r"6 channels \(axis 1\) cannot be split into 4 groups"),
-    (lambda: F.group_norm(ONES(6), 2), "the input has 1 axes"),
+    (lambda: F.group_norm(ONES(6), 2), "got 1 axes"),
     (lambda: F.group_norm(ONES(2, 6, 3), 2, ONES(5)), r"weight has shape \(5,\).*each of 6 channels"),
     (lambda: F.group_norm(ONES(1, 2), 2), "holds one number"),
     (lambda: F.group_norm(ONES(2, 6, 3), 2, eps=[1.0]), r"eps is \[1.0\]"),
@@ -57,15 +57,15 @@ WRONG = [
     (lambda: F.instance_norm(ONES(2, 3, 1)), r"an input \(2, 3, 1\) holds one number"),
     (lambda: F.instance_norm(ONES(2, 3, 4), ONES(3)), "both needed"),
     (lambda: F.instance_norm(ONES(2, 3, 4), use_input_stats=False), "both needed"),
-    (lambda: nn.InstanceNorm2d(3)(ONES(2, 3)), r"2 axes, wanted \(N, C, H, W\) or \(C, H, W\)"),
+    (lambda: nn.InstanceNorm2d(3)(ONES(2, 3)), r"must be \(N, C, H, W\) or \(C, H, W\), got 2 axes"),
     (lambda: nn.InstanceNorm2d(3, affine=True)(ONES(2, 4, 3, 3)), "4 channels .axis 1., num_features is 3"),
     (lambda: F.rms_norm(ONES(2, 3), (4,)), r"the input ends with \[3\], normalized_shape is \[4\]"),
     (lambda: F.rms_norm(ONES(2, 3), (3,), ONES(2)), r"the weight has shape \[2\]"),
     (lambda: F.rms_norm(ONES(2, 3).long(), (3,)), "the input is int64"),
-    (lambda: F.local_response_norm(ONES(2, 3), 2), "the input has 2 axes"),
+    (lambda: F.local_response_norm(ONES(2, 3), 2), "got 2 axes"),
     (lambda: F.local_response_norm(ONES(2, 3, 4), 0), "size is 0"),
-    (lambda: nn.CrossMapLRN2d(3)(ONES(2, 3, 4)), "the input has 3 axes"),
-    (lambda: nn.BatchNorm3d(3)(ONES(2, 3, 4, 4)), r"4 axes, wanted \(N, C, D, H, W\)"),
+    (lambda: nn.CrossMapLRN2d(3)(ONES(2, 3, 4)), "got 3 axes"),
+    (lambda: nn.BatchNorm3d(3)(ONES(2, 3, 4, 4)), r"must be \(N, C, D, H, W\), got 4 axes"),
 ]
 
 

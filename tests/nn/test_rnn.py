@@ -96,7 +96,7 @@ def test_functions_run_what_layers_run():
     packed = rnn.pack_padded_sequence(x, [5, 3])
     data, *_ = flow.lstm(packed.data, packed.batch_sizes, (zeros, zeros), params, True, 2, 0.0, False, True)
     assert data.tolist() == layer(packed)[0].data.tolist()
-    with pytest.raises(ValueError, match="3 parameters, where 4 are wanted"):
+    with pytest.raises(ValueError, match="params must be 4 tensors, got 3"):
         flow.gru(x, zeros[:1], params[:3], True, 1, 0.0, False, False, False)
     with pytest.raises(ValueError, match=r"b_ih.* is \[4\], where \[16\] is wanted"):
         flow.lstm(
@@ -190,7 +190,7 @@ def test_a_graph_refuses_packed_sequences_by_name():
         (lambda x: nn.LSTM(3, 5)(x, flow.zeros(1, 2, 5)), "hx is no pair"),
         (lambda x: nn.GRU(3, 5)(x, flow.zeros(1, 4, 5)), r"h_0 has shape \[1, 4, 5\], where \[1, 2, 5\] is wanted"),
         (lambda x: nn.GRU(3, 5)(x[:0]), "no steps"),
-        (lambda x: nn.GRU(3, 5)(x[0, 0]), "1 axes, where 2 or 3"),
+        (lambda x: nn.GRU(3, 5)(x[0, 0]), "must have 2 or 3 axes, got 1"),
         (lambda x: nn.RNN(3, 5, nonlinearity="sin"), "nonlinearity is 'sin'"),
         (lambda x: nn.RNN(3, 0), "hidden_size is 0"),
         (lambda x: nn.LSTM(3, 5, proj_size=5), "proj_size is 5, hidden_size 5"),
@@ -202,7 +202,7 @@ def test_a_graph_refuses_packed_sequences_by_name():
         (lambda x: rnn.pack_padded_sequence(x, [5, 1]), "lengths must be from 1 to 4, got 1 to 5"),
         (lambda x: rnn.pack_padded_sequence(x, [4]), "1 lengths for 2 sequences"),
         (lambda x: rnn.pad_packed_sequence(rnn.pack_padded_sequence(x, [4, 2]), total_length=3), "total_length is 3"),
-        (lambda x: rnn.pad_packed_sequence(x), "PackedSequence is wanted"),
+        (lambda x: rnn.pad_packed_sequence(x), "must be a PackedSequence, got"),
         (lambda x: rnn.pad_sequence([x, x[:, :1]]), r"\[4, 1, 3\], the first \[4, 2, 3\]"),
         (lambda x: rnn.pad_sequence([]), "no sequences"),
         (lambda x: rnn.pad_sequence([x], padding_side="up"), "padding_side is 'up'"),

@@ -1,6 +1,6 @@
 """nn.functional: the layers as functions, without state.
 
-Each file is one family. What they are made of stands in `core/ops`. Read next: `linear.py`.
+Each module is one family of functions; they are made of the ops in `core/ops`. Read next: `linear.py`.
 """
 
 from ...core.messages.suggestions import name_hints as _name_hints

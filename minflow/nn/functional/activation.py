@@ -1,7 +1,7 @@
-"""Activations: functions of one tensor, each number on its own, and the two softmaxes.
+"""Activations: elementwise functions of one tensor, and the two softmaxes.
 
-The primitives among them (relu, relu6, sigmoid, tanh, softmax, log_softmax) are ops of core; the others are composites.
-Read next: `../../core/ops/elementwise.py`, `../../core/ops/softmax.py`.
+relu, relu6, sigmoid, tanh, softmax and log_softmax are primitives, ops of core; the others are composites. Read next:
+`../../core/ops/elementwise.py`, `../../core/ops/softmax.py`.
 """
 
 from __future__ import annotations
@@ -35,37 +35,37 @@ from .arguments import axis_of
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    """max(x, 0)"""
+    """max(x, 0)."""
     ready("relu", input)
     return input.relu_() if inplace else e.relu(input)
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
-    """min(max(x, 0), 6)"""
+    """min(max(x, 0), 6)."""
     ready("relu6", input)
     return in_place(a.relu6, input) if inplace else a.relu6(input)
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    """x where x > 0, else negative_slope * x"""
+    """x if x > 0, else negative_slope * x."""
     ready("leaky_relu", input, floating=True)
     return overwrite(a.leaky_relu, input, negative_slope) if inplace else a.leaky_relu(input, negative_slope)
 
 
 def sigmoid(input: Tensor) -> Tensor:
-    """1 / (1 + exp(-x))"""
+    """1 / (1 + exp(-x))."""
     ready("sigmoid", input)
     return e.sigmoid(input)
 
 
 def logsigmoid(input: Tensor) -> Tensor:
-    """log(sigmoid(x)) = -softplus(-x)"""
+    """log(sigmoid(x)) = -softplus(-x)."""
     ready("logsigmoid", input, floating=True)
     return -e.softplus(-input)
 
 
 def tanh(input: Tensor) -> Tensor:
-    """(exp(x) - exp(-x)) / (exp(x) + exp(-x))"""
+    """(exp(x) - exp(-x)) / (exp(x) + exp(-x))."""
     ready("tanh", input)
     return e.tanh(input)
 
@@ -85,7 +85,7 @@ def log_softmax(input: Tensor, dim: int | None = None, dtype: DType | None = Non
 
 
 def chosen_axis(name: str, input: Tensor, dim: int | None) -> int:
-    """The axis meant; PyTorch's old choice, with a warning, where none is said."""
+    """The axis to use: dim, or if it is None PyTorch's former default, with a warning."""
     ndim = input.spec.ndim
     if dim is None:
         dim = 0 if ndim in (0, 1, 3) else 1
@@ -102,30 +102,30 @@ def chosen_axis(name: str, input: Tensor, dim: int | None) -> int:
 
 
 def relu_(input: Tensor) -> Tensor:
-    """relu in place."""
+    """relu, in place."""
     return relu(input, inplace=True)
 
 
 def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
-    """leaky_relu in place."""
+    """leaky_relu, in place."""
     return leaky_relu(input, negative_slope, inplace=True)
 
 
 def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
-    """elu in place."""
+    """elu, in place."""
     return elu(input, alpha, inplace=True)
 
 
 def selu_(input: Tensor) -> Tensor:
-    """selu in place."""
+    """selu, in place."""
     return selu(input, inplace=True)
 
 
 def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
-    """celu in place."""
+    """celu, in place."""
     return celu(input, alpha, inplace=True)
 
 
 def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
-    """threshold in place."""
+    """threshold, in place."""
     return activations.threshold(input, threshold, value, inplace=True)

@@ -1,8 +1,8 @@
-"""Pools that give a size: the means and the largest of as many windows as are wanted.
+"""Adaptive pooling: the mean or the maximum of as many windows as the output size says.
 
-Window i of m over n numbers goes from floor(i*n/m) to ceil((i+1)*n/m). For the largest, the numbers of all windows are
-laid side by side (a short window repeats its last one), and max_pool2d sees equal windows. Read next:
-`pooling_1d_3d.py`.
+Window i of m over n elements goes from floor(i*n/m) to ceil((i+1)*n/m). For the maximum, the elements of all windows
+are gathered one window after another (a short window repeats its last one), so that max_pool2d sees equal windows. Read
+next: `pooling_1d_3d.py`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Sizes = int | None | tuple[int | None, ...]
 
 
 def wanted(name: str, n: int, x: Tensor, output_size: Sizes) -> tuple[int, ...]:
-    """The size of the result; None stands for the input's."""
+    """The size of the output; None keeps the input's."""
     every = isinstance(output_size, tuple | list)
     asked = tuple(output_size) if every else (output_size,) * n  # type: ignore[arg-type]
     have = x.spec.shape[2:]
@@ -30,13 +30,13 @@ def wanted(name: str, n: int, x: Tensor, output_size: Sizes) -> tuple[int, ...]:
 
 
 def laid_out(n: int, m: int) -> np.ndarray:
-    """(m, k): the positions of each window, its last one repeated up to the longest."""
+    """(m, k): the positions of each window, padded to the longest with its last one."""
     starts, stops = np.arange(m) * n // m, -(-(np.arange(m) + 1) * n // m)
     return np.minimum(starts[:, None] + np.arange((stops - starts).max()), stops[:, None] - 1)
 
 
 def largest_of(x: Tensor, size: tuple[int, int]) -> tuple[Tensor, Tensor]:
-    """The largest of the windows of images, and where in H * W each stood."""
+    """The maximum of each window of images, and its index in H * W."""
     kernel = []
     places = [laid_out(n, m) for n, m in zip(x.spec.shape[2:], size)]
     y = x
@@ -55,9 +55,9 @@ def largest_of(x: Tensor, size: tuple[int, int]) -> tuple[Tensor, Tensor]:
 
 @composite("adaptive_max_pool1d")
 def adaptive_max_pool1d(input: Tensor, output_size: Sizes, return_indices: bool = False):
-    """The largest of as many windows as give output_size. input: float (N, C, L) or (C, L).
+    """The maximum of each of output_size windows. input: float (N, C, L) or (C, L).
 
-    return_indices: also where in L each one stood, int64.
+    return_indices: also return the index in L of each maximum, int64.
     """
     x = batched("adaptive_max_pool1d", input, 1)
     size = wanted("adaptive_max_pool1d", 1, x, output_size)
@@ -67,9 +67,9 @@ def adaptive_max_pool1d(input: Tensor, output_size: Sizes, return_indices: bool 
 
 @composite("adaptive_max_pool2d")
 def adaptive_max_pool2d(input: Tensor, output_size: Sizes, return_indices: bool = False):
-    """The largest of as many windows as give output_size: an int, a pair, or None for an axis that stays as it is.
+    """The maximum of each of output_size windows: an int, a pair, or None for an axis that keeps its size.
 
-    input: float (N, C, H, W) or (C, H, W). return_indices: also where in H * W each one stood, int64.
+    input: float (N, C, H, W) or (C, H, W). return_indices: also return the index in H * W of each maximum, int64.
     """
     x = batched("adaptive_max_pool2d", input, 2)
     size = wanted("adaptive_max_pool2d", 2, x, output_size)
@@ -78,9 +78,9 @@ def adaptive_max_pool2d(input: Tensor, output_size: Sizes, return_indices: bool 
 
 @composite("adaptive_max_pool3d")
 def adaptive_max_pool3d(input: Tensor, output_size: Sizes, return_indices: bool = False):
-    """The largest of as many windows as give output_size. input: float (N, C, D, H, W) or (C, D, H, W).
+    """The maximum of each of output_size windows. input: float (N, C, D, H, W) or (C, D, H, W).
 
-    return_indices: also where in D * H * W each one stood, int64.
+    return_indices: also return the index in D * H * W of each maximum, int64.
     """
     x = batched("adaptive_max_pool3d", input, 3)
     depth, rows, columns = wanted("adaptive_max_pool3d", 3, x, output_size)
@@ -90,7 +90,7 @@ def adaptive_max_pool3d(input: Tensor, output_size: Sizes, return_indices: bool 
 
 @composite("adaptive_avg_pool1d")
 def adaptive_avg_pool1d(input: Tensor, output_size: Sizes) -> Tensor:
-    """The mean of as many windows as give output_size. input: float (N, C, L) or (C, L)."""
+    """The mean of each of output_size windows. input: float (N, C, L) or (C, L)."""
     x = batched("adaptive_avg_pool1d", input, 1)
     size = wanted("adaptive_avg_pool1d", 1, x, output_size)
     y = pool.adaptive_avg_pool2d(x.unsqueeze(2), output_size=(1, *size)).squeeze(2)
@@ -99,11 +99,11 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Sizes) -> Tensor:
 
 @composite("adaptive_avg_pool3d")
 def adaptive_avg_pool3d(input: Tensor, output_size: Sizes) -> Tensor:
-    """The mean of as many windows as give output_size. input: float (N, C, D, H, W) or (C, D, H, W)."""
+    """The mean of each of output_size windows. input: float (N, C, D, H, W) or (C, D, H, W)."""
     x = batched("adaptive_avg_pool3d", input, 3)
     m, rows, columns = wanted("adaptive_avg_pool3d", 3, x, output_size)
     half = x.spec.dtype is float16
-    x = x.to(float32) if half else x  # rounded once, not between the two passes
+    x = x.to(float32) if half else x  # rounded once, at the end, and not between the two passes
     n, c, depth, h, w = x.spec.shape
     y = pool.adaptive_avg_pool2d(x.reshape(n, c * depth, h, w), output_size=(rows, columns))
     y = y.reshape(n, c, depth, rows * columns).transpose(2, 3).reshape(n, c * rows * columns, 1, depth)

@@ -1,4 +1,4 @@
-"""What the functions share: checks of their arguments, dtypes that meet, and the scope of a composite function.
+"""Helpers shared by the functions: checks of arguments, common dtypes, and the scope of a composite function.
 
 Read next: `linear.py` for a function that uses them.
 """
@@ -20,21 +20,21 @@ from ...core.source_location import fail, warn
 
 
 def check_tensor(name: str, input: Any, argument: str = "input") -> None:
-    """Refuse what is no tensor, and say what was meant."""
+    """Refuse a value that is not a tensor, and say what was probably meant."""
     if not isinstance(input, Tensor):
         raise no_tensor(name, argument, input)
 
 
 def one_number(name: str, **values: Any) -> None:
-    """Refuse tensors and arrays with axes, which would broadcast, where one number is wanted."""
+    """Refuse tensors and arrays with axes for arguments that must be one number; they would broadcast."""
     for argument, value in values.items():
         if getattr(value, "shape", ()):
-            what = f"{name}: {argument} has shape {tuple(value.shape)}, where one number is wanted"
+            what = f"{name}: {argument} must be one number, got shape {tuple(value.shape)}"
             fail(ShapeError, what, f"{argument}={argument}.item()", **values)
 
 
 def same_dtype(name: str, input: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Input and weight in one floating dtype; float64 meeting float32 parameters is worth a warning."""
+    """Input and weight in one floating dtype. Warns about a float64 input of float32 parameters."""
     have, want = input.spec.dtype, weight.spec.dtype
     if have is want:
         return input, weight
@@ -42,7 +42,7 @@ def same_dtype(name: str, input: Tensor, weight: Tensor) -> tuple[Tensor, Tensor
         fail(
             DTypeError,
             f"{name}: the input is {have.name}, the parameters are {want.name}",
-            "x.float() / 255 for images of bytes, x.float() for other numbers; nn.Embedding takes indices",
+            "x.float() / 255 for images of bytes, x.float() for other data; nn.Embedding takes indices",
             input=input,
             weight=weight,
         )
@@ -61,7 +61,7 @@ ALIKE = {1: "or a tuple of one", 2: "or a pair of them", 3: "or three of them"}
 
 
 def sizes(name: str, argument: str, value: Any, least: int, n: int) -> tuple[int, ...]:
-    """One whole number for each of n axes, from an int or from n of them. least: the smallest that is allowed."""
+    """Integers for n axes, from an int or from n of them. least: the smallest that is allowed."""
     whole = lambda k: hasattr(k, "__index__") and not isinstance(k, bool)  # noqa: E731
     result = (value,) * n if whole(value) else value
     if isinstance(result, tuple | list) and len(result) == 1:
@@ -73,7 +73,7 @@ def sizes(name: str, argument: str, value: Any, least: int, n: int) -> tuple[int
     ):
         fail(
             ShapeError,
-            f"{name}: {argument} is {value!r}, where a whole number of at least {least}, {ALIKE[n]}, is wanted",
+            f"{name}: {argument} must be an integer of at least {least}, {ALIKE[n]}, got {value!r}",
             f"{argument}=3 or {argument}=({'3, ' * (n - 1)}3{',' * (n == 1)})",
         )
     return tuple(k.__index__() for k in result)
@@ -91,14 +91,14 @@ def check_reduction(name: str, reduction: str) -> None:
 
 
 def reduced(losses: Tensor, reduction: str) -> Tensor:
-    """The losses as asked: their mean, their sum, or as they are."""
+    """The losses reduced as requested: their mean, their sum, or unreduced."""
     return losses.mean() if reduction == "mean" else losses.sum() if reduction == "sum" else losses
 
 
 def old_reduction(order: str) -> Callable[[Callable], Callable]:
-    """Also take `size_average` and `reduce`, which said in PyTorch what `reduction` says, by name or where they stood.
+    """Accept `size_average` and `reduce`, PyTorch's former arguments for `reduction`, by keyword or position.
 
-    order: the arguments of then. A bool or None in the place of size_average tells that they are meant.
+    order: the names of the former arguments. A bool or None at the position of size_average shows that they are meant.
     """
     names = tuple(order.split())
     place = names.index("size_average")
@@ -123,7 +123,7 @@ def old_reduction(order: str) -> Callable[[Callable], Callable]:
 
 
 def axis_of(name: str, dim: int, ndim: int) -> int:
-    """A dim counted from the front; raises ShapeError where there is no such axis."""
+    """dim counted from the front. Raises ShapeError if there is no such axis."""
     dim = integer(dim, "dim")
     if not -max(ndim, 1) <= dim < max(ndim, 1):
         fail(ShapeError, f"{name}: dim is {dim}, and the input has {ndim} axes", f"{-ndim} to {ndim - 1}")

@@ -1,7 +1,7 @@
-"""Attention: each query takes the mean of the values, weighted by how well it fits their keys.
+"""Attention: for each query the mean of the values, weighted by how well the query matches their keys.
 
-All of it runs in one scope, `.../scaled_dot_product_attention`, by which views, passes and exporters know it.
-Read next: `../modules/attention.py`. Source: Vaswani et al. 2017 (arXiv:1706.03762), sections 3.2.1 and 3.2.2.
+All of it runs in one scope, `.../scaled_dot_product_attention`, by which views, passes and exporters recognise it. Read
+next: `../modules/attention.py`. Source: Vaswani et al. 2017 (arXiv:1706.03762), sections 3.2.1 and 3.2.2.
 """
 
 from __future__ import annotations
@@ -35,10 +35,11 @@ def scaled_dot_product_attention(
 ) -> Tensor:
     """softmax(query @ key.mT * scale + attn_mask) @ value; scale is 1 / sqrt(E) by default.
 
-    query: float (..., L, E).  key: (..., S, E).  value: (..., S, V).  Returns (..., L, V). attn_mask: bool (..., L, S),
-    True where a query may look; or float, added to the scores. A query that may look nowhere gets 0. is_causal: query i
-    looks at keys 0 to i. dropout_p: weights become 0 with this probability, always. enable_gqa: heads of keys and
-    values (axis -3) serve several heads of queries. Raises ShapeError where sizes differ, DTypeError of integers.
+    query: float (..., L, E). key: (..., S, E). value: (..., S, V). Returns (..., L, V). attn_mask: bool (..., L, S),
+    True where a query may attend; or float, added to the scores. A query that may not attend to any key gets 0.
+    is_causal: query i attends to keys 0 to i. dropout_p: probability of zeroing a weight, in evaluation too.
+    enable_gqa: several heads of queries share one head of keys and values (axis -3). Raises ShapeError if sizes differ,
+    DTypeError for integers.
     """
     name = "scaled_dot_product_attention"
     for argument, x in (("query", query), ("key", key), ("value", value)):
@@ -48,7 +49,7 @@ def scaled_dot_product_attention(
         if x.spec.ndim < 2:
             fail(
                 ShapeError,
-                f"{name}: {argument} has {x.spec.ndim} axes, where (..., steps, features) are wanted",
+                f"{name}: {argument} must be (..., steps, features), got {x.spec.ndim} axes",
                 "x.unsqueeze(0)",
                 **{argument: x},
             )
@@ -65,7 +66,7 @@ def scaled_dot_product_attention(
     if is_causal and attn_mask is not None:
         fail(
             ShapeError,
-            f"{name}: attn_mask stands beside is_causal=True",
+            f"{name}: attn_mask and is_causal=True are both given",
             "one of the two: is_causal is the mask flow.ones(L, S, dtype=flow.bool).tril()",
             attn_mask=attn_mask,
         )
@@ -73,8 +74,8 @@ def scaled_dot_product_attention(
         if len(q) < 3 or len(k) < 3 or len(v) < 3 or not k[-3] or q[-3] % k[-3] or q[-3] % v[-3]:
             fail(
                 ShapeError,
-                f"{name}: enable_gqa=True shares heads (axis -3) of keys among those of queries",
-                "a number of query heads that is a multiple of that of key heads",
+                f"{name}: enable_gqa=True shares each head of keys (axis -3) among heads of queries",
+                "a number of query heads that is a multiple of the number of key heads",
                 query=query,
                 key=key,
                 value=value,
@@ -92,7 +93,7 @@ def check_mask(name: str, argument: str, mask: Any) -> None:
     if mask.dtype is not bool_ and not mask.spec.floating:
         fail(
             DTypeError,
-            f"{name}: {argument} is {mask.dtype.name}, where bool or floats are wanted",
+            f"{name}: {argument} must be bool or floating, got {mask.dtype.name}",
             f"{argument}.bool()",
             **{argument: mask},
         )
@@ -109,7 +110,9 @@ def attend(
     scale: float | None,
     may_look_nowhere: bool,
 ) -> tuple[Tensor, Tensor]:
-    """(means, weights). mask: bool, True where a query may look, or float. may_look_nowhere: such rows become 0."""
+    """(means, weights). mask: bool, True where a query may attend, or float. may_look_nowhere: True if there may be
+    queries that attend to no key; their rows become 0.
+    """
     features = query.spec.shape[-1]
     factor = (1 / math.sqrt(features) if features else 1.0) if scale is None else scale
     scores = matmul(query * factor, key.transpose(-2, -1))
@@ -125,7 +128,7 @@ def attend(
 
 
 def added(name: str, argument: str, mask: Tensor | None, like: Tensor) -> Tensor | None:
-    """A mask as floats to add: -inf where a bool mask says True, which here is to look away."""
+    """A mask as floats to add: -inf where a bool mask is True, which here means not to attend."""
     if mask is None:
         return None
     check_mask(name, argument, mask)
@@ -142,7 +145,7 @@ def projected(
     bias: Tensor | None,
     separate: tuple[Tensor, Tensor, Tensor] | None,
 ) -> list[Tensor]:
-    """Queries, keys and values of all heads; where all three are one tensor, by one product."""
+    """Queries, keys and values of all heads; computed by one product if all three are one tensor."""
     if separate is None and query is key and key is value:
         return list(linear(query, weight, bias).chunk(3, -1))
     weights = separate or weight.chunk(3)
@@ -177,13 +180,13 @@ def multi_head_attention_forward(
     average_attn_weights: bool = True,
     is_causal: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
-    """What `nn.MultiheadAttention` computes with its weights: (output (L, N, E), weights (N, L, S) or None).
+    """Multi-head attention with the weights of `nn.MultiheadAttention`: (output (L, N, E), weights (N, L, S) or None).
 
-    query: float (L, N, E).  key, value: (S, N, ...), or all without N. Each of num_heads looks by
-    `scaled_dot_product_attention` at its part of the features; out_proj mixes what they saw. In the masks True means to
-    look away: key_padding_mask (N, S), attn_mask (L, S) or (N * num_heads, L, S); floats are added to the scores.
-    static_k, static_v: (N * num_heads, S, E / num_heads), used in place of the projected keys and values.
-    Raises ShapeError where sizes differ. Source: Vaswani et al. 2017, section 3.2.2.
+    query: float (L, N, E). key, value: (S, N, ...), or all without N. Each of num_heads applies
+    `scaled_dot_product_attention` to its part of the features; out_proj mixes the results. True in a mask means not to
+    attend: key_padding_mask (N, S), attn_mask (L, S) or (N * num_heads, L, S); floats are added to the scores.
+    static_k, static_v: (N * num_heads, S, E / num_heads), used in place of the projected keys and values. Raises
+    ShapeError if sizes differ. Source: Vaswani et al. 2017, section 3.2.2.
     """
     name = "multi_head_attention_forward"
     for argument, x in (("query", query), ("key", key), ("value", value)):
@@ -193,7 +196,7 @@ def multi_head_attention_forward(
         fail(
             ShapeError,
             f"{name}: query, key and value have {query.spec.ndim}, {key.spec.ndim} and {value.spec.ndim} axes",
-            "all (steps, N, features), or all (steps, features)",
+            "(steps, N, features) for all three, or (steps, features) for all three",
             query=query,
             key=key,
             value=value,
@@ -245,13 +248,12 @@ def multi_head_attention_forward(
         if m is not None and m.spec.shape not in shapes:
             fail(
                 ShapeError,
-                f"{name}: {argument} has shape {list(m.spec.shape)}, where "
-                f"{' or '.join(str(list(s)) for s in shapes)} is wanted",
+                f"{name}: {argument} must be {' or '.join(str(list(s)) for s in shapes)}, got {list(m.spec.shape)}",
                 "one number for each query and key",
                 **{argument: m},
             )
     heads = lambda x: x.reshape(x.spec.shape[0], batch, num_heads, -1).permute(1, 2, 0, 3)  # noqa: E731
-    more = 0  # keys behind those of the sequence, which no mask covers
+    more = 0  # keys appended to the sequence, which no mask covers
     if bias_k is not None and bias_v is not None:
         k, v = (cat([x, bias.expand(1, batch, width)]) for x, bias in ((k, bias_k), (v, bias_v)))
         more += 1

@@ -1,7 +1,7 @@
 """Cross-correlation of signals, images and volumes with filters: conv1d, conv2d, conv3d.
 
-A signal is an image of one row. In a volume the filter's layers become channels (im2col along the depth), so that one
-conv2d adds them up. Read next: `conv_transpose.py`, `../../core/ops/conv.py` for the kernels.
+A signal is an image of one row. For a volume, the depth of the filter becomes channels (im2col along the depth), so
+that one conv2d sums over it. Read next: `conv_transpose.py`, `../../core/ops/conv.py` for the kernels.
 """
 
 from __future__ import annotations
@@ -30,19 +30,17 @@ def conv2d(
 ) -> Tensor:
     """out[n,f,i,j] = sum over c,u,v of input[n,c,i*s+u*d-p,j*s+v*d-p] * weight[f,c,u,v], plus bias[f].
 
-    input: float (N, C, H, W) or (C, H, W).  weight: (F, C / groups, KH, KW).  bias: (F,) or None.
-    stride s, padding p, dilation d: int or pair, in pixels; padding also "same" (stride 1 only) or "valid".
-    Returns (N, F, (H + 2p - d*(KH-1) - 1) // s + 1, likewise for W). Raises ShapeError if C differs or nothing is left.
-    Source: Dumoulin & Visin 2016 (arXiv:1603.07285), relationships 6 and 15.
+    input: float (N, C, H, W) or (C, H, W). weight: (F, C / groups, KH, KW). bias: (F,) or None. stride s, padding p,
+    dilation d: int or pair, in pixels; padding also "same" (stride 1 only) or "valid". Returns (N, F, (H + 2p -
+    d*(KH-1) - 1) // s + 1, likewise for W). Raises ShapeError if C differs or the output would be empty. Source:
+    Dumoulin & Visin 2016 (arXiv:1603.07285), relationships 6 and 15.
     """
     check_tensor("conv2d", input)
     x, w = input.spec, weight.spec
     if w.ndim != 4 or x.ndim not in (3, 4) or x.shape[-3] != w.shape[1] * groups or w.shape[0] % groups:
         explain_shapes(input, weight, groups)
     if bias is not None and bias.spec.shape != w.shape[:1]:
-        what = (
-            f"conv2d: the bias has shape {bias.spec.shape}, where one number for each of {w.shape[0]} filters is wanted"
-        )
+        what = f"conv2d: the bias must be ({w.shape[0]},), one element for each filter, got {bias.spec.shape}"
         fail(ShapeError, what, "weight.shape[0] numbers", input=input, weight=weight, bias=bias)
     strides, dilations = sizes("conv2d", "stride", stride, 1, 2), sizes("conv2d", "dilation", dilation, 1, 2)
     input, pads = padded("conv2d", input, padding, strides, dilations, w.shape[2:])
@@ -58,7 +56,9 @@ def conv2d(
 
 
 def padded(name: str, input: Tensor, padding, strides: tuple, dilations: tuple, kernel: tuple):
-    """(input, padding of each axis): "same" of an even kernel needs one more pixel behind, which is put there first."""
+    """(input, padding of each axis). "same" with an even kernel needs one more pixel at the end, which is added to the
+    input.
+    """
     n = len(strides)
     if padding == "valid":
         return input, (0,) * n
@@ -66,7 +66,7 @@ def padded(name: str, input: Tensor, padding, strides: tuple, dilations: tuple, 
         return input, sizes(name, "padding", padding, 0, n)
     if max(strides) > 1:
         what = f'{name}: padding "same" with stride {strides}'
-        fail(ShapeError, what, "a number of pixels: padding=1 for a kernel of 3", input=input)
+        fail(ShapeError, what, "a padding in pixels: padding=1 for a kernel of 3", input=input)
     total = [d * (k - 1) for d, k in zip(dilations, kernel)]
     if any(t % 2 for t in total):
         input = pad(input, [width for t in reversed(total) for width in (0, t % 2)])
@@ -74,7 +74,7 @@ def padded(name: str, input: Tensor, padding, strides: tuple, dilations: tuple, 
 
 
 def prepared(name: str, n: int, input, weight, bias, stride, padding, dilation, groups):
-    """What conv1d and conv3d do first: check, and give (a batch, weight, strides, padding, dilations)."""
+    """Check the arguments of conv1d or conv3d, and return (a batch, weight, strides, padding, dilations)."""
     check_tensor(name, input)
     check_shapes(name, n, input, weight, bias, groups)
     strides, dilations = sizes(name, "stride", stride, 1, n), sizes(name, "dilation", dilation, 1, n)
@@ -83,15 +83,16 @@ def prepared(name: str, n: int, input, weight, bias, stride, padding, dilation, 
     reach = [d * (k - 1) + 1 for d, k in zip(dilations, kernel)]
     room = [m + 2 * p for m, p in zip(x.spec.shape[-n:], pads)]
     if any(r > m or not k for r, m, k in zip(reach, room, kernel)):
-        what = f"{name}: the filter reaches over {reach}, the input has {room} with its padding"
+        what = f"{name}: the dilated filter has size {reach}, the padded input {room}"
         fail(ShapeError, what, "a longer input, more padding, or fewer poolings before", input=input, weight=weight)
     x, weight = same_dtype(name, x, weight)
     return x.unsqueeze(0) if input.spec.ndim == n + 1 else x, weight, strides, pads, dilations
 
 
 def finished(out: Tensor, bias: Tensor | None, input: Tensor, row: int | None = None) -> Tensor:
-    """With the bias of each filter, and without the axis of rows if there is one, and that of examples if the input had
-    none."""
+    """Add the bias of each filter, and remove the axis of rows if there is one, and the batch axis if the input had
+    none.
+    """
     if bias is not None:
         out = out + beside(bias, out).reshape((1, -1) + (1,) * (out.spec.ndim - 2))
     out = out if row is None else out.squeeze(row)
@@ -110,9 +111,9 @@ def conv1d(
 ) -> Tensor:
     """out[n,f,i] = sum over c,u of input[n,c,i*s+u*d-p] * weight[f,c,u], plus bias[f].
 
-    input: float (N, C, L) or (C, L).  weight: (F, C / groups, K).  bias: (F,) or None.
-    stride s, padding p, dilation d: in steps of L; padding also "same" (stride 1 only) or "valid".
-    Returns (N, F, (L + 2p - d*(K-1) - 1) // s + 1). Raises ShapeError if C differs or nothing is left.
+    input: float (N, C, L) or (C, L). weight: (F, C / groups, K). bias: (F,) or None. stride s, padding p, dilation d:
+    in elements along L; padding also "same" (stride 1 only) or "valid". Returns (N, F, (L + 2p - d*(K-1) - 1) // s +
+    1). Raises ShapeError if C differs or the output would be empty.
     """
     x, w, strides, pads, dilations = prepared("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
     attrs = dict(stride=(1, *strides), padding=(0, *pads), dilation=(1, *dilations), groups=groups)
@@ -129,12 +130,11 @@ def conv3d(
     dilation: Size3 = 1,
     groups: int = 1,
 ) -> Tensor:
-    """Cross-correlate volumes with filters, plus bias[f]: as conv2d, with one axis of space more.
+    """Cross-correlate volumes with filters, plus bias[f]: as conv2d, with one more spatial axis.
 
-    input: float (N, C, D, H, W) or (C, D, H, W).  weight: (F, C / groups, KD, KH, KW).  bias: (F,) or None.
-    stride, padding, dilation: int or three, in voxels; padding also "same" (stride 1 only) or "valid".
-    Returns (N, F, D', H', W') with D' = (D + 2p - d*(KD-1) - 1) // s + 1. Raises ShapeError if C differs or nothing is
-    left.
+    input: float (N, C, D, H, W) or (C, D, H, W). weight: (F, C / groups, KD, KH, KW). bias: (F,) or None. stride,
+    padding, dilation: int or three of them, in voxels; padding also "same" (stride 1 only) or "valid". Returns (N, F,
+    D', H', W') with D' = (D + 2p - d*(KD-1) - 1) // s + 1. Raises ShapeError if C differs or the output would be empty.
     """
     x, w, s, p, d = prepared("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
     (n, c, _, h, width), (f, per_group, depth, kh, kw) = x.spec.shape, w.spec.shape

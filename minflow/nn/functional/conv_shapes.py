@@ -1,4 +1,4 @@
-"""What to say where images, signals or volumes do not fit the filters of a convolution. Read next: `conv.py`."""
+"""Error messages for images, signals or volumes that do not fit the filters of a convolution. Read next: `conv.py`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ AXES = {1: "L", 2: "H, W", 3: "D, H, W"}
 
 
 def check_shapes(name: str, n: int, input: Tensor, weight: Tensor, bias: Tensor | None, groups: int) -> None:
-    """Refuse an input, filters or a bias that do not belong together; n axes of space.
+    """Refuse an input, filters and bias that do not fit together. n: number of spatial axes.
 
     Filters are (F, C / groups, ...); those of a transposed convolution are (C, F / groups, ...).
     """
@@ -23,12 +23,12 @@ def check_shapes(name: str, n: int, input: Tensor, weight: Tensor, bias: Tensor 
     first, second = ("C", "F / groups") if turned else ("F", "C / groups")
     if w.ndim != n + 2:
         kernel = "K" + axes.replace(", ", ", K")
-        what = f"{name}: {name_of(weight, 'weight')} has {w.ndim} axes, wanted ({first}, {second}, {kernel})"
+        what = f"{name}: {name_of(weight, 'weight')} must be ({first}, {second}, {kernel}), got {w.ndim} axes"
         fail(ShapeError, what, f"filters with {n + 2} axes", input=input, weight=weight)
     if not x.dtype.floating:
-        fail(DTypeError, f"{name}: the input is {x.dtype.name}, where floats are wanted", "x.float()", input=input)
+        fail(DTypeError, f"{name}: the input must be floating, got {x.dtype.name}", "x.float()", input=input)
     if x.ndim not in (n + 1, n + 2):
-        what = f"{name}: the input has {x.ndim} axes, wanted (N, C, {axes}) or (C, {axes})"
+        what = f"{name}: the input must be (N, C, {axes}) or (C, {axes}), got {x.ndim} axes"
         hint = f"x.flatten(0, {-n - 2}) makes one axis of examples" if x.ndim > n + 2 else f"x.reshape(N, C, {axes})"
         fail(ShapeError, what, hint, input=input, weight=weight)
     if groups < 1 or not w.shape[0] or w.shape[0] % groups:
@@ -47,7 +47,7 @@ def check_shapes(name: str, n: int, input: Tensor, weight: Tensor, bias: Tensor 
         fail(ShapeError, what, hint, input=input, weight=weight)
     filters = w.shape[1] * groups if turned else w.shape[0]
     if bias is not None and bias.spec.shape != (filters,):
-        what = f"{name}: the bias has shape {bias.spec.shape}, where one number for each of {filters} filters is wanted"
+        what = f"{name}: the bias must be ({filters},), one element for each filter, got {bias.spec.shape}"
         fail(ShapeError, what, f"({filters},)", input=input, weight=weight, bias=bias)
 
 
@@ -56,7 +56,7 @@ def explain_shapes(input: Tensor, weight: Tensor, groups: int) -> NoReturn:
     if w.ndim != 4:
         fail(
             ShapeError,
-            f"conv2d: {name} has {w.ndim} axes, wanted (F, C, KH, KW)",
+            f"conv2d: {name} must be (F, C, KH, KW), got {w.ndim} axes",
             "filters with four axes",
             input=input,
             weight=weight,
@@ -65,13 +65,13 @@ def explain_shapes(input: Tensor, weight: Tensor, groups: int) -> NoReturn:
         fail(
             ShapeError,
             f"conv2d: {name} has {w.shape[0]} filters, which groups={groups} does not divide",
-            f"a multiple of {groups}",
+            f"a multiple of {groups} filters",
             input=input,
             weight=weight,
         )
     channels, layer = w.shape[1] * groups, bool(getattr(weight, "label", ""))
     if x.ndim not in (3, 4):
-        what = f"conv2d: the input has {x.ndim} ax{'i' if x.ndim == 1 else 'e'}s, wanted (N, C, H, W) or (C, H, W)"
+        what = f"conv2d: the input must be (N, C, H, W) or (C, H, W), got {x.ndim} ax{'i' if x.ndim == 1 else 'e'}s"
         hint, shape = images(x, channels)
         fail(ShapeError, what, hint, input=input, weight=weight, **expecting(x, shape, hint))
     shape = None
@@ -94,18 +94,18 @@ def explain_shapes(input: Tensor, weight: Tensor, groups: int) -> NoReturn:
 
 
 def expecting(x: Spec, shape: tuple[int, ...] | None, hint: str) -> dict[str, Unquoted]:
-    """The value of the error that says what the hint would give; none where the hint asks which of several is meant."""
+    """The value of the error that shows the shape after the hint; empty if the hint offers several."""
     return {} if shape is None or " if " in hint else {"expected": Unquoted(f"input {x.replace(shape=shape)}")}
 
 
 def side(pixels: int) -> int:
-    """The height and width of a square image of so many pixels, at least 2x2; 0 where there is none."""
+    """The side of a square image with this number of pixels, at least 2; 0 if there is none."""
     n = math.isqrt(pixels)
     return n if n > 1 and n * n == pixels else 0
 
 
 def images(x: Spec, channels: int) -> tuple[str, tuple[int, ...] | None]:
-    """(hint, the shape it gives) for an input with too few or too many axes: what the images in it may be."""
+    """(hint, the shape it leads to) for an input with too few or too many axes that may contain images."""
     if x.ndim > 4:
         shape = (math.prod(x.shape[:-3]), *x.shape[-3:])
         return "x.flatten(0, -4) makes one axis of all before (C, H, W)", shape if shape[1] == channels else None

@@ -1,4 +1,4 @@
-"""Transposed convolution: what sends the gradient of a convolution back to its input, as a layer of its own.
+"""Transposed convolution: the map from the output gradient of a convolution to its input gradient, as a layer.
 
 It makes signals, images and volumes larger. The op is the gradient op of conv2d. Source: Dumoulin & Visin 2016
 (arXiv:1603.07285), chapter 4. Read next: `conv.py`.
@@ -18,14 +18,14 @@ from .shape import pad
 
 
 def transposed(name: str, n: int, input, weight, bias, stride, padding, output_padding, groups, dilation) -> Tensor:
-    """A transposed convolution over n axes of space."""
+    """A transposed convolution over n spatial axes."""
     check_tensor(name, input)
     check_shapes(name, n, input, weight, bias, groups)
     s, d = sizes(name, "stride", stride, 1, n), sizes(name, "dilation", dilation, 1, n)
     p, more = sizes(name, "padding", padding, 0, n), sizes(name, "output_padding", output_padding, 0, n)
     if any(extra >= max(step, spread) for extra, step, spread in zip(more, s, d)):
         what = f"{name}: output_padding {more} is not below the stride {s} or the dilation {d}"
-        fail(ShapeError, what, "less output_padding: it says which of the sizes that the stride allows is meant")
+        fail(ShapeError, what, "less output_padding: it selects one of the sizes that the stride allows")
     x, w = same_dtype(name, input, weight)
     x = x.unsqueeze(0) if x.spec.ndim == n + 1 else x
     kernel = w.spec.shape[2:]
@@ -38,7 +38,7 @@ def transposed(name: str, n: int, input, weight, bias, stride, padding, output_p
     if min(out) < 1 or not all(kernel) or not all(x.spec.shape[2:]):
         what = f"{name}: the result would have the size {out}"
         fail(ShapeError, what, "a larger input or kernel, or less padding", input=input, weight=weight)
-    if any(extra >= step for extra, step in zip(more, s)):  # so many whole steps: zeros behind the input
+    if any(extra >= step for extra, step in zip(more, s)):  # whole strides of output_padding: append zeros to the input
         x = pad(x, [width for extra, step in zip(more[::-1], s[::-1]) for width in (0, extra // step)])
     if n == 3:
         y = volumes(x, w, out, s, p, d, groups)
@@ -58,7 +58,7 @@ def transposed(name: str, n: int, input, weight, bias, stride, padding, output_p
 
 
 def volumes(x: Tensor, w: Tensor, out: tuple, s: tuple, p: tuple, d: tuple, groups: int) -> Tensor:
-    """Each layer of the input gives the images that the layers of the filter make of it; col2im adds them up."""
+    """Apply each depth slice of the filter to each depth slice of the input; col2im sums the images over the depth."""
     (n, c, depth, h, width), (_, per_group, kd, kh, kw) = x.spec.shape, w.spec.shape
     filters = per_group * groups
     images = turned(
@@ -96,8 +96,8 @@ def conv_transpose1d(
 ) -> Tensor:
     """out[n,f,i*s+u*d-p] += input[n,c,i] * weight[c,f,u] for all c, i, u; plus bias[f].
 
-    input: float (N, C, L) or (C, L).  weight: (C, F / groups, K).  bias: (F,) or None.
-    Returns (N, F, (L-1)*s - 2p + d*(K-1) + output_padding + 1). Raises ShapeError if C differs or nothing is left.
+    input: float (N, C, L) or (C, L). weight: (C, F / groups, K). bias: (F,) or None. Returns (N, F, (L-1)*s - 2p +
+    d*(K-1) + output_padding + 1). Raises ShapeError if C differs or the output would be empty.
     """
     return transposed("conv_transpose1d", 1, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
@@ -115,9 +115,9 @@ def conv_transpose2d(
 ) -> Tensor:
     """out[n,f,i*s+u*d-p,j*s+v*d-p] += input[n,c,i,j] * weight[c,f,u,v] for all c, i, j, u, v; plus bias[f].
 
-    input: float (N, C, H, W) or (C, H, W).  weight: (C, F / groups, KH, KW).  bias: (F,) or None.
-    Returns (N, F, (H-1)*s - 2p + d*(KH-1) + output_padding + 1, likewise for W); output_padding is below stride or
-    dilation. Raises ShapeError if C differs or nothing is left.
+    input: float (N, C, H, W) or (C, H, W). weight: (C, F / groups, KH, KW). bias: (F,) or None. Returns (N, F, (H-1)*s
+    - 2p + d*(KH-1) + output_padding + 1, likewise for W); output_padding must be below stride or dilation. Raises
+    ShapeError if C differs or the output would be empty.
     """
     return transposed("conv_transpose2d", 2, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
@@ -133,8 +133,8 @@ def conv_transpose3d(
     groups: int = 1,
     dilation: Size3 = 1,
 ) -> Tensor:
-    """As conv_transpose2d, with one axis of space more.
+    """Transposed convolution of volumes: as conv_transpose2d, with one more spatial axis.
 
-    input: float (N, C, D, H, W) or (C, D, H, W).  weight: (C, F / groups, KD, KH, KW).  bias: (F,) or None.
+    input: float (N, C, D, H, W) or (C, D, H, W). weight: (C, F / groups, KD, KH, KW). bias: (F,) or None.
     """
     return transposed("conv_transpose3d", 3, input, weight, bias, stride, padding, output_padding, groups, dilation)

@@ -1,4 +1,4 @@
-"""Distances and the cosine: between rows, one by one or each with each. Read next: `../../core/ops/distance.py`."""
+"""Distances and cosine similarity between rows, pairwise or all pairs. Read next: `../../core/ops/distance.py`."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from .arguments import axis_of, check_tensor, composite
 
 
 def check_rows(name: str, **tensors: Any) -> None:
-    """Floating tensors whose shapes broadcast."""
+    """Refuse tensors that are not floating or whose shapes do not broadcast."""
     for argument, x in tensors.items():
         check_tensor(name, x, argument)
         if not x.spec.floating:
-            what = f"{name}: {argument} is {x.dtype.name}, wanted floating"
+            what = f"{name}: {argument} must be floating, got {x.dtype.name}"
             fail(DTypeError, what, f"{argument}.float()", **tensors)
     joined(name, tensors)
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """sum(x1 * x2) / (|x1| * |x2|) along axis dim, each length at least eps. The shapes broadcast."""
+    """sum(x1 * x2) / (|x1| * |x2|) along axis dim, where each norm is at least eps. The shapes broadcast."""
     check_rows("cosine_similarity", x1=x1, x2=x2)
     axis_of("cosine_similarity", dim, max(x1.spec.ndim, x2.spec.ndim))
     return cosine(x1, x2, dim, eps)
@@ -61,16 +61,16 @@ def apart(x1: Tensor, x2: Tensor, p: float, eps: float, keepdim: bool) -> Tensor
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = None) -> Tensor:
     """The distance of order p from each row of x1 to each row of x2.
 
-    x1: float (..., P, M).  x2: float (..., R, M).  Returns float (..., P, R); the axes before broadcast.
-    p: from 0 (how many numbers differ) to float("inf") (the largest difference). compute_mode: taken, and not needed:
-    the products by which large ones are computed are exact enough. Its gradient has no gradient.
+    x1: float (..., P, M). x2: float (..., R, M). Returns float (..., P, R); the leading axes broadcast. p: from 0 (how
+    many elements differ) to float("inf") (the largest difference). compute_mode: accepted and ignored, since the matrix
+    products by which large inputs are computed are accurate enough. Not differentiable twice.
     """
     given = dict(x1=x1, x2=x2)
     check_pairs("cdist", p, **given)
     a, b = x1.spec.shape, x2.spec.shape
     if a[-1] != b[-1]:
-        what = f"cdist: the rows of x1 hold {a[-1]} numbers, those of x2 {b[-1]}"
-        fail(ShapeError, what, "points of one space: the last axes are equal", **given)
+        what = f"cdist: the rows of x1 have {a[-1]} elements, those of x2 {b[-1]}"
+        fail(ShapeError, what, "points of one space: the last axes must be equal", **given)
     dtype = wider(x1.spec.dtype, x2.spec.dtype)
     if not all(n == m or 1 in (n, m) for n, m in zip(a[-3::-1], b[-3::-1])):
         what = f"cdist: the axes before the rows differ: {list(a[:-2])}, {list(b[:-2])}"
@@ -84,13 +84,13 @@ def check_pairs(name: str, p: float, **tensors: Any) -> None:
     for argument, x in tensors.items():
         check_tensor(name, x, argument)
         if not x.spec.floating:
-            what = f"{name}: {argument} is {x.dtype.name}, wanted floating"
+            what = f"{name}: {argument} must be floating, got {x.dtype.name}"
             fail(DTypeError, what, f"{argument}.float()", **tensors)
         if x.spec.ndim < 2:
-            what = f"{name}: {argument} has {x.spec.ndim} axes, wanted rows (P, M)"
+            what = f"{name}: {argument} must be rows (P, M), got {x.spec.ndim} axes"
             fail(ShapeError, what, f"{argument}.reshape(-1, 1) for points on a line", **tensors)
     if not p >= 0:
-        fail(OutOfRangeError, f"{name}: p is {p!r}, the order of a distance is from 0 to infinity", "p=2.0", **tensors)
+        fail(OutOfRangeError, f"{name}: p must be from 0 to infinity, got {p!r}", "p=2.0", **tensors)
 
 
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
@@ -100,7 +100,7 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     """
     check_pairs("pdist", p, input=input)
     if input.spec.ndim != 2:
-        fail(ShapeError, f"pdist: input has {input.spec.ndim} axes, wanted (N, M)", "one set of rows", input=input)
+        fail(ShapeError, f"pdist: input must be (N, M), got {input.spec.ndim} axes", "one set of rows", input=input)
     return once(input, float(p))
 
 
@@ -114,7 +114,7 @@ def once(input: Tensor, p: float) -> Tensor:
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """out[k] = input1 @ weight[k] @ input2 + bias[k].
 
-    input1: float (..., I).  input2: float (..., J), of the same axes before.  weight: (K, I, J).  bias: (K,) or None.
+    input1: float (..., I). input2: float (..., J), with the same leading axes. weight: (K, I, J). bias: (K,) or None.
     Returns float (..., K).
     """
     given = dict(input1=input1, input2=input2, weight=weight, **({} if bias is None else {"bias": bias}))

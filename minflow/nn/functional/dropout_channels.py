@@ -1,4 +1,4 @@
-"""dropout of whole channels, and dropout that keeps mean and variance. Read next: `dropout.py`."""
+"""Dropout of whole channels, and dropout that preserves mean and variance. Read next: `dropout.py`."""
 
 from __future__ import annotations
 
@@ -11,25 +11,23 @@ from ...core.tensor import Tensor
 from ...core.source_location import fail, warn
 from .arguments import check_tensor, composite
 
-LOWEST = -1.7580993408473766  # of selu, where x goes to -infinity
+LOWEST = -1.7580993408473766  # limit of selu as x goes to -infinity
 
 
 def check_rate(name: str, input: Tensor, p: float) -> None:
     check_tensor(name, input)
     if not 0 <= p <= 1:
-        fail(
-            OutOfRangeError, f"{name}: p is {p!r}, where a probability between 0 and 1 is wanted", "p=0.5", input=input
-        )
+        fail(OutOfRangeError, f"{name}: p must be a probability between 0 and 1, got {p!r}", "p=0.5", input=input)
 
 
 def channels(name: str, input: Tensor, ranks: tuple[int, int], batched: bool) -> tuple[int, ...]:
-    """The shape of one number for each channel. ranks: the axes of one example, and of a batch."""
+    """The shape of a mask with one element per channel. ranks: number of axes of one example, and of a batch."""
     shape, ndim = input.spec.shape, input.spec.ndim
     if ndim not in ranks:
-        what = f"{name}: the input has {ndim} axes, wanted {ranks[1]}, or {ranks[0]} of one example"
+        what = f"{name}: the input must have {ranks[1]} axes, or {ranks[0]} for one example, got {ndim}"
         if ndim < 2 or name == "dropout1d":
-            fail(ShapeError, what, "F.dropout for single numbers", input=input)
-        warn(f"{what}; axis 1 is taken for the channels", "F.dropout, or nn.Dropout, for single numbers", input=input)
+            fail(ShapeError, what, "F.dropout for single elements", input=input)
+        warn(f"{what}; axis 1 is taken for the channels", "F.dropout, or nn.Dropout, for single elements", input=input)
         batched = True
     outer = 2 if batched or ndim == ranks[1] else 1
     return (*shape[:outer], *[1] * (ndim - outer))
@@ -54,12 +52,12 @@ def dropped_channels(shape: tuple[int, ...], input: Tensor, p: float) -> Tensor:
 
 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """dropout of whole channels of (N, C, L) or (C, L): each becomes 0 with probability p, else x / (1 - p)."""
+    """Dropout of whole channels of (N, C, L) or (C, L): each becomes 0 with probability p, else x / (1 - p)."""
     return whole("dropout1d", input, p, training, inplace, (2, 3))
 
 
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """dropout of whole channels of (N, C, H, W). Three axes count as (N, C, L), as in PyTorch.
+    """Dropout of whole channels of (N, C, H, W). Three axes are taken as (N, C, L), as in PyTorch.
 
     Tompson et al. 2015, section 3.2.
     """
@@ -67,12 +65,12 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """dropout of whole channels of (N, C, D, H, W) or (C, D, H, W)."""
+    """Dropout of whole channels of (N, C, D, H, W) or (C, D, H, W)."""
     return whole("dropout3d", input, p, training, inplace, (4, 5))
 
 
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """dropout for selu: what is dropped becomes its lowest value, and all is scaled so that mean and variance stay.
+    """Dropout for selu: dropped elements become its lower limit, then an affine map restores mean and variance.
 
     Klambauer et al. 2017, section 3.
     """
@@ -85,8 +83,8 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
     check_rate("feature_alpha_dropout", input, p)
     shape = input.spec.shape
     if training and 0 < p < 1 and input.spec.size and len(shape) < 2:
-        what = f"feature_alpha_dropout: the input has {len(shape)} axes, wanted (N, C, ...)"
-        fail(ShapeError, what, "F.alpha_dropout for single numbers", input=input)
+        what = f"feature_alpha_dropout: the input must be (N, C, ...), got {len(shape)} axes"
+        fail(ShapeError, what, "F.alpha_dropout for single elements", input=input)
     return alpha(input, p, training, inplace, (*shape[:2], *[1] * (len(shape) - 2)))
 
 

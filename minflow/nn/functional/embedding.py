@@ -1,4 +1,4 @@
-"""embedding: from indices to rows of numbers. Read next: `../../core/ops/index.py`."""
+"""embedding and embedding_bag: rows of a weight by index. Read next: `../../core/ops/index.py`."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ def embedding(
 ) -> Tensor:
     """out[...] = weight[input[...]].
 
-    input: int (...), each in [0, V).  weight: float (V, D).  Returns float (..., D). Row padding_idx gets no gradient.
-    max_norm: rows that are asked for and whose norm of order norm_type is larger are first scaled down to it, in
-    place. scale_grad_by_freq: the gradient of a row is divided by how often input asks for it.
-    sparse: gradients are dense all the same, and one notice says so.
-    Raises DTypeError unless input holds integers, OutOfRangeError for an index outside [0, V).
+    input: int (...), each in [0, V). weight: float (V, D). Returns float (..., D). Row padding_idx gets no gradient.
+    max_norm: rows that are looked up and whose norm of order norm_type is larger are first scaled down to it, in place.
+    scale_grad_by_freq: the gradient of a row is divided by how often input contains its index. sparse: gradients are
+    dense nevertheless, and a warning says so once. Raises DTypeError unless input holds integers, OutOfRangeError for
+    an index outside [0, V).
     """
     check_tensor("embedding", input)
     rows = weight.spec.shape[0]
     if weight.spec.ndim != 2:
         fail(
             ShapeError,
-            f"embedding: the weight has {weight.spec.ndim} axes, wanted (V, D)",
+            f"embedding: the weight must be (V, D), got {weight.spec.ndim} axes",
             "one row per index",
             weight=weight,
         )
     if input.spec.dtype.rank != 1:
         fail(
             DTypeError,
-            f"embedding: the indices are {input.spec.dtype.name}, wanted integers",
+            f"embedding: the indices must be integers, got {input.spec.dtype.name}",
             "x.long(); was the layer before this one meant to come after it?",
             input=input,
             weight=weight,
@@ -54,7 +54,7 @@ def embedding(
         what = f"embedding: padding_idx is {padding_idx}, and the weight has {rows} rows"
         fail(OutOfRangeError, what, f"padding_idx from {-rows} to {rows - 1}", weight=weight)
     if sparse:
-        warn("embedding: sparse gradients are asked for, and all gradients are dense here", "sparse=False")
+        warn("embedding: sparse=True has no effect, all gradients are dense", "sparse=False")
     if max_norm is not None:
         shorten(input, weight, float(max_norm), norm_type)
     out = take(weight, input, axis=0, by="embedding")
@@ -67,13 +67,13 @@ def embedding(
 
 
 def how_often(input: Tensor, rows: int, weight: Tensor) -> Tensor:
-    """How often each of the rows is asked for, in the dtype of the weight."""
+    """How often each row is looked up, in the dtype of the weight."""
     flat = input.reshape(-1)
     return index_add(zeros(rows, dtype=weight.dtype), 0, flat, ones(flat.spec.size, dtype=weight.dtype))
 
 
 def shorten(input: Tensor, weight: Tensor, max_norm: float, norm_type: float) -> None:
-    """Scale down the rows that are asked for and too long."""
+    """Scale down, in place, the rows that are looked up and whose norm is too large."""
     with no_grad():
         size = norm(weight, norm_type, 1, keepdim=True)
         long = (size > max_norm) & (how_often(input, weight.spec.shape[0], weight) > 0).unsqueeze(-1)
@@ -81,7 +81,7 @@ def shorten(input: Tensor, weight: Tensor, max_norm: float, norm_type: float) ->
 
 
 class Shared(Function):
-    """The identity, whose gradient is divided by `count`."""
+    """The identity, with its gradient divided by `count`."""
 
     @staticmethod
     def forward(ctx, rows: Tensor, count: Tensor) -> Tensor:
@@ -109,11 +109,11 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> Tensor:
-    """The mean (sum, max) of the rows that each bag asks for: float (B, D); zeros for a bag that holds none.
+    """The mean (sum, maximum) of the rows of each bag: float (B, D); zeros for an empty bag.
 
-    input: int (B, N), or all bags one after another (n,) with offsets (B,), where each begins (with
-    include_last_offset also where the last one ends). per_sample_weights: factors of input's shape, for mode="sum".
-    padding_idx: the row that does not count. The rest is that of embedding.
+    input: int (B, N), or all bags concatenated (n,) with offsets (B,), the start of each (with include_last_offset also
+    the end of the last one). per_sample_weights: factors of input's shape, for mode="sum". padding_idx: index that is
+    ignored. The other arguments are those of embedding.
     """
     name, given = "embedding_bag", dict(input=input, weight=weight)
     for argument, x in given.items():
@@ -134,7 +134,7 @@ def embedding_bag(
         starts = offsets[:-1] if include_last_offset else offsets
         bags = starts.spec.size
         if offsets.array is not None and bags and offsets.array[0]:
-            what = f"{name}: offsets begin with {offsets.array[0]}, and the first bag begins at 0"
+            what = f"{name}: offsets must begin with 0, got {offsets.array[0]}"
             fail(OutOfRangeError, what, "offsets[0] == 0", **given, offsets=offsets)
         place = (arange(size).unsqueeze(1) >= starts).sum(1) - 1
     flat = input.reshape(size)

@@ -1,4 +1,4 @@
-"""grid_sample and affine_grid: images seen at places that a tensor says. Read next: `interpolation.py`.
+"""grid_sample and affine_grid: images sampled at positions given by a tensor. Read next: `interpolation.py`.
 
 A spatial transformer is grid_sample(x, affine_grid(theta, x.shape)). Jaderberg et al. 2015 (arXiv:1506.02025), 3.
 """
@@ -24,7 +24,7 @@ MODES, PADDINGS = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "refle
 
 
 def inside(place: Tensor, size: int, padding_mode: str, align: bool) -> Tensor:
-    """Places outside of an axis brought to its edge, or mirrored there; with zeros they stay where they are."""
+    """Clamp positions outside of an axis to its edge, or reflect them; with "zeros" leave them as they are."""
     if padding_mode == "reflection":
         low, span = (0.0, size - 1.0) if align else (-0.5, float(size))
         if not span:
@@ -35,13 +35,13 @@ def inside(place: Tensor, size: int, padding_mode: str, align: bool) -> Tensor:
         place = f.where(turns % 2 == 0, rest, span - rest) + low
     if padding_mode == "zeros":
         return place
-    # at the edge itself nothing moves: no gradient, as PyTorch has it
+    # no gradient at the edge itself, as in PyTorch
     place = f.where(place > 0.0, place, 0.0)
     return f.where(place < size - 1.0, place, size - 1.0)
 
 
 def seen(x: Tensor, places: list[Tensor], padding_mode: str) -> Tensor:
-    """x at whole places (N, ...), one tensor for each axis of space: (N, C, L); 0 where there is no pixel."""
+    """x at integer positions (N, ...), one tensor for each spatial axis: (N, C, L); 0 outside of x."""
     n, c, *space = x.spec.shape
     flat, there = None, None
     for place, size in zip(places, space):
@@ -88,18 +88,18 @@ def check(input: Tensor, grid: Tensor, mode: str, padding_mode: str) -> None:
 def grid_sample(
     input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
 ) -> Tensor:
-    """The input at the places of a grid: out[n,:,i,j] is input[n] at (x, y) = grid[n,i,j], each from -1 to 1.
+    """Sample the input at the positions of a grid: out[n,:,i,j] is input[n] at (x, y) = grid[n,i,j], from -1 to 1.
 
-    input: float (N, C, H, W) or (N, C, D, H, W).  grid: (N, H', W', 2) or (N, D', H', W', 3), the last axis first.
-    mode: "bilinear" (over volumes trilinear), "nearest", "bicubic". padding_mode: outside there are "zeros", the
-    "border", or a "reflection". align_corners: -1 and 1 are the middles of the outer pixels, not their outer edges.
-    NaN stands for -1. Returns (N, C, H', W') or (N, C, D', H', W').
+    input: float (N, C, H, W) or (N, C, D, H, W). grid: (N, H', W', 2) or (N, D', H', W', 3), coordinates of the last
+    axis first. mode: "bilinear" (trilinear for volumes), "nearest", "bicubic". padding_mode: values outside are
+    "zeros", the "border", or a "reflection". align_corners: -1 and 1 are the centres of the outer pixels, not their
+    outer edges. NaN counts as -1. Returns (N, C, H', W') or (N, C, D', H', W').
     """
     check(input, grid, mode, padding_mode)
     space, align = input.spec.shape[2:], bool(align_corners)
     grid = f.where(f.isnan(grid), -1.0, grid)
     places = []
-    for axis, size in enumerate(space):  # the grid counts axes from the last one
+    for axis, size in enumerate(space):  # the coordinates of the grid start with the last axis
         g = grid.select(-1, len(space) - 1 - axis)
         place = (g + 1.0) * ((size - 1) / 2) if align else ((g + 1.0) * size - 1.0) / 2
         places.append(place if mode == "bicubic" else inside(place, size, padding_mode, align))
@@ -127,10 +127,10 @@ def grid_sample(
 
 @composite("affine_grid")
 def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
-    """The places that affine maps send the pixels of images to: grid[n,i,j] = theta[n] @ (x, y, 1), for grid_sample.
+    """A grid of affine maps, for grid_sample: grid[n,i,j] = theta[n] @ (x, y, 1), where (x, y) is pixel (i, j).
 
-    theta: float (N, 2, 3) and size (N, C, H, W), or (N, 3, 4) and (N, C, D, H, W). Returns (N, H, W, 2) or
-    (N, D, H, W, 3).
+    theta: float (N, 2, 3) and size (N, C, H, W), or (N, 3, 4) and (N, C, D, H, W). Returns (N, H, W, 2) or (N, D, H, W,
+    3).
     """
     check_tensor("affine_grid", theta, "theta")
     shape, n = tuple(size), len(tuple(size)) - 2

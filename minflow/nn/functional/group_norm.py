@@ -1,6 +1,7 @@
-"""Normalisation within an example: groups of channels, single channels, root mean squares, neighbouring channels.
+"""Normalisation within an example: over groups of channels, single channels, root mean squares, neighbouring channels.
 
-Read next: `norm.py`, `../../core/ops/norm.py`: groups are the channels of a batch norm over one example.
+Read next: `norm.py`, `../../core/ops/norm.py`: a group norm is a batch norm whose channels are the groups of an
+example.
 """
 
 from __future__ import annotations
@@ -23,32 +24,29 @@ from .shape import pad
 
 
 def check_channels(name: str, input: Tensor, **numbers: Tensor | None) -> None:
-    """Refuse weights, biases and statistics that are not one number per channel (axis 1)."""
+    """Refuse weights, biases and statistics that do not have one element per channel (axis 1)."""
     check_tensor(name, input)
     if input.spec.ndim < 2:
-        what = f"{name}: the input has {input.spec.ndim} axes, wanted (N, C, ...)"
+        what = f"{name}: the input must be (N, C, ...), got {input.spec.ndim} axes"
         fail(ShapeError, what, "x.unsqueeze(0) for one example", input=input)
     channels = input.spec.shape[1]
     for argument, tensor in numbers.items():
         if tensor is not None and tensor.spec.shape != (channels,):
-            what = (
-                f"{name}: {argument} has shape {tensor.spec.shape}, "
-                f"where one number for each of {channels} channels is wanted"
-            )
+            what = f"{name}: {argument} must be ({channels},), one element for each channel, got {tensor.spec.shape}"
             fail(ShapeError, what, "axis 1 of the input is the channels", input=input, **{argument: tensor})
 
 
 def check_numbers(name: str, **values: Any) -> None:
-    """Refuse what is not one number."""
+    """Refuse values that are not one number."""
     one_number(name, **values)
     for argument, value in values.items():
         if not hasattr(value, "__float__"):
-            what = f"{name}: {argument} is {value!r}, where a number is wanted"
+            what = f"{name}: {argument} must be a number, got {value!r}"
             fail(DTypeError, what, f"{argument}=0.1", **{argument: value})
 
 
 def wide(name: str, input: Tensor, *others: Tensor | None) -> list:
-    """In one dtype; float16 becomes float32, since its squares overflow."""
+    """The tensors in one dtype; float16 becomes float32, since its squares overflow."""
     if input.spec.dtype is float16:
         return [t if t is None else t.to(float32) for t in (input, *others)]
     if others and others[0] is not None:
@@ -58,7 +56,7 @@ def wide(name: str, input: Tensor, *others: Tensor | None) -> list:
 
 
 def standardized(x: Tensor, eps: float) -> tuple[Tensor, Tensor | None, Tensor | None]:
-    """Rows (R, n) brought to mean 0 and variance 1; and these means and variances, where a row has several numbers."""
+    """Rows (R, n) shifted and scaled to mean 0 and variance 1; with these means and variances if n is above 1."""
     rows, n = x.spec.shape
     if n < 2 or not rows:
         return normalized(x, (-1,), None, None, eps), None, None
@@ -76,10 +74,11 @@ def affine(out: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
 def group_norm(
     input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
-    """(input - mean) / sqrt(var + eps) * weight + bias, mean and var (biased) of each group of channels of an example.
+    """(input - mean) / sqrt(var + eps) * weight + bias, with mean and var (biased) of each group of channels of an
+    example.
 
-    input: float (N, C, ...); group i holds the channels from i*C/num_groups on. weight, bias: (C,) or None.
-    Raises ShapeError if num_groups does not divide C. Wu & He 2018 (arXiv:1803.08494), eq. 1 and 7.
+    input: float (N, C, ...); group i has the channels from i*C/num_groups on. weight, bias: (C,) or None. Raises
+    ShapeError if num_groups does not divide C. Wu & He 2018 (arXiv:1803.08494), eq. 1 and 7.
     """
     check_channels("group_norm", input, weight=weight, bias=bias)
     check_numbers("group_norm", eps=eps)
@@ -88,7 +87,7 @@ def group_norm(
         what = f"group_norm: {shape[1]} channels (axis 1) cannot be split into {groups} groups"
         fail(ShapeError, what, "a number of groups that divides the channels", input=input)
     if input.spec.size and input.spec.size == groups:
-        what = "group_norm: each group of the only example holds one number, which has no variance"
+        what = "group_norm: each group of the only example has one element, which has no variance"
         fail(ShapeError, what, "fewer groups", input=input)
     x, weight, bias = wide("group_norm", input, weight, bias)
     rows = shape[0] * groups
@@ -108,23 +107,23 @@ def instance_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """(input - mean) / sqrt(var + eps) * weight + bias, mean and var of each channel of each example.
+    """(input - mean) / sqrt(var + eps) * weight + bias, with mean and var of each channel of each example.
 
     input: float (N, C, ...). The others: (C,) or None. use_input_stats: mean and var are the input's (var biased), and
     running = (1 - momentum) * running + momentum * their average over the examples (var unbiased); else they are the
-    running ones. Raises ShapeError for one number per channel. Ulyanov, Vedaldi & Lempitsky 2016, eq. 1.
+    running ones. Raises ShapeError if a channel has only one element. Ulyanov, Vedaldi & Lempitsky 2016, eq. 1.
     """
     check_channels("instance_norm", input, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias)
     check_numbers("instance_norm", eps=eps, momentum=momentum)
     if (running_mean is None) != (running_var is None) or (running_mean is None and not use_input_stats):
-        what = "instance_norm: running_mean and running_var are both needed where use_input_stats is False"
+        what = "instance_norm: running_mean and running_var are both needed if use_input_stats is False"
         fail(ShapeError, what, "both, or neither with use_input_stats=True", input=input)
     shape = input.spec.shape
     n, rows = math.prod(shape[2:]), shape[0] * shape[1]
     if use_input_stats and n == 1:
         fail(
             ShapeError,
-            f"instance_norm: a channel of an input {shape} holds one number, which has no variance",
+            f"instance_norm: a channel of an input {shape} has one element, which has no variance",
             "larger images, or fewer poolings before",
             input=input,
         )
@@ -151,10 +150,10 @@ def rms_norm(
     weight: Tensor | None = None,
     eps: float | None = None,
 ) -> Tensor:
-    """input / sqrt(mean of input**2 + eps) * weight, the mean over the last axes, of normalized_shape.
+    """input / sqrt(mean of input**2 + eps) * weight, with the mean over the last axes, those of normalized_shape.
 
-    input: float (..., *normalized_shape). weight: normalized_shape or None. eps: finfo(dtype).eps if None.
-    Zhang & Sennrich 2019 (arXiv:1910.07467), eq. 4.
+    input: float (..., *normalized_shape). weight: normalized_shape or None. eps: finfo(dtype).eps if None. Zhang &
+    Sennrich 2019 (arXiv:1910.07467), eq. 4.
     """
     check_tensor("rms_norm", input)
     check_numbers("rms_norm", **({} if eps is None else {"eps": eps}))
@@ -167,7 +166,7 @@ def rms_norm(
         fail(ShapeError, what, "a weight of normalized_shape", weight=weight)
     x, weight = wide("rms_norm", input, weight)
     if not x.spec.dtype.floating:
-        what = f"rms_norm: the input is {x.spec.dtype.name}, where floats are wanted"
+        what = f"rms_norm: the input must be floating, got {x.spec.dtype.name}"
         fail(DTypeError, what, "x.float()", input=input)
     eps = finfo(x.spec.dtype).eps if eps is None else eps
     out = x * e.rsqrt((x * x).mean(tuple(range(-len(shape), 0)), keepdim=True) + eps)
@@ -178,17 +177,17 @@ def rms_norm(
 def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
     """input / (k + alpha * mean of input**2 over `size` neighbouring channels)**beta.
 
-    input: float (N, C, L) or with more axes; size // 2 channels before and (size - 1) // 2 behind count, zeros beyond
-    the ends. Krizhevsky, Sutskever & Hinton 2012, section 3.3.
+    input: float (N, C, L) or with more axes. The window has size // 2 channels before and (size - 1) // 2 after, with
+    zeros beyond the ends. Krizhevsky, Sutskever & Hinton 2012, section 3.3.
     """
     check_tensor("local_response_norm", input)
     shape, size = input.spec.shape, integer(size, "size")
     check_numbers("local_response_norm", alpha=alpha, beta=beta, k=k)
     if len(shape) < 3:
-        what = f"local_response_norm: the input has {len(shape)} axes, wanted (N, C, L) or more"
+        what = f"local_response_norm: the input must be (N, C, L) or have more axes, got {len(shape)} axes"
         fail(ShapeError, what, "x.unsqueeze(0) for one example", input=input)
     if size < 1:
-        fail(OutOfRangeError, f"local_response_norm: size is {size}, and no channel counts", "size=5", input=input)
+        fail(OutOfRangeError, f"local_response_norm: size must be at least 1, got {size}", "size=5", input=input)
     if not input.spec.size:
         return input
     x = wide("local_response_norm", input)[0]

@@ -1,7 +1,8 @@
-"""interpolate: signals, images and volumes in another size. Each axis is a sum of taps: positions and their weights.
+"""interpolate: signals, images and volumes at another size. Along each axis, an output is a sum of taps: positions and
+their weights.
 
-The taps are known from sizes alone, so they are constants of a graph. Read next: `grid_sampling.py`, for places that
-are not.
+The taps depend on sizes alone, so they are constants of a graph. Read next: `grid_sampling.py`, for positions that are
+tensors.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ AXES_OF = {
     "trilinear": (3,),
     **dict.fromkeys(("nearest", "nearest-exact", "area"), (1, 2, 3)),
 }
-CUBIC = -0.75  # the slope of the kernel, as in PyTorch and OpenCV. Keys 1981, eq. 15
+CUBIC = -0.75  # parameter a of the kernel, as in PyTorch and OpenCV. Keys 1981, eq. 15
 
 
 def cubic_weights(t):
-    """Weights of the four taps around a place that lies t behind the second. Numbers, arrays or tensors."""
+    """Weights of the four taps around a position at distance t after the second. t: number, array or tensor."""
     a = CUBIC
     near = lambda d: ((a + 2) * d - (a + 3)) * d * d + 1  # noqa: E731
     far = lambda d: ((a * d - 5 * a) * d + 8 * a) * d - 4 * a  # noqa: E731
@@ -41,7 +42,7 @@ def cubic_weights(t):
 
 
 def taps(n: int, m: int, factor: float | None, mode: str, align: bool, real: type) -> list[tuple]:
-    """[(positions, weights or None)]: what m numbers are made of, from n. factor: how much larger, where given."""
+    """[(positions, weights or None)]: the taps of m output elements over n input elements. factor: the scale, or None."""
     ratio = real(1 / factor) if factor else real(n) / real(m)
     i = np.arange(m, dtype=real)
     if mode in ("nearest", "nearest-exact"):
@@ -63,14 +64,14 @@ def taps(n: int, m: int, factor: float | None, mode: str, align: bool, real: typ
 
 
 def smooth_taps(n: int, m: int, factor: float | None, mode: str, align: bool, real: type) -> list[tuple]:
-    """taps() where smaller means a wider kernel, as in PIL: each new number is a mean over all that it covers."""
+    """taps() with antialiasing: when shrinking, the kernel is wider, as in PIL, and covers all inputs of an output."""
     ratio = real(1 / factor) if factor else real(n) / real(m)
     if align:
         ratio = real(n - 1) / real(m - 1) if m > 1 else real(0)
     wide, half = max(ratio, real(1)), 2 if mode == "bicubic" else 1
     middle = ratio * (np.arange(m, dtype=real) + real(0.5))
     first = np.maximum(np.trunc(middle - half * wide + real(0.5)), 0)
-    last = np.minimum(np.trunc(middle + half * wide + real(0.5)), n)  # without it
+    last = np.minimum(np.trunc(middle + half * wide + real(0.5)), n)  # exclusive end
     each = first + np.arange(int((last - first).max()))[:, None]
     d = np.abs(each - middle + real(0.5)) / wide
     near, far = (1.5 * d - 2.5) * d * d + 1, ((2.5 - 0.5 * d) * d - 4) * d + 2  # Keys 1981, eq. 8: slope -0.5
@@ -81,20 +82,20 @@ def smooth_taps(n: int, m: int, factor: float | None, mode: str, align: bool, re
 
 
 def target(input: Tensor, n: int, size, scale_factor) -> tuple[tuple[int, ...], tuple]:
-    """(the size of the result, the factor of each axis or None)."""
+    """(output size, the scale factor of each axis or None)."""
     if (size is None) == (scale_factor is None):
-        what = f"interpolate: size is {size!r} and scale_factor is {scale_factor!r}, where one of them is wanted"
+        what = f"interpolate: one of size and scale_factor must be given, got {size!r} and {scale_factor!r}"
         fail(ShapeError, what, "size=(64, 64), or scale_factor=2", input=input)
     name, value = ("size", size) if scale_factor is None else ("scale_factor", scale_factor)
     each = tuple(value) if isinstance(value, list | tuple) else (value,) * n
     kind = "__index__" if size is not None else "__float__"
     if len(each) != n or not all(hasattr(v, kind) and not isinstance(v, bool) for v in each):
         words = "whole number" if size is not None else "number"
-        what = f"interpolate: {name} is {value!r}, where a {words}, or one for each of {n} axes, is wanted"
+        what = f"interpolate: {name} must be a {words}, or one for each of {n} axes, got {value!r}"
         fail(ShapeError, what, "size=(64, 64), or scale_factor=2", input=input)
     have = input.spec.shape[2:]
     if not input.spec.shape[1]:
-        fail(ShapeError, f"interpolate: the input has shape {input.spec.shape}, and no channel", "x.shape", input=input)
+        fail(ShapeError, f"interpolate: the input {input.spec.shape} has no channels", "x.shape", input=input)
     if size is not None:
         wanted, factors = tuple(v.__index__() for v in each), (None,) * n
     else:
@@ -103,7 +104,7 @@ def target(input: Tensor, n: int, size, scale_factor) -> tuple[tuple[int, ...], 
     if min((*wanted, *have)) < 1:
         fail(
             ShapeError,
-            f"interpolate: from {have} to {wanted}, where at least 1 is wanted",
+            f"interpolate: each size must be at least 1, got {wanted} from {have}",
             f"{name} above 0",
             input=input,
         )
@@ -120,13 +121,13 @@ def interpolate(
     recompute_scale_factor: bool | None = None,
     antialias: bool = False,
 ) -> Tensor:
-    """The input in another size: floor(size * scale_factor) where a factor is given.
+    """Resize the input; with a scale factor to floor(size * scale_factor).
 
-    input: float (N, C, L), (N, C, H, W) or (N, C, D, H, W). mode: "nearest", "nearest-exact", "area" (the mean of what
-    a new pixel covers), "linear" (N, C, L), "bilinear", "bicubic" (N, C, H, W), "trilinear" (N, C, D, H, W).
-    align_corners: the middles of the outer pixels stay where they are, instead of their outer edges.
-    recompute_scale_factor: the steps are those of the rounded size. antialias: "bilinear" and "bicubic" take
-    the mean of all that a new pixel covers, as PIL does.
+    input: float (N, C, L), (N, C, H, W) or (N, C, D, H, W). mode: "nearest", "nearest-exact", "area" (the mean of the
+    input pixels under an output pixel), "linear" (N, C, L), "bilinear", "bicubic" (N, C, H, W), "trilinear" (N, C, D,
+    H, W). align_corners: keep the centres of the outer pixels in place, instead of their outer edges.
+    recompute_scale_factor: compute the steps from the rounded size. antialias: when shrinking, "bilinear" and "bicubic"
+    average over all input pixels under an output pixel, as PIL does.
     """
     check_tensor("interpolate", input)
     n = input.spec.ndim - 2
@@ -135,7 +136,7 @@ def interpolate(
     if n not in AXES_OF[mode]:
         fits = [other for other, axes in AXES_OF.items() if n in axes]
         wanted_axes = " or ".join(str(a + 2) for a in AXES_OF[mode])
-        what = f"interpolate: mode {mode!r} for an input of {n + 2} axes, wanted {wanted_axes}"
+        what = f"interpolate: mode {mode!r} needs an input of {wanted_axes} axes, got {n + 2}"
         fail(ShapeError, what, " or ".join(map(repr, fits)) or "x.unsqueeze(0): (N, C, ...)", input=input)
     if antialias and mode not in ("bilinear", "bicubic"):
         fail(ShapeError, f"interpolate: antialias for mode {mode!r}", 'mode="bilinear" or "bicubic"', input=input)
@@ -143,13 +144,13 @@ def interpolate(
     if plain and align_corners is not None:
         fail(
             ShapeError,
-            f"interpolate: align_corners={align_corners!r} means nothing for mode {mode!r}",
+            f"interpolate: align_corners={align_corners!r} has no meaning for mode {mode!r}",
             'mode="bilinear", or no align_corners',
             input=input,
         )
     dtype = input.spec.dtype
     if not dtype.floating and not (dtype is uint8 and mode.startswith("nearest")):
-        fail(DTypeError, f"interpolate: the input is {dtype.name}, where floats are wanted", "x.float()", input=input)
+        fail(DTypeError, f"interpolate: the input must be floating, got {dtype.name}", "x.float()", input=input)
     wanted, factors = target(input, n, size, scale_factor)
     if recompute_scale_factor and size is not None:
         fail(
@@ -175,7 +176,7 @@ def interpolate(
 
 
 def resampled(x: Tensor, axis: int, each: list[tuple]) -> Tensor:
-    """The weighted sum of x at several positions along an axis."""
+    """The weighted sum of the elements of x at the taps, along an axis."""
     total = None
     for places, weights in each:
         term = take(x, from_numpy(places), axis=axis)
@@ -193,15 +194,15 @@ def upsample(
     mode: str = "nearest",
     align_corners: bool | None = None,
 ) -> Tensor:
-    """interpolate, by its older name."""
+    """The old name of interpolate."""
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 def upsample_nearest(input: Tensor, size=None, scale_factor=None) -> Tensor:
-    """interpolate with mode "nearest", by its older name."""
+    """The old name of interpolate with mode "nearest"."""
     return interpolate(input, size, scale_factor, "nearest")
 
 
 def upsample_bilinear(input: Tensor, size=None, scale_factor=None) -> Tensor:
-    """interpolate with mode "bilinear" and align_corners, by its older name."""
+    """The old name of interpolate with mode "bilinear" and align_corners=True."""
     return interpolate(input, size, scale_factor, "bilinear", True)

@@ -1,4 +1,4 @@
-"""linear: x @ weight.T + bias, and what to say where shapes do not fit. Read next: `../../core/ops/linalg.py`."""
+"""linear: x @ weight.T + bias, and its error messages for shapes. Read next: `../../core/ops/linalg.py`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         explain_shapes(input, weight)
     if x.dtype is not w.dtype:
         input, weight = same_dtype("linear", input, weight)
-    if bias is not None and weight.spec.dtype in HALVES:  # the product may be too large, and the sum not
+    if bias is not None and weight.spec.dtype in HALVES:  # the product may overflow even if the sum does not
         return linear(*[t.to(float32) for t in (input, weight, bias)]).to(weight.spec.dtype)
     if bias is not None and bias.spec.shape != w.shape[:1]:
         return with_bias(linear(input, weight), bias)
@@ -37,12 +37,12 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         return out if bias is None else out + beside(bias, out)
     flat = matmul(
         input.reshape(math.prod(x.shape[:-1]), w.shape[1]), weight, ta=False, tb=True
-    )  # one large product, forward and backward
+    )  # one large product, in forward and backward
     return (flat if bias is None else flat + beside(bias, flat)).reshape(*x.shape[:-1], w.shape[0])
 
 
 def with_bias(out: Tensor, bias: Tensor) -> Tensor:
-    """out + bias, where the bias is of another shape than (M,), and does not make the result larger."""
+    """out + bias, for a bias whose shape is not (M,) and that does not enlarge the result."""
     have, small = out.spec.shape, bias.spec.shape
     if len(small) > len(have) or any(n not in (1, m) for n, m in zip(small[::-1], have[::-1])):
         what = f"linear: the bias has shape {list(small)}, the result {list(have)}"
@@ -55,7 +55,7 @@ def explain_shapes(input: Tensor, weight: Tensor) -> NoReturn:
     if w.ndim != 2:
         fail(
             ShapeError,
-            f"linear: {name} has {w.ndim} axes, wanted (out_features, in_features)",
+            f"linear: {name} must be (out_features, in_features), got {w.ndim} axes",
             "weight.unsqueeze(0) makes a row of a vector",
             input=input,
             weight=weight,
@@ -64,7 +64,7 @@ def explain_shapes(input: Tensor, weight: Tensor) -> NoReturn:
     if not x.ndim:
         fail(
             ShapeError,
-            f"linear: the input is one number, {name} takes {in_features} features",
+            f"linear: the input has no axes, {name} takes {in_features} features",
             "x.reshape(1, -1) for a batch of one example",
             input=input,
             weight=weight,

@@ -1,7 +1,7 @@
-"""The losses. Each checks what is often mistaken (labels above all) before it computes.
+"""The losses, with checks of common mistakes (above all in labels) before they compute.
 
-Inputs are predictions, targets are what they should be. reduction: "mean", "sum" or "none".
-Read next: `../../core/ops/softmax.py`, the fused softmax and cross-entropy.
+Inputs are predictions, targets the true values. reduction: "mean", "sum" or "none". Read next:
+`../../core/ops/softmax.py`, the fused softmax and cross-entropy.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ from .arguments import check_reduction, check_tensor, composite, old_reduction, 
 
 @old_reduction("input target size_average reduce reduction weight")
 def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
-    """(input - target)**2. Both float, of one shape (others broadcast, with a warning where that multiplies them).
+    """(input - target)**2. Both float, of one shape (other shapes broadcast, with a warning if that enlarges the
+    result).
 
-    weight: of input's shape, how much each number counts; the mean is the weighted one.
+    weight: of input's shape, a factor for each element; the mean is then the weighted one.
     """
     check_pair("mse_loss", input, target, reduction)
     return squared(input, target, reduction, weight)
@@ -47,9 +48,9 @@ def squared(input: Tensor, target: Tensor, reduction: str, weight: Tensor | None
 
 @old_reduction("input target size_average reduce reduction weight")
 def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
-    """|input - target|. Both float, of one shape (others broadcast, with a warning where that multiplies them).
+    """|input - target|. Both float, of one shape (other shapes broadcast, with a warning if that enlarges the result).
 
-    weight: of input's shape, how much each number counts; the mean is the weighted one.
+    weight: of input's shape, a factor for each element; the mean is then the weighted one.
     """
     check_pair("l1_loss", input, target, reduction)
     return absolute(input, target, reduction, weight)
@@ -61,7 +62,7 @@ def absolute(input: Tensor, target: Tensor, reduction: str, weight: Tensor | Non
 
 
 def weighed(name: str, losses: Tensor, input: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
-    """The losses, reduced; with a weight for each of them, the weighted mean."""
+    """The losses, reduced; with a weight for each of them, their weighted mean."""
     if weight is None:
         return reduced(losses, reduction)
     check_weight(name, input, weight)
@@ -70,15 +71,15 @@ def weighed(name: str, losses: Tensor, input: Tensor, weight: Tensor | None, red
 
 
 def check_weight(name: str, input: Tensor, weight: Tensor) -> None:
-    """Refuse weights that are not one for each number of the input."""
+    """Refuse weights whose shape differs from the input's."""
     check_tensor(name, weight, "weight")
     if weight.spec.shape != input.spec.shape:
         what = f"{name}: weight has shape {list(weight.spec.shape)}, input has {list(input.spec.shape)}"
-        fail(ShapeError, what, "weight.expand(input.shape): one for each number", input=input, weight=weight)
+        fail(ShapeError, what, "weight.expand(input.shape): one for each element", input=input, weight=weight)
 
 
 def difference(input: Tensor, target: Tensor) -> Tensor:
-    """input - target, where one without axes counts with its dtype as the other does."""
+    """input - target, where a tensor without axes takes the dtype of the other."""
     if input.spec.dtype is not target.spec.dtype and 0 in (input.spec.ndim, target.spec.ndim):
         input, target = broadcast_tensors(input, target)
     return input - target
@@ -92,7 +93,7 @@ def check_pair(name: str, input: Any, target: Any, reduction: str) -> None:
     if not a.floating and (name == "huber_loss" or not b.floating):
         fail(
             DTypeError,
-            f"{name}: the input is {a.dtype.name}, wanted floating",
+            f"{name}: the input must be floating, got {a.dtype.name}",
             "input.float()",
             input=input,
             target=target,
@@ -104,7 +105,7 @@ def check_pair(name: str, input: Any, target: Any, reduction: str) -> None:
         fail(ShapeError, what, aligned(a, b), input=input, target=target)
     if spreads(a.shape, b.shape):
         warn(
-            f"{name}: input and target differ in shape, and every number of one meets every number of the other",
+            f"{name}: the shapes of input and target differ, and broadcasting pairs every element with every other",
             f"{aligned(a, b)}: then both have one shape",
             input=input,
             target=target,
@@ -112,22 +113,22 @@ def check_pair(name: str, input: Any, target: Any, reduction: str) -> None:
 
 
 def aligned(a: Spec, b: Spec) -> str:
-    """What to try where an input and its target differ in shape."""
+    """The hint for an input and a target of different shapes."""
     for long, short, hint in ((a, b, "target.unsqueeze({0}), or input.squeeze({0})"), (b, a, "target.squeeze({0})")):
         for k in reversed(range(long.ndim)):
             if long.shape[k] == 1 and long.shape[:k] + long.shape[k + 1 :] == short.shape:
                 return hint.format(k)
     if [n for n in a.shape if n != 1] == [n for n in b.shape if n != 1]:
         return "target.reshape(input.shape)"
-    if b.dtype.rank == 1 and a.ndim == b.ndim + 1 and b.shape == a.shape[:-1]:  # class numbers, most likely
+    if b.dtype.rank == 1 and a.ndim == b.ndim + 1 and b.shape == a.shape[:-1]:  # most likely class indices
         return (
-            f"F.one_hot(target, {a.shape[-1]}).float(); or nn.CrossEntropyLoss(), which takes class numbers as they are"
+            f"F.one_hot(target, {a.shape[-1]}).float(); or nn.CrossEntropyLoss(), which takes class indices as they are"
         )
     return f"a target of the input's shape {list(a.shape)}"
 
 
 def spreads(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
-    """Does broadcasting give more numbers than either has? (N,) against (N, 1) gives (N, N)."""
+    """True if broadcasting gives a larger shape than either: (N,) with (N, 1) gives (N, N)."""
     size = max(len(a), len(b))
     wide = [(1,) * (size - len(x)) + x for x in (a, b)]
     return any(n == 1 != m for n, m in zip(*wide)) and any(m == 1 != n for n, m in zip(*wide))
@@ -140,7 +141,7 @@ def spreads(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
 def binary_cross_entropy(
     input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:
-    """-(target * log(input) + (1 - target) * log(1 - input)), logarithms no lower than -100.
+    """-(target * log(input) + (1 - target) * log(1 - input)), with the logarithms clamped at -100.
 
     input: probabilities in [0, 1], float; target: float of the same shape. weight: broadcasts to it.
     """
@@ -165,8 +166,8 @@ def binary_cross_entropy_with_logits(
 ) -> Tensor:
     """Binary cross-entropy of sigmoid(input), computed without overflow.
 
-    input: logits, float; target: float of the same shape, in [0, 1]. weight, pos_weight: broadcast to it; pos_weight
-    says how much more the target 1 counts than the target 0.
+    input: logits, float; target: float of the same shape, in [0, 1]. weight, pos_weight: broadcast to it; pos_weight is
+    the factor of the target 1 relative to the target 0.
     """
     check_same("binary_cross_entropy_with_logits", input, target, reduction)
     check_weights("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
@@ -183,7 +184,7 @@ def binary_cross_entropy_with_logits(
 def logits_entropy(
     x: Tensor, target: Tensor, weight: Tensor | None, pos_weight: Tensor | None, reduction: str
 ) -> Tensor:
-    """target * softplus(-x) + (1 - target) * softplus(x), and with pos_weight the first part counts more."""
+    """target * softplus(-x) + (1 - target) * softplus(x), where pos_weight scales the first term."""
     if pos_weight is None:
         losses = logit_entropy(x, target)
     else:
@@ -214,18 +215,18 @@ def check_same(name: str, input: Any, target: Any, reduction: str) -> None:
         which, spec = ("input", a) if not a.floating else ("target", b)
         fail(
             DTypeError,
-            f"{name}: the {which} is {spec.dtype.name}, wanted floating",
+            f"{name}: the {which} must be floating, got {spec.dtype.name}",
             f"{which}.float()",
             input=input,
             target=target,
         )
 
 
-# ---- one class of many -------------------------------------------------------------------------------------------
+# ---- one class of several -----------------------------------------------------------------------------------------
 
 
 def computed_by(input: Tensor, *names: str) -> str:
-    """The name of the op that made a recorded tensor, looked for behind views, if it is one of `names`."""
+    """The name of the op that made a recorded tensor or the base of its views, if it is one of `names`."""
     value = input.value
     while value is not None:
         op = value.node.op
@@ -244,10 +245,10 @@ def cross_entropy(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    """-log softmax(input)[target], the softmax taken over axis 1 (axis 0 of a single example).
+    """-log softmax(input)[target], with the softmax over axis 1 (axis 0 of a single example).
 
-    input: logits, float (N, C, ...) or (C,). target: class numbers, int (N, ...) or (), each in [0, C) or ignore_index;
-    or probabilities, float of input's shape. weight: (C,), how much each class counts; the mean is the weighted one.
+    input: logits, float (N, C, ...) or (C,). target: class indices, int (N, ...) or (), each in [0, C) or ignore_index;
+    or probabilities, float of input's shape. weight: (C,), a factor for each class; the mean is then the weighted one.
     label_smoothing in [0, 1]: this share of each target is spread over all classes (Szegedy et al. 2016, section 7).
     Raises ShapeError, DTypeError or OutOfRangeError for labels of the wrong shape, dtype or range.
     """
@@ -317,18 +318,18 @@ def along(weight: Tensor, axis: int, ndim: int) -> Tensor:
 def nll_loss(
     input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean"
 ) -> Tensor:
-    """-weight[target] * input[target]; the mean is divided by the sum of the weights.
+    """-weight[target] * input[target]; the mean is the sum divided by the sum of the weights.
 
-    input: log-probabilities, float (N, C, ...) or (C,). target: int (N, ...) or (), in [0, C) or ignore_index.
-    weight: (C,).
+    input: log-probabilities, float (N, C, ...) or (C,). target: int (N, ...) or (), in [0, C) or ignore_index. weight:
+    (C,).
     """
     check_classes("nll_loss", input, weight, reduction)
     check_tensor("nll_loss", target, "target")
     target = check_labels("nll_loss", input, target, ignore_index)
     if computed_by(input, "softmax"):
         warn(
-            "nll_loss: its input comes from softmax, and nll_loss wants logarithms of probabilities",
-            "log_softmax in the place of softmax; or nn.CrossEntropyLoss on the logits",
+            "nll_loss: its input comes from softmax, and must be logarithms of probabilities",
+            "log_softmax in place of softmax; or nn.CrossEntropyLoss on the logits",
             input=input,
         )
     return nll_of(input, target, weight, ignore_index, reduction)
@@ -346,7 +347,7 @@ def nll_of(logs: Tensor, target: Tensor, weight: Tensor | None, ignore_index: in
 
 
 def class_weights(target: Tensor, weight: Tensor, ignore_index: int) -> Tensor:
-    """The weight of each label's class, 0 where it is ignored."""
+    """The weight of each label's class, 0 for ignored labels."""
     counts = target != ignore_index
     result = weight[e.where(counts, target, zeros_like(target)).long()]
     return e.where(counts, result, zeros_like(result))
@@ -365,14 +366,14 @@ def check_classes(name: str, input: Any, weight: Any, reduction: str) -> None:
     if not x.ndim:
         fail(
             ShapeError,
-            f"{name}: the input is one number, wanted scores (N, C)",
+            f"{name}: the input must be scores (N, C), got one number",
             "model(x) without .sum() or .mean()",
             input=input,
         )
     if not x.floating:
         fail(
             DTypeError,
-            f"{name}: the input is {x.dtype.name}, wanted floating scores",
+            f"{name}: the input must be floating scores, got {x.dtype.name}",
             f"the order is {name}(input, target): predictions first, then labels",
             input=input,
         )
@@ -388,8 +389,10 @@ def check_classes(name: str, input: Any, weight: Any, reduction: str) -> None:
 
 
 def check_labels(name: str, input: Tensor, target: Tensor, ignore_index: int) -> Tensor:
-    """Shape, dtype and range of class numbers; each mistake has its own hint. While tracing the range is a node of its
-    own."""
+    """Check shape, dtype and range of class indices; each mistake has its own hint.
+
+    While tracing, the check of the range is a node of the graph.
+    """
     x, t = input.spec, target.spec
     integer(ignore_index, "ignore_index")
     classes = x.shape[1] if x.ndim > 1 else x.shape[0]
@@ -397,7 +400,7 @@ def check_labels(name: str, input: Tensor, target: Tensor, ignore_index: int) ->
     if t.shape != wanted:
         extra = t.ndim == len(wanted) + 1
         if extra and t.shape == x.shape and not t.floating:
-            hint = f"target.argmax({min(x.ndim, 2) - 1}) for class numbers"
+            hint = f"target.argmax({min(x.ndim, 2) - 1}) for class indices"
             if name == "cross_entropy":
                 hint = f"target.float() for probabilities of one-hot form, or {hint}"
         elif extra and (axes := [k for k in range(t.ndim) if t.shape == (*wanted[:k], 1, *wanted[k:])]):
@@ -412,7 +415,7 @@ def check_labels(name: str, input: Tensor, target: Tensor, ignore_index: int) ->
             hint = "one label for each example"
         fail(
             ShapeError,
-            f"{name}: the target has shape {list(t.shape)}, wanted {list(wanted)} for scores {list(x.shape)}",
+            f"{name}: the target must be {list(wanted)} for scores {list(x.shape)}, got {list(t.shape)}",
             hint,
             input=input,
             target=target,
@@ -421,7 +424,7 @@ def check_labels(name: str, input: Tensor, target: Tensor, ignore_index: int) ->
         hint = "target.long()" if t.floating or t.dtype.rank == 0 else "class numbers"
         fail(
             DTypeError,
-            f"{name}: the target is {t.dtype.name}, and class numbers are integers",
+            f"{name}: the target is {t.dtype.name}, and class indices are integers",
             hint,
             input=input,
             target=target,

@@ -1,4 +1,4 @@
-"""Losses over classes besides cross_entropy: margins between scores, several classes at once, angles of faces.
+"""Losses over classes besides cross_entropy: margins between scores, several classes at once, angular margins.
 
 Read next: `loss.py`, whose checks of labels they share.
 """
@@ -22,7 +22,7 @@ from ...core.source_location import fail
 from .arguments import check_tensor, composite, old_reduction, reduced
 from .loss import check_classes, check_labels, check_same
 
-NOTHING = -(2**31)  # no label is ignored: a number that no class has
+NOTHING = -(2**31)  # an ignore_index that no label has
 
 
 @old_reduction("input target p margin weight size_average reduce reduction")
@@ -34,14 +34,14 @@ def multi_margin_loss(
     weight: Tensor | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """The mean over classes of weight[target] * max(0, margin - input[target] + input[class])**p, the target left out.
+    """The mean over classes other than the target of weight[target] * max(0, margin - input[target] + input[class])**p.
 
-    input: scores, float (N, C) or (C,).  target: int (N,) or ().  weight: (C,).  p: 1 or 2.
+    input: scores, float (N, C) or (C,). target: int (N,) or (). weight: (C,). p: 1 or 2.
     """
     check_classes("multi_margin_loss", input, weight, reduction)
     check_tensor("multi_margin_loss", target, "target")
     if p not in (1, 2):
-        fail(OutOfRangeError, f"multi_margin_loss: p is {p!r}", "p=1 or p=2", input=input)
+        fail(OutOfRangeError, f"multi_margin_loss: p must be 1 or 2, got {p!r}", "p=1 or p=2", input=input)
     if input.spec.ndim == 1 and target.spec.shape == (1,):
         target = reshape(target, ())
     target = check_labels("multi_margin_loss", input, target, NOTHING)
@@ -59,16 +59,16 @@ def margins(input: Tensor, target: Tensor, p: int, margin: float, weight: Tensor
 
 @old_reduction("input target size_average reduce reduction")
 def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """The sum of max(0, 1 - input[a] + input[b]) / C over all a that are targets and all b that are none.
+    """The sum of max(0, 1 - input[a] + input[b]) / C over all targets a and all other classes b.
 
-    input: scores, float (N, C) or (C,).  target: int of the same shape: the classes of each example, then -1.
+    input: scores, float (N, C) or (C,). target: int of the same shape: the classes of each example, then -1.
     """
     check_classes("multilabel_margin_loss", input, None, reduction)
     check_tensor("multilabel_margin_loss", target, "target")
     x, t = input.spec, target.spec
     if t.shape != x.shape or x.ndim > 2 or t.dtype.rank != 1:
-        what = f"multilabel_margin_loss: input is {x}, target is {t}; wanted are (N, C) and class numbers (N, C)"
-        fail(ShapeError, what, "the classes of each example, filled up with -1", input=input, target=target)
+        what = f"multilabel_margin_loss: input and target must be (N, C) and class indices (N, C), got {x} and {t}"
+        fail(ShapeError, what, "the classes of each example, padded with -1", input=input, target=target)
     name, classes = "multilabel_margin_loss", x.shape[-1]
     if target.array is None or MODE.get().trace:
         target = checked_labels(target, loss=name, classes=classes, ignore_index=-1)
@@ -80,7 +80,7 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean
 @composite("multilabel_margin_loss")
 @in_float32
 def label_margins(input: Tensor, target: Tensor, classes: int, reduction: str) -> Tensor:
-    there = cumsum(lt(target, 0).long(), -1) == 0  # those before the first -1
+    there = cumsum(lt(target, 0).long(), -1) == 0  # classes before the first -1
     place = e.where(there, target, zeros_like(target))
     targets = (one_hot(place, classes).bool() & there.unsqueeze(-1)).any(-2)
     over = e.relu(1.0 - gather(input, -1, place).unsqueeze(-1) + input.unsqueeze(-2))
@@ -112,9 +112,10 @@ def label_entropies(input: Tensor, target: Tensor, weight: Tensor | None, reduct
 
 
 def sparse_softmax_cross_entropy(labels: Tensor, logits: Tensor) -> Tensor:
-    """-log softmax(logits)[label] of each example, the classes being the last axis. OneFlow's: labels come first.
+    """-log softmax(logits)[label] of each example, with the classes on the last axis. OneFlow's function: labels come
+    first.
 
-    labels: int (...), each in [0, C).  logits: float (..., C).  Returns float (...).
+    labels: int (...), each in [0, C). logits: float (..., C). Returns float (...).
     """
     check_tensor("sparse_softmax_cross_entropy", labels, "labels")
     check_tensor("sparse_softmax_cross_entropy", logits, "logits")
@@ -130,9 +131,9 @@ def sparse_softmax_cross_entropy(labels: Tensor, logits: Tensor) -> Tensor:
 
 
 def combined_margin_loss(x: Tensor, label: Tensor, m1: float = 1.0, m2: float = 0.0, m3: float = 0.0) -> Tensor:
-    """Cosines (N, C) in which that of each label's class, cos(t), is made smaller: cos(m1 * t + m2) - m3.
+    """Cosines (N, C), with that of each label's class, cos(t), lowered to cos(m1 * t + m2) - m3.
 
-    What comes out goes, scaled, into a cross-entropy. Deng et al. 2019 (arXiv:1801.07698), eq. 4.
+    The result is scaled and passed to a cross-entropy. Deng et al. 2019 (arXiv:1801.07698), eq. 4.
     """
     check_tensor("combined_margin_loss", x)
     check_tensor("combined_margin_loss", label, "label")

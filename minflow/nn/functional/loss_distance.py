@@ -1,4 +1,4 @@
-"""Losses of distances that count large ones less than squares do: smooth_l1_loss and huber_loss.
+"""Losses that grow linearly for large differences, unlike squares: smooth_l1_loss and huber_loss.
 
 Read next: `loss.py`, whose checks they share.
 """
@@ -16,13 +16,13 @@ from .loss import check_pair, check_weight, difference, l1_loss
 
 @old_reduction("input target size_average reduce reduction beta")
 def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0) -> Tensor:
-    """d**2 / (2 * beta) where d = |input - target| is below beta, else d - beta / 2. Girshick 2015, eq. 3.
+    """d**2 / (2 * beta) if d = |input - target| is below beta, else d - beta / 2. Girshick 2015, eq. 3.
 
     Both float, of one shape. beta: 0 makes it l1_loss. Raises OutOfRangeError for a beta below 0.
     """
     check_pair("smooth_l1_loss", input, target, reduction)
     if not beta >= 0:
-        fail(OutOfRangeError, f"smooth_l1_loss: beta is {beta!r}, a distance of at least 0", "beta=1.0")
+        fail(OutOfRangeError, f"smooth_l1_loss: beta must be at least 0, got {beta!r}", "beta=1.0")
     return reduced(smooth(input, target, float(beta)), reduction) if beta else l1_loss(input, target, reduction)
 
 
@@ -37,14 +37,14 @@ def smooth(input: Tensor, target: Tensor, beta: float) -> Tensor:
 def huber_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
 ) -> Tensor:
-    """d**2 / 2 where d = |input - target| is below delta, else delta * (d - delta / 2). Huber 1964, section 4.
+    """d**2 / 2 if d = |input - target| is below delta, else delta * (d - delta / 2). Huber 1964, section 4.
 
-    Both float, of one shape. weight: of input's shape, a factor of each loss; the mean is that of all, as they are
-    then. Raises OutOfRangeError unless delta is above 0.
+    Both float, of one shape. weight: of input's shape, a factor for each loss; the mean is the unweighted mean of the
+    weighted losses. Raises OutOfRangeError unless delta is above 0.
     """
     check_pair("huber_loss", input, target, reduction)
     if not delta > 0:
-        fail(OutOfRangeError, f"huber_loss: delta is {delta!r}, a distance above 0", "delta=1.0")
+        fail(OutOfRangeError, f"huber_loss: delta must be above 0, got {delta!r}", "delta=1.0")
     losses = huber(input, target, float(delta))
     if weight is None:
         return reduced(losses, reduction)

@@ -1,4 +1,5 @@
-"""Losses that are the negative logarithm of a likelihood: of counts, of numbers with a variance, of a text; and kl_div.
+"""Negative log-likelihood losses: of counts, of Gaussian elements with a variance, of a label sequence (CTC); and
+kl_div.
 
 Read next: `../../core/ops/ctc.py`.
 """
@@ -24,10 +25,10 @@ from .loss_margin import check_all
 
 @old_reduction("input target size_average reduce reduction log_target")
 def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False) -> Tensor:
-    """target * (log(target) - input), the first part 0 where target is 0: how far input is from target.
+    """target * (log(target) - input), the divergence of target from input; the first term is 0 where target is 0.
 
-    input: logarithms of probabilities. target: probabilities, or with log_target their logarithms.
-    reduction: also "batchmean", the sum divided by the size of axis 0, which is the divergence as it is defined.
+    input: logarithms of probabilities. target: probabilities, or with log_target their logarithms. reduction: also
+    "batchmean", the sum divided by the size of axis 0, which is the divergence as it is defined.
     """
     check_all("kl_div", "none" if reduction == "batchmean" else reduction, input=input, target=target)
     losses = divergence(input, target, log_target)
@@ -54,9 +55,9 @@ def poisson_nll_loss(
     eps: float = 1e-8,
     reduction: str = "mean",
 ) -> Tensor:
-    """exp(input) - target * input, of counts; without log_input: input - target * log(input + eps).
+    """exp(input) - target * input, for counts; without log_input: input - target * log(input + eps).
 
-    full: plus Stirling's formula for log(target!), where target is above 1.
+    full: add Stirling's formula for log(target!) where target is above 1.
     """
     check_all("poisson_nll_loss", reduction, input=input, target=target)
     return reduced(counts(input, target, log_input, full, eps), reduction)
@@ -81,9 +82,9 @@ def gaussian_nll_loss(
     eps: float = 1e-6,
     reduction: str = "mean",
 ) -> Tensor:
-    """(log(var) + (input - target)**2 / var) / 2, var being at least eps. Nix & Weigend 1994, eq. 3.
+    """(log(var) + (input - target)**2 / var) / 2, with var clamped to at least eps. Nix & Weigend 1994, eq. 3.
 
-    var: of input's shape, or without its last axis, or with one axis of size 1, or a number. full: plus log(2 pi) / 2.
+    var: of input's shape, or without its last axis, or with one axis of size 1, or a number. full: add log(2 pi) / 2.
     Raises OutOfRangeError for a negative variance.
     """
     name, given = "gaussian_nll_loss", dict(input=input, target=target)
@@ -95,9 +96,9 @@ def gaussian_nll_loss(
         var = var.unsqueeze(-1)
     elif v != x and (len(v) != len(x) or [m for n, m in zip(x, v) if n != m] != [1]):
         what = f"{name}: var has shape {list(v)}, input has {list(x)}"
-        fail(ShapeError, what, "one variance for each number, or for each example", **given, var=var)
+        fail(ShapeError, what, "one variance for each element, or for each example", **given, var=var)
     if not var.spec.floating:
-        fail(DTypeError, f"{name}: var is {var.dtype.name}, wanted floating", "var.float()", **given, var=var)
+        fail(DTypeError, f"{name}: var must be floating, got {var.dtype.name}", "var.float()", **given, var=var)
     return reduced(normal(input, target, var, full, eps), reduction)
 
 
@@ -109,7 +110,7 @@ def normal(input: Tensor, target: Tensor, var: Tensor, full: bool, eps: float) -
     return losses + 0.5 * math.log(2 * math.pi) if full else losses
 
 
-# ---- texts -------------------------------------------------------------------------------------------------------
+# ---- label sequences ---------------------------------------------------------------------------------------------
 
 
 @two_meanings
@@ -122,13 +123,14 @@ def ctc_loss(
     reduction: str = "mean",
     zero_infinity: bool = False,
 ) -> Tensor:
-    """-log of the probability that frames spell a text, summed over all alignments. Graves et al. 2006, section 4.
+    """-log of the probability that frames spell a label sequence, summed over all alignments. Graves et al. 2006, sec.
+    4.
 
-    log_probs: float (T, N, C), as log_softmax gives them, or (T, C).  targets: int (N, S), or all one after another.
-    input_lengths, target_lengths: int (N,), or sequences: how many frames and labels count. blank: the class of no
-    label. reduction: "mean" divides each loss by the length of its target first.
-    zero_infinity: a text that does not fit into its frames, whose loss is infinite, counts 0 and gives no gradient.
-    Its gradient is that of log_probs as they are given; it has no gradient itself.
+    log_probs: float (T, N, C), as log_softmax returns them, or (T, C). targets: int (N, S), or all concatenated.
+    input_lengths, target_lengths: int (N,), or sequences: how many frames and labels are used. blank: index of the
+    blank label. reduction: "mean" divides each loss by the length of its target first. zero_infinity: a target that
+    does not fit into its frames, whose loss is infinite, has loss 0 and no gradient. The gradient is with respect to
+    log_probs as given; it cannot be differentiated again.
     """
     check_reduction("ctc_loss", reduction)
     check_tensor("ctc_loss", log_probs, "log_probs")
@@ -136,7 +138,7 @@ def ctc_loss(
     given = dict(log_probs=log_probs, targets=targets, input_lengths=frames, target_lengths=labels)
     ndim = log_probs.spec.ndim
     if ndim not in (2, 3):
-        what = f"ctc_loss: log_probs has {ndim} axes, wanted (T, N, C), or (T, C)"
+        what = f"ctc_loss: log_probs must be (T, N, C), or (T, C), got {ndim} axes"
         fail(ShapeError, what, "frames first: x.permute(1, 0, 2) of (N, T, C)", **given)
     whole = log_probs.unsqueeze(1) if ndim == 2 else log_probs
     if ndim == 2:
@@ -151,7 +153,7 @@ def ctc_loss(
         or (targets.spec.ndim == 2 and targets.spec.shape[0] != examples)
     ):
         shown = ", ".join(f"{k} {list(x.spec.shape)}" for k, x in given.items())
-        fail(ShapeError, f"ctc_loss: {shown} are not of one batch", "(T, N, C), (N, S), (N,) and (N,)", **given)
+        fail(ShapeError, f"ctc_loss: {shown} do not have one batch size", "(T, N, C), (N, S), (N,) and (N,)", **given)
     losses = ctc(whole, targets, frames, labels, blank=blank)
     if zero_infinity:
         losses = e.where(isinf(losses), 0.0, losses)

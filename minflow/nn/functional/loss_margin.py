@@ -1,6 +1,6 @@
-"""Losses with a margin: what is right by more than the margin costs nothing, or what is not alike is pushed apart.
+"""Margin losses: no loss once the right answer is ahead by the margin, or unlike pairs pushed apart up to it.
 
-Read next: `distance.py`, the distances and the cosine.
+Read next: `distance.py`, the distances and the cosine similarity.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from .distance import pairwise_distance
 
 
 def check_all(name: str, reduction: str, **tensors: Any) -> None:
-    """Tensors whose shapes broadcast, the first of them floating, and a reduction that there is."""
+    """Check that the shapes broadcast, that the first tensor is floating, and that the reduction exists."""
     check_reduction(name, reduction)
     for argument, x in tensors.items():
         check_tensor(name, x, argument)
     argument, first = next(iter(tensors.items()))
     if not first.spec.floating:
-        fail(DTypeError, f"{name}: {argument} is {first.dtype.name}, wanted floating", f"{argument}.float()", **tensors)
+        what = f"{name}: {argument} must be floating, got {first.dtype.name}"
+        fail(DTypeError, what, f"{argument}.float()", **tensors)
     sizes = [x.spec.shape for x in tensors.values()]
     if any(n != m and 1 not in (n, m) for a in sizes for b in sizes for n, m in zip(a[::-1], b[::-1])):
         shown = ", ".join(f"{argument} {list(x.spec.shape)}" for argument, x in tensors.items())
@@ -34,17 +35,17 @@ def check_all(name: str, reduction: str, **tensors: Any) -> None:
 
 
 def same_axes(name: str, **tensors: Tensor) -> None:
-    """Refuse tensors of different numbers of axes."""
+    """Refuse tensors with different numbers of axes."""
     if len({x.spec.ndim for x in tensors.values()}) > 1:
         shown = ", ".join(f"{argument} {list(x.spec.shape)}" for argument, x in tensors.items())
-        fail(ShapeError, f"{name}: as many axes each are wanted: {shown}", "target.unsqueeze(1)", **tensors)
+        fail(ShapeError, f"{name}: the numbers of axes must be equal, got {shown}", "target.unsqueeze(1)", **tensors)
 
 
 @old_reduction("input1 input2 target margin size_average reduce reduction")
 def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
-    """max(0, margin - target * (input1 - input2)). target: 1 where input1 should be the larger, -1 where input2."""
+    """max(0, margin - target * (input1 - input2)). target: 1 if input1 should be the larger, -1 if input2."""
     check_all("margin_ranking_loss", reduction, input1=input1, input2=input2, target=target)
     same_axes("margin_ranking_loss", input1=input1, input2=input2, target=target)
     return ranked(input1, input2, target, margin, reduction)
@@ -57,7 +58,7 @@ def ranked(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduct
 
 @old_reduction("input target margin size_average reduce reduction")
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean") -> Tensor:
-    """input where target is 1 (alike), max(0, margin - input) where it is -1; the input is a distance."""
+    """input where target is 1 (similar), max(0, margin - input) where it is -1; the input is a distance."""
     check_all("hinge_embedding_loss", reduction, input=input, target=target)
     return hinged(input, target, margin, reduction)
 
@@ -84,16 +85,16 @@ def softly(input: Tensor, target: Tensor, reduction: str) -> Tensor:
 def cosine_embedding_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
-    """1 - cos(input1, input2) where target is 1 (alike), max(0, cos - margin) where it is -1.
+    """1 - cos(input1, input2) where target is 1 (similar), max(0, cos - margin) where it is -1.
 
-    input1, input2: float (N, D) or (D,).  target: (N,) or ().
+    input1, input2: float (N, D) or (D,). target: (N,) or ().
     """
     name, given = "cosine_embedding_loss", dict(input1=input1, input2=input2)
     check_all(name, reduction, **given)
     check_tensor(name, target, "target")
     if input1.spec.ndim != target.spec.ndim + 1 or input2.spec.ndim != target.spec.ndim + 1 or target.spec.ndim > 1:
         shown = ", ".join(f"{k} {list(x.spec.shape)}" for k, x in given.items())
-        what = f"{name}: {shown}, target {list(target.spec.shape)}, where (N, D), (N, D) and (N,) are wanted"
+        what = f"{name}: shapes must be (N, D), (N, D) and (N,), got {shown}, target {list(target.spec.shape)}"
         fail(ShapeError, what, "one target for each row", **given, target=target)
     return cosines(input1, input2, target, margin, reduction)
 
@@ -118,10 +119,11 @@ def triplet_margin_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    """max(0, d(anchor, positive) - d(anchor, negative) + margin), d the distance of order p along the last axis.
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin), where d is the distance of order p along the last
+    axis.
 
-    All float (N, D) or (D,). swap: the distance from positive to negative counts where it is the smaller.
-    Balntas et al. 2016, eq. 1.
+    All float (N, D) or (D,). swap: use the distance from positive to negative where it is smaller. Balntas et al. 2016,
+    eq. 1.
     """
     check_all("triplet_margin_loss", reduction, anchor=anchor, positive=positive, negative=negative)
     same_axes("triplet_margin_loss", anchor=anchor, positive=positive, negative=negative)
@@ -138,7 +140,7 @@ def triplet_margin_with_distance_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    """triplet_margin_loss by any distance: a function of two tensors, pairwise_distance if None."""
+    """triplet_margin_loss with any distance: a function of two tensors, pairwise_distance if None."""
     check_all("triplet_margin_with_distance_loss", reduction, anchor=anchor, positive=positive, negative=negative)
     same_axes("triplet_margin_with_distance_loss", anchor=anchor, positive=positive, negative=negative)
     return triplets(anchor, positive, negative, distance_function or pairwise_distance, margin, swap, reduction)
@@ -149,7 +151,7 @@ def triplets(
     anchor: Tensor, positive: Tensor, negative: Tensor, distance: Callable, margin: float, swap: bool, reduction: str
 ) -> Tensor:
     if not isinstance(margin, Real) or not margin > 0:
-        fail(OutOfRangeError, f"triplet_margin_loss: margin is {margin!r:.40}, a distance above 0", "margin=1.0")
+        fail(OutOfRangeError, f"triplet_margin_loss: margin must be above 0, got {margin!r:.40}", "margin=1.0")
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
         far = minimum(far, distance(positive, negative))

@@ -1,4 +1,4 @@
-"""Normalisation: numbers brought to mean 0 and variance 1, over the batch or within each example.
+"""Normalisation to mean 0 and variance 1, over the batch or within each example.
 
 Read next: `../../core/ops/norm.py`.
 """
@@ -29,17 +29,17 @@ def batch_norm(
 ) -> Tensor:
     """(input - mean) / sqrt(var + eps) * weight + bias for each channel (axis 1).
 
-    input: float (N, C, ...). The others: (C,) or None. training: mean and var are the batch's (var biased), and
-    running = (1 - momentum) * running + momentum * batch's (var unbiased); else they are the running ones.
-    Raises ShapeError for one number per channel in training. Ioffe & Szegedy 2015, algorithms 1 and 2.
+    input: float (N, C, ...). The others: (C,) or None. training: mean and var are the batch's (var biased), and running
+    = (1 - momentum) * running + momentum * batch's (var unbiased); else they are the running ones. Raises ShapeError in
+    training if a channel has only one element. Ioffe & Szegedy 2015, algorithms 1 and 2.
     """
     check_tensor("batch_norm", input)
     x = input.spec
     if x.ndim < 2:
-        fail(ShapeError, f"batch_norm: the input has {x.ndim} axes, wanted (N, C, ...)", "x.unsqueeze(0)", input=input)
+        fail(ShapeError, f"batch_norm: the input must be (N, C, ...), got {x.ndim} axes", "x.unsqueeze(0)", input=input)
     one_number("batch_norm", eps=eps, momentum=momentum)
     if not eps >= 0 or (training and not eps):
-        what = f"batch_norm: eps is {eps!r}, where a number above 0 is wanted"
+        what = f"batch_norm: eps must be a number above 0, got {eps!r}"
         fail(OutOfRangeError, what, "eps=1e-5: it keeps the root from dividing by 0", input=input)
     if not training and (running_mean is None or running_var is None):
         fail(
@@ -52,14 +52,11 @@ def batch_norm(
         what = "batch_norm: one of running_mean and running_var is given, and not the other"
         fail(ShapeError, what, "both, or neither", running_mean=running_mean, running_var=running_var)
     if not isinstance(momentum, int | float | Tensor):
-        what = f"batch_norm: momentum is {momentum!r}, where a number from 0 to 1 is wanted"
+        what = f"batch_norm: momentum must be a number from 0 to 1, got {momentum!r}"
         fail(DTypeError, what, "momentum=0.1", input=input)
     for name, numbers in dict(running_mean=running_mean, running_var=running_var, weight=weight, bias=bias).items():
         if numbers is not None and numbers.spec.shape != x.shape[1:2]:
-            what = (
-                f"batch_norm: {name} has shape {numbers.spec.shape}, "
-                f"where one number for each of {x.shape[1]} channels is wanted"
-            )
+            what = f"batch_norm: {name} must be ({x.shape[1]},), one element for each channel, got {numbers.spec.shape}"
             fail(
                 ShapeError,
                 what,
@@ -72,7 +69,7 @@ def batch_norm(
     if weight is not None and weight.spec.dtype is not x.dtype:
         input, weight = same_dtype("batch_norm", input, weight)
     if not training:
-        if running_mean.spec.dtype in HALVES:  # PyTorch too works out scale and shift in float32
+        if running_mean.spec.dtype in HALVES:  # like PyTorch, compute scale and shift in float32
             running_mean, running_var = running_mean.to(float32), running_var.to(float32)
         return by_statistics(input, running_mean, running_var, weight, bias, eps)
     dtype, channels = input.spec.dtype, x.shape[1:2]
@@ -91,7 +88,7 @@ def batch_norm(
 def by_statistics(
     x: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> Tensor:
-    """One multiplication and one addition per number: scale and shift are worked out per channel."""
+    """Normalise with one multiplication and one addition per element: scale and shift are computed per channel."""
     scale = e.rsqrt(var + eps) if weight is None else e.rsqrt(var + eps) * weight
     shift = -mean * scale if bias is None else bias - mean * scale
     return x * per_channel(scale, x) + per_channel(shift, x)
@@ -108,7 +105,8 @@ def layer_norm(
     bias: Tensor | None = None,
     eps: float = 1e-5,
 ) -> Tensor:
-    """(input - mean) / sqrt(var + eps) * weight + bias, mean and var (biased) over the last axes, of normalized_shape.
+    """(input - mean) / sqrt(var + eps) * weight + bias, with mean and var (biased) over the last axes, those of
+    normalized_shape.
 
     input: float (..., *normalized_shape). weight, bias: normalized_shape or None. Ba, Kiros & Hinton 2016, eq. 4.
     """
@@ -121,7 +119,7 @@ def layer_norm(
             f"layer_norm: the input ends with {list(have[-len(shape) :])}, normalized_shape is {list(shape)}",
             f"nn.LayerNorm({have[-1] if len(shape) == 1 or len(have) < 3 else list(have[1:])})"
             if have
-            else f"numbers of shape (..., {', '.join(map(str, shape))})",
+            else f"an input of shape (..., {', '.join(map(str, shape))})",
             input=input,
         )
     for name, tensor in (("weight", weight), ("bias", bias)):

@@ -1,4 +1,4 @@
-"""Padding with the input itself: mirrored, its edge repeated, or wrapped around. Read next: `shape.py`, for pad."""
+"""Padding with the input itself: reflected, its edge repeated, or circular. Read next: `shape.py`, for pad."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from ...core.ops.index import take
 from ...core.tensor import Tensor
 from ...core.source_location import fail
 
-MODES = {  # name -> where in an axis of n numbers position i stands, which may be before 0 or after n - 1
+MODES = {  # name -> the index in an axis of size n for position i, which may be below 0 or above n - 1
     "reflect": lambda i, n: np.where(np.abs(i) < n, np.abs(i), 2 * (n - 1) - i),
     "replicate": lambda i, n: np.clip(i, 0, n - 1),
     "circular": lambda i, n: i % max(n, 1),
 }
-MOST = {"reflect": (-1, "less than"), "circular": (0, "at most")}  # how much may be put on one side
+MOST = {"reflect": (-1, "less than"), "circular": (0, "at most")}  # limits of the padding on one side
 
 
 def repeated(input: Tensor, widths: list[int], mode: str, value: float | None) -> Tensor:
-    """pad in one of MODES; widths: (left, right) of the last axis, then of the one before it, ..."""
+    """pad in one of MODES. widths: (left, right) of the last axis, then of the one before it, ..."""
     ndim, axes = input.spec.ndim, len(widths) // 2
     if mode not in MODES:
         what = f"pad: mode is {mode!r}"
         fail(ShapeError, what, f'"constant", {", ".join(map(repr, MODES))}', input=input)
     if value:
-        what = f"pad: mode {mode!r} takes its numbers from the input, and value is {value!r}"
+        what = f"pad: mode {mode!r} takes its elements from the input, and value is {value!r}"
         fail(ShapeError, what, 'mode="constant"', input=input)
     if len(widths) % 2 or not 1 <= axes <= 3 or ndim not in (axes + 1, axes + 2):
         what = f"pad: {len(widths)} widths for {ndim} axes in mode {mode!r}"
@@ -33,7 +33,7 @@ def repeated(input: Tensor, widths: list[int], mode: str, value: float | None) -
     out, shares = input, True
     for i in range(axes):
         axis, before, after = ndim - 1 - i, widths[2 * i], widths[2 * i + 1]
-        if mode == "circular" and min(before, after) < 0:  # first cut off, then go round what is left
+        if mode == "circular" and min(before, after) < 0:  # first cut off, then wrap around the rest
             left, right = max(-before, 0), max(-after, 0)
             out = out.narrow(axis, left, max(out.spec.shape[axis] - left - right, 0))
             before, after = max(before, 0), max(after, 0)

@@ -1,6 +1,6 @@
-"""Activations in straight pieces, or with a gate; the random one, and gumbel_softmax.
+"""Piecewise linear and gated activations, rrelu with its random slope, and gumbel_softmax.
 
-At a kink the slope is PyTorch's: for those that saturate that of outside. Read next: `activation.py`.
+At a kink the slope is PyTorch's: for functions that saturate it is that of the flat side. Read next: `activation.py`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .arguments import axis_of, composite
 
 
 def within(x: Tensor, low: float, high: float, middle: Tensor, below: Tensor | float, above: Tensor | float) -> Tensor:
-    """`below` up to low, `above` from high on, else `middle`: at the ends the slope is that of outside."""
+    """`below` up to low, `above` from high on, else `middle`: at both ends the slope is that of the outer piece."""
     return e.where(le(x, low), below, e.where(ge(x, high), above, middle))
 
 
@@ -32,7 +32,7 @@ def hardtanh(
     max_val: float = 1.0,
     inplace: bool = False,
 ) -> Tensor:
-    """min(max(x, min_val), max_val); slope 0 at the ends. Raises OutOfRangeError where min_val is above max_val."""
+    """min(max(x, min_val), max_val); slope 0 at the ends. Raises OutOfRangeError if min_val is above max_val."""
     ready("hardtanh", input)
     if not min_val <= max_val:
         what = f"hardtanh: min_val {min_val} is above max_val {max_val}"
@@ -66,21 +66,21 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
 @composite("hardswish")
 @in_float32
 def hardswish_of(x: Tensor) -> Tensor:
-    inside = e.where(logical_or(le(x, -3), ge(x, 3)), 0.0, x)  # no square of a large x; NaN stays
+    inside = e.where(logical_or(le(x, -3), ge(x, 3)), 0.0, x)  # avoid the square of a large x; NaN is kept
     return within(x, -3.0, 3.0, inside * (inside + 3) / 6, x * 0.0, x)
 
 
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """x - lambd above lambd, x + lambd below -lambd, 0 between them. Raises OutOfRangeError for a negative lambd."""
+    """x - lambd if x > lambd, x + lambd if x < -lambd, else 0. Raises OutOfRangeError for a negative lambd."""
     ready("softshrink", input, floating=True)
     if not lambd >= 0:
-        fail(OutOfRangeError, f"softshrink: lambd is {lambd!r}, which is at least 0", "lambd=0.5", input=input)
+        fail(OutOfRangeError, f"softshrink: lambd must be at least 0, got {lambd!r}", "lambd=0.5", input=input)
     middle = e.where(logical_and(ge(input, -lambd), le(input, lambd)), 0.0, input)
     return e.where(gt(input, lambd), input - lambd, e.where(lt(input, -lambd), input + lambd, middle))
 
 
 def tanhshrink(input: Tensor) -> Tensor:
-    """x - tanh(x)"""
+    """x - tanh(x)."""
     ready("tanhshrink", input)
     return input - e.tanh(input)
 
@@ -89,7 +89,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     """a * sigmoid(b), where a and b are the two halves of the input along dim. Dauphin et al. 2017, eq. 1."""
     ready("glu", input, floating=True)
     if not input.spec.ndim:
-        fail(ShapeError, "glu: the input is one number, which has no halves", "x of (..., 2 * D)", input=input)
+        fail(ShapeError, "glu: the input has no axes, so it has no halves", "x of (..., 2 * D)", input=input)
     axis = axis_of("glu", dim, input.spec.ndim)
     if input.spec.shape[axis] % 2:
         what = f"glu: axis {axis} has size {input.spec.shape[axis]}, which has no halves"
@@ -111,7 +111,7 @@ def rrelu(
     training: bool = False,
     inplace: bool = False,
 ) -> Tensor:
-    """x where x > 0, else a * x: a is drawn for each number from [lower, upper) in training, else their mean.
+    """x if x > 0, else a * x, where a is drawn for each element from [lower, upper) in training, else is their mean.
 
     Xu et al. 2015, section 2.4.
     """
@@ -144,14 +144,14 @@ def softmin(input: Tensor, dim: int | None = None, dtype: DType | None = None) -
 
 
 def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
-    """softmax((logits + noise) / tau) along axis dim, the noise drawn from Gumbel's distribution: a soft choice.
+    """softmax((logits + noise) / tau) along axis dim, with noise from the Gumbel distribution: a differentiable sample.
 
-    hard: the choice itself, 1 for the largest and else 0, with the gradient of the soft one. eps: no longer used.
-    Jang et al. 2017, eq. 2.
+    hard: return the one-hot sample, 1 at the largest, with the gradient of the soft one. eps: no longer used. Jang et
+    al. 2017, eq. 2.
     """
     ready("gumbel_softmax", logits, floating=True)
     if not tau > 0:
-        fail(OutOfRangeError, f"gumbel_softmax: tau is {tau!r}, a temperature above 0", "tau=1.0", logits=logits)
+        fail(OutOfRangeError, f"gumbel_softmax: tau must be above 0, got {tau!r}", "tau=1.0", logits=logits)
     if eps != 1e-10:
         warn("gumbel_softmax: eps is given, which is no longer used", "gumbel_softmax(logits, tau)", logits=logits)
     return choice(logits, tau, hard, axis_of("gumbel_softmax", dim, logits.spec.ndim))
@@ -171,10 +171,10 @@ def choice(logits: Tensor, tau: float, hard: bool, axis: int) -> Tensor:
 
 
 def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
-    """hardtanh in place."""
+    """hardtanh, in place."""
     return hardtanh(input, min_val, max_val, inplace=True)
 
 
 def rrelu_(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False) -> Tensor:
-    """rrelu in place."""
+    """rrelu, in place."""
     return rrelu(input, lower, upper, training, inplace=True)

@@ -1,4 +1,4 @@
-"""Pooling: the largest number, or the mean, of each window of an image. Read next: `../../core/ops/pool.py`."""
+"""Pooling: the maximum or the mean of each window of an image. Read next: `../../core/ops/pool.py`."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Size2 = int | tuple[int, int]
 
 
 def images(name: str, input: Tensor) -> Tensor:
-    """(N, C, H, W) of a batch or of a single image."""
+    """(N, C, H, W) from a batch or a single image."""
     check_tensor(name, input)
     if input.spec.ndim not in (3, 4):
         hint = "x.flatten(0, -4) for more axes of examples" if input.spec.ndim > 4 else "x.reshape(N, C, H, W)"
         if input.spec.ndim == 2:
             hint = "pooling before nn.Flatten(); x.unsqueeze(1) if it is images without an axis of channels"
-        what = f"{name}: the input has {input.spec.ndim} axes, wanted (N, C, H, W) or (C, H, W)"
+        what = f"{name}: the input must be (N, C, H, W) or (C, H, W), got {input.spec.ndim} axes"
         fail(ShapeError, what, hint, input=input)
     if 0 in input.spec.shape[-3:]:
         fail(ShapeError, f"{name}: an image of {list(input.spec.shape[-3:])} has no pixels", "x.shape", input=input)
@@ -29,7 +29,7 @@ def images(name: str, input: Tensor) -> Tensor:
 
 
 def windows(name: str, kernel_size: Size2, stride: Size2 | None, padding: Size2) -> dict[str, Any]:
-    """The first attributes of both pooling ops: pairs of rows and columns."""
+    """The attrs that both pooling ops have: pairs for rows and columns."""
     kernel = pair(name, "kernel_size", kernel_size, 1)
     return {
         "kernel_size": kernel,
@@ -47,10 +47,10 @@ def max_pool2d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """The largest number of each window. input: float (N, C, H, W) or (C, H, W); padding is never the largest.
+    """The maximum of each window. input: float (N, C, H, W) or (C, H, W); padding is never the maximum.
 
-    stride: kernel_size if None. ceil_mode: a last window that reaches over the edge counts. return_indices: also where
-    in H * W each one stood, int64.
+    stride: kernel_size if None. ceil_mode: include a last window that extends beyond the edge. return_indices: also
+    return the index in H * W of each maximum, int64.
     """
     x = images("max_pool2d", input)
     attrs = windows("max_pool2d", kernel_size, stride, padding)
@@ -72,8 +72,8 @@ def avg_pool2d(
 ) -> Tensor:
     """The mean of each window. input: float (N, C, H, W) or (C, H, W).
 
-    stride: kernel_size if None. count_include_pad: zeros of the padding count in the mean. divisor_override: divide by
-    this instead of the number of pixels.
+    stride: kernel_size if None. count_include_pad: include the zeros of the padding in the mean. divisor_override:
+    divide by this instead of the number of pixels.
     """
     x = images("avg_pool2d", input)
     if divisor_override is not None and not integer(divisor_override, "divisor_override"):
@@ -90,9 +90,9 @@ def avg_pool2d(
 
 
 def adaptive_avg_pool2d(input: Tensor, output_size: int | None | tuple[int | None, int | None]) -> Tensor:
-    """The mean of as many windows as give output_size: window i of n goes from floor(i*H/n) to ceil((i+1)*H/n).
+    """The mean of each of output_size windows: window i of n goes from floor(i*H/n) to ceil((i+1)*H/n).
 
-    output_size: int, pair, or None for an axis that stays as it is. input: float (N, C, H, W) or (C, H, W).
+    output_size: int, pair, or None for an axis that keeps its size. input: float (N, C, H, W) or (C, H, W).
     """
     x = images("adaptive_avg_pool2d", input)
     wanted = tuple(output_size) if isinstance(output_size, tuple | list) else (output_size, output_size)

@@ -1,5 +1,5 @@
 """Pooling of signals and volumes. A signal is an image of one row; a volume is pooled in two passes, image by image and
-then along the depth: the largest of the largest is the largest, and the first of equal ones stays the first.
+then along the depth. That is exact for the maximum, and the first of equal maxima stays the first.
 
 Read next: `pooling.py`, the same for images; `adaptive_pools.py`.
 """
@@ -20,34 +20,34 @@ from .conv_shapes import AXES
 
 
 def batched(name: str, input: Tensor, n: int) -> Tensor:
-    """(N, C, ...) of a batch or of one example, with n axes of space."""
+    """(N, C, ...) from a batch or one example. n: number of spatial axes."""
     check_tensor(name, input)
     x, axes = input.spec, AXES[n]
     if not x.dtype.floating:
-        fail(DTypeError, f"{name}: the input is {x.dtype.name}, where floats are wanted", "x.float()", input=input)
+        fail(DTypeError, f"{name}: the input must be floating, got {x.dtype.name}", "x.float()", input=input)
     if x.ndim not in (n + 1, n + 2):
-        what = f"{name}: the input has {x.ndim} axes, wanted (N, C, {axes}) or (C, {axes})"
+        what = f"{name}: the input must be (N, C, {axes}) or (C, {axes}), got {x.ndim} axes"
         fail(ShapeError, what, f"x.flatten(0, {-n - 2})" if x.ndim > n + 2 else "x.unsqueeze(0)", input=input)
     if 0 in x.shape[-n - 1 :]:
-        fail(ShapeError, f"{name}: nothing is left to pool in {list(x.shape)}", "x.shape", input=input)
+        fail(ShapeError, f"{name}: an input of shape {list(x.shape)} has no elements to pool", "x.shape", input=input)
     return input if x.ndim == n + 2 else input.unsqueeze(0)
 
 
 def steps(name: str, n: int, kernel: tuple[int, ...], stride: Any) -> tuple[int, ...]:
-    """The stride; none, or an empty one, is the kernel's size."""
+    """The stride; None or an empty sequence means the kernel's size."""
     none = stride is None or (isinstance(stride, tuple | list) and not stride)
     return kernel if none else sizes(name, "stride", stride, 1, n)
 
 
 def windows(name: str, n: int, x: Tensor, kernel_size, stride, padding, dilation: Any = 1, ceil_mode: bool = False):
-    """The attributes of a pooling over n axes, and where a window does not fit, an error."""
+    """The attrs of a pooling over n axes. Raises ShapeError if a window does not fit."""
     kernel = sizes(name, "kernel_size", kernel_size, 1, n)
     step = steps(name, n, kernel, stride)
     pad, spread = sizes(name, "padding", padding, 0, n), sizes(name, "dilation", dilation, 1, n)
     for size, k, s, p, d in zip(x.spec.shape[2:], kernel, step, pad, spread):
         if p > k // 2:
             what = f"{name}: padding {p} is more than half of the window of {k}"
-            fail(ShapeError, what, "at most half: a window must see the input", input=x)
+            fail(ShapeError, what, "at most half: a window must overlap the input", input=x)
         reach = size + 2 * p - d * (k - 1) - 1
         if reach < 0 and not (ceil_mode and -reach < s):
             what = f"{name}: a window of {kernel} with dilation {spread} does not fit into {x.spec.shape[2:]}"
@@ -55,11 +55,11 @@ def windows(name: str, n: int, x: Tensor, kernel_size, stride, padding, dilation
     return dict(kernel_size=kernel, stride=step, padding=pad, dilation=spread, ceil_mode=bool(ceil_mode))
 
 
-NEUTRAL = dict(kernel_size=1, stride=1, padding=0, dilation=1)  # of an axis that is not pooled
+NEUTRAL = dict(kernel_size=1, stride=1, padding=0, dilation=1)  # attrs of an axis that is not pooled
 
 
 def over(attrs: dict, *axes: int | None) -> dict:
-    """The attributes of the axes, two of them; None is an axis that is not pooled."""
+    """The attrs of two axes; None is an axis that is not pooled."""
     chosen = {k: tuple([NEUTRAL[k] if i is None else v[i] for i in axes]) for k, v in attrs.items() if k in NEUTRAL}
     return attrs | chosen
 
@@ -69,7 +69,7 @@ def largest(x: Tensor, attrs: dict) -> tuple[Tensor, Tensor]:
 
 
 def through(x: Tensor, over_images, over_depth) -> tuple[Tensor, Tensor]:
-    """(the largest of each window of volumes, where it stood in D * H * W), by two functions that do so for images."""
+    """(maximum of each window of volumes, its index in D * H * W), by two functions that return both for images."""
     n, c, depth, h, w = x.spec.shape
     y, inner = over_images(x.reshape(n, c * depth, h, w))
     rows, columns = y.spec.shape[2:]
@@ -80,7 +80,7 @@ def through(x: Tensor, over_images, over_depth) -> tuple[Tensor, Tensor]:
 
 
 def given(y: Tensor, indices: Tensor, input: Tensor, return_indices: bool):
-    """What a pool of the largest gives back."""
+    """The return value of max pooling: with the indices if they are requested."""
     if input.spec.ndim < y.spec.ndim:
         y, indices = y.squeeze(0), indices.squeeze(0)
     return (y, indices) if return_indices else y
@@ -96,9 +96,9 @@ def max_pool1d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """The largest number of each window. input: float (N, C, L) or (C, L). Options as max_pool2d's.
+    """The maximum of each window. input: float (N, C, L) or (C, L). Options as in max_pool2d.
 
-    return_indices: also where in L each one stood, int64.
+    return_indices: also return the index in L of each maximum, int64.
     """
     x = batched("max_pool1d", input, 1)
     attrs = windows("max_pool1d", 1, x, kernel_size, stride, padding, dilation, ceil_mode)
@@ -116,9 +116,9 @@ def max_pool3d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """The largest number of each window. input: float (N, C, D, H, W) or (C, D, H, W). Options as max_pool2d's.
+    """The maximum of each window. input: float (N, C, D, H, W) or (C, D, H, W). Options as in max_pool2d.
 
-    return_indices: also where in D * H * W each one stood, int64.
+    return_indices: also return the index in D * H * W of each maximum, int64.
     """
     x = batched("max_pool3d", input, 3)
     attrs = windows("max_pool3d", 3, x, kernel_size, stride, padding, dilation, ceil_mode)
@@ -140,7 +140,7 @@ def avg_pool1d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> Tensor:
-    """The mean of each window. input: float (N, C, L) or (C, L). Options as avg_pool2d's."""
+    """The mean of each window. input: float (N, C, L) or (C, L). Options as in avg_pool2d."""
     x = batched("avg_pool1d", input, 1)
     attrs = over(windows("avg_pool1d", 1, x, kernel_size, stride, padding, ceil_mode=ceil_mode), None, 0)
     y = mean(x.unsqueeze(2), attrs, count_include_pad, None).squeeze(2)
@@ -157,14 +157,14 @@ def avg_pool3d(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Tensor:
-    """The mean of each window. input: float (N, C, D, H, W) or (C, D, H, W). Options as avg_pool2d's."""
+    """The mean of each window. input: float (N, C, D, H, W) or (C, D, H, W). Options as in avg_pool2d."""
     x = batched("avg_pool3d", input, 3)
     if divisor_override is not None and not integer(divisor_override, "divisor_override"):
         hint = "the number to divide each window's sum by, or None"
         fail(ShapeError, "avg_pool3d: divisor_override is 0", hint, input=input)
     attrs = windows("avg_pool3d", 3, x, kernel_size, stride, padding, ceil_mode=ceil_mode)
     half = x.spec.dtype is float16
-    x = x.to(float32) if half else x  # rounded once, not between the two passes
+    x = x.to(float32) if half else x  # rounded once, at the end, and not between the two passes
     n, c, depth, h, w = x.spec.shape
     first = None if divisor_override is None else 1
     y = mean(x.reshape(n, c * depth, h, w), over(attrs, 1, 2), count_include_pad, first)

@@ -1,7 +1,7 @@
 """Recurrent layers and cells as functions of their weights, in PyTorch's order: w_ih, w_hh, b_ih, b_hh, w_hr.
 
-`lstm`, `gru`, `rnn_tanh`, `rnn_relu` run layers over sequences, each one op; a cell is one step, made of ordinary
-operations. Read next: `../../core/ops/rnn.py`, `../../core/ops/lstm.py`.
+`lstm`, `gru`, `rnn_tanh`, `rnn_relu` run layers over sequences, each layer as one op; a cell is one step, made of
+ordinary ops. Read next: `../../core/ops/rnn.py`, `../../core/ops/lstm.py`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def layers(
     bidirectional: bool,
     sizes: tuple = (),
 ) -> tuple:
-    """All layers and directions one after the other: (states of the last layer at all steps, final h, final c of lstm).
+    """Run all layers and directions: (states of the last layer at all steps, final h, final c of lstm).
 
     x: (T, N, I), or packed (rows, I) with `sizes`. states: (num_layers * directions, N, H) each, or None for zeros.
     """
@@ -70,7 +70,7 @@ def layers(
         if dropout and layer < num_layers - 1:
             x = drop(x, dropout, train)
     if directions == 1 and x.array is not None and x.needs:
-        x.array, x.cell = x.array.copy(), None  # the tape keeps the other array: a program may write into its result
+        x.array, x.cell = x.array.copy(), None  # a program may write into its result; the tape keeps the other array
     return x, *[stack(same) if len(same) > 1 else same[0].unsqueeze(0) for same in zip(*finals)]
 
 
@@ -83,7 +83,7 @@ def one_layer(
     sizes: tuple,
     reverse: bool,
 ) -> tuple[Tensor, list[Tensor]]:
-    """The op of one layer in one direction: (states at all steps, [final h, final c])."""
+    """Run the op of one layer in one direction: (states at all steps, [final h, final c])."""
     op, attrs = KINDS[kind]
     w_ih, w_hh, *rest = params
     x, w_ih = same_dtype(kind, x, w_ih)
@@ -103,29 +103,31 @@ def one_layer(
 def check_params(kind: str, params: Sequence[Tensor], count: int, has_biases: bool) -> None:
     fitting = [n * count for n in ((4, 5) if has_biases else (2, 3))[: 2 if kind == "lstm" else 1]]
     if len(params) not in fitting:
-        what = f"{kind}: {len(params)} parameters, where {' or '.join(map(str, fitting))} are wanted"
+        what = f"{kind}: params must be {' or '.join(map(str, fitting))} tensors, got {len(params)}"
         fail(ShapeError, what, "for each layer and direction: w_ih, w_hh, with biases b_ih, b_hh, with projection w_hr")
 
 
 def sizes_of(name: str, batch_sizes: Tensor) -> tuple[int, ...]:
-    """How many sequences are alive at each step: numbers, which a graph does not have."""
+    """The number of sequences at each step, as Python ints, which a graph does not have."""
     if MODE.get().trace is not None:
         refuse_packed(name)
     return tuple(batch_sizes.tolist())
 
 
 def refuse_packed(name: str) -> None:
-    """A graph has one shape for all calls."""
+    """Refuse packed sequences in a graph, which has one shape for all calls."""
     fail(
         TraceError,
-        f"{name}: how long each sequence is are numbers, and while a graph is built there are none",
-        "run it eagerly; or in the graph the padded sequences with a mask: (out * mask).sum(), "
+        f"{name}: packing needs the lengths of the sequences, which are not known while a graph is built",
+        "run it eagerly; or use the padded sequences with a mask in the graph: (out * mask).sum(), "
         "or out[flow.arange(N), lengths - 1] for the last step of each",
     )
 
 
 def function(kind: str, input: Tensor, *args: Any) -> tuple:
-    """PyTorch's two forms: (input, hx, params, ..., batch_first), or packed (data, batch_sizes, hx, params, ...)."""
+    """Call with PyTorch's two forms: (input, hx, params, ..., batch_first), or packed (data, batch_sizes, hx, params,
+    ...).
+    """
     check_tensor(kind, input)
     packed = isinstance(args[2], list | tuple)
     if packed:
@@ -137,7 +139,7 @@ def function(kind: str, input: Tensor, *args: Any) -> tuple:
         if input.spec.ndim != 3:
             fail(
                 ShapeError,
-                f"{kind}: the input has {input.spec.ndim} axes, where 3 are wanted",
+                f"{kind}: the input must have 3 axes, got {input.spec.ndim}",
                 "x.unsqueeze(1)",
                 input=input,
             )
@@ -157,13 +159,13 @@ def lstm(
     bidirectional: bool,
     batch_first: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """(output, h_n, c_n) of layers of long short-term memory; what `nn.LSTM` calls with its weights.
+    """Layers of long short-term memory, called by `nn.LSTM` with its weights: (output, h_n, c_n).
 
-    i, f, o = sigmoid(...), g = tanh(...) of W_ih x + b_ih + W_hh h + b_hh;  c = f * c + i * g;  h = o * tanh(c).
-    input: float (T, N, I). hx: (h_0, c_0), each (L * D, N, H). params: for each layer and direction w_ih (4H, I),
-    w_hh (4H, H), then b_ih, b_hh (4H,), then w_hr (P, H) of a projection. Returns (T, N, D * H), and h and c as in hx.
-    Packed, in this order: lstm(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional).
-    Raises ShapeError where sizes differ. Source: Hochreiter & Schmidhuber 1997.
+    i, f, o = sigmoid(...), g = tanh(...) of W_ih x + b_ih + W_hh h + b_hh;  c = f * c + i * g;  h = o * tanh(c). input:
+    float (T, N, I). hx: (h_0, c_0), each (L * D, N, H). params: for each layer and direction w_ih (4H, I), w_hh (4H,
+    H), then b_ih, b_hh (4H,), then w_hr (P, H) of a projection. Returns (T, N, D * H), and h and c as in hx. Packed, in
+    this order: lstm(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional). Raises
+    ShapeError if sizes differ. Source: Hochreiter & Schmidhuber 1997.
     """
     return function("lstm", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
 
@@ -179,10 +181,10 @@ def gru(
     bidirectional: bool,
     batch_first: bool,
 ) -> tuple[Tensor, Tensor]:
-    """(output, h_n) of layers of gated recurrent units; what `nn.GRU` calls with its weights.
+    """Layers of gated recurrent units, called by `nn.GRU` with its weights: (output, h_n).
 
-    r, z = sigmoid(...);  n = tanh(W_in x + b_in + r * (W_hn h + b_hn));  h = (1 - z) * n + z * h.
-    hx: h_0 (L * D, N, H). Other shapes and the packed form: as of `lstm`, with 3H rows. Source: Cho et al. 2014.
+    r, z = sigmoid(...);  n = tanh(W_in x + b_in + r * (W_hn h + b_hn));  h = (1 - z) * n + z * h. hx: h_0 (L * D, N,
+    H). Other shapes and the packed form: as in `lstm`, with 3H rows. Source: Cho et al. 2014.
     """
     return function("gru", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
 
@@ -198,7 +200,7 @@ def rnn_tanh(
     bidirectional: bool,
     batch_first: bool,
 ) -> tuple[Tensor, Tensor]:
-    """(output, h_n), h = tanh(W_ih x + b_ih + W_hh h + b_hh); arguments as of `gru`, with H rows."""
+    """(output, h_n) with h = tanh(W_ih x + b_ih + W_hh h + b_hh); arguments as in `gru`, with H rows."""
     return function("rnn_tanh", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
 
 
@@ -213,7 +215,7 @@ def rnn_relu(
     bidirectional: bool,
     batch_first: bool,
 ) -> tuple[Tensor, Tensor]:
-    """(output, h_n), h = max(0, W_ih x + b_ih + W_hh h + b_hh); arguments as of `gru`, with H rows."""
+    """(output, h_n) with h = max(0, W_ih x + b_ih + W_hh h + b_hh); arguments as in `gru`, with H rows."""
     return function("rnn_relu", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
 
 

@@ -16,11 +16,11 @@ from .padding import repeated
 
 @composite("pad")
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
-    """Put numbers around the input: pad is (left, right) of the last axis, then of the one before it, ...
+    """Pad the input: pad is (left, right) of the last axis, then of the one before it, ...
 
-    mode: "constant" puts `value` (0 if None); "reflect" mirrors the input at its edge, "replicate" repeats the edge,
-    "circular" goes on at the other end. Negative numbers cut off. Raises ShapeError if pad is longer than twice the
-    number of axes, or of odd length; and where a mode needs more numbers than there are.
+    mode: "constant" inserts `value` (0 if None); "reflect" mirrors the input at its edge, "replicate" repeats the edge,
+    "circular" continues at the other end. Negative widths cut off. Raises ShapeError if pad has an odd length or is
+    longer than twice the number of axes; and if a mode needs more elements than the input has.
     """
     check_tensor("pad", input)
     if not isinstance(pad, list | tuple):
@@ -56,7 +56,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         around[axis] = max(before, 0), max(after, 0)
     value = 0 if value is None else number_of(value, "pad", "value", "pad(x, (1, 1), value=1.5)")
     if all(n <= 0 for n in widths):
-        return out.clone()  # never a view of the input, and of any value: none is put there
+        return out.clone()  # never a view of the input; `value` is not used, as nothing is inserted
     return padded(out, widths=tuple(around), value=value)
 
 

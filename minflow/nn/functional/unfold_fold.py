@@ -1,4 +1,4 @@
-"""Windows as columns and back, and channels that become pixels. Read next: `../../core/ops/columns.py`."""
+"""Windows as columns and back, and channels as pixels and back. Read next: `../../core/ops/columns.py`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .conv import Size2
 
 
 def window(name: str, size: tuple[int, ...], kernel_size, dilation, padding, stride) -> dict:
-    """The attributes of im2col for images of this size; refuses windows that do not fit."""
+    """The attrs of im2col for images of this size. Raises ShapeError if a window does not fit."""
     kernel, step = sizes(name, "kernel_size", kernel_size, 1, 2), sizes(name, "stride", stride, 1, 2)
     pad, spread = sizes(name, "padding", padding, 0, 2), sizes(name, "dilation", dilation, 1, 2)
     if any(d * (k - 1) + 1 > n + 2 * p for n, k, d, p in zip(size, kernel, spread, pad)):
@@ -26,7 +26,7 @@ def window(name: str, size: tuple[int, ...], kernel_size, dilation, padding, str
 def need_floats(name: str, input: Tensor) -> None:
     check_tensor(name, input)
     if not input.spec.dtype.floating:
-        what = f"{name}: the input is {input.spec.dtype.name}, where floats are wanted"
+        what = f"{name}: the input must be floating, got {input.spec.dtype.name}"
         fail(DTypeError, what, "x.float()", input=input)
 
 
@@ -34,12 +34,12 @@ def need_floats(name: str, input: Tensor) -> None:
 def unfold(input: Tensor, kernel_size: Size2, dilation: Size2 = 1, padding: Size2 = 0, stride: Size2 = 1) -> Tensor:
     """The windows of images as columns (im2col): (N, C, H, W) to (N, C * KH * KW, L), L the number of positions.
 
-    input: float (N, C, H, W) or (C, H, W). A convolution is a matrix product with these columns. Raises ShapeError
-    where no window fits.
+    input: float (N, C, H, W) or (C, H, W). A convolution is a matrix product with these columns. Raises ShapeError if
+    no window fits.
     """
     need_floats("unfold", input)
     if input.spec.ndim not in (3, 4) or not all(input.spec.shape[-3:]):
-        what = f"unfold: the input has shape {input.spec.shape}, wanted (N, C, H, W) or (C, H, W)"
+        what = f"unfold: the input must be (N, C, H, W) or (C, H, W), got {input.spec.shape}"
         fail(ShapeError, what, "x.unfold(dim, size, step) is for the windows of one axis", input=input)
     attrs = window("unfold", input.spec.shape[-2:], kernel_size, dilation, padding, stride)
     single = input.spec.ndim == 3
@@ -51,9 +51,9 @@ def unfold(input: Tensor, kernel_size: Size2, dilation: Size2 = 1, padding: Size
 def fold(
     input: Tensor, output_size: Size2, kernel_size: Size2, dilation: Size2 = 1, padding: Size2 = 0, stride: Size2 = 1
 ) -> Tensor:
-    """Columns added up to images (col2im): (N, C * KH * KW, L) to (N, C, *output_size); where windows meet, the sum.
+    """Sum columns into images (col2im): (N, C * KH * KW, L) to (N, C, *output_size); overlapping windows are added.
 
-    input: float (N, C * KH * KW, L) or (C * KH * KW, L), as unfold gives for images of output_size.
+    input: float (N, C * KH * KW, L) or (C * KH * KW, L), as unfold returns for images of output_size.
     """
     need_floats("fold", input)
     size = sizes("fold", "output_size", output_size, 1, 2)
@@ -61,8 +61,8 @@ def fold(
     shape, area = input.spec.shape, math.prod(attrs["kernel_size"])
     places = math.prod((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in zip(size, *attrs.values()))
     if len(shape) not in (2, 3) or not shape[-2] or shape[-2] % area or shape[-1] != places:
-        what = f"fold: the input has shape {shape}, where (N, C * {area}, {places}) is wanted for images of {size}"
-        fail(ShapeError, what, "what F.unfold gives for such images, with the same options", input=input)
+        what = f"fold: the input must be (N, C * {area}, {places}) for images of {size}, got {shape}"
+        fail(ShapeError, what, "the result of F.unfold for such images, with the same options", input=input)
     single = len(shape) == 2
     x = input.unsqueeze(0) if single else input
     out = col2im(x, shape=(x.spec.shape[0], shape[-2] // area, *size), **attrs)
@@ -71,7 +71,7 @@ def fold(
 
 @composite("pixel_shuffle")
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
-    """Channels become pixels: (..., C * r * r, H, W) to (..., C, H * r, W * r). Shi et al. 2016, eq. 4.
+    """Rearrange channels into pixels: (..., C * r * r, H, W) to (..., C, H * r, W * r). Shi et al. 2016, eq. 4.
 
     Raises ShapeError if r * r does not divide the channels.
     """
@@ -88,7 +88,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
 
 @composite("pixel_unshuffle")
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
-    """Pixels become channels, as pixel_shuffle undone: (..., C, H * r, W * r) to (..., C * r * r, H, W)."""
+    """The inverse of pixel_shuffle: (..., C, H * r, W * r) to (..., C * r * r, H, W)."""
     check_tensor("pixel_unshuffle", input)
     r, shape = integer(downscale_factor, "downscale_factor"), input.spec.shape
     if len(shape) < 3 or r < 1 or shape[-2] % r or shape[-1] % r:
@@ -102,7 +102,9 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
 
 @composite("channel_shuffle")
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
-    """Channels (axis 1) dealt out anew: the first of each group, then the second of each. Zhang et al. 2018, fig. 1."""
+    """Interleave groups of channels (axis 1): the first of each group, then the second of each. Zhang et al. 2018, fig.
+    1.
+    """
     check_tensor("channel_shuffle", input)
     g, shape = integer(groups, "groups"), input.spec.shape
     if len(shape) < 3 or g < 1 or shape[1] % g:

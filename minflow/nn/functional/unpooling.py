@@ -1,4 +1,4 @@
-"""max_unpool: the largest numbers put back where they stood; and pools of the p-norm. Read next: `pooling_1d_3d.py`."""
+"""max_unpool: put maxima back to their positions; and pooling by the p-norm. Read next: `pooling_1d_3d.py`."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from .pooling_1d_3d import avg_pool1d, avg_pool3d, batched, max_pool1d, max_pool
 
 
 def unpooled(name: str, n: int, input: Tensor, indices: Tensor, kernel_size, stride, padding, output_size) -> Tensor:
-    """Zeros of the size before the pool, with the numbers at their places."""
+    """Zeros of the size before pooling, with the input's elements at their indices."""
     x = batched(name, input, n)
     check_tensor(name, indices, "indices")
     if indices.spec.dtype.floating or indices.spec.shape != input.spec.shape:
         what = f"{name}: the input has shape {input.spec.shape}, the indices {indices.spec}"
-        hint = f"the two that max_pool{n}d(..., return_indices=True) gives"
+        hint = f"the two results of max_pool{n}d(..., return_indices=True)"
         fail(DTypeError, what, hint, input=input, indices=indices)
     kernel = sizes(name, "kernel_size", kernel_size, 1, n)
     step = steps(name, n, kernel, stride)
@@ -49,10 +49,10 @@ def max_unpool1d(
     padding: Size1 = 0,
     output_size: Sequence[int] | None = None,
 ) -> Tensor:
-    """Zeros, and input[n,c,i] at place indices[n,c,i] of L: what max_pool1d(..., return_indices=True) gave, put back.
+    """The inverse of max_pool1d(..., return_indices=True): zeros, with input[n,c,i] at index indices[n,c,i] of L.
 
-    input: float (N, C, L') or (C, L'). output_size: one of the sizes that pooling makes L', with or without (N, C).
-    Raises OutOfRangeError where an index is outside.
+    input: float (N, C, L') or (C, L'). output_size: one of the sizes that pooling maps to L', with or without (N, C).
+    Raises OutOfRangeError if an index is outside.
     """
     return unpooled("max_unpool1d", 1, input, indices, kernel_size, stride, padding, output_size)
 
@@ -66,7 +66,7 @@ def max_unpool2d(
     padding: Size2 = 0,
     output_size: Sequence[int] | None = None,
 ) -> Tensor:
-    """Zeros, and each number at its place of H * W: what max_pool2d(..., return_indices=True) gave, put back.
+    """The inverse of max_pool2d(..., return_indices=True): zeros, with each element at its index in H * W.
 
     input: float (N, C, H', W') or (C, H', W'). Zeiler & Fergus 2014, section 2.1.
     """
@@ -82,7 +82,7 @@ def max_unpool3d(
     padding: Size3 = 0,
     output_size: Sequence[int] | None = None,
 ) -> Tensor:
-    """Zeros, and each number at its place of D * H * W: what max_pool3d(..., return_indices=True) gave, put back."""
+    """The inverse of max_pool3d(..., return_indices=True): zeros, with each element at its index in D * H * W."""
     return unpooled("max_unpool3d", 3, input, indices, kernel_size, stride, padding, output_size)
 
 
@@ -90,17 +90,17 @@ POOLS = {1: (avg_pool1d, max_pool1d), 2: (avg_pool2d, max_pool2d), 3: (avg_pool3
 
 
 def normed(name: str, n: int, input: Tensor, norm_type: float, kernel_size, stride, ceil_mode: bool) -> Tensor:
-    """The p-norm of each window: its mean of powers, times how many there are, to the power 1/p."""
+    """The p-norm of each window: (mean of the powers * window size) ** (1 / p)."""
     batched(name, input, n)
     mean, most = POOLS[n]
     if math.isinf(norm_type):
         sign = math.copysign(1.0, norm_type)
         return most(input.abs() * sign, kernel_size, stride, 0, 1, ceil_mode) * sign
     if not norm_type:
-        fail(ShapeError, f"{name}: norm_type is 0, and 1 / 0 is no power", "norm_type=2.0")
+        fail(ShapeError, f"{name}: norm_type must not be 0: the sum is raised to 1 / norm_type", "norm_type=2.0")
     count = math.prod(sizes(name, "kernel_size", kernel_size, 1, n))
     out = mean(input**norm_type, kernel_size, stride, 0, ceil_mode)
-    nothing = out == 0  # whose root has an infinite slope: no gradient goes there
+    nothing = out == 0  # the root has an infinite slope there: no gradient
     root = (masked_fill(out, nothing, 1.0) * count) ** (1.0 / norm_type)
     return masked_fill(root, nothing, 0.0 if norm_type > 0 else math.inf)
 

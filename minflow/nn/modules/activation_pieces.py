@@ -246,6 +246,6 @@ class Softmax2d(Module):
     def forward(self, input: Tensor) -> Tensor:
         ready("Softmax2d", input, floating=True)
         if input.spec.ndim not in (3, 4):
-            what = f"Softmax2d: the input has {input.spec.ndim} axes, wanted (N, C, H, W) or (C, H, W)"
+            what = f"Softmax2d: the input must be (N, C, H, W) or (C, H, W), got {input.spec.ndim} axes"
             fail(ShapeError, what, "nn.Softmax(dim) for other shapes", input=input)
         return F.softmax(input, -3)

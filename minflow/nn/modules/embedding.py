@@ -76,7 +76,7 @@ class Embedding(Module):
         if embeddings.spec.ndim != 2:
             fail(
                 ShapeError,
-                f"from_pretrained: embeddings have {embeddings.spec.ndim} axes, wanted 2",
+                f"from_pretrained: embeddings must have 2 axes, got {embeddings.spec.ndim}",
                 "embeddings=embeddings",
                 embeddings=embeddings,
             )

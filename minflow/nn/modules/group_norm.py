@@ -118,6 +118,6 @@ class CrossMapLRN2d(LocalResponseNorm):
     def forward(self, input: Tensor) -> Tensor:
         F.arguments.check_tensor("CrossMapLRN2d", input)
         if input.spec.ndim != 4:
-            what = f"CrossMapLRN2d: the input has {input.spec.ndim} axes, wanted (N, C, H, W)"
+            what = f"CrossMapLRN2d: the input must be (N, C, H, W), got {input.spec.ndim} axes"
             fail(ShapeError, what, "nn.LocalResponseNorm takes signals and volumes too", input=input)
         return super().forward(input)

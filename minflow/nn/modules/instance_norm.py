@@ -47,7 +47,7 @@ class InstanceNorm(OnceAFunction, BatchNorm):
         F.arguments.check_tensor(name, input)
         shape = input.spec.shape
         if len(shape) not in self.axes:
-            what = f"{name}: the input has {len(shape)} axes, wanted {wanted} or {wanted.replace('N, ', '')}"
+            what = f"{name}: the input must be {wanted} or {wanted.replace('N, ', '')}, got {len(shape)} axes"
             fail(ShapeError, what, "x.unsqueeze(0) for one example of one channel", input=input)
         axis = len(shape) - self.axes[0]
         if shape[axis] != self.num_features:

@@ -180,7 +180,7 @@ class LazyNorm(Lazy):
     def initialize_parameters(self, input: Tensor) -> None:
         name = type(self).__name__
         if input.spec.ndim not in self.axes:
-            what = f"{name}: the input has {input.spec.ndim} axes, wanted {' or '.join(map(str, self.axes))}"
+            what = f"{name}: the input must have {' or '.join(map(str, self.axes))} axes, got {input.spec.ndim}"
             fail(ShapeError, what, f"as nn.{name[4:]} takes", input=input)
         super().initialize_parameters(input)
 

@@ -107,7 +107,7 @@ class BatchNorm(Norm):
             hint = f"nn.{other}({shape[1]})" if other else f"x.flatten({max(self.axes) - 1}) keeps axis 1, the channels"
             fail(
                 ShapeError,
-                f"{name}: the input has {len(shape)} axes, wanted {wanted}",
+                f"{name}: the input must be {wanted}, got {len(shape)} axes",
                 hint if len(shape) > 1 else f"x.reshape{wanted.split(' or ')[0]}: channels are axis 1",
                 input=input,
             )

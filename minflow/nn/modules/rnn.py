@@ -120,7 +120,7 @@ class RNNBase(Module):
         if input.spec.ndim not in (2, 3):
             fail(
                 ShapeError,
-                f"{name}: the input has {input.spec.ndim} axes, where 2 or 3 are wanted",
+                f"{name}: the input must have 2 or 3 axes, got {input.spec.ndim}",
                 "(N, T, input_size) with batch_first=True, else (T, N, input_size); (T, input_size) is one sequence",
                 input=input,
             )

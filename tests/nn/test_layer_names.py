@@ -44,7 +44,7 @@ MISTAKES = [
     (lambda: F.celu(X, 0.0), "alpha is 0"),
     (lambda: F.glu(X), "axis 1 has size 3, which has no halves"),
     (lambda: F.hardtanh(X, 1, -1), "min_val 1 is above max_val -1"),
-    (lambda: nn.Hardtanh(1, 1), "min_val 1 is not below max_val 1"),
+    (lambda: nn.Hardtanh(1, 1), "min_val must be below max_val, got 1 and 1"),
     (lambda: F.softshrink(X, -1), "lambd must be at least 0, got -1"),
     (lambda: F.gumbel_softmax(X, 0), "tau must be .*above 0, got 0"),
     (lambda: F.rrelu(X, 1, 0), "must be finite and in order, got 1 and 0"),

@@ -51,7 +51,7 @@ def test_who_refuses_what_has_no_numbers():
         net[0].weight.shape  # noqa: B018 (it raises)
 
     graph = Predict(net)
-    with pytest.raises(flow.MinflowError, match="LazyConv2d has no numbers yet"):
+    with pytest.raises(flow.MinflowError, match="LazyConv2d is not initialised yet"):
         graph(flow.tensor(X))
     net(flow.tensor(X))
     assert graph(flow.tensor(X)).shape == (2, 2)
@@ -59,8 +59,8 @@ def test_who_refuses_what_has_no_numbers():
 
 WRONG = [
     (lambda: nn.LazyConv2d(4, 3, groups=2)(flow.ones(1, 3, 4, 4)), "3 channels, which groups=2 does not divide"),
-    (lambda: nn.LazyBatchNorm1d()(flow.ones(3)), "LazyBatchNorm1d: the input has 1 axes, and no channels"),
-    (lambda: nn.LazyConv2d(4, 3)(flow.ones(3)), "LazyConv2d: the input has 1 axes, and no channels"),
+    (lambda: nn.LazyBatchNorm1d()(flow.ones(3)), "LazyBatchNorm1d: the input has 1 axes, so it has no channels"),
+    (lambda: nn.LazyConv2d(4, 3)(flow.ones(3)), "LazyConv2d: the input has 1 axes, so it has no channels"),
 ]
 
 

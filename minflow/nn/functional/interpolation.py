@@ -42,7 +42,7 @@ def cubic_weights(t):
 
 
 def taps(n: int, m: int, factor: float | None, mode: str, align: bool, real: type) -> list[tuple]:
-    """[(positions, weights or None)]: the taps of m output elements over n input elements. factor: the scale, or None."""
+    """[(positions, weights or None)]: taps of m output elements over n input elements. factor: the scale, or None."""
     ratio = real(1 / factor) if factor else real(n) / real(m)
     i = np.arange(m, dtype=real)
     if mode in ("nearest", "nearest-exact"):

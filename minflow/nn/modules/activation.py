@@ -1,5 +1,4 @@
-"""Layers: the elementwise activations, Softmax and LogSoftmax. Their formulas stand in
-`../functional/activation.py`."""
+"""Layers: the elementwise activations, Softmax and LogSoftmax. Formulas: `../functional/activation.py`."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from ..module import Module
 
 
 class InPlace(Module):
-    """What activations share that can overwrite their input."""
+    """Base of activations that can overwrite their input."""
 
     def __init__(self, inplace: bool = False):
         super().__init__()
@@ -22,21 +21,21 @@ class InPlace(Module):
 
 
 class ReLU(InPlace):
-    """max(x, 0)"""
+    """max(x, 0)."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.relu(input, self.inplace)
 
 
 class ReLU6(InPlace):
-    """min(max(x, 0), 6)"""
+    """min(max(x, 0), 6)."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.relu6(input, self.inplace)
 
 
 class LeakyReLU(Module):
-    """x where x > 0, else negative_slope * x"""
+    """x if x > 0, else negative_slope * x."""
 
     def __init__(self, negative_slope: float = 0.01, inplace: bool = False):
         super().__init__()
@@ -50,7 +49,7 @@ class LeakyReLU(Module):
 
 
 class GELU(Module):
-    """x * Phi(x), Phi the normal distribution function; approximate="tanh": a formula near it."""
+    """x * Phi(x), where Phi is the normal distribution function; approximate="tanh" is a close approximation."""
 
     def __init__(self, approximate: str = "none"):
         super().__init__()
@@ -66,28 +65,28 @@ class GELU(Module):
 
 
 class SiLU(InPlace):
-    """x * sigmoid(x)"""
+    """x * sigmoid(x)."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.silu(input, self.inplace)
 
 
 class Sigmoid(Module):
-    """1 / (1 + exp(-x))"""
+    """1 / (1 + exp(-x))."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.sigmoid(input)
 
 
 class Tanh(Module):
-    """(exp(x) - exp(-x)) / (exp(x) + exp(-x))"""
+    """(exp(x) - exp(-x)) / (exp(x) + exp(-x))."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.tanh(input)
 
 
 class Softmax(Module):
-    """exp(x) / sum(exp(x)) along axis `dim`"""
+    """exp(x) / sum(exp(x)) along axis `dim`."""
 
     def __init__(self, dim: int | None = None):
         super().__init__()
@@ -101,7 +100,7 @@ class Softmax(Module):
 
 
 class LogSoftmax(Softmax):
-    """log(softmax(x)) along axis `dim`, computed without overflow"""
+    """log(softmax(x)) along axis `dim`, computed without overflow."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.log_softmax(input, self.dim)

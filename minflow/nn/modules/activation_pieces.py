@@ -1,5 +1,6 @@
-"""Layers: the activations in pieces, with a gate, with a parameter. Their formulas stand in
-`../functional/piecewise_activation.py` and `../../core/functions/activation.py`."""
+"""Layers: piecewise, gated and parametric activations. Formulas: `../functional/piecewise_activation.py` and
+`../../core/functions/activation.py`.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from .linear import check_size
 
 
 class Shown(InPlace):
-    """What activations share that show their numbers in the repr. shown: the names of the attributes."""
+    """Base of activations whose repr shows some attributes. shown: their names."""
 
     shown: tuple[str, ...] = ()
 
@@ -27,7 +28,7 @@ class Shown(InPlace):
 
 
 class ELU(Shown):
-    """x where x > 0, else alpha * (exp(x) - 1)"""
+    """x if x > 0, else alpha * (exp(x) - 1)."""
 
     shown = ("alpha",)
 
@@ -40,30 +41,30 @@ class ELU(Shown):
 
 
 class CELU(ELU):
-    """x where x > 0, else alpha * (exp(x / alpha) - 1)"""
+    """x if x > 0, else alpha * (exp(x / alpha) - 1)."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.celu(input, self.alpha, self.inplace)
 
 
 class SELU(InPlace):
-    """elu with alpha = 1.6733, times 1.0507: its results keep mean 0 and variance 1."""
+    """elu with alpha = 1.6733, times 1.0507: its outputs keep mean 0 and variance 1."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.selu(input, self.inplace)
 
 
 class Mish(InPlace):
-    """x * tanh(log(1 + exp(x)))"""
+    """x * tanh(log(1 + exp(x)))."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.mish(input, self.inplace)
 
 
 class PReLU(Module):
-    """x where x > 0, else weight * x: the slope below 0 is learned.
+    """x if x > 0, else weight * x: the slope below 0 is learned.
 
-    num_parameters: 1, or as many as there are channels (axis 1).  weight: (num_parameters,), starts as `init`.
+    num_parameters: 1, or the number of channels (axis 1). weight: (num_parameters,), starts as `init`.
     """
 
     def __init__(
@@ -86,7 +87,7 @@ class PReLU(Module):
 
 
 class GLU(Module):
-    """a * sigmoid(b), where a and b are the two halves of the input along dim"""
+    """a * sigmoid(b), where a and b are the two halves of the input along dim."""
 
     def __init__(self, dim: int = -1):
         super().__init__()
@@ -100,7 +101,7 @@ class GLU(Module):
 
 
 class Softplus(Module):
-    """log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold"""
+    """log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold."""
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0):
         super().__init__()
@@ -114,14 +115,14 @@ class Softplus(Module):
 
 
 class Softsign(Module):
-    """x / (1 + |x|)"""
+    """x / (1 + |x|)."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softsign(input)
 
 
 class Softshrink(Module):
-    """x - lambd above lambd, x + lambd below -lambd, 0 between them"""
+    """x - lambd if x > lambd, x + lambd if x < -lambd, else 0."""
 
     def __init__(self, lambd: float = 0.5):
         super().__init__()
@@ -135,21 +136,21 @@ class Softshrink(Module):
 
 
 class Hardshrink(Softshrink):
-    """x where |x| > lambd, else 0"""
+    """x if |x| > lambd, else 0."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.hardshrink(input, self.lambd)
 
 
 class Tanhshrink(Module):
-    """x - tanh(x)"""
+    """x - tanh(x)."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.tanhshrink(input)
 
 
 class Hardtanh(Shown):
-    """min(max(x, min_val), max_val). min_value, max_value: their names of before."""
+    """min(max(x, min_val), max_val). min_value, max_value: their old names."""
 
     shown = ("min_val", "max_val")
 
@@ -165,7 +166,7 @@ class Hardtanh(Shown):
         self.min_val = min_val if min_value is None else min_value
         self.max_val = max_val if max_value is None else max_value
         if not self.max_val > self.min_val:
-            what = f"Hardtanh: min_val {self.min_val} is not below max_val {self.max_val}"
+            what = f"Hardtanh: min_val must be below max_val, got {self.min_val} and {self.max_val}"
             fail(OutOfRangeError, what, "nn.Hardtanh(-1.0, 1.0)")
 
     def forward(self, input: Tensor) -> Tensor:
@@ -173,28 +174,28 @@ class Hardtanh(Shown):
 
 
 class Hardsigmoid(Shown):
-    """min(max(x / 6 + 1 / 2, 0), 1)"""
+    """min(max(x / 6 + 1 / 2, 0), 1)."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.hardsigmoid(input, self.inplace)
 
 
 class Hardswish(Shown):
-    """x * hardsigmoid(x)"""
+    """x * hardsigmoid(x)."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.hardswish(input, self.inplace)
 
 
 class LogSigmoid(Module):
-    """log(sigmoid(x))"""
+    """log(sigmoid(x))."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.logsigmoid(input)
 
 
 class Threshold(Shown):
-    """x where x > threshold, else value"""
+    """x if x > threshold, else value."""
 
     shown = ("threshold", "value")
 
@@ -207,7 +208,7 @@ class Threshold(Shown):
 
 
 class RReLU(Shown):
-    """x where x > 0, else a * x: a is drawn from [lower, upper) in training, else their mean"""
+    """x if x > 0, else a * x, where a is drawn from [lower, upper) in training, else is their mean."""
 
     shown = ("lower", "upper")
 
@@ -220,28 +221,28 @@ class RReLU(Shown):
 
 
 class QuickGELU(Module):
-    """x * sigmoid(1.702 * x), near GELU"""
+    """x * sigmoid(1.702 * x), close to GELU."""
 
     def forward(self, x: Tensor) -> Tensor:
         return F.quick_gelu(x)
 
 
 class SquareReLU(Module):
-    """max(x, 0)**2"""
+    """max(x, 0)**2."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.square_relu(input)
 
 
 class Softmin(Softmax):
-    """softmax(-x) along axis `dim`"""
+    """softmax(-x) along axis `dim`."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softmin(input, self.dim)
 
 
 class Softmax2d(Module):
-    """softmax over the channels of each place of images (N, C, H, W) or (C, H, W)"""
+    """softmax over the channels at each pixel of images (N, C, H, W) or (C, H, W)."""
 
     def forward(self, input: Tensor) -> Tensor:
         ready("Softmax2d", input, floating=True)

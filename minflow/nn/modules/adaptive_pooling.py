@@ -1,4 +1,4 @@
-"""Layers that pool to a size, and those that put the largest back. Read next: `../functional/adaptive_pools.py`."""
+"""Layers that pool to a given size, and those that undo max pooling. Read next: `../functional/adaptive_pools.py`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ Wanted = int | None | tuple[int | None, ...]
 
 
 class AdaptivePool(Module):
-    """As many windows as give output_size: an int, one for each axis, or None for an axis that stays as it is."""
+    """One window for each output element. output_size: an int, one for each axis, or None for an axis that keeps its
+    size.
+    """
 
     function = ""
 
@@ -31,22 +33,22 @@ class AdaptivePool(Module):
 
 
 class AdaptiveAvgPool1d(AdaptivePool):
-    __doc__ = f"Means. x: float (N, C, L) or (C, L). {AdaptivePool.__doc__}"
+    __doc__ = f"The mean of each window. x: float (N, C, L) or (C, L). {AdaptivePool.__doc__}"
     function = "adaptive_avg_pool1d"
 
 
 class AdaptiveAvgPool2d(AdaptivePool):
-    __doc__ = f"Means. x: float (N, C, H, W) or (C, H, W). {AdaptivePool.__doc__}"
+    __doc__ = f"The mean of each window. x: float (N, C, H, W) or (C, H, W). {AdaptivePool.__doc__}"
     function = "adaptive_avg_pool2d"
 
 
 class AdaptiveAvgPool3d(AdaptivePool):
-    __doc__ = f"Means. x: float (N, C, D, H, W) or (C, D, H, W). {AdaptivePool.__doc__}"
+    __doc__ = f"The mean of each window. x: float (N, C, D, H, W) or (C, D, H, W). {AdaptivePool.__doc__}"
     function = "adaptive_avg_pool3d"
 
 
 class AdaptiveMaxPool(AdaptivePool):
-    __doc__ = f"{AdaptivePool.__doc__}\n    return_indices: also where each maximum stood.\n    "
+    __doc__ = f"{AdaptivePool.__doc__}\n    return_indices: also return the index of each maximum.\n    "
 
     def __init__(self, output_size: Wanted, return_indices: bool = False):
         super().__init__(output_size)
@@ -57,22 +59,22 @@ class AdaptiveMaxPool(AdaptivePool):
 
 
 class AdaptiveMaxPool1d(AdaptiveMaxPool):
-    __doc__ = f"The largest. x: float (N, C, L) or (C, L). {AdaptiveMaxPool.__doc__}"
+    __doc__ = f"The maximum of each window. x: float (N, C, L) or (C, L). {AdaptiveMaxPool.__doc__}"
     function = "adaptive_max_pool1d"
 
 
 class AdaptiveMaxPool2d(AdaptiveMaxPool):
-    __doc__ = f"The largest. x: float (N, C, H, W) or (C, H, W). {AdaptiveMaxPool.__doc__}"
+    __doc__ = f"The maximum of each window. x: float (N, C, H, W) or (C, H, W). {AdaptiveMaxPool.__doc__}"
     function = "adaptive_max_pool2d"
 
 
 class AdaptiveMaxPool3d(AdaptiveMaxPool):
-    __doc__ = f"The largest. x: float (N, C, D, H, W) or (C, D, H, W). {AdaptiveMaxPool.__doc__}"
+    __doc__ = f"The maximum of each window. x: float (N, C, D, H, W) or (C, D, H, W). {AdaptiveMaxPool.__doc__}"
     function = "adaptive_max_pool3d"
 
 
 class MaxUnpool(Pool):
-    """Zeros, and each number at the place that a pool of the largest says: layer(x, indices, output_size=None)."""
+    """Zeros, with each element at the index that max pooling returned: layer(x, indices, output_size=None)."""
 
     axes = 2
 

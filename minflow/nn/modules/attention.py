@@ -1,4 +1,4 @@
-"""Layers: MultiheadAttention. Read next: `../functional/attention.py`, what it computes, and `transformer.py`."""
+"""Layers: MultiheadAttention. Read next: `../functional/attention.py`, its computation, and `transformer.py`."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .linear import Linear, check_size
 
 
 class MultiheadAttention(Module):
-    """num_heads attentions side by side, each over its part of the features; out_proj mixes what they saw.
+    """num_heads attentions in parallel, each over its part of the features; out_proj mixes their results.
 
     query: float (L, N, embed_dim), key (S, N, kdim), value (S, N, vdim); with batch_first N comes first; or all without
     N. Returns (output, weights): output like query; weights (N, L, S), the mean over the heads, (N, num_heads, L, S)
-    with average_attn_weights=False, None with need_weights=False. True in a mask means to look away: key_padding_mask
+    with average_attn_weights=False, None with need_weights=False. True in a mask means not to attend: key_padding_mask
     (N, S), attn_mask (L, S) or (N * num_heads, L, S); floats are added. is_causal is a hint that attn_mask is causal.
-    in_proj_weight (3 * embed_dim, embed_dim), or q_proj_weight, k_proj_weight, v_proj_weight where kdim or vdim differ,
-    start by Glorot & Bengio's rule, biases as 0. Vaswani et al. 2017, section 3.2.2.
+    in_proj_weight (3 * embed_dim, embed_dim), or q_proj_weight, k_proj_weight, v_proj_weight if kdim or vdim differ,
+    are initialised by Glorot & Bengio's rule, biases to 0. Vaswani et al. 2017, section 3.2.2.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class MultiheadAttention(Module):
         self._reset_parameters()
 
     def _reset_parameters(self) -> None:
-        """Draw all weights anew."""
+        """Initialise all weights again."""
         for weight in (self.in_proj_weight, self.q_proj_weight, self.k_proj_weight, self.v_proj_weight):
             if weight is not None:
                 init.xavier_uniform_(weight)
@@ -90,7 +90,7 @@ class MultiheadAttention(Module):
     ) -> tuple[Tensor, Tensor | None]:
         F.arguments.check_tensor("MultiheadAttention", query, "query")
         swap = self.batch_first and query.spec.ndim == 3
-        if swap:  # what is one tensor stays one: then one product gives queries, keys and values
+        if swap:  # keep one tensor one: then one product gives queries, keys and values
             turned = {id(x): x.transpose(0, 1) for x in (query, key, value)}
             query, key, value = (turned[id(x)] for x in (query, key, value))
         out, weights = F.multi_head_attention_forward(

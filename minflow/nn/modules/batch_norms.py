@@ -1,4 +1,4 @@
-"""Batch norm by other names: SyncBatchNorm of one process, OneFlow's FusedBatchNorm. Read next: `norm.py`."""
+"""Batch norm under other names: SyncBatchNorm in one process, OneFlow's FusedBatchNorm. Read next: `norm.py`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .norm import BatchNorm, BatchNorm1d, BatchNorm2d, BatchNorm3d
 class SyncBatchNorm(BatchNorm):
     __doc__ = f"""Batch norm over the examples of all processes; in one process, as here, it is BatchNorm.
 
-    x: float (N, C, ...). process_group is accepted and means nothing. {BatchNorm.__doc__}"""
+    x: float (N, C, ...). process_group is accepted and has no effect. {BatchNorm.__doc__}"""
     axes = (2, 3, 4, 5)
 
     def __init__(
@@ -35,7 +35,7 @@ class SyncBatchNorm(BatchNorm):
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
-        """The module with SyncBatchNorm in the place of each BatchNorm below it, with the same tensors and state."""
+        """Replace each BatchNorm of the module by a SyncBatchNorm with the same tensors and state."""
         if isinstance(module, BatchNorm) and not isinstance(module, cls):
             new = cls(module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats)
             for name, tensor in module._parameters.items():

@@ -1,4 +1,4 @@
-"""Layers that convolve: Conv1d, Conv2d, Conv3d. Bias starts as in PyTorch: uniform in +-1/sqrt(fan_in).
+"""Layers that convolve: Conv1d, Conv2d, Conv3d. The bias is initialised as in PyTorch: uniform in +-1/sqrt(fan_in).
 
 Read next: `../functional/conv.py`; `conv_transpose.py`, the layers that make images larger.
 """
@@ -24,9 +24,9 @@ MODES = ("zeros", "reflect", "replicate", "circular")
 
 
 class Convolution(Module):
-    """What all six have: the sizes, the options, weight and bias."""
+    """Base of the six layers: the sizes, the options, weight and bias."""
 
-    axes, turned = 2, False  # turned: a transposed convolution, whose weight begins with in_channels
+    axes, turned = 2, False  # turned: True for a transposed convolution, whose weight starts with in_channels
 
     def set_up(
         self, in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, *place
@@ -46,7 +46,7 @@ class Convolution(Module):
             hint = "F.pad before the layer" if self.turned else ", ".join(map(repr, MODES))
             fail(ShapeError, f"{name}: padding_mode is {padding_mode!r}", hint)
         if isinstance(padding, str) and padding not in ("same", "valid"):
-            fail(ShapeError, f"{name}: padding is {padding!r}", 'a number of pixels, a pair, "same" or "valid"')
+            fail(ShapeError, f"{name}: padding is {padding!r}", 'an int in pixels, a pair, "same" or "valid"')
         self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
         self.kernel_size = sizes(name, "kernel_size", kernel_size, 1, n)
         self.stride = sizes(name, "stride", stride, 1, n)
@@ -54,7 +54,7 @@ class Convolution(Module):
         self.padding = padding if isinstance(padding, str) else sizes(name, "padding", padding, 0, n)
         if padding == "same" and max(self.stride) > 1:
             what = f'{name}: padding "same" with stride {self.stride}'
-            fail(ShapeError, what, "a number of pixels: padding=1 for a kernel of 3")
+            fail(ShapeError, what, "a padding in pixels: padding=1 for a kernel of 3")
         self.padding_mode, self.output_padding = padding_mode, (0,) * n
         first, second = (in_channels, out_channels) if self.turned else (out_channels, in_channels)
         self.weight = Parameter(empty(first, second // groups, *self.kernel_size, device=place[0], dtype=place[1]))
@@ -64,7 +64,7 @@ class Convolution(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw weight and bias anew: uniform in +-1/sqrt(fan_in)."""
+        """Initialise weight and bias again: uniform in +-1/sqrt(fan_in)."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             bound = 1 / math.sqrt(init.fans(self.weight)[0])
@@ -80,7 +80,7 @@ class Convolution(Module):
 
 
 class Conv(Convolution):
-    """A cross-correlation: options as the function's."""
+    """A cross-correlation, with the options of the function."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class Conv(Convolution):
     function = "conv2d"
 
     def widths(self) -> list[int]:
-        """(left, right) of the last axis, then of the one before it: what `padding` means for F.pad."""
+        """`padding` in the order of F.pad: (left, right) of the last axis, then of the one before it."""
         if isinstance(self.padding, str):
             total = [d * (k - 1) if self.padding == "same" else 0 for d, k in zip(self.dilation, self.kernel_size)]
             return [n for t in reversed(total) for n in (t // 2, t - t // 2)]
@@ -120,9 +120,8 @@ class Conv(Convolution):
 class Conv1d(Conv):
     """Cross-correlation of signals with filters, plus a bias per filter; see functional.conv1d.
 
-    x: float (N, in_channels, L) or (in_channels, L).  weight: (out_channels, in_channels / groups, K).
-    padding: how many numbers at each end, "same" (stride 1) or "valid"; padding_mode says which: "zeros", "reflect",
-    "replicate", "circular".
+    x: float (N, in_channels, L) or (in_channels, L). weight: (out_channels, in_channels / groups, K). padding: width at
+    each end, "same" (stride 1) or "valid"; padding_mode: "zeros", "reflect", "replicate" or "circular".
     """
 
     axes, function = 1, "conv1d"
@@ -131,17 +130,18 @@ class Conv1d(Conv):
 class Conv2d(Conv):
     """Cross-correlation of images with filters, plus a bias per filter; see functional.conv2d.
 
-    x: float (N, in_channels, H, W) or (in_channels, H, W).  weight: (out_channels, in_channels / groups, KH, KW).
-    kernel_size, stride, padding, dilation: int or pair, in pixels; padding also "same" (stride 1) or "valid", and
-    padding_mode says with what: "zeros", "reflect", "replicate", "circular".
+    x: float (N, in_channels, H, W) or (in_channels, H, W). weight: (out_channels, in_channels / groups, KH, KW).
+    kernel_size, stride, padding, dilation: int or pair, in pixels; padding also "same" (stride 1) or "valid".
+    padding_mode: "zeros", "reflect", "replicate" or "circular".
     """
 
 
 class Conv3d(Conv):
     """Cross-correlation of volumes with filters, plus a bias per filter; see functional.conv3d.
 
-    x: float (N, in_channels, D, H, W) or (in_channels, D, H, W).  weight: (out_channels, in_channels / groups, KD, KH,
-    KW).  kernel_size, stride, padding, dilation: int or three, in voxels; padding also "same" (stride 1) or "valid".
+    x: float (N, in_channels, D, H, W) or (in_channels, D, H, W). weight: (out_channels, in_channels / groups, KD, KH,
+    KW). kernel_size, stride, padding, dilation: int or three of them, in voxels; padding also "same" (stride 1) or
+    "valid".
     """
 
     axes, function = 3, "conv3d"

@@ -19,8 +19,8 @@ from .conv import Convolution
 class ConvTranspose(Convolution):
     """A transposed convolution. Its weight is (in_channels, out_channels / groups, ...).
 
-    output_padding: how much larger the result is at its far end, of the sizes that the stride allows.
-    output_size, at the call: the size of the result instead, with or without (N, C) before it.
+    output_padding: size added at the end of the output, to select one of the sizes that the stride allows. output_size,
+    at the call: the size of the output instead, with or without (N, C) before it.
     """
 
     turned, function = True, "conv_transpose2d"
@@ -55,21 +55,21 @@ class ConvTranspose(Convolution):
         )
 
     def padding_for(self, input: Tensor, output_size: Sequence[int]) -> tuple[int, ...]:
-        """The output_padding that gives output_size."""
+        """The output_padding that leads to output_size."""
         name, n = type(self).__name__, self.axes
         check_tensor(name, input)
         wanted = tuple(output_size)
         wanted = wanted[-n:] if len(wanted) == input.spec.ndim else wanted
         if len(wanted) != n or input.spec.ndim not in (n + 1, n + 2):
             what = f"{name}: output_size is {tuple(output_size)} for an input of {input.spec.ndim} axes"
-            fail(ShapeError, what, f"{n} sizes, or all of the result", input=input)
+            fail(ShapeError, what, f"{n} sizes, or the whole shape of the output", input=input)
         least = [
             (m - 1) * s - 2 * p + d * (k - 1) + 1
             for m, s, p, d, k in zip(input.spec.shape[-n:], self.stride, self.padding, self.dilation, self.kernel_size)
         ]
         if any(not a <= w < a + s for a, w, s in zip(least, wanted, self.stride)):
             most = tuple([a + s - 1 for a, s in zip(least, self.stride)])
-            what = f"{name}: output_size is {wanted}, where {tuple(least)} to {most} is possible"
+            what = f"{name}: output_size must be from {tuple(least)} to {most}, got {wanted}"
             fail(ShapeError, what, "one of these sizes", input=input)
         return tuple([w - a for a, w in zip(least, wanted)])
 

@@ -15,7 +15,7 @@ from .linear import check_size
 
 
 class CosineSimilarity(Module):
-    """sum(x1 * x2) / (|x1| * |x2|) along axis dim, each length at least eps"""
+    """sum(x1 * x2) / (|x1| * |x2|) along axis dim, where each norm is at least eps."""
 
     def __init__(self, dim: int = 1, eps: float = 1e-8):
         super().__init__()
@@ -26,7 +26,7 @@ class CosineSimilarity(Module):
 
 
 class PairwiseDistance(Module):
-    """The norm of order p of x1 - x2 + eps along the last axis"""
+    """The norm of order p of x1 - x2 + eps along the last axis."""
 
     def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False):
         super().__init__()
@@ -39,8 +39,8 @@ class PairwiseDistance(Module):
 class Bilinear(Module):
     """out[k] = x1 @ weight[k] @ x2 + bias[k].
 
-    x1: float (..., in1_features).  x2: float (..., in2_features).  weight: (out_features, in1_features, in2_features).
-    bias: (out_features,), or None with bias=False. Both start uniform in +-1/sqrt(in1_features).
+    x1: float (..., in1_features). x2: float (..., in2_features). weight: (out_features, in1_features, in2_features).
+    bias: (out_features,), or None with bias=False. Both are initialised uniform in +-1/sqrt(in1_features).
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Bilinear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw weight and bias anew."""
+        """Initialise weight and bias again."""
         bound = 1 / math.sqrt(self.in1_features)
         for parameter in self.parameters():
             init.uniform_(parameter, -bound, bound)

@@ -1,4 +1,4 @@
-"""Layers: Dropout, of numbers and of channels, and that which keeps mean and variance.
+"""Layers: Dropout of elements and of channels, and AlphaDropout, which preserves mean and variance.
 
 Read next: `../functional/dropout.py`.
 """
@@ -14,7 +14,7 @@ from ..module import Module
 
 
 class Dropout(Module):
-    """In training mode each number becomes 0 with probability p, the others grow by 1 / (1 - p); else out = x.
+    """In training set each element to 0 with probability p, else to x / (1 - p); in evaluation return x.
 
     Srivastava et al. 2014, section 4.
     """
@@ -24,7 +24,7 @@ class Dropout(Module):
         if isinstance(p, bool) or not isinstance(p, int | float) or not 0 <= p <= 1:
             fail(
                 OutOfRangeError,
-                f"{type(self).__name__}: p is {p!r}, where a probability between 0 and 1 is wanted",
+                f"{type(self).__name__}: p must be a probability between 0 and 1, got {p!r}",
                 f"nn.{type(self).__name__}(0.5)",
             )
         self.p, self.inplace, self.generator = p, inplace, generator
@@ -58,7 +58,7 @@ class Dropout3d(Dropout):
 
 
 class AlphaDropout(Dropout):
-    """Dropout for SELU, which keeps mean and variance. Klambauer et al. 2017, section 3."""
+    """Dropout for SELU, which preserves mean and variance. Klambauer et al. 2017, section 3."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.alpha_dropout(input, self.p, self.training, self.inplace)

@@ -1,4 +1,4 @@
-"""Layers: Embedding.
+"""Layers: Embedding, EmbeddingBag.
 
 Read next: `../functional/embedding.py`.
 """
@@ -21,10 +21,10 @@ from ..parameter import Parameter
 
 
 class Embedding(Module):
-    """out[...] = weight[index[...]]: a row of numbers for each index.
+    """out[...] = weight[index[...]]: a row of features for each index.
 
-    index: int (...), each in [0, num_embeddings).  weight: (num_embeddings, embedding_dim), starts as N(0, 1).
-    Returns float (..., embedding_dim). The row padding_idx starts as zeros and gets no gradient.
+    index: int (...), each in [0, num_embeddings). weight: (num_embeddings, embedding_dim), initialised from N(0, 1).
+    Returns float (..., embedding_dim). The row padding_idx is initialised to zeros and gets no gradient.
     """
 
     def __init__(
@@ -69,9 +69,9 @@ class Embedding(Module):
     def from_pretrained(
         cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None, **options: Any
     ) -> Embedding:
-        """A layer with the given rows (num_embeddings, embedding_dim), which stay as they are if `freeze`.
+        """A layer with the given rows (num_embeddings, embedding_dim), which are not trained if `freeze`.
 
-        options: those of the class.
+        options: the other arguments of the class.
         """
         if embeddings.spec.ndim != 2:
             fail(
@@ -85,7 +85,7 @@ class Embedding(Module):
         return layer
 
     def reset_parameters(self) -> None:
-        """Draw the rows anew from N(0, 1)."""
+        """Initialise the rows again, from N(0, 1)."""
         init.normal_(self.weight)
         if self.padding_idx is not None:
             with no_grad():
@@ -99,16 +99,16 @@ class Embedding(Module):
         return ", ".join(self.repr_parts())
 
     def repr_parts(self) -> list[str]:
-        """What its repr says of the options."""
+        """The parts of its repr that show the options."""
         usual: dict[str, Any] = dict(padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False)
         parts = [f"{name}={getattr(self, name)}" for name, value in usual.items() if getattr(self, name) != value]
         return [f"{self.num_embeddings}, {self.embedding_dim}", *parts, *["sparse=True"] * self.sparse]
 
 
 class EmbeddingBag(Embedding):
-    """The mean (sum, max) of the rows that each bag of indices asks for: float (B, embedding_dim).
+    """The mean (sum, maximum) of the rows of each bag of indices: float (B, embedding_dim).
 
-    Called with indices (B, N), or with (n,) and offsets (B,), where each bag begins.
+    Called with indices (B, N), or with (n,) and offsets (B,), the start of each bag.
     """
 
     def __init__(

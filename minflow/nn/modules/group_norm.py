@@ -19,7 +19,7 @@ from .once_a_function import OnceAFunction
 
 
 class GroupNorm(OnceAFunction, Norm):
-    """out = (x - mean) / sqrt(var + eps) * weight + bias, mean and var of each group of channels of each example.
+    """out = (x - mean) / sqrt(var + eps) * weight + bias, with mean and var of each group of channels of each example.
 
     x: float (N, num_channels, ...). weight, bias: (num_channels,). Wu & He 2018, eq. 1 and 7.
     """
@@ -54,9 +54,9 @@ class GroupNorm(OnceAFunction, Norm):
 
 
 class RMSNorm(Norm):
-    """out = x / sqrt(mean of x**2 + eps) * weight, the mean over the axes of normalized_shape.
+    """out = x / sqrt(mean of x**2 + eps) * weight, with the mean over the axes of normalized_shape.
 
-    x: float (..., *normalized_shape). eps: what the dtype can tell from 1 if None. Zhang & Sennrich 2019, eq. 4.
+    x: float (..., *normalized_shape). eps: the machine epsilon of the dtype if None. Zhang & Sennrich 2019, eq. 4.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class RMSNorm(Norm):
 
 
 class RMSLayerNorm(Module):
-    """OneFlow's name, and T5's: RMSNorm over the last axis, of hidden_size numbers, with eps 1e-6."""
+    """RMSNorm over the last axis, of size hidden_size, with eps 1e-6; the name in OneFlow and T5."""
 
     def __init__(self, hidden_size: int, eps: float = 1e-6):
         super().__init__()
@@ -110,7 +110,7 @@ class LocalResponseNorm(Module):
 
 
 class CrossMapLRN2d(LocalResponseNorm):
-    """LocalResponseNorm of images (N, C, H, W), by its older name."""
+    """The old name of LocalResponseNorm, for images (N, C, H, W) only."""
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1):
         super().__init__(size, alpha, beta, k)

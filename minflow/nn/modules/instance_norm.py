@@ -12,7 +12,7 @@ from .once_a_function import OnceAFunction
 
 
 class InstanceNorm(OnceAFunction, BatchNorm):
-    """out = (x - mean) / sqrt(var + eps) * weight + bias, mean and var of each channel of each example.
+    """out = (x - mean) / sqrt(var + eps) * weight + bias, with mean and var of each channel of each example.
 
     With track_running_stats, evaluation mode uses running ones. Ulyanov, Vedaldi & Lempitsky 2016, eq. 1.
     """
@@ -42,7 +42,7 @@ class InstanceNorm(OnceAFunction, BatchNorm):
         return out.squeeze(0) if single else out
 
     def check_input(self, input: Tensor) -> None:
-        """Raise where the input has not the axes of this layer."""
+        """Raise ShapeError if the input does not have the axes of this layer."""
         name, wanted = type(self).__name__, SHAPES[self.axes[-1]]
         F.arguments.check_tensor(name, input)
         shape = input.spec.shape

@@ -1,7 +1,7 @@
-"""Lazy layers: what they take in is read from their first input, and then they are the layer that they are named after.
+"""Lazy layers: the input size is read from the first input, and then they become the layer they are named after.
 
-Until then weight and bias have no numbers: one call, or a loaded state, comes before the optimizer, and before a graph.
-Read next: `../parameter.py` for UninitializedParameter.
+Until then weight and bias have no elements: call the model once, or load a state, before making an optimizer or a
+graph. Read next: `../parameter.py` for UninitializedParameter.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .norm import BatchNorm1d, BatchNorm2d, BatchNorm3d
 
 
 def from_state(module: Any, entries: dict, prefix: str, *rest: Any) -> None:
-    """Before a state is loaded: take the shapes of its tensors."""
+    """Before a state is loaded, take the shapes from its tensors."""
     sizes = {name: getattr(entries.get(prefix + name), "shape", None) for name in module.unset()}
     known = [shape for name, shape in sizes.items() if shape and not isinstance(entries[prefix + name], Uninitialized)]
     if known and len(known) == len(sizes):
@@ -33,13 +33,13 @@ def from_state(module: Any, entries: dict, prefix: str, *rest: Any) -> None:
 
 
 class Lazy(Module):
-    """What lazy layers share: parameters without numbers, and how they get them. size: the name of what is unknown."""
+    """Base of lazy layers, with parameters that get their shapes later. size: the name of the unknown attribute."""
 
     layer: Any = None
     size = "in_channels"
 
     def forget(self, *names: str) -> None:
-        """Put parameters and buffers without a shape in the place of those of the constructor."""
+        """Replace parameters and buffers made by the constructor with uninitialised ones."""
         for name in names:
             for registry, kind in ((self._parameters, UninitializedParameter), (self._buffers, UninitializedBuffer)):
                 if registry.get(name) is not None:
@@ -49,39 +49,39 @@ class Lazy(Module):
         self.__dict__["_by_state"] = self.hooks().add("load_before", from_state, False)
 
     def unset(self) -> list[str]:
-        """The names of what has no shape yet."""
+        """The names of parameters and buffers that have no shape yet."""
         return [n for n, t in {**self._parameters, **self._buffers}.items() if isinstance(t, Uninitialized)]
 
     def has_uninitialized_params(self) -> bool:
-        """Does a parameter or a buffer have no numbers yet?"""
+        """True if a parameter or a buffer is not initialised yet."""
         return bool(self.unset())
 
     def reset_parameters(self) -> None:
-        """Nothing, until there is something to draw."""
+        """Do nothing until the shapes are known."""
 
     def axis(self, ndim: int) -> int:
-        """Where the input has its channels or features."""
+        """The axis of the input with its channels or features."""
         return -1
 
     def forward(self, input: Tensor) -> Tensor:
         name = type(self).__name__
         check_tensor(name, input)
         if MODE.get().trace is not None:
-            what = f"{name} has no numbers yet, and a graph cannot make them"
+            what = f"{name} is not initialised yet, and a graph cannot do that"
             fail(GraphError, what, "model(x) once, then the graph", input=input)
         axis = self.axis(input.spec.ndim)
         if not -input.spec.ndim <= axis < input.spec.ndim:
-            what = f"{name}: the input has {input.spec.ndim} axes, and no channels"
+            what = f"{name}: the input has {input.spec.ndim} axes, so it has no channels"
             fail(ShapeError, what, f"as nn.{name[4:]} takes", input=input)
         self.initialize_parameters(input)
-        return self.forward(input)  # of the layer that it is now
+        return self.forward(input)  # of the class that it has now
 
     def initialize_parameters(self, input: Tensor) -> None:
-        """Give parameters and buffers the shapes that this input asks for, and their first numbers."""
+        """Give parameters and buffers the shapes that this input requires, and initialise them."""
         self.become(input.spec.shape[self.axis(input.spec.ndim)])
 
     def become(self, count: int) -> None:
-        """Create the parameters for this many features of the input."""
+        """Create the parameters for this number of input features."""
         shapes = self.shapes(count)
         for name in self.unset():
             {**self._parameters, **self._buffers}[name].materialize(shapes[name])
@@ -90,12 +90,12 @@ class Lazy(Module):
         self.__class__ = type(self).layer
         self.reset_parameters()
 
-    shapes: Any  # of parameters and buffers, for a count
-    size_of: Any  # the count, from such shapes
+    shapes: Any  # of parameters and buffers, for an input size
+    size_of: Any  # the input size, from such shapes
 
 
 class LazyLinear(Lazy, Linear):
-    """Linear(in_features, out_features), where the first input decides in_features."""
+    """Linear(in_features, out_features), with in_features taken from the first input."""
 
     layer, size = Linear, "in_features"
 
@@ -104,16 +104,16 @@ class LazyLinear(Lazy, Linear):
         self.forget("weight", "bias")
 
     def shapes(self, count: int) -> dict[str, tuple[int, ...]]:
-        """The shapes of parameters for this many features of the input."""
+        """The shapes of the parameters for this number of input features."""
         return {"weight": (self.out_features, count), "bias": (self.out_features,)}
 
     def size_of(self, shapes: dict) -> int:
-        """How many features of the input parameters of these shapes take."""
+        """The number of input features of parameters with these shapes."""
         return shapes["weight"][-1]
 
 
 class LazyConv(Lazy):
-    """A convolution whose first input decides in_channels; its other arguments are those of the layer, in order."""
+    """A convolution with in_channels taken from the first input; its other arguments are those of the layer, in order."""
 
     axes: int
     turned: bool
@@ -134,7 +134,7 @@ class LazyConv(Lazy):
         return ndim - self.axes - 1
 
     def shapes(self, count: int) -> dict[str, tuple[int, ...]]:
-        """The shapes of parameters and buffers for this many channels of the input."""
+        """The shapes of parameters and buffers for this number of input channels."""
         first, second = (count, self.out_channels) if self.turned else (self.out_channels, count)
         if count < 1 or count % self.groups:
             what = f"{type(self).__name__}: the input has {count} channels, which groups={self.groups} does not divide"
@@ -142,12 +142,12 @@ class LazyConv(Lazy):
         return {"weight": (first, second // self.groups, *self.kernel_size), "bias": (self.out_channels,)}
 
     def size_of(self, shapes: dict) -> int:
-        """How many channels of the input parameters of these shapes take."""
+        """The number of input channels of parameters with these shapes."""
         return shapes["weight"][0] if self.turned else shapes["weight"][1] * self.groups
 
 
 class LazyNorm(Lazy):
-    """A norm whose first input decides num_features."""
+    """A norm with num_features taken from the first input."""
 
     size = "num_features"
     axes: tuple[int, ...]
@@ -170,11 +170,11 @@ class LazyNorm(Lazy):
         return ndim - self.axes[0] if issubclass(self.layer, InstanceNorm) else 1
 
     def shapes(self, count: int) -> dict[str, tuple[int, ...]]:
-        """The shapes of parameters and buffers for this many channels of the input."""
+        """The shapes of parameters and buffers for this number of input channels."""
         return dict.fromkeys(("weight", "bias", "running_mean", "running_var"), (count,))
 
     def size_of(self, shapes: dict) -> int:
-        """How many channels of the input parameters of these shapes take."""
+        """The number of input channels of parameters with these shapes."""
         return next(iter(shapes.values()))[0]
 
     def initialize_parameters(self, input: Tensor) -> None:
@@ -186,72 +186,72 @@ class LazyNorm(Lazy):
 
 
 class LazyConv1d(LazyConv, Conv1d):
-    """Conv1d, whose first input decides in_channels."""
+    """Conv1d, with in_channels taken from the first input."""
 
     layer = Conv1d
 
 
 class LazyConv2d(LazyConv, Conv2d):
-    """Conv2d, whose first input decides in_channels."""
+    """Conv2d, with in_channels taken from the first input."""
 
     layer = Conv2d
 
 
 class LazyConv3d(LazyConv, Conv3d):
-    """Conv3d, whose first input decides in_channels."""
+    """Conv3d, with in_channels taken from the first input."""
 
     layer = Conv3d
 
 
 class LazyConvTranspose1d(LazyConv, ConvTranspose1d):
-    """ConvTranspose1d, whose first input decides in_channels."""
+    """ConvTranspose1d, with in_channels taken from the first input."""
 
     layer = ConvTranspose1d
 
 
 class LazyConvTranspose2d(LazyConv, ConvTranspose2d):
-    """ConvTranspose2d, whose first input decides in_channels."""
+    """ConvTranspose2d, with in_channels taken from the first input."""
 
     layer = ConvTranspose2d
 
 
 class LazyConvTranspose3d(LazyConv, ConvTranspose3d):
-    """ConvTranspose3d, whose first input decides in_channels."""
+    """ConvTranspose3d, with in_channels taken from the first input."""
 
     layer = ConvTranspose3d
 
 
 class LazyBatchNorm1d(LazyNorm, BatchNorm1d):
-    """BatchNorm1d, whose first input decides num_features."""
+    """BatchNorm1d, with num_features taken from the first input."""
 
     layer = BatchNorm1d
 
 
 class LazyBatchNorm2d(LazyNorm, BatchNorm2d):
-    """BatchNorm2d, whose first input decides num_features."""
+    """BatchNorm2d, with num_features taken from the first input."""
 
     layer = BatchNorm2d
 
 
 class LazyBatchNorm3d(LazyNorm, BatchNorm3d):
-    """BatchNorm3d, whose first input decides num_features."""
+    """BatchNorm3d, with num_features taken from the first input."""
 
     layer = BatchNorm3d
 
 
 class LazyInstanceNorm1d(LazyNorm, InstanceNorm1d):
-    """InstanceNorm1d, whose first input decides num_features."""
+    """InstanceNorm1d, with num_features taken from the first input."""
 
     layer = InstanceNorm1d
 
 
 class LazyInstanceNorm2d(LazyNorm, InstanceNorm2d):
-    """InstanceNorm2d, whose first input decides num_features."""
+    """InstanceNorm2d, with num_features taken from the first input."""
 
     layer = InstanceNorm2d
 
 
 class LazyInstanceNorm3d(LazyNorm, InstanceNorm3d):
-    """InstanceNorm3d, whose first input decides num_features."""
+    """InstanceNorm3d, with num_features taken from the first input."""
 
     layer = InstanceNorm3d

@@ -1,6 +1,6 @@
 """Layers: Identity and Linear.
 
-Read next: `../functional/linear.py`, what Linear computes and how it explains shapes that do not fit.
+Read next: `../functional/linear.py`, the computation of Linear and its error messages for shapes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..parameter import Parameter
 
 
 class Identity(Module):
-    """out = x. Takes and ignores any arguments, so that it can stand in for another layer."""
+    """out = x. Accepts and ignores any arguments, so that it can replace another layer."""
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__()
@@ -32,8 +32,8 @@ class Identity(Module):
 class Linear(Module):
     """out = x @ weight.T + bias.
 
-    x: float (..., in_features).  weight: (out_features, in_features).  bias: (out_features,), or None with bias=False.
-    Returns float (..., out_features). Both start uniform in +-1/sqrt(in_features).
+    x: float (..., in_features). weight: (out_features, in_features). bias: (out_features,), or None with bias=False.
+    Returns float (..., out_features). Both are initialised uniform in +-1/sqrt(in_features).
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Linear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw weight and bias anew."""
+        """Initialise weight and bias again."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             bound = 1 / math.sqrt(self.in_features) if self.in_features > 0 else 0
@@ -68,10 +68,10 @@ class Linear(Module):
 
 
 def check_size(layer: str, name: str, value: Any, least: int = 0) -> None:
-    """Refuse a size that is no whole number, or too small."""
+    """Raise an error unless a size is an integer of at least `least`."""
     if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < least:
         fail(
             ShapeError,
-            f"{layer}: {name} is {value!r}, where a whole number of at least {least} is wanted",
+            f"{layer}: {name} must be an integer of at least {least}, got {value!r}",
             f"int({name})" if isinstance(value, float) else "sizes in the order of the signature",
         )

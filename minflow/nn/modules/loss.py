@@ -1,6 +1,6 @@
 """Layers: the losses. Each holds its options and calls the function of the same name in `../functional/loss.py`.
 
-reduction: "mean" of all elements, their "sum", or "none" for all of them.
+reduction: the "mean" or the "sum" of all elements, or "none" for the elements themselves.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from .once_a_function import OnceAFunction
 
 
 class Loss(OnceAFunction, Module):
-    """What all losses share: the reduction. In a job function MSELoss(input, target) of Blobs is the loss itself."""
+    """Base of all losses: the reduction. In a job function, MSELoss(input, target) of Blobs is the loss itself."""
 
     @old_reduction("self size_average reduce reduction")
     def __init__(self, reduction: str = "mean"):
@@ -45,7 +45,7 @@ class L1Loss(Loss):
 
 
 class NLLLoss(Weighted):
-    """-weight[target] * input[target], of log-probabilities (N, C, ...) and class numbers (N, ...)."""
+    """-weight[target] * input[target], for log-probabilities (N, C, ...) and class indices (N, ...)."""
 
     @old_reduction("self weight size_average ignore_index reduce reduction")
     def __init__(self, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean"):
@@ -56,11 +56,11 @@ class NLLLoss(Weighted):
         return F.nll_loss(input, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction)
 
 
-NLLLoss2d = NLLLoss  # PyTorch's old name of it for images
+NLLLoss2d = NLLLoss  # PyTorch's old name of it, for images
 
 
 class CrossEntropyLoss(Weighted):
-    """-log softmax(input)[target], of logits (N, C, ...) and class numbers (N, ...) or probabilities (N, C, ...)."""
+    """-log softmax(input)[target], for logits (N, C, ...) and class indices (N, ...) or probabilities (N, C, ...)."""
 
     @old_reduction("self weight size_average ignore_index reduce reduction label_smoothing")
     def __init__(
@@ -85,7 +85,7 @@ class CrossEntropyLoss(Weighted):
 
 
 class BCELoss(Weighted):
-    """-(target * log(input) + (1 - target) * log(1 - input)), of probabilities and targets in [0, 1] of one shape."""
+    """-(target * log(input) + (1 - target) * log(1 - input)), for probabilities and targets in [0, 1] of one shape."""
 
     @old_reduction("self weight size_average reduce reduction")
     def __init__(self, weight: Tensor | None = None, reduction: str = "mean"):
@@ -96,7 +96,7 @@ class BCELoss(Weighted):
 
 
 class BCEWithLogitsLoss(Weighted):
-    """BCELoss of sigmoid(input), computed without overflow. pos_weight: how much more the target 1 counts."""
+    """BCELoss of sigmoid(input), computed without overflow. pos_weight: factor of the target 1."""
 
     @old_reduction("self weight size_average reduce reduction pos_weight")
     def __init__(self, weight: Tensor | None = None, reduction: str = "mean", pos_weight: Tensor | None = None):

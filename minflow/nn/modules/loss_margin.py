@@ -1,5 +1,4 @@
-"""Layers: the losses with a margin. Their formulas stand in `../functional/loss_margin.py` and
-`../functional/loss_classes.py`."""
+"""Layers: the losses with a margin. Formulas: `../functional/loss_margin.py` and `../functional/loss_classes.py`."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from .loss import Loss, Weighted
 
 
 class Margin(Loss):
-    """What losses share that have one margin."""
+    """Base of losses with one margin."""
 
     def __init__(self, margin: float, reduction: str):
         super().__init__(reduction=reduction)
@@ -21,7 +20,7 @@ class Margin(Loss):
 
 
 class MarginRankingLoss(Margin):
-    """max(0, margin - target * (input1 - input2)). target: 1 where input1 should be the larger, -1 where input2."""
+    """max(0, margin - target * (input1 - input2)). target: 1 if input1 should be the larger, -1 if input2."""
 
     @old_reduction("self margin size_average reduce reduction")
     def __init__(self, margin: float = 0.0, reduction: str = "mean"):
@@ -32,7 +31,7 @@ class MarginRankingLoss(Margin):
 
 
 class HingeEmbeddingLoss(Margin):
-    """input where target is 1 (alike), max(0, margin - input) where it is -1; the input is a distance."""
+    """input where target is 1 (similar), max(0, margin - input) where it is -1; the input is a distance."""
 
     @old_reduction("self margin size_average reduce reduction")
     def __init__(self, margin: float = 1.0, reduction: str = "mean"):
@@ -43,7 +42,7 @@ class HingeEmbeddingLoss(Margin):
 
 
 class CosineEmbeddingLoss(Margin):
-    """1 - cos(input1, input2) where target is 1 (alike), max(0, cos - margin) where it is -1."""
+    """1 - cos(input1, input2) where target is 1 (similar), max(0, cos - margin) where it is -1."""
 
     @old_reduction("self margin size_average reduce reduction")
     def __init__(self, margin: float = 0.0, reduction: str = "mean"):
@@ -54,14 +53,16 @@ class CosineEmbeddingLoss(Margin):
 
 
 class SoftMarginLoss(Loss):
-    """log(1 + exp(-target * input)), of targets 1 and -1."""
+    """log(1 + exp(-target * input)), for targets 1 and -1."""
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.soft_margin_loss(input, target, reduction=self.reduction)
 
 
 class TripletMarginLoss(Margin):
-    """max(0, d(anchor, positive) - d(anchor, negative) + margin), d the distance of order p. Balntas et al. 2016."""
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin), where d is the distance of order p. Balntas et al.
+    2016.
+    """
 
     @old_reduction("self margin p eps swap size_average reduce reduction")
     def __init__(
@@ -76,7 +77,7 @@ class TripletMarginLoss(Margin):
 
 
 class TripletMarginWithDistanceLoss(Margin):
-    """TripletMarginLoss by any distance: a function of two tensors, or a module."""
+    """TripletMarginLoss with any distance: a function of two tensors, or a module."""
 
     def __init__(
         self,
@@ -102,7 +103,7 @@ class TripletMarginWithDistanceLoss(Margin):
 
 
 class MultiMarginLoss(Weighted):
-    """The mean over classes of max(0, margin - input[target] + input[class])**p, the target left out."""
+    """The mean over classes other than the target of max(0, margin - input[target] + input[class])**p."""
 
     @old_reduction("self p margin weight size_average reduce reduction")
     def __init__(self, p: int = 1, margin: float = 1.0, weight: Tensor | None = None, reduction: str = "mean"):
@@ -114,14 +115,14 @@ class MultiMarginLoss(Weighted):
 
 
 class MultiLabelMarginLoss(Loss):
-    """The sum of max(0, 1 - input[a] + input[b]) / C over all a that are targets and all b that are none."""
+    """The sum of max(0, 1 - input[a] + input[b]) / C over all targets a and all other classes b."""
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multilabel_margin_loss(input, target, reduction=self.reduction)
 
 
 class MultiLabelSoftMarginLoss(Weighted):
-    """The mean over classes of the binary cross-entropy of sigmoid(input), of targets 0 and 1."""
+    """The mean over classes of the binary cross-entropy of sigmoid(input), for targets 0 and 1."""
 
     @old_reduction("self weight size_average reduce reduction")
     def __init__(self, weight: Tensor | None = None, reduction: str = "mean"):
@@ -132,7 +133,7 @@ class MultiLabelSoftMarginLoss(Weighted):
 
 
 class CombinedMarginLoss(Module):
-    """Cosines (N, C) in which that of each label's class is made smaller: cos(m1 * t + m2) - m3. Deng et al. 2019."""
+    """Cosines (N, C), with that of each label's class lowered to cos(m1 * t + m2) - m3. Deng et al. 2019."""
 
     def __init__(self, m1: float = 1.0, m2: float = 0.0, m3: float = 0.0):
         super().__init__()

@@ -1,5 +1,6 @@
-"""Layers: the losses of distances and of likelihoods. Their formulas stand in `../functional/loss_distance.py` and
-`../functional/loss_likelihood.py`."""
+"""Layers: the losses from distances and likelihoods. Formulas: `../functional/loss_distance.py` and
+`../functional/loss_likelihood.py`.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from .loss import Loss
 
 
 class SmoothL1Loss(Loss):
-    """Squares of what is nearer than beta, distances of what is farther; the slope is at most 1."""
+    """Quadratic below a difference of beta, linear above it; the slope is at most 1."""
 
     @old_reduction("self size_average reduce reduction beta")
     def __init__(self, reduction: str = "mean", beta: float = 1.0):
@@ -26,7 +27,7 @@ class SmoothL1Loss(Loss):
 
 
 class HuberLoss(Loss):
-    """Half the squares of what is nearer than delta, distances of what is farther; the slope is at most delta."""
+    """Half the square below a difference of delta, linear above it; the slope is at most delta."""
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0):
         super().__init__(reduction=reduction)
@@ -37,9 +38,9 @@ class HuberLoss(Loss):
 
 
 class KLDivLoss(Loss):
-    """target * (log(target) - input), of logarithms of probabilities and of probabilities.
+    """target * (log(target) - input), for log-probabilities (input) and probabilities (target).
 
-    reduction: also "batchmean", the divergence as it is defined. log_target: the target is given as logarithms.
+    reduction: also "batchmean", the divergence as it is defined. log_target: True if the target is given as logarithms.
     """
 
     @old_reduction("self size_average reduce reduction log_target")
@@ -52,7 +53,7 @@ class KLDivLoss(Loss):
 
 
 class PoissonNLLLoss(Loss):
-    """exp(input) - target * input, of counts; full adds Stirling's formula for log(target!)."""
+    """exp(input) - target * input, for counts; full adds Stirling's formula for log(target!)."""
 
     @old_reduction("self log_input full size_average eps reduce reduction")
     def __init__(self, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean"):
@@ -65,7 +66,7 @@ class PoissonNLLLoss(Loss):
 
 
 class GaussianNLLLoss(Loss):
-    """(log(var) + (input - target)**2 / var) / 2, var being at least eps; full adds log(2 pi) / 2."""
+    """(log(var) + (input - target)**2 / var) / 2, with var clamped to at least eps; full adds log(2 pi) / 2."""
 
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean"):
         super().__init__(reduction=reduction)
@@ -78,13 +79,13 @@ class GaussianNLLLoss(Loss):
 class CTCLoss(Loss):
     """-log of the probability that frames (T, N, C) spell the targets, summed over all alignments.
 
-    blank: the class of no label. zero_infinity: a text that does not fit into its frames counts 0.
+    blank: index of the blank label. zero_infinity: a target that does not fit into its frames has loss 0.
     """
 
     def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False):
         super().__init__(reduction=reduction)
         if isinstance(blank, bool) or not hasattr(blank, "__index__"):
-            fail(ShapeError, f"CTCLoss: blank is {blank!r}, where the number of a class is wanted", "blank=0")
+            fail(ShapeError, f"CTCLoss: blank must be a class index, got {blank!r}", "blank=0")
         self.blank, self.zero_infinity = blank, zero_infinity
 
     def forward(self, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any) -> Tensor:

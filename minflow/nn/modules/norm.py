@@ -21,23 +21,23 @@ SHAPES = {2: "(N, C)", 3: "(N, C, L)", 4: "(N, C, H, W)", 5: "(N, C, D, H, W)"}
 
 
 class Norm(Module):
-    """What normalising layers share: a weight that begins at 1 and a bias that begins at 0, where they have them."""
+    """Base of the norms: a weight initialised to 1 and a bias initialised to 0, both optional."""
 
     def reset_parameters(self) -> None:
-        """Weights 1, biases 0."""
+        """Set weights to 1 and biases to 0."""
         for name, filled in (("weight", init.ones_), ("bias", init.zeros_)):
             if self._parameters.get(name) is not None:
                 filled(self._parameters[name])
 
 
 class BatchNorm(Norm):
-    """out = (x - mean) / sqrt(var + eps) * weight + bias, mean and var taken for each channel over all other axes.
+    """out = (x - mean) / sqrt(var + eps) * weight + bias, with mean and var of each channel over all other axes.
 
     In training mode they come from the batch, and running_mean, running_var move towards them by `momentum` (None:
-    their plain average); in evaluation mode the running ones are used. Ioffe & Szegedy 2015, algorithms 1 and 2.
+    their cumulative average); in evaluation mode the running ones are used. Ioffe & Szegedy 2015, algorithms 1 and 2.
     """
 
-    _version = 2  # as PyTorch's
+    _version = 2  # as in PyTorch
     axes: tuple[int, ...] = ()
 
     def __init__(
@@ -65,14 +65,14 @@ class BatchNorm(Norm):
         self.register_buffer("num_batches_tracked", tensor(0, dtype=int64, device=device) if track else None)
 
     def reset_running_stats(self) -> None:
-        """Forget what earlier batches were like."""
+        """Set the running statistics to their initial values."""
         if self.track_running_stats:
             self.running_mean.zero_()
             self.running_var.fill_(1.0)
             self.num_batches_tracked.zero_()
 
     def reset_parameters(self) -> None:
-        """Weights 1, biases 0, and the running statistics from the start."""
+        """Set weights to 1, biases to 0, and the running statistics to their initial values."""
         self.reset_running_stats()
         super().reset_parameters()
 
@@ -97,7 +97,7 @@ class BatchNorm(Norm):
         )
 
     def check_input(self, input: Tensor) -> None:
-        """Raise where the input has not the axes of this layer."""
+        """Raise ShapeError if the input does not have the axes of this layer."""
         name = type(self).__name__
         F.arguments.check_tensor(name, input)
         shape = input.spec.shape
@@ -147,7 +147,7 @@ class BatchNorm3d(BatchNorm):
 
 
 class LayerNorm(Norm):
-    """out = (x - mean) / sqrt(var + eps) * weight + bias, mean and var taken over the axes of normalized_shape.
+    """out = (x - mean) / sqrt(var + eps) * weight + bias, with mean and var over the axes of normalized_shape.
 
     x: float (..., *normalized_shape). weight, bias: normalized_shape. Ba, Kiros & Hinton 2016, eq. 4.
     """

@@ -1,4 +1,4 @@
-"""Layers by the names of functions of the job-function generation. Read next: `../../job/legacy/overloads.py`."""
+"""Layers with the names of functions of the job-function generation. Read next: `../../job/legacy/overloads.py`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ...core.base.legacy_dispatch import BUILDING, other_meaning
 
 
 class OnceAFunction:
-    """While a job function is built, the class called with a Blob is that function, and gives what it gives."""
+    """While a job function is built, calling the class with a Blob calls the legacy function of its name."""
 
     def __new__(cls, *args, **options):
         if BUILDING.get() is not None and (function := other_meaning(f"flow.nn.{cls.__name__}", args, options)):

@@ -1,4 +1,4 @@
-"""Layers that pad: with a constant, mirrored, with the edge, or around. Read next: `../functional/padding.py`."""
+"""Layers that pad: with a constant, reflected, replicated or circular. Read next: `../functional/padding.py`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Widths = int | tuple[int, ...]
 
 
 class Pad(Module):
-    """Numbers around the last axes; a width for all sides, or (left, right, top, bottom, front, back).
+    """padding: a width for all sides, or (left, right, top, bottom, front, back).
 
     Negative widths cut off.
     """
@@ -30,7 +30,7 @@ class Pad(Module):
 
 
 class ConstantPad(Pad):
-    __doc__ = f"{Pad.__doc__}\n    value: what is put there.\n    "
+    __doc__ = f"{Pad.__doc__}\n    value: the fill value.\n    "
 
     def __init__(self, padding: Widths, value: float):
         super().__init__(padding)
@@ -44,21 +44,21 @@ class ConstantPad(Pad):
 
 
 class ConstantPad1d(ConstantPad):
-    __doc__ = f"x: (..., L). {ConstantPad.__doc__}"
+    __doc__ = f"Pad with a constant. x: (..., L). {ConstantPad.__doc__}"
 
 
 class ConstantPad2d(ConstantPad):
-    __doc__ = f"x: (..., H, W). {ConstantPad.__doc__}"
+    __doc__ = f"Pad with a constant. x: (..., H, W). {ConstantPad.__doc__}"
     axes = 2
 
 
 class ConstantPad3d(ConstantPad):
-    __doc__ = f"x: (..., D, H, W). {ConstantPad.__doc__}"
+    __doc__ = f"Pad with a constant. x: (..., D, H, W). {ConstantPad.__doc__}"
     axes = 3
 
 
 class ZeroPad1d(ConstantPad):
-    __doc__ = f"x: (..., L); zeros. {Pad.__doc__}"
+    __doc__ = f"Pad with zeros. x: (..., L). {Pad.__doc__}"
 
     def __init__(self, padding: Widths):
         super().__init__(padding, 0.0)
@@ -67,55 +67,55 @@ class ZeroPad1d(ConstantPad):
 
 
 class ZeroPad2d(ZeroPad1d):
-    __doc__ = f"x: (..., H, W); zeros. {Pad.__doc__}"
+    __doc__ = f"Pad with zeros. x: (..., H, W). {Pad.__doc__}"
     axes = 2
 
 
 class ZeroPad3d(ZeroPad1d):
-    __doc__ = f"x: (..., D, H, W); zeros. {Pad.__doc__}"
+    __doc__ = f"Pad with zeros. x: (..., D, H, W). {Pad.__doc__}"
     axes = 3
 
 
 class ReflectionPad1d(Pad):
-    __doc__ = f"x: (N, C, L) or (C, L); what stands inside, mirrored at the edge. {Pad.__doc__}"
+    __doc__ = f"Pad with the input reflected at its edge. x: (N, C, L) or (C, L). {Pad.__doc__}"
     mode = "reflect"
 
 
 class ReflectionPad2d(ReflectionPad1d):
-    __doc__ = f"x: (N, C, H, W) or (C, H, W); what stands inside, mirrored at the edge. {Pad.__doc__}"
+    __doc__ = f"Pad with the input reflected at its edge. x: (N, C, H, W) or (C, H, W). {Pad.__doc__}"
     axes = 2
 
 
 class ReflectionPad3d(ReflectionPad1d):
-    __doc__ = f"x: (N, C, D, H, W) or (C, D, H, W); what stands inside, mirrored at the edge. {Pad.__doc__}"
+    __doc__ = f"Pad with the input reflected at its edge. x: (N, C, D, H, W) or (C, D, H, W). {Pad.__doc__}"
     axes = 3
 
 
 class ReplicationPad1d(Pad):
-    __doc__ = f"x: (N, C, L) or (C, L); the numbers of the edge. {Pad.__doc__}"
+    __doc__ = f"Pad by repeating the edge. x: (N, C, L) or (C, L). {Pad.__doc__}"
     mode = "replicate"
 
 
 class ReplicationPad2d(ReplicationPad1d):
-    __doc__ = f"x: (N, C, H, W) or (C, H, W); the numbers of the edge. {Pad.__doc__}"
+    __doc__ = f"Pad by repeating the edge. x: (N, C, H, W) or (C, H, W). {Pad.__doc__}"
     axes = 2
 
 
 class ReplicationPad3d(ReplicationPad1d):
-    __doc__ = f"x: (N, C, D, H, W) or (C, D, H, W); the numbers of the edge. {Pad.__doc__}"
+    __doc__ = f"Pad by repeating the edge. x: (N, C, D, H, W) or (C, D, H, W). {Pad.__doc__}"
     axes = 3
 
 
 class CircularPad1d(Pad):
-    __doc__ = f"x: (N, C, L) or (C, L); what stands at the other end. {Pad.__doc__}"
+    __doc__ = f"Pad with the other end of the input. x: (N, C, L) or (C, L). {Pad.__doc__}"
     mode = "circular"
 
 
 class CircularPad2d(CircularPad1d):
-    __doc__ = f"x: (N, C, H, W) or (C, H, W); what stands at the other end. {Pad.__doc__}"
+    __doc__ = f"Pad with the other end of the input. x: (N, C, H, W) or (C, H, W). {Pad.__doc__}"
     axes = 2
 
 
 class CircularPad3d(CircularPad1d):
-    __doc__ = f"x: (N, C, D, H, W) or (C, D, H, W); what stands at the other end. {Pad.__doc__}"
+    __doc__ = f"Pad with the other end of the input. x: (N, C, D, H, W) or (C, D, H, W). {Pad.__doc__}"
     axes = 3

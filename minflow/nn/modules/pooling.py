@@ -1,4 +1,4 @@
-"""Layers that pool: the largest, the mean or the p-norm of windows. They have no parameters.
+"""Layers that pool: the maximum, the mean or the p-norm of windows. They have no parameters.
 
 Read next: `../functional/pooling.py`, `../functional/pooling_1d_3d.py`; `adaptive_pooling.py`.
 """
@@ -16,7 +16,7 @@ Sizes = int | tuple[int, ...]
 
 
 class Pool(Module):
-    """What the pools of windows share: their size, how far they are apart, and the edge."""
+    """Base of pools over windows: kernel_size, stride and padding."""
 
     def __init__(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0):
         super().__init__()
@@ -27,9 +27,9 @@ class Pool(Module):
 
 
 class MaxPool(Pool):
-    """The largest number in each window of kernel_size, a step of `stride` apart (kernel_size if None).
+    """The maximum of each window of kernel_size, `stride` apart (kernel_size if None).
 
-    return_indices: also int64 positions in the flattened space of each maximum, which MaxUnpool takes.
+    return_indices: also return the int64 index of each maximum in the flattened input, which MaxUnpool takes.
     """
 
     function = "max_pool2d"
@@ -70,9 +70,9 @@ class MaxPool3d(MaxPool):
 
 
 class AvgPool1d(Pool):
-    """The mean of each window of kernel_size numbers, a step of `stride` apart (kernel_size if None).
+    """The mean of each window of kernel_size elements, `stride` apart (kernel_size if None).
 
-    x: float (N, C, L) or (C, L). count_include_pad: zeros of the padding count.
+    x: float (N, C, L) or (C, L). count_include_pad: include the zeros of the padding.
     """
 
     def __init__(
@@ -99,9 +99,9 @@ class AvgPool1d(Pool):
 
 
 class AvgPool(Pool):
-    """The mean of each window of kernel_size, a step of `stride` apart (kernel_size if None).
+    """The mean of each window of kernel_size, `stride` apart (kernel_size if None).
 
-    count_include_pad: zeros of the padding count. divisor_override: divide by this.
+    count_include_pad: include the zeros of the padding. divisor_override: divide by this.
     """
 
     function = "avg_pool2d"
@@ -141,7 +141,7 @@ class AvgPool3d(AvgPool):
 
 
 class LPPool(Module):
-    """(sum of x**p over each window)**(1/p), p = norm_type: the sum where p is 1, the largest where it is infinity."""
+    """(sum of x**p over each window)**(1/p), p = norm_type: the sum if p is 1, the maximum if it is infinity."""
 
     function = "lp_pool2d"
 

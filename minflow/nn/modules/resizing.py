@@ -13,7 +13,7 @@ from .pooling import Sizes
 
 
 class Upsample(Module):
-    """The input in another size, or larger by a factor; see functional.interpolate for the modes.
+    """Resize the input to a size or by a factor; see functional.interpolate for the modes.
 
     x: float (N, C, L), (N, C, H, W) or (N, C, D, H, W).
     """
@@ -43,21 +43,21 @@ class Upsample(Module):
 
 
 class UpsamplingNearest2d(Upsample):
-    """Upsample with mode "nearest", of images (N, C, H, W)."""
+    """Upsample with mode "nearest", for images (N, C, H, W)."""
 
     def __init__(self, size: Sizes | None = None, scale_factor: float | tuple[float, float] | None = None):
         super().__init__(size, scale_factor, "nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
-    """Upsample with mode "bilinear" and align_corners, of images (N, C, H, W)."""
+    """Upsample with mode "bilinear" and align_corners=True, for images (N, C, H, W)."""
 
     def __init__(self, size: Sizes | None = None, scale_factor: float | tuple[float, float] | None = None):
         super().__init__(size, scale_factor, "bilinear", True)
 
 
 class PixelShuffle(OnceAFunction, Module):
-    """Channels become pixels: (..., C * r * r, H, W) to (..., C, H * r, W * r). Shi et al. 2016, eq. 4."""
+    """Rearrange channels into pixels: (..., C * r * r, H, W) to (..., C, H * r, W * r). Shi et al. 2016, eq. 4."""
 
     def __init__(self, upscale_factor: int):
         super().__init__()
@@ -71,7 +71,7 @@ class PixelShuffle(OnceAFunction, Module):
 
 
 class PixelUnshuffle(Module):
-    """Pixels become channels: (..., C, H * r, W * r) to (..., C * r * r, H, W)."""
+    """Rearrange pixels into channels: (..., C, H * r, W * r) to (..., C * r * r, H, W)."""
 
     def __init__(self, downscale_factor: int):
         super().__init__()
@@ -85,7 +85,7 @@ class PixelUnshuffle(Module):
 
 
 class ChannelShuffle(Module):
-    """Channels dealt out anew: the first of each group, then the second of each. x: (N, C, ...)."""
+    """Interleave groups of channels: the first of each group, then the second of each. x: (N, C, ...)."""
 
     def __init__(self, groups: int):
         super().__init__()
@@ -113,7 +113,7 @@ class Unfold(Module):
 
 
 class Fold(Unfold):
-    """Columns added up to images of output_size: float (N, C * KH * KW, L) to (N, C, H, W); see functional.fold."""
+    """Sum columns into images of output_size: float (N, C * KH * KW, L) to (N, C, H, W); see functional.fold."""
 
     def __init__(
         self, output_size: Sizes, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1

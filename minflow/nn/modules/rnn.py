@@ -37,11 +37,11 @@ def draw_uniform(module: Module, hidden_size: int) -> None:
 
 
 class RNNBase(Module):
-    """What RNN, LSTM and GRU share: weights by name, axes of input and states, packed sequences.
+    """Base of RNN, LSTM and GRU: weights by name, axes of input and states, packed sequences.
 
     Weights of layer k: weight_ih_lk (gates * hidden_size, its input), weight_hh_lk (gates * hidden_size, hidden_size),
     bias_ih_lk and bias_hh_lk; those of the backward direction end with _reverse; weight_hr_lk (proj_size, hidden_size)
-    projects. All start uniform in +-1/sqrt(hidden_size).
+    projects. All are initialised uniform in +-1/sqrt(hidden_size).
     """
 
     def __init__(
@@ -64,19 +64,19 @@ class RNNBase(Module):
             check_size(name, size, value, 0 if size == "input_size" else 1)
         for option, value in (("bias", bias), ("batch_first", batch_first), ("bidirectional", bidirectional)):
             if not isinstance(value, bool):
-                fail(DTypeError, f"{name}: {option} is {value!r}, where True or False is wanted", f"{option}=True")
+                fail(DTypeError, f"{name}: {option} must be True or False, got {value!r}", f"{option}=True")
         if isinstance(dropout, bool) or not isinstance(dropout, int | float) or not 0 <= dropout <= 1:
-            what = f"{name}: dropout is {dropout!r}, where a probability between 0 and 1 is wanted"
+            what = f"{name}: dropout must be a probability between 0 and 1, got {dropout!r}"
             fail(OutOfRangeError, what, "dropout=0.5")
         if dropout and num_layers == 1:
-            warn(f"{name}: dropout={dropout} stands between layers, and there is one", "num_layers=2, or no dropout")
+            warn(f"{name}: dropout={dropout} is for several layers, and there is one", "num_layers=2, or no dropout")
         if proj_size and mode != "LSTM":
             fail(ShapeError, f"{name}: proj_size is for LSTM alone", "nn.LSTM")
         if not 0 <= proj_size < hidden_size:
             fail(
                 ShapeError,
                 f"{name}: proj_size is {proj_size}, hidden_size {hidden_size}",
-                "a projection is smaller than hidden_size; 0 is none",
+                "a projection must be smaller than hidden_size; 0 means none",
             )
         self.mode, self.input_size, self.hidden_size, self.num_layers = mode, input_size, hidden_size, num_layers
         self.bias, self.batch_first, self.dropout = bias, batch_first, float(dropout)
@@ -96,11 +96,11 @@ class RNNBase(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw all weights anew."""
+        """Initialise all weights again."""
         draw_uniform(self, self.hidden_size)
 
     def flatten_parameters(self) -> None:
-        """Nothing to do: it is there for programs that call it. (cuDNN wants all weights in one piece of memory.)"""
+        """Do nothing; exists for programs that call it. (cuDNN needs all weights contiguous in memory.)"""
 
     @property
     def all_weights(self) -> list[list[Parameter]]:
@@ -108,7 +108,7 @@ class RNNBase(Module):
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
     def run(self, input: Tensor | PackedSequence, states: tuple | None) -> tuple:
-        """(output, final states) for a batch, one sequence or a PackedSequence; states: a tuple of tensors, or None."""
+        """(output, final states) for a batch, one sequence or a PackedSequence. states: a tuple of tensors, or None."""
         name = type(self).__name__
         if isinstance(input, PackedSequence):
             sizes = rnn.sizes_of(name, input.batch_sizes)
@@ -133,7 +133,7 @@ class RNNBase(Module):
         return y.transpose(0, 1) if self.batch_first else y, tuple(finals)
 
     def layers(self, x: Tensor, states: tuple, sizes: tuple) -> tuple:
-        """The output and the last states of all layers."""
+        """The output and the final states of all layers."""
         name = type(self).__name__
         if x.spec.shape[-1] != self.input_size:
             fail(
@@ -159,7 +159,7 @@ class RNNBase(Module):
         )
 
     def begin(self, states: tuple | None, batch: int, batched: bool, order: Tensor | None = None) -> tuple:
-        """The first states as (layers * directions, N, width) each, in the order of a packed sequence."""
+        """The initial states as (layers * directions, N, width) each, in the order of a packed sequence."""
         widths = (self.proj_size or self.hidden_size, self.hidden_size)[: 2 if self.mode == "LSTM" else 1]
         if states is None:
             return (None,) * len(widths)
@@ -169,7 +169,7 @@ class RNNBase(Module):
             wanted = (rows, batch, width) if batched else (rows, width)
             if state.spec.shape != wanted:
                 layer = type(self).__name__
-                what = f"{layer}: {name} has shape {list(state.spec.shape)}, where {list(wanted)} is wanted"
+                what = f"{layer}: {name} must be {list(wanted)}, got {list(state.spec.shape)}"
                 hint = "(num_layers * directions, N, hidden_size), also with batch_first"
                 fail(ShapeError, what, hint, **{name: state})
         states = states if batched else tuple([s.unsqueeze(1) for s in states])
@@ -193,7 +193,7 @@ class RNN(RNNBase):
 
     input: float (T, N, input_size), or (N, T, input_size) with batch_first, or (T, input_size), or a PackedSequence.
     h_0: (num_layers * directions, N, hidden_size), zeros if None. Returns (output, h_n): output (T, N, directions *
-    hidden_size) holds the last layer's states, both directions side by side. dropout: between the layers.
+    hidden_size) has the last layer's states, both directions concatenated. dropout: between the layers.
     """
 
     def __init__(
@@ -271,9 +271,9 @@ class LSTM(RNNBase):
 
 class GRU(RNNBase):
     """Gated recurrent units: h = (1 - z) * n + z * h, n = tanh(W_in x + b_in + r * (W_hn h + b_hn)), where r, z =
-    sigmoid(...) of W_ih x + b_ih + W_hh h + b_hh, step by step. Cho et al. 2014, whose r stands inside the product.
+    sigmoid(...) of W_ih x + b_ih + W_hh h + b_hh, step by step. Cho et al. 2014, where r is inside the product.
 
-    input, h_0 and what comes back: as of RNN. dropout: between the layers.
+    input, h_0 and return value: as in RNN. dropout: between the layers.
     """
 
     def __init__(
@@ -308,5 +308,5 @@ class GRU(RNNBase):
 
 def pair_of_states(layer: str, hx: Any) -> tuple:
     if not isinstance(hx, tuple | list) or len(hx) != 2:
-        fail(DTypeError, f"{layer}: hx is no pair", "a pair of states: lstm(x, (h_0, c_0))", hx=hx)
+        fail(DTypeError, f"{layer}: hx is not a pair", "a pair of states: lstm(x, (h_0, c_0))", hx=hx)
     return tuple(hx)

@@ -1,4 +1,4 @@
-"""Layers: RNNCell, LSTMCell, GRUCell, which do one step of a sequence.
+"""Layers: RNNCell, LSTMCell, GRUCell, which compute one step of a sequence.
 
 Read next: `../functional/rnn.py`.
 """
@@ -22,8 +22,9 @@ from .rnn import draw_uniform, nonlinearity_mode, pair_of_states
 
 
 class RNNCellBase(Module):
-    """What RNNCell, LSTMCell and GRUCell share: weight_ih, weight_hh, bias_ih, bias_hh, all uniform in
-    +-1/sqrt(hidden_size) at first."""
+    """Base of RNNCell, LSTMCell and GRUCell: weight_ih, weight_hh, bias_ih, bias_hh, all initialised uniform in
+    +-1/sqrt(hidden_size).
+    """
 
     def __init__(
         self,
@@ -51,18 +52,18 @@ class RNNCellBase(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw all weights anew."""
+        """Initialise all weights again."""
         draw_uniform(self, self.hidden_size)
 
     def step(self, function: Any, input: Tensor, states: tuple | None) -> Any:
-        """`function` of a batch, or of one example; states: a tuple of tensors, or None for zeros."""
+        """Apply `function` to a batch, or to one example. states: a tuple of tensors, or None for zeros."""
         name = type(self).__name__
         F.arguments.check_tensor(name, input)
         if input.spec.ndim not in (1, 2) or input.spec.shape[-1] != self.input_size:
             fail(
                 ShapeError,
-                f"{name}: the input has shape {list(input.spec.shape)}, where (N, {self.input_size}) or "
-                f"({self.input_size},) is wanted",
+                f"{name}: the input must be (N, {self.input_size}) or "
+                f"({self.input_size},), got {list(input.spec.shape)}",
                 f"one step of a sequence: x[t], or nn.{name[:-4]} for all steps",
                 input=input,
             )
@@ -75,7 +76,7 @@ class RNNCellBase(Module):
             if state.spec.shape != wanted:
                 fail(
                     ShapeError,
-                    f"{name}: hx has shape {list(state.spec.shape)}, where {list(wanted)} is wanted",
+                    f"{name}: hx must be {list(wanted)}, got {list(state.spec.shape)}",
                     "the batch of the input, and hidden_size",
                     input=input,
                     hx=state,

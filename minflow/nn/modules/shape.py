@@ -1,6 +1,6 @@
 """Layers that change only the shape: Flatten, Unflatten.
 
-Read next: `linear.py`, what mostly comes after Flatten.
+Read next: `linear.py`, the layer that usually follows Flatten.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from ..module import Module
 
 
 class Flatten(Module):
-    """Make one axis of the axes start_dim to end_dim: (N, C, H, W) becomes (N, C * H * W)."""
+    """Merge the axes start_dim to end_dim into one: (N, C, H, W) becomes (N, C * H * W)."""
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1):
         super().__init__()
@@ -26,7 +26,7 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """Make axis `dim` the axes unflattened_size: (N, C * H * W) becomes (N, C, H, W)."""
+    """Split axis `dim` into the axes unflattened_size: (N, C * H * W) becomes (N, C, H, W)."""
 
     def __init__(self, dim: int, unflattened_size: tuple[int, ...] | list[int]):
         super().__init__()

@@ -34,7 +34,7 @@ def activation_of(layer: str, activation: Activation) -> Callable[[Tensor], Tens
     if not isinstance(activation, str) and not callable(activation):
         fail(
             DTypeError,
-            f"{layer}: activation is {activation!r}, where a function is wanted",
+            f"{layer}: activation must be a function, got {activation!r}",
             'activation="relu", "gelu", or a function such as flow.tanh',
         )
     return getattr(F, activation) if isinstance(activation, str) else activation
@@ -46,7 +46,7 @@ def copies(stack: str, layer: Any, num_layers: int, norm: Any) -> ModuleList:
         if not isinstance(part, Module) and (name != "norm" or part is not None):
             fail(
                 DTypeError,
-                f"{stack}: {name} is {type(part).__name__}, where a Module is wanted",
+                f"{stack}: {name} must be a Module, got {type(part).__name__}",
                 f"nn.{stack}(nn.{stack}Layer(d_model, nhead), num_layers, nn.LayerNorm(d_model))",
             )
     return ModuleList([copy.deepcopy(layer) for _ in range(num_layers)])
@@ -55,9 +55,9 @@ def copies(stack: str, layer: Any, num_layers: int, norm: Any) -> ModuleList:
 class TransformerEncoderLayer(Module):
     """x = norm1(x + attention(x));  x = norm2(x + linear2(activation(linear1(x)))).
 
-    src: float (S, N, d_model), (N, S, d_model) with batch_first, or (S, d_model); the result is like it. src_mask and
-    src_key_padding_mask: as attn_mask and key_padding_mask of MultiheadAttention. norm_first: x + block(norm(x)).
-    dropout: of the attention's weights, after the activation, and at the end of each block.
+    src: float (S, N, d_model), (N, S, d_model) with batch_first, or (S, d_model); the output has its shape. src_mask
+    and src_key_padding_mask: as attn_mask and key_padding_mask of MultiheadAttention. norm_first: x + block(norm(x)).
+    dropout: on the attention weights, after the activation, and at the end of each block.
     """
 
     def __init__(
@@ -112,8 +112,8 @@ class TransformerDecoderLayer(Module):
     """x = norm1(x + attention(x));  x = norm2(x + attention(x, memory));  x = norm3(x + feed_forward(x)).
 
     feed_forward(x) = linear2(activation(linear1(x))). tgt: float (T, N, d_model), (N, T, d_model) with batch_first, or
-    (T, d_model); the result is like it. memory: what the encoder gave, (S, N, d_model). Masks: as of
-    MultiheadAttention, tgt_... of the first attention, memory_... of the second. norm_first: x + block(norm(x)).
+    (T, d_model); the output has its shape. memory: the output of the encoder, (S, N, d_model). Masks: as in
+    MultiheadAttention, tgt_... for the first attention, memory_... for the second. norm_first: x + block(norm(x)).
     """
 
     def __init__(
@@ -180,10 +180,10 @@ class TransformerDecoderLayer(Module):
 
 
 class TransformerEncoder(Module):
-    """num_layers copies of encoder_layer one after the other, then norm if there is one.
+    """num_layers copies of encoder_layer in sequence, then norm unless it is None.
 
-    enable_nested_tensor, mask_check: accepted; there are no nested tensors, and padded places are computed like others.
-    is_causal: a hint that mask is causal.
+    enable_nested_tensor, mask_check: accepted; there are no nested tensors, and padded positions are computed like
+    others. is_causal: a hint that mask is causal.
     """
 
     def __init__(
@@ -212,7 +212,7 @@ class TransformerEncoder(Module):
 
 
 class TransformerDecoder(Module):
-    """num_layers copies of decoder_layer one after the other, then norm if there is one."""
+    """num_layers copies of decoder_layer in sequence, then norm unless it is None."""
 
     def __init__(self, decoder_layer: TransformerDecoderLayer, num_layers: int, norm: Module | None = None):
         super().__init__()
@@ -245,11 +245,12 @@ class TransformerDecoder(Module):
 
 
 class Transformer(Module):
-    """decoder(tgt, encoder(src)): stacks of num_encoder_layers and num_decoder_layers layers, a LayerNorm behind each.
+    """decoder(tgt, encoder(src)): stacks of num_encoder_layers and num_decoder_layers layers, each with a final
+    LayerNorm.
 
-    src: float (S, N, d_model), tgt: (T, N, d_model); with batch_first N comes first; or both without N. The result is
-    like tgt. Masks: as of the layers. Weights start by Glorot & Bengio's rule. custom_encoder, custom_decoder: used in
-    place of the stacks.
+    src: float (S, N, d_model), tgt: (T, N, d_model); with batch_first N comes first; or both without N. The output has
+    the shape of tgt. Masks: as in the layers. Weights are initialised by Glorot & Bengio's rule. custom_encoder,
+    custom_decoder: used in place of the stacks.
     """
 
     def __init__(
@@ -284,7 +285,7 @@ class Transformer(Module):
         self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
 
     def _reset_parameters(self) -> None:
-        """Draw all matrices anew."""
+        """Initialise all matrices again."""
         for weight in self.parameters():
             if weight.spec.ndim > 1:
                 init.xavier_uniform_(weight)
@@ -308,7 +309,7 @@ class Transformer(Module):
             fail(
                 ShapeError,
                 f"Transformer: src has a batch of {src.spec.shape[axis]}, tgt of {tgt.spec.shape[axis]} (axis {axis})",
-                "batch_first=True where the batch is axis 0",
+                "batch_first=True if the batch is axis 0",
                 src=src,
                 tgt=tgt,
             )
@@ -337,5 +338,5 @@ class Transformer(Module):
     def generate_square_subsequent_mask(
         sz: int, device: Device | str | None = None, dtype: DType | None = None
     ) -> Tensor:
-        """Float (sz, sz): -inf above the diagonal, 0 elsewhere, so that place i looks at places 0 to i."""
+        """Float (sz, sz): -inf above the diagonal, 0 elsewhere, so that position i attends to positions 0 to i."""
         return full((sz, sz), -math.inf, dtype=dtype, device=device).triu(1)

@@ -95,7 +95,7 @@ WRONG = [
     (lambda: nn.Conv3d(3, 4, 3, groups=2), "in_channels is 3, which groups=2 does not divide"),
     (
         lambda: nn.ConvTranspose2d(2, 3, 3, 2)(ONES(1, 2, 4, 4), (8, 9)),
-        r"output_size must be from \(9, 9\) to .*, got \(8, 9\)",
+        r"must be from \(9, 9\) to .*, got \(8, 9\)",
     ),
     (lambda: nn.ConvTranspose2d(2, 3, 3, 2)(ONES(1, 2, 4, 4), (8,)), r"output_size is \(8,\) for an input of 4 axes"),
     (lambda: F.pad(ONES(1, 3), (3, 0), "reflect"), "3 and 0 in mode 'reflect' for axis 1 of size 3"),

@@ -113,7 +113,7 @@ class LazyLinear(Lazy, Linear):
 
 
 class LazyConv(Lazy):
-    """A convolution with in_channels taken from the first input; its other arguments are those of the layer, in order."""
+    """A convolution with in_channels taken from the first input; its other arguments are those of the layer."""
 
     axes: int
     turned: bool

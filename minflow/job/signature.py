@@ -133,7 +133,7 @@ class Signature:
             return annotation
         if typing.get_origin(annotation) is tuple and Ellipsis not in typing.get_args(annotation):
             return tuple(self.argument(f"{path}[{i}]", inner) for i, inner in enumerate(typing.get_args(annotation)))
-        what = f"the annotation of argument {path} of job {self.name} is no placeholder"
+        what = f"the annotation of argument {path} of job {self.name} is not a placeholder"
         hint = f"{path}: tp.Numpy.Placeholder((100, 28, 28), dtype=flow.float), or a Tuple of placeholders"
         self.fail(what, {"annotation": text(annotation)}, hint)
 
@@ -148,7 +148,7 @@ class Signature:
             for inner in arguments[origin is dict :]:
                 self.returned(inner, True)
             return annotation
-        what = f"the return annotation of job {self.name} is not one of the known"
+        what = f"the return annotation of job {self.name} is not supported"
         self.fail(what, {"annotation": text(annotation)}, f"-> {ALLOWED}")
 
     # ---- a call ------------------------------------------------------------------------------------------------------
@@ -175,7 +175,7 @@ class Signature:
                 f"{key}: {text(tree) if not isinstance(tree, tuple) else 'a tuple'}"
                 for key, tree in self.arguments.items()
             )
-            what = f"job {self.name} was called with other arguments than it has: {error}"
+            what = f"job {self.name} was called with the wrong arguments: {error}"
             hint = f"{self.name}({', '.join(self.arguments)})"
             values = {
                 "it takes": wanted or "nothing",
@@ -196,8 +196,8 @@ class Signature:
                     else type(value).__name__
                 )
                 what = (
-                    f"the argument {path} of job {self.name} is {kind_of(value)}, where a tuple of {len(tree)} arrays "
-                    "is wanted"
+                    f"the argument {path} of job {self.name} must be a tuple of {len(tree)} arrays, "
+                    f"got {kind_of(value)}"
                 )
                 hint = f"{self.name}(..., ({', '.join(['array'] * len(tree))}))"
                 raise JobError(what, values={"got": got}, where=here(), hint=hint)
@@ -224,7 +224,7 @@ class Signature:
         if not isinstance(value, list | tuple) or len(value) != devices:
             got = f"{type(value).__name__} of {len(value)}" if isinstance(value, list | tuple) else described(value)
             one = "array" if issubclass(kind, ListNumpy) else "list of arrays"
-            what = f"is {kind_of(value)}, where a list with one {one} for each device is wanted"
+            what = f"must be a list with one {one} for each device, got {kind_of(value)}"
             hint = f"[{', '.join(['array'] * min(devices, 4))}]; flow.config.cpu_device_num(n)"
             self.refuse(argument, what, {"devices": devices, "got": got}, hint)
         if issubclass(kind, ListNumpy):
@@ -232,7 +232,7 @@ class Signature:
         result = []
         for i, inner in enumerate(value):
             if not isinstance(inner, list | tuple) or not inner:
-                what = f"has for device {i} no list of arrays"
+                what = f"must have a list of arrays for device {i}"
                 self.refuse(argument, what, {"got": described(inner)}, "[[array, array], ...]")
             result.append(
                 [np.array(self.checked(argument, part, None, f"[{i}][{j}]"), order="C") for j, part in enumerate(inner)]
@@ -253,30 +253,30 @@ class Signature:
                     if symbolic
                     else ".numpy() gives the array of a tensor"
                 )
-            what = f"is {kind_of(array)}, where a numpy array is wanted"
+            what = f"must be a NumPy array, got {kind_of(array)}"
             self.refuse(argument, what, {"expected": text(kind), f"got {argument.path}{at}": described(array)}, hint)
         if isinstance(array, np.ma.MaskedArray):
-            what = "is a masked array, and a job knows no masks"
+            what = "must not be a masked array: jobs do not support masks"
             hint = f"{argument.path.partition('[')[0]}.filled(0) gives an array of numbers"
             self.refuse(argument, what, {"masked": f"{np.ma.count_masked(array)} of {array.size}"}, hint)
         if shape is not None and array.shape != shape:
             hint = f"reshape it to {list(shape)}, or change the placeholder"
             if array.shape[1:] == shape[1:]:
                 hint = "the batch size is fixed by the placeholder: drop the last, smaller batch, or pad it"
-            what = "has another shape than its placeholder"
+            what = "does not have the shape of its placeholder"
             values = {"expected": f"{kind.dtype.name}{list(shape)}", f"got {argument.path}{at}": described(array)}
             self.refuse(argument, what, values, hint)
         if shape is None and (
             array.ndim != len(kind.shape) or array.size > np.prod(kind.shape, dtype=int) or not array.size
         ):
             what = "does not fit into its placeholder"
-            hint = "as many axes as the placeholder, and at most as many numbers"
+            hint = "as many axes as the placeholder, and at most as many elements"
             values = {"at most": f"{kind.dtype.name}{list(kind.shape)}", f"got {argument.path}{at}": described(array)}
             self.refuse(argument, what, values, hint)
         if array.dtype != kind.dtype.np:
             dtype = array.dtype.name
             there = array.dtype.isnative and dtype in DType.table
-            what = "has another dtype than its placeholder"
+            what = "does not have the dtype of its placeholder"
             hint = (
                 f'{argument.path.partition("[")[0]}.astype("{kind.dtype.name}")'
                 + f", or dtype=flow.{dtype} in the placeholder" * there
@@ -339,12 +339,12 @@ class Signature:
             self.wrong(path, Numpy, value)
 
     def wrong(self, path: str, wanted: Any, value: Any) -> typing.NoReturn:
-        hint = "return Blobs only: what is known without a run needs no job"
+        hint = "return Blobs only: values that are known without running the job need not be returned"
         if value is None:
             hint = "end the function with `return loss`; or annotate it `-> None`"
         elif isinstance(value, Tensor | tuple | list | dict):
             hint = f"-> {annotation_of(value)}"
-        what = f"job {self.name}: {path} is not what its annotation says"
+        what = f"job {self.name}: {path} does not match its annotation"
         self.fail(what, {"annotation": text(wanted), "returned": described(value)}, hint)
 
     def result_of(self, value: Any, arrays: Iterator[list[np.ndarray]], wanted: Any = None) -> Any:

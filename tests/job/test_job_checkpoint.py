@@ -344,7 +344,7 @@ VALUES = [  # (value of a variable, what is said of it)
     (np.zeros(2, "complex64"), "complex64.*astype"),
     (None, "'w' is a NoneType"),
 ]
-STEP, STEPS = "System-Train-TrainStep-train", "System-Train-TrainStep-train is no number of steps"
+STEP, STEPS = "System-Train-TrainStep-train", "System-Train-TrainStep-train must be a number of steps"
 DICTS = [
     *[({"w": value}, text) for value, text in VALUES],
     ([("w", X)], "load_variables: .*dict name -> numbers"),
@@ -392,8 +392,8 @@ def test_no_checkpoint_there(tmp_path):
     for call, path, text in [
         (CheckPoint().load, "lenet_model_1", 'no folder .*checkpoints there +lenet_models_1.*Try: ".*lenet_models_1"'),
         (CheckPoint().load, "nowhere/m", "no folder .*getcwd"),
-        (CheckPoint().load, "notes", "notes is no checkpoint.*a.txt"),
-        (get, "other", "other is no checkpoint.*flow.load"),
+        (CheckPoint().load, "notes", "notes is not a checkpoint.*a.txt"),
+        (get, "other", "other is not a checkpoint.*flow.load"),
         (get, "other/data.safetensors", "is a file, and a checkpoint.*flow.load"),
         (CheckPoint().load, "lenet_models_1/w", 'folder of one variable.*"[^"]*lenet_models_1"'),
         (CheckPoint().load, "", 'snapshot_done.*Try: "[^"]*lenet_models_1"'),

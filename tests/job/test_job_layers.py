@@ -395,7 +395,7 @@ def filtered(x, size=3, **options):
     (MATRIX, lambda x: flow.layers.dense(x, 3, name=7), "name is 7"),
     (MATRIX[0], lambda x: fc(x), "the input has 1 axes"),
     (np.zeros((4, 3), "int32"), lambda x: fc(x), "the input is int32"),
-    (MATRIX, lambda x: filtered(x), "2 axes, wanted 4: NCHW"),
+    (MATRIX, lambda x: filtered(x), "must have 4 axes, NCHW, got 2"),
     (IMAGE, lambda x: filtered(x, groups=3), "groups=3 divides 4 channels into 4 filters"),
     (IMAGE, lambda x: filtered(x, data_format="NHWC", groups=2), "groups=2 with data_format NHWC"),
     (IMAGE, lambda x: filtered(x, size=(3, 3, 3)), r"kernel_size is \(3, 3, 3\)"),

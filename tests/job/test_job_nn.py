@@ -350,12 +350,12 @@ OPS = {
         (
             lambda: SPARSE(flow.zeros(5, dtype=flow.int32), LOGITS),
             ShapeError,
-            r"labels has shape \[5\], wanted \[4\] for logits \[4, 3\]",
+            r"labels must have shape \[4\] for logits \[4, 3\], got \[5\]",
         ),
         (lambda: SPARSE(flow.zeros(4, 3, dtype=flow.int32), LOGITS), ShapeError, r"\[4, 3\](.|\n)*one-hot"),
         (lambda: SPARSE(LABELS.float(), LOGITS), DTypeError, "labels is float32, and class indices are integers"),
         (lambda: SPARSE(LABELS, np.zeros((4, 3))), DTypeError, "the logits is no tensor but ndarray"),
-        (lambda: SPARSE(LABELS, LABELS), DTypeError, r"logits is int32\[4\], wanted floating"),
+        (lambda: SPARSE(LABELS, LABELS), DTypeError, r"logits must be floating scores \(N, C\), got int32\[4\]"),
         (lambda: SPARSE(LABELS + 3, LOGITS), OutOfRangeError, "3"),
         (lambda: SPARSE(LABELS - 1, LOGITS), OutOfRangeError, "-1"),
     ],
@@ -395,7 +395,7 @@ OPS = {
             r"3 channels \(axis 1\), the filters take 2",
         ),
         (lambda: nn.conv2d(X, W, 1, "SAME", groups=3), ShapeError, "the filters take 3 in groups=3"),
-        (lambda: nn.conv2d(flow.zeros(3, 8, 8), W, 1, "SAME"), ShapeError, "3 axes, wanted 4"),
+        (lambda: nn.conv2d(flow.zeros(3, 8, 8), W, 1, "SAME"), ShapeError, "must have 4 axes, NCHW, got 3"),
         (
             lambda: nn.conv2d(X, flow.zeros(4, 3, 9, 9), 1, "VALID"),
             ShapeError,
@@ -411,7 +411,7 @@ OPS = {
         (
             lambda: nn.conv3d(flow.zeros(1, 2, 3, 3), flow.zeros(1, 2, 3, 3), 1, "SAME"),
             ShapeError,
-            "conv3d: the input has 4 axes, wanted 5: NCDHW",
+            "conv3d: the input must have 5 axes, NCDHW, got 4",
         ),
     ],
     "max_pool2d": [
@@ -547,7 +547,7 @@ def test_two_norms_are_two_and_a_name_shares(fresh):
         "InstanceNorm3d_1_gamma",
         "own_gamma",
     ]
-    with pytest.raises(ShapeError, match="InstanceNorm2d: the input has 5 axes, wanted 4"):
+    with pytest.raises(ShapeError, match="InstanceNorm2d: the input must have 4 axes, got 5"):
         in_job(lambda x: flow.nn.InstanceNorm2d(x), VOLUME)
     with pytest.raises(ShapeError, match="GroupNorm: num_groups is 2 for shape"):
         in_job(lambda x: flow.nn.GroupNorm(x, 2), VOLUME)

@@ -206,5 +206,5 @@ def test_unknown_variables_are_told_where_minimize_stands():
         O.Adam(CONSTANT, variables=["w", "bias"]).minimize(w * x + b)
         return w
 
-    error = refused(training(step, (4, 2)), OptimError, "'bias' is no variable that this job trains", masks(0)[0])
+    error = refused(training(step, (4, 2)), OptimError, "'bias' is not a variable that this job trains", masks(0)[0])
     assert error.where == f"at test_job_training.py:{step.__code__.co_firstlineno + 2}"

@@ -344,8 +344,8 @@ def job_of_list():
     return job_of(lambda x: x, tp.ListNumpy.Placeholder(SIZES), result=tp.ListNumpy, name="listed")
 
 
-PAIR = "argument x0 of job both is {}, where a tuple of 2 arrays is wanted"
-NUMBER = "where a number is wanted"
+PAIR = "argument x0 of job both must be a tuple of 2 arrays, got {}"
+NUMBER = "must be a number"
 MISTAKES = {
     "a job in a job": (
         lambda: job_of(lambda x: plus_one(x), SIZES, name="outer")(X),
@@ -354,7 +354,7 @@ MISTAKES = {
     "a job in a callback": (in_a_callback, "inside a callback"),
     "a run's batch": (
         lambda: flow.start(plus_one, [3]).result(),
-        "the argument x of job plus_one is an int, where a numpy array is wanted",
+        "the argument x of job plus_one must be a NumPy array, got an int",
     ),
     "a namespace None": (lambda: flow.scope.namespace(None), "a namespace is a name"),
     "a namespace of no letters": (lambda: flow.scope.namespace(""), "a namespace is a name"),
@@ -384,16 +384,16 @@ MISTAKES = {
     ),
     "a handle": (
         lambda: plus_one(doubled(X)),
-        r"is a Step, where a numpy array is wanted.*Try: doubled\(\.\.\.\)\.get\(\) waits",
+        r"must be a NumPy array, got a Step.*Try: doubled\(\.\.\.\)\.get\(\) waits",
     ),
-    "a tensor": (lambda: plus_one(flow.tensor(X)), r"is a Tensor, where a numpy array is wanted.*\.numpy\(\) gives"),
+    "a tensor": (lambda: plus_one(flow.tensor(X)), r"must be a NumPy array, got a Tensor.*\.numpy\(\) gives"),
     "a pair of no tuple": (lambda: job_of_pair()(X), PAIR.format("an ndarray")),
     "a pair of one": (lambda: job_of_pair()((X,)), PAIR.format("a tuple of 1")),
     "a pair of three": (lambda: job_of_pair()([X] * 3), PAIR.format("a list of 3")),
     "a pair None": (lambda: job_of_pair()(None), PAIR.format("None")),
     "no list": (
         lambda: job_of_list()(X),
-        "x0 of job listed is an ndarray, where a list with one array for each device is wanted",
+        "x0 of job listed must be a list with one array for each device, got an ndarray",
     ),
 }
 
@@ -433,7 +433,7 @@ def test_an_error_without_a_text_does_not_end_the_worker():
     )
     assert isinstance(here(error).__cause__, Hostile)
     assert plus_one(X)[0, 0] == 2
-    error = told(plus_one, JobError, "argument x of job plus_one is a Hostile, where a numpy array is", Hostile())
+    error = told(plus_one, JobError, "argument x of job plus_one must be a NumPy array, got a Hostile", Hostile())
     assert error.values["got x"] == "Hostile"
 
 
@@ -468,7 +468,7 @@ def test_a_blob_of_another_job_is_told(keep):
     uses = job_of(lambda x: flow.reshape(x, [-1])[:1] + kept[0], SIZES, name="uses")
     error = told(uses, JobError, "a Blob of another build is used while job uses is built", X)
     assert "share variables by name" in here(error).hint
-    error = told(plus_one, JobError, "is a Blob, where a numpy array is wanted", kept[0])
+    error = told(plus_one, JobError, "must be a NumPy array, got a Blob", kept[0])
     assert "return the Blob from its job" in error.hint
 
 

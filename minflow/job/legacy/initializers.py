@@ -152,13 +152,13 @@ def choose(name: str, argument: str, value: Any, choices: Sequence[str]) -> str:
 def real(name: str, argument: str, value: Any) -> None:
     """Refuse what is no number."""
     if not isinstance(value, Real) and not (isinstance(value, np.ndarray) and value.ndim == 0):
-        fail(JobError, f"{name}: {argument} is {value!r:.60}, where a number is wanted", f"{name}({argument}=0.1)")
+        fail(JobError, f"{name}: {argument} must be a number, got {value!r:.60}", f"{name}({argument}=0.1)")
 
 
 def deviation(name: str, stddev: float) -> float:
     real(name, "stddev", stddev)
     if not stddev >= 0:
-        fail(JobError, f"{name}: stddev is {stddev!r}, and no standard deviation is below 0", f"{name}(stddev=0.1)")
+        fail(JobError, f"{name}: stddev must be at least 0, got {stddev!r}", f"{name}(stddev=0.1)")
     return float(stddev)
 
 
@@ -261,7 +261,11 @@ def kaiming_initializer(
     """
     name = "kaiming_initializer"
     if len(shape) < 2 or math.prod(shape) <= 0:
-        fail(JobError, f"{name}: shape is {tuple(shape)}, wanted (out, in) or filters", f"{name}(shape=weight_shape)")
+        fail(
+            JobError,
+            f"{name}: shape must be (out, in) or that of filters, got {tuple(shape)}",
+            f"{name}(shape=weight_shape)",
+        )
     gains = {None: 1.0, "sigmoid": 1.0, "tanh": 5.0 / 3, "relu": math.sqrt(2.0)}
     gains["leaky_relu"] = math.sqrt(2.0 / (1 + negative_slope**2))
     if nonlinearity not in gains:

@@ -83,7 +83,7 @@ class Layer:
     def count(self, argument: str, value: Any) -> int:
         """A whole number of at least 1."""
         if not hasattr(value, "__index__") or isinstance(value, bool) or value.__index__() < 1:
-            what = f"{self.what}: {argument} is {value!r}, where a whole number of at least 1 is wanted"
+            what = f"{self.what}: {argument} must be an integer of at least 1, got {value!r}"
             fail(JobError, what, f"{argument}=10")
         return value.__index__()
 
@@ -121,10 +121,10 @@ def dense(
     layer = Layer("dense", inputs, name, "Dense")
     units, spec = layer.count("units", units), inputs.spec
     if spec.ndim < 2:
-        what = f"flow.layers.dense: the input has {spec.ndim} axes, wanted (N, K)"
+        what = f"flow.layers.dense: the input must have at least two axes, (N, K), got {spec.ndim}"
         fail(ShapeError, what, "flow.reshape(x, (1, -1))", inputs=inputs)
     if not spec.floating:
-        what = f"flow.layers.dense: the input is {spec.dtype.name}, wanted floating"
+        what = f"flow.layers.dense: the input must be floating, got {spec.dtype.name}"
         fail(JobError, what, "flow.cast(x, flow.float)", inputs=inputs)
     features, dtype = spec.shape[-1], spec.dtype
     weight = layer.variable(
@@ -179,7 +179,9 @@ def convolution(
         what = f"{what}: groups={groups} divides {channels} channels into {filters} filters"
         fail(ShapeError, what, hint, inputs=inputs)
     if not dtype.floating:
-        fail(JobError, f"{what}: the input is {dtype.name}, wanted floating", "flow.cast(x, flow.float)", inputs=inputs)
+        fail(
+            JobError, f"{what}: the input must be floating, got {dtype.name}", "flow.cast(x, flow.float)", inputs=inputs
+        )
     shape = (filters, *kernel, channels) if last else (filters, channels // groups, *kernel)
     kernel_initializer = kernel_initializer or xavier_uniform_initializer(data_format.upper())
     weight = layer.variable("weight", shape, dtype, kernel_initializer, kernel_regularizer, trainable, weight_name)
@@ -364,7 +366,7 @@ def batch_normalization(
     shape = (inputs.spec.shape[axis],)
     dtype = float32 if inputs.spec.dtype is float16 else inputs.spec.dtype
     if not dtype.floating:
-        what = f"{layer.what}: the input is {dtype.name}, wanted floating"
+        what = f"{layer.what}: the input must be floating, got {dtype.name}"
         fail(JobError, what, "flow.cast(x, flow.float)", inputs=inputs)
     beta = gamma = None
     if center:

@@ -57,7 +57,7 @@ def ordered(what: str, labels: Any, logits: Any, second: str = "logits") -> tupl
             build.problem(error)
         return logits, labels
     if not b.floating or not b.ndim:
-        wrong = f"{what}: {second} is {b}, wanted floating scores (N, C)"
+        wrong = f"{what}: {second} must be floating scores (N, C), got {b}"
         fail(DTypeError, wrong, f"{what}(labels, {second})", **{second: logits})
     return labels, logits
 
@@ -68,7 +68,7 @@ def class_labels(what: str, labels: Tensor, scores: Tensor, second: str) -> Tens
     wanted, classes = b.shape[:-1], b.shape[-1]
     if a.shape not in (wanted, (*wanted, 1)):
         one_hot = "flow.nn.softmax_cross_entropy_with_logits takes labels of one-hot form"
-        what = f"{what}: labels has shape {list(a.shape)}, wanted {list(wanted)} for {second} {list(b.shape)}"
+        what = f"{what}: labels must have shape {list(wanted)} for {second} {list(b.shape)}, got {list(a.shape)}"
         hint = one_hot if a.shape == b.shape else "one class number for each example"
         fail(ShapeError, what, hint, labels=labels, **{second: scores})
     if a.dtype.rank != 1:

@@ -59,7 +59,7 @@ def instance(kind: str):
     def function(x: Tensor, eps: float = 1e-05, affine: bool = True, name: str | None = None) -> Tensor:
         check_tensor(f"nn.{kind}", x)
         if x.spec.ndim != AXES[kind]:
-            what = f"nn.{kind}: the input has {x.spec.ndim} axes, wanted {AXES[kind]}"
+            what = f"nn.{kind}: the input must have {AXES[kind]} axes, got {x.spec.ndim}"
             fail(ShapeError, what, f"flow.nn.InstanceNorm{x.spec.ndim - 2}d, or (N, C, ...)", x=x)
         return normalized(kind, x, x.spec.shape[1], eps, affine, name)
 

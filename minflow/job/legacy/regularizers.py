@@ -35,8 +35,8 @@ class Regularizer:
 def checked(name: str, l1: float, l2: float) -> Regularizer:
     for argument, value in (("l1", l1), ("l2", l2)):
         if not (isinstance(value, Real) and value >= 0):
-            why = "which would push numbers away from 0" if isinstance(value, Real) else "where a number is wanted"
-            what = f"regularizers.{name}: {argument} is {value!r:.60}, {why}"
+            why = "; below 0 it would push weights away from 0" if isinstance(value, Real) else ""
+            what = f"regularizers.{name}: {argument} must be a number of at least 0, got {value!r:.60}{why}"
             fail(JobError, what, f"regularizers.{name}(0.01)")
     return Regularizer(float(l1), float(l2))
 

@@ -24,7 +24,7 @@ from .op_name import folded, takes_name
 def several(name: str, inputs) -> list:
     """The tensors of a list argument. Raises DTypeError for anything else, and for an empty list."""
     if not isinstance(inputs, list | tuple) or not inputs:
-        fail(DTypeError, f"{name}: a list of at least one tensor is wanted", f"{name}([a, b])", inputs=inputs)
+        fail(DTypeError, f"{name}: inputs must be a list of at least one tensor", f"{name}([a, b])", inputs=inputs)
     return [tensor_of(x) for x in inputs]
 
 

@@ -62,8 +62,8 @@ def sizes(what: str, argument: str, value: Any, rank: int = 2) -> tuple[int, ...
     if len(values) != rank or not all(
         hasattr(n, "__index__") and not isinstance(n, bool) and n.__index__() >= 1 for n in values
     ):
-        wanted = "a whole number of at least 1" + (f", or {rank} of them" if rank > 1 else "")
-        fail(ShapeError, f"{what}: {argument} is {value!r}, where {wanted} is wanted", f"{argument}=3")
+        expected = "an integer of at least 1" + (f", or {rank} of them" if rank > 1 else "")
+        fail(ShapeError, f"{what}: {argument} must be {expected}, got {value!r}", f"{argument}=3")
     return tuple([n.__index__() for n in values])
 
 
@@ -83,7 +83,7 @@ def sides(what: str, padding: Any, last: bool, rank: int = 2) -> list[tuple[int,
     if len(pairs) != len(axes) or any(len(p) != 2 or min(p) < 0 for p in pairs) or any(p != (0, 0) for p in around):
         shown = dict.fromkeys(axes, (0, 0)) | dict.fromkeys(axes.replace("N", "").replace("C", ""), (1, 1))
         example = "[" + ", ".join(map(str, shown.values())) + "]"
-        what = f"{what}: padding is {padding!r}, where one pair for each axis of {axes} is wanted, with 0 for N and C"
+        what = f"{what}: padding must be one pair for each axis of {axes}, with 0 for N and C, got {padding!r}"
         fail(ShapeError, what, f'padding={example}, or padding="SAME"')
     return pairs[image]
 
@@ -158,7 +158,7 @@ def check_rank(what: str, x: Tensor, rank: int, data_format: str) -> None:
     if x.spec.ndim != rank + 2:
         axes = data_format.upper()
         hint = f"flow.reshape(x, ...) to ({', '.join(axes)})"
-        fail(ShapeError, f"{what}: the input has {x.spec.ndim} axes, wanted {rank + 2}: {axes}", hint, input=x)
+        fail(ShapeError, f"{what}: the input must have {rank + 2} axes, {axes}, got {x.spec.ndim}", hint, input=x)
 
 
 # ---- convolution -------------------------------------------------------------------------------------------------

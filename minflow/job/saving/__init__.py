@@ -1,4 +1,4 @@
-"""Checkpoints of job functions: a folder for each variable, and who keeps how many of them.
+"""Checkpoints of job functions: a folder with one subfolder per variable.
 
 Read next: `folder.py`, the files; `manager.py`, `flow.train.CheckPoint`.
 """

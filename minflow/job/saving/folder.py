@@ -1,9 +1,10 @@
-"""The folder of a checkpoint: `<path>/<variable>/out` raw little-endian numbers in C order, `<path>/<variable>/meta`
-their shape and dtype as protobuf text, and an empty `<path>/snapshot_done` that is written last.
+"""The files of a checkpoint.
 
-Written beside and renamed, so that nobody ever sees half of one; read with distrust: what a meta claims is held against
-the size of the file before memory is taken, and nothing outside the folder is followed. Knows no session and no job.
-Read next: `manager.py`.
+`<path>/<variable>/out` holds raw little-endian elements in C order, `<path>/<variable>/meta` their shape and dtype as
+protobuf text; the empty `<path>/snapshot_done` is written last. A checkpoint is written to a temporary folder and
+renamed, so a partial one is never visible. Files are not trusted: the claims of a meta are checked against the file
+size before memory is allocated, and links out of the folder are not followed. Knows nothing of sessions and jobs. Read
+next: `manager.py`.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from ...io import atomic
 from ...io.files import absolute, place
 
 NUMBERS, META, DONE = "out", "meta", "snapshot_done"
-LONGEST_META = 1 << 16  # bytes; that of 64 axes is about a thousand
-DEEPEST = 64  # axes that an array can have, and folders that a name may be deep
+LONGEST_META = 1 << 16  # bytes; 64 axes need about a thousand
+DEEPEST = 64  # largest number of axes, and of nested folders in a name
 
-# dtype <-> its name in a meta; the number of each name, for metas that hold numbers.
+# dtype <-> its name in a meta; the enum value of each name, for metas that use values.
 NAMES = {
     "float16": "kFloat16",
     "float32": "kFloat",
@@ -54,8 +55,8 @@ NUMBERED = {
 
 
 def refuse(what: str, hint: str, error: BaseException | None = None, /, **values: object) -> NoReturn:
-    """Raise a CheckpointError in four parts; texts are shown as they are."""
-    # "job train_job" stays
+    """Raise a CheckpointError with four parts; strings are shown without quotes."""
+    # "job train_job" is not an identifier and is kept
     named = {name.replace("_", " ") if name.isidentifier() else name: shorten(x) for name, x in values.items()}
     raise CheckpointError(what, values=named, where=here(), hint=hint) from error
 
@@ -66,7 +67,7 @@ def shorten(value: object) -> str:
 
 
 def checked(path: object, what: str) -> Path:
-    """The whole path, or a CheckpointError that names what was asked: the queue is waited for before it is used."""
+    """The absolute path. Raises CheckpointError, which names the caller `what`, before the queue is waited for."""
     return absolute(place(path, what, f'{what}("./models_1")'))
 
 
@@ -74,10 +75,10 @@ def checked(path: object, what: str) -> Path:
 
 
 class FileVariable:
-    """A variable of a checkpoint that stays on disk until it is asked for: `.name`, `.shape`, `.dtype`, `.numpy()`.
+    """A variable of a checkpoint, read lazily: `.name`, `.shape`, `.dtype`, `.numpy()`.
 
-    shape and dtype are None where the folder has no meta (oldest checkpoints): then only a variable knows them.
-    Raises CheckpointError if the meta is damaged, or if the file has not the size that it claims.
+    shape and dtype are None if the folder has no meta (oldest checkpoints); then they come from the variable that is
+    loaded. Raises CheckpointError if the meta is damaged or the file does not have the size that it claims.
     """
 
     __slots__ = ("name", "folder", "root", "shape", "dtype")
@@ -105,7 +106,7 @@ class FileVariable:
 
     @property
     def path(self) -> Path:
-        """The file of its numbers."""
+        """The file of its elements."""
         return self.folder / NUMBERS
 
     @property
@@ -113,7 +114,7 @@ class FileVariable:
         return None if self.shape is None else len(self.shape)
 
     def size_of(self, file: Path) -> int:
-        """Bytes of a plain file inside the checkpoint; anything else is refused."""
+        """Size in bytes of a regular file inside the checkpoint. Raises CheckpointError for anything else."""
         try:
             inside = os.path.realpath(file)
             if os.path.commonpath([inside, self.root]) != self.root:
@@ -140,7 +141,7 @@ class FileVariable:
         refuse(f"variable {self.name!r} of the checkpoint: {what}", hint, error, **{"folder": self.folder, **values})
 
     def numpy(self) -> np.ndarray:
-        """A new array with its numbers, read now."""
+        """Read its elements into a new array."""
         if self.shape is None:
             what = f"variable {self.name!r} of the checkpoint has no meta, so its shape and dtype are not known"
             hint = (
@@ -151,7 +152,7 @@ class FileVariable:
         return self.read(self.shape, self.dtype)
 
     def read(self, shape: tuple[int, ...], dtype: DType) -> np.ndarray:
-        """Its numbers as an array of this shape and dtype; the file must have just that size."""
+        """Read its elements as an array of this shape and dtype; the file must have exactly that size."""
         self.judge(self.size_of(self.path), shape, dtype)
         try:
             array = np.empty(shape, dtype.np.newbyteorder("<"))
@@ -184,7 +185,7 @@ TOKEN = re.compile(r"\s+|#[^\n]*|([A-Za-z_]\w*|-?\d+|[{}\[\]:,;])")
 
 
 def meta_text(shape: tuple[int, ...], dtype: DType) -> str:
-    """The meta of an array, as protobuf prints it."""
+    """The meta of an array in protobuf's text format."""
     return "shape {\n" + "".join(f"  dim: {n}\n" for n in shape) + f"}}\ndata_type: {NAMES[dtype.name]}\n"
 
 
@@ -229,7 +230,7 @@ def pop(tokens: list[str]) -> str:
 
 
 def dims(tokens: list[str]) -> list[int]:
-    """What follows `dim`: one size, or several in brackets."""
+    """Parse the value of `dim`: one size, or several in brackets."""
     values = [pop(tokens)]
     if values == ["["]:
         values = []
@@ -242,7 +243,7 @@ def dims(tokens: list[str]) -> list[int]:
 
 
 def temporary(name: str) -> bool:
-    """Is this the name of a folder that is being written?"""
+    """True if this is the name of a folder that is being written."""
     return name[:1] == "." and name.endswith(".tmp")
 
 
@@ -250,7 +251,7 @@ def temporary(name: str) -> bool:
 
 
 def variables_in(root: Path) -> dict[str, FileVariable]:
-    """Name -> variable for all that lie in a folder, sorted by name. A name with "/" is a folder in a folder."""
+    """Name -> variable for all variables in a folder, sorted by name. A "/" in a name means a nested folder."""
     variables: dict[str, FileVariable] = {}
 
     def visit(folder: Path, name: str, depth: int) -> None:
@@ -260,7 +261,7 @@ def variables_in(root: Path) -> dict[str, FileVariable]:
             return
         for entry in entries(folder):
             inner = folder / entry
-            if inner.is_symlink() and os.path.isdir(inner):  # it may lead out, or in a circle
+            if inner.is_symlink() and os.path.isdir(inner):  # it may lead out of the folder, or form a cycle
                 what = f"{entry!r} of the checkpoint is a link to a folder"
                 refuse(what, "copy what it leads to in its place", folder=folder, leads_to=os.path.realpath(inner))
             if os.path.isdir(inner) and not temporary(entry):
@@ -274,7 +275,7 @@ def variables_in(root: Path) -> dict[str, FileVariable]:
 
 
 def check_names(names: list[str], what: str) -> None:
-    """Refuse names that are no place inside the folder, or the place of something else."""
+    """Raise CheckpointError for names that are not valid paths inside the folder, or collide with another file."""
     taken = set(names)
     for name in names:
         parts = name.split("/") if isinstance(name, str) else []
@@ -305,7 +306,7 @@ def check_names(names: list[str], what: str) -> None:
 
 
 def owners_of(parts: list[str], names: set[str]) -> Iterator[str]:
-    """The variables whose files are where a folder of this name would be."""
+    """The variables whose files would collide with a folder of this name."""
     return (
         owner
         for i, part in enumerate(parts)
@@ -314,7 +315,8 @@ def owners_of(parts: list[str], names: set[str]) -> Iterator[str]:
 
 
 def write(path: Path, arrays: Mapping[str, np.ndarray], what: str) -> None:
-    """Make the folder `path` hold these arrays, whole, or raise CheckpointError and leave it as it was."""
+    """Write these arrays into the folder `path`, all or nothing. Raises CheckpointError and leaves the folder as it
+    was."""
     check_names(list(arrays), what)
     size = sum(array.nbytes for array in arrays.values())
     try:
@@ -327,7 +329,7 @@ def write(path: Path, arrays: Mapping[str, np.ndarray], what: str) -> None:
 
 
 def fill(stage: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write all of a checkpoint into an empty folder, to the disk."""
+    """Write a whole checkpoint into an empty folder and flush it to disk."""
     folders = {stage}
     for name, array in arrays.items():
         folder = stage.joinpath(*name.split("/"))
@@ -345,15 +347,15 @@ def fill(stage: Path, arrays: Mapping[str, np.ndarray]) -> None:
 
 
 def put(file: Path, data) -> None:
-    """Write a new file, to the disk."""
-    with open(file, "xb") as out:  # buffered: it takes all that it is given, or raises
+    """Write a new file and flush it to disk."""
+    with open(file, "xb") as out:  # buffered, so that write() is complete or raises
         out.write(data)
         out.flush()
         os.fsync(out.fileno())
 
 
 def entries(path: Path) -> list[str]:
-    """The names in a folder, in order, or a CheckpointError."""
+    """Sorted names of the entries of a folder. Raises CheckpointError if it cannot be read."""
     try:
         return sorted(os.listdir(path))
     except OSError as error:
@@ -362,7 +364,7 @@ def entries(path: Path) -> list[str]:
 
 
 def refuse_full(path: Path, what: str) -> None:
-    """A checkpoint never goes over something that is there; but what a killed save left is removed."""
+    """Raise CheckpointError if `path` exists and is not an empty folder. Remnants of a killed save are removed."""
     if not os.path.exists(path):
         return
     if not os.path.isdir(path):

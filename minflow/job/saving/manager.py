@@ -1,8 +1,8 @@
 """Checkpoints of job functions: flow.train.CheckPoint and its manager, flow.checkpoint.get and save, load_variables.
 
-A checkpoint holds every variable of the session by name, what optimizers keep, the step of each train job, and where
-the random numbers stand, so that a run that is resumed goes on as if it had not stopped. Saving and loading wait for
-the queue. What is loaded before its variable exists waits by name; the report says what was used. Read next:
+A checkpoint holds every variable of the session by name, the optimizer states, the step of each train job, and the
+state of the random generator, so that a resumed run continues as if it had not stopped. Saving and loading wait for the
+queue. Values that are loaded before their variable exists are kept by name; the report says which were used. Read next:
 `folder.py`.
 """
 
@@ -30,13 +30,13 @@ from .folder import DONE, NUMBERS, FileVariable, checked, refuse
 from ..session import Session, Variable, default_session
 from ..queue.stream import STREAM
 
-STEP = "System-Train-TrainStep-"  # and the name of a job: int64[1], its finished steps
-RANDOM = "System-Random-State"  # int64[2]: where the default generator stands
-SHOWN = 8  # names in a message
+STEP = "System-Train-TrainStep-"  # followed by the name of a job: int64[1], its finished steps
+RANDOM = "System-Random-State"  # int64[2]: state of the default generator
+SHOWN = 8  # names shown in a message
 
 
 def some(names: Iterable[str]) -> str:
-    """The first names, and how many more there are."""
+    """The first names, and the number of the others."""
     names = list(names)
     return (
         ", ".join(map(clean, names[:SHOWN])) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
@@ -54,12 +54,12 @@ def spec_text(array: Any) -> str:
 
 
 def owners(session: Session) -> dict[str, Variable]:
-    """Everything of the session that a checkpoint holds numbers of: variables, then what optimizers keep."""
+    """All tensors of the session that a checkpoint holds: variables, then optimizer states."""
     return {**session.variables, **session.slots}
 
 
 def weights(names: Iterable[str]) -> list[str]:
-    """Names of a checkpoint without what an optimizer keeps, "<variable>-m": an evaluation does without that."""
+    """Names of a checkpoint without optimizer states ("<variable>-m"), which an evaluation does not need."""
     names = list(names)
     every = set(names)
     return [name for name in names if not any(name[:i] in every for i, letter in enumerate(name) if letter == "-")]
@@ -69,10 +69,10 @@ def weights(names: Iterable[str]) -> list[str]:
 
 
 def get_all_variables() -> dict[str, Tensor]:
-    """Name -> tensor: a copy of every variable, of what optimizers keep beside it, and of the step of each train job.
+    """Name -> tensor: copies of every variable, of the optimizer states, and of the step of each train job.
 
-    Waits for every step that was submitted; in a callback it gives those after its step.
-    Where no job has run yet, the jobs are compiled first.
+    Waits for every submitted step; in a callback, returns the values after its step. If no job has run yet, the jobs
+    are compiled first.
     """
     return {
         name: Tensor(array, spec_of(array))
@@ -81,18 +81,18 @@ def get_all_variables() -> dict[str, Tensor]:
 
 
 def snapshot(session: Session, what: str) -> dict[str, np.ndarray]:
-    """Copies of all numbers, taken between two steps."""
+    """Copies of all tensors, taken between two steps."""
     STREAM.settle()
     if not session.variables:
         make_variables(session, what)
-    with LOCK:  # a loop on another thread may go on submitting: no step runs while this is held
+    with LOCK:  # a loop on another thread may keep submitting, but no step runs while this is held
         copies = {name: variable.tensor.array.copy() for name, variable in owners(session).items()}
         steps = {job.name: session.steps.get(job.name, 0) for job in session.jobs.values() if job.kind == "train"}
     return copies | {STEP + name: np.array([n], "int64") for name, n in steps.items()}
 
 
 def make_variables(session: Session, what: str) -> None:
-    """Compile the jobs, so that their variables are there; a CheckpointError tells what stood in the way."""
+    """Compile the jobs so that their variables exist. Raises CheckpointError with the reasons if that fails."""
     reasons = {}
     for name, job in list(session.jobs.items()):
         try:
@@ -114,8 +114,8 @@ def make_variables(session: Session, what: str) -> None:
 def save(path: str | os.PathLike, var_dict: Mapping[str, Any] | None = None) -> None:
     """Write variables into the folder `path`: all of the session, or name -> array, tensor or variable of a file.
 
-    All or nothing: the folder is there, whole, or not at all. It must not exist yet, or be empty.
-    Raises CheckpointError if it is not empty, if a name cannot be a folder, or if it cannot be written.
+    Atomic: the folder appears complete or not at all. It must not exist yet, or be empty. Raises CheckpointError if it
+    is not empty, if a name cannot be a folder, or if it cannot be written.
     """
     save_as(path, var_dict, "flow.checkpoint.save")
 
@@ -124,7 +124,7 @@ def save_as(path: Any, var_dict: Any, what: str) -> None:
     place = checked(path, what)
     STREAM.refuse_inside(what)
     if os.path.lexists(place):
-        folder.refuse_full(place, what)  # before the queue is waited for and much is copied
+        folder.refuse_full(place, what)  # before waiting for the queue and copying
     if var_dict is None:
         arrays = snapshot(default_session(), what) | {RANDOM: default_generator.get_state()}
     else:
@@ -134,7 +134,7 @@ def save_as(path: Any, var_dict: Any, what: str) -> None:
 
 def mapping(value: Any, what: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        what = f"{what}: a dict name -> numbers is wanted, not a {type(value).__name__}"
+        what = f"{what}: variables must be a dict name -> array, got a {type(value).__name__}"
         refuse(what, '{"dense1-weight": array}', got=repr(value))
     for name in value:
         if not isinstance(name, str):
@@ -145,7 +145,7 @@ def mapping(value: Any, what: str) -> Mapping[str, Any]:
 def numbers(
     name: str, value: Any, what: str, shape: tuple[int, ...] | None = None, dtype: DType | None = None
 ) -> np.ndarray:
-    """The numbers of one entry as an array; shape and dtype help where the file does not hold them."""
+    """Convert one entry to an array. shape, dtype: used if the file does not hold them."""
     if isinstance(value, FileVariable):
         return value.numpy() if value.shape is not None or shape is None else value.read(shape, dtype)
     if isinstance(value, Variable):
@@ -158,10 +158,10 @@ def numbers(
             return array.astype(kind, copy=False)
         what = f"{what}: no variable can be of dtype {array.dtype}"
         refuse(what, 'array.astype("float32")', name=name, value=spec_text(array))
-    symbolic = " of a job function, which has no numbers" if isinstance(value, Tensor) else ""
+    symbolic = " of a job function, which has no elements" if isinstance(value, Tensor) else ""
     what = (
-        f"{what}: {name!r} is a {type(value).__name__}{symbolic}; an array, a tensor or a variable of "
-        "flow.checkpoint.get is wanted"
+        f"{what}: {name!r} must be an array, a tensor or a variable of flow.checkpoint.get, "
+        f"got a {type(value).__name__}{symbolic}"
     )
     refuse(what, 'np.array(x, "float32"), or let the job return the value', name=name, value=repr(value))
 
@@ -170,10 +170,10 @@ def numbers(
 
 
 class LoadReport:
-    """What became of the names that were loaded. It goes on while jobs compile, until all of their variables are there.
+    """Outcome of a load, by name. It is updated as jobs compile, until all of their variables exist.
 
-    loaded: names that a variable took.  missing: variables that were not among them; they keep what they had.
-    unexpected: names that no variable has (yet): a job that makes the variable later takes the numbers.
+    loaded: names assigned to a variable.  missing: variables without a loaded value; they keep their elements.
+    unexpected: names without a variable (yet): a job that creates the variable later uses the value.
     """
 
     def __init__(self, session: Session, source: str, names: Iterable[str], whole: bool):
@@ -182,7 +182,7 @@ class LoadReport:
         self.missing: list[str] = []
         self.known: set[str] = set()
         self.pending = {name for name, job in session.jobs.items() if not job.compiled}
-        self.expecting = bool(session.jobs)  # a job is there that the numbers can be meant for
+        self.expecting = bool(session.jobs)  # True if there is a job that the values may belong to
         self.warned = False
 
     @property
@@ -191,7 +191,7 @@ class LoadReport:
         return [name for name in self.names if name not in taken]
 
     def update(self) -> list[str]:
-        """Look at which variables there are now. Returns the new ones."""
+        """Update to the variables that exist now. Returns the new ones."""
         there = owners(self.session)
         new = [name for name in there if name not in self.known]
         self.known.update(new)
@@ -203,18 +203,17 @@ class LoadReport:
         return new
 
     def settle(self, job: Any) -> None:
-        """Called when a job has compiled: warn of what was not used, and raise CheckpointError if it was nothing at
-        all."""
+        """Called when a job has compiled: warn about unused names, and raise CheckpointError if nothing was used."""
         new = [name for name in self.update() if name in self.session.variables]
         self.pending.discard(job.name)
-        if new:  # a job without variables says nothing of the checkpoint
+        if new:  # a job without variables tells nothing about the checkpoint
             self.judge([name for name in new if name in self.missing], self.expecting)
             self.expecting = True
 
     def judge(self, missing: list[str], sure: bool) -> None:
-        """Raise where nothing at all fits, warn where something does not; quiet about what optimizers keep.
+        """Raise CheckpointError if no name fits, warn if some do not. Optimizer states are not reported.
 
-        missing: variables to warn of.  sure: the numbers were meant for the jobs that are there.
+        missing: variables to warn about.  sure: True if the values were meant for the existing jobs.
         """
         if self.whole and not self.loaded:
             if sure and not self.pending and not self.warned and self.names:
@@ -262,14 +261,14 @@ class LoadReport:
 
 
 class Plain(list):
-    """Names, shown without quotes in a message."""
+    """A list of names that is shown without quotes in a message."""
 
     def __repr__(self) -> str:
         return some(self)
 
 
 class Waiting:
-    """Numbers that wait for their variable: called for them once the job makes it."""
+    """A loaded value whose variable does not exist yet; called for the array when a job creates it."""
 
     def __init__(self, name: str, value: Any, what: str):
         self.name, self.value, self.what = name, value, what
@@ -277,19 +276,17 @@ class Waiting:
     def __call__(self, shape: tuple[int, ...], dtype: DType) -> np.ndarray:
         if isinstance(self.value, bytes):  # a file without a meta
             if len(self.value) != np.prod(shape, dtype=object) * dtype.itemsize:
-                what = (
-                    f"{self.what}: {self.name} has {len(self.value):,} bytes, and {dtype.name}{list(shape)} is wanted"
-                )
+                what = f"{self.what}: {self.name} must be {dtype.name}{list(shape)}, got {len(self.value):,} bytes"
                 refuse(what, "load the checkpoint of this model", name=self.name)
             return np.frombuffer(self.value, dtype.np.newbyteorder("<")).astype(dtype.np).reshape(shape)
         return self.value
 
 
 def load_variables(value_dict: Mapping[str, Any], ignore_mismatch: bool = True) -> LoadReport:
-    """Give variables new numbers by name: arrays, tensors, or what flow.checkpoint.get gave.
+    """Load variables by name from arrays, tensors, or the result of flow.checkpoint.get.
 
-    ignore_mismatch: names that no variable has wait until a job makes the variable; if False they are an error.
-    Raises CheckpointError if a shape or dtype differs: all of them are named, and then nothing was loaded.
+    ignore_mismatch: if True, names without a variable are kept until a job creates it; if False, they are an error.
+    Raises CheckpointError, naming all of them, if shapes or dtypes differ; then nothing is loaded.
     """
     return take(
         mapping(value_dict, "flow.load_variables"), "flow.load_variables", "the dict", strict=not ignore_mismatch
@@ -297,8 +294,8 @@ def load_variables(value_dict: Mapping[str, Any], ignore_mismatch: bool = True) 
 
 
 def take(values: Mapping[str, Any], what: str, source: str, strict: bool = False, whole: bool = False) -> LoadReport:
-    """Write numbers into the session, all or none. whole: a whole model, so what is missing is named; if no name fits
-    it is an error."""
+    """Load values into the session, all or nothing. whole: the values are a whole model, so missing variables are
+    reported, and it is an error if no name fits."""
     STREAM.refuse_inside(what)
     session = default_session()
     session.sync()
@@ -347,7 +344,7 @@ def take(values: Mapping[str, Any], what: str, source: str, strict: bool = False
     report = LoadReport(session, source, [name for name in values if not name.startswith("System-")], whole)
     if whole and not new and there and not report.pending and report.names:
         report.nothing_fits()
-    with LOCK, uninterrupted():  # no step between them, and no Ctrl-C
+    with LOCK, uninterrupted():  # no step and no Ctrl-C between the writes
         for name, array in new.items():
             there[name].tensor.array[...] = array
             if there[name].tensor.cell is not None:
@@ -364,15 +361,15 @@ def take(values: Mapping[str, Any], what: str, source: str, strict: bool = False
 
 def step_of(name: str, array: np.ndarray, what: str) -> int:
     if array.size != 1 or array.dtype.kind not in "iu" or array.item() < 0:
-        what = f"{what}: {name} is no number of steps"
+        what = f"{what}: {name} must be a number of steps"
         refuse(what, "int64[1], 0 or more", found=f"{spec_text(array)} {array.reshape(-1)[:4]}")
     return int(array.item())
 
 
 def get(path: str | os.PathLike) -> dict[str, FileVariable] | FileVariable:
-    """The variables of a checkpoint, left on disk until `.numpy()` is called; one alone for the folder of one variable.
+    """The variables of a checkpoint, read lazily by `.numpy()`; for the folder of one variable, that variable alone.
 
-    Raises CheckpointError if there is no such folder, no variable in it, or if one of them is damaged.
+    Raises CheckpointError if there is no such folder, if it has no variables, or if one of them is damaged.
     """
     return variables_of(checked(path, "flow.checkpoint.get"), "flow.checkpoint.get")
 
@@ -383,7 +380,7 @@ def variables_of(place: Path, what: str) -> dict[str, FileVariable] | FileVariab
     if os.path.isfile(place / NUMBERS):
         return FileVariable(place)
     names = folder.entries(place)
-    if DONE not in names and any(map(folder.temporary, names)):  # part of them lies in it
+    if DONE not in names and any(map(folder.temporary, names)):  # it holds a part of them
         hint = "another checkpoint; remove what is in this folder before the next save into it"
         refuse(f"{what}: the save into {place} did not finish", hint, folder=place, it_holds=some(names))
     variables = folder.variables_in(place)
@@ -393,7 +390,7 @@ def variables_of(place: Path, what: str) -> dict[str, FileVariable] | FileVariab
             if any(name.endswith(".safetensors") for name in names)
             else "the folder that was given to save"
         )
-        what = f"{what}: the folder {place} is no checkpoint: no folder in it has a file {NUMBERS}"
+        what = f"{what}: the folder {place} is not a checkpoint: no folder in it has a file {NUMBERS}"
         refuse(what, hint, folder=place, it_holds=some(names))
     return variables
 
@@ -415,11 +412,10 @@ def no_folder(place: Path, what: str) -> NoReturn:
 
 
 class CheckPoint:
-    """Saves and loads all variables of the session: flow.train.CheckPoint()."""
+    """Save and load all variables of the session: flow.train.CheckPoint()."""
 
     def init(self) -> None:
-        """Nothing to do: each variable gets its first numbers when a job makes it. Training starts anew in a new
-        session."""
+        """Do nothing: each variable is initialized when a job creates it. To restart training, clear the session."""
         session = default_session()
         session.sync()
         done = {f"steps of {name}": Plain([str(n)]) for name, n in session.steps.items() if n and name in session.jobs}
@@ -431,14 +427,14 @@ class CheckPoint:
             warn(what, "flow.clear_default_session() and the jobs defined again start anew", **done)
 
     def save(self, path: str | os.PathLike) -> None:
-        """Write all variables into the new folder `path`, as flow.checkpoint.save does."""
+        """Write all variables to the new folder `path`, as flow.checkpoint.save does."""
         save_as(path, None, "CheckPoint.save")
 
     def load(self, path: str | os.PathLike) -> LoadReport:
-        """Take the variables from the folder `path`; those whose job has not run yet take theirs at its first call.
+        """Load variables from the folder `path`; those of a job that has not run yet are loaded at its first call.
 
-        Variables that are not in it stay as they are, and are named in a warning. Raises CheckpointError if the folder
-        is not a whole checkpoint, if a shape or dtype differs, or if no name fits; then nothing has changed.
+        Variables that are not in the folder are unchanged, and a warning names them. Raises CheckpointError if the
+        folder is not a complete checkpoint, if a shape or dtype differs, or if no name fits; then nothing changes.
         """
         what, place = "CheckPoint.load", checked(path, "CheckPoint.load")
         variables = variables_of(place, what)
@@ -461,9 +457,9 @@ class CheckPoint:
 
 
 class SimpleCheckPointManager:
-    """Numbered checkpoints in one folder, by time: flow.train.SimpleCheckPointManager("./snapshots").
+    """Checkpoints in one folder, named by time: flow.train.SimpleCheckPointManager("./snapshots").
 
-    root_path: the folder, made if need be.  prefix: how the names of its checkpoints begin.
+    root_path: the folder, created if necessary.  prefix: of the names of its checkpoints.
     """
 
     def __init__(self, root_path: str | os.PathLike, prefix: str = "snapshot_"):
@@ -479,7 +475,7 @@ class SimpleCheckPointManager:
             refuse(what, "another root_path", error, path=self.root)
 
     def list_checkpoints(self) -> list[str]:
-        """The names of the checkpoints that are whole, oldest first."""
+        """Names of the complete checkpoints, oldest first."""
         names = [
             name for name in folder.entries(self.root) if name.startswith(self.prefix) and not folder.temporary(name)
         ]
@@ -490,7 +486,7 @@ class SimpleCheckPointManager:
         return (self.list_checkpoints() or [None])[-1]
 
     def initialize_or_restore(self) -> LoadReport | None:
-        """Load the newest checkpoint; where there is none, save the first."""
+        """Load the newest checkpoint; if there is none, save the first."""
         name = self.latest_checkpoint()
         if name is not None:
             return self.checkpoint.load(self.root / name)
@@ -499,8 +495,7 @@ class SimpleCheckPointManager:
         return None
 
     def save(self) -> str:
-        """Save a new checkpoint. Returns its name, which is later in order than all others, even if the clock went
-        back."""
+        """Save a new checkpoint. Returns its name, which sorts after all others even if the clock went back."""
         now, latest = datetime.datetime.now(), self.latest_checkpoint()
         name = f"{self.prefix}{now:%Y%m%d_%H%M%S_%f}"
         if latest is not None and name <= latest:
@@ -510,7 +505,7 @@ class SimpleCheckPointManager:
 
 
 def later_than(latest: str, prefix: str) -> str:
-    """A name one microsecond later; where the latest is no time, it and one more letter."""
+    """A name one microsecond later; if the latest is not a time, the latest with one more letter."""
     try:
         then = datetime.datetime.strptime(latest.removeprefix(prefix), "%Y%m%d_%H%M%S_%f")
         return f"{prefix}{then + datetime.timedelta(microseconds=1):%Y%m%d_%H%M%S_%f}"

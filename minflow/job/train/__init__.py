@@ -1,4 +1,4 @@
-"""What a job trains with: `flow.optimizer`, its rules, rates, clipping and loss scales.
+"""`flow.optimizer` of job functions: update rules, learning rates, gradient clipping and loss scales.
 
-Read next: `optimizer_base.py` (what an optimizer is asked), `rules.py` (the formulas), `schedule.py` (the rates).
+Read next: `optimizer_base.py` (the protocol), `rules.py` (the formulas), `schedule.py` (the learning rates).
 """

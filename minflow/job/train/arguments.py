@@ -1,6 +1,6 @@
-"""The arguments of optimizers and schedules of job functions: each is declared once, with its check and its default.
+"""Arguments of optimizers and schedules of job functions: each is declared once, with its check and default.
 
-A class names those that it takes, in order; from that come its signature, its constructor and how it prints. Read next:
+A class lists the arguments that it takes, in order; its signature, constructor and repr follow from that. Read next:
 `schedule.py`, `optimizer_base.py`.
 """
 
@@ -19,17 +19,17 @@ from ...core.source_location import fail
 
 
 class Argument(NamedTuple):
-    """An argument of a constructor: its check, which gives the value that is kept, and its type in the signature."""
+    """An argument of a constructor: its check, which returns the value to store, and its type in the signature."""
 
-    check: Callable[[str, str, Any], Any]  # of the class's name, the argument's name and the value
+    check: Callable[[str, str, Any], Any]  # (class name, argument name, value) -> value
     annotation: str
     default: Any = Parameter.empty
 
 
 class Declared:
-    """Base class of what is made from declared arguments, which are class attributes until they are set.
+    """Base class of objects with declared arguments, which are class attributes until they are set.
 
-    arguments: the names of those that the constructor takes, in order.
+    arguments: names of the constructor's arguments, in order.
     """
 
     arguments: ClassVar[str] = ""
@@ -41,7 +41,7 @@ class Declared:
         cls.takes = Signature(
             [Parameter(name, by_place, default=it.default, annotation=it.annotation) for name, it in declared]
         )
-        own = signature(cls.__init__)  # a learner's subclass may have a constructor of its own
+        own = signature(cls.__init__)  # a user's subclass may have its own constructor
         rest = own.replace(parameters=list(own.parameters.values())[1:])
         cls.__signature__ = cls.takes if cls.__init__ is Declared.__init__ else rest
 
@@ -58,7 +58,7 @@ class Declared:
         self.complete()
 
     def complete(self) -> None:
-        """What is to be done when all arguments are there."""
+        """Called when all arguments are set."""
 
     def __repr__(self) -> str:
         shown = {name: getattr(self, name, None) for name in signature(type(self)).parameters}
@@ -67,13 +67,13 @@ class Declared:
 
 
 def real(default: Any = Parameter.empty, low: float = -math.inf, high: float = math.inf, **ends: bool) -> Argument:
-    """A float in a range. ends: open_low, open_high."""
+    """Declare a float in a range. ends: open_low, open_high."""
     check = partial(number, low=low, high=high, **ends)
     return Argument(check, "float | None" if default is None else "float", default)
 
 
 def integer(low: int) -> Argument:
-    """An int of at least low."""
+    """Declare an int of at least `low`."""
     return Argument(partial(whole, low=low), "int")
 
 
@@ -81,12 +81,17 @@ def flag(default: bool) -> Argument:
     return Argument(lambda owner, name, value: bool(value), "bool", default)
 
 
-def instance(kind: type, hint: str, wanted: str = "", default: Any = None) -> Argument:
-    """An object of a class. wanted: what the error says after the class that it has."""
+def instance(kind: type, hint: str, expected: str = "", default: Any = None) -> Argument:
+    """Declare an instance of a class. expected: names the instance in the error; default: the class."""
 
     def check(owner: str, name: str, value: Any) -> Any:
         if not isinstance(value, kind):
-            fail(OptimError, f"{owner}: {name} is a {type(value).__name__}{wanted}", hint, **{name: value})
+            fail(
+                OptimError,
+                f"{owner}: {name} must be {expected or kind.__name__}, got a {type(value).__name__}",
+                hint,
+                **{name: value},
+            )
         return value
 
     return Argument(check, f"{kind.__name__} | None" if default is None else kind.__name__, default)
@@ -102,20 +107,20 @@ def number(
     open_low: bool = False,
     open_high: bool = False,
 ) -> float:
-    """value as a float between low and high, of which either may be left out, or OptimError."""
+    """Convert to a float between `low` and `high`; each is optional. Raises OptimError."""
     try:
         result = float(value)
     except (TypeError, ValueError):
-        what = f"{owner}: {name} is a {type(value).__name__}, where a number is wanted"
+        what = f"{owner}: {name} must be a number, got a {type(value).__name__}"
         fail(OptimError, what, f"{name}=0.1", **{name: value})
     if not low <= result <= high or math.isinf(result) or open_low and result == low or open_high and result == high:
-        what = f"{owner}: {name} is {result:g}, and must be {between(low, high, open_low, open_high)}"
+        what = f"{owner}: {name} must be {between(low, high, open_low, open_high)}, got {result:g}"
         fail(OptimError, what, f"{name}={inside(low, high):g}", **{name: value})
     return result
 
 
 def between(low: float, high: float, open_low: bool, open_high: bool) -> str:
-    """The range in words: "more than 0 and below 1"."""
+    """The range in words, such as "more than 0 and below 1"."""
     ends = []
     if math.isfinite(low):
         ends.append(f"{'more than' if open_low else 'at least'} {low:g}")
@@ -125,18 +130,18 @@ def between(low: float, high: float, open_low: bool, open_high: bool) -> str:
 
 
 def inside(low: float, high: float) -> float:
-    """A number of the range, to show in a hint."""
+    """An example from the range for a hint."""
     return (low + high) / 2 if high <= 100 and math.isfinite(low) else max(0.1, low + 1)
 
 
 def whole(owner: str, name: str, value: Any, low: int) -> int:
-    """value as an int of at least low, or OptimError."""
+    """Convert to an int of at least `low`. Raises OptimError."""
     try:
         result = operator.index(value)
     except TypeError:
-        what = f"{owner}: {name} is {value!r}, where a whole number is wanted"
+        what = f"{owner}: {name} must be an integer, got {value!r}"
         fail(OptimError, what, f"{name}=100", **{name: value})
     if result < low:
-        what = f"{owner}: {name} is {result}, and must be at least {low}"
+        what = f"{owner}: {name} must be at least {low}, got {result}"
         fail(OptimError, what, f"{name}={max(low, 100)}", **{name: value})
     return result

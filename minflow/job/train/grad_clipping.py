@@ -1,7 +1,7 @@
-"""Clipping of gradients inside a job: `grad_clipping=flow.optimizer.grad_clipping.by_global_norm(1.0)`.
+"""Gradient clipping in a job: `grad_clipping=flow.optimizer.grad_clipping.by_global_norm(1.0)`.
 
-Gradients are clipped after the division by the number of losses and after regularizers were added.
-Read next: `optimizer.py`; for `.grad` of eager `../nn/utils/clip_grad.py`.
+Gradients are clipped after the division by the number of losses and after regularizers are added. Read next:
+`optimizer.py`; for `.grad` in eager mode, `../../nn/utils/clip_grad.py`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from .arguments import number
 
 
 class ClipGradientConf:
-    """Base class: a subclass gives `clipped(gradients)`, the gradients of all variables of one optimizer anew."""
+    """Base class. A subclass implements `clipped(gradients)`, which returns the new gradients of all variables of one
+    optimizer."""
 
     def clipped(self, gradients: Sequence[Tensor]) -> list[Tensor]:
         """The gradients, clipped."""
@@ -26,14 +27,14 @@ class ClipGradientConf:
 
 
 def roomy(g: Tensor) -> Tensor:
-    """float16 as float32: its squares would overflow."""
+    """Cast float16 to float32, because its squares would overflow."""
     return cast(g, dtype=float32) if g.dtype is float16 else g
 
 
 class by_global_norm(ClipGradientConf):
     """g * clip_norm / max(norm, clip_norm), norm = sqrt(sum of all squares of all gradients of the optimizer).
 
-    clip_norm: more than 0. Gradients whose norm is at most that stay as they are, bit by bit.
+    clip_norm: more than 0. Gradients whose norm is at most that are unchanged bit for bit.
     Source: Pascanu, Mikolov & Bengio 2013 (arXiv:1211.5063), algorithm 1.
     """
 

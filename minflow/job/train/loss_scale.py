@@ -1,8 +1,8 @@
 """Loss scales of job functions: backward starts from the scale, and the gradients of variables are divided by it.
 
-Half precision needs it: gradients too small for it are kept from becoming 0. In float32, and with powers of 2, the
-numbers are the same bit by bit: what a scale changes is the exponent. Read next: `optimizer.py`, which skips a step
-whose gradients are not finite where the scale is dynamic.
+In half precision this keeps small gradients from becoming 0. In float32, a scale that is a power of 2 changes only
+exponents, so results are equal bit for bit. Read next: `optimizer_base.py`, which skips a step whose gradients are not
+finite if the scale is dynamic.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ LARGEST = float(np.finfo(np.float32).max)
 
 
 class LossScalePolicy:
-    """Base class: `scale(build)` is the factor of this step; `advance` decides whether the step counts."""
+    """Base class. `scale(build)` is the factor of this step; `advance` decides whether the step is taken."""
 
     def scale(self, build: Any) -> float | Tensor:
-        """The factor of the loss in this call."""
+        """The factor of the loss in this step."""
         raise NotImplementedError
 
     def advance(self, build: Any, gradients: list[Tensor]) -> Tensor | None:
-        """Write the scale of the next step. Returns whether this step is to be taken, a 0-d bool; None: always."""
+        """Write the scale of the next step. Returns a 0-d bool, true if this step is taken; None means always."""
         return None
 
 
 class static_loss_scale(LossScalePolicy):
-    """One factor throughout.  loss_scale_factor: more than 0; a power of 2 leaves the numbers of float32 unchanged."""
+    """A constant factor. loss_scale_factor: more than 0; a power of 2 leaves results in float32 unchanged."""
 
     def __init__(self, loss_scale_factor: float):
         self.loss_scale_factor = number("static_loss_scale", "loss_scale_factor", loss_scale_factor, 0, open_low=True)
@@ -49,7 +49,7 @@ class static_loss_scale(LossScalePolicy):
 
 
 class State:
-    """What the slots of a dynamic scale belong to, in place of a variable: they belong to the job."""
+    """Stand-in for a variable as the owner of a dynamic scale's slots, which belong to the job."""
 
     shape = (1,)
 
@@ -58,12 +58,12 @@ class State:
 
 
 class dynamic_loss_scale(LossScalePolicy):
-    """A factor that seeks the largest one with which gradients stay finite.
+    """A factor that adapts to be as large as possible while gradients stay finite.
 
-    A step whose gradients hold NaN or infinity is not taken: weights and optimizer keep their numbers, and the factor
-    is divided by `multiplier`, down to 1. After `increment_period` good steps in a row it is multiplied by it, up to
-    the largest float32. Factor and counter are kept, and saved, as `System-Train-DynamicLossScale-<job>-LossScale`
-    (float32) and `...-GoodStepCounter` (int64).
+    A step whose gradients contain NaN or infinity is skipped: weights and optimizer states are unchanged, and the
+    factor is divided by `multiplier`, down to 1. After `increment_period` good steps in a row it is multiplied by
+    `multiplier`, up to the largest float32. Factor and counter are stored, and saved in checkpoints, as
+    `System-Train-DynamicLossScale-<job>-LossScale` (float32) and `...-GoodStepCounter` (int64).
     """
 
     def __init__(self, initial_loss_scale: float = 2**30, increment_period: int = 2000, multiplier: float = 2.0):
@@ -89,7 +89,7 @@ class dynamic_loss_scale(LossScalePolicy):
         for g in gradients[1:]:
             good = logical_and(good, all(isfinite(g), axis=None, keepdims=False))
         full = ge(count + 1, self.increment_period)
-        # min before the product, so that it cannot overflow
+        # minimum before the product, so that it cannot overflow
         grown = minimum(scale, LARGEST / self.multiplier) * self.multiplier
         build.write(scale, where(good, where(full, grown, scale), maximum(scale / self.multiplier, 1.0)))
         build.write(count, where(logical_and(good, logical_not(full)), count + 1, 0))

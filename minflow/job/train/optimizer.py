@@ -1,6 +1,6 @@
-"""`flow.optimizer`: what a job function trains with. This file says only what its names are.
+"""`flow.optimizer`: optimizers of job functions. This module only collects the public names.
 
-Read next: `optimizer_base.py` (what an optimizer is asked), `rules.py` (the formulas), `schedule.py` (the rates).
+Read next: `optimizer_base.py` (the protocol), `rules.py` (the formulas), `schedule.py` (the learning rates).
 """
 
 from . import grad_clipping as grad_clipping

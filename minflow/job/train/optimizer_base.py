@@ -1,8 +1,8 @@
-"""What all optimizers of job functions share: their arguments, when they are asked, and what they write.
+"""Base classes of the optimizers of job functions: arguments, protocol, and the writes of updates.
 
-`minimize(loss)` hands the optimizer to the build of the job; at the end of the job function the build asks it, by
-`apply`, for the updates. A subclass gives the new numbers of one weight and of its states, as ops of the graph.
-Knows no formula and nothing of how a step runs. Read next: `rules.py`.
+`minimize(loss)` passes the optimizer to the build of the job; at the end of the job function the build calls `apply`
+for the updates. A subclass computes the new values of one weight and its states as ops of the graph. Knows no formulas
+and nothing of how a step runs. Read next: `rules.py`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .loss_scale import LossScalePolicy, static_loss_scale
 from .schedule import LrScheduler
 
 Names = Sequence[str] | Callable[[], Sequence[str]] | None
-Update = tuple[Tensor, Tensor]  # a weight or a state, and its new numbers
+Update = tuple[Tensor, Tensor]  # a weight or a state, and its new value
 
 
 def no_counter(owner: str, name: str, value: Any) -> None:
@@ -38,7 +38,7 @@ class Optimizer(Declared):
     """Base class of the optimizers of job functions.
 
     loss_scale_factor: the same as loss_scale_policy=loss_scale.static_loss_scale(factor); only one of the two.
-    train_step_lbn: the original's name of a step counter; here the job counts, so only None is accepted.
+    train_step_lbn: OneFlow's name of a step counter; in minflow the job counts steps, so it must be None.
     """
 
     arguments = "loss_scale_factor train_step_lbn loss_scale_policy"
@@ -58,9 +58,9 @@ class Optimizer(Declared):
     # ---- what a job calls ----------------------------------------------------------------------------------------
 
     def minimize(self, loss: Tensor | Sequence[Tensor]) -> None:
-        """Train all trainable variables of the job to make the mean of the loss small.
+        """Train all trainable variables of the job to minimize the mean of the loss.
 
-        loss: a Blob of any shape, or a list of Blobs of one shape and dtype, whose sum counts.
+        loss: a Blob of any shape, or a list of Blobs of the same shape and dtype, which are summed.
         """
         what = f"flow.optimizer.{type(self).__name__}.minimize"
         build = building(what)
@@ -70,7 +70,7 @@ class Optimizer(Declared):
         for i, x in enumerate(losses):
             place = f"losses[{i}]" if len(losses) > 1 else "the loss"
             if not isinstance(x, Tensor):
-                wrong = f"{what}: {place} is a {type(x).__name__}, where a Blob is wanted"
+                wrong = f"{what}: {place} must be a Blob, got a {type(x).__name__}"
                 fail(OptimError, wrong, "the Blob that a loss function of the job returned", loss=x)
             if not x.spec.floating:
                 wrong = f"{what}: {place} is {x.dtype.name}, and only floating numbers have a gradient"
@@ -85,33 +85,33 @@ class Optimizer(Declared):
     # ---- what the build calls ------------------------------------------------------------------------------------
 
     def loss_scale(self, build: Any) -> float | Tensor | None:
-        """The factor that backward starts from: a number, a 0-d Blob where it changes, None for 1."""
+        """The factor from which backward starts: a number, a 0-d Blob if it changes, or None for 1."""
         return None if self.loss_scale_policy is None else self.loss_scale_policy.scale(build)
 
     def apply(self, build: Any, pairs: Sequence[tuple[Any, Tensor, Tensor]]) -> None:
         """Write the updates of this step.
 
-        pairs: (variable, weight, gradient) of each trainable variable that the losses depend on.
+        pairs: (variable, weight, gradient) for each trainable variable on which the losses depend.
         """
         policy = self.loss_scale_policy
         try:
             updates = list(self.updates(build, pairs))
-        except OptimError as error:  # the job function has ended: the line to look at is that of minimize
+        except OptimError as error:  # the job function has ended, so the error points to the call of minimize
             if (line := getattr(build, "minimized_at", None)) is not None:
                 error.where = f"at {where_text(line)}"
             raise
         good = policy.advance(build, [g for _, _, g in pairs]) if policy is not None and pairs else None
         news = [(target, new if good is None else kept(good, new, target)) for target, new in updates]
-        for target, new in news:  # after all of them are there: a write changes what its target stands for
+        for target, new in news:  # after all are computed: a write changes the value of its target
             build.write(target, new)
 
     def updates(self, build: Any, pairs: Sequence[tuple[Any, Tensor, Tensor]]) -> Iterator[Update]:
-        """Every weight and state with its new numbers."""
+        """Yield every weight and state with its new value."""
         raise NotImplementedError
 
 
 def kept(good: Tensor, new: Tensor, old: Tensor) -> Tensor:
-    """new where the step is taken, else old."""
+    """`new` if the step is taken, else `old`."""
     return where(good, cast(new, dtype=old.dtype) if new.dtype is not old.dtype else new, old)
 
 
@@ -119,23 +119,23 @@ def a_schedule(owner: str, name: str, value: Any) -> LrScheduler:
     if not isinstance(value, LrScheduler):
         rate = value if isinstance(value, int | float) else 0.1
         hint = f"{owner}(flow.optimizer.PiecewiseConstantScheduler([], [{rate}])): {rate} in every step"
-        what = f"{owner}: {name} is a {type(value).__name__}, where a schedule is wanted"
+        what = f"{owner}: {name} must be a schedule, got a {type(value).__name__}"
         fail(OptimError, what, hint, **{name: value})
     return value
 
 
 def names_of_variables(owner: str, name: str, value: Any) -> Any:
     if isinstance(value, str):
-        what = f"{owner}: {name} is one string, where a list of names is wanted"
+        what = f"{owner}: {name} must be a list of names, got a string"
         fail(OptimError, what, f"{name}=[{value!r}]", **{name: value})
     return value
 
 
 class OneRule(Optimizer):
-    """Base class of all optimizers but CombinedOptimizer: a schedule, a clipping, and one rule for all variables.
+    """Base class of all optimizers except CombinedOptimizer: a schedule, a clipping, and one rule for all variables.
 
-    lr_scheduler: a schedule of the learning rate.  grad_clipping: None or `grad_clipping.by_global_norm(...)`.
-    variables: full names of the variables that it trains, or a function that gives them; None: all of the job.
+    lr_scheduler: learning rate schedule.  grad_clipping: None or `grad_clipping.by_global_norm(...)`. variables: full
+    names of the variables to train, or a function that returns them; None: all variables of the job.
     """
 
     last = "grad_clipping train_step_lbn loss_scale_policy variables"
@@ -145,7 +145,7 @@ class OneRule(Optimizer):
     variables = Argument(names_of_variables, "Names", None)
 
     def own(self, pairs: Sequence[tuple[Any, Tensor, Tensor]]) -> list[tuple[Any, Tensor, Tensor]]:
-        """Those of the variables that this optimizer trains."""
+        """The pairs of the variables that this optimizer trains."""
         if self.variables is None:
             return list(pairs)
         names = list(self.variables() if callable(self.variables) else self.variables)
@@ -153,7 +153,7 @@ class OneRule(Optimizer):
         for name in names:
             if name not in known:
                 near = similar(name, known, 3) or list(known)[:6]
-                what = f"{type(self).__name__}: {name!r} is no variable that this job trains"
+                what = f"{type(self).__name__}: {name!r} is not a variable that this job trains"
                 fail(OptimError, what, f"a full name, such as {', '.join(near) or 'dense1-weight'}", variables=names)
         return [known[name] for name in dict.fromkeys(names)]
 
@@ -169,22 +169,22 @@ class OneRule(Optimizer):
             yield from self.rule(build, variable, weight, g, *now)
 
     def now(self, build: Any) -> tuple[Tensor, ...]:
-        """What the rule takes of this step, 0-d Blobs: the learning rate first."""
+        """Arguments of the rule for this step, as 0-d Blobs: first the learning rate."""
         return (self.lr_scheduler.symbol(build),)
 
     def rule(self, build: Any, variable: Any, w: Tensor, g: Tensor, rate: Tensor) -> list[Update]:
-        """The weight and its states, each with its new numbers."""
+        """The weight and its states, each with its new value."""
         raise NotImplementedError
 
 
 def patterns(owner: str, name: str, value: str | Sequence[str]) -> list[str]:
-    """Regular expressions, as a list."""
+    """Check one or several regular expressions and return them as a list."""
     expressions = [value] if isinstance(value, str) else list(value)
     for pattern in expressions:
         try:
             re.compile(pattern)
         except (re.error, TypeError) as error:
-            what = f"{owner}: {name} holds {pattern!r}, which is no regular expression: {error}"
+            what = f"{owner}: {name} holds {pattern!r}, which is not a regular expression: {error}"
             fail(OptimError, what, f'{name}=["-weight$"]', **{name: value})
     return expressions
 
@@ -193,7 +193,8 @@ class Decaying(OneRule):
     """Base class of the optimizers with weight decay.
 
     weight_decay: None for none.  weight_decay_includes, weight_decay_excludes: a regular expression or a list of them,
-    searched in the full names of variables: which decay, or which do not. Only one of the two.
+    searched in the full names of variables, that selects those which decay, or which do not. Only one of the two may be
+    given.
     """
 
     last = f"weight_decay weight_decay_includes weight_decay_excludes {OneRule.last}"
@@ -208,7 +209,7 @@ class Decaying(OneRule):
             fail(OptimError, what, "one of them", weight_decay_includes=includes, weight_decay_excludes=excludes)
 
     def decay_of(self, name: str) -> float:
-        """The weight decay of the variable of this name."""
+        """Weight decay of the variable of this name."""
         if not self.weight_decay:
             return 0.0
         if self.weight_decay_includes is not None:

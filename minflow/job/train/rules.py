@@ -1,7 +1,7 @@
-"""The formulas of the optimizers of job functions, with the defaults of that generation.
+"""The formulas of the optimizers of job functions, with OneFlow's defaults.
 
 In the formulas w is a weight, g its gradient (of the mean loss, with regularizers, clipped), lr the rate of this step.
-They are written as ops, so that the graph of a job shows them. Read next: `optimizer_base.py`, `schedule.py`.
+They are written as ops, so they appear in the graph of a job. Read next: `optimizer_base.py`, `schedule.py`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ class SGDW(Decaying):
     """Stochastic gradient descent with decoupled weight decay d.
 
     m = momentum * m - lr * g;  w = w + m - lr * d * w.  Without momentum (0) w = w - lr * (g + d * w), and there is no
-    m. The rate is inside m: where it changes, old gradients count with the rate of their step, unlike in
-    flow.optim.SGD.
+    m. The rate is inside m: if it changes, old gradients keep the rate of their step, unlike in flow.optim.SGD.
     State: `<variable>-momentum`.
     """
 
@@ -84,8 +83,7 @@ class AdamW(Decaying):
 
     def rule(self, build: Any, variable: Any, w: Tensor, g: Tensor, rate: Tensor, step: Tensor) -> list[Update]:
         m, v = build.slot(variable, "m"), build.slot(variable, "v")
-        # The op's own correction also divides v under the epsilon, so it is left off; it then does not look at its
-        # step.
+        # The op's own correction also divides v below the epsilon, so it is disabled; the op then ignores its step.
         new, first, second, _ = adam(
             *(w, g, m, v, step, rate),
             **{"beta1": self.beta1, "beta2": self.beta2, "eps": self.epsilon},
@@ -98,8 +96,8 @@ class Adam(AdamW):
     """Adam: m = beta1 * m + (1 - beta1) * g;  v = beta2 * v + (1 - beta2) * g * g;  w = w - lr * m / (sqrt(v) +
     epsilon).
 
-    do_bias_correction is off by default: the first steps are then small where beta1 is large, and large
-    where beta2 is. With it lr is lr * sqrt(1 - beta2**t) / (1 - beta1**t) in step t = 1, 2, ...
+    do_bias_correction is off by default: the first steps are then small if beta1 is large, and large if beta2 is. With
+    it lr is lr * sqrt(1 - beta2**t) / (1 - beta1**t) in step t = 1, 2, ...
     States: `<variable>-m`, `<variable>-v`. Source: Kingma & Ba 2015 (arXiv:1412.6980), algorithm 1 and section 2.
     """
 
@@ -108,9 +106,9 @@ class Adam(AdamW):
 
 
 class LazyAdam(Adam):
-    """Adam with bias correction that leaves alone what has no gradient in this step.
+    """Adam with bias correction that skips elements without a gradient in this step.
 
-    Where g is 0, as in the rows of an embedding that the batch does not name, w, m and v keep their numbers.
+    Where g is 0, as in the rows of an embedding that do not occur in the batch, w, m and v are unchanged.
     """
 
     arguments = f"lr_scheduler beta1 beta2 epsilon loss_scale_factor {OneRule.last}"
@@ -122,11 +120,11 @@ class LazyAdam(Adam):
 
 
 class LAMB(Decaying):
-    """Adam whose step is as long as the weight, layer by layer, with weight decay d.
+    """Adam whose step is scaled to the norm of the weight, layer by layer, with weight decay d.
 
     m and v as in Adam;  a = m / (1 - beta1**t) / sqrt(v / (1 - beta2**t) + epsilon) in step t = 1, 2, ...;
-    w = w - lr * r * (a + d * w), r = norm(w) / norm(a) where both are above 0, else 1.
-    The epsilon is inside the root, and the decay outside the norm, as in that generation.
+    w = w - lr * r * (a + d * w), r = norm(w) / norm(a) if both are above 0, else 1.
+    The epsilon is inside the root, and the decay outside the norm, as in OneFlow.
     States: `<variable>-m`, `<variable>-v`. Source: You et al. 2020 (arXiv:1904.00962), algorithm 2.
     """
 
@@ -150,7 +148,7 @@ class LAMB(Decaying):
 
 
 def norm(x: Tensor) -> Tensor:
-    """sqrt of the sum of all squares: a 0-d tensor."""
+    """sqrt of the sum of squares, a 0-d tensor."""
     return sqrt(sum(square(x), axis=None, keepdims=False))
 
 
@@ -160,9 +158,8 @@ def norm(x: Tensor) -> Tensor:
 class RMSProp(OneRule):
     """s = decay_rate * s + (1 - decay_rate) * g * g;  w = w - lr * g / sqrt(s + epsilon).
 
-    centered: with a = decay_rate * a + (1 - decay_rate) * g, s - a * a stands in place of s under the root, and is
-    never taken below 0, where rounding would bring it. States: `<variable>-mean_square`, and centered
-    `<variable>-mean_gradient`.
+    centered: with a = decay_rate * a + (1 - decay_rate) * g, s - a * a replaces s under the root, clamped at 0 against
+    rounding. States: `<variable>-mean_square`, and centered `<variable>-mean_gradient`.
     Source: Tieleman & Hinton 2012, lecture 6.5; centered: Graves 2013 (arXiv:1308.0850), eq. 38.
     """
 
@@ -182,10 +179,10 @@ class RMSProp(OneRule):
 
 
 class LARS(OneRule):
-    """Momentum whose step is a fixed share of the weight, layer by layer.
+    """Momentum whose step is a fixed fraction of the weight, layer by layer.
 
     m = momentum_beta * m - lr * r * g;  w = w + m;  r = lars_coefficient * rms(w) / (epsilon + rms(g)), rms the root of
-    the mean square. A weight that is 0 throughout has r = 0 and stays: fill biases with something else than zeros.
+    the mean square. A weight that is all zeros has r = 0 and does not change: do not initialize biases with zeros.
     State: `<variable>-momentum`. Source: You, Gitman & Ginsburg 2017 (arXiv:1708.03888), algorithm 1.
     """
 
@@ -201,14 +198,14 @@ class LARS(OneRule):
 
 
 def rms(x: Tensor) -> Tensor:
-    """The root of the mean square: a 0-d tensor."""
+    """Root mean square, a 0-d tensor."""
     return sqrt(mean(square(x), axis=None, keepdims=False))
 
 
 class CombinedOptimizer(Optimizer):
-    """Several optimizers at once, each for the `variables` that it names; no variable in two of them.
+    """Several optimizers, each for the `variables` that it names; no variable may be in two of them.
 
-    The loss scale is given here, and not in the optimizers. A variable that none of them names is not trained.
+    The loss scale is given here, not in the optimizers. A variable that none of them names is not trained.
     """
 
     arguments = f"optimizers {Optimizer.arguments}"

@@ -1,8 +1,8 @@
 """Learning rates of job functions: each schedule is a function of t, the number of steps that the job has finished.
 
-`t` is 0 in the first step. A warm-up replaces the schedule while t < its steps, and does not shift it: when it ends,
-the schedule stands where it would have stood without. Nothing here has a state, so a resumed job needs nothing but t.
-Knows nothing of weights and gradients. Read next: `optimizer.py`; for `nn.Graph` and eager `../optim/lr_scheduler/`.
+`t` is 0 in the first step. A warm-up replaces the schedule while t < its steps, and does not shift it: afterwards the
+rate is the same as without warm-up. Schedules are stateless, so a resumed job needs only t. Knows nothing of weights
+and gradients. Read next: `optimizer.py`; for `nn.Graph` and eager mode, `../../optim/lr_scheduler/`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .arguments import Argument, Declared, flag, instance, integer, number, real
 
 
 class Warmup:
-    """The rate of the first steps: a subclass gives `multiplier_at(t)`, by which the base rate is multiplied."""
+    """The rate of the first steps. A subclass implements `multiplier_at(t)`, the factor of the base rate."""
 
     steps: int
 
@@ -53,15 +53,15 @@ class linear(Warmup):
 
 
 class warmup:
-    """The warm-ups, under the name that programs write: `flow.optimizer.warmup.linear(100, 0.1)`."""
+    """Namespace of the warm-ups: `flow.optimizer.warmup.linear(100, 0.1)`."""
 
     constant, linear = constant, linear
 
 
 class LrScheduler(Declared):
-    """Base class: a subclass gives `decayed(t)`, the rate of step t after the warm-up.
+    """Base class. A subclass implements `decayed(t)`, the rate of step t after the warm-up.
 
-    base_lr: the rate that warm-ups multiply.  warmup: None, `warmup.constant(...)` or `warmup.linear(...)`.
+    base_lr: the rate that a warm-up multiplies.  warmup: None, `warmup.constant(...)` or `warmup.linear(...)`.
     """
 
     arguments = "base_lr warmup"
@@ -69,21 +69,21 @@ class LrScheduler(Declared):
     warmup = instance(
         Warmup,
         "warmup=flow.optimizer.warmup.linear(100, 0.1): steps, and the share of the rate to start from",
-        ", where warmup.constant or warmup.linear is wanted",
+        "warmup.constant or warmup.linear",
     )
 
     def decayed(self, t: int) -> float:
-        """The learning rate of step `t`, before warm-up."""
+        """The learning rate of step `t`, ignoring the warm-up."""
         raise NotImplementedError
 
     def rate(self, t: int) -> float:
-        """The learning rate of the step that starts when t steps are finished."""
+        """The learning rate of the step that starts after t finished steps."""
         if self.warmup is not None and t < self.warmup.steps:
             return self.base_lr * self.warmup.multiplier_at(t)
         return self.decayed(t)
 
     def symbol(self, build: Any) -> Tensor:
-        """The learning rate inside a job: a 0-d number that is read before every step."""
+        """The learning rate inside a job: a 0-d tensor that is read before every step."""
         return build.at_step(self.rate)
 
 
@@ -91,9 +91,9 @@ class LrScheduler(Declared):
 
 
 def ascending(owner: str, name: str, boundaries: Sequence[int]) -> list[int]:
-    """The boundaries as a list: whole numbers, each larger than the one before."""
+    """Check the boundaries and return them as a list: integers in ascending order."""
     if not isinstance(boundaries, Sequence) or isinstance(boundaries, str):
-        what = f"{owner}: boundaries is a {type(boundaries).__name__}, where a list of steps is wanted"
+        what = f"{owner}: boundaries must be a list of steps, got a {type(boundaries).__name__}"
         fail(OptimError, what, "boundaries=[1000, 2000]", boundaries=boundaries)
     steps = [whole(owner, f"boundaries[{i}]", b, 0) for i, b in enumerate(boundaries)]
     for i, (a, b) in enumerate(zip(steps, steps[1:])):
@@ -104,21 +104,21 @@ def ascending(owner: str, name: str, boundaries: Sequence[int]) -> list[int]:
 
 
 def piece(boundaries: list[int], t: int) -> int:
-    """In which piece step t is; a boundary belongs to the piece before it."""
+    """Index of the piece that contains step t; a boundary belongs to the piece before it."""
     return sum([t > b for b in boundaries])
 
 
 def numbers(owner: str, name: str, values: Any) -> list[float]:
     if not isinstance(values, Sequence) or isinstance(values, str):
-        what = f"{owner}: {name} is a {type(values).__name__}, where a list of numbers is wanted"
+        what = f"{owner}: {name} must be a list of numbers, got a {type(values).__name__}"
         fail(OptimError, what, f"{name}=[0.1, 0.01]", **{name: values})
     return [number(owner, f"{name}[{i}]", v, 0) for i, v in enumerate(values)]
 
 
 class PiecewiseConstantScheduler(LrScheduler):
-    """values[i] while t <= boundaries[i], the last one after all boundaries.
+    """values[i] while t <= boundaries[i], and the last value after all boundaries.
 
-    boundaries: steps, ascending.  values: learning rates, one more than boundaries; `([], [0.1])` is 0.1 throughout.
+    boundaries: steps, ascending.  values: learning rates, one more than boundaries; `([], [0.1])` is a constant 0.1.
     A warm-up multiplies values[0].
     """
 
@@ -140,9 +140,9 @@ class PiecewiseConstantScheduler(LrScheduler):
 
 
 class PiecewiseScalingScheduler(LrScheduler):
-    """base_lr while t <= boundaries[0], then base_lr * scale[i] from past boundaries[i] on.
+    """base_lr while t <= boundaries[0], then base_lr * scale[i] after boundaries[i].
 
-    scale: one factor for each boundary, or one number for all. The factors do not multiply each other.
+    scale: one factor per boundary, or one for all. The factors do not accumulate.
     """
 
     arguments = "base_lr boundaries scale warmup"
@@ -165,13 +165,13 @@ class PiecewiseScalingScheduler(LrScheduler):
 
 
 class Decay(LrScheduler):
-    """Base class of the schedules that count in units of `steps`."""
+    """Base class of schedules that measure time in units of `steps`."""
 
     arguments = "base_lr steps warmup"
     steps = integer(1)
 
     def until(self, t: int) -> float:
-        """The share of `steps` that has passed, at most 1."""
+        """Fraction of `steps` that has passed, at most 1."""
         return min(t, self.steps) / self.steps
 
 
@@ -200,14 +200,14 @@ class LinearCosineScheduler(Decay):
 class PolynomialScheduler(Decay):
     """(base_lr - end) * (1 - u) ** power + end, u = min(t, steps) / steps; end = end_learning_rate.
 
-    cycle: instead of staying at the end, start anew with every `steps` longer: u = t / (steps * ceil(t / steps)).
+    cycle: instead of staying at the end, restart with a longer period: u = t / (steps * ceil(t / steps)).
     """
 
     arguments = "base_lr steps end_learning_rate power cycle warmup"
     end_learning_rate, power, cycle = real(0.0001, 0), real(1.0, 0), flag(False)
 
     def decayed(self, t: int) -> float:
-        # The original's first step counts as the second one when it cycles: at 0 there is no cycle to be in yet.
+        # As in OneFlow, the first step counts as the second if `cycle`: at 0 no cycle has begun yet.
         now = max(t, 1) if self.cycle else min(t, self.steps)
         length = self.steps * math.ceil(now / self.steps) if self.cycle else self.steps
         return (self.base_lr - self.end_learning_rate) * (1 - now / length) ** self.power + self.end_learning_rate
@@ -218,13 +218,13 @@ class PolynomialSchduler(PolynomialScheduler):
 
 
 class Exponential(Decay):
-    """Base class of what decays without end.  staircase: only whole multiples of `steps` count."""
+    """Base class of schedules that decay without end. staircase: count only whole multiples of `steps`."""
 
     arguments = "base_lr steps decay_rate staircase warmup"
     decay_rate, staircase = real(low=0), flag(False)
 
     def passed(self, t: int) -> float:
-        """How many times the rate has decayed after `t` steps."""
+        """Number of times that the rate has decayed after `t` steps."""
         return t // self.steps if self.staircase else t / self.steps
 
 
@@ -249,7 +249,7 @@ class NaturalExpScheduler(Exponential):
         return self.base_lr * math.exp(-self.decay_rate * self.passed(t))
 
 
-# ---- one's own ---------------------------------------------------------------------------------------------------
+# ---- custom ------------------------------------------------------------------------------------------------------
 
 
 def rate_or_function(owner: str, name: str, value: Any) -> Any:
@@ -265,7 +265,7 @@ def rate_or_function(owner: str, name: str, value: Any) -> Any:
 
 
 class CustomScheduler(LrScheduler):
-    """A rate of one's own: a function of t, or a Blob of one number that the job itself computes or takes.
+    """A custom rate: a function of t, or a one-element Blob that the job computes or takes as an argument.
 
     `CustomScheduler(lambda t: 0.1 / (1 + t))`, or `CustomScheduler(lr)` with `lr: tp.Numpy.Placeholder((1,))`.
     """

@@ -432,5 +432,5 @@ def test_the_tables_of_names_are_true(home, table):
 def test_parallel_cast_takes_distributions_only():
     x, split = flow.ones(2), flow.distribute.split(0)
     assert flow.parallel_cast(x, distribute=split, gradient_distribute=flow.distribute.broadcast()) is x
-    with pytest.raises(JobError, match="(?s)no distribution.*'split'.*split\\(axis\\)"):
+    with pytest.raises(JobError, match="(?s)not a distribution.*'split'.*split\\(axis\\)"):
         flow.parallel_cast(x, distribute="split")

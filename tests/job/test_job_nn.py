@@ -330,7 +330,7 @@ OPS = {
     "moments": [(lambda: nn.moments(t(CUBE), 3), ShapeError, "axis is 3")],
     "dropout": [
         *[
-            (lambda rate=rate: nn.dropout(flow.ones(3), rate), OutOfRangeError, f"rate is {rate!r}")
+            (lambda rate=rate: nn.dropout(flow.ones(3), rate), OutOfRangeError, f"got {rate!r}")
             for rate in (1, 1.5, -0.1, "half", True)
         ],
         (
@@ -383,12 +383,12 @@ OPS = {
     ],
     "conv2d": [
         (lambda: nn.conv2d(X, W, 1, "FULL"), ShapeError, "padding is 'FULL'"),
-        (lambda: nn.conv2d(X, W, 1, (1, 1)), ShapeError, r"padding is \(1, 1\).*axis of NCHW"),
-        (lambda: nn.conv2d(X, W, 1, [0, 1, 1, 1]), ShapeError, r"padding is \[0, 1, 1, 1\]"),
+        (lambda: nn.conv2d(X, W, 1, (1, 1)), ShapeError, r"axis of NCHW.*, got \(1, 1\)"),
+        (lambda: nn.conv2d(X, W, 1, [0, 1, 1, 1]), ShapeError, r"got \[0, 1, 1, 1\]"),
         (lambda: nn.conv2d(X, W, 1, [0, 0, (1, 2, 3), 1]), ShapeError, r"\(1, 2, 3\)"),
         (lambda: nn.conv2d(X, W, 1, "SAME", "CHWN"), ShapeError, "data_format is 'CHWN'"),
-        (lambda: nn.conv2d(X, W, 0, "SAME"), ShapeError, "strides is 0"),
-        (lambda: nn.conv2d(X, W, (1, 2, 3), "SAME"), ShapeError, r"strides is \(1, 2, 3\)"),
+        (lambda: nn.conv2d(X, W, 0, "SAME"), ShapeError, "strides must be .*, got 0"),
+        (lambda: nn.conv2d(X, W, (1, 2, 3), "SAME"), ShapeError, r"strides must be .*, got \(1, 2, 3\)"),
         (
             lambda: nn.conv2d(X, flow.zeros(4, 2, 3, 3), 1, "SAME"),
             ShapeError,

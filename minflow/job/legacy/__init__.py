@@ -1,7 +1,7 @@
-"""The functions of the job functions' generation: `flow.math`, `flow.layers`, `flow.nn`'s lower-case names, and
-what belongs to them.
+"""Legacy functions, from OneFlow before eager mode: `flow.math`, `flow.layers`, the lower-case names of `flow.nn`, and
+helpers.
 
-They hold for Blobs, most of them for eager tensors as well. `overloads.py` is the table of names that a modern function
+They accept Blobs, and most of them eager tensors as well. `overloads.py` is the table of names that a modern function
 has too. Read next: `overloads.py`, `arrays.py`.
 """
 

@@ -1,8 +1,7 @@
-"""The array functions of the job-function generation: shapes, joining, constants, and `assign`.
+"""Legacy array functions: shapes, joining, constants, and `assign`.
 
-They hold for Blobs, and for eager tensors where no modern function has the name or a legacy keyword says so
-(`overloads.py`). Arguments come in that generation's order, `name` last. Picking and placing by index: `gather.py`;
-borders: `padding.py`.
+They accept Blobs, and eager tensors if no modern function has the same name or a legacy keyword is passed
+(`overloads.py`). Arguments have the legacy order, `name` last. Gather and scatter: `gather.py`; padding: `padding.py`.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from .segments import several
 
 
 def listed(name: str, argument: str, value) -> tuple[int, ...]:
-    """The ints of an argument that is one list or tuple. Raises DTypeError for anything else."""
+    """The ints of a list or tuple argument. Raises DTypeError for anything else."""
     if not isinstance(value, Sequence) or isinstance(value, str):
         example = f"{argument}=[{value}]" if isinstance(value, int) else f"{argument}=[0, 1]"
         fail(DTypeError, f"{name}: {argument} is {value!r}, not a list or tuple", example, **{argument: value})
@@ -40,7 +39,7 @@ def listed(name: str, argument: str, value) -> tuple[int, ...]:
 
 @takes_name
 def reshape(x, shape: Sequence[int], name: str | None = None):
-    """The same elements in another shape, one list of sizes; one of them may be -1."""
+    """Reshape to a list of sizes, one of which may be -1."""
     return F.reshape(x, listed("reshape", "shape", shape))
 
 
@@ -49,13 +48,13 @@ dynamic_reshape = reshape
 
 @takes_name
 def reshape_like(x, like, name: str | None = None):
-    """x in the shape of `like`."""
+    """Reshape x to the shape of `like`."""
     return F.reshape(x, tuple(like.spec.shape))
 
 
 @takes_name
 def flatten(input, start_dim: int = 0, end_dim: int = -1, name: str | None = None):
-    """The axes from start_dim to end_dim as one."""
+    """Merge the axes from start_dim to end_dim into one."""
     return F.flatten(input, start_dim, end_dim)
 
 
@@ -67,9 +66,9 @@ def transpose(
     batch_axis_non_change: bool = False,
     name: str | None = None,
 ):
-    """All axes in another order: axis k of the result is axis perm[k] of a. Swapping two axes is the modern meaning.
+    """Permute all axes: axis k of the result is axis perm[k] of a. (Swapping two axes is the modern meaning.)
 
-    Raises DTypeError where perm is no list, ShapeError where it does not name each axis once.
+    Raises DTypeError if perm is not a list, ShapeError if it does not name each axis once.
     """
     if not isinstance(perm, list | tuple):
         order = list(range(a.spec.ndim))[::-1]
@@ -82,8 +81,7 @@ def transpose(
 
 @takes_name
 def squeeze(input, axis: Sequence[int] | None = None, name: str | None = None):
-    """Without the axes of size 1, or without those that the list `axis` names. Raises ShapeError if one has another
-    size."""
+    """Remove the axes of size 1, or those in the list `axis`. Raises ShapeError if one of these has another size."""
     shape = input.spec.shape
     if axis is None:
         return F.squeeze(input)
@@ -97,20 +95,19 @@ def squeeze(input, axis: Sequence[int] | None = None, name: str | None = None):
 
 @takes_name
 def expand_dims(input, axis: int, name: str | None = None):
-    """With a new axis of size 1 at `axis`."""
+    """Insert an axis of size 1 at `axis`."""
     return F.unsqueeze(input, axis)
 
 
 @takes_name
 def expand(x, expand_size: Sequence[int], name: str | None = None):
-    """Axes of size 1, and new ones in front, repeated to expand_size, one list of sizes; -1 leaves an axis as it is."""
+    """Broadcast axes of size 1, and new leading axes, to the list expand_size; -1 leaves an axis unchanged."""
     return F.expand(x, listed("expand", "expand_size", expand_size))
 
 
 @takes_name
 def broadcast_like(x, like, broadcast_axes: Sequence[int] | None = None, name: str | None = None):
-    """x repeated to the shape of `like`. broadcast_axes: the axes of `like` that x lacks, where it has fewer of
-    them."""
+    """Broadcast x to the shape of `like`. broadcast_axes: the axes of `like` that x lacks, if it has fewer axes."""
     if broadcast_axes is not None and x.spec.ndim < like.spec.ndim:
         for axis in sorted(
             {axis_of(d, like.spec.ndim, like) for d in listed("broadcast_like", "broadcast_axes", broadcast_axes)}
@@ -121,7 +118,7 @@ def broadcast_like(x, like, broadcast_axes: Sequence[int] | None = None, name: s
 
 @takes_name
 def reverse(input, axis: int | Sequence[int], name: str | None = None):
-    """The order along an axis, or several, reversed."""
+    """Reverse the order along one or several axes."""
     return F.flip(input, *((axis,) if isinstance(axis, int) else listed("reverse", "axis", axis)))
 
 
@@ -136,9 +133,10 @@ def concat(
     name: str | None = None,
     values: Sequence | None = None,
 ):
-    """Tensors side by side along an axis. values: the older name of inputs.  max_dim_size: was for shapes that vary.
+    """Concatenate tensors along an axis. values: older name of inputs.  max_dim_size: ignored (it was for dynamic
+    shapes).
 
-    Raises ShapeError where the other axes differ.
+    Raises ShapeError if the other axes differ.
     """
     tensors = several("concat", values if inputs is None else inputs)
     return tensors[0] if len(tensors) == 1 else F.cat(tensors, axis)
@@ -146,12 +144,12 @@ def concat(
 
 @folded
 def stack(inputs: Sequence, axis: int = 0, name: str | None = None):
-    """Tensors of one shape along a new axis."""
+    """Stack tensors of the same shape along a new axis."""
     return F.stack(several("stack", inputs), axis)
 
 
 def bounds(name: str, x, entries) -> list[range]:
-    """The positions along each axis that a list of (start, stop, step) names; axes that it leaves out are whole."""
+    """Positions along each axis selected by a list of (start, stop, step); omitted axes are taken whole."""
     shape = x.spec.shape
     if not isinstance(entries, Sequence) or len(entries) > len(shape):
         what = f"{name}: slice_tup_list is a list of at most {len(shape)} triples (start, stop, step)"
@@ -179,7 +177,7 @@ builtin_slice = slice
 
 
 def forward(places: Sequence[range]) -> tuple[tuple, list[int]]:
-    """getitem's index that takes these positions in rising order, and the axes that run backwards."""
+    """Index that takes these positions in ascending order, and the axes that must be reversed."""
     rising = [p if p.step > 0 else p[::-1] for p in places]
     index = tuple([(p.start, max(p.stop, p.start), p.step) for p in rising])
     return index, [axis for axis, p in enumerate(places) if p.step < 0]
@@ -187,7 +185,7 @@ def forward(places: Sequence[range]) -> tuple[tuple, list[int]]:
 
 @takes_name
 def slice_v2(x, slice_tup_list: Sequence[Sequence[int | None]], name: str | None = None):
-    """x[start:stop:step] for each axis; None means the end it stands at, a negative step goes backwards.
+    """x[start:stop:step] for each axis; None means the respective end, a negative step goes backwards.
 
     Raises OutOfRangeError for a start outside its axis and a stop beyond it.
     """
@@ -199,8 +197,8 @@ def slice_v2(x, slice_tup_list: Sequence[Sequence[int | None]], name: str | None
 @also_called(input="x", slice_tup_list="begin")
 @takes_name
 def slice(x, begin: Sequence, size: Sequence[int | None] | None = None, name: str | None = None):
-    """size[k] elements from begin[k] on, for each axis k. None: from the start, and all that are left; so does size
-    -1. As in OneFlow 1.0 without size: begin (or slice_tup_list) is the slice_tup_list of slice_v2."""
+    """size[k] elements from begin[k] on, for each axis k. begin None: from the start; size None or -1: all remaining
+    elements. Without size, as in OneFlow 1.0, begin (or slice_tup_list) is the slice_tup_list of slice_v2."""
     if size is None:
         return slice_v2(x, begin)
     shape = x.spec.shape
@@ -222,8 +220,8 @@ def slice(x, begin: Sequence, size: Sequence[int | None] | None = None, name: st
 @also_called(input="x")
 @folded
 def slice_update(x, update, slice_tup_list: Sequence[Sequence[int | None]], name: str | None = None):
-    """x with `update` in the place that slice_v2 would take. A Blob, and a tensor whose gradient is
-    wanted, stay as they are; another tensor is written into, as in OneFlow 1.0."""
+    """x with `update` in place of the slice that slice_v2 takes. A Blob, or a tensor that requires a gradient, is
+    copied; any other tensor is written in place, as in OneFlow 1.0."""
     places = bounds("slice_update", x, slice_tup_list)
     shape = tuple([len(p) for p in places])
     if update.spec.shape != shape:
@@ -240,8 +238,8 @@ def slice_update(x, update, slice_tup_list: Sequence[Sequence[int | None]], name
 
 @takes_name
 def constant(value, dtype=None, shape: Sequence[int] | None = None, name: str | None = None):
-    """A tensor of one number, of shape `()` by default. dtype: float32 for a float, int32 for an int by
-    default."""
+    """A tensor filled with one value, of shape `()` by default. dtype: by default float32 for a float, int32 for an
+    int."""
     if value.__class__ not in NUMBERS:
         what = f"constant: value is {value!r}, not a number"
         fail(DTypeError, what, "flow.constant(0.5, flow.float32, (2, 3))", value=value)
@@ -251,25 +249,25 @@ def constant(value, dtype=None, shape: Sequence[int] | None = None, name: str | 
 
 @takes_name
 def constant_scalar(value, dtype=None, name: str | None = None):
-    """constant of shape `(1,)`"""
+    """A constant of shape `(1,)`."""
     return constant(value, dtype, (1,))
 
 
 @takes_name
 def constant_like(like, value, dtype=None, name: str | None = None):
-    """constant in the shape of `like`, and in its dtype by default."""
+    """A constant with the shape of `like`, and its dtype by default."""
     return constant(value, like.spec.dtype if dtype is None else dtype, tuple(like.spec.shape))
 
 
 @takes_name
 def zeros_like(like, dtype=None, name: str | None = None):
-    """Zeros in the shape of `like`."""
+    """Zeros with the shape of `like`."""
     return constant_like(like, 0, dtype)
 
 
 @takes_name
 def ones_like(like, dtype=None, name: str | None = None):
-    """Ones in the shape of `like`."""
+    """Ones with the shape of `like`."""
     return constant_like(like, 1, dtype)
 
 
@@ -287,29 +285,30 @@ def ones(shape: Sequence[int], dtype=None, name: str | None = None):
 
 @takes_name
 def range_of(start, limit=None, delta=1, dtype=None, name: str | None = None):
-    """Numbers from start (0 if there is only one) up to but without limit, by delta. dtype: int64 by default."""
+    """Values from start to limit (exclusive) in steps of delta; with one argument, from 0 to that. dtype: int64 by
+    default."""
     start, limit = (0, start) if limit is None else (start, limit)
     return creation.arange(start, limit, delta, dtype=int64 if dtype is None else dtype)
 
 
 @takes_name
 def elem_cnt(inputs, dtype=None, name: str | None = None):
-    """`int32 (1,)`: how many elements there are."""
+    """`int32 (1,)`: number of elements."""
     return s.full(shape=(1,), value=math.prod(inputs.spec.shape), dtype=int32 if dtype is None else as_dtype(dtype))
 
 
-# ---- numbers as they are, or in another dtype --------------------------------------------------------------------
+# ---- casts and copies --------------------------------------------------------------------------------------------
 
 
 @takes_name
 def cast(x, dtype, name: str | None = None):
-    """x in another dtype; floats lose what follows the point in an integer one."""
+    """Cast x to another dtype; floats are truncated to integers."""
     return to(tensor_of(x), as_dtype(dtype))
 
 
 @takes_name
 def identity(x, name: str | None = None):
-    """The same numbers in a tensor of its own."""
+    """A copy of x."""
     return s.clone(x)
 
 
@@ -321,23 +320,23 @@ def identity_n(inputs: Sequence, name: str | None = None) -> list:
 
 @takes_name
 def cast_to_static_shape(x, name: str | None = None):
-    """x itself: every shape is fixed here."""
+    """Return x itself: every shape is static."""
     return x
 
 
 @takes_name
 def amp_white_identity(x, name: str | None = None):
-    """The same numbers: it marked for mixed precision what may be float16."""
+    """A copy of x. (In OneFlow it marked values that may be float16 in mixed precision.)"""
     return s.clone(x)
 
 
 def cast_to_current_logical_view(x):
-    """x itself: on one device the mirrored and the consistent view hold the same numbers."""
+    """Return x itself: on one device the mirrored and the consistent view are equal."""
     return x
 
 
 def parallel_cast(input, name: str | None = None, distribute=None, gradient_distribute=None):
-    """input itself: how it lies over devices is accepted, and makes no difference to its numbers on one machine."""
+    """Return input itself: a distribution is accepted and has no effect on one machine."""
     from .distribute import assert_is_valid_distribute
 
     for layout in (distribute, gradient_distribute):
@@ -348,13 +347,13 @@ def parallel_cast(input, name: str | None = None, distribute=None, gradient_dist
 
 @folded
 def count_not_finite(x, name: str | None = None):
-    """`int64 (1,)`: how many are NaN or infinite."""
+    """`int64 (1,)`: number of elements that are NaN or infinite."""
     return F.reshape(r.sum(F.logical_not(F.isfinite(x)), axis=None, keepdims=False), (1,))
 
 
 @folded
 def multi_count_not_finite(x: Sequence, name: str | None = None):
-    """`int64 (1,)`: how many are NaN or infinite in all tensors of a list."""
+    """`int64 (1,)`: number of elements that are NaN or infinite in all tensors of a list."""
     first, *others = [count_not_finite(each) for each in several("multi_count_not_finite", x)]
     for other in others:
         first = first + other
@@ -363,7 +362,7 @@ def multi_count_not_finite(x: Sequence, name: str | None = None):
 
 @takes_name
 def matmul(a, b, transpose_a: bool = False, transpose_b: bool = False, alpha: float = 1.0, name: str | None = None):
-    """alpha * (a @ b), or with the last two axes of a or b swapped; two axes at least, more are stacks of matrices."""
+    """alpha * (a @ b), optionally with the last two axes of a or b swapped. At least two axes; more are batch axes."""
     a, b = met("matmul", a, b)
     for argument, x in (("a", a), ("b", b)):
         if x.spec.ndim < 2:
@@ -375,15 +374,15 @@ def matmul(a, b, transpose_a: bool = False, transpose_b: bool = False, alpha: fl
 
 @takes_name
 def diag(x, diagonal: int = 0, name: str | None = None):
-    """The diagonal of a matrix; of a vector the matrix that has it as its diagonal."""
+    """The diagonal of a matrix, or the matrix with a given vector as its diagonal."""
     return F.diag(x, diagonal)
 
 
 @takes_name
 def assign(ref, value, dtype=None, name: str | None = None) -> None:
-    """Write `value` into `ref`: in a job a variable, when the step runs; outside one the tensor itself, at once.
+    """Write `value` into `ref`: in a job into a variable, when the step runs; outside a job into the tensor, at once.
 
-    Raises ShapeError where the shapes differ. The value is cast to the dtype of ref.
+    The value is cast to the dtype of ref. Raises ShapeError if the shapes differ.
     """
     value = tensor_of(value)
     if value.spec.shape != ref.spec.shape:
@@ -399,5 +398,5 @@ def assign(ref, value, dtype=None, name: str | None = None) -> None:
 
 
 def convert_oneflow_dtype_to_numpy_dtype(oneflow_dtype: DType):
-    """numpy's type of a dtype: `np.float32` of `flow.float32`."""
+    """NumPy type of a dtype: `np.float32` for `flow.float32`."""
     return as_dtype(oneflow_dtype).np.type

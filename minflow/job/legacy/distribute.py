@@ -1,5 +1,5 @@
-"""`flow.distribute`: how a Blob would be laid out over devices. Accepted and shown; on one machine the numbers are the
-same."""
+"""`flow.distribute`: how a Blob would be distributed over devices. Accepted and displayed, without effect on one
+machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...core.source_location import here
 
 
 class Distribute:
-    """A wish for the layout of a Blob: see `split`, `broadcast`, `auto`."""
+    """Requested distribution of a Blob: see `split`, `broadcast`, `auto`."""
 
     def __init__(self, kind: str, axis: int | None = None):
         self.kind, self.axis = kind, axis
@@ -25,7 +25,7 @@ class Distribute:
 
 
 def split(axis: int) -> Distribute:
-    """A part along `axis` on each device."""
+    """Split along `axis` over the devices."""
     if not isinstance(axis, int) or isinstance(axis, bool) or axis < 0:
         what = "distribute.split takes an axis"
         raise JobError(what, values={"got": repr(axis)}, where=here(), hint="flow.distribute.split(0)")
@@ -33,20 +33,20 @@ def split(axis: int) -> Distribute:
 
 
 def broadcast() -> Distribute:
-    """All of it on each device."""
+    """A full copy on each device."""
     return Distribute("broadcast")
 
 
 def auto() -> Distribute:
-    """As the framework chooses."""
+    """Chosen by the framework."""
     return Distribute("auto")
 
 
 def assert_is_valid_distribute(distribute: object) -> None:
-    """Raises JobError unless `distribute` is one of the three."""
+    """Raise JobError unless `distribute` is one of the three."""
     if not isinstance(distribute, Distribute):
         hint = "flow.distribute.split(axis), broadcast() or auto()"
-        raise JobError("this is no distribution", values={"got": repr(distribute)[:60]}, where=here(), hint=hint)
+        raise JobError("this is not a distribution", values={"got": repr(distribute)[:60]}, where=here(), hint=hint)
 
 
 __all__ = ["assert_is_valid_distribute", "auto", "broadcast", "split"]

@@ -1,7 +1,7 @@
-"""Picking and placing by index, order and condition: gather, where, one_hot, sort, ... of the job-function generation.
+"""Legacy functions for indexing, ordering and conditions: gather, where, one_hot, sort, ...
 
-Positions that come out are int32. What depends on numbers (argwhere, nonzero) has no shape in a job, and says so.
-Read next: `overloads.py`, for which of these names a modern function has too.
+Returned positions are int32. Functions whose result's shape depends on data (argwhere, nonzero) are refused in a job.
+Read next: `overloads.py`, which says for which of these names there is also a modern function.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .segments import starts
 
 
 def as_condition(x):
-    """bool of any dtype: that generation had no bool, and took what is not 0 as true."""
+    """Convert any dtype to bool: OneFlow had no bool, and any element that is not 0 is true."""
     x = tensor_of(x)
     return x if x.spec.dtype is bool_ else F.ne(x, 0)
 
@@ -35,10 +35,10 @@ def as_condition(x):
 def gather(
     params, indices, validate_indices=None, axis: int | None = None, batch_dims: int = 0, name: str | None = None
 ):
-    """The slices of params along `axis` (0) that integers name; the axes of indices stand where that axis was.
+    """Gather slices of params along `axis` (default 0); the axes of indices replace that axis.
 
-    batch_dims: so many axes in front belong together, and each example is gathered from by itself (axis = batch_dims).
-    Raises OutOfRangeError for a position outside the axis, ShapeError for a batch_dims that does not fit.
+    batch_dims: number of leading batch axes; each example is gathered separately (axis = batch_dims). Raises
+    OutOfRangeError for an index outside the axis, ShapeError for an invalid batch_dims.
     """
     if not is_tensor(indices):
         what = f"gather: indices is {indices!r}, and for a Blob it is a tensor of integers"
@@ -65,7 +65,7 @@ def gather(
 
 @takes_name
 def dim_gather(input, dim: int, index, name: str | None = None):
-    """out[i, j] = input[i, index[i, j]] for dim 1, and so on: what flow.gather means today."""
+    """out[i, j] = input[i, index[i, j]] for dim 1, and so on: the modern flow.gather."""
     return F.gather(input, dim, index)
 
 
@@ -81,7 +81,7 @@ def position(name: str, indices, shape: tuple[int, ...]):
 @also_called(input="params", index="indices")
 @folded
 def gather_nd(params, indices, name: str | None = None):
-    """params[indices[..., 0], ..., indices[..., k-1]]: each row of indices `(..., k)` names one place, k axes deep."""
+    """params[indices[..., 0], ..., indices[..., k-1]]: each row of indices `(..., k)` indexes the first k axes."""
     shape = params.spec.shape
     place, k = position("gather_nd", indices, shape)
     return i.take(F.reshape(params, (math.prod(shape[:k]), *shape[k:])), place, axis=0)
@@ -103,7 +103,8 @@ def placed(name: str, params, indices, updates, op):
 @also_called(index="indices", update="updates")
 @folded
 def scatter_nd(indices, updates, shape: Sequence[int], name: str | None = None):
-    """Zeros of this shape with updates in the places that indices `(..., k)` name; what meets is added."""
+    """Zeros of this shape with updates at the positions in indices `(..., k)`; updates at the same position are
+    added."""
     empty = s.full(shape=tuple([integer(n, "shape") for n in shape]), value=0, dtype=updates.spec.dtype)
     return placed("scatter_nd", empty, indices, updates, i.index_add)
 
@@ -111,21 +112,22 @@ def scatter_nd(indices, updates, shape: Sequence[int], name: str | None = None):
 @also_called(tensor="params")
 @folded
 def tensor_scatter_nd_update(params, indices, updates, name: str | None = None):
-    """params with updates in the places that indices `(..., k)` name; of a place named twice the last one counts."""
+    """params with updates at the positions in indices `(..., k)`; if a position occurs twice, the last update
+    counts."""
     return placed("tensor_scatter_nd_update", params, indices, updates, i.index_put)
 
 
 @folded
 def tensor_scatter_nd_add(params, indices, updates, name: str | None = None):
-    """params with updates added in the places that indices `(..., k)` name."""
+    """params with updates added at the positions in indices `(..., k)`."""
     return placed("tensor_scatter_nd_add", params, indices, updates, i.index_add)
 
 
 @folded
 def one_hot(indices, depth: int, on_value=1, off_value=0, axis: int = -1, dtype=None, name: str | None = None):
-    """`int32 (..., depth)`: on_value at the class that each integer names, off_value elsewhere.
+    """`int32 (..., depth)`: on_value at the class index, off_value elsewhere.
 
-    axis: where the classes stand in the result.  dtype: another one; a float as on_value needs a floating one.
+    axis: of the classes in the result.  dtype: of the result; a float on_value needs a floating dtype.
     """
     dtype = int32 if dtype is None else as_dtype(dtype)
     for argument, value in (("on_value", on_value), ("off_value", off_value)):
@@ -147,7 +149,7 @@ def one_hot(indices, depth: int, on_value=1, off_value=0, axis: int = -1, dtype=
 
 @takes_name
 def where(condition, x=None, y=None, name: str | None = None):
-    """x where the condition (of any dtype) is not 0, else y. Without both: argwhere of the condition."""
+    """x where the condition (of any dtype) is not 0, else y. Without x and y: argwhere of the condition."""
     if x is None and y is None:
         return argwhere(condition)
     if x is None or y is None:
@@ -160,21 +162,21 @@ def where(condition, x=None, y=None, name: str | None = None):
 
 @takes_name
 def masked_fill(x, mask, value, name: str | None = None):
-    """x with `value` (a number) where the mask (of any dtype) is not 0."""
+    """x with `value` (a scalar) where the mask (of any dtype) is not 0."""
     return F.masked_fill(x, as_condition(mask), value)
 
 
 @takes_name
 def argwhere(condition, dtype=None, name: str | None = None):
-    """`int32 (n, ndim)`: where it is not 0, one row each. Raises TraceError in a job: its shape would depend on
-    numbers."""
+    """`int32 (n, ndim)`: positions of the elements that are not 0, one per row. Raises TraceError in a job, because the
+    shape depends on data."""
     return to(F.nonzero(condition), int32 if dtype is None else as_dtype(dtype))
 
 
 @takes_name
 def nonzero(a, name: str | None = None):
-    """`int32 (ndim, n)`: where it is not 0, one column each. Raises TraceError in a job: its shape would depend on
-    numbers."""
+    """`int32 (ndim, n)`: positions of the elements that are not 0, one per column. Raises TraceError in a job, because
+    the shape depends on data."""
     return F.permute(argwhere(a), 1, 0)
 
 
@@ -189,11 +191,11 @@ def descending(name: str, direction: str) -> bool:
 
 @takes_name
 def sort(input, axis: int = -1, direction: str = "ASCENDING", name: str | None = None):
-    """The numbers in order along `axis`; only the numbers, where the modern one gives (values, indices)."""
+    """Sort along `axis`. Returns only the values; the modern sort returns (values, indices)."""
     return F.sort(input, axis, descending("sort", direction)).values
 
 
 @takes_name
 def argsort(input, axis: int = -1, direction: str = "ASCENDING", name: str | None = None):
-    """`int32`: the positions that sort along `axis`."""
+    """`int32`: the indices that sort along `axis`."""
     return to(F.sort(input, axis, descending("argsort", direction)).indices, int32)

@@ -1,8 +1,8 @@
-"""Initializers of job functions: what fills a variable when it is made.
+"""Initializers of job functions, which fill a variable when it is created.
 
-An initializer is a value with `fill(shape, dtype, generator)`, which gives a numpy array; it draws from the variable's
-own generator, so the numbers do not depend on which other variables there are. Knows nothing of jobs.
-Read next: `layers.py`, which says what each layer uses by default.
+An initializer has a method `fill(shape, dtype, generator)` that returns a NumPy array. It draws from the variable's own
+generator, so the result does not depend on other variables. Knows nothing of jobs. Read next: `layers.py`, which has
+the default of each layer.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ...core.spec import DType, as_dtype, float32, float64
 from ...core.source_location import fail
 from ..checks import Initializer
 
-TRUNCATED_STD = 0.87962566103423978  # the standard deviation of N(0, 1) cut off at -2 and 2
+TRUNCATED_STD = 0.87962566103423978  # standard deviation of N(0, 1) truncated to [-2, 2]
 DISTRIBUTIONS = ("truncated_normal", "random_normal", "random_uniform")
 MODES = ("fan_in", "fan_out", "fan_avg")
 
@@ -38,7 +38,7 @@ def uniform_numbers(size: int, dtype: DType, generator: Generator) -> np.ndarray
 
 
 def truncated_numbers(size: int, dtype: DType, generator: Generator) -> np.ndarray:
-    """`float64[size]` from N(0, 1), drawn again where it falls outside (-2, 2)."""
+    """`float64[size]` from N(0, 1), redrawn outside (-2, 2)."""
     numbers = normal_numbers(size, dtype, generator)
     outside = np.flatnonzero(np.abs(numbers) >= 2)
     while outside.size:
@@ -63,7 +63,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class Uniform:
-    """Evenly from [minval, maxval); whole numbers for an integer variable."""
+    """Uniform in [minval, maxval); integers for an integer variable."""
 
     minval: float
     maxval: float
@@ -76,7 +76,7 @@ class Uniform:
             return shaped((wide >> np.uint64(32)).astype("int64") + int(self.minval), shape, dtype)
         numbers = uniform_numbers(size, dtype, generator) * (self.maxval - self.minval) + self.minval
         filled = shaped(numbers, shape, dtype)
-        below = np.nextafter(dtype.np.type(self.maxval), dtype.np.type(self.minval))  # rounding may reach the open end
+        below = np.nextafter(dtype.np.type(self.maxval), dtype.np.type(self.minval))  # rounding may give maxval
         return np.minimum(filled, below) if self.minval < self.maxval else filled
 
 
@@ -93,7 +93,7 @@ class Normal:
 
 @dataclass(frozen=True)
 class TruncatedNormal:
-    """N(mean, stddev**2), given that it lies within two standard deviations of the mean."""
+    """N(mean, stddev**2), truncated to two standard deviations around the mean."""
 
     mean: float
     stddev: float
@@ -104,7 +104,7 @@ class TruncatedNormal:
 
 @dataclass(frozen=True)
 class VarianceScaling:
-    """Numbers of variance scale / n, n being what `mode` says of the shape that is filled."""
+    """Random values of variance scale / n, where n follows from `mode` and the shape."""
 
     scale: float
     mode: str
@@ -124,7 +124,7 @@ class VarianceScaling:
 
 
 def fan(shape: Sequence[int], mode: str, data_format: str) -> float:
-    """How many numbers go into one output (fan_in), how many outputs one number reaches (fan_out), or their mean.
+    """Number of inputs of one output (fan_in), number of outputs of one input (fan_out), or their mean.
 
     shape: (out, in) or filters, (F, C, ...) for "" and "NC...", (F, ..., C) for "N...C".
     """
@@ -134,7 +134,7 @@ def fan(shape: Sequence[int], mode: str, data_format: str) -> float:
 
 
 def channels_last(data_format: str) -> bool:
-    """ "NHWC" and the like; "NCHW" and "" are channels first. Anything else is a mistake."""
+    """True for "NHWC" and the like, False for "NCHW" and "". Raises JobError for anything else."""
     if data_format == "" or data_format.startswith("NC"):
         return False
     if data_format.startswith("N") and data_format.endswith("C"):
@@ -150,7 +150,7 @@ def choose(name: str, argument: str, value: Any, choices: Sequence[str]) -> str:
 
 
 def real(name: str, argument: str, value: Any) -> None:
-    """Refuse what is no number."""
+    """Raise JobError unless `value` is a number."""
     if not isinstance(value, Real) and not (isinstance(value, np.ndarray) and value.ndim == 0):
         fail(JobError, f"{name}: {argument} must be a number, got {value!r:.60}", f"{name}({argument}=0.1)")
 
@@ -162,11 +162,11 @@ def deviation(name: str, stddev: float) -> float:
     return float(stddev)
 
 
-# ---- the names that programs use ---------------------------------------------------------------------------------
+# ---- public names ------------------------------------------------------------------------------------------------
 
 
 def constant_initializer(value: float = 0, dtype: DType = float32) -> Constant:
-    """`value` everywhere. dtype: integer dtypes take the whole part of value."""
+    """`value` everywhere. dtype: an integer dtype truncates value."""
     real("constant_initializer", "value", value)
     return Constant(float(value) if as_dtype(dtype).floating else int(value))
 
@@ -182,7 +182,7 @@ def ones_initializer(dtype: DType = float32) -> Constant:
 
 
 def random_uniform_initializer(minval: float = 0, maxval: float = 1, dtype: DType = float32) -> Uniform:
-    """Numbers drawn evenly from [minval, maxval)."""
+    """Uniform in [minval, maxval)."""
     real("random_uniform_initializer", "minval", minval)
     real("random_uniform_initializer", "maxval", maxval)
     if minval > maxval:
@@ -195,7 +195,7 @@ def random_uniform_initializer(minval: float = 0, maxval: float = 1, dtype: DTyp
 def random_normal_initializer(
     mean: float = 0.0, stddev: float = 1.0, seed: int | None = None, dtype: DType | None = None
 ) -> Normal:
-    """Numbers from N(mean, stddev**2). seed and dtype: None; a variable's seed is get_variable's random_seed."""
+    """Normal, N(mean, stddev**2). seed, dtype: must be None; get_variable's random_seed sets a variable's seed."""
     if seed is not None or dtype is not None:
         what = f"random_normal_initializer: seed={seed!r} and dtype={dtype!r} are the variable's, not the initializer's"
         hint = (
@@ -208,23 +208,24 @@ def random_normal_initializer(
 
 
 def truncated_normal_initializer(mean: float = 0.0, stddev: float = 1.0) -> TruncatedNormal:
-    """Numbers from N(mean, stddev**2), drawn again where they fall more than two standard deviations from the mean."""
+    """Normal, N(mean, stddev**2), redrawn beyond two standard deviations from the mean."""
     real("truncated_normal_initializer", "mean", mean)
     return TruncatedNormal(float(mean), deviation("truncated_normal_initializer", stddev))
 
 
 def truncated_normal(stddev: float = 1.0) -> TruncatedNormal:
-    """Numbers from N(0, stddev**2), drawn again where they fall more than two standard deviations from 0."""
+    """Normal, N(0, stddev**2), redrawn beyond two standard deviations from 0."""
     return TruncatedNormal(0.0, deviation("truncated_normal", stddev))
 
 
 def variance_scaling_initializer(
     scale: float = 1.0, mode: str = "fan_in", distribution: str = "truncated_normal", data_format: str = ""
 ) -> VarianceScaling:
-    """Numbers of variance scale / n, with n = fan_in, fan_out or their mean (mode "fan_avg") of the variable's shape.
+    """Random values of variance scale / n, with n = fan_in, fan_out or their mean (mode "fan_avg") of the variable's
+    shape.
 
-    distribution: "truncated_normal", "random_normal" or "random_uniform". data_format: where filters have their
-    channels, "NC..." or "N...C"; "" counts as channels first.
+    distribution: "truncated_normal", "random_normal" or "random_uniform". data_format: of filters, "NC..." or "N...C";
+    "" means channels first.
     """
     name = "variance_scaling_initializer"
     channels_last(data_format)
@@ -254,7 +255,7 @@ def kaiming_initializer(
     negative_slope: float = 0.0,
     data_format: str = "NCHW",
 ) -> Normal | Uniform:
-    """Numbers of standard deviation gain / sqrt(n), for a variable of this shape. He et al. 2015, eq. 10 and 14.
+    """Random values of standard deviation gain / sqrt(n), for a variable of this shape. He et al. 2015, eq. 10 and 14.
 
     gain: sqrt(2) for "relu", sqrt(2 / (1 + negative_slope**2)) for "leaky_relu", 5/3 for "tanh", 1 for "sigmoid" or
     None. Raises JobError for a shape of fewer than two axes, or another nonlinearity.

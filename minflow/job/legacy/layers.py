@@ -1,7 +1,7 @@
-"""flow.layers: ops with variables of their own, made by name in the job that is built.
+"""flow.layers: ops with variables, which are created by name in the job being built.
 
-A variable is named `<layer>-<what>`, so a job with a layer of the same name shares its numbers; two layers of one name
-in one job are a mistake. Works inside job functions only. Read next: `nn.py`, the ops; `../build.py`, which makes
+A variable is named `<layer>-<part>`, so layers of the same name in different jobs share variables; two layers of one
+name in one job are an error. Works only inside job functions. Read next: `nn.py`, the ops; `../build.py`, which creates
 variables.
 """
 
@@ -36,7 +36,7 @@ from .zero_init_check import check_zero_kernel
 
 
 class Layer:
-    """What a layer needs of the build: its full name, its variables, and a scope for its ops."""
+    """Services of the build for a layer: its full name, its variables, and a scope for its ops."""
 
     def __init__(self, kind: str, inputs: Any, name: str | None, default: str):
         self.what = f"flow.layers.{kind}"
@@ -57,7 +57,7 @@ class Layer:
         trainable: bool = True,
         own_name: str | None = None,
     ) -> Tensor:
-        """`<layer>-<part>`, or own_name with the namespaces in front of it. It must be new in this job."""
+        """The variable `<layer>-<part>`, or own_name prefixed with the namespaces. It must be new in this job."""
         check_initializer(self.what, initializer)
         check_regularizer(self.what, regularizer)
         name = f"{self.name}-{part}" if own_name is None else self.build.name(own_name, part)
@@ -66,12 +66,12 @@ class Layer:
         )
 
     def scope(self):
-        """The ops of the layer stand under its name in views and errors."""
+        """Scope in which views and errors show the ops under the layer's name."""
         mode = MODE.get()
         return using(mode.replace(scope=f"{mode.scope}.{self.label}" if mode.scope else self.label))
 
     def activated(self, activation: Callable | None, out: Tensor) -> Tensor:
-        """activation(out, name="activation"), as that generation calls it; without the name where it takes none."""
+        """activation(out, name="activation"), as in OneFlow; without the name if the function does not take one."""
         if activation is None:
             return out
         if not callable(activation):
@@ -81,7 +81,7 @@ class Layer:
             return activation(out, name="activation") if takes_name(activation) else activation(out)
 
     def count(self, argument: str, value: Any) -> int:
-        """A whole number of at least 1."""
+        """Check an integer of at least 1."""
         if not hasattr(value, "__index__") or isinstance(value, bool) or value.__index__() < 1:
             what = f"{self.what}: {argument} must be an integer of at least 1, got {value!r}"
             fail(JobError, what, f"{argument}=10")
@@ -89,7 +89,8 @@ class Layer:
 
 
 def takes_name(function: Callable) -> bool:
-    """Has the function an argument `name`? One that takes any keyword may hand it on to what knows none."""
+    """True if the function has an argument `name`. `**options` do not count: they may be passed on to a function
+    without one."""
     try:
         return "name" in inspect.signature(function).parameters
     except (TypeError, ValueError):
@@ -114,9 +115,9 @@ def dense(
 ) -> Tensor:
     """activation(inputs @ weight.T + bias), with the variables `<name>-weight` (units, K) and `<name>-bias` (units,).
 
-    inputs: float (N, ..., K).  Returns (N, ..., units).  Both variables are 0 unless an initializer is passed, as that
-    generation has it: a hidden layer of zeros learns nothing. model_distribute is accepted; one machine holds it all.
-    Raises ShapeError for fewer than two axes, JobError for a name that the job has already.
+    inputs: float (N, ..., K).  Returns (N, ..., units).  Both variables are 0 unless an initializer is passed, as in
+    OneFlow: a hidden layer of zeros learns nothing. model_distribute is accepted without effect. Raises ShapeError for
+    fewer than two axes, JobError for a name that is already used in the job.
     """
     layer = Layer("dense", inputs, name, "Dense")
     units, spec = layer.count("units", units), inputs.spec
@@ -219,7 +220,7 @@ def conv2d(
     inputs: float (N, C, H, W), weight (filters, C / groups, KH, KW); with "NHWC" (N, H, W, C) and (filters, KH, KW, C),
     groups 1. The weight is filled by xavier_uniform_initializer, the bias with 0. padding: "VALID"; "SAME" for
     ceil(n / stride) positions, the odd pixel first; "SAME_LOWER", the same; "SAME_UPPER", the odd pixel last; or a pair
-    for each of the four axes. weight_name, bias_name: names of the variables in the place of those.
+    for each of the four axes. weight_name, bias_name: other names for the variables.
     """
     return convolution(
         Layer("conv2d", inputs, name, "Conv2d"),
@@ -358,8 +359,8 @@ def batch_normalization(
 
     The variables are `<name>-gamma`, `-beta`, `-moving_mean` and `-moving_variance`, each (C,). In a train job mean and
     variance (biased) are the batch's, and moving = momentum * moving + (1 - momentum) * batch's when the step has run;
-    with training=False or trainable=False, and in a predict job, they are the moving ones.
-    After an NCHW conv2d say axis=1. Ioffe & Szegedy 2015, algorithms 1 and 2.
+    with training=False or trainable=False, and in a predict job, they are the moving averages.
+    After an NCHW conv2d pass axis=1. Ioffe & Szegedy 2015, algorithms 1 and 2.
     """
     layer = Layer("batch_normalization", inputs, name, "BatchNorm")
     axis = axis_of(layer.what, inputs, axis)
@@ -397,13 +398,14 @@ def batch_normalization(
 def by_batch(
     x: Tensor, axis: int, gamma: Tensor | None, beta: Tensor | None, epsilon: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """x brought to mean 0 and variance 1 over all axes but one; the batch's mean and biased variance, (C,)."""
+    """Normalize x to mean 0 and variance 1 over all axes but one. Also returns the batch's mean and biased variance,
+    (C,)."""
     dtype, ndim, size = x.spec.dtype, x.spec.ndim, x.spec.shape[axis]
     gamma = full((size,), 1.0, dtype=dtype) if gamma is None else gamma
     beta = full((size,), 0.0, dtype=dtype) if beta is None else beta
     if axis == 1 and x.spec.size > size:
         return tuple(batch_norm(x, gamma, beta, eps=float(epsilon)))
-    if axis == ndim - 1 and x.spec.size > size:  # channels last: rows of channels need no turning
+    if axis == ndim - 1 and x.spec.size > size:  # channels last: rows of channels need no transposition
         rows = reshape(x, (x.spec.size // size, size))
         out, mean, variance = batch_norm(rows, gamma, beta, eps=float(epsilon))
         return reshape(out, x.spec.shape), mean, variance
@@ -436,8 +438,8 @@ def layer_norm(
 ) -> Tensor:
     """(inputs - mean) / sqrt(var + epsilon) * gamma + beta, mean and var over the axes from begin_norm_axis on.
 
-    The variables are `<name>-gamma` and `<name>-beta`, of the shape of the axes from begin_params_axis on: by default
-    one number for each place of the last axis. Ba, Kiros & Hinton 2016, eq. 4.
+    The variables are `<name>-gamma` and `<name>-beta`, with the shape of the axes from begin_params_axis on: by default
+    of the last axis. Ba, Kiros & Hinton 2016, eq. 4.
     """
     layer = Layer("layer_norm", inputs, name, "LayerNorm")
     shape = inputs.spec.shape[axis_of(layer.what, inputs, begin_params_axis) :]
@@ -460,10 +462,10 @@ def prelu(
     name: str = "PRelu",
     model_distribute: Any = None,
 ) -> Tensor:
-    """inputs where above 0, else alpha * inputs. `<name>-alpha` has a number for each place of one example.
+    """inputs where above 0, else alpha * inputs. `<name>-alpha` has the shape of one example.
 
-    shared_axes: axes along which there is one number for all, counted as those of inputs: [2, 3] for one per channel.
-    alpha is 0 unless an initializer is passed. He et al. 2015, eq. 1.
+    shared_axes: axes of inputs along which alpha is shared: [2, 3] for one alpha per channel. alpha is 0 unless an
+    initializer is passed. He et al. 2015, eq. 1.
     """
     layer = Layer("prelu", inputs, name, "PRelu")
     shared = [axis_of(layer.what, inputs, axis) for axis in shared_axes or ()]
@@ -481,8 +483,7 @@ def prelu(
 def upsample_2d(
     x: Tensor, size: Sizes = (2, 2), data_format: str = "NCHW", interpolation: str = "nearest", name: str = "Upsample2D"
 ) -> Tensor:
-    """Each pixel repeated size[0] x size[1] times. x: (N, C, H, W), or (N, H, W, C) with "NHWC". It has no
-    variables."""
+    """Repeat each pixel size[0] x size[1] times. x: (N, C, H, W), or (N, H, W, C) with "NHWC". It has no variables."""
     layer = Layer("upsample_2d", x, name, "Upsample2D")
     last = is_last(layer.what, data_format)
     check_rank(layer.what, x, 2, data_format)

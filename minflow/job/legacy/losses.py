@@ -1,7 +1,7 @@
 """Losses of job functions. Labels come first, logits second, and the classes are the last axis.
 
-What ends in `_with_logits` gives one loss for each example: `minimize` takes the mean's gradient by itself. The others
-have a `reduction`, and predictions first. All take eager tensors as well.
+Functions ending in `_with_logits` return one loss per example; `minimize` uses the gradient of the mean. The others
+have a `reduction`, and take predictions first. All accept eager tensors as well.
 Read next: `../core/ops/softmax.py`, the fused softmax and cross-entropy.
 """
 
@@ -33,15 +33,14 @@ from ..build_context import current
 from .op_name import folded, takes_name
 from .windows import pixel_shuffle
 
-NOTHING = -(2**31)  # no label is ignored: a number that no class has
+NOTHING = -(2**31)  # an ignore_index that no label has
 
 
 # ---- labels and logits -------------------------------------------------------------------------------------------
 
 
 def ordered(what: str, labels: Any, logits: Any, second: str = "logits") -> tuple[Tensor, Tensor]:
-    """(labels, logits), checked. Where they are swapped a job warns and goes on with them in order; eager code
-    stops."""
+    """Check and return (labels, logits). If they are swapped, a job warns and swaps them; eager code raises."""
     check_tensor(what, labels, "labels")
     check_tensor(what, logits, second)
     a, b = labels.spec, logits.spec
@@ -63,7 +62,8 @@ def ordered(what: str, labels: Any, logits: Any, second: str = "logits") -> tupl
 
 
 def class_labels(what: str, labels: Tensor, scores: Tensor, second: str) -> Tensor:
-    """Class numbers as (M,), checked; with scores of (M, C). While tracing their range is a node of its own."""
+    """Check class indices and flatten them to (M,), for scores (M, C). While tracing, their range is checked by a
+    node."""
     a, b = labels.spec, scores.spec
     wanted, classes = b.shape[:-1], b.shape[-1]
     if a.shape not in (wanted, (*wanted, 1)):
@@ -92,7 +92,7 @@ def sparse_softmax_cross_entropy_with_logits(labels: Tensor, logits: Tensor, nam
     """-log softmax(logits)[label] of each example: float of labels' shape.
 
     labels: int (...) or (..., 1), each in [0, C).  logits: float (..., C).
-    Raises JobError where the two are swapped, ShapeError, DTypeError, and OutOfRangeError for a label of no class.
+    Raises JobError if the two are swapped, ShapeError, DTypeError, and OutOfRangeError for an invalid label.
     """
     what = "nn.sparse_softmax_cross_entropy_with_logits"
     labels, logits = ordered(what, labels, logits)
@@ -105,7 +105,7 @@ def sparse_softmax_cross_entropy_with_logits(labels: Tensor, logits: Tensor, nam
 def distributed_sparse_softmax_cross_entropy_with_logits(
     labels: Tensor, logits: Tensor, name: str | None = None
 ) -> Tensor:
-    """sparse_softmax_cross_entropy_with_logits: where the classes lie on one device the two are the same."""
+    """sparse_softmax_cross_entropy_with_logits: the two are equal if all classes are on one device."""
     return sparse_softmax_cross_entropy_with_logits(labels, logits)
 
 
@@ -121,7 +121,7 @@ def sparse_cross_entropy(labels: Tensor, prediction: Tensor, name: str | None = 
 
 @folded
 def softmax_cross_entropy_with_logits(labels: Tensor, logits: Tensor, name: str | None = None) -> Tensor:
-    """-sum over classes of labels * log softmax(logits). Both float (..., C), labels being probabilities; gives
+    """-sum over classes of labels * log softmax(logits). Both float (..., C); labels are probabilities. Returns
     (...)."""
     what = "nn.softmax_cross_entropy_with_logits"
     check_tensor(what, labels, "labels")
@@ -137,7 +137,7 @@ def softmax_cross_entropy_with_logits(labels: Tensor, logits: Tensor, name: str 
 
 @folded
 def sigmoid_cross_entropy_with_logits(labels: Tensor, logits: Tensor, name: str | None = None) -> Tensor:
-    """z * softplus(-x) + (1 - z) * softplus(x) of each number, x being logits and z labels. Both float, of one
+    """z * softplus(-x) + (1 - z) * softplus(x) elementwise, with logits x and labels z. Both float, of the same
     shape."""
     what = "nn.sigmoid_cross_entropy_with_logits"
     check_tensor(what, labels, "labels")
@@ -154,7 +154,7 @@ def sigmoid_cross_entropy_with_logits(labels: Tensor, logits: Tensor, name: str 
 
 
 def check_same(what: str, reduction: str, **tensors: Any) -> None:
-    """Tensors of one shape, and a reduction that there is."""
+    """Check that the tensors have the same shape and the reduction exists."""
     for argument, x in tensors.items():
         check_tensor(what, x, argument)
     check_reduction(what, reduction)
@@ -181,7 +181,7 @@ def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean", name: str |
 
 
 def reduced(losses: Tensor, reduction: str) -> Tensor:
-    """The losses, or their mean or sum, one number of shape (1,): that generation had no tensor without axes."""
+    """Reduce losses. Mean and sum have shape (1,), because OneFlow had no 0-d tensors."""
     out = to_one_number(losses, reduction)
     return out if reduction == "none" else reshape(out, (1,))
 
@@ -205,7 +205,7 @@ def bce_with_logits_loss(
     reduction: str = "mean",
     name: str | None = None,
 ) -> Tensor:
-    """Binary cross-entropy of sigmoid(input), reduced. pos_weight: how much more the target 1 counts than 0."""
+    """Binary cross-entropy of sigmoid(input), reduced. pos_weight: weight of target 1 relative to 0."""
     out = yes_no_logits(input, target, weight, reduction, pos_weight)
     return out if reduction == "none" else reshape(out, (1,))
 
@@ -228,7 +228,8 @@ def margin_ranking_loss(
 def kl_div_loss(
     input: Tensor, target: Tensor, log_target: bool = False, reduction: str = "mean", name: str | None = None
 ) -> Tensor:
-    """target * (log(target) - input), 0 where target is 0, reduced. input: logarithms; target: too, if log_target."""
+    """target * (log(target) - input), 0 where target is 0, reduced. input: log-probabilities; target: likewise if
+    log_target."""
     check_same("nn.KLDivLoss", reduction, input=input, target=target)
     if log_target:
         return reduced(exp(target) * (target - input), reduction)
@@ -251,7 +252,7 @@ def triplet_margin_loss(
 ) -> Tensor:
     """max(0, d(anchor, positive) - d(anchor, negative) + margin), d the norm of order p of the difference, reduced.
 
-    All float (N, D). swap: the distance from positive to negative counts where it is the smaller. Balntas et al. 2016.
+    All float (N, D). swap: use the distance from positive to negative if it is smaller. Balntas et al. 2016.
     """
     check_same("nn.TripletMarginLoss", reduction, anchor=anchor, positive=positive, negative=negative)
 
@@ -277,14 +278,14 @@ def pixel_shuffle_v2(input: Tensor, h_upscale_factor: int, w_upscale_factor: int
     return pixel_shuffle(input, h_upscale_factor, w_upscale_factor)
 
 
-# ---- distances and margins, one loss for each number or example ------------------------------------------------------
+# ---- distances and margins, without reduction -----------------------------------------------------------------------
 
 
 @folded
 def smooth_l1_loss(prediction: Tensor, label: Tensor, beta: float = 1.0, name: str | None = None) -> Tensor:
     """d * d / (2 * beta) where the distance d is below beta, else d - beta / 2; no reduction. Girshick 2015, eq. 3.
 
-    Raises ShapeError where the shapes differ, OutOfRangeError for a beta that is not above 0.
+    Raises ShapeError if the shapes differ, OutOfRangeError unless beta is above 0.
     """
     check_same("smooth_l1_loss", "none", prediction=prediction, label=label)
     if not beta > 0:
@@ -296,9 +297,9 @@ def smooth_l1_loss(prediction: Tensor, label: Tensor, beta: float = 1.0, name: s
 def combined_margin_loss(
     x: Tensor, label: Tensor, m1: float = 1, m2: float = 0, m3: float = 0, name: str | None = None
 ) -> Tensor:
-    """Cosines `(N, classes)` where that of each label's class, cos(t), is made smaller: cos(m1 * t + m2) - m3.
+    """Cosines `(N, classes)` in which that of the label's class, cos(t), is reduced to cos(m1 * t + m2) - m3.
 
-    What comes out goes, scaled, into a cross-entropy. Deng et al. 2019 (arXiv:1801.07698), eq. 4.
+    Scale the result and pass it to a cross-entropy. Deng et al. 2019 (arXiv:1801.07698), eq. 4.
     """
     return modern_margin(x, label, m1, m2, m3)
 

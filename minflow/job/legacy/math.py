@@ -1,8 +1,8 @@
-"""`flow.math`: the functions of numbers of the job-function generation, on Blobs and on eager tensors alike.
+"""`flow.math`: legacy mathematical functions, for Blobs and eager tensors.
 
-Arguments come in that generation's order (`name` last); comparisons give int8 (there was no bool), reductions of
-integers keep their dtype, argmax and top_k give int32 along the last axis. What no single op computes is put together
-here. Segments, sums over lists and the like: `segments.py`. Read next: `arrays.py`.
+Arguments have the legacy order (`name` last); comparisons return int8 (OneFlow had no bool), reductions of integers
+keep their dtype, argmax and top_k return int32 along the last axis. Functions without an op of their own are composed
+here. Segments and sums over lists: `segments.py`. Read next: `arrays.py`.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def comparison(name: str, op: Op, symbol: str) -> Callable:
     return takes_name(function)
 
 
-# ---- numbers, one by one -----------------------------------------------------------------------------------------
+# ---- elementwise -------------------------------------------------------------------------------------------------
 
 abs = of_one("abs", F.abs)
 acos = of_one("acos", F.acos)
@@ -104,8 +104,8 @@ tanh_v2 = of_one("tanh_v2", F.tanh)
 add = of_two("add", F.add, "x + y")
 subtract = of_two("subtract", F.sub, "x - y")
 multiply = of_two("multiply", F.mul, "x * y")
-divide = of_two("divide", F.div, "x / y; integers become floats first, and what is divided by 0 is inf or NaN.")
-mod = of_two("mod", F.remainder, "x - floor(x / y) * y: what is left, with the sign of y.")
+divide = of_two("divide", F.div, "x / y; integers are promoted to floats, and division by 0 gives inf or NaN.")
+mod = of_two("mod", F.remainder, "x - floor(x / y) * y: the remainder, with the sign of y.")
 floordiv = of_two("floordiv", F.floor_divide, "floor(x / y)")
 pow = of_two("pow", F.pow, "x to the power y")
 maximum = of_two("maximum", F.maximum)
@@ -133,14 +133,14 @@ def squared_difference(x, y, name: str | None = None):
 
 @folded
 def reciprocal_no_nan(x, name: str | None = None):
-    """1 / x; 0 where x is 0, and no slope there."""
+    """1 / x; where x is 0, the value and the gradient are 0."""
     zero = F.eq(x, 0)
     return e.where(zero, 0.0, F.reciprocal(e.where(zero, 1, x)))
 
 
 @folded
 def xdivy(x, y, name: str | None = None):
-    """x / y; 0 where x is 0, whatever y is there."""
+    """x / y; 0 where x is 0, for any y."""
     x, y = tensor_of(x), tensor_of(y)
     zero = F.eq(x, 0)
     return e.where(zero, 0.0, F.div(x, e.where(zero, 1, y)))
@@ -148,7 +148,7 @@ def xdivy(x, y, name: str | None = None):
 
 @folded
 def xlogy(x, y, name: str | None = None):
-    """x * log(y); 0 where x is 0, whatever y is there."""
+    """x * log(y); 0 where x is 0, for any y."""
     x, y = tensor_of(x), tensor_of(y)
     zero = F.eq(x, 0)
     return e.where(zero, 0.0, F.mul(x, F.log(e.where(zero, 1, y))))
@@ -163,27 +163,27 @@ def log_sigmoid(x, name: str | None = None):
 @folded
 @in_float32
 def gelu(x, name: str | None = None):
-    """x / 2 * (1 + erf(x / sqrt(2))); the kernels of that generation computed this, though its page showed the tanh
+    """x / 2 * (1 + erf(x / sqrt(2))), as OneFlow's kernels computed it, although its documentation shows the tanh
     form."""
     return x * (F.erf(x * math.sqrt(0.5)) + 1.0) * 0.5
 
 
 @folded
 def gelu_grad(x, dy, name: str | None = None):
-    """dy times the slope of gelu at x."""
+    """dy times the derivative of gelu at x."""
     density = F.exp(x * x * -0.5) * (1 / math.sqrt(2 * math.pi))
     return dy * ((F.erf(x * math.sqrt(0.5)) + 1.0) * 0.5 + x * density)
 
 
 @folded
 def sigmoid_grad(y, dy, name: str | None = None):
-    """dy times the slope of the sigmoid where its value is y: dy * y * (1 - y)."""
+    """dy times the derivative of the sigmoid at value y: dy * y * (1 - y)."""
     return dy * (y * (1 - y))
 
 
 @takes_name
 def clip_by_value(values, min_value=None, max_value=None, name: str | None = None):
-    """values kept between min_value and max_value; one of them may be missing."""
+    """Clip values to min_value and max_value; one of them may be omitted."""
     return F.clamp(values, min_value, max_value)
 
 
@@ -191,7 +191,7 @@ def clip_by_value(values, min_value=None, max_value=None, name: str | None = Non
 
 
 def named_axes(axis, x) -> tuple[int, ...]:
-    """The axes to reduce: all for None, those named, and none for an empty list."""
+    """The axes to reduce: all for None, none for an empty list."""
     if isinstance(axis, Sequence) and not axis:
         return ()
     axes = axes_of(axis, x)
@@ -199,7 +199,7 @@ def named_axes(axis, x) -> tuple[int, ...]:
 
 
 def reduction(name: str, compute: Callable, doc: str) -> Callable:
-    """A legacy reduction: `compute(x, axes, keepdims)`; x itself where no axis is named."""
+    """A legacy reduction `compute(x, axes, keepdims)`; returns x itself if there are no axes."""
 
     def function(x, axis=None, keepdims: bool = False, name: str | None = None):
         x = tensor_of(x)
@@ -208,17 +208,17 @@ def reduction(name: str, compute: Callable, doc: str) -> Callable:
         return at_least_one_axis(out) if x.spec.ndim else out
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{doc} axis: int, several, or None for all, which gives shape (1,); an empty list gives x back."
+    function.__doc__ = f"{doc} axis: an int, several, or None for all, which gives shape (1,); an empty list returns x."
     return takes_name(aliased(function))
 
 
 def at_least_one_axis(x):
-    """That generation had no tensor without axes: one number has shape (1,)."""
+    """Give a 0-d result shape (1,), because OneFlow had no 0-d tensors."""
     return x if x.spec.ndim else F.reshape(x, (1,))
 
 
 def aliased(function: Callable) -> Callable:
-    """Some of these called their tensor input_tensor or input_blob: those keywords mean x."""
+    """Accept the keywords input_tensor and input_blob for x, which some of these functions had."""
 
     @functools.wraps(function)
     def either(*args, **options):
@@ -246,12 +246,12 @@ reduce_min = reduction("reduce_min", lambda x, axes, keepdims: r.amin(x, axis=ax
 two_stage_reduce_max = reduction(
     "two_stage_reduce_max",
     lambda x, axes, keepdims: r.amax(x, axis=axes, keepdims=keepdims),
-    "The largest; the two stages were over devices and then over their results.",
+    "The maximum; in OneFlow, in two stages: on each device, then over devices.",
 )
 two_stage_reduce_min = reduction(
     "two_stage_reduce_min",
     lambda x, axes, keepdims: r.amin(x, axis=axes, keepdims=keepdims),
-    "The smallest; the two stages were over devices and then over their results.",
+    "The minimum; in OneFlow, in two stages: on each device, then over devices.",
 )
 reduce_variance = reduction(
     "reduce_variance",
@@ -261,16 +261,18 @@ reduce_variance = reduction(
 reduce_std = reduction(
     "reduce_std",
     lambda x, axes, keepdims: F.std(x, axes, unbiased=False, keepdim=keepdims),
-    "The root of reduce_variance.",
+    "The square root of reduce_variance.",
 )
 reduce_euclidean_norm = reduction(
-    "reduce_euclidean_norm", lambda x, axes, keepdims: F.norm(x, 2, axes, keepdims), "The root of the sum of squares."
+    "reduce_euclidean_norm",
+    lambda x, axes, keepdims: F.norm(x, 2, axes, keepdims),
+    "The square root of the sum of squares.",
 )
 reduce_logsumexp = reduction(
     "reduce_logsumexp", lambda x, axes, keepdims: F.logsumexp(x, axes, keepdims), "log(sum(exp(x))), without overflow."
 )
-reduce_any = reduction("reduce_any", quantified(r.any), "`int8`: is one of them not 0?")
-reduce_all = reduction("reduce_all", quantified(r.all), "`int8`: are all of them not 0?")
+reduce_any = reduction("reduce_any", quantified(r.any), "`int8`: 1 if any element is not 0, else 0.")
+reduce_all = reduction("reduce_all", quantified(r.all), "`int8`: 1 if no element is 0, else 0.")
 
 
 # ---- positions along an axis -------------------------------------------------------------------------------------
@@ -278,13 +280,13 @@ reduce_all = reduction("reduce_all", quantified(r.all), "`int8`: are all of them
 
 @takes_name
 def argmax(input, axis: int = -1, name: str | None = None):
-    """`int32`: where the first largest stands along `axis`, the last one by default."""
+    """`int32`: index of the first maximum along `axis`, by default the last axis."""
     return to(r.argmax(input, axis=axis_of(axis, input.spec.ndim, input), keepdims=False), int32)
 
 
 @folded
 def top_k(input, axis: int = -1, k: int = 1, sorted: bool = True, name: str | None = None):
-    """`int32 (..., k)`: where the k largest stand along `axis`, the largest first. Only the positions, no values."""
+    """`int32 (..., k)`: indices of the k largest elements along `axis`, largest first; no values."""
     return to(F.topk(input, k, axis).indices, int32)
 
 

@@ -1,8 +1,7 @@
-"""Names of the job-function generation that are not here, and what takes their place today.
+"""Legacy names that minflow does not have, and their replacements.
 
-The AttributeError of `flow.X`, `flow.nn.X`, `flow.math.X`, ... has that as its fourth part: see
-`../../core/messages/suggestions.py`, which suggests the nearest names where one is only misspelt. Read next:
-`overloads.py`.
+The AttributeError of `flow.X`, `flow.nn.X`, `flow.math.X`, ... shows the replacement as its hint: see
+`../../core/messages/suggestions.py`, which suggests similar names for a misspelt one. Read next: `overloads.py`.
 """
 
 from ...core.messages.invocation import command

@@ -1,8 +1,8 @@
-"""flow.nn of job functions: the lower-case functions on Blobs, and the losses that were functions with a class's name.
+"""flow.nn of job functions: the lower-case functions, and losses that were functions but have the name of a class.
 
-LEGACY is what `minflow.nn` gets beside its classes; CAPITALS are functions whose name a class has, or may have, today:
-they are meant where the first argument is a tensor. All take eager tensors as well, where no job is built dropout
-drops. Read next: `windows.py`, `losses.py`, `layers.py`.
+LEGACY lists the functions that `minflow.nn` gets besides its classes; CAPITALS those that share, or may share, a name
+with a class: the function is meant if the first argument is a tensor. All accept eager tensors as well; outside a job
+dropout is active. Read next: `windows.py`, `losses.py`, `layers.py`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .op_name import folded, takes_name
 
 
 def axis_of(what: str, x: Tensor, axis: Any) -> int:
-    """An axis counted from the front. Raises ShapeError where there is no such axis."""
+    """Convert an axis to a non-negative one. Raises ShapeError if there is no such axis."""
     check_tensor(what, x)
     ndim = x.spec.ndim
     if not hasattr(axis, "__index__") or not -ndim <= axis < ndim:
@@ -38,7 +38,7 @@ def axis_of(what: str, x: Tensor, axis: Any) -> int:
     return axis % ndim
 
 
-# ---- number by number --------------------------------------------------------------------------------------------
+# ---- elementwise -------------------------------------------------------------------------------------------------
 
 
 @takes_name
@@ -57,7 +57,7 @@ def relu6(x: Tensor, name: str | None = None) -> Tensor:
 
 @takes_name
 def leaky_relu(x: Tensor, alpha: float = 0.2, name: str | None = None) -> Tensor:
-    """x where x > 0, else alpha * x. That generation's slope is 0.2."""
+    """x where x > 0, else alpha * x. OneFlow's default slope is 0.2."""
     return leaky(x, alpha)
 
 
@@ -116,9 +116,9 @@ def logsoftmax(logits: Tensor, axis: int | None = None, name: str | None = None)
 
 @takes_name
 def bias_add(value: Tensor, bias: Tensor, data_format: str | None = None, name: str | None = None) -> Tensor:
-    """value plus one number of bias for each channel: axis 1, or the last one with a data_format "N...C".
+    """Add a bias to each channel. Channels are axis 1, or the last axis with a data_format "N...C".
 
-    value: (N, C, ...).  bias: (C,).  Raises ShapeError where these differ.
+    value: (N, C, ...).  bias: (C,).  Raises ShapeError if the sizes differ.
     """
     check_tensor("nn.bias_add", value, "value")
     check_tensor("nn.bias_add", bias, "bias")
@@ -138,7 +138,7 @@ def bias_add(value: Tensor, bias: Tensor, data_format: str | None = None, name: 
 
 
 def along(numbers: Tensor, axis: int, ndim: int) -> Tensor:
-    """(C,) as (1, ..., C, ..., 1): what broadcasts along one axis of ndim."""
+    """Reshape (C,) to (1, ..., C, ..., 1), which broadcasts along one axis of ndim."""
     return numbers if axis == ndim - 1 else reshape(numbers, (-1,) + (1,) * (ndim - axis - 1))
 
 
@@ -152,13 +152,13 @@ def axes_of(what: str, x: Tensor, axes: int | Sequence[int]) -> tuple[int, ...]:
 def moments(
     x: Tensor, axes: int | Sequence[int], shift: Any = None, keepdims: bool = False, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
-    """(mean, biased variance) over the axes. The variance is that of the centred numbers, which cancels no digits.
+    """(mean, biased variance) over the axes. The variance is computed from centred values, to avoid cancellation.
 
-    shift: None; it was never used.
+    shift: must be None; OneFlow never used it.
     """
     check_tensor("nn.moments", x)
     if shift is not None:
-        fail(ShapeError, "nn.moments: a shift is given, and none is ever used", "shift=None", input=x)
+        fail(ShapeError, "nn.moments: shift must be None, since it is never used", "shift=None", input=x)
     reduced = axes_of("nn.moments", x, axes)
     middle = mean(x, reduced, keepdim=True)
     spread = mean(square(x - middle), reduced, keepdim=True)
@@ -179,9 +179,9 @@ def batch_normalization(
     axis: int = 1,
     name: str | None = None,
 ) -> Tensor:
-    """(x - mean) / sqrt(variance + epsilon) * scale + offset, by given numbers: one for each channel, or broadcasting.
+    """(x - mean) / sqrt(variance + epsilon) * scale + offset, with given statistics.
 
-    mean, variance, offset, scale: (C,), C being the size of `axis`; or of as many axes as x.
+    mean, variance, offset, scale: (C,), where C is the size of `axis`; or with as many axes as x, broadcasting.
     """
     what = "nn.batch_normalization"
     axis = axis_of(what, x, axis)
@@ -234,21 +234,21 @@ def layer_norm(
     return out if beta is None else out + beta
 
 
-# ---- by chance ---------------------------------------------------------------------------------------------------
+# ---- random ------------------------------------------------------------------------------------------------------
 
 
 @takes_name
 def dropout(
     x: Tensor, rate: float, noise_shape: Sequence[int] | None = None, seed: int | None = None, name: str | None = None
 ) -> Tensor:
-    """0 with probability rate, else x / (1 - rate); x itself in a predict job and for rate 0.
+    """0 with probability rate, else x / (1 - rate). Returns x itself in a predict job and for rate 0.
 
-    noise_shape: draw numbers of this shape, which broadcast to x: (N, C, 1, 1) drops whole channels. seed: a generator
-    of its own, started from it. Raises OutOfRangeError unless 0 <= rate < 1. Srivastava et al. 2014.
+    noise_shape: shape of the random mask, which broadcasts to x: (N, C, 1, 1) drops whole channels. seed: use a
+    separate generator with this seed. Raises OutOfRangeError unless 0 <= rate < 1. Srivastava et al. 2014.
     """
     check_tensor("nn.modules.dropout", x)
     if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate < 1:
-        what = f"nn.dropout: rate is {rate!r}, the share that is dropped lies in [0, 1)"
+        what = f"nn.dropout: rate must be in [0, 1), got {rate!r}"
         fail(OutOfRangeError, what, "rate=0.5", input=x)
     build = current()
     if rate == 0 or build is not None and not build.training:
@@ -263,7 +263,7 @@ def noise(like: Tensor, rate: float, shape: tuple[int, ...], generator: Generato
     """0 with probability rate, else 1 / (1 - rate), of a shape that broadcasts to `like`."""
     have = like.spec.shape
     if len(shape) > len(have) or any(n not in (1, m) for n, m in zip(shape[::-1], have[::-1])):
-        hint = f"{(*have[:2], *[1] * (len(have) - 2))}: 1 where numbers share their fate"
+        hint = f"{(*have[:2], *[1] * (len(have) - 2))}: 1 along axes that share one value"
         fail(ShapeError, f"nn.dropout: noise_shape {shape} does not broadcast to {have}", hint, input=like)
     return drop(ones(shape, dtype=like.spec.dtype), rate, generator=generator)
 
@@ -276,10 +276,10 @@ def random_mask_like(
     noise_shape: Sequence[int] | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """int8 of `like`'s shape (or noise_shape): 0 with probability rate, else 1. It is drawn in predict jobs as well."""
+    """int8 of `like`'s shape (or noise_shape): 0 with probability rate, else 1, also in predict jobs."""
     check_tensor("nn.random_mask_like", like)
     if not 0 <= rate < 1:
-        fail(OutOfRangeError, f"nn.random_mask_like: rate is {rate!r}, a share in [0, 1)", "rate=0.5", like=like)
+        fail(OutOfRangeError, f"nn.random_mask_like: rate must be in [0, 1), got {rate!r}", "rate=0.5", like=like)
     shape = tuple(like.spec.shape if noise_shape is None else noise_shape)
     drawn = drop(ones(shape), float(rate), generator=None if seed is None else Generator(seed)) if rate else ones(shape)
     return gt(drawn, 0).to(int8)

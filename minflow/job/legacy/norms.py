@@ -1,7 +1,7 @@
-"""GroupNorm, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d of Blobs: that generation's functions by a class's name.
+"""GroupNorm, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d of Blobs: legacy functions with the name of a class.
 
-`flow.nn.InstanceNorm2d(blob)` is the normalised Blob, with variables `<name>_gamma` and `<name>_beta`. Read next:
-`overloads.py`, which decides; `layers.py`, the layers whose names are written small.
+`flow.nn.InstanceNorm2d(blob)` returns the normalized Blob, with variables `<name>_gamma` and `<name>_beta`. Read next:
+`overloads.py`, which decides; `layers.py`, the layers with lower-case names.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ AXES = {"InstanceNorm1d": 3, "InstanceNorm2d": 4, "InstanceNorm3d": 5}
 
 
 def normalized(kind: str, x: Tensor, groups: int, eps: float, affine: bool, name: str | None) -> Tensor:
-    """Mean 0 and variance 1 over each of so many parts of an example; gamma and beta have a number for each part."""
+    """Normalize each of `groups` parts of an example to mean 0 and variance 1; gamma and beta have one element per
+    part."""
     build = building(f"flow.nn.{kind}")
     parts = reshape(x, (x.spec.shape[0], groups, -1))
     out = modern.instance_norm(parts, eps=eps)
     if affine:
-        if name is None:  # the first name that no layer of this job has: another job shares it by its place
+        if name is None:  # the first unused name in this job: another job shares it by its position
             number = 0
             while build.name(f"{kind}_{number}_gamma", kind) in build.named:
                 number += 1
@@ -45,8 +46,8 @@ def group_norm(
 ) -> Tensor:
     """(x - mean) / sqrt(var + eps) * gamma + beta, mean and var (biased) of each group of channels of each example.
 
-    x: float (N, C, ...), C a multiple of num_groups. gamma, beta: (1, num_groups, 1), one number for each group, as
-    that generation had it, where the class of today has one for each channel. Wu & He 2018, eq. 1 and 7.
+    x: float (N, C, ...), C a multiple of num_groups. gamma, beta: (1, num_groups, 1), one element per group, as in
+    OneFlow; the modern class has one per channel. Wu & He 2018, eq. 1 and 7.
     """
     check_tensor("nn.GroupNorm", x)
     if x.spec.ndim < 3 or num_groups < 1 or x.spec.shape[1] % num_groups:

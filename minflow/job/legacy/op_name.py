@@ -1,6 +1,6 @@
-"""What `name=` means to a legacy function: a scope, so that views and errors call its ops by the learner's name.
+"""The argument `name=` of legacy functions: a scope, so that views and errors show the user's name for their ops.
 
-Knows nothing of jobs: the functions of `math.py` and `arrays.py` run on eager tensors as well. Read next: `math.py`.
+Knows nothing of jobs: the functions of `math.py` and `arrays.py` also run on eager tensors. Read next: `math.py`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from ...core.source_location import fail
 
 
 def takes_name(function: Callable, otherwise: str = "") -> Callable:
-    """Run a function whose last argument is `name` in a scope of that name; without one in that of `otherwise`, if any.
+    """Decorate a function whose last argument is `name` to run in a scope of that name; by default in that of
+    `otherwise`.
 
-    The function itself need not look at `name`. Raises DTypeError for a name that is no string.
+    The function itself may ignore `name`. Raises DTypeError unless name is a string.
     """
     place = list(inspect.signature(function).parameters).index("name")
 
@@ -41,7 +42,7 @@ def takes_name(function: Callable, otherwise: str = "") -> Callable:
 
 
 def also_called(**others: str) -> Callable:
-    """Accept keywords of OneFlow's later generation: input="x" where x stood then."""
+    """Accept keywords of later OneFlow versions: input="x" renames the keyword input to x."""
 
     def decorated(function: Callable) -> Callable:
         @functools.wraps(function)
@@ -57,7 +58,8 @@ def also_called(**others: str) -> Callable:
 
 
 def public(names: dict) -> Callable:
-    """A `__dir__` for a module of such functions: they alone, not what it imports. names: its globals()."""
+    """A `__dir__` for a module of legacy functions that lists only them, not its imports. names: globals() of the
+    module."""
 
     def is_legacy(thing) -> bool:
         return (
@@ -70,6 +72,6 @@ def public(names: dict) -> Callable:
 
 
 def folded(function: Callable) -> Callable:
-    """As takes_name; without a name its several ops stand in a scope of the function's own, which views fold to one
+    """Like takes_name; without a name the ops run in a scope named after the function, which views fold into one
     row."""
     return takes_name(function, function.__name__)

@@ -1,10 +1,10 @@
-"""THE table of names that a legacy and a modern function share with different meanings, and what decides between them.
+"""The table of names that a legacy and a modern function share, and the rule that chooses between them.
 
-The legacy meaning holds where an argument is a Blob (a job function is being built) or a legacy keyword is passed; the
-modern one holds everywhere else, also in the forward of an nn.Module that a job function calls:
-`../../core/base/legacy_dispatch.py` is where public names ask. The legacy functions are named here by module and
-imported at their first use, so that `import minflow` loads none of them. Names that only that generation had are in
-`../__init__.py`. Read next: `arrays.py`, `gather.py`, `math.py`.
+The legacy meaning applies if an argument is a Blob (a job function is being built) or a legacy keyword is passed;
+otherwise the modern one applies, also in the forward of an nn.Module that a job function calls. Public names dispatch
+in `../../core/base/legacy_dispatch.py`. Legacy functions are listed by module and imported on first use, so that
+`import minflow` loads none of them. Purely legacy names are in `../__init__.py`. Read next: `arrays.py`, `gather.py`,
+`math.py`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ from ..build_context import current, in_module
 
 
 class Row(NamedTuple):
-    """name: as in `flow.name`.  legacy: "module.function" of this room.  keywords: those that only the legacy one has.
-    meaning: one sentence, what the legacy function does and the modern one does not.
+    """One shared name.
+
+    name: as in `flow.name`.  legacy: "module.function" in this package.  keywords: those that only the legacy function
+    has. meaning: how the legacy function differs from the modern one, in one sentence.
     """
 
     name: str
@@ -95,7 +97,7 @@ ROWS = (
 )  # fmt: skip
 
 TABLE = {f"flow.{each.name}": each for each in ROWS}
-LOSSES = {  # classes of today that were functions: of Blobs, the loss itself
+LOSSES = {  # classes that were functions: called with Blobs they return the loss
     "flow.nn.BCELoss": "losses.bce_loss",
     "flow.nn.BCEWithLogitsLoss": "losses.bce_with_logits_loss",
     "flow.nn.KLDivLoss": "losses.kl_div_loss",
@@ -105,7 +107,7 @@ LOSSES = {  # classes of today that were functions: of Blobs, the loss itself
     "flow.nn.PixelShuffle": "losses.pixel_shuffle_of",
     "flow.nn.TripletMarginLoss": "losses.triplet_margin_loss",
 }
-NORMS = {  # layers of today that were functions: of a Blob, the normalised Blob
+NORMS = {  # modules that were functions: called with a Blob they return the normalized Blob
     "flow.nn.GroupNorm": "norms.group_norm",
     "flow.nn.InstanceNorm1d": "norms.instance_norm1d",
     "flow.nn.InstanceNorm2d": "norms.instance_norm2d",
@@ -114,21 +116,21 @@ NORMS = {  # layers of today that were functions: of a Blob, the normalised Blob
 
 
 def legacy_function(path: str) -> Callable:
-    """The function that "module.function" of this room names."""
+    """Import the function "module.function" of this package."""
     module, _, name = path.partition(".")
     return getattr(importlib.import_module(f".{module}", __package__), name)
 
 
 def has_blob(values: Iterable) -> bool:
-    """Is a Blob among them, or in a list among them? A dtype in a place of its own is that generation's order too."""
+    """True if a value is a Blob or a list that contains one. A positional dtype also means the legacy order."""
     return any([isinstance(x, Blob | DType) or isinstance(x, list | tuple) and has_blob(x) for x in values])
 
 
 def legacy_meaning(name: str, args: tuple, kwargs: Mapping) -> Callable | None:
     """The legacy function, if that is what a call means; None for the modern one.
 
-    A keyword that only the modern one has says clearly what is meant, too: `flow.squeeze(blob, dim=0)` is modern.
-    Raises DTypeError where keywords of both are passed.
+    A keyword that only the modern function has selects it: `flow.squeeze(blob, dim=0)` is modern. Raises DTypeError if
+    keywords of both are passed.
     """
     if name in LOSSES or name in NORMS:
         if in_module():

@@ -1,5 +1,4 @@
-"""Borders of the job-function generation: `flow.pad` and the 2-D paddings of images `(N, C, H, W)`. Read next:
-`arrays.py`."""
+"""Legacy padding functions: `flow.pad` and the 2-D paddings of images `(N, C, H, W)`. Read next: `arrays.py`."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ from .windows import sides as paddings
 
 @takes_name
 def pad(x, paddings: Sequence[Sequence[int]], constant_value=0, name: str | None = None):
-    """constant_value around x. paddings: a pair (before, after) for each axis, the first one first."""
+    """Pad x with constant_value. paddings: a pair (before, after) for each axis, starting with the first axis."""
     if (
         not isinstance(paddings, Sequence)
         or len(paddings) != x.spec.ndim
@@ -33,7 +32,7 @@ def pad(x, paddings: Sequence[Sequence[int]], constant_value=0, name: str | None
 
 @takes_name
 def same_padding(x, padding: str, data_format: str, kernel_size, strides, dilation_rate, name: str | None = None):
-    """Zeros around each image so that windows without padding then give ceil(n / stride) positions along each axis.
+    """Pad each image with zeros so that unpadded windows then have ceil(n / stride) positions along each axis.
 
     padding: "SAME_LOWER" or "SAME" puts the odd pixel first, "SAME_UPPER" last.  data_format: "NCHW", "NHWC", or of
     vectors.
@@ -70,18 +69,19 @@ def sides(name: str, x, padding) -> tuple[int, int, int, int]:
 
 @takes_name
 def constant_pad2d(x, padding, constant_value=0, name: str | None = None):
-    """constant_value around each image. padding: an int, or (left, right, top, bottom) in pixels."""
+    """Pad each image with constant_value. padding: an int, or (left, right, top, bottom) in pixels."""
     return bordered(x, sides("constant_pad2d", x, padding), value=constant_value)
 
 
 @takes_name
 def zero_pad2d(x, padding, name: str | None = None):
-    """Zeros around each image. padding: an int, or (left, right, top, bottom) in pixels."""
+    """Pad each image with zeros. padding: an int, or (left, right, top, bottom) in pixels."""
     return bordered(x, sides("zero_pad2d", x, padding), value=0)
 
 
 def taken(name: str, x, padding, place, largest: int):
-    """x with a border of its own pixels: `place(positions, size)` says which ones. largest: size + that is too much."""
+    """Pad x with its own pixels, which `place(positions, size)` selects. largest: a border of size + largest is the
+    maximum."""
     left, right, top, bottom = sides(name, x, padding)
     for axis, before, after in ((2, top, bottom), (3, left, right)):
         n = x.spec.shape[axis]
@@ -95,11 +95,12 @@ def taken(name: str, x, padding, place, largest: int):
 
 @folded
 def replication_pad2d(x, padding, name: str | None = None):
-    """The pixels of the edge repeated around each image. padding: an int, or (left, right, top, bottom) in pixels."""
+    """Pad each image by repeating its edge pixels. padding: an int, or (left, right, top, bottom) in pixels."""
     return taken("replication_pad2d", x, padding, lambda p, n: np.clip(p, 0, n - 1), 0)
 
 
 @folded
 def reflection_pad2d(x, padding, name: str | None = None):
-    """Each image mirrored at its edge pixels, which are not repeated. padding: less than the image, see zero_pad2d."""
+    """Pad each image by mirroring it at its edge pixels, which are not repeated. padding: smaller than the image, as in
+    zero_pad2d."""
     return taken("reflection_pad2d", x, padding, lambda p, n: n - 1 - np.abs(n - 1 - np.abs(p)), -1)

@@ -1,7 +1,7 @@
-"""`flow.random` of the job-function generation: bernoulli, shuffle and the permutation behind it.
+"""Legacy `flow.random`: bernoulli, shuffle and the permutation behind it.
 
-PyTorch's module of that name has the state of the generator, which is here too.
-In a job every step draws anew. seed: a stream of its own, the same in every run. Read next: `../core/random.py`.
+It also has the generator state of PyTorch's module of the same name. In a job every step draws new numbers. seed: use a
+separate stream, the same in every run. Read next: `../core/random.py`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def source(seed: int | None) -> Generator | None:
 
 @takes_name
 def bernoulli(x, seed: int | None = None, dtype=None, name: str = "Bernoulli"):
-    """1 with the probability that each number of x says, else 0. dtype: that of x by default."""
+    """1 with the probability given by each element of x, else 0. dtype: that of x by default."""
     drawn = F.bernoulli(x, generator=source(seed))
     return drawn if dtype is None else to(drawn, as_dtype(dtype))
 

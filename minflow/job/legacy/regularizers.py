@@ -1,7 +1,7 @@
-"""Regularizers of job functions: what a variable adds to its own gradient, so that its numbers stay small.
+"""Regularizers of job functions: penalties whose gradient is added to that of a variable, so that it stays small.
 
-The value is kept with the variable; the penalty itself is not part of the loss that a job returns, only its slope is
-added, after the gradient has been divided by the loss's size and before clipping. Knows nothing of jobs.
+The regularizer is stored with the variable. The penalty is not part of the loss that a job returns; only its gradient
+is added, after the division by the loss's size and before clipping. Knows nothing of jobs.
 Read next: `../train/optimizer.py`.
 """
 

@@ -30,7 +30,7 @@ def several(name: str, inputs) -> list:
 
 @folded
 def add_n(inputs: Sequence, name: str | None = None):
-    """The sum of tensors of one shape. Raises ShapeError where they differ: add is the one that broadcasts."""
+    """The sum of tensors of the same shape. Raises ShapeError if shapes differ: unlike add, it does not broadcast."""
     first, *others = several("add_n", inputs)
     total = first
     for k, x in enumerate(others, 1):
@@ -55,7 +55,7 @@ def polyval(coeffs: Sequence, x, name: str | None = None):
 
 @folded
 def in_top_k(targets, predictions, k: int, name: str | None = None):
-    """`int8 (N,)`: 1 where fewer than k classes of predictions `(N, classes)` are ahead of the target's; NaN and inf
+    """`int8 (N,)`: 1 if fewer than k classes of predictions `(N, classes)` score higher than the target; NaN and inf
     give 0.
 
     targets: integers `(N,)`.
@@ -73,8 +73,7 @@ def in_top_k(targets, predictions, k: int, name: str | None = None):
 
 @takes_name
 def reduced_shape_elem_cnt(input_blob, axis: Sequence[int] | None = None, dtype=None, name: str | None = None):
-    """`int32 (1,)`: how many elements there are along `axis` (a list; None for all). dtype: another one for the
-    number."""
+    """`int32 (1,)`: number of elements along `axis` (a list; None for all). dtype: of the result."""
     shape = input_blob.spec.shape
     axes = range(len(shape)) if axis is None else {axis_of(d, len(shape), input_blob) for d in axis}
     return s.full(
@@ -84,7 +83,7 @@ def reduced_shape_elem_cnt(input_blob, axis: Sequence[int] | None = None, dtype=
 
 @takes_name
 def broadcast_to_compatible_with(x, compatible: Sequence, name: str | None = None):
-    """x repeated to the shape in which it and all tensors of the list `compatible` meet."""
+    """Broadcast x to the common shape of x and all tensors of the list `compatible`."""
     others = {f"compatible[{k}]": y for k, y in enumerate(several("broadcast_to_compatible_with", compatible))}
     return s.expand(x, shape=joined("broadcast_to_compatible_with", {"x": x, **others}))
 
@@ -125,10 +124,9 @@ def fused_scale_tril_softmax_dropout(
     seed: int | None = None,
     name: str | None = None,
 ):
-    """Softmax over the last axis of fused_scale_tril, of which each number is then 0 with probability rate, or / (1 -
-    rate).
+    """Softmax over the last axis of fused_scale_tril, followed by dropout with probability rate.
 
-    Numbers are dropped in predict jobs as well: rate=0 leaves that out. noise_shape, seed: as in flow.nn.dropout.
+    Dropout is active in predict jobs as well; rate=0 disables it. noise_shape, seed: as in flow.nn.dropout.
     """
     from .nn import random_mask_like
 
@@ -146,7 +144,7 @@ def unsorted_segment_sum(data, segment_ids, num_segments: int, axis: int = 0, na
     """The slices of data along `axis` added up by segment: out[k] = sum of data[j] over all j with segment_ids[j] == k.
 
     segment_ids: integers from 0 to num_segments - 1, of the size of that axis (or of that axis and those after it,
-    which are then summed over too). Raises ShapeError where the sizes differ.
+    which are then summed over too). Raises ShapeError if the sizes differ.
     """
     axis, shape = axis_of(axis, data.spec.ndim, data), data.spec.shape
     ids = segment_ids.spec.shape
@@ -168,7 +166,7 @@ def unsorted_segment_sum_like(data, segment_ids, like, axis: int = 0, name: str 
 
 @folded
 def unsorted_batch_segment_sum(data, segment_ids, num_segments: int, name: str | None = None):
-    """unsorted_segment_sum for each example by itself: segment_ids `(N, n)`, data `(N, n, ...)`, result `(N,
+    """unsorted_segment_sum for each example separately: segment_ids `(N, n)`, data `(N, n, ...)`, result `(N,
     num_segments, ...)`."""
     ids, shape, num_segments = segment_ids.spec.shape, data.spec.shape, integer(num_segments, "num_segments")
     if len(ids) < 2 or shape[: len(ids)] != ids:
@@ -185,5 +183,5 @@ def unsorted_batch_segment_sum(data, segment_ids, num_segments: int, name: str |
 
 
 def starts(batch: int, num_segments: int):
-    """`int64 (batch,)`: the number of the first segment of each example."""
+    """`int64 (batch,)`: index of the first segment of each example."""
     return creation.arange(0, batch * num_segments, num_segments)

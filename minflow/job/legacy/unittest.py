@@ -1,6 +1,6 @@
-"""`flow.unittest`: what tests of OneFlow's job functions import. One machine; devices are virtual.
+"""`flow.unittest`, for tests of OneFlow's job functions. There is one machine, and devices are virtual.
 
-How many devices a test may have is read from MINFLOW_TEST_DEVICE_NUM, or ONEFLOW_TEST_DEVICE_NUM (1 if neither is set).
+The number of devices is read from MINFLOW_TEST_DEVICE_NUM, or ONEFLOW_TEST_DEVICE_NUM (1 if neither is set).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..function import clear_default_session
 
 
 class TestCase(unittest.TestCase):
-    """Starts each test with an empty session, and waits at its end for every step and callback."""
+    """Starts each test with an empty session, and ends it by waiting for every step and callback."""
 
     def setUp(self) -> None:
         clear_default_session()
@@ -28,18 +28,18 @@ class TestCase(unittest.TestCase):
 
 
 def device_num() -> int:
-    """How many devices tests may use."""
+    """Number of devices that tests may use."""
     return int(os.environ.get("MINFLOW_TEST_DEVICE_NUM") or os.environ.get("ONEFLOW_TEST_DEVICE_NUM") or 1)
 
 
 def node_size() -> int:
-    """How many machines there are."""
+    """Number of machines."""
     return 1
 
 
 def skip_unless(nodes: int, devices: int) -> Callable[[], Callable]:
     def decorator() -> Callable:
-        """Skip the test, or the class, where there are not as many machines and devices."""
+        """Skip the test or class if there are not enough machines and devices."""
         reason = f"needs {nodes} machine(s) with {devices} device(s): here are {node_size()} with {device_num()}"
         return unittest.skipUnless(node_size() == nodes and device_num() == devices, reason)
 
@@ -52,7 +52,7 @@ skip_unless_2n1d, skip_unless_2n2d, skip_unless_2n4d = skip_unless(2, 1), skip_u
 
 
 def num_nodes_required(nodes: int) -> Callable:
-    """Skip the test where there are not as many machines."""
+    """Skip the test if the number of machines differs."""
     return unittest.skipUnless(node_size() == nodes, f"needs {nodes} machine(s): here is {node_size()}")
 
 
@@ -63,7 +63,7 @@ def register_test_cases(
     base_class: type = unittest.TestCase,
     test_case_mixin: tuple = (),
 ) -> None:
-    """Put the test cases of a directory's files into `scope`, those whose number of machines the filter accepts."""
+    """Add the test cases of a directory's files to `scope` if the filter accepts their number of machines."""
     if filter_by_num_nodes(node_size()):
         for suite in unittest.defaultTestLoader.discover(directory):
             for case in cases_of(suite):

@@ -1,9 +1,8 @@
-"""Convolution and pooling of job functions in one to three axes: data formats, and paddings that name what comes out.
+"""Legacy convolution and pooling in one to three dimensions, with data formats and paddings such as "SAME".
 
 "SAME" gives ceil(n / stride) positions. The odd pixel of such a padding comes first with "SAME" and "SAME_LOWER", last
-with "SAME_UPPER". The ops know paddings of equal sides only; a padding that they cannot say costs a copy of the image,
-most can be specified. All functions take eager tensors as well. Read next: `../core/ops/conv.py`,
-`../core/ops/pool.py`.
+with "SAME_UPPER". The ops support only symmetric padding, which covers most cases; others cost a copy of the image. All
+functions accept eager tensors as well. Read next: `../core/ops/conv.py`, `../core/ops/pool.py`.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ Sizes = int | Sequence[int]
 
 
 class Axis(NamedTuple):
-    """The windows along one axis: how many, and the pixels that they ask for before and after the image."""
+    """Windows along one axis: their number, and the padding before and after the image in pixels."""
 
     count: int
     before: int
@@ -47,7 +46,7 @@ class Axis(NamedTuple):
 
 
 def is_last(what: str, data_format: Any, rank: int = 2) -> bool:
-    """Are the channels the last axis? Raises ShapeError for a format of another kind."""
+    """True if the channels are the last axis. Raises ShapeError for an unknown format."""
     layout = data_format.upper() if isinstance(data_format, str) else data_format
     if layout not in FORMATS[rank]:
         first, last = FORMATS[rank]
@@ -56,7 +55,7 @@ def is_last(what: str, data_format: Any, rank: int = 2) -> bool:
 
 
 def sizes(what: str, argument: str, value: Any, rank: int = 2) -> tuple[int, ...]:
-    """One whole number of at least 1 for each axis of the image, from one number for all or from a list."""
+    """One integer of at least 1 for each axis of the image, given as one for all axes or as a list."""
     values = list(value) if isinstance(value, list | tuple) else [1 if value is None else value]
     values = values * rank if len(values) == 1 else values
     if len(values) != rank or not all(
@@ -89,7 +88,7 @@ def sides(what: str, padding: Any, last: bool, rank: int = 2) -> list[tuple[int,
 
 
 def windows(what: str, shape: Sequence[int], kernel, stride, dilation, padding, ceil_mode: bool = False) -> list[Axis]:
-    """The windows along each axis of an image of this shape. Raises ShapeError where not one fits."""
+    """The windows along each axis of an image of this shape. Raises ShapeError if none fits."""
     axes = []
     for i, (n, k, s, d) in enumerate(zip(shape, kernel, stride, dilation)):
         reach = d * (k - 1) + 1
@@ -116,7 +115,7 @@ def windows(what: str, shape: Sequence[int], kernel, stride, dilation, padding, 
 
 
 def extended(x: Tensor, pads: Sequence[tuple[int, int]], value: float = 0.0) -> Tensor:
-    """`value` put before and after the last axes of an image."""
+    """Pad the last axes of an image with `value`."""
     first = x.spec.ndim - len(pads)
     for axis, pad in enumerate(pads, first):
         if any(pad):
@@ -131,7 +130,8 @@ def extended(x: Tensor, pads: Sequence[tuple[int, int]], value: float = 0.0) -> 
 def fitted(
     x: Tensor, axes: list[Axis], kernel, stride, dilation, most, value: float = 0.0
 ) -> tuple[Tensor, tuple[int, ...]]:
-    """(x, padding): an image and equal sides that give exactly these windows. most: the largest padding an op takes."""
+    """(x, padding): an image and a symmetric padding that give exactly these windows. most: the largest padding of the
+    op."""
     pads, rest = [], []
     for n, a, k, s, d, limit in zip(x.spec.shape[2:], axes, kernel, stride, dilation, most):
         side = a.before if a.before <= limit else 0
@@ -140,7 +140,7 @@ def fitted(
         pads.append((front, max(lack, 0)))
         rest.append(side)
         extra = (n + front + max(lack, 0) + 2 * side - d * (k - 1) - 1) // s + 1 - a.count
-        if extra:  # equal sides would give windows too many: say the first side by a copy as well
+        if extra:  # symmetric padding would give too many windows, so copy the first side as well
             pads[-1], rest[-1] = (a.before, a.after), 0
     return extended(x, pads, value), tuple(rest)
 
@@ -210,7 +210,7 @@ def conv2d(
 
     input: float (N, C, H, W), filters: (F, C / groups, KH, KW); with "NHWC" (N, H, W, C) and (F, KH, KW, C), groups 1.
     padding: "VALID", "SAME" (ceil(n / stride) positions; the odd pixel first), "SAME_LOWER" (the same), "SAME_UPPER"
-    (the odd pixel last), or a pair of pixels for each of the four axes. Raises ShapeError where these do not fit.
+    (the odd pixel last), or a pair of pixels for each of the four axes. Raises ShapeError if these do not fit.
     """
     return conv("nn.conv2d", input, filters, strides, padding, data_format, dilations, groups, 2)
 
@@ -278,10 +278,10 @@ def conv2d_transpose(
     filters: Tensor | None = None,
     dilations: Sizes | None = None,
 ) -> Tensor:
-    """What sends a cotangent back through conv2d: an image of output_shape, whose conv2d has the shape of value.
+    """Transposed convolution: the gradient of conv2d with respect to its input. Returns an image of output_shape.
 
     value (or input): (N, C, h, w).  filter (or filters): (C, F, KH, KW).  output_shape: (N, F, H, W).  With "NHWC" the
-    channels are last in all three. padding: as conv2d's, taken of the image of output_shape.
+    channels are last in all three. padding: as in conv2d, for the image of output_shape.
     """
     what = "nn.conv2d_transpose"
     x, w = (input if value is None else value), (filters if filter is None else filter)
@@ -342,13 +342,13 @@ def pooled(
         options = dict(kernel_size=kernel, stride=stride, padding=sym, ceil_mode=False, count_include_pad=False)
         if wide is x:
             out = pool(x, divisor_override=None, **options)
-        else:  # pixels that were put there do not count in a mean
+        else:  # padding does not count in a mean
             out = pool(wide, divisor_override=1, **options) * shares(pixels, axes, kernel, stride, x.spec.dtype)
     return channels_back(squeeze(out, 2) if rank == 1 else out, last)
 
 
 def shares(pixels, axes: list[Axis], kernel, stride, dtype) -> Tensor:
-    """1 / (how many pixels of the image each window sees): (OH, OW), or of a volume (OD, OH, OW)."""
+    """1 / (number of image pixels in each window): (OH, OW), or (OD, OH, OW) for a volume."""
     counts = []
     for n, a, k, s in zip(pixels, axes, kernel, stride):
         start = np.arange(a.count) * s - a.before
@@ -366,11 +366,11 @@ def max_pool2d(
     ceil_mode: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The largest number of each window; padding is never the largest.
+    """The maximum of each window; padding is never the maximum.
 
     input: float (N, C, H, W), or (N, H, W, C) with "NHWC". ksize, strides: int or pair, in pixels. padding: as
     conv2d's.
-    ceil_mode: with "VALID" or pixels, a last window that reaches over the edge counts.
+    ceil_mode: with "VALID" or pixels, include a last window that extends over the edge.
     """
     return pooled("max", "nn.max_pool2d", input, ksize, strides, padding, data_format, ceil_mode, 2)
 
@@ -385,7 +385,7 @@ def avg_pool2d(
     ceil_mode: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The mean of each window, of the pixels of the image that it sees; the arguments are max_pool2d's."""
+    """The mean of the image pixels in each window; arguments as in max_pool2d."""
     return pooled("avg", "nn.avg_pool2d", input, ksize, strides, padding, data_format, ceil_mode, 2)
 
 
@@ -427,7 +427,7 @@ def max_pool3d(
     ceil_mode: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The largest number of each window of a volume. input: float (N, C, D, H, W), or (N, D, H, W, C) with
+    """The maximum of each window of a volume. input: float (N, C, D, H, W), or (N, D, H, W, C) with
     "NDHWC"; the other arguments are max_pool2d's."""
     return pooled("max", "nn.max_pool3d", input, ksize, strides, padding, data_format, ceil_mode, 3)
 
@@ -442,7 +442,7 @@ def avg_pool3d(
     ceil_mode: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The mean of each window of a volume, of the voxels that it sees; the arguments are max_pool3d's."""
+    """The mean of the voxels in each window of a volume; arguments as in max_pool3d."""
     return pooled("avg", "nn.avg_pool3d", input, ksize, strides, padding, data_format, ceil_mode, 3)
 
 

@@ -1,7 +1,6 @@
-"""Layers that start with all weights 0, as OneFlow's dense does by default: one of them learns, one behind another does
-not.
+"""Check for zero-initialized layers, as OneFlow's dense is by default: a single one learns, two in sequence do not.
 
-Asked by `layers.py` for each such layer while a job that trains is built. Read next: `../build.py`.
+`layers.py` calls it for each such layer while a train job is built. Read next: `../build.py`.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from ...core.source_location import warn
 
 
 def check_zero_kernel(build: Any, name: str, weight: Tensor, inputs: Tensor) -> None:
-    """Warn, once for a job, where a layer reads what another layer with a kernel of zeros has computed.
+    """Warn, once per job, if a layer reads the output of another layer with a kernel of zeros.
 
-    The gradient of each of the two is multiplied with the weights or the output of the other, which are 0: behind relu
-    nothing but the last bias ever learns, and otherwise all units of the first layer stay equal. A kernel that another
-    job has trained, or that was loaded, is no longer 0. name, weight: of the layer.  inputs: what it is given.
+    The gradient of each of the two is multiplied by the weights or the output of the other, which are 0: after relu
+    only the last bias ever learns, and otherwise all units of the first layer stay equal. A kernel that another job has
+    trained, or that was loaded, is no longer 0. name, weight, inputs: of the layer.
     """
     variable = build.session.variables[f"{name}-weight"]
     if not build.training or build.replica or build.zero_warned or not weight.needs or variable.tensor.array.any():

@@ -36,7 +36,7 @@ def current_device() -> int:
 
 
 def device_of(which: Any = None) -> _Device:
-    """Resolve None, an index, a name or a tensor to its GPU. Raises DeviceError if there is no GPU."""
+    """Resolve None, an index, a name or a tensor to its GPU. Raises DeviceError without a GPU."""
     which = getattr(which, "device", which)
     result = _Device("cuda", which) if which is None or isinstance(which, int) else _Device(which)
     _backend_of(result)
@@ -64,29 +64,29 @@ class device:
 
 
 def get_device_name(device: Any = None) -> str:
-    """Return the name of the GPU. Raises DeviceError if there is no GPU."""
+    """Return the name of the GPU. Raises DeviceError without a GPU."""
     return str(device_of(device))
 
 
 def get_device_properties(device: Any = None) -> Any:
-    """Return the properties of the GPU. Raises DeviceError if there is no GPU."""
+    """Return the properties of the GPU. Raises DeviceError without a GPU."""
     return device_of(device)
 
 
 def get_device_capability(device: Any = None) -> tuple[int, int]:
-    """Return the compute capability, (major, minor). Raises DeviceError if there is no GPU."""
+    """Return the compute capability, (major, minor). Raises DeviceError without a GPU."""
     device_of(device)
     return 0, 0
 
 
 def mem_get_info(device: Any = None) -> tuple[int, int]:
-    """Return (free, total) memory of the GPU in bytes. Raises DeviceError if there is no GPU."""
+    """Return (free, total) memory of the GPU in bytes. Raises DeviceError without a GPU."""
     device_of(device)
     return 0, 0
 
 
 def init() -> None:
-    """Initialize CUDA. Raises DeviceError if there is no GPU."""
+    """Initialize CUDA. Raises DeviceError without a GPU."""
     device_of()
 
 

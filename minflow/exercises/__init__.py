@@ -1,6 +1,7 @@
-"""Exercises that check themselves: `from minflow.exercises import check`.
+"""Self-checking exercises: `from minflow.exercises import check`.
 
-`check(name, answer)` is in checker.py; definition.py says what an exercise is; `lessons/` holds them, one file each.
+`check(name, answer)` is in checker.py, the definition of an exercise in definition.py; `lessons/` has one file per
+exercise.
 """
 
 from .checker import WrongAnswer as WrongAnswer, check as check, draw as draw, hint as hint

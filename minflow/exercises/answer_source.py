@@ -1,4 +1,7 @@
-"""The learner's own text: where an answer was written, which line failed, what names it uses, has it changed?"""
+"""Source code of a learner's answer: where it was written, which line failed, which names it uses, its fingerprint.
+
+Never runs an answer. Read next: `judge.py`.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +24,18 @@ from ..diagnosis.name_suggestions import similar
 from .i18n import odd_characters, say
 
 
-BRIEFLY = reprlib.Repr()  # of a value as large as one can write by hand, all; of a larger one, the beginning
+BRIEFLY = reprlib.Repr()  # complete for any value that one can type; the beginning of larger ones
 BRIEFLY.maxlevel, BRIEFLY.maxstring, BRIEFLY.maxother = 20, 100_000, 100_000
 BRIEFLY.maxlist = BRIEFLY.maxtuple = BRIEFLY.maxdict = BRIEFLY.maxset = BRIEFLY.maxfrozenset = 1000
 
 
 @dataclasses.dataclass(frozen=True)
 class Written:
-    """The source of an answer. file: as tracebacks name it.  text: of the answer alone.  node: its syntax tree, or
-    None where there is no source (typed at a prompt, made by exec)."""
+    """Source of an answer.
+
+    file: its name in tracebacks. text: source of the answer alone. node: its syntax tree, or None if there is no source
+    (typed at a prompt, made by exec).
+    """
 
     file: str
     text: str
@@ -37,7 +43,7 @@ class Written:
 
 
 def written(answer: Any) -> Written:
-    """Where a function or a class was written."""
+    """Find the source of a function or class."""
     code = code_of(answer)
     if code is None:
         return Written("", "", None)
@@ -65,7 +71,7 @@ def written(answer: Any) -> Written:
 
 
 def code_of(answer: Any) -> types.CodeType | None:
-    """The code of a function, or of the first method of a class."""
+    """Code object of a function, or of the first method of a class."""
     answer = behind(answer)
     if isinstance(answer, type):
         for value in vars(answer).values():
@@ -78,11 +84,10 @@ def code_of(answer: Any) -> types.CodeType | None:
 
 
 def behind(answer: Any) -> Any:
-    """The function or class that a learner has written, without decorators; of an object that can be called its
-    class."""
+    """Function or class that the learner wrote, without decorators; for any other object, its class."""
     try:
         answer = inspect.unwrap(answer)
-    except Exception:  # one that claims to wrap itself, or answers for every name
+    except Exception:  # an object that wraps itself, or has every attribute
         pass
     if isinstance(answer, functools.partial | types.MethodType):
         return behind(answer.func if isinstance(answer, functools.partial) else answer.__func__)
@@ -90,7 +95,7 @@ def behind(answer: Any) -> Any:
 
 
 def fingerprint(answer: Any) -> str:
-    """The same for the same program, whatever its comments and spaces; of a value, of its repr."""
+    """Hash of an answer that ignores comments and whitespace; for a value, hash of its repr."""
     own, code = (written(answer), code_of(answer)) if callable(answer) else (None, None)
     if own and own.node:
         text = ast.dump(own.node)
@@ -99,13 +104,13 @@ def fingerprint(answer: Any) -> str:
     else:
         try:
             text = re.sub(r" at 0x\w+", "", BRIEFLY.repr(answer))
-        except (Exception, SystemExit):  # an object of the learner's
+        except (Exception, SystemExit):  # the learner's own __repr__
             text = type(answer).__name__
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def same_program(one: str, other: str) -> bool:
-    """Are these the same program but for comments and spaces?"""
+    """True if the programs differ at most in comments and whitespace."""
     try:
         trees = [ast.parse(textwrap.dedent(text)) for text in (one, other)]
     except SyntaxError:
@@ -114,7 +119,7 @@ def same_program(one: str, other: str) -> bool:
 
 
 def only_placeholder(node: ast.AST | None) -> bool:
-    """Is the body nothing but `...`, `pass`, a docstring or `raise NotImplementedError`?"""
+    """True if the body is only `...`, `pass`, a docstring or `raise NotImplementedError`."""
     if isinstance(node, ast.Lambda):
         return isinstance(node.body, ast.Constant) and node.body.value is ...
     return isinstance(node, ast.FunctionDef | ast.ClassDef) and all(
@@ -128,7 +133,7 @@ def only_placeholder(node: ast.AST | None) -> bool:
 
 
 def empty_class(answer: Any) -> bool:
-    """Is it a class without methods, of no other class? Such a class has no line of code that could be read."""
+    """True for a class without base classes and methods, which has no code object to find its source by."""
     return (
         isinstance(answer, type)
         and answer.__bases__ == (object,)
@@ -137,7 +142,7 @@ def empty_class(answer: Any) -> bool:
 
 
 def forbidden(node: ast.AST | None, names: dict[str, str]) -> tuple[str, int] | None:
-    """(name, line) of the first that is used; "for" and "while" are loops, comprehensions too."""
+    """(name, line) of the first forbidden name in use, or None. "for" also means comprehensions, "while" the loop."""
     loops = {"for": (ast.For, ast.comprehension), "while": (ast.While,)}
     for one in ast.walk(node) if node else ():
         name = (
@@ -153,7 +158,7 @@ def forbidden(node: ast.AST | None, names: dict[str, str]) -> tuple[str, int] | 
 
 
 def gives_nothing(node: ast.AST | None) -> bool:
-    """Is it a function that has neither `return` with a value nor `yield`?"""
+    """True for a function without `yield` and without a `return` that has a value."""
     return isinstance(node, ast.FunctionDef) and not any(
         isinstance(one, ast.Return) and one.value is not None or isinstance(one, ast.Yield | ast.YieldFrom)
         for one in ast.walk(node)
@@ -161,8 +166,10 @@ def gives_nothing(node: ast.AST | None) -> bool:
 
 
 def unread(name: str) -> str:
-    """What is wrong with the text of the last cell that defines `name`, if Python could not read it: then the answer
-    is still the one before. "" where it could, and outside of notebooks."""
+    """Explain the syntax error in the last cell that defines `name`; the answer is still the previous one then.
+
+    "" if the cell has none, and outside notebooks.
+    """
     shell = notebook.ipython()
     defines = re.compile(rf"^[ \t]*(?:(?:async[ ]+)?def|class)[ ]+{name}\b|^{name}[ ]*=", re.MULTILINE)
     cells = shell.history_manager.input_hist_raw if shell is not None else ()
@@ -184,8 +191,10 @@ def unread(name: str) -> str:
 
 
 def line_of(error: BaseException, own: Written) -> tuple[int, str]:
-    """(line, its text) of the last frame in the answer's own cell or file, else of the last in another cell; (0, "") if
-    there is none."""
+    """(line number, text) where the learner's code raised; (0, "") if it was not running.
+
+    The last frame in the answer's own cell or file counts, else the last one in another cell.
+    """
     own_place, place, traceback = (0, ""), (0, ""), error.__traceback__
     while traceback is not None:
         file = traceback.tb_frame.f_code.co_filename
@@ -197,12 +206,12 @@ def line_of(error: BaseException, own: Written) -> tuple[int, str]:
 
 
 def is_cell(file: str) -> bool:
-    """Is this the source of a notebook's cell?"""
+    """True if `file` is the source of a notebook cell."""
     return file in linecache.cache and not os.path.exists(file)
 
 
 def meant(error: BaseException, own: Written) -> str:
-    """Of an unknown name: one like it that the learner has used, and where."""
+    """Suggest a similar name in the learner's code for the unknown name of a NameError; "" if there is none."""
     name = getattr(error, "name", None)
     if not isinstance(error, NameError) or not name or own.node is None:
         return ""
@@ -218,7 +227,7 @@ def meant(error: BaseException, own: Written) -> str:
 
 
 def same_letters(one: str, other: str) -> bool:
-    """gw and grad_w: does one begin and end as the other, with all its letters in order?"""
+    """True for pairs such as gw and grad_w: same first and last letter, and all letters of the shorter one in order."""
     short, long = sorted((one, other), key=len)
     letters = iter(long)
     return len(short) > 1 and short[0] == long[0] and short[-1] == long[-1] and all(c in letters for c in short)

@@ -1,7 +1,7 @@
-"""What a learner sees of a verdict: one record, as text and as a card in a notebook.
+"""Display of a verdict: one record, rendered as text and as an HTML card.
 
-The smallest case that fails, what came out and what was wanted, then one sentence that helps: the hint of the wrong
-answer that this is, else a clue that is seen in the numbers, else the exercise's own hint.
+A card shows the smallest failing case, the result and the expected result, then one helpful sentence: the hint of the
+named wrong answer, else a clue from comparing the numbers, else the hint of the exercise. Judges nothing: see judge.py.
 """
 
 from __future__ import annotations
@@ -24,18 +24,24 @@ from .judge import Verdict
 from .i18n import say
 from .i18n.width import padded, width, wrapped
 
-MARKS = {"right": "\u2713", "nearly": "\u2248", "not started": "\u00b7", "changed": "!"}  # any other: a cross
+MARKS = {"right": "\u2713", "nearly": "\u2248", "not started": "\u00b7", "changed": "!"}  # other outcomes: a cross
 COLORS = {"right": GREEN, "nearly": AMBER, "not started": BLUE}
 INDENT, WIDTH = "  ", 78
-BESIDE, BEHIND = r"(?<![A-Za-z0-9_*])", r"(?![A-Za-z0-9_*])"  # a star in 2*x is none of stress; Chinese has no spaces
-LONGEST = 500  # characters of an error's text
-GRID = 8  # rows and columns of a result that is drawn
+BESIDE, BEHIND = (
+    r"(?<![A-Za-z0-9_*])",
+    r"(?![A-Za-z0-9_*])",
+)  # the star in 2*x is not emphasis; \b would fail: Chinese has no spaces
+LONGEST = 500  # characters of an error message
+GRID = 8  # largest number of rows and columns drawn as a grid
 
 
 @dataclasses.dataclass
 class Card:
-    """mark, name, headline: the first line.  rows: (label, text).  paragraphs: sentences below.  tables: (label, array,
-    where it differs), drawn in a notebook.  folded: (title, text) that is opened on request."""
+    """Contents of a card.
+
+    outcome (gives the mark), name, headline, progress: the first line. rows: (label, text). paragraphs: sentences below
+    the rows. tables: (label, array, mask of differences), drawn in a notebook. folded: (title, text), collapsed.
+    """
 
     outcome: str
     name: str
@@ -52,7 +58,10 @@ class Card:
 
 
 def card_of(verdict: Verdict, level: int = 1, stuck: bool = False, progress: str = "") -> Card:
-    """level: how often this wrong answer has come in a row; stuck: many attempts or a long time."""
+    """Make the card of a verdict.
+
+    level: how many times in a row this wrong answer has come. stuck: True after many attempts or a long time.
+    """
     card = Card(verdict.outcome, verdict.exercise.name, "", progress)
     write = {"right": right, "not started": not_started, "refused": refused, "changed": changed, "stopped": stopped}
     write.get(verdict.outcome, wrong)(verdict, card)
@@ -97,7 +106,7 @@ def stopped(verdict: Verdict, card: Card) -> None:
     error, own = verdict.result.error, verdict.own or answer_source.Written("", "", None)
     line, text = answer_source.line_of(error, own)
     place = say("before its first line") if verdict.says else say("at what your code gave")
-    if line:  # its text is not known where exec has made it
+    if line:  # code made by exec has no text
         place = say("in your line {line}:  {text}", line=line, text=cut(text)).rstrip(" :\uff1a")
     if verdict.result.late and verdict.case:
         card.headline = say("stopped after {seconds} s {place}", seconds=short(verdict.exercise.limit), place=place)
@@ -117,13 +126,13 @@ def error_text(error: BaseException) -> str:
         return say("RecursionError: a function calls itself, again and again, deeper than Python goes.")
     try:
         text = str(error) if isinstance(error, MinflowError) else str(error)[:LONGEST].split("\n")[0]
-    except Exception:  # a class of the learner's
+    except Exception:  # the learner's own __str__
         text = ""
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def wrong(verdict: Verdict, card: Card) -> None:
-    if verdict.of <= 1 and verdict.case is None:  # a value
+    if verdict.of <= 1 and verdict.case is None:  # the answer is a value, not code
         card.headline = say("not yet")
         card.rows.append((say("yours"), shown(verdict.got)))
         if isinstance(verdict.got, str) and isinstance(verdict.wanted, numbers.Real) and not verdict.name:
@@ -183,7 +192,7 @@ def wrong(verdict: Verdict, card: Card) -> None:
 
 
 def where_it_is(verdict: Verdict, card: Card) -> None:
-    """The case: its own words, else its arguments by name."""
+    """Add the rows of the failing case: its text, else its arguments by name."""
     one = verdict.case
     if one is None or one.held:
         return
@@ -203,16 +212,16 @@ def where_it_is(verdict: Verdict, card: Card) -> None:
 
 
 def help_with(verdict: Verdict, card: Card, level: int, stuck: bool) -> None:
-    """The hint that is due; after the last one, or when stuck, a related problem, worked."""
+    """Add the next hint; after the last one, or if the learner is stuck, also a worked related problem."""
     exercise, name = verdict.exercise, verdict.name
     hints = name.hints if name else ()
     if name:
         card.paragraphs.append(say(hints[min(level, len(hints)) - 1]))
-    elif verdict.outcome == "stopped" and level == 1:  # the error says what is wrong
+    elif verdict.outcome == "stopped" and level == 1:  # the error message is enough
         if verdict.result.late:
             card.paragraphs.append(say("Which loop does not end, or does the same work again and again?"))
     elif level == 1 and verdict.case and verdict.found and verdict.found.kind in ("type", "dtype"):
-        pass  # that is said, and the hint is about something else
+        pass  # the difference is already described, and the hint is about something else
     elif verdict.case is None or not (
         seen := verdict.found and not verdict.case.held and clue(verdict.got, verdict.wanted, verdict.found)
     ):
@@ -234,7 +243,7 @@ def how_to_find_out(verdict: Verdict) -> str:
 
 
 def own_output(verdict: Verdict, card: Card) -> None:
-    """What the answer printed and warned of, in the case that is shown."""
+    """Add what the answer printed and warned about in the shown case."""
     result = verdict.result
     if result.printed:
         text = "\n".join(result.printed)
@@ -249,7 +258,7 @@ def own_output(verdict: Verdict, card: Card) -> None:
 
 
 def text_of(card: Card) -> str:
-    """The card in a terminal."""
+    """Render the card as text for a terminal."""
     head = f"{card.mark} {card.name}   {card.headline}"
     lines = [f"{head}   {card.progress}".rstrip()]
     wide = max((width(label) for label, text in card.rows), default=0)
@@ -262,12 +271,12 @@ def text_of(card: Card) -> str:
 
 
 def in_lines(text: str, indent: str) -> list[str]:
-    """Lines of at most WIDTH columns; code keeps its indentation."""
+    """Wrap text at WIDTH columns; code keeps its indentation."""
     return [indent + part for line in text.split("\n") for part in wrapped(line, WIDTH)]
 
 
 def html_of(card: Card) -> str:
-    """The card in a notebook: no script, no id, in the colours of the page."""
+    """Render the card as HTML in the colours of the page, without scripts or ids."""
     title = (
         f'<span aria-hidden="true">{card.mark}</span> <code style="background:transparent;color:inherit">'
         f"{html.escape(card.name)}</code> &nbsp;{html.escape(card.headline)}"
@@ -296,7 +305,7 @@ def html_of(card: Card) -> str:
 
 
 def grid(label: str, array: np.ndarray, differs: np.ndarray) -> str:
-    """A small matrix, what differs in a frame and marked by a sign, not by colour alone."""
+    """Small matrix as HTML. Differing elements have a frame and a sign, so that colour is not the only mark."""
     rows = []
     for i in range(len(array)):
         cells = []
@@ -311,7 +320,7 @@ def grid(label: str, array: np.ndarray, differs: np.ndarray) -> str:
 
 
 def marked(text: str) -> str:
-    """Markdown's `code`, *stress* and **strong** as HTML."""
+    """Convert Markdown's `code`, *emphasis* and **strong** to HTML."""
     parts = re.split(r"(`[^`\n]+`)", text)
     for i, part in enumerate(parts):
         if i % 2:
@@ -324,7 +333,7 @@ def marked(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Without the marks of stress; code keeps what it is."""
+    """Remove Markdown's emphasis marks; code stays unchanged."""
     parts = re.split(r"(`[^`\n]+`)", text)
     stress = rf"{BESIDE}\*{{1,2}}([^\s*](?:[^*\n]*[^\s*])?)\*{{1,2}}{BEHIND}"
     parts[::2] = [re.sub(stress, r"\1", part) for part in parts[::2]]
@@ -332,7 +341,7 @@ def plain(text: str) -> str:
 
 
 class Shown:
-    """Anything with a card: shown by Jupyter as HTML, elsewhere as text."""
+    """Base of objects with a card: HTML in Jupyter, text elsewhere."""
 
     card: Card
 

@@ -1,4 +1,4 @@
-"""What stands in a lesson's cells for an exercise: the answer's, empty or solved, and the check's."""
+"""Source of an exercise's cells in a lesson: the answer cell, empty or solved, and the check cell."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HERE = "# your code here"
 
 
 def answer_cell(name: str) -> str:
-    """The cell as the learner finds it: the stub of the definition, or else an answer that is not written yet."""
+    """Answer cell as released: the stub of the definition, else the solution's signature with an empty body."""
     exercise = find(name)
     if exercise.start is not NOT_GIVEN:
         return code(exercise.start) if callable(exercise.start) else f"{exercise.answer} = {written(exercise.start)}"
@@ -31,7 +31,7 @@ def answer_cell(name: str) -> str:
 
 
 def solved_cell(name: str) -> str:
-    """The cell with the solution in it."""
+    """Answer cell with the solution."""
     exercise = find(name)
     if callable(exercise.right) and not exercise.value:
         return code(exercise.right)
@@ -42,14 +42,17 @@ def solved_cell(name: str) -> str:
 
 
 def check_cell(name: str) -> str:
-    """`check("slope", slope)`"""
+    """Check cell, such as `check("slope", slope)`."""
     exercise = find(name)
     return f"check({', '.join([quoted(name), exercise.answer, *exercise.given])})"
 
 
 def code(answer: Any) -> str:
-    """The source of a function or class of a definition, without its decorators. Classes of one name are told apart by
-    their methods: `inspect` looks for the name alone."""
+    """Source of a function or class in a definition, without decorators.
+
+    Several classes of one file may have the same name; they are found by their methods, since `inspect` would use the
+    name alone.
+    """
     if isinstance(answer, type) and (own := written_of(answer).text):
         return own.rstrip()
     lines = textwrap.dedent(inspect.getsource(answer))
@@ -58,7 +61,7 @@ def code(answer: Any) -> str:
 
 
 def written(value: Any) -> str:
-    """A value as Python that a learner could have written."""
+    """Python literal of a value, in the style that learners use."""
     return quoted(value) if isinstance(value, str) else repr(value)
 
 

@@ -1,4 +1,7 @@
-"""What a lesson's cells call: `check`, `hint` and `draw`. Start at `check`."""
+"""Functions that the cells of a lesson call: `check`, `hint` and `draw`.
+
+Runs answers through judge.py, records attempts (record.py) and shows a card (card.py). Read next: `judge.py`.
+"""
 
 from __future__ import annotations
 
@@ -17,18 +20,21 @@ from .judge import Result, Verdict, judge
 from .limits import OutOfTime, limited
 from .i18n import say
 
-WORD = "MINFLOW_WORD"  # a teacher's word: another one gives a class other questions where they are drawn
-OWN = 5  # limits of one case that a check may take for all but the calls of answers
-SEED = "MINFLOW_SEED"  # a teacher's number: of the cases when answers are graded
+WORD = "MINFLOW_WORD"  # variable with a teacher's word: drawn questions depend on it
+OWN = 5  # limit of a whole check, in limits of one case
+SEED = "MINFLOW_SEED"  # variable with a teacher's seed for the cases in grading
 
 
 class WrongAnswer(AssertionError):
-    """What `check` raises in grading, where a card would count as right. Its text is the card's."""
+    """Raised by `check` in grading, where returning a card would count as right. Its text is the card's."""
 
 
 class Checked(Shown):
-    """What `check` gives. ok: is it right? case: the number of the first case that fails, else 0. name: of the wrong
-    answer that it is, else "". points: what it earns."""
+    """Result of `check`.
+
+    ok: True if the answer is right. case: number of the first failing case, else 0. name: name of the wrong answer that
+    it matches, else "". points: points earned.
+    """
 
     def __init__(self, verdict: Verdict, card: Card) -> None:
         self.card, self.verdict = card, verdict
@@ -38,14 +44,15 @@ class Checked(Shown):
 
 
 def check(name: str, answer: Any, *given: Any) -> Any:
-    """Check your answer to an exercise, and say what is right, nearly right or wrong with it.
+    """Check your answer to an exercise.
 
-    name: of the exercise, such as "slope".  answer: your function, class or value.  given: what else the question is
-    about, as its cell shows.  Of all cases the first, smallest one that fails is shown, with a hint; a changed answer
-    that fails in the same way gets a sharper one. What you have tried is kept beside the notebook.
+    The result shows the first, smallest case that fails, with a hint; a changed answer that fails in the same way gets
+    a more specific hint. Your attempts are recorded beside the notebook.
 
-    In grading (nbgrader, or MINFLOW_GRADING=1) it gives the points as a float, and raises WrongAnswer for what is not
-    right. Raises LookupError where there is no such exercise.
+    name: name of the exercise, such as "slope". answer: your function, class or value. given: other variables that the
+    question is about, as the cell shows.
+    In grading (nbgrader, or MINFLOW_GRADING=1) it returns the points as a float, and raises WrongAnswer for an answer
+    that is not right. Raises LookupError for an unknown exercise.
     """
     __tracebackhide__ = True
     exercise = find(name)
@@ -54,9 +61,9 @@ def check(name: str, answer: Any, *given: Any) -> Any:
     if isolation.running():
         raise RuntimeError("check is called by an answer that is being checked")
     try:
-        with isolation.ONE:  # also what is read of an answer: the recursion limit is of all threads
+        with isolation.ONE:  # the whole check, since the recursion limit is shared by all threads
             return limited(OWN * exercise.limit, lambda: checked(exercise, answer, given))
-    except OutOfTime as error:  # what the answer gave cannot be compared or shown: its methods do not end
+    except OutOfTime as error:  # comparing or showing the result does not end: its methods do not return
         late = Verdict(exercise, "stopped", result=Result(error=error))
         if grading():
             raise WrongAnswer(text_of(card_of(late))) from None
@@ -94,14 +101,14 @@ def checked(exercise: Exercise, answer: Any, given: tuple) -> Any:
 
 
 def grading() -> bool:
-    """Are answers marked, not taught? Then nothing is shown or kept, and what is wrong raises."""
+    """True if answers are graded: nothing is shown or recorded, and wrong answers raise."""
     return os.environ.get("NBGRADER_EXECUTION") in ("autograde", "validate") or os.environ.get(
         "MINFLOW_GRADING", "0"
     ) not in ("", "0")
 
 
 def standing(exercise: Exercise) -> str:
-    """ "lesson 02: 1 of 4, course: 9 of 60"; "" of what is no lesson."""
+    """Progress such as "lesson 02: 1 of 4, course: 9 of 60"; "" outside lessons."""
     states = record.states()
     lesson = [one for one in of_lesson(exercise.lesson) if one.points]
     if not lesson:
@@ -119,8 +126,11 @@ def standing(exercise: Exercise) -> str:
 
 
 def draw(name: str) -> Any:
-    """What the question of an exercise is about: a model, a graph, a table. The same at each call; $MINFLOW_WORD, a
-    teacher's word, gives a class one of its own."""
+    """Return the object that the question of an exercise is about: a model, a graph, a table.
+
+    The same at each call. $MINFLOW_WORD, a teacher's word, gives each class its own. Raises LookupError if the exercise
+    draws nothing.
+    """
     exercise = find(name)
     if exercise.draws is None:
         raise LookupError(f"nothing is drawn for {name!r}")
@@ -129,14 +139,14 @@ def draw(name: str) -> Any:
 
 
 class Help(Shown):
-    """What `hint` gives."""
+    """Result of `hint`."""
 
     def __init__(self, card: Card) -> None:
         self.card = card
 
 
 def hint(name: str) -> Help:
-    """Help with an exercise: the next hint for your last attempt; after a right answer all hints and the solution."""
+    """Show help with an exercise: the hints for your last attempt; after a right answer all hints and the solution."""
     exercise = find(name)
     tried = [one for one in record.attempts() if one["exercise"] == name]
     card = Card("not started", name, say("help"))

@@ -1,7 +1,7 @@
-"""Is a result what was wanted, and if not, how does it differ? The most telling difference comes first.
+"""Compare a result with the expected one and describe the most informative difference.
 
-Numbers are compared as NumPy sees them: a tensor, an array, a list of numbers and a number of the same value are the
-same, unless the exercise asks for exact types; whole numbers and truth values are not floats.
+Values are compared as NumPy arrays: a tensor, an array and a list with the same elements are equal, unless the exercise
+asks for exact types. Integers and booleans differ from floats. Knows nothing of exercises. Read next: `judge.py`.
 """
 
 from __future__ import annotations
@@ -23,14 +23,17 @@ KIND = {
     "c": "complex numbers",
     "V": "numbers with a fraction",
 }
-MANY = 1_000_000  # entries of a list
-LINE = 76  # characters of a value that is shown
+MANY = 1_000_000  # longest list that is converted to an array
+LINE = 76  # characters of a displayed value
 
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
-    """kind: "type", "length", "keys", "shape", "dtype", "nan" or "value".  text: a sentence, or "".
-    size: of the largest difference between numbers; relative: to the largest number that was wanted."""
+    """Difference between a result and the expected one.
+
+    kind: "type", "length", "keys", "shape", "dtype", "nan" or "value". text: a sentence, or "".
+    size: largest absolute difference; relative: size divided by the largest expected number. where: index or keys.
+    """
 
     kind: str
     text: str = ""
@@ -40,7 +43,7 @@ class Difference:
 
 
 def difference(got: Any, wanted: Any, allowed: tuple[float, float], exact_types: bool = False) -> Difference | None:
-    """None where `got` is as wanted. allowed: (absolute, relative) error."""
+    """Compare `got` with `wanted`; None if they agree. allowed: (absolute, relative) error."""
     if isinstance(wanted, dict):
         return of_dicts(got, wanted, allowed, exact_types)
     if isinstance(wanted, str | bytes | set | frozenset | type | None):
@@ -61,7 +64,9 @@ def difference(got: Any, wanted: Any, allowed: tuple[float, float], exact_types:
         return Difference("type", other_type(got, wanted))
     mine = array_of(got)
     if mine is None and isinstance(got, list | tuple) and isinstance(wanted, list | tuple):
-        return of_sequences(got, wanted, allowed, exact_types)  # rows of several lengths, or what is no number
+        return of_sequences(
+            got, wanted, allowed, exact_types
+        )  # rows of different lengths, or elements that are not numbers
     if mine is None:
         return Difference("type", other_type(got, wanted))
     if isinstance(got, list | tuple) and isinstance(wanted, list | tuple) and len(got) != len(wanted):
@@ -138,7 +143,7 @@ def of_arrays(got: np.ndarray, wanted: np.ndarray, allowed: tuple[float, float],
 
 
 def apart(got: np.ndarray, wanted: np.ndarray) -> tuple[float, float]:
-    """(the largest difference, that in shares of the largest number wanted)"""
+    """(largest absolute difference, that divided by the largest expected number)"""
     if not got.size or kind_of(wanted) == "b":
         return 0.0, 0.0
     with np.errstate(all="ignore"):
@@ -150,7 +155,7 @@ def apart(got: np.ndarray, wanted: np.ndarray) -> tuple[float, float]:
 
 
 def clue(got: Any, wanted: Any, found: Difference) -> str:
-    """What is noticed of a wrong result that has no name: shape, sign, factor, transposed, off by a constant; or ""."""
+    """Describe a pattern in a wrong result: shape, sign, factor, transposed, reversed, constant offset; or ""."""
     mine, right = array_of(got), array_of(wanted)
     if found.kind != "value" or mine is None or right is None:
         if found.kind == "shape" and mine is not None and right is not None:
@@ -182,10 +187,10 @@ def close(x: np.ndarray, y: np.ndarray) -> bool:
 
 
 def array_of(value: Any) -> np.ndarray | None:
-    """The value as an array, if it is made of numbers; a tensor too. A list of millions is not looked through."""
+    """Convert numbers, tensors and lists of numbers to an array; None for other values and lists of millions."""
     try:
         array = as_array(value)
-    except (Exception, SystemExit):  # an object of the learner's, a list that holds itself
+    except (Exception, SystemExit):  # the learner's own object, or a list that contains itself
         return None
     return array if array is not None and array.dtype.kind in "biufcV" else None
 
@@ -196,12 +201,12 @@ def as_array(value: Any) -> np.ndarray | None:
     if hasattr(value, "detach") and hasattr(value, "numpy"):
         return np.asarray(value.detach().numpy())
     if isinstance(value, list | tuple) and 0 < len(value) <= MANY and all(array_of(one) is not None for one in value):
-        return np.asarray([array_of(one) for one in value])  # an error for rows of different lengths
+        return np.asarray([array_of(one) for one in value])  # raises for rows of different lengths
     return None
 
 
 def kind_of(array: np.ndarray) -> str:
-    """ "b", "i" or "f": truth values, whole numbers, others."""
+    """Kind of the elements: "b" for booleans, "i" for integers, "f" for others."""
     return {"b": "b", "i": "i", "u": "i"}.get(array.dtype.kind, "f")
 
 
@@ -212,7 +217,7 @@ def wide(array: np.ndarray) -> Any:
 def same_object(got: Any, wanted: Any) -> bool:
     try:
         return got is wanted or bool(type(got) is type(wanted) and got == wanted)
-    except Exception:  # a class of the learner's compares as it likes
+    except Exception:  # the learner's own __eq__ may raise
         return False
 
 
@@ -226,12 +231,12 @@ def other_type(got: Any, wanted: Any) -> str:
 
 
 def shown(value: Any) -> str:
-    """The value on a line: `float32[3]  [4 4 4]`, `3.01`, `'error'`."""
+    """Format a value on one line: `float32[3]  [4 4 4]`, `3.01`, `'error'`."""
     try:
         array = None if isinstance(value, list | tuple | range) else array_of(value)
         if array is None:
             return cut(plain(value))
-    except (Exception, SystemExit) as error:  # an object of the learner's, a list that holds itself
+    except (Exception, SystemExit) as error:  # the learner's own object, or a list that contains itself
         return f"<{type(value).__name__}, its repr raises {type(error).__name__}>"
     if array.ndim == 0:
         return short(array[()])
@@ -240,7 +245,7 @@ def shown(value: Any) -> str:
 
 
 def entries(array: np.ndarray) -> str:
-    """The numbers of an array on a line; one for all where they are equal."""
+    """Format the elements of an array on one line; if they are all equal, one of them."""
     flat = array.reshape(-1)
     if flat.size > 4 and (flat == flat[0]).all():
         return say("all {value}", value=short(flat[0]))
@@ -258,7 +263,7 @@ def entries_of_row(row: np.ndarray) -> str:
 
 
 def plain(value: Any) -> str:
-    """A value that is no array, as Python writes it."""
+    """Format a value that is not an array, like repr but shortened."""
     if isinstance(value, range):
         return repr(value)
     if isinstance(value, list | tuple):
@@ -273,7 +278,7 @@ def plain(value: Any) -> str:
 
 
 def short(number: Any) -> str:
-    """A number with as many digits as are read: 3.31, 2e-11, 7."""
+    """Format a number with up to six digits: 3.31, 2e-11, 7."""
     if isinstance(number, bool | np.bool_) or not isinstance(number, numbers.Real | np.floating):
         return str(number)
     if isinstance(number, numbers.Integral):

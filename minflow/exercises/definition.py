@@ -1,8 +1,8 @@
-"""What an exercise is: a right answer, wrong answers that have names, and the cases that tell them apart.
+"""Definition of an exercise: a right answer, named wrong answers, and the cases that tell them apart.
 
-A file of `lessons/lNN` defines one exercise. Its answers stand there as code, under decorators, each by the name that
-learners give to theirs: the check runs the learner's, the right one and, where these differ, the wrong ones on the same
-cases. Nothing here runs an answer: that is for judge.py.
+Each file of `lessons/lNN` defines one exercise. Its answers are decorated functions, all under the name that learners
+use. A check runs the learner's answer, the right one and, if these differ, the wrong ones on the same cases. Nothing
+here runs an answer: see judge.py.
 
     exercise = Exercise("02.1", "slope", kind="write", level="warm-up", question="How steep is a curve at one place?",
                         fact="Said after a right answer.", sibling="A related problem, worked.")
@@ -25,20 +25,21 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 KINDS = ("write", "complete", "mend", "measure", "predict", "read", "explain", "recall")
-VALUES = ("predict", "read", "explain", "recall")  # of these the answer is a value, not code
+VALUES = ("predict", "read", "explain", "recall")  # kinds whose answer is a value, not code
 POINTS = {"warm-up": 1, "core": 2, "stretch": 3, "recall": 0}
 NOT_GIVEN: Any = type("NotGiven", (), {"__repr__": lambda self: "NOT_GIVEN"})()
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """One question that is put to an answer. args, kwargs: what it is called with, copied afresh for each call.
+    """One call to compare.
 
-    text: what the learner sees of it, one line; made from the arguments if "".
-    run: `run(answer, *args, **kwargs)` in place of the plain call, for what a call alone does not show: how often a
-    function was called, whether an argument was changed, what a second step gives. What it returns is compared.
-    wanted: what is right; what the solution gives if NOT_GIVEN.
-    held: held back from the cases that are shown: its numbers are never printed, only a hint.
+    args, kwargs: arguments of the call, deep-copied for each call.
+    text: description for the learner, one line; made from the arguments if "".
+    run: `run(answer, *args, **kwargs)` replaces the plain call and returns the value to compare, for properties that a
+    call does not show: how often a function was called, whether an argument was changed, the result of a second step.
+    wanted: expected result; the solution's if NOT_GIVEN.
+    held: True for a held-back case, whose numbers are never printed; a failure shows only a hint.
     """
 
     args: tuple
@@ -52,16 +53,17 @@ class Case:
 def case(
     *args: Any, text: str = "", run: Callable | None = None, wanted: Any = NOT_GIVEN, held: bool = False, **kwargs: Any
 ) -> Case:
-    """A case; see `Case`. The smallest come first: the first that fails is the one that is shown."""
+    """Make a `Case`. Yield the smallest first: the first case that fails is shown."""
     return Case(args, kwargs, text, run, wanted, held)
 
 
 @dataclasses.dataclass(frozen=True)
 class Wrong:
-    """A wrong answer that has a name. hints: one for each changed attempt that ends here, each sharper than the last.
+    """A named wrong answer.
 
-    answer: the code; or the value, or a function of what is given that computes it.
-    when: of values, `when(value, *given)` in place of equality: a whole range.
+    answer: code; or a value, or a function of the given variables that computes the value.
+    hints: one per changed attempt that ends here, each more specific than the last.
+    when: for values, `when(value, *given)` replaces equality, to match a whole range.
     """
 
     name: str
@@ -71,18 +73,18 @@ class Wrong:
 
 
 class Exercise:
-    """An exercise. Its decorators fill it.
+    """An exercise. Answers and cases are added by its decorators.
 
-    number: "02.1", lesson and place.  name: what `check` is called with; unique in the course.
-    kind, level: of KINDS and POINTS.  question: one line, for lists.
-    answer: the learner's name for the answer, if not `name`: a function, a class or a variable ("share").
-    value: is the answer a value? By its kind, if not given.
-    fact: "Worth knowing", said after a right answer.  sibling: a related problem, worked, in Markdown: the last help.
-    hint: what is said of a failure that has no name.
-    allowed: (absolute, relative) error of floats; (0, 0): exact.  exact_types: is float32 for float64 an error?
-    limit: seconds for one case.  forbidden: name in the code -> why not; loops are "for" and "while".
-    given: names of the notebook's variables that `check` takes behind the answer: check("mixed_up", pair, matrix).
-    examples: such variables, for tests.
+    number: lesson and position, "02.1". name: first argument of `check`, unique in the course.
+    kind, level: from KINDS and POINTS. question: one line, for lists.
+    answer: name of the learner's function, class or variable ("share"), if it differs from `name`.
+    value: True if the answer is a value, not code; by default it depends on the kind.
+    fact: shown as "Worth knowing" after a right answer. sibling: a worked related problem in Markdown, the last help.
+    hint: shown for a failure that matches no named wrong answer.
+    allowed: (absolute, relative) error of floats; (0, 0) means exact. exact_types: True if dtypes and types must match.
+    limit: seconds per case. forbidden: name in the code -> why it is forbidden; loops are "for" and "while".
+    given: notebook variables that `check` takes after the answer: check("mixed_up", pair, matrix).
+    examples: values of these variables, for tests.
     """
 
     def __init__(
@@ -122,7 +124,7 @@ class Exercise:
 
     @property
     def lesson(self) -> str:
-        """ "02" """
+        """Lesson of the exercise, such as "02"."""
         return self.number.partition(".")[0]
 
     @property
@@ -132,24 +134,28 @@ class Exercise:
     # ---- answers ---------------------------------------------------------------------------------------------------
 
     def solution(self, answer: Any) -> Any:
-        """The right answer: code; or a value, or a function of what is given that computes it. Comments in the code
-        name its steps: it is shown after success, and in the teacher's edition."""
+        """Set the right answer: code; or a value, or a function of the given variables that computes it.
+
+        It is shown after success and in the teacher's edition, so comments should name its steps.
+        """
         self.right = answer
         return answer
 
     def also_right(self, answer: Any) -> Any:
-        """A right answer that is written otherwise, which the check must not refuse. Code has two of them at least;
-        of values it is another value that is right."""
+        """Add a right answer that is written differently, as a test of the check; for values, another right value.
+
+        An exercise with code has at least two of them.
+        """
         self.also.append(answer)
         return answer
 
     def stub(self, answer: Any) -> Any:
-        """What the cell holds at first where that is more than an empty answer: code with a mistake, or with holes."""
+        """Set the initial code of the cell if it is not an empty answer: code with a mistake or with gaps."""
         self.start = answer
         return answer
 
     def wrong(self, name: str, *hints: str) -> Callable:
-        """A decorator of code that is wrong in a way that has a name."""
+        """Decorator: add a named wrong answer. hints: see `Wrong`."""
 
         def keep(answer: Any) -> Any:
             self.wrongs.append(Wrong(name, answer, hints))
@@ -158,33 +164,42 @@ class Exercise:
         return keep
 
     def wrong_value(self, name: str, value: Any, *hints: str, when: Callable | None = None) -> None:
-        """A value that is wrong in a way that has a name; a function of what is given computes it. With
-        `when(value, *given)`, a range of which `value` is an example."""
+        """Add a named wrong value, or a function of the given variables that computes it.
+
+        when: `when(value, *given)` matches a whole range, of which `value` is an example.
+        """
         self.wrongs.append(Wrong(name, value, hints, when))
 
     # ---- how they are judged ---------------------------------------------------------------------------------------
 
     def cases(self, make: Callable[..., Iterable[Case]]) -> Callable:
-        """`make(rng)` yields five to nine cases that are shown, smallest first, and two to four that are held back.
-        rng: a NumPy Generator, seeded anew for each attempt."""
+        """Decorator: `make(rng)` yields five to nine shown cases, smallest first, and two to four held-back ones.
+
+        rng: a NumPy Generator with a new seed for each attempt.
+        """
         self.make = make
         return make
 
     def accept(self, accepts: Callable) -> Callable:
-        """Of a value: `accepts(value, *given)`, where equality with the solution is too strict."""
+        """Decorator for values: `accepts(value, *given)` replaces equality with the solution."""
         self.accepts = accepts
         return accepts
 
     def drawn(self, draws: Callable) -> Callable:
-        """`draws(rng)`: what a question is about (a model, a graph), drawn for each learner. `draw(name)` gives it to
-        the notebook; behind the value it goes to accept, to the solution and to wrong answers."""
+        """Decorator: `draws(rng)` makes the random object that the question is about, such as a model or a graph.
+
+        `draw(name)` returns it in the notebook. It is also passed to `accepts`, after the value, and to the solution
+        and the wrong answers.
+        """
         self.draws = draws
         return draws
 
 
 def recall(number: str, *questions: tuple[str, str, str]) -> Exercise:
-    """Three questions about earlier lessons that open a lesson. number: "05.0". Each question: (short text, the right
-    letter, where to look again)."""
+    """Make the exercise that opens a lesson: three questions about earlier lessons.
+
+    number: such as "05.0". questions: (short text, right letter, where to look again).
+    """
     lesson = number.partition(".")[0]
     result = Exercise(
         number,

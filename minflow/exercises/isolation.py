@@ -1,5 +1,8 @@
-"""What an answer may not change for what runs after it: random states, modes, warnings, output, jobs; and whether
-somebody has changed minflow itself."""
+"""Isolation of answers: restore what an answer may change (random states, modes, warnings, output, jobs).
+
+Also detects changes of minflow's own functions (`changed`). The restored states are process-wide, so one answer runs at
+a time. Read next: `judge.py`.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +32,13 @@ from ..diagnosis import notebook
 from ..job.queue.stream import STREAM
 from ..job.session import SESSION, Session
 
-LINES, LETTERS = 20, 2000  # of an answer's own output that are kept
-PATIENCE = 10.0  # seconds that steps of jobs get to end
-DEEPEST = 5000  # calls within each other
+LINES, LETTERS = 20, 2000  # limits of an answer's recorded output
+PATIENCE = 10.0  # seconds to wait for steps of jobs to finish
+DEEPEST = 5000  # recursion limit
 
 
 class Printed:
-    """What one thread prints: the beginning is kept, the rest counted. Other threads print where they always did."""
+    """Stream that records the beginning of one thread's output and counts the rest; other threads write through."""
 
     def __init__(self, stream: Any) -> None:
         self.stream, self.thread = stream, threading.get_ident()
@@ -59,14 +62,14 @@ class Printed:
             self.stream.flush()
 
     def close(self) -> None:
-        """Not by an answer."""
+        """Do nothing: an answer must not close stdout."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)
 
 
 def running() -> bool:
-    """Does this thread run an answer?"""
+    """True if this thread is running an answer."""
     return isinstance(sys.stdout, Printed) and sys.stdout.thread == threading.get_ident()
 
 
@@ -78,7 +81,7 @@ def to_folder(path: str) -> None:
 def folder() -> str:
     try:
         return os.getcwd()
-    except OSError:  # somebody has removed it
+    except OSError:  # the folder was deleted
         return ""
 
 
@@ -102,11 +105,11 @@ def set_interrupt(handler: Any) -> None:
 
 
 def set_profiler(profiler: Any) -> None:
-    if sys.getprofile() is not profiler:  # one of cProfile is not a function, which sys.setprofile wants
+    if sys.getprofile() is not profiler:  # cProfile's is not callable, and sys.setprofile would refuse it
         sys.setprofile(profiler)
 
 
-# (what gives a state, what puts it back)
+# (getter, setter) of each state
 STATES: list[tuple[Callable, Callable]] = [
     (flow.get_rng_state, flow.set_rng_state),
     (np.random.get_state, np.random.set_state),
@@ -127,17 +130,19 @@ STATES: list[tuple[Callable, Callable]] = [
     (lambda: sys.path[:], set_path),
     (lambda: Setting.graphs, lambda which: setattr(Setting, "graphs", which)),
 ]
-ONE = new_lock(threading.RLock)  # one at a time: what is put back here belongs to all threads
+ONE = new_lock(threading.RLock)  # one answer at a time: the states belong to all threads
 
 
 def no_input(*prompt: Any) -> str:
-    raise EOFError("nobody is asked while an answer is checked: what it needs comes as its arguments")
+    raise EOFError("input() is not available while an answer is checked: use the arguments")
 
 
 @contextlib.contextmanager
 def tamed() -> Iterator[None]:
-    """What an answer may call, but not as a program may: input() waits for nobody, a very deep recursion would take
-    the memory or the process; and in a notebook exit() ends no kernel, display() shows only so much."""
+    """Restrict calls of an answer: input() raises, and the recursion limit is capped, to protect memory and process.
+
+    In a notebook exit() does not stop the kernel, and display() shows a limited number of outputs.
+    """
     deep = sys.setrecursionlimit
     calls: list[tuple[Any, str, Any]] = [
         (builtins, "input", no_input),
@@ -159,13 +164,13 @@ def tamed() -> Iterator[None]:
 
 
 def some_of(call: Callable) -> Callable:
-    """The same call, but only so often."""
+    """Wrap a call so that it works only the first LINES times."""
     left = iter(range(LINES))
     return lambda *args, **kwargs: call(*args, **kwargs) if next(left, None) is not None else None
 
 
 class Isolated:
-    """printed: lines of output, shortened. more: how many lines were left out. warned: the texts of warnings."""
+    """Output of an isolated block. printed: lines, shortened. more: count of omitted lines. warned: warning texts."""
 
     printed: list[str]
     more: int
@@ -174,14 +179,14 @@ class Isolated:
 
 @contextlib.contextmanager
 def isolated() -> Iterator[Isolated]:
-    """Put everything back as it was, whatever the block does."""
+    """Restore all states after the block, whatever it does."""
     result = Isolated()
     with ONE, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         states = [get() for get, put in STATES]
         out, err, noticed = sys.stdout, sys.stderr, flow.notices(True)
         sys.stdout = sys.stderr = mine = Printed(out)
-        Setting.graphs = "none"  # a verdict does not depend on what is compiled here
+        Setting.graphs = "none"  # a verdict must not depend on compiled kernels
         try:
             with tamed(), own_session():
                 yield result
@@ -197,14 +202,16 @@ def isolated() -> Iterator[Isolated]:
 
 @contextlib.contextmanager
 def own_session() -> Iterator[None]:
-    """Jobs of the block have a session of their own. Those of the notebook keep their variables, steps, times and
-    errors; what runs in the background pauses meanwhile."""
+    """Give jobs of the block a separate session.
+
+    Jobs of the notebook keep their variables, steps, times and errors; runs in the background are paused meanwhile.
+    """
     runs = [run for run in STREAM.runs if run.state == "running"]
     for run in runs:
         run.pause()
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end and not all(run.going.waiters or run.done() for run in runs):
-        time.sleep(0.001)  # one may be on its way with a batch
+        time.sleep(0.001)  # a run may still be processing a batch
     STREAM.idle(PATIENCE)
     of_stream: tuple[Any, ...] = STREAM.errors, STREAM.records, STREAM.counts
     kept, before = dict(vars(SESSION)), [copy.copy(one) for one in of_stream]
@@ -243,14 +250,14 @@ OPERATORS = {
 
 
 def attributes(space: Any) -> dict[str, Any]:
-    """The attributes of a module, or of a class with those that it inherits; nothing is computed for it."""
+    """Attributes of a module, or of a class with inherited ones; calls no descriptor."""
     result: dict[str, Any] = {}
     for one in reversed(space.__mro__) if isinstance(space, type) else [space]:
         result.update(vars(one))
     return result
 
 
-# The public attributes that exercises are made of.
+# The public attributes that exercises use, as they were at import.
 ORIGINAL = {
     name: [
         (key, value)
@@ -262,7 +269,7 @@ ORIGINAL = {
 
 
 def changed() -> str:
-    """ "minflow.Tensor.__add__" if that is not minflow's own any more; "" if all is as it was."""
+    """Name of the first replaced attribute, such as "minflow.Tensor.__add__"; "" if none was replaced."""
     for name, known in ORIGINAL.items():
         now = attributes(SPACES[name])
         for key, value in known:

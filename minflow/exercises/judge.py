@@ -1,6 +1,6 @@
-"""An answer -> a verdict: run on the cases beside the right answer, and, where it fails, beside the wrong ones.
+"""Judge an answer: run it and the right answer on the cases, and, if it fails, the named wrong answers too.
 
-Nothing here is shown or kept: see card.py and record.py.
+Shows and records nothing: see card.py and record.py. Read next: `compare.py`, `isolation.py`.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from .definition import NOT_GIVEN, Case, Exercise, Wrong
 from .limits import OutOfTime, limited
 from .i18n import say
 
-CALL = re.compile(r"\(\) (takes|missing|got) ")  # of an error: arguments that do not fit the parameters
-NEARLY = 0.01  # relative error of an answer that is nearly right
-MOST_WRONG = 1 / 3  # or the share of cases that it may miss
-LARGE = 100_000_000  # bytes
+CALL = re.compile(r"\(\) (takes|missing|got) ")  # in a TypeError: arguments do not match the parameters
+NEARLY = 0.01  # largest relative error of a nearly right answer
+MOST_WRONG = 1 / 3  # or the largest share of failing cases
+LARGE = 100_000_000  # bytes of a result after which no more cases run
 
 
 @dataclasses.dataclass
 class Result:
-    """What one call gave: a value, or the error that it raised. late: it was stopped by the time limit."""
+    """Outcome of one call: a value, or the error it raised. late: True if the time limit stopped it."""
 
     value: Any = None
     error: BaseException | None = None
@@ -48,12 +48,13 @@ class Result:
 
 @dataclasses.dataclass
 class Verdict:
-    """outcome: "right", "nearly", "wrong", "stopped" (it raised or took too long), "not started", "refused" (what was
-    given is no answer, or uses what is forbidden), "changed" (minflow is not minflow any more).
+    """Verdict on an answer.
 
-    right, of: cases that are shown.  held: (right, of) those held back, once all that are shown are right.
-    number, case, got, wanted, found, result: of the first case that fails.  name: the wrong answer it is.
-    says: a sentence, where there is no case.
+    outcome: "right", "nearly", "wrong", "stopped" (raised or took too long), "not started", "refused" (not an answer,
+    or it uses something forbidden), "changed" (minflow itself was modified).
+    right, of: shown cases. held: (right, of) of the held-back cases, which run once all shown cases are right.
+    number, case, got, wanted, found, result: of the first failing case. name: the named wrong answer that it matches.
+    says: a sentence, if there is no case.
     """
 
     exercise: Exercise
@@ -79,13 +80,16 @@ class Verdict:
 
 
 def judge(exercise: Exercise, answer: Any, given: tuple = (), seed: int | None = None) -> Verdict:
-    """The verdict on an answer. given: what the exercise takes behind a value. seed: of the cases; the answer's own
-    text decides, so that each attempt meets other numbers, if it is None."""
+    """Judge an answer.
+
+    given: the variables that the exercise takes after a value. seed: seed of the cases; None derives it from the source
+    of the answer, so that each attempt gets other numbers.
+    """
     begun = time.perf_counter()
     if touched := isolation.changed():
         return Verdict(exercise, "changed", says=touched)
     verdict = of_value(exercise, answer, given) if exercise.make is None else of_code(exercise, answer, seed)
-    if touched := isolation.changed():  # while it ran: what it was compared with is worth nothing
+    if touched := isolation.changed():  # changed while it ran, so the comparison is worthless
         return Verdict(exercise, "changed", says=touched)
     verdict.seconds = time.perf_counter() - begun
     return verdict
@@ -95,7 +99,7 @@ def judge(exercise: Exercise, answer: Any, given: tuple = (), seed: int | None =
 
 
 def of_value(exercise: Exercise, value: Any, given: tuple) -> Verdict:
-    """A value is right where the exercise accepts it, or where it equals the solution."""
+    """Judge a value: it is right if the exercise accepts it or if it equals the solution."""
     if value is ... or isinstance(value, tuple | list) and any(one is ... for one in value):
         return Verdict(exercise, "not started")
     if len(given) != len(exercise.given) + (exercise.draws is not None):
@@ -110,7 +114,7 @@ def of_value(exercise: Exercise, value: Any, given: tuple) -> Verdict:
                 fine = bool(exercise.accepts(value, *given))
             else:
                 fine = any(is_value(value, result_of(one, given), exercise) for one in (right, *exercise.also))
-        except Exception:  # a value that is nothing that was asked for
+        except Exception:  # a value of the wrong kind
             fine = False
         verdict = Verdict(exercise, "right" if fine else "wrong", right=int(fine), of=1, got=value, wanted=right)
         if not fine:
@@ -120,19 +124,19 @@ def of_value(exercise: Exercise, value: Any, given: tuple) -> Verdict:
 
 
 def result_of(answer: Any, given: tuple) -> Any:
-    """A value of a definition; computed from what is given where it is a function."""
+    """Value of a definition; a function is called with the given variables."""
     return answer(*copy.copy(given)) if callable(answer) and not isinstance(answer, type) else answer
 
 
 def is_value(value: Any, wanted: Any, exercise: Exercise) -> bool:
-    """Is it this value? As a number 64.0 is 64, unless the exercise asks for exact types."""
+    """True if the value is as wanted. 64.0 equals 64 unless the exercise asks for exact types."""
     if type(wanted) is int and not exercise.exact_types:
         wanted = float(wanted)
     return difference(value, wanted, exercise.allowed, exercise.exact_types) is None
 
 
 def letters(value: Any) -> Any:
-    """The answer to questions with letters, however it was written: "bca", "B, C, A", ["b", "c", "a"]."""
+    """Normalize an answer of letters: "bca", "B, C, A" and ["b", "c", "a"] are the same."""
     if isinstance(value, str):
         value = [one for one in value if one.isalnum()]
     if isinstance(value, list | tuple):
@@ -145,7 +149,7 @@ def is_that(wrong: Wrong, value: Any, given: tuple, exercise: Exercise) -> bool:
         if wrong.when is not None:
             return bool(wrong.when(value, *given))
         return is_value(value, result_of(wrong.answer, given), exercise)
-    except Exception:  # the value is of a kind that this wrong answer cannot be
+    except Exception:  # the value has a different kind than this wrong answer
         return False
 
 
@@ -191,7 +195,7 @@ def of_code(exercise: Exercise, answer: Any, seed: int | None) -> Verdict:
 
 
 def no_answer(exercise: Exercise, answer: Any, own: answer_source.Written | None) -> Verdict | None:
-    """What is no answer yet, or none that may be run."""
+    """Verdict on something that is not an answer yet or must not run; None for an answer."""
     if answer is ... or own and answer_source.only_placeholder(own.node) or answer_source.empty_class(answer):
         return Verdict(exercise, "not started")
     if exercise.value:
@@ -232,12 +236,12 @@ def no_answer(exercise: Exercise, answer: Any, own: answer_source.Written | None
 
 
 def unwritten(result: Result) -> bool:
-    """Did the call only find the placeholder?"""
+    """True if the call only reached the placeholder."""
     return isinstance(result.error, NotImplementedError)
 
 
 def run_all(verdict: Verdict, cases: list[Case], answer: Any) -> tuple[list, list]:
-    """(results, failures) of all cases, until one takes too long; a failure: (number, case, result, wanted, found)."""
+    """Run cases until one takes too long. Returns results and failures: (number, case, result, wanted, found)."""
     exercise, results, failures = verdict.exercise, [], []
     for number, one in enumerate(cases, 1):
         result = run(one, answer, exercise.limit)
@@ -254,13 +258,13 @@ def run_all(verdict: Verdict, cases: list[Case], answer: Any) -> tuple[list, lis
 
 
 def heavy(value: Any) -> bool:
-    """Is it so large that several of them do not fit into a small machine?"""
+    """True if several values of this size might not fit into the memory of a small computer."""
     kinds = str, bytes, list, tuple, dict, set, np.ndarray
     return issubclass(type(value), kinds) and sys.getsizeof(value) > LARGE
 
 
 def run(one: Case, answer: Any, limit: float) -> Result:
-    """The answer on a case, alone: whatever it raises, prints, changes or how long it takes."""
+    """Run the answer on a case in isolation, whatever it raises, prints or changes, with a time limit in seconds."""
     result = Result()
     args, kwargs = copy.deepcopy((one.args, one.kwargs))
     call: Callable = one.run or (lambda answer, *args, **kwargs: answer(*args, **kwargs))
@@ -269,8 +273,8 @@ def run(one: Case, answer: Any, limit: float) -> Result:
         try:
             result.value = limited(limit, lambda: call(answer, *args, **kwargs))
             if type(result.value) is types.CoroutineType:
-                result.value.close()  # nobody awaits it, and it is not to say so later
-        except BaseException as error:  # SystemExit too: an answer does not end the check
+                result.value.close()  # avoids the warning that it was never awaited
+        except BaseException as error:  # SystemExit too: an answer must not end the check
             result.error = error
     result.seconds = time.perf_counter() - begun
     result.printed, result.more, result.warned = alone.printed, alone.more, alone.warned
@@ -289,12 +293,12 @@ def wanted_of(one: Case, exercise: Exercise) -> Any:
 def compared(got: Any, wanted: Any, exercise: Exercise) -> Difference | None:
     try:
         return difference(got, wanted, exercise.allowed, exercise.exact_types)
-    except (Exception, SystemExit) as error:  # an object of the learner's that cannot even be looked at
+    except (Exception, SystemExit) as error:  # the learner's own object raises when it is inspected
         return Difference("type", say("It cannot be compared: {error}.", error=f"{type(error).__name__}: {error}"))
 
 
 def spread(got: Any, wanted: Any) -> float:
-    """The largest difference between the numbers of two results that agree."""
+    """Largest difference between the elements of two results that agree."""
     mine, right = array_of(got), array_of(wanted)
     if mine is None or right is None or mine.shape != right.shape or "b" in (mine.dtype.kind, right.dtype.kind):
         return 0.0
@@ -304,7 +308,7 @@ def spread(got: Any, wanted: Any) -> float:
 
 
 def blame(verdict: Verdict, failures: list, passed: list) -> None:
-    """The first failure, and the wrong answer that fails in the same way. passed: (case, result) of the others."""
+    """Fill in the first failure and the named wrong answer that fails alike. passed: (case, result) of the others."""
     verdict.number, verdict.case, result, verdict.wanted, verdict.found = failures[0]
     verdict.result, verdict.got = result, result.value
     verdict.outcome = "stopped" if result.error else "wrong"
@@ -319,18 +323,20 @@ def blame(verdict: Verdict, failures: list, passed: list) -> None:
         and not line_of(verdict)
         and not verdict.name
         and not verdict.says
-    ):  # the error is of the check, which looks at the result
+    ):  # the check raised the error: it inspected the result None
         verdict.outcome, verdict.found = "wrong", Difference("type", other_type(None, verdict.wanted))
 
 
 def line_of(verdict: Verdict) -> int:
-    """Where the learner's code stopped; 0 if that was before its first line or after its last."""
+    """Line where the learner's code raised; 0 if it was not running."""
     return answer_source.line_of(verdict.result.error, verdict.own or answer_source.Written("", "", None))[0]
 
 
 def name_of(exercise: Exercise, failures: list, passed: list) -> Wrong | None:
-    """The wrong answer that does the same in all failing cases; of several, the first that also passes what was
-    passed. Where the case that is shown raises nothing, those that do may be another mistake, for later."""
+    """Find the named wrong answer with the same results in all failing cases, preferably also in the passed ones.
+
+    If the shown case does not raise, cases that do may be ignored: they may show another mistake.
+    """
 
     def same(some: list) -> list:
         return [
@@ -365,6 +371,6 @@ def same_result(theirs: Result, mine: Result, exercise: Exercise) -> bool:
 
 
 def parameters(verdict: Verdict) -> str:
-    """A call that does not fit the answer's parameters."""
+    """Sentence for a call that does not match the answer's parameters."""
     wanted = f"{verdict.exercise.answer}{inspect.signature(verdict.exercise.right)}"
     return say("It is called as {wanted}.", wanted=wanted)

@@ -1,9 +1,8 @@
-"""A time limit for code that somebody else wrote, also where it catches what is raised.
+"""Time limit for a learner's code, even if it catches all exceptions.
 
-In the main thread a timer of the system interrupts, and again, so that `except:` in a loop does not help.
-Elsewhere (Windows, other threads) a second thread has the exception raised in this one; that comes between two
-bytecodes. What runs in C alone, such as one long call of NumPy or `sum(itertools.count())`, is seen only when it
-returns; one that never does ends with the kernel.
+In the main thread a system timer interrupts repeatedly, so that `except:` in a loop does not help. Elsewhere (Windows,
+other threads) a watching thread raises the exception between two bytecodes. A call that stays in C, such as a long
+NumPy call or `sum(itertools.count())`, is stopped only when it returns; if it never does, only with the kernel.
 """
 
 from __future__ import annotations
@@ -16,21 +15,23 @@ from collections.abc import Callable
 from typing import Any
 
 AGAIN = 0.01  # seconds between two interrupts
-STEP = 0.05  # seconds between two looks of the thread that watches another
-# what catches all of so many of them meets more, so soon after each other that one comes while it deals with another
+STEP = 0.05  # seconds between two checks of the watching thread
+# code that catches PATIENT interrupts gets them every HASTY seconds, so that one arrives in its own handler
 PATIENT, HASTY = 5, 3e-5
 
 
-LIMITS: dict[int, list[threading.Event]] = {}  # thread -> its limits by a second thread, the innermost last
+LIMITS: dict[int, list[threading.Event]] = {}  # thread -> its limits that use a watching thread, innermost last
 
 
 class OutOfTime(BaseException):
-    """The time is over. No Exception: code that catches errors must not catch this one by accident."""
+    """The time limit is over. A BaseException, so that `except Exception` does not catch it by accident."""
 
 
 def limited(seconds: float, call: Callable[[], Any]) -> Any:
-    """`call()`, or OutOfTime after so many seconds; time in a limit within this one is that one's. A browser's kernel
-    has neither timers nor threads: no limit there."""
+    """Return `call()`, or raise OutOfTime after `seconds`.
+
+    Time inside a nested limit counts only there. In a browser's kernel, without timers and threads, there is no limit.
+    """
     if sys.platform == "emscripten":
         return call()
     if hasattr(signal, "SIGALRM") and threading.current_thread() is threading.main_thread():
@@ -43,7 +44,7 @@ def by_timer(seconds: float, call: Callable[[], Any]) -> Any:
 
     def stop(number, frame):
         nonlocal raised
-        # Not in this function's own lines: the timer must be ended, and the handler put back, whenever it fires.
+        # Not in this function's own lines, which must stop the timer and restore the handler whenever it fires.
         if frame is not mine:
             raised += 1
             if raised == PATIENT:
@@ -57,7 +58,7 @@ def by_timer(seconds: float, call: Callable[[], Any]) -> Any:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-        if left[0]:  # a limit around this one goes on
+        if left[0]:  # resume the enclosing limit
             signal.setitimer(signal.ITIMER_REAL, *left)
 
 
@@ -93,8 +94,8 @@ def by_thread(seconds: float, call: Callable[[], Any]) -> Any:
                 with lock:
                     ended.set()
                 while raised:
-                    # One may be on its way. It is met here, not taken back: after raise_in(thread, None) the
-                    # interpreter looks for it for ever; under a debugger's trace function Python 3.11 only looks.
+                    # An exception may be pending. Catch it instead of cancelling it: after raise_in(thread, None) the
+                    # interpreter checks for one forever; under a debugger's trace function, Python 3.11 only checks.
                     met = True
                     raise_in(thread, late)
                 over = True
@@ -104,7 +105,7 @@ def by_thread(seconds: float, call: Callable[[], Any]) -> Any:
 
 
 def inside(frame: Any, outer: Any) -> bool:
-    """Has `outer` called what runs in `frame`, or is it that?"""
+    """True if `outer` is `frame` or one of its callers."""
     while frame is not None and frame is not outer:
         frame = frame.f_back
     return frame is not None

@@ -1,4 +1,4 @@
-"""Where a learner stands: lessons by exercises, and what comes next."""
+"""The learner's progress: state of each exercise by lesson, points, and what comes next."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ COLORS = {"right": GREEN, "tried": AMBER, "": "rgba(125,133,144,.55)"}
 
 @dataclasses.dataclass
 class Progress:
-    """What `progress()` gives.  lessons: lesson ("02") -> {exercise: "right", "tried" or ""}.  next: the exercise to go
-    on with, "" when all are right.  points, of: earned, and in all (stretch exercises add to the first alone)."""
+    """Result of `progress()`.
+
+    lessons: lesson ("02") -> {exercise: "right", "tried" or ""}. next: the exercise to continue with, "" if all are
+    right. points, of: points earned and available; stretch exercises count only as earned.
+    """
 
     lessons: dict[str, dict[str, str]]
     next: str
@@ -77,8 +80,7 @@ class Progress:
 
 
 def progress() -> Progress:
-    """Which exercises you have right, which you have tried, and what to do next. It is read from `.progress.jsonl`
-    beside the lessons."""
+    """Show which exercises are right or tried, and what to do next. Reads `.progress.jsonl` beside the lessons."""
     welcome.refresh()
     states = record.states()
     exercises = [one for one in course() if one.points]

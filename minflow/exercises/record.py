@@ -1,8 +1,8 @@
-"""What a learner has tried: lines of JSON in `.progress.jsonl`, beside the lessons.
+"""Record of a learner's attempts: lines of JSON in `.progress.jsonl` beside the lessons.
 
-A line: time, exercise, attempt (how many changed ones there were), outcome, the name of the wrong answer, seconds, a
-fingerprint of the source, versions. No source, no person, no network. Lines are only appended, so that two kernels at
-once, or one that is killed, lose nothing.
+Fields: time, exercise, attempt (the count of changed answers), outcome, name of the wrong answer, seconds, fingerprint
+of the source, versions. No source, no personal data, no network. Lines are only appended, so that concurrent or killed
+kernels lose nothing. Read next: `progress.py`.
 """
 
 from __future__ import annotations
@@ -17,16 +17,19 @@ from typing import Any
 from ..diagnosis.notebook import in_notebook
 
 FILE = ".progress.jsonl"
-COURSE = ".minflow-course"  # the record that marks a learner's copy of the course
+COURSE = ".minflow-course"  # course.RECORD, which marks a learner's copy of the course
 OUTCOMES = ("right", "nearly", "wrong", "stopped", "refused", "not started")
-MARKS = {"right": "\u2713", "tried": "~", "": "\u00b7"}  # how the states below are shown
-LARGEST = 4_000_000  # bytes that are read: some ten thousand attempts
-MEMORY: list[dict[str, Any]] = []  # of this process, where nothing is kept on disk
+MARKS = {"right": "\u2713", "tried": "~", "": "\u00b7"}  # symbols of the states below
+LARGEST = 4_000_000  # bytes read from the end of a file: about ten thousand attempts
+MEMORY: list[dict[str, Any]] = []  # attempts of this process, used if there is no file
 
 
 def place(here: Path | None = None) -> Path | None:
-    """The file of this learner: $MINFLOW_PROGRESS ("0": none), else in the course's folder that we (or `here`) are in,
-    else beside the notebook that runs; None in a plain program."""
+    """Path of the learner's file, or None in a plain program.
+
+    It is $MINFLOW_PROGRESS ("0": None), else in the course folder that contains `here` (the working directory), else
+    beside the running notebook.
+    """
     named = os.environ.get("MINFLOW_PROGRESS")
     if named is not None:
         return None if named in ("", "0") else Path(named).expanduser()
@@ -38,13 +41,15 @@ def place(here: Path | None = None) -> Path | None:
 
 
 def attempts(path: Path | None = None) -> list[dict[str, Any]]:
-    """All lines that can be read, oldest first; of a file that has grown without measure the last ones. path: the
-    file; this learner's, or what this process remembers."""
+    """Valid lines, oldest first; the last LARGEST bytes of a very large file.
+
+    path: the file; by default this learner's. Without a readable file: the attempts of this process.
+    """
     path = path or place()
     if path is None:
         return list(MEMORY)
     try:
-        if not path.is_file():  # a pipe would wait for ever
+        if not path.is_file():  # reading a pipe would block
             return list(MEMORY)
         with open(path, "rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - LARGEST))
@@ -55,7 +60,7 @@ def attempts(path: Path | None = None) -> list[dict[str, Any]]:
     for line in text.split("\n"):
         try:
             one = json.loads(line)
-        except (ValueError, RecursionError):  # torn by a kill, or no line of ours
+        except (ValueError, RecursionError):  # torn by a kill, or not one of our lines
             continue
         if (
             isinstance(one, dict)
@@ -67,8 +72,7 @@ def attempts(path: Path | None = None) -> list[dict[str, Any]]:
 
 
 def keep(name: str, outcome: str, wrong: str, seconds: float, source: str) -> list[dict[str, Any]]:
-    """Write an attempt down; an unchanged one is no other attempt. Returns all attempts at this exercise, this one
-    last."""
+    """Record an attempt unless it repeats the last one. Returns all attempts at this exercise, oldest first."""
     import minflow
 
     path = place()
@@ -94,15 +98,15 @@ def keep(name: str, outcome: str, wrong: str, seconds: float, source: str) -> li
                 with open(path, "a+b") as file:
                     end = file.seek(0, os.SEEK_END)
                     file.seek(max(0, end - 1))
-                    torn = end and file.read() != b"\n"  # somebody was ended while writing
+                    torn = end and file.read() != b"\n"  # a writer was killed
                     file.write((b"\n" if torn else b"") + json.dumps(line, ensure_ascii=False).encode() + b"\n")
-        except OSError:  # a folder that cannot be written to: what is kept is this kernel's memory
+        except OSError:  # read-only folder: the attempt stays in this kernel's memory
             pass
     return [*earlier, line]
 
 
 def level(tried: list[dict[str, Any]]) -> int:
-    """How often the last attempt's wrong answer has come in a row, in changed attempts: which hint is due."""
+    """Number of consecutive attempts with the same wrong answer as the last one; it selects the hint."""
     count = 0
     for one in reversed(tried):
         if (one["wrong"], one["outcome"]) != (tried[-1]["wrong"], tried[-1]["outcome"]):
@@ -112,7 +116,7 @@ def level(tried: list[dict[str, Any]]) -> int:
 
 
 def stuck(tried: list[dict[str, Any]]) -> bool:
-    """Eight attempts, or half an hour, since the exercise was last right."""
+    """True after eight attempts or half an hour since the exercise was last right."""
     begun = next((i + 1 for i in range(len(tried) - 1, -1, -1) if tried[i]["outcome"] == "right"), 0)
     since = [one for one in tried[begun:] if one["outcome"] != "not started"]
     return len(since) >= 8 or len(since) > 1 and minutes(since[0], since[-1]) >= 30
@@ -127,7 +131,7 @@ def minutes(first: dict[str, Any], last: dict[str, Any]) -> float:
 
 
 def states(lines: list[dict[str, Any]] | None = None) -> dict[str, str]:
-    """Exercise -> "right" once it was, else "tried". What was never begun is not in it."""
+    """Exercise -> "right" if it ever was, else "tried". Exercises never begun are left out."""
     result: dict[str, str] = {}
     for one in attempts() if lines is None else lines:
         if one["outcome"] == "right":

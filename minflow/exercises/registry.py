@@ -1,4 +1,4 @@
-"""Where the exercises are: names by lesson, read off the files, each imported when it is first asked for."""
+"""Registry of exercises: names by lesson, from the file names. Each exercise is imported on first use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FOLDER = Path(__file__).parent / "lessons"
 
 @functools.cache
 def lessons() -> dict[str, list[str]]:
-    """Lesson ("02") -> the names of its exercises, in alphabetical order."""
+    """Lesson ("02") -> names of its exercises, in alphabetical order."""
     return {
         folder.name[1:]: sorted(file.stem for file in folder.glob("*.py") if file.stem != "__init__")
         for folder in sorted(FOLDER.glob("l[0-9][0-9]"))
@@ -24,7 +24,7 @@ def lessons() -> dict[str, list[str]]:
 
 @functools.cache
 def find(name: str) -> Exercise:
-    """The exercise of that name. Raises LookupError that says which ones are near."""
+    """Exercise by name. Raises LookupError with similar names."""
     for lesson, names in lessons().items():
         if name in names:
             return importlib.import_module(f".lessons.l{lesson}.{name}", __package__).exercise
@@ -36,21 +36,21 @@ def find(name: str) -> Exercise:
 
 
 def readings(tour: str) -> dict[str, Exercise]:
-    """Name -> question of a reading tour ("r1"), in its order. They are no part of the course."""
+    """Name -> question of a reading tour ("r1"), in order. They are not part of the course."""
     return {one.name: one for one in importlib.import_module(f".inside.{tour}", __package__).readings}
 
 
 def of_lesson(lesson: str) -> list[Exercise]:
-    """The exercises of a lesson ("02") in its order."""
+    """Exercises of a lesson ("02"), in order."""
     return sorted((find(name) for name in lessons().get(lesson, ())), key=place)
 
 
 def place(exercise: Exercise) -> tuple[int, int]:
-    """(2, 1) for "02.1" """
+    """Sort key of an exercise: (2, 1) for "02.1"."""
     lesson, _, number = exercise.number.partition(".")
     return int(lesson), int(number)
 
 
 def course() -> list[Exercise]:
-    """All exercises in the order of the course."""
+    """All exercises, in the order of the course."""
     return [exercise for lesson in lessons() for exercise in of_lesson(lesson)]

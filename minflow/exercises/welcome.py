@@ -1,7 +1,7 @@
-"""The page that `minflow lab` opens: each lesson with its question, its minutes, and what the learner has done.
+"""The page that `minflow lab` opens: each lesson with its question, its duration, and the learner's progress.
 
-It is Markdown, since JupyterLab's preview opens a lesson at one click on its link. What it says of a lesson stands in
-the first cell of the notebook (`lesson` reads it), in the language of that notebook.
+It is Markdown, because JupyterLab's preview opens a lesson with one click on its link. The data of a lesson come from
+the first cell of its notebook (`lesson` reads it), in that notebook's language.
 """
 
 from __future__ import annotations
@@ -20,15 +20,17 @@ from .i18n import say
 
 FILE = "welcome.md"
 PICTURE, DRAWN = "docs/tape.svg", "((w * x).sum() - 3) ** 2"
-GRAPHS = "07"  # the lesson for those who know eager code
+GRAPHS = "07"  # the first lesson for readers who know eager code
 PYTORCH, ONEFLOW, TEACHERS = "docs/coming-from-pytorch.md", "docs/coming-from-oneflow.md", "docs/teaching/README.md"
 MARK = "<!-- minflow writes this page anew: what you add to it is lost -->"
 
 
 @dataclasses.dataclass(frozen=True)
 class Lesson:
-    """What a notebook says of itself. number: "02", or "R1" of a reading tour.  minutes: 0 if it does not say.
-    exercises: names, in the order of the notebook."""
+    """Data from a notebook's first cell.
+
+    number: "02", or "R1" for a reading tour. minutes: 0 if unknown. exercises: names, in order.
+    """
 
     path: Path
     number: str
@@ -43,7 +45,13 @@ def lesson(path: Path) -> Lesson:
     try:
         with opened(path) as file:
             cells = [("".join(cell["source"]), cell["cell_type"]) for cell in json.load(file)["cells"]]
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):  # the learner's file: it is still listed
+    except (
+        OSError,
+        ValueError,
+        LookupError,
+        TypeError,
+        RecursionError,
+    ):  # the learner's file may be damaged; it is still listed
         cells = []
     head = cells[0][0] if cells else ""
     title = re.match(r"#\s+(?:\w+\s+-\s+)?(.+)", head)
@@ -61,17 +69,17 @@ def lesson(path: Path) -> Lesson:
 
 
 def lessons(folder: Path, pattern: str = "[0-9][0-9]_*.ipynb") -> list[Lesson]:
-    """Those of a folder, in their order, without the new versions that lie beside changed ones."""
+    """Lessons of a folder, in order, without the new versions beside changed ones."""
     return [lesson(path) for path in sorted(folder.glob(pattern)) if not re.search(r"\.new\d*$", path.stem)]
 
 
 def tours(folder: Path) -> list[Lesson]:
-    """The reading tours through minflow's own source."""
+    """Reading tours of a folder, in order."""
     return lessons(folder, "inside/R[0-9]_*.ipynb")
 
 
 def page(folder: Path) -> str:
-    """The page of a learner's folder, as Markdown."""
+    """Markdown of the page for a learner's folder."""
     states = record.states(record.attempts(record.place(folder) or folder / record.FILE))
     course, inside = lessons(folder), tours(folder)
     lines = [MARK, "", f"# {say('minflow: look inside a program that learns')}", "", *about(folder)]
@@ -116,7 +124,7 @@ def page(folder: Path) -> str:
 
 
 def about(folder: Path) -> list[str]:
-    """A paragraph about minflow, beside a picture that it drew."""
+    """Paragraph about minflow, beside a picture drawn by it."""
     words = say("the tape of a loss, as minflow draws it")
     picture = [f'<img src="{PICTURE}" align="right" width="180" alt="{words}">', ""]
     there = (folder / PICTURE).is_file()
@@ -135,7 +143,7 @@ def about(folder: Path) -> list[str]:
 
 
 def starts(folder: Path, course: list[Lesson]) -> list[str]:
-    """A table of where readers of different experience start, with links to files of the folder."""
+    """Table of where readers of different experience start, with links to files of the folder."""
     by_number = {one.number: link(one, folder) for one in course}
 
     def links(*places: tuple[str, str]) -> list[str]:
@@ -159,12 +167,12 @@ def starts(folder: Path, course: list[Lesson]) -> list[str]:
 
 
 def hours(course: Iterable[Lesson]) -> str:
-    """The hours that lessons take, by what their heads say: "27.8", or "2"."""
+    """Total duration of lessons in hours, such as "27.8" or "2"."""
     return f"{sum(one.minutes for one in course) / 60:.1f}".removesuffix(".0")
 
 
 def done(one: Lesson, states: dict[str, str]) -> bool:
-    """Whether all its exercises were right once; of a lesson without any nobody knows."""
+    """True if all exercises of a lesson were right once; False for a lesson without exercises."""
     return bool(one.exercises) and all(states.get(name) == "right" for name in one.exercises)
 
 
@@ -185,8 +193,10 @@ def link(one: Lesson, folder: Path) -> str:
 
 
 def refresh() -> None:
-    """Write the page of the learner whose notebook runs, if there is one: the nearest above it, since each language has
-    a folder and a page of its own."""
+    """Rewrite the page of the learner whose notebook is running, if there is one.
+
+    It is the nearest page above the working directory, since each language has its own folder and page.
+    """
     kept, here = record.place(), Path.cwd()
     for folder in (here, *here.parents) if kept else ():
         if (folder / FILE).is_file():
@@ -197,8 +207,10 @@ def refresh() -> None:
 
 
 def write(folder: Path) -> Path | None:
-    """Write the page into a learner's folder. Returns the file; None where a file of theirs is in its place, or none
-    can be written."""
+    """Write the page into a learner's folder.
+
+    Returns the file, or None if the learner has a file of that name or the folder is read-only.
+    """
     path = folder / FILE
     try:
         with opened(path) as file:

@@ -309,7 +309,7 @@ def test_an_answer_that_checks_itself():
 
 
 def test_nobody_is_asked():
-    assert "EOFError: nobody is asked" in repr(checked("return float(input('number: '))"))
+    assert "EOFError: input() is not available" in repr(checked("return float(input('number: '))"))
 
 
 def test_no_recursion_takes_all_memory():

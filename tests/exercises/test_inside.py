@@ -93,5 +93,5 @@ def test_source_shows_lines_and_where_they_stand():
     }
     assert isinstance(source(inspect), Source)
     for words in ({"first": "nowhere"}, {"last": "nowhere"}):
-        with pytest.raises(ValueError, match="no line of outer says 'nowhere'"):
+        with pytest.raises(ValueError, match="no line of outer contains 'nowhere'"):
             source(outer, **words)

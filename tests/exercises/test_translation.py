@@ -227,7 +227,7 @@ def test_a_changed_text_makes_its_translation_old(work):
     assert translate.check("zh", work / "course") == []  # the English may land first
     translate_all(file, **{"Another long sentence about loss.": "另一个关于损失的长句子。"})
     (line,) = translate.check("zh", work / "course")
-    assert line == "00_a: all of it is translated: take its name out of words/zh/not_yet.txt"
+    assert line == "00_a: all of it is translated: remove its name from i18n/zh/not_yet.txt"
 
 
 def test_what_another_page_says_too_is_translated(work):
@@ -245,7 +245,7 @@ def test_a_fault_is_said_even_where_the_rest_waits(work):
     translate_all(file, **{"how wrong": "错 3 个", "loss": "误差"})
     assert translate.check("zh", work / "course") == [
         "00_a: 'loss': 'loss' is 损失 in the glossary",
-        "00_a: 'loss': a table of words has '误差', words/zh/glossary.tsv '损失'",
+        "00_a: 'loss': a table of words has '误差', i18n/zh/glossary.tsv '损失'",
         "00_a: 'how wrong': numbers only in zh: 3",
     ]
 
@@ -255,7 +255,7 @@ def test_a_translation_of_no_page_is_named(work):
     (work / "course" / "zh").mkdir()
     (work / "course" / "zh" / "00_b.po").write_text(po.write([], "zh"))
     (line,) = translate.check("zh", work / "course")
-    assert line.endswith("00_b.po: there is no such page any more; delete it or rename it")
+    assert line.endswith("00_b.po: its page no longer exists; delete or rename the file")
 
 
 @pytest.mark.parametrize(
@@ -288,11 +288,11 @@ def test_the_command(work, monkeypatch, capsys):
     assert f"updated: {work / 'course' / 'zh' / '00_a.po'}" in capsys.readouterr().out
     translate_all(work / "course" / "zh" / "00_a.po")
     assert cli.main(["exercises", "translate", "--check", "zh", "00_a"]) == 0
-    assert capsys.readouterr().out == "All translations that should be there are up to date.\n"
+    assert capsys.readouterr().out == "All required translations are up to date.\n"
     assert cli.main(["exercises", "translate", "--build", "zh", str(work / "built")]) == 0
     assert "标题" in (work / "built" / "00_a.ipynb").read_text(encoding="utf-8")
     assert cli.main(["exercises", "translate", "--check", "fr"]) == 1
-    assert "There is no language 'fr'; here are: zh" in capsys.readouterr().out
+    assert "There is no language 'fr'; there are: zh" in capsys.readouterr().out
 
 
 def test_the_learners_copy_in_two_languages(work, monkeypatch):

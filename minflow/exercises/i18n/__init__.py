@@ -1,8 +1,8 @@
-"""The learner's language: `say` gives a text in it.
+"""Translations of the checker's texts: `say(text)` returns a text in the learner's language.
 
-English is the source and stands in the code. Translations are PO files, `zh/checker.po` for the texts of the checker
-and `zh/l02.po` for those of a lesson's exercises: `minflow exercises translate` brings them up to date. They are read
-when the first text is asked for in another language than English.
+The source language is English, in the code. Translations are PO files: `zh/checker.po` for the texts of the checker,
+`zh/l02.po` for the exercises of a lesson. They are read on first use in a language other than English, and updated by
+`minflow exercises translate`. Read next: `po.py`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ FOLDER = Path(__file__).parent
 
 
 def say(text: str, /, **values: Any) -> str:
-    """The text in the learner's language, with `{name}` filled in where values are given; without values, braces stay
-    as they are. A text whose translation is missing, out of date or has other names in braces stays English."""
+    """Translate a text and fill in `{name}` from the values; without values, braces stay unchanged.
+
+    Returns English if the translation is missing, out of date, or has other names in braces.
+    """
     here = language()
     result = text if here == "en" else catalogue(here).get(text, text)
     if result is not text and values and places(result) != places(text):
@@ -31,26 +33,28 @@ def say(text: str, /, **values: Any) -> str:
 
 
 def language() -> str:
-    """The learner's language, "en" or the name of a folder here: `$MINFLOW_LANG`, else JupyterLab's, else English."""
+    """The learner's language, "en" or the name of a folder here: `$MINFLOW_LANG`, else JupyterLab's, else "en"."""
     named = short(os.environ.get("MINFLOW_LANG") or of_jupyterlab())
     return named if named in languages() else "en"
 
 
 def short(name: str) -> str:
-    """ "zh" for "zh_CN.UTF-8" """
+    """Language code of a locale: "zh" for "zh_CN.UTF-8"."""
     return re.split(r"[-_.@]", name.strip().lower())[0]
 
 
 @functools.cache
 def languages() -> tuple[str, ...]:
-    """Those that there are translations for."""
+    """Languages with translations."""
     return tuple(sorted(folder.name for folder in FOLDER.iterdir() if any(folder.glob("*.po"))))
 
 
 @functools.cache
 def of_jupyterlab() -> str:
-    """What the user chose under Settings > Language, "" where that is unknown: JupyterLab does not say it to kernels,
-    but keeps it in a file."""
+    """Language chosen under Settings > Language, read from JupyterLab's settings file; "" if unknown.
+
+    JupyterLab does not tell kernels.
+    """
     paths = sys.modules.get("jupyter_core.paths")  # imported by every kernel
     if paths is None:
         return ""
@@ -65,7 +69,7 @@ def of_jupyterlab() -> str:
 
 @functools.cache
 def catalogue(language: str) -> dict[str, str]:
-    """English text -> its translation, of all files of that language."""
+    """English text -> translation, from all files of a language."""
     result: dict[str, str] = {}
     for file in sorted((FOLDER / language).glob("*.po")):
         for entry in po.read(file):
@@ -75,7 +79,7 @@ def catalogue(language: str) -> dict[str, str]:
 
 
 def places(text: str) -> set[str]:
-    """The names in braces; {"?"} where the braces are no format."""
+    """Names in braces; {"?"} if the text is not a valid format string."""
     try:
         return {name for _, name, _, _ in string.Formatter().parse(text) if name is not None}
     except ValueError:
@@ -124,9 +128,10 @@ QUIET = re.compile(
 
 
 def odd_characters(source: str) -> list[tuple[int, int, str, str]]:
-    """Brackets, quotes and other signs in code that are not those of a programming language, as they come from a
-    Chinese keyboard or from a text. (line, column, sign, the plain sign) of each; line and column count from 1.
-    Strings and comments may hold any."""
+    """Find non-ASCII brackets, quotes and operators in code, as typed on a Chinese keyboard or copied from a text.
+
+    Returns (line, column, character, ASCII replacement) of each, counted from 1. Strings and comments are skipped.
+    """
     quiet = [(match.start(), match.end()) for match in QUIET.finditer(source)]
     found = [
         match

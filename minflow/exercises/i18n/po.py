@@ -1,6 +1,6 @@
-"""PO files, as translators' programs (Poedit, Weblate) read and write them: entries of a text and its translation.
+"""Read and write PO files, the format of translation tools such as Poedit and Weblate.
 
-What we need of the format and no more: comments, the flag `fuzzy`, msgctxt, msgid, msgstr. Plural forms are not read.
+Supports comments, the flag `fuzzy`, msgctxt, msgid and msgstr; no plural forms.
 """
 
 from __future__ import annotations
@@ -20,8 +20,11 @@ READ = {"n": "\n", "t": "\t", "r": "\r"}
 
 @dataclasses.dataclass
 class Entry:
-    """text: English.  translation: "" if there is none yet.  fuzzy: the translation is of an earlier text.
-    where: the cell or the file that it comes from, for the translator.  before: the text that `translation` is of."""
+    """A text and its translation.
+
+    text: English. translation: "" if missing. fuzzy: True if the translation is of an earlier text, `before`.
+    where: the cell or file of the text, for translators.
+    """
 
     text: str
     translation: str = ""
@@ -35,7 +38,7 @@ class Entry:
 
 
 def read(file: Path) -> list[Entry]:
-    """The entries of a file, without its head and without those that are no longer used."""
+    """Entries of a file, without the header and obsolete entries."""
     return parsed(file.read_text(encoding="utf-8"))
 
 
@@ -72,7 +75,7 @@ def plain(piece: str) -> str:
 
 
 def write(entries: Iterable[Entry], language: str) -> str:
-    """The text of a PO file."""
+    """Format entries as a PO file."""
     return "\n".join([HEAD.format(language=language), *map(block, entries)])
 
 
@@ -85,7 +88,7 @@ def block(entry: Entry) -> str:
 
 
 def quoted(name: str, text: str) -> list[str]:
-    """One line; for a text of several lines an empty one first and then one for each."""
+    """Lines of one field; a text of several lines starts with an empty string, as PO files have it."""
     pieces = [
         '"' + "".join(WRITTEN.get(sign, sign) for sign in line) + '"'
         for line in re.findall(r"[^\n]*\n|[^\n]+|^$", text)

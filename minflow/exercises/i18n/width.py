@@ -1,16 +1,16 @@
-"""Text in columns, where a Chinese sign is as wide as two letters and lines break between any two of them."""
+"""Pad and wrap text for a terminal. A Chinese character takes two columns, and lines may break around it."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 
-NOT_FIRST = "，。、；：？！）」』】》”’…,.;:?!)]}"  # a line does not begin with these
+NOT_FIRST = "，。、；：？！）」』】》”’…,.;:?!)]}"  # characters that must not start a line
 NOT_LAST = "（「『【《“‘([{"
 
 
 def width(text: str) -> int:
-    """In columns of a terminal."""
+    """Width of a text in terminal columns."""
     return sum(0 if unicodedata.combining(sign) else 1 + (unicodedata.east_asian_width(sign) in "WF") for sign in text)
 
 
@@ -19,8 +19,10 @@ def padded(text: str, columns: int) -> str:
 
 
 def wrapped(line: str, columns: int) -> list[str]:
-    """Lines of at most so many columns, broken at spaces and beside wide signs; a longer word stays whole. All begin
-    with the indentation of the first."""
+    """Wrap a line at `columns`, breaking at spaces and around wide characters; longer words are not split.
+
+    All lines get the indentation of the first.
+    """
     indent = re.match(r"\s*", line).group()  # type: ignore[union-attr]
     lines, now = [], indent
     for part in parts(line[len(indent) :]):
@@ -32,8 +34,7 @@ def wrapped(line: str, columns: int) -> list[str]:
 
 
 def parts(text: str) -> list[str]:
-    """What stays together: a word with the space behind it, a wide sign with the signs that it may not be parted
-    from."""
+    """Split a text into unbreakable parts: a word with the space after it, a wide character with its punctuation."""
     result = [""]
     for sign in text:
         last = result[-1][-1:]

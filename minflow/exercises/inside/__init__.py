@@ -1,6 +1,6 @@
-"""Reading tours inside minflow: `source` opens a piece of the source, `Reading` is a question about it.
+"""Reading tours through minflow's source: `source` shows a piece of it, `Reading` is a question about it.
 
-A file for each tour: `readings`, in the order of the tour. They earn no points and count in no lesson.
+One file per tour defines `readings`, in order. They earn no points and do not count in any lesson.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ TOP = Path(__file__).parents[3]
 
 
 class Reading(Exercise):
-    """A question whose answer, a name or a number, stands in the source.
+    """A question whose answer is a name or a number in the source.
 
-    number: "R1.2".  place: "core.dispatch.apply", or "core.eager.Eager.run", where it is found.  proof: the words of
-    source that say it: a test looks whether they still stand there.  look: what to look for, the hint.
+    number: such as "R1.2". place: where the answer is, "core.dispatch.apply" or "core.eager.Eager.run".
+    proof: the code that contains the answer; a test checks that it is still there. look: the hint.
     """
 
     def __init__(
@@ -35,14 +35,14 @@ class Reading(Exercise):
 
 
 def tidy(value: Any) -> Any:
-    """A name as it may be typed: with brackets, or as code; the function itself, by its name."""
+    """Normalize a typed name: strip backticks, parentheses and `self.`; a function is replaced by its name."""
     if callable(value) and hasattr(value, "__name__"):
         value = value.__name__
     return value.strip(" `").removesuffix("()").removeprefix("self.") if isinstance(value, str) else value
 
 
 def object_at(place: str) -> Any:
-    """ "core.eager.Eager.run" -> the method; "core.infer" -> the module."""
+    """Import a module or an attribute by its path below minflow: "core.infer", "core.eager.Eager.run"."""
     parts = place.split(".")
     for n in range(len(parts), 0, -1):
         try:
@@ -56,7 +56,7 @@ def object_at(place: str) -> Any:
 
 
 class Source:
-    """Lines of the source: in a notebook in the colours of Python, elsewhere as text."""
+    """Source lines: highlighted in a notebook, plain text elsewhere."""
 
     def __init__(self, place: str, text: str) -> None:
         self.place, self.text = place, text
@@ -69,17 +69,17 @@ class Source:
 
 
 def source(thing: Any, first: str = "", last: str = "") -> Source:
-    """The source of a function, class or module, with the file and line where it stands.
+    """Show the source of a function, class or module, with its file and line.
 
-    first, last: words in the first and the last line to show; the whole thing without them. Raises ValueError where no
-    line has these words.
+    first, last: words in the first and last line to show; by default everything. Raises ValueError if no line contains
+    them.
     """
     thing = inspect.unwrap(thing)
     lines, number = inspect.getsourcelines(thing)
     begin = next((i for i, line in enumerate(lines) if first in line), None)
     end = next((i for i, line in enumerate(lines) if i >= (begin or 0) and last in line), None) if last else len(lines)
     if begin is None or end is None:
-        raise ValueError(f"no line of {thing.__name__} says {first if begin is None else last!r}")
+        raise ValueError(f"no line of {thing.__name__} contains {first if begin is None else last!r}")
     file = Path(inspect.getsourcefile(thing) or "")
     name = file.relative_to(TOP).as_posix() if file.is_relative_to(TOP) else file.name
     shown = textwrap.dedent("".join(lines[begin : end + 1])).rstrip()

@@ -1,4 +1,4 @@
-"""The teacher's tools: `minflow exercises build | grade | mend | report` and `minflow slides`. One file each.
+"""Tools for teachers: `minflow exercises build | grade | mend | report` and `minflow slides`, one file each.
 
-notebook.py reads and writes what they work on. Nothing here is imported by a lesson.
+They read and write notebooks through notebook.py. Lessons import nothing from here. Read next: `build.py`.
 """

@@ -1,14 +1,14 @@
-"""`minflow exercises build`: student and teacher editions of the lessons, made from one definition of each exercise.
+"""`minflow exercises build`: make student and teacher editions of the lessons from the definitions of the exercises.
 
-The teacher's answer cell holds what the student finds, and below it the solution between two markers:
+The teacher's answer cell contains the student's cell and below it the solution between two markers:
 
     share = ...  # your answer here
     # BEGIN SOLUTION
     share = 0.25
     # END SOLUTION
 
-What stands between them is taken out for students, by us, by nbgrader (nbgrader.py) and by otter (otter.py) alike: so a
-student's cell is the same in all three, and a stub with a mistake in it needs no other way. Solved, a notebook runs.
+The part between the markers is removed for students, by minflow, nbgrader (nbgrader.py) and otter (otter.py) alike, so
+student cells are the same in all three, including stubs with a mistake. A teacher's notebook runs from top to bottom.
 """
 
 from __future__ import annotations
@@ -26,8 +26,11 @@ BEGIN, END = "# BEGIN SOLUTION", "# END SOLUTION"
 
 
 def build(kind: str, folder: Path, lessons: Iterable[str] = ()) -> list[Path]:
-    """Write the editions of one kind, "plain", "nbgrader" or "otter", into `folder`. lessons: all, if there are none.
-    Returns the files that were written. Raises LookupError for a lesson that is not there, OSError."""
+    """Write the editions of one kind, "plain", "nbgrader" or "otter", into `folder`.
+
+    lessons: numbers such as "02"; empty means all. Returns the written files. Raises LookupError for an unknown lesson,
+    and OSError.
+    """
     written = []
     for lesson, path in nb.releases(lessons).items():
         released = nb.read(path)
@@ -48,7 +51,7 @@ def build(kind: str, folder: Path, lessons: Iterable[str] = ()) -> list[Path]:
 
 
 def solved(released: dict[str, Any]) -> dict[str, Any]:
-    """The notebook with the solution below each stub."""
+    """Add the solution below each stub of a released notebook."""
     known = nb.exercise_cells(released)
 
     def answer(cell: dict[str, Any]) -> dict[str, Any]:
@@ -59,5 +62,5 @@ def solved(released: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_solution(name: str) -> str:
-    """The teacher's answer cell."""
+    """Source of the teacher's answer cell."""
     return "\n".join([cells.answer_cell(name), BEGIN, cells.solved_cell(name), END])

@@ -1,4 +1,4 @@
-"""What `minflow exercises ...` and `minflow slides` do with the words of the command line: cli.py reads them."""
+"""Commands `minflow exercises ...` and `minflow slides`. cli.py parses the arguments."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ def build(options: argparse.Namespace) -> int:
 
 
 def next_step(kind: str, folder: Path, written: list[Path]) -> str:
-    """The next command for a teacher, on the first of the editions that were written."""
+    """Advice for the teacher: the next command, for the first written edition."""
     if kind == "plain":
-        return "Students get what is in student/; in teacher/ the solutions stand below each stub."
+        return "Give students the folder student/; in teacher/ the solution is below each stub."
     notebooks = [path for path in written if path.suffix == ".ipynb"]
     first = notebooks[0].parent.name
-    others = f" (so too {', '.join(path.parent.name for path in notebooks[1:])})" if notebooks[1:] else ""
+    others = f" (the same for {', '.join(path.parent.name for path in notebooks[1:])})" if notebooks[1:] else ""
     if kind == "nbgrader":
         lines = [["cd", str(folder)], ["nbgrader", "generate_assignment", first]]
         gives = f"release/{first}"
     else:
         lines, gives = [["otter", "assign", str(notebooks[0]), f"{first}-out"]], f"{first}-out/student"
     return (
-        f"Next, in a terminal where {lines[-1][0]} is installed and found: "
-        f"{', then '.join(invocation.line(*words) for words in lines)}; give out what is in {gives}{others}."
+        f"Next, in a terminal where {lines[-1][0]} is installed: "
+        f"{', then '.join(invocation.line(*words) for words in lines)}; give out {gives}{others}."
     )
 
 
 def grade(options: argparse.Namespace) -> int:
-    """Print or write the marks as CSV; a line for each file goes to stderr."""
+    """Print or write the marks as CSV, and one line per file to stderr."""
     limits = grading.Limits(options.memory, options.seconds, options.seed, options.word)
     if not nb.notebooks(options.files):
-        return failed("grade", FileNotFoundError("there are no notebooks in what is named"))
+        return failed("grade", FileNotFoundError("no notebooks found"))
     marks = []
     for one in grading.grade(options.files, limits, options.jobs):
         marks.append(one)
@@ -66,7 +66,7 @@ def grade(options: argparse.Namespace) -> int:
 
 
 def mend(options: argparse.Namespace) -> int:
-    """Make notebooks whole again, beside the files or in their place."""
+    """Rebuild notebooks, beside the files or in their place."""
     worst = 0
     for path in nb.notebooks(options.files):
         if path.name.endswith(mending.ENDING) and str(path) not in options.files:
@@ -84,14 +84,14 @@ def mend(options: argparse.Namespace) -> int:
 
 
 def report(options: argparse.Namespace) -> int:
-    """Write the table of a class, as CSV and as a page."""
+    """Write the report of a class as CSV and HTML."""
     folder = Path(options.folder)
     try:
         known = reporting.read(folder)
     except OSError as error:
         return failed("report", error)
     if not known.learners:
-        return failed("report", FileNotFoundError(f"no NAME/.progress.jsonl is in {folder}"))
+        return failed("report", FileNotFoundError(f"there is no NAME/.progress.jsonl in {folder}"))
     return written(
         "report",
         {
@@ -117,7 +117,7 @@ def slides(options: argparse.Namespace) -> int:
 
 
 def written(command: str, files: dict[Path, str]) -> int:
-    """Write the files, all or nothing each, and say which."""
+    """Write each file atomically and print its path. Returns the exit code."""
     for path, text in files.items():
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

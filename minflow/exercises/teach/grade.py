@@ -1,9 +1,9 @@
-"""`minflow exercises grade`: marks for notebooks that may hold anything.
+"""`minflow exercises grade`: mark untrusted notebooks.
 
-From a learner's notebook only the answers are taken, by the ids of their cells (notebook.py); outputs and all else are
-ignored. Each answer runs in a process of its own (worker.py), behind the cells of the released lesson that it needs.
-Limits of time and memory end what does not end. One who reads this package can find its held-back cases and, with
-effort, a way to report success from inside: marks that decide something want an eye on the answers themselves.
+Only the answers are taken from a learner's notebook, by the ids of their cells (notebook.py). Each answer runs in its
+own process (worker.py) with limits of time and memory, after the cells of the released lesson that it needs. A reader
+of this package can find the held-back cases and, with effort, report success from inside: if marks matter, look at the
+answers too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .. import cells
 from ..definition import Exercise
 from . import notebook as nb
 
-# An answer that names these, and whose solution does not, is worth a look.
+# Names that make an answer suspicious unless the solution uses them too.
 ODD = {
     "minflow.exercises",
     "inspect",
@@ -50,14 +50,17 @@ ODD = {
 }
 COLUMNS = ("file", "lesson", "exercise", "points", "of", "outcome", "wrong answer", "remark")
 START = "import sys; sys.path[:] = {path!r}; from minflow.exercises.teach.worker import main; main()"
-SET_UP, PER_CASE = 30.0, 15.0  # seconds for starting and for the lesson's cells; limits of one case for all of them
-WRITTEN = 100_000  # bytes that are read of what a process gives back
+SET_UP, PER_CASE = 30.0, 15.0  # seconds for start-up and the lesson's cells; limit of all cases, in limits of one case
+WRITTEN = 100_000  # bytes read from a process's output
 
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """memory: GB that an answer may take.  seconds: for one answer in all, None: by its exercise.  seed, word: a
-    teacher's, of the cases and of what is drawn."""
+    """Limits and seeds of grading.
+
+    memory: GB per answer. seconds: per answer; None means by its exercise. seed: seed of the cases. word: the teacher's
+    word, which selects drawn questions.
+    """
 
     memory: float = 2.0
     seconds: float | None = None
@@ -70,7 +73,7 @@ class Limits:
 
 @dataclasses.dataclass(frozen=True)
 class Mark:
-    """One exercise of one notebook; of a file that cannot be read, its lesson and exercise are ""."""
+    """Mark of one exercise in one notebook. For an unreadable file, lesson and exercise are ""."""
 
     file: str
     lesson: str = ""
@@ -95,7 +98,7 @@ class Mark:
 
 
 def grade(paths: Iterable[str], limits: Limits, jobs: int | None = None) -> Iterator[Mark]:
-    """The marks of all exercises of all notebooks, file by file. jobs: processes at once, a core each by default."""
+    """Yield the marks of all exercises, notebook by notebook. jobs: parallel processes (default: one per core)."""
     with concurrent.futures.ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
         try:
             for path in nb.notebooks(paths):
@@ -115,7 +118,7 @@ def grade(paths: Iterable[str], limits: Limits, jobs: int | None = None) -> Iter
 
 
 def mark(file: str, notebook: dict[str, Any], released: dict[str, Any], exercise: Exercise, limits: Limits) -> Mark:
-    """The mark of one answer."""
+    """Mark one answer."""
     answer, remark = nb.answer_in(notebook, exercise)
     place = Mark(file, exercise.lesson, exercise.name, of=exercise.points, remark=remark)
     if answer.strip() in ("", cells.answer_cell(exercise.name).strip()):
@@ -137,8 +140,11 @@ def mark(file: str, notebook: dict[str, Any], released: dict[str, Any], exercise
 
 
 def before(notebook: dict[str, Any], released: dict[str, Any], exercise: Exercise, answer: str) -> list[str]:
-    """What runs before the answer: the first code cell of the release, and its cells above the answer that bind a name
-    that is used there, or in such a cell; for a name of another exercise the learner's answer to that one."""
+    """Sources of the cells to run before the answer.
+
+    They are the first code cell of the release, and the cells above the answer that bind a name used in the answer or,
+    recursively, in such a cell. For another exercise's name it is the learner's answer to that exercise.
+    """
     known = nb.exercise_cells(released)
     others = {one.name: one for one in nb.exercises_of(released) if one is not exercise}
     above: list[str] = []
@@ -160,7 +166,7 @@ def before(notebook: dict[str, Any], released: dict[str, Any], exercise: Exercis
 
 
 def used(source: str) -> set[str]:
-    """The names that a cell looks up in the notebook: those of no function's own, bound there or not."""
+    """Global names that a cell looks up, without builtins."""
     try:
         todo = [symtable.symtable(nb.python(source), "cell", "exec")]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -178,7 +184,7 @@ def used(source: str) -> set[str]:
 
 
 def named(source: str) -> set[str]:
-    """The names, attributes and modules that a cell mentions."""
+    """Names, attributes and modules mentioned in a cell."""
     try:
         tree = ast.parse(nb.python(source))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -257,7 +263,7 @@ def run(exercise: Exercise, cells_before: list[str], answer: str, limits: Limits
 
 
 def end(process: subprocess.Popen) -> None:
-    """End the process and what it has started."""
+    """Kill the process and its children."""
     if os.name == "posix":
         try:
             os.killpg(process.pid, signal.SIGKILL)
@@ -268,15 +274,15 @@ def end(process: subprocess.Popen) -> None:
 
 
 def ended(code: int) -> str:
-    """How a process ended that gave nothing back."""
+    """Remark on a process that ended without a verdict. code: its return code."""
     if code < 0:
         name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
-        return f"its process was ended by {name}" + (": the time of the processor" if name == "SIGXCPU" else "")
+        return f"its process was ended by {name}" + (": out of processor time" if name == "SIGXCPU" else "")
     return "it ended its process"
 
 
 def summary(marks: Iterable[Mark]) -> list[str]:
-    """One line a file: its points."""
+    """Points of each file, one line per file."""
     sums: dict[str, list[float]] = {}
     for one in marks:
         total = sums.setdefault(one.file, [0.0, 0.0])

@@ -1,6 +1,6 @@
-"""`minflow exercises mend`: a notebook whose cells were copied, split or deleted, made whole again.
+"""`minflow exercises mend`: rebuild a notebook whose cells were copied, split or deleted.
 
-All cells are those of the release, only the answers come from the learner's file: nothing else of it can break marking.
+All cells come from the release; only the answers come from the learner's file, so nothing else in it can break marking.
 """
 
 from __future__ import annotations
@@ -15,8 +15,11 @@ ENDING = ".mended.ipynb"
 
 
 def mend(path: Path, release: Path | None = None, target: Path | None = None) -> tuple[Path, list[str]]:
-    """Write the release with the learner's answers. release: by what the file's cells are: of nbgrader, or plain.
-    target: `slope.mended.ipynb` beside the file. Returns (the file, remarks). Raises NoNotebook, OSError."""
+    """Write the release with the learner's answers. Returns (written file, remarks).
+
+    release: the released notebook; by default the course's, with nbgrader's metadata if the file has it.
+    target: file to write; by default NAME.mended.ipynb beside the file. Raises NoNotebook, OSError.
+    """
     notebook = nb.read(path)
     if release is None:
         lesson = nb.lesson_of(notebook, path)

@@ -1,7 +1,7 @@
 """A course folder for nbgrader: `source/ps02/02_downhill.ipynb` and a configuration.
 
-nbgrader replaces what stands between the markers by a stub of its own; the configuration makes that stub empty, since
-ours stands above it. Cells carry metadata of schema 3: an answer is a solution cell, a check a locked cell with points.
+nbgrader replaces the part between the markers by its own stub. The configuration makes that stub empty, since ours is
+above it. Cells have metadata of schema 3: answers are solution cells, checks are locked cells with points.
 Source: nbgrader 0.9, preprocessors/clearsolutions.py and nbgraderformat/v3.json.
 """
 
@@ -14,17 +14,17 @@ from . import notebook as nb
 CONFIG = """\
 c = get_config()
 c.CourseDirectory.course_id = "minflow"
-# An answer cell begins with what students find, so nothing has to stand in place of the solution below it.
+# An answer cell starts with the student's stub, so the removed solution needs no replacement.
 c.ClearSolutions.code_stub = {"python": ""}
-# Lessons train small networks: seconds that one cell may take.
+# Seconds per cell: lessons train small networks.
 c.ExecutePreprocessor.timeout = 120
-# A check cell that a student has deleted comes back; otherwise its points would be missing.
+# Restore deleted check cells; otherwise their points would be missing.
 c.OverwriteCells.add_missing_cells = True
 """
 
 
 def marked(notebook: dict[str, Any]) -> dict[str, Any]:
-    """The notebook with nbgrader's metadata on the cells of its exercises."""
+    """Add nbgrader's metadata to the cells of the exercises."""
     known = nb.exercise_cells(notebook)
     cells = []
     for cell in notebook["cells"]:
@@ -46,5 +46,5 @@ def marked(notebook: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_release(notebook: dict[str, Any]) -> bool:
-    """Did the notebook go through nbgrader?"""
+    """True if the notebook was released by nbgrader."""
     return any("nbgrader" in cell["metadata"] for cell in notebook["cells"])

@@ -1,7 +1,7 @@
-"""Notebooks as plain data: a lesson as it is released, and what learners give back, which may be anything.
+"""Notebooks as plain data: released lessons, and files from learners, which may contain anything.
 
-A notebook is the dict of its JSON; each cell's source is one string. The cells of an exercise have the ids
-`slope-task`, `slope-answer` and `slope-check`.
+A notebook is the dict of its JSON, with each cell's source as one string. The cells of an exercise have the ids
+`slope-task`, `slope-answer` and `slope-check`. Runs nothing. Read next: `grade.py`.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from ..definition import Exercise
 from ..registry import course as all_exercises
 from ..registry import lessons
 
-LARGEST = 50_000_000  # bytes of a notebook that is read
+LARGEST = 50_000_000  # bytes of a notebook that `read` accepts
 PARTS = ("task", "answer", "check")
 BINDS = re.compile(r"^(?:(?:async +)?def|class) +(\w+)|^(\w+) *=(?!=)", re.MULTILINE)
 
 
 class NoNotebook(ValueError):
-    """The file is no notebook that can be read. Its text says why, in one line."""
+    """The file is not a readable notebook. The text says why, in one line."""
 
 
 # ---- files ----------------------------------------------------------------------------------------------------------
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The notebook in a file, without cells that are none. Raises NoNotebook."""
+    """Read a notebook, dropping invalid cells. Raises NoNotebook."""
     try:
         with opened(path) as file:
             content = file.read(LARGEST + 1)
@@ -48,9 +48,9 @@ def read(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise NoNotebook(error.strerror or type(error).__name__) from error
     except (ValueError, RecursionError, MemoryError) as error:
-        raise NoNotebook("it is no JSON") from error
+        raise NoNotebook("it is not JSON") from error
     if not isinstance(data, dict) or not isinstance(data.get("cells"), list):
-        raise NoNotebook("it has no list of cells: is it of Jupyter 4 or later?")
+        raise NoNotebook("it has no list of cells: is its format nbformat 4?")
     data["cells"] = [whole(cell) for cell in data["cells"] if isinstance(cell, dict)]
     if not isinstance(data.get("metadata"), dict):
         data["metadata"] = {}
@@ -58,7 +58,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def whole(cell: dict[str, Any]) -> dict[str, Any]:
-    """The cell with its source as one string and with metadata, whatever they were."""
+    """Normalize a cell: source as one string, metadata as a dict."""
     source = cell.get("source", "")
     if isinstance(source, list):
         source = "".join(line for line in source if isinstance(line, str))
@@ -71,7 +71,7 @@ def whole(cell: dict[str, Any]) -> dict[str, Any]:
 
 
 def write(path: Path, notebook: dict[str, Any]) -> None:
-    """Write the notebook as Jupyter does, all or nothing."""
+    """Write the notebook in Jupyter's format, atomically."""
     written = [{**cell, "source": cell["source"].splitlines(keepends=True)} for cell in notebook["cells"]]
     text = json.dumps({**notebook, "cells": written}, indent=1, ensure_ascii=False) + "\n"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -79,13 +79,13 @@ def write(path: Path, notebook: dict[str, Any]) -> None:
 
 
 def cell(kind: str, source: str, name: str, **metadata: Any) -> dict[str, Any]:
-    """A new cell. kind: "code", "markdown" or "raw"; name: its id."""
+    """Make a cell. kind: "code", "markdown" or "raw". name: its id."""
     result: dict[str, Any] = {"cell_type": kind, "id": name, "metadata": metadata, "source": source}
     return result | {"execution_count": None, "outputs": []} if kind == "code" else result
 
 
 def notebooks(paths: Iterable[str]) -> list[Path]:
-    """The notebooks that are named, and those in the folders that are named, without what Jupyter keeps hidden."""
+    """Notebooks among the paths and below the folders among them, without Jupyter's hidden files."""
     result: list[Path] = []
     for path in map(Path, paths):
         inside = sorted(path.rglob("*.ipynb")) if path.is_dir() else [path]
@@ -97,8 +97,7 @@ def notebooks(paths: Iterable[str]) -> list[Path]:
 
 
 def releases(wanted: Iterable[str] | None = None) -> dict[str, Path]:
-    """Lesson ("02") -> its notebook, of those that have exercises. Raises LookupError for one that is wanted and is
-    not there."""
+    """Lesson ("02") -> its notebook, for lessons with exercises. Raises LookupError for an unknown one in `wanted`."""
     files = {file.name[:2]: file for file in sorted(course.source().glob("[0-9][0-9]_*.ipynb"))}
     every = {lesson: files[lesson] for lesson in lessons() if lesson in files}
     wanted = list(every) if not wanted else list(wanted)
@@ -108,12 +107,12 @@ def releases(wanted: Iterable[str] | None = None) -> dict[str, Path]:
 
 
 def cell_id(name: str, part: str) -> str:
-    """ "slope-answer" """
+    """Id of a cell of an exercise, such as "slope-answer"."""
     return f"{name}-{part}".replace("_", "-")
 
 
 def exercise_cells(notebook: dict[str, Any]) -> dict[str, tuple[Exercise, str]]:
-    """Cell id -> (exercise, "task", "answer" or "check"), of those exercises whose answer stands in the notebook."""
+    """Cell id -> (exercise, "task", "answer" or "check"), for exercises whose answer cell is in the notebook."""
     ids = {one for cell in notebook["cells"] for one in ids_of(cell)}
     return {
         cell_id(one.name, part): (one, part)
@@ -124,7 +123,7 @@ def exercise_cells(notebook: dict[str, Any]) -> dict[str, tuple[Exercise, str]]:
 
 
 def exercises_of(notebook: dict[str, Any]) -> list[Exercise]:
-    """The exercises of a release, in the order of its cells."""
+    """Exercises of a release, in the order of its cells."""
     known = exercise_cells(notebook)
     return list(
         {
@@ -134,7 +133,7 @@ def exercises_of(notebook: dict[str, Any]) -> list[Exercise]:
 
 
 def lesson_of(notebook: dict[str, Any], path: Path) -> str:
-    """Which lesson this is: most of its exercises decide, or else the number in its name. Raises NoNotebook."""
+    """Lesson of a notebook: that of most of its exercises, else the number in its name. Raises NoNotebook."""
     count: dict[str, int] = {}
     for one in exercises_of(notebook):
         count[one.lesson] = count.get(one.lesson, 0) + 1
@@ -142,25 +141,25 @@ def lesson_of(notebook: dict[str, Any], path: Path) -> str:
         return max(count, key=lambda lesson: count[lesson])
     if (number := re.match(r"\d\d(?=_)", path.name)) and number[0] in lessons():
         return number[0]
-    raise NoNotebook("it is no lesson with exercises")
+    raise NoNotebook("it is not a lesson with exercises")
 
 
 # ---- the learner's answers ------------------------------------------------------------------------------------------
 
 
 def ids_of(cell: dict[str, Any]) -> list[str]:
-    """Under which names a cell is known: Jupyter's, Colab's, nbgrader's."""
+    """Ids of a cell: Jupyter's, Colab's and nbgrader's."""
     grader = cell["metadata"].get("nbgrader")
     places = (cell.get("id"), cell["metadata"].get("id"), grader.get("grade_id") if isinstance(grader, dict) else None)
     return [one for one in places if isinstance(one, str)]
 
 
 def answer_in(notebook: dict[str, Any], exercise: Exercise) -> tuple[str, str]:
-    """(the source of the learner's answer, "" if there is none; a remark, "" if all is as it should be).
+    """Find the learner's answer. Returns its source, "" if there is none, and a remark, "" if nothing is unusual.
 
-    Cells are copied, split and deleted. Of several with the id of the answer the last one that was written in counts.
-    One that has been split is put together from what stands between task and check. Without the id, the last cell that
-    binds the name of the answer counts.
+    Learners copy, split and delete cells. Among several cells with the answer's id, the last one with changes counts. A
+    split answer is joined from the cells between task and check. Without the id, the last cell that binds the name of
+    the answer counts.
     """
     code = [cell for cell in notebook["cells"] if cell.get("cell_type") == "code"]
     answer, check = cell_id(exercise.name, "answer"), cell_id(exercise.name, "check")
@@ -174,15 +173,15 @@ def answer_in(notebook: dict[str, Any], exercise: Exercise) -> tuple[str, str]:
         pieces = [cell["source"] for cell in between if cell.get("cell_type") == "code"]
         joined = "\n".join(pieces)
         if exercise.answer in bound(joined):
-            return joined, f"the answer stands in {len(pieces)} cells"
+            return joined, f"the answer is in {len(pieces)} cells"
     others = [cell["source"] for cell in code if check not in ids_of(cell) and exercise.answer in bound(cell["source"])]
     if others and not own:
-        return others[-1], f"no cell has the id {answer}: found by its name"
+        return others[-1], f"no cell has the id {answer}: found by name"
     return (written[-1], remark) if written else ("", f"no cell has the id {answer}")
 
 
 def region(all_cells: list[dict[str, Any]], first: str, last: str) -> list[dict[str, Any]]:
-    """The cells between the one with id `first` and the next one with id `last`; [] unless both are there."""
+    """Cells between the one with id `first` and the next one with id `last`; [] unless both exist."""
     inside: list[dict[str, Any]] | None = None
     for one in all_cells:
         if inside is not None and last in ids_of(one):
@@ -195,7 +194,7 @@ def region(all_cells: list[dict[str, Any]], first: str, last: str) -> list[dict[
 
 
 def python(source: str) -> str:
-    """The cell's source with lines for IPython alone (`%time`, `!ls`) left out, if it is no Python otherwise."""
+    """Replace IPython's own lines (`%time`, `!ls`) by `pass` if the source is not valid Python."""
     try:
         ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -204,8 +203,7 @@ def python(source: str) -> str:
 
 
 def bound(source: str) -> set[str]:
-    """The names that a cell gives values to, outside of functions and classes; by the look of its lines where it
-    cannot be parsed."""
+    """Names that a cell binds outside functions and classes; found by a regular expression if it does not parse."""
     try:
         tree = ast.parse(python(source))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -235,7 +233,7 @@ def top_names(tree: ast.Module) -> set[str]:
 
 
 def table(rows: Iterable[Iterable[Any]]) -> str:
-    """Rows as CSV. A text that a spreadsheet would take for a formula gets a quote before it."""
+    """Format rows as CSV. A text that a spreadsheet would read as a formula gets a leading quote."""
     file = io.StringIO()
     csv.writer(file, lineterminator="\n").writerows([safe(value) for value in row] for row in rows)
     return file.getvalue()
@@ -249,5 +247,5 @@ def safe(value: Any) -> Any:
 
 
 def printable(text: str) -> str:
-    """One line without signs that turn the writing direction, end lines or are half a letter."""
+    """Replace characters that change the writing direction, end lines or are lone surrogates."""
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)

@@ -1,6 +1,6 @@
-"""A notebook for `otter assign`: raw cells around each exercise, and one test that raises.
+"""A notebook for `otter assign`: raw cells around each exercise, and a test that raises for wrong answers.
 
-Tests of otter's own format compare saved outputs, which our notebooks do not have: so `ok_format: false`.
+Otter's own test format compares saved outputs, which these notebooks do not have, hence `ok_format: false`.
 Source: otter-grader 7.0, documentation of the notebook format of Otter Assign.
 """
 
@@ -35,7 +35,7 @@ def test_{name}({arguments}):
 
 
 def master(notebook: dict[str, Any]) -> dict[str, Any]:
-    """The solved notebook with otter's raw cells: `otter assign ps02/02_downhill.ipynb OUT` makes the rest."""
+    """Add otter's raw cells to the solved notebook; `otter assign ps02/02_downhill.ipynb OUT` makes the rest."""
     known = nb.exercise_cells(notebook)
     every = {one for cell in notebook["cells"] for one in nb.ids_of(cell)}
     cells = [nb.cell("raw", SETTINGS.strip(), "otter-settings")]
@@ -74,7 +74,7 @@ def raw(text: str, name: str) -> dict[str, Any]:
 
 
 def test(exercise: Any) -> dict[str, Any]:
-    """A cell with a test function that takes the answer by its name from the student's notebook."""
+    """Cell with a test function. Its arguments name the answer; otter takes them from the student's notebook."""
     source = TEST.format(
         name=exercise.name, arguments=", ".join([exercise.answer, *exercise.given]), call=check_cell(exercise.name)
     )

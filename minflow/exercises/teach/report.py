@@ -1,7 +1,7 @@
-"""`minflow exercises report`: one table of a class from its learners' `.progress.jsonl`, as CSV and as a page.
+"""`minflow exercises report`: table of a class from its learners' `.progress.jsonl`, as CSV and HTML.
 
-The files come from learners: lines may be torn, names may hold anything. What is not an exercise or a wrong answer of
-this course is counted, not shown. The page is one file without scripts.
+The files come from learners: lines may be torn, names may contain anything. Lines that name no exercise of this course
+are counted, not shown. The page is one file without scripts.
 """
 
 from __future__ import annotations
@@ -21,16 +21,19 @@ from ..definition import Exercise
 from ..registry import course
 from . import notebook as nb
 
-PAUSE = 30 * 60.0  # seconds between two attempts from which on the learner was away
-LARGEST = 50_000_000  # bytes of a file that is read
-STUCK = 30.0  # minutes at one exercise
-COMMON = 10  # wrong answers that are shown at once
+PAUSE = 30 * 60.0  # seconds between two attempts after which the learner counts as away
+LARGEST = 50_000_000  # bytes of a file that `read` accepts
+STUCK = 30.0  # minutes at one exercise after which a teacher should ask
+COMMON = 10  # wrong answers shown without unfolding
 
 
 @dataclasses.dataclass(frozen=True)
 class Work:
-    """A learner at an exercise. attempts: changed ones, until it was first right.  minutes: between the first and the
-    last of them, pauses left out.  wrong: names of wrong answers -> how often."""
+    """A learner's work on an exercise.
+
+    attempts: changed answers until the first right one. minutes: between the first and last of them, without pauses.
+    wrong: name of a wrong answer -> how often it came.
+    """
 
     right: bool
     attempts: int
@@ -40,14 +43,14 @@ class Work:
 
 @dataclasses.dataclass(frozen=True)
 class Class:
-    """learners: name -> {exercise: Work}.  unknown: lines that are about no exercise of this course, or torn."""
+    """Work of a class. learners: name -> {exercise: Work}. unknown: count of torn lines and of unknown exercises."""
 
     exercises: list[Exercise]
     learners: dict[str, dict[str, Work]]
     unknown: int
 
     def at(self, exercise: Exercise) -> list[Work]:
-        """Of all who have begun it."""
+        """Work of all learners who began the exercise."""
         return [works[exercise.name] for works in self.learners.values() if exercise.name in works]
 
 
@@ -55,10 +58,12 @@ class Class:
 
 
 def read(folder: Path) -> Class:
-    """All progress files below the folder; the first folder on the way to one is the learner's name. Raises OSError
-    where the folder cannot be read."""
+    """Read all progress files below the folder; the first folder on the path to a file is the learner's name.
+
+    Raises OSError if the folder cannot be read.
+    """
     if not folder.is_dir():
-        raise NotADirectoryError(f"{folder} is no folder")
+        raise NotADirectoryError(f"{folder} is not a folder")
     exercises = [one for one in course() if one.points]
     known = {one.name: one for one in exercises}
     lines: dict[str, list[dict[str, Any]]] = {}
@@ -83,7 +88,7 @@ def read(folder: Path) -> Class:
 
 
 def count(path: Path) -> int:
-    """The lines of a file that hold something, but for attempts at recall."""
+    """Number of non-empty lines of a file, without attempts at recall questions."""
     recall = {one.name for one in course() if not one.points}
     text = path.read_text(encoding="utf-8", errors="replace")
     return sum(bool(line.strip()) for line in text.splitlines()) - sum(
@@ -92,7 +97,7 @@ def count(path: Path) -> int:
 
 
 def work_at(exercise: Exercise, lines: list[dict[str, Any]]) -> Work | None:
-    """None where it was not begun."""
+    """Summarize a learner's lines of one exercise; None if it was not begun."""
     mine = [one for one in lines if one["exercise"] == exercise.name and one["outcome"] != "not started"]
     if not mine:
         return None
@@ -107,7 +112,7 @@ def work_at(exercise: Exercise, lines: list[dict[str, Any]]) -> Work | None:
 
 
 def when(line: dict[str, Any]) -> float:
-    """Seconds since 1970; 0 where the line does not say it."""
+    """Time of a line in seconds since 1970; 0 if it has none."""
     try:
         return datetime.datetime.fromisoformat(line["time"]).timestamp()
     except (KeyError, TypeError, ValueError, OverflowError):
@@ -122,7 +127,7 @@ def points(works: dict[str, Work], exercises: list[Exercise]) -> int:
 
 
 def as_csv(given: Class) -> str:
-    """A row for each learner: points, then for each exercise "right 2" or "tried 5", with the number of attempts."""
+    """One row per learner: points, then "right 2" or "tried 5" per exercise, with the number of attempts."""
     head = ["learner", "points", *(one.name for one in given.exercises)]
     rows = [
         [name, points(works, given.exercises), *(state(works.get(one.name)) for one in given.exercises)]
@@ -136,18 +141,18 @@ def state(work: Work | None) -> str:
 
 
 def as_html(given: Class) -> str:
-    """What to explain tomorrow, how each exercise went, who is stuck, and who has done what."""
+    """HTML page: common wrong answers, results by exercise, unfinished work, and results by learner."""
     n = len(given.learners)
-    others = f" {given.unknown} lines were torn or about no exercise of this course." if given.unknown else ""
-    parts = [f"<p>Learners: {n}. Exercises that somebody has begun: {len(given.exercises)}.{others}</p>"]
+    others = f" {given.unknown} lines were torn or name no exercise of this course." if given.unknown else ""
+    parts = [f"<p>Learners: {n}. Exercises begun: {len(given.exercises)}.{others}</p>"]
     head, wrong = ("exercise", "wrong answer", "learners", "attempts", "what the hint says"), wrong_answers(given)
     parts += [
         "<h2>Wrong answers of the class</h2>",
-        table("What to explain next: each by its name, the commonest first.", head, wrong[:COMMON]),
+        table("What to explain next, the most common first.", head, wrong[:COMMON]),
     ]
     if rarer := wrong[COMMON:]:
         parts.append(
-            f"<details><summary>{len(rarer)} that are rarer</summary>{table('The rarer ones.', head, rarer)}</details>"
+            f"<details><summary>{len(rarer)} less common ones</summary>{table('Less common.', head, rarer)}</details>"
         )
     parts += [
         "<h2>Exercises</h2>",
@@ -160,7 +165,7 @@ def as_html(given: Class) -> str:
     parts += [
         "<h2>Unfinished</h2>",
         table(
-            f"Tried and not right yet, the longest first; {STUCK:g} minutes and more mean: go and ask.",
+            f"Tried and not right yet, longest first. From {STUCK:g} minutes on, go and ask.",
             ("learner", "exercise", "attempts", "minutes", "last named wrong answers"),
             unfinished(given),
         ),
@@ -224,7 +229,7 @@ def mark(work: Work | None) -> str:
 
 
 def table(caption: str, head: tuple[str, ...], rows: list[tuple]) -> str:
-    """A table whose first column names its rows."""
+    """HTML table whose first column has the row headers."""
     if not rows:
         return "<p>None.</p>"
     heads = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in head)

@@ -1,8 +1,8 @@
 """`minflow slides 05`: a lesson as slides, without the answers of its exercises.
 
-A heading begins a slide, and so does prose behind code. By default one page that needs neither network nor scripts:
-each slide fills the window, Page Down goes on, printing gives a page for each. nbconvert's own slides load reveal.js,
-its fonts and MathJax from the network: `--reveal` writes those.
+A heading starts a slide, and so does prose after code. By default the result is one page without network or scripts:
+each slide fills the window, Page Down advances, and printing gives one page per slide. `--reveal` writes nbconvert's
+slides instead, which load reveal.js, its fonts and MathJax from the network.
 """
 
 from __future__ import annotations
@@ -21,14 +21,17 @@ from ...io import atomic
 from . import build as building
 from . import notebook as nb
 
-SECONDS = 600  # for one cell
+SECONDS = 600  # limit of one cell
 MATH = re.compile(r"(```.*?```|`[^`\n]+`)|\$\$(.+?)\$\$|(?<![\\$\w])\$(?=[^\s$])([^$\n]*?[^\s\\$])\$(?!\d)", re.DOTALL)
 
 
 def write(name: str, path: Path | None = None, reveal: str | None = None, run: bool = True) -> Path:
-    """Write the slides of a lesson: its number, its name or a path. path: `05_eyes.slides.html` here. reveal: the
-    address of reveal.js, "" for the usual one; None: a page without it. Raises LookupError for a lesson that is not
-    there, NoNotebook, RuntimeError where a cell fails."""
+    """Write the slides of a lesson and return the file.
+
+    name: number, name or path of the lesson. path: file to write; by default `05_eyes.slides.html` in the working
+    directory. reveal: URL of reveal.js, "" for the default one; None writes a page without it. run: execute the lesson.
+    Raises LookupError for an unknown lesson, NoNotebook, and RuntimeError if a cell fails.
+    """
     import nbformat
 
     file = course.find(name)
@@ -47,7 +50,7 @@ def write(name: str, path: Path | None = None, reveal: str | None = None, run: b
 
 
 def shown(notebook: dict[str, Any]) -> dict[str, Any]:
-    """The notebook without answers and checks, where each cell says whether a slide begins with it."""
+    """Remove answers and checks, and add slide metadata to each cell."""
     known = nb.exercise_cells(notebook)
     cells: list[dict[str, Any]] = []
     for cell in notebook["cells"]:
@@ -59,7 +62,7 @@ def shown(notebook: dict[str, Any]) -> dict[str, Any]:
 
 
 def slide_type(cell: dict[str, Any], before: dict[str, Any] | None) -> str:
-    """ "slide" for a title or a section, "subslide" for prose behind code and for a heading below, "-" for the rest."""
+    """Slide type: "slide" for titles and sections, "subslide" for lower headings and prose after code, else "-"."""
     if before is None:
         return "slide"
     if cell["cell_type"] != "markdown":
@@ -70,7 +73,7 @@ def slide_type(cell: dict[str, Any], before: dict[str, Any] | None) -> str:
 
 
 def execute(notebook: Any, file: Path) -> None:
-    """Fill in the outputs, as stills. Raises RuntimeError that names the cell's error."""
+    """Run the notebook and fill in its outputs, with static pictures. Raises RuntimeError with a cell's error."""
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
@@ -92,7 +95,7 @@ def execute(notebook: Any, file: Path) -> None:
 
 
 def revealed(notebook: Any, address: str) -> str:
-    """As nbconvert's slides, which load reveal.js from `address`."""
+    """Export nbconvert's slides, which load reveal.js from `address`."""
     from nbconvert.exporters import SlidesExporter
 
     settings = {"reveal_url_prefix": address} if address else {}
@@ -100,7 +103,7 @@ def revealed(notebook: Any, address: str) -> str:
 
 
 def page(notebook: Any, title: str) -> str:
-    """One page that needs nothing else."""
+    """Export one self-contained page."""
     import nbformat
     from nbconvert.exporters import HTMLExporter
     from pygments.formatters import HtmlFormatter
@@ -126,7 +129,7 @@ def page(notebook: Any, title: str) -> str:
 
 
 def drawn(match: re.Match[str]) -> str:
-    """A formula as a picture, since MathJax comes from the network; code, and what cannot be drawn, stays text."""
+    """Draw a formula as a picture, since MathJax needs the network. Code, and formulas that fail, stay text."""
     from matplotlib.mathtext import math_to_image
 
     code, display, inline = match.groups()

@@ -1,8 +1,8 @@
-"""The process in which grade.py runs one answer: limits first, then the lesson's cells, the answer, and its verdict.
+"""Process in which grade.py runs one answer: set limits, run the lesson's cells and the answer, judge it.
 
-The question comes as JSON on stdin, the verdict goes to stdout as one line behind a secret word, which the answer has
-not seen. What is refused to the answer is best effort: no sockets to other machines, no other programs, no file written
-outside of its folder. Python code cannot be locked in by Python code.
+The question arrives as JSON on stdin. The verdict goes to stdout as one line after a secret token that the answer has
+not seen. The sandbox is best effort: no connections to other machines, no other programs, no writing outside its
+folder. Python code cannot fully confine Python code.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ FILES = {
     "shutil.rmtree",
     "shutil.move",
 }
-CELL_SECONDS = 5.0  # limits of one case that the answer's cell itself may take
+CELL_SECONDS = 5.0  # limit of the answer's cell, in limits of one case
 LARGEST_FILE = 50_000_000
 
 
@@ -68,24 +68,24 @@ def main() -> None:
     alone()
     try:
         verdict = judged(question)
-    except Exception as error:  # ours: the answer's own are caught there
+    except Exception as error:  # an error of the grader; those of the answer are caught in `judged`
         verdict = {"outcome": "failed", "remark": f"grading fails: {type(error).__name__}: {error}"[:300]}
     channel.write((question["token"] + json.dumps(verdict) + "\n").encode())
     channel.flush()
-    os._exit(0)  # threads of the answer have nothing more to say
+    os._exit(0)  # do not wait for threads of the answer
 
 
 # ---- limits ---------------------------------------------------------------------------------------------------------
 
 
 def limit(memory: float, seconds: float) -> None:
-    """Of the system, where it has them: memory in GB, time of the processor, size of a file."""
+    """Set resource limits if the system has them: memory in GB, processor time in seconds, file size."""
     try:
         import resource
-    except ImportError:  # Windows: the time alone, which grade.py keeps
+    except ImportError:  # Windows: only the time is limited, by grade.py
         return
     size = int(memory * 1e9)
-    # What is written to, not what is reserved: WebAssembly reserves gigabytes. macOS heeds neither.
+    # RLIMIT_DATA, not RLIMIT_AS: WebAssembly reserves gigabytes of address space. macOS ignores both.
     for name, most in (
         ("RLIMIT_DATA", size),
         ("RLIMIT_CPU", int(seconds) + 1),
@@ -97,7 +97,7 @@ def limit(memory: float, seconds: float) -> None:
 
 
 def alone() -> None:
-    """Leave the network, where Linux lets us: first as one who may, then as nobody."""
+    """Leave the network on Linux: with our privileges, else in a new user namespace."""
     if sys.platform == "linux":
         import ctypes
 
@@ -109,7 +109,7 @@ def alone() -> None:
 
 
 def refuse(folder: str) -> None:
-    """From here on: no network, no programs, no writing outside of `folder`. A hook cannot be taken away again."""
+    """Refuse network, programs and writing outside `folder` from now on, by an audit hook, which cannot be removed."""
     inside = os.path.realpath(folder) + os.sep
 
     def away(path: Any) -> bool:
@@ -135,7 +135,7 @@ def refuse(folder: str) -> None:
 
 
 def local(arguments: tuple) -> bool:
-    """Does it stay on this machine?"""
+    """True if a socket event stays on this machine."""
     place = arguments[-1] if isinstance(arguments[-1], tuple | str) else arguments[0]
     host = place[0] if isinstance(place, tuple) and place else place
     return isinstance(host, str) and (host == "localhost" or host == "::1" or host.startswith(("127.", "/", "\0")))
@@ -145,17 +145,17 @@ def local(arguments: tuple) -> bool:
 
 
 def judged(question: dict[str, Any]) -> dict[str, str]:
-    """The verdict on the answer. All that judges is imported, and known as it is, before a cell runs."""
+    """Judge the answer. Everything that judges is imported, and recorded to detect changes, before a cell runs."""
     from .. import card, checker, judge
     from ..registry import find
     from ..limits import OutOfTime, limited
 
     exercise = find(question["exercise"])
     module = types.ModuleType("__main__")
-    module.__dict__["display"] = lambda *things, **settings: None  # a notebook has it
+    module.__dict__["display"] = lambda *things, **settings: None  # notebooks have `display`
     sys.modules["__main__"] = module
     for i, source in enumerate(question["before"]):
-        with contextlib.suppress(Exception):  # what it should have bound is missed by the answer
+        with contextlib.suppress(Exception):  # the answer will miss the names it should have bound
             execute(source, f"<ipython-input-{i}-before>", module)
     given = tuple(module.__dict__.get(name, ...) for name in exercise.given)
     if exercise.draws is not None and not given:
@@ -165,11 +165,11 @@ def judged(question: dict[str, Any]) -> dict[str, str]:
     try:
         limited(CELL_SECONDS * exercise.limit, lambda: execute(question["answer"], "<ipython-input-0-answer>", module))
     except OutOfTime:
-        return {"outcome": "stopped", "remark": "the cell itself does not end"}
+        return {"outcome": "stopped", "remark": "the cell does not end"}
     except BaseException as error:
         return {"outcome": "stopped", "remark": f"the cell raises {type(error).__name__}: {error}"[:300]}
     if exercise.answer not in module.__dict__:
-        return {"outcome": "not started", "remark": f"the cell binds no {exercise.answer}"}
+        return {"outcome": "not started", "remark": f"the cell does not bind {exercise.answer}"}
     if touched := changed(known, exercise):
         return {"outcome": "changed", "remark": f"{touched} was changed"}
     answer = module.__dict__[exercise.answer]
@@ -188,9 +188,9 @@ def judged(question: dict[str, Any]) -> dict[str, str]:
 
 
 def execute(source: str, file: str, module: types.ModuleType) -> None:
-    """Run a cell as a notebook does: its lines can be found by tracebacks, and it may wait at its top."""
+    """Run a cell as a notebook does: tracebacks find its lines, and top-level `await` works."""
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-    # not with our own __future__ annotations: then a job would read its kinds as text
+    # without our own __future__ annotations, which would turn a job's annotations into strings
     code = compile(source, file, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
     result = eval(code, module.__dict__)
     if inspect.iscoroutine(result):
@@ -200,8 +200,11 @@ def execute(source: str, file: str, module: types.ModuleType) -> None:
 
 
 def pieces(exercise: Any) -> Iterator[tuple[str, Any]]:
-    """What judges, by name: every attribute of the checker's modules and of their classes, the code of its functions,
-    Python's builtins, the exercise and what its lists hold."""
+    """Yield (name, object) of everything that judges.
+
+    These are the attributes of the checker's modules and classes, the code of its functions, Python's builtins, the
+    exercise and the elements of its lists.
+    """
     import builtins
 
     spaces: dict[str, Any] = {
@@ -227,6 +230,6 @@ def inside(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def changed(known: dict[str, Any], exercise: Any) -> str:
-    """The first piece that is not what it was; "" if all are."""
+    """Name of the first object that was replaced since `known`; "" if none was."""
     now = dict(pieces(exercise))
     return next((name for name, value in known.items() if now.get(name) is not value), "")

@@ -1,7 +1,7 @@
-"""`minflow exercises translate`: brings translations up to date, says what they lack, builds lessons from them.
+"""`minflow exercises translate`: update and check translations, and build lessons from them.
 
-English is the source: notebooks, definitions of exercises, and `say("...")` in the checker. Of each page there is a PO
-file; pages that are not translated yet, or not after a change, stand in `words/zh/not_yet.txt`.
+The source is English: notebooks, definitions of exercises, and `say("...")` in the checker. Each page has a PO file.
+Pages that may be incomplete are listed in `i18n/zh/not_yet.txt`. Read next: `pages.py`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .pages import Page, all_pages, merged
 
 
 def not_yet(language: str) -> list[str]:
-    """Names of pages, or patterns of names."""
+    """Names, or name patterns, of pages whose translation may be incomplete."""
     lines = (i18n.FOLDER / language / "not_yet.txt").read_text(encoding="utf-8").splitlines()
     return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
 
@@ -29,8 +29,10 @@ def waits(page: Page, language: str) -> bool:
 
 
 def update(language: str, notebooks: Path, *names: str) -> list[Path]:
-    """Write the texts of the pages into their PO files: of those that are named, else of all that are or should be
-    translated. Returns the files that changed."""
+    """Write the texts of pages into their PO files. Returns the changed files.
+
+    names: pages to update; by default all that are, or should be, translated.
+    """
     changed, every = [], all_pages(language, notebooks)
     known = {entry.text: entry.translation for page in every for entry in page.entries if entry.current}
     for page in every:
@@ -44,14 +46,14 @@ def update(language: str, notebooks: Path, *names: str) -> list[Path]:
 
 
 def check(language: str, notebooks: Path, *names: str) -> list[str]:
-    """What is to be done, a line each; none if all is as it should be."""
+    """List the problems of all pages, or of those named; [] if there are none."""
     result, every = [], all_pages(language, notebooks)
     for page in every:
         if not names or page.name in names:
             result += [f"{page.name}: {line}" for line in missing(page, language) + faults(page, language)]
     files = {page.file for page in every}
     return result + [
-        f"{file}: there is no such page any more; delete it or rename it"
+        f"{file}: its page no longer exists; delete or rename the file"
         for folder in (i18n.FOLDER / language, notebooks / language)
         for file in sorted(folder.rglob("*.po"))
         if file not in files
@@ -59,7 +61,7 @@ def check(language: str, notebooks: Path, *names: str) -> list[str]:
 
 
 def missing(page: Page, language: str) -> list[str]:
-    """What has no translation, unless the page may wait for it."""
+    """Report missing translations, unless the page may be incomplete."""
     entries = {entry.text: entry for entry in page.entries}
     new = [text for text in page.texts if text not in entries]
     open_ = [text for text in page.texts if text in entries and not entries[text].current]
@@ -68,11 +70,11 @@ def missing(page: Page, language: str) -> list[str]:
         return (
             []
             if new or open_ or gone or page.name not in not_yet(language)
-            else [f"all of it is translated: take its name out of words/{language}/not_yet.txt"]
+            else [f"all of it is translated: remove its name from i18n/{language}/not_yet.txt"]
         )
     last = (
-        f"translate what is empty or fuzzy in {page.file.name}. To change the English first, write {page.name} "
-        f"into words/{language}/not_yet.txt."
+        f"translate empty and fuzzy entries in {page.file.name}. To change the English first, add {page.name} "
+        f"to i18n/{language}/not_yet.txt."
     )
     if new or gone:
         again = invocation.command("exercises", "translate", "--update", language)
@@ -84,7 +86,7 @@ def missing(page: Page, language: str) -> list[str]:
 
 
 def faults(page: Page, language: str) -> list[str]:
-    """What the translations that are there have otherwise than the English, or than the glossary."""
+    """Report translations that do not match the English text or the glossary."""
     result, table = [], glossary(language)
     for entry in page.entries:
         if entry.current:
@@ -92,16 +94,16 @@ def faults(page: Page, language: str) -> list[str]:
             term = entry.text.strip("*_ ")
             if entry.text in page.terms and not entry.translation.strip("*_ ").startswith(table.get(term, ("\n",))[0]):
                 lines.append(
-                    f"a table of words has {entry.translation!r}, words/{language}/glossary.tsv {table[term][0]!r}"
+                    f"a table of words has {entry.translation!r}, i18n/{language}/glossary.tsv {table[term][0]!r}"
                     if term in table
-                    else f"words/{language}/glossary.tsv lacks it"
+                    else f"i18n/{language}/glossary.tsv lacks it"
                 )
             result += [f"{entry.text[:60]!r}: {line}" for line in lines]
     return result
 
 
 def build(language: str, notebooks: Path, folder: Path) -> list[Path]:
-    """Write the lessons in that language into a folder. What is not translated stays English."""
+    """Write the lessons in a language into a folder. Untranslated texts stay English. Returns the files."""
     content, result = in_language(language, notebooks), []
     for path in sorted(notebooks.rglob("*.ipynb")):
         if not any(part.startswith(".") for part in path.relative_to(notebooks).parts):
@@ -113,9 +115,9 @@ def build(language: str, notebooks: Path, folder: Path) -> list[Path]:
 
 
 def command(task: str, language: str, notebooks: Path, rest: list[str]) -> int:
-    """The command line's. task: "update", "check" or "build"."""
+    """Run one task of the command line, "update", "check" or "build". Returns the exit code."""
     if language not in i18n.languages():
-        print(f"There is no language {language!r}; here are: {', '.join(i18n.languages())}")
+        print(f"There is no language {language!r}; there are: {', '.join(i18n.languages())}")
         return 1
     if task == "build":
         print(f"{len(build(language, notebooks, Path(rest[0])))} lessons are in {rest[0]}")
@@ -125,7 +127,7 @@ def command(task: str, language: str, notebooks: Path, rest: list[str]) -> int:
             print(f"updated: {file}")
     lines = check(language, notebooks, *rest)
     waiting = [page.name for page in all_pages(language, notebooks) if waits(page, language)]
-    print("\n".join(lines) if lines else "All translations that should be there are up to date.")
+    print("\n".join(lines) if lines else "All required translations are up to date.")
     if waiting:
-        print(f"In English, or partly so: {', '.join(waiting)}")
+        print(f"Still partly in English: {', '.join(waiting)}")
     return int(bool(lines)) if task == "check" else 0

@@ -1,5 +1,4 @@
-"""What is wrong with a translation, as far as a program can see: marks that are not the same on both sides, signs that
-Markdown does not read beside Chinese ones, other words than the glossary's."""
+"""Checks of a translation: code, formulas and numbers that differ, broken Markdown, words not in the glossary."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
 
 
 def differences(text: str, translation: str, language: str = "zh", form: bool = False) -> list[str]:
-    """One line for each. form: is it a text with names in braces?"""
+    """Describe each problem in one line. form: True if the text has names in braces."""
     found = []
     for name, signs in (("code", CODE), ("formulas", MATH), ("addresses", LINK), ("HTML", TAG), ("numbers", NUMBER)):
         english, other = (
@@ -37,7 +36,7 @@ def differences(text: str, translation: str, language: str = "zh", form: bool = 
 
 
 def bare(source: str, name: str) -> str:
-    """The text without what is counted otherwise; of names in braces, digits are no numbers."""
+    """Remove the parts that are counted under other names; digits of names in braces are not numbers."""
     if name != "code":
         source = CODE.sub(" ", source)
     if name in ("HTML", "numbers"):
@@ -46,8 +45,11 @@ def bare(source: str, name: str) -> str:
 
 
 def emphasis(text: str) -> list[str]:
-    """Stars that Markdown does not take as bold or italic, by CommonMark's rule: a star between a letter and a sign
-    opens nothing before a sign, and closes nothing behind one. Chinese has no spaces, so that it is met often."""
+    """Find stars that Markdown does not read as bold or italic.
+
+    By CommonMark's rule, a star after a letter does not open before punctuation, and a star before a letter does not
+    close after punctuation. This is common in Chinese, which has no spaces.
+    """
     for signs in (CODE, MATH):
         text = signs.sub(lambda match: match.group()[0] + "x" * (len(match.group()) - 2) + match.group()[-1], text)
     open_, wrong = [], []
@@ -70,7 +72,7 @@ def is_sign(sign: str) -> bool:
 
 
 def chinese(text: str) -> list[str]:
-    """Signs that Chinese writes in full width, and the space between Chinese and Latin letters."""
+    """Find half-width punctuation in Chinese text, and missing spaces between Chinese and Latin letters."""
     for signs in (CODE, MATH, LINK):
         text = signs.sub("x", text)
     found = [
@@ -94,7 +96,7 @@ def near(text: str, match: re.Match) -> str:
 
 @functools.cache
 def glossary(language: str) -> dict[str, tuple[str, ...]]:
-    """English word -> its words in the language, the first of them the one for tables of words."""
+    """English word -> its translations; the first is the one for tables of words."""
     return {line[0]: tuple(line[1].split("|")) for line in lines(language)}
 
 
@@ -106,13 +108,13 @@ def lines(language: str) -> list[list[str]]:
 
 @functools.cache
 def terms(language: str) -> re.Pattern:
-    """The English words of the glossary that mean one thing everywhere, the longest first, also in the plural."""
+    """Pattern of the glossary's words with one translation everywhere, longest first, singular and plural."""
     every = sorted((line[0] for line in lines(language) if line[2:] != ["table"]), key=len, reverse=True)
     return re.compile(rf"(?<![\w.-])({'|'.join(map(re.escape, every)) or '(?!)'})(?:e?s)?(?![\w(-])", re.IGNORECASE)
 
 
 def other_words(text: str, translation: str, language: str) -> list[str]:
-    """Words of the glossary that are translated otherwise; a word that stays English is a name in code."""
+    """Report glossary words with another translation. Words that stay English are names in code."""
     met, kept = (
         {match.group(1).lower() for match in terms(language).finditer(without_code(source))}
         for source in (text, translation)

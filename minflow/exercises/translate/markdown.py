@@ -1,7 +1,7 @@
-"""Markdown in pieces that are translated one by one: a paragraph, a list item, a heading, a cell of a table.
+"""Split Markdown into pieces to translate: a paragraph, a list item, a heading, a table cell.
 
-Line by line, without a tree: what stands between the texts is kept as it is, so that putting the pieces together again
-gives the very same text. (mdpo numbers all items of a list 1, sets rows of tables anew, and lost half a sentence.)
+It works line by line, without a syntax tree, and keeps everything between the pieces, so that joining them gives
+exactly the same text. (mdpo numbers all list items 1, reformats table rows, and lost half a sentence.)
 """
 
 from __future__ import annotations
@@ -23,8 +23,11 @@ LINK = re.compile(r"(?<=\]\()[^)\s]+(?=\))|https?://[^\s)>]+")
 
 
 class Piece(NamedTuple):
-    """raw: what stands before the text.  text: what is translated, "" for the last piece.  indent: what stands before
-    each further line of the text, as in a quotation."""
+    """A piece of Markdown.
+
+    raw: source before the text, kept. text: to be translated, "" in the last piece. indent: prefix of each further line
+    of the text, as in a quotation.
+    """
 
     raw: str
     text: str
@@ -32,7 +35,7 @@ class Piece(NamedTuple):
 
 
 def split(source: str) -> list[Piece]:
-    """The pieces of a Markdown text."""
+    """Split a Markdown text into pieces."""
     pieces: list[Piece] = []
     raw = ""
     for chunk, indent in chunks(re.findall(r"[^\n]*\n|[^\n]+", source)):
@@ -47,8 +50,10 @@ def split(source: str) -> list[Piece]:
 
 
 def chunks(lines: list[str]) -> Iterator[tuple[str, str | None]]:
-    """(a part of the source, None) for what is kept as it is: code blocks, formulas on lines of their own, comments,
-    the signs of headings and lists; (text, what stands before its further lines) for the rest."""
+    """Yield (source, None) for parts to keep and (text, prefix of its further lines) for parts to translate.
+
+    Code blocks, display formulas, comments and the marks of headings and lists are kept.
+    """
     i = 0
     while i < len(lines):
         first, line = i, lines[i]
@@ -75,7 +80,7 @@ def chunks(lines: list[str]) -> Iterator[tuple[str, str | None]]:
 
 
 def rebuild(source: str, translate: Callable[[str], str]) -> str:
-    """The text with each piece translated."""
+    """Translate each piece of a text and join them again."""
     return "".join(
         raw + (translate(text).replace("\n", f"\n{indent}") if text else "") for raw, text, indent in split(source)
     )
@@ -86,7 +91,7 @@ def texts(source: str) -> list[str]:
 
 
 def has_words(text: str) -> bool:
-    """Is there anything in it to translate? Code, formulas, addresses and single letters are not; a Chinese sign is."""
+    """True if a text has words: two letters or a Chinese character, outside code, formulas and URLs."""
     return bool(re.search(r"[^\W\d_]{2}|[\u3400-\u9fff]", without_code(text)))
 
 

@@ -1,4 +1,4 @@
-"""A lesson in another language: its Markdown cells, piece by piece. Code cells, ids and all else stay as they are."""
+"""Translate the Markdown cells of a lesson piece by piece. Code cells, ids and everything else stay unchanged."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from . import markdown
 
 
 def texts(data: bytes) -> dict[str, str]:
-    """What is to be translated in a notebook: text -> the ids of the cells that it stands in."""
+    """Texts of a notebook to translate: text -> ids of the cells that contain it."""
     result: dict[str, str] = {}
     for cell in json.loads(data)["cells"]:
         if cell["cell_type"] == "markdown":
@@ -23,14 +23,14 @@ def texts(data: bytes) -> dict[str, str]:
 
 
 def terms(data: bytes) -> list[str]:
-    """The words that a lesson introduces: the first column of the table in its cell `NAME-words`."""
+    """Terms that a lesson introduces: the first column of the table in its cell `NAME-words`."""
     source = "".join("".join(cell["source"]) for cell in json.loads(data)["cells"] if cell["id"].endswith("-words"))
-    rows = re.findall(r"^[ \t]*\|[ \t]*([^|\n]*?)[ \t]*\|", source, re.MULTILINE)[2:]  # behind its head and its line
+    rows = re.findall(r"^[ \t]*\|[ \t]*([^|\n]*?)[ \t]*\|", source, re.MULTILINE)[2:]  # after the head and the divider
     return [row for row in rows if markdown.has_words(row)]
 
 
 def translated(data: bytes, table: dict[str, str]) -> bytes:
-    """The notebook, with what the table has (English text -> translation)."""
+    """Translate a notebook by a table (English text -> translation)."""
     book = json.loads(data)
     for cell in book["cells"]:
         if cell["cell_type"] == "markdown":
@@ -40,12 +40,12 @@ def translated(data: bytes, table: dict[str, str]) -> bytes:
 
 
 def file_of(language: str, notebooks: Path, path: Path) -> Path:
-    """Where the translation of a lesson is kept: notebooks/02_downhill.ipynb -> notebooks/zh/02_downhill.po"""
+    """PO file of a lesson: notebooks/02_downhill.ipynb -> notebooks/zh/02_downhill.po."""
     return (notebooks / language / path.relative_to(notebooks)).with_suffix(".po")
 
 
 def in_language(language: str, notebooks: Path) -> Callable[[Path, bytes], bytes]:
-    """(a file of the course, its content) -> its content in that language; as it is, where there is no translation."""
+    """Return a function (file of the course, bytes) -> bytes in the language, unchanged without a translation."""
 
     def content(path: Path, data: bytes) -> bytes:
         file = file_of(language, notebooks, path) if path.suffix == ".ipynb" else None

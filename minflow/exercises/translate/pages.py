@@ -1,4 +1,4 @@
-"""The pages that are translated: the checker, the exercises of each lesson, each lesson's notebook."""
+"""Pages to translate: the checker, the exercises of each lesson, and each lesson's notebook."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ PACKAGE = Path(__file__).resolve().parents[2]
 
 
 class Page(NamedTuple):
-    """name: "checker", "l02" or "02_downhill".  file: its PO file.  texts: English text -> where it stands.
-    terms: the words that a lesson introduces."""
+    """A page to translate.
+
+    name: "checker", "l02" or "02_downhill". file: its PO file. texts: English text -> where it is used.
+    terms: words that a lesson introduces.
+    """
 
     name: str
     file: Path
@@ -29,12 +32,12 @@ class Page(NamedTuple):
 
     @property
     def entries(self) -> list[po.Entry]:
-        """What is in its PO file."""
+        """Entries of its PO file; [] if there is none."""
         return po.read(self.file) if self.file.is_file() else []
 
 
 def all_pages(language: str, notebooks: Path) -> list[Page]:
-    """All pages. notebooks: the folder of the course."""
+    """All pages. notebooks: folder of the course."""
     place = i18n.FOLDER / language
     result = [Page("checker", place / "checker.po", of_checker())]
     for lesson in registry.lessons():
@@ -52,7 +55,7 @@ def all_pages(language: str, notebooks: Path) -> list[Page]:
 
 
 def gathered(texts: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Each text once, with all places."""
+    """Merge (text, place) pairs into text -> all places."""
     result: dict[str, list[str]] = {}
     for text, where in texts:
         if markdown.has_words(text) and where not in result.setdefault(text, []):
@@ -61,7 +64,7 @@ def gathered(texts: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def of_exercise(exercise: Exercise) -> Iterator[str]:
-    """All that the checker may say of an exercise; of its cases, the texts that are written out in its file."""
+    """Yield the texts of an exercise that the checker may show, including the literal texts of its cases."""
     yield from (exercise.question, exercise.hint, exercise.fact, exercise.sibling, *exercise.forbidden.values())
     for wrong in exercise.wrongs:
         yield from (wrong.name, *wrong.hints)
@@ -76,7 +79,7 @@ def of_exercise(exercise: Exercise) -> Iterator[str]:
 
 
 def of_checker() -> dict[str, str]:
-    """What stands in `say("...")` in the package."""
+    """Texts of all `say("...")` calls in the package -> the files that contain them."""
     found = []
     for path in sorted(PACKAGE.rglob("*.py")):
         source = path.read_text(encoding="utf-8")
@@ -86,8 +89,10 @@ def of_checker() -> dict[str, str]:
 
 
 def said(source: str) -> list[str]:
-    """The texts that a program gives to `say`: written there, either of two, or in a table of the same file. Raises
-    ValueError for one that is glued together: it cannot be looked up."""
+    """Literal texts that a program passes to `say`: directly, in a conditional, or from a table of the same file.
+
+    Raises ValueError for a concatenated or formatted text, which cannot be looked up.
+    """
     tree = ast.parse(source)
     tables = {
         target.id: node.value
@@ -103,7 +108,7 @@ def said(source: str) -> list[str]:
         if isinstance(node, ast.IfExp):
             return of(node.body) + of(node.orelse)
         if isinstance(node, ast.JoinedStr | ast.BinOp):
-            raise ValueError(f"line {node.lineno}: say(...) of a text that is put together: {ast.unparse(node)}")
+            raise ValueError(f"line {node.lineno}: say(...) must get a literal text, got {ast.unparse(node)}")
         if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in tables:
             return of(tables[node.value.id])
         if isinstance(node, ast.Dict):
@@ -121,8 +126,11 @@ def said(source: str) -> list[str]:
 
 
 def merged(old: list[po.Entry], texts: dict[str, str], known: dict[str, str]) -> list[po.Entry]:
-    """Entries for the texts. What was translated stays; a new text that another page has too gets the translation that
-    is `known`; a changed one gets that of the text that it came from, marked as fuzzy."""
+    """Entries for the texts, with the translations of the old entries.
+
+    A new text gets its translation from `known`, if another page has it, else that of the most similar old text, marked
+    as fuzzy.
+    """
     kept = {entry.text: entry for entry in old}
     free = [entry for entry in old if entry.translation and entry.text not in texts]
     result = []
@@ -143,5 +151,5 @@ def merged(old: list[po.Entry], texts: dict[str, str], known: dict[str, str]) ->
 
 
 def likeness(a: po.Entry, b: po.Entry) -> float:
-    """0 to 1; texts of the same place are a little more alike."""
+    """Similarity of two entries, from 0 to 1, plus 0.1 if they come from the same place."""
     return difflib.SequenceMatcher(None, a.text, b.text, autojunk=False).ratio() + 0.1 * (a.where == b.where)

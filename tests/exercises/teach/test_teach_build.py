@@ -55,10 +55,10 @@ def test_plain(course_folder, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("kind", "first", "then"),
     [
-        ("nbgrader", 'cd "{out}", then nbgrader generate_assignment ps05; give out what is in release/ps05', ""),
-        ("nbgrader", 'cd "{out}", then nbgrader generate_assignment ps02; give out what is in release/ps02', "ps05"),
-        ("otter", 'otter assign "{out}/ps05/05_eyes.ipynb" ps05-out; give out what is in ps05-out/student', ""),
-        ("otter", 'otter assign "{out}/ps02/02_downhill.ipynb" ps02-out; give out what is in ps02-out/student', "ps05"),
+        ("nbgrader", 'cd "{out}", then nbgrader generate_assignment ps05; give out release/ps05', ""),
+        ("nbgrader", 'cd "{out}", then nbgrader generate_assignment ps02; give out release/ps02', "ps05"),
+        ("otter", 'otter assign "{out}/ps05/05_eyes.ipynb" ps05-out; give out ps05-out/student', ""),
+        ("otter", 'otter assign "{out}/ps02/02_downhill.ipynb" ps02-out; give out ps02-out/student', "ps05"),
     ],
 )
 def test_the_next_command_is_of_what_was_written(tmp_path, capsys, kind, first, then):
@@ -67,8 +67,8 @@ def test_the_next_command_is_of_what_was_written(tmp_path, capsys, kind, first, 
     assert cli.main(["exercises", "build", "--for", kind, str(out), "--lesson", *lessons]) == 0
     last = capsys.readouterr().out.splitlines()[-1]
     assert last == (
-        f"Next, in a terminal where {kind} is installed and found: {first.format(out=out)}"
-        f"{f' (so too {then})' if then else ''}."
+        f"Next, in a terminal where {kind} is installed: {first.format(out=out)}"
+        f"{f' (the same for {then})' if then else ''}."
     )
 
 

@@ -42,7 +42,7 @@ def test_a_class(course_folder, tmp_path, capsys):
     assert marks["wrong", "slope"]["wrong answer"] == "one side"
     assert marks["right", ""]["outcome"] == "unreadable"
     err = capsys.readouterr().err
-    assert "right/02_downhill.ipynb: 6 of 6" in err.replace(os.sep, "/") and "notes.ipynb: it is no JSON" in err
+    assert "right/02_downhill.ipynb: 6 of 6" in err.replace(os.sep, "/") and "notes.ipynb: it is not JSON" in err
 
 
 def test_nothing_to_grade(tmp_path, capsys):
@@ -90,7 +90,7 @@ def test_an_answer_may_use_the_learners_own_other_answer():
         ("def slope(:", "SyntaxError"),
         ("x = '\ud800'", "UnicodeEncodeError"),
         ("slope = " + "(" * 5000 + ")" * 5000, "the cell raises"),
-        ("x = 3", "binds no slope"),
+        ("x = 3", "does not bind slope"),
         ("import minflow\nminflow.Tensor.__add__ = None\n" + SLOPE, "minflow.Tensor.__add__"),
         ("import builtins\nbuiltins.abs = lambda x: 0\n" + SLOPE, "builtins.abs was changed"),
         (

@@ -23,7 +23,7 @@ def test_cells_are_the_releases_and_answers_the_learners(course_folder, tmp_path
     assert cli.main(["exercises", "mend", str(path)]) == 0
     assert nb.read(tmp_path / "anna.mended.ipynb") == answered(RIGHT)
     out = capsys.readouterr().out
-    assert "slope: 2 cells" in out and "same_scale: the answer stands in 2 cells" in out
+    assert "slope: 2 cells" in out and "same_scale: the answer is in 2 cells" in out
     assert cli.main(["exercises", "mend", "--in-place", str(tmp_path)]) == 0  # what was mended is not mended again
     assert nb.read(path) == answered(RIGHT) and len(list(tmp_path.glob("*.ipynb"))) == 2
 
@@ -52,4 +52,4 @@ def test_an_answer_that_is_missing_is_the_stub(course_folder, tmp_path):
 def test_what_is_no_lesson(course_folder, tmp_path, capsys):
     nb.write(tmp_path / "x.ipynb", {**lesson(), "cells": [nb.cell("code", FIRST, "a")]})
     assert cli.main(["exercises", "mend", str(tmp_path / "x.ipynb")]) == 1
-    assert "x.ipynb: it is no lesson" in capsys.readouterr().err and len(list(tmp_path.glob("*.ipynb"))) == 1
+    assert "x.ipynb: it is not a lesson" in capsys.readouterr().err and len(list(tmp_path.glob("*.ipynb"))) == 1

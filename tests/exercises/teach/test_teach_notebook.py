@@ -101,7 +101,7 @@ def test_a_split_answer_is_put_together():
 def test_without_its_id_an_answer_is_found_by_its_name():
     notebook = {"cells": [nb.cell("code", "import math\n" + RIGHT["slope"], "x"), nb.cell("code", "y = slope", "y")]}
     source, remark = answer(notebook)
-    assert source.endswith(RIGHT["slope"]) and "by its name" in remark
+    assert source.endswith(RIGHT["slope"]) and "by name" in remark
 
 
 def test_no_answer():

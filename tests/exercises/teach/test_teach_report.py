@@ -107,7 +107,7 @@ def test_what_is_rare_is_folded(tmp_path):
     )
     rarer = len(report.wrong_answers(known)) - report.COMMON
     text = report.as_html(known)
-    assert rarer > 0 and f"<summary>{rarer} that are rarer</summary>" in text and Page(text).tags
+    assert rarer > 0 and f"<summary>{rarer} less common ones</summary>" in text and Page(text).tags
 
 
 def test_hostile_names_and_lines(tmp_path):

@@ -1,7 +1,7 @@
-"""The engine: what a Tensor is, the one door that every operation goes through, the tape, and the trace.
+"""The engine: tensors, the dispatch of ops, the tape and the trace.
 
-base/ knows no tensor; ops/ are the primitives, functions/ what users call, methods/ the same on a Tensor; grad/ what is
-public about gradients; messages/ what is said of likely mistakes; backend/ the kernels by name.
-Knows no thread, no file and no notebook. Read next: `spec.py`, `ir.py`, `dispatch.py`, `op.py`, `eager.py`,
+base/ does not know tensors; ops/ are the primitives; functions/ are the public functions and methods/ those of a
+Tensor; grad/ is the public part of autograd; messages/ are errors and warnings; backend/ are arrays and fast kernels.
+Must not know threads, files or notebooks. Read next: `spec.py`, `ir.py`, `dispatch.py`, `op.py`, `eager.py`,
 `tensor.py`.
 """

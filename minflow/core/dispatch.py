@@ -1,7 +1,7 @@
-"""The one door: `apply` asks the current mode (Eager or Trace) to run an op.
+"""Dispatch: `apply` asks the current mode (Eager or Trace) to run an op.
 
-What Python or numpy raise in there becomes an error of ours, with the user's values and line.
-Read next: `op.py`, what an op is; `eager.py`, what happens behind the door.
+Errors that Python or numpy raise there become four-part errors, with the user's values and line.
+Read next: `op.py`, the definition of an op; `eager.py`, which runs it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .source_location import OURS, describe, explain, fail, here, marks_of
 
 
 def apply(op: Any, *inputs, **attrs):
-    """The only way to run an op: ask the current mode."""
+    """Run an op in the current mode. There is no other way to run one."""
     try:
         return current().run(op, inputs, attrs)
     except OverflowError:
@@ -57,7 +57,7 @@ RAW_KINDS = (
 
 
 def raised_by_user(error: BaseException) -> bool:
-    """Was it raised by the learner's own code, which we only called? It goes its way as it is."""
+    """True if the error was raised by the user's own code that we called; such an error is not changed."""
     trace = error.__traceback__
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
@@ -67,7 +67,7 @@ def raised_by_user(error: BaseException) -> bool:
     return False
 
 
-# methods of an object that a call runs to judge or show it
+# methods of an object that a call runs to inspect or show it
 LOOKED_AT = {"__class__", "__getattr__", "__getattribute__", "__repr__", "__str__", "__format__"}
 SPECIAL = LOOKED_AT | {
     "__len__",
@@ -88,8 +88,8 @@ SPECIAL = LOOKED_AT | {
 
 
 def special_method(error: BaseException) -> str | None:
-    """The special method of a user's object that raised this error, called by our code; None if another function of
-    the user's is where it left our code."""
+    """Name of the special method of a user's object that raised this error when our code called it, or None if our code
+    had called another function of the user's."""
     trace = error.__traceback__
     while trace is not None:
         code = trace.tb_frame.f_code
@@ -100,7 +100,7 @@ def special_method(error: BaseException) -> str | None:
 
 
 def refused_object(op: Any, inputs: Sequence, method: str | None, error: BaseException) -> MinflowError:
-    """The error for an input whose special method raised while it was looked at."""
+    """The error for an input whose special method raised while it was inspected."""
     odd = next((x for x in inputs if type(x) not in NUMBERS and not hasattr(type(x), "spec")), None)
     what = f"{op.name}: an input is {type(odd).__name__}, neither a tensor nor a number; its {method} raised "
     return DTypeError(
@@ -111,13 +111,13 @@ def refused_object(op: Any, inputs: Sequence, method: str | None, error: BaseExc
     )
 
 
-# a file of numpy, scipy or Python itself, in a folder that may also hold the packages of learners
+# a file of numpy, scipy or Python itself, in a folder that may also contain the user's packages
 PYTHON = re.escape(os.path.dirname(os.__file__))
 LIBRARY = re.compile(rf"<frozen |<__array|.*site-packages.(numpy|scipy)\b|{PYTHON}.(?!site-packages)").match
 
 
 def raw_error(name: str, error: BaseException, values: Mapping[str, Any], hint: str = "") -> MinflowError:
-    """The four-part error for one that Python or numpy raised."""
+    """The four-part error in place of one that Python or numpy raised."""
     kind = next(ours for raw, ours in RAW_KINDS if isinstance(error, raw))
     if kind is OutOfMemoryError:
         hint = "smaller sizes, or a smaller dtype; expand() repeats without memory"
@@ -128,7 +128,7 @@ def raw_error(name: str, error: BaseException, values: Mapping[str, Any], hint: 
 
 
 def refuse_symbolic(inputs: Sequence) -> None:
-    """Refuse a tensor that was made while a graph was built and is used elsewhere: it has no numbers."""
+    """Raise TraceError for a tensor that was made while a graph was built and is used outside: it has no elements."""
     if current().trace is None:
         for x in inputs:
             if x is not None and getattr(x, "array", x) is None:
@@ -153,7 +153,7 @@ def does_not_fit(op: Any, inputs: Sequence) -> MinflowError:
 
 
 def refuse_input(op: Any, x: Any) -> None:
-    """Refuse what is neither a tensor nor a number."""
+    """Raise DTypeError for an input that is neither a tensor nor a number."""
     fail(
         DTypeError,
         f"{op.name}: an input is {type(x).__name__}, neither a tensor nor a number",

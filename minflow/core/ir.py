@@ -1,9 +1,9 @@
-"""What is recorded: one Node and one Value for the tape and for the static graph.
+"""The IR of the tape and of static graphs: Node, Value, Graph.
 
-References point only backward (Tensor -> Value -> Node -> Values), so a tape dies with the last tensor that needs it,
-without the cyclic collector. A Node holds what its gradient rules saved and the place it came from, never a frame.
-Knows nothing of arrays or kernels. Read next: `mode.py`, `source_location.py`, `infer.py`, `dispatch.py`, and `op.py`:
-what an op is.
+References point only backward (Tensor -> Value -> Node -> Values), so a tape is freed with the last tensor that needs
+it, without the cyclic collector. A Node keeps saved tensors and its source location, but no frame.
+Must not know arrays or kernels. Read next: `mode.py`, `source_location.py`, `infer.py`, `dispatch.py`, and `op.py`, the
+definition of an op.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from .base.display import cell_name
 from .base.errors import GraphError, InternalError
 from .spec import Spec
 
-# where a Node of a graph comes from, if not from the program or a gradient
+# origins of Nodes in a graph, besides the program and gradients
 OPTIMIZER, RECOMPUTE = "optimizer", "recompute"
 Where = tuple[CodeType, int]  # (code, offset of the instruction): a line, without keeping a frame alive
-Literal = bool | int | float | complex  # a Python number among the inputs of a Node stands for itself
+Literal = bool | int | float | complex  # Python numbers are inputs of a Node as they are
 
 
 class Node:
     """One application of an op.
 
-    inputs: a Value, a Python number, or (on the tape, where no gradient is wanted) only its Spec.
-    needs: bit i says that input i wants a gradient.  saved: `(array, version cell, version)` for each slot that the
-    rules name.  scope: the modules we are in, "LeNet.conv1".  hooks: None, or output index -> {number: hook}, see
-    `grad/hooks.py`.
-    origin: None for what the program says; in a graph also the forward Node whose gradient this is, OPTIMIZER or
+    inputs: Values and Python numbers; on the tape, only the Spec of an input that needs no gradient.
+    needs: bit i is set if input i needs a gradient.  saved: `(array, version cell, version)` for each slot that the
+    rules name.  scope: path of the running module, "LeNet.conv1".
+    hooks: None, or output index -> {number: hook}, see `grad/hooks.py`.
+    origin: None for an op of the program; in a graph also the forward Node whose gradient this is, OPTIMIZER or
     RECOMPUTE.
-    number: its place in the trace, which stays its own through all passes; None on a tape, and for what a pass adds.
-    parts: the nodes whose work it does, where a pass has made one of several.
+    number: its index in the trace, which passes keep; None on a tape and for nodes that a pass adds.
+    parts: the nodes that a pass has merged into this one.
     """
 
     __slots__ = (
@@ -66,14 +66,14 @@ class Node:
         self.parts = ()
 
     def replace(self, inputs, origin) -> Node:
-        """This node reading other values: how a pass makes a node anew."""
+        """A copy of this node with other inputs and another origin, for passes."""
         node = Node(self.op, inputs, self.attrs, self.out_specs, self.needs, self.saved, self.scope, self.where)
         node.origin, node.number, node.parts = origin, self.number, self.parts
         return node
 
     @property
     def phase(self) -> str:
-        """ "forward", "backward", "optimizer" or "recompute": the part of a training step that this belongs to."""
+        """The part of a training step that it belongs to: "forward", "backward", "optimizer" or "recompute"."""
         return "forward" if self.origin is None else "backward" if isinstance(self.origin, Node) else self.origin
 
     def __repr__(self) -> str:
@@ -82,7 +82,7 @@ class Node:
 
 
 class Value(NamedTuple):
-    """Output number `index` of a node. A tuple, equal by content, so that no node needs to refer to its outputs."""
+    """Output `index` of a node. A tuple, equal by content, so that a node needs no references to its outputs."""
 
     node: Node
     index: int
@@ -92,7 +92,7 @@ class Value(NamedTuple):
         return f"{self.node.op}.{self.index} {self.spec}" if self.index else f"{self.node.op} {self.spec}"
 
 
-NUMBERS = frozenset({bool, int, float, complex})  # the Python classes that stand for themselves among inputs
+NUMBERS = frozenset({bool, int, float, complex})  # the Python classes that may be inputs of a Node
 new_value = tuple.__new__  # new_value(Value, (...)) is Value(...) without the frame of its __new__
 
 
@@ -104,20 +104,20 @@ def outputs_of(node: Node) -> list[Value]:
     return [new_value(Value, (node, i, spec)) for i, spec in enumerate(specs)]
 
 
-# keys of Node.hooks beside the indices of outputs: hooks of a leaf after its accumulation, and those of the node itself
+# keys of Node.hooks besides output indices: hooks of a leaf after accumulation, and hooks of the node itself
 AFTER, INPUTS, OUTPUTS = "after", "inputs", "outputs"
-RETAIN = 1 << 62  # from here on: the numbers of the hooks of `retain_grad`, which run last
+RETAIN = 1 << 62  # smallest number of a hook of `retain_grad`; those run last
 
 
 def hooks_at(node: Node, key: int | str) -> dict:
-    """number -> hook, of one output of a node or of one of the kinds above; they run by number."""
+    """number -> hook, for an output of a node or for one of the kinds above; hooks run in order of their numbers."""
     if node.hooks is None:
         node.hooks = {}
     return node.hooks.setdefault(key, {})
 
 
 class SourceKind:
-    """Stands where a Node has its op: what kind of source this is."""
+    """The kind of a Source, in the place of the op of a Node."""
 
     def __init__(self, name: str):
         self.name = name
@@ -131,12 +131,12 @@ LEAF, INPUT, STATE, CONSTANT = map(SourceKind, ("leaf", "input", "state", "const
 
 
 class Source(Node):
-    """A Node without inputs: the leaf of a tape (finds its Tensor weakly), an input of a graph, a State or a constant.
+    """A Node without inputs: the leaf of a tape (with a weak reference to its Tensor), an input, state or constant.
 
-    A State has the array that it stands for, and perhaps `read`, a function that gives its numbers at each call. A
-    constant is listed among the states; its array is never written.
-    link: of a buffer that is bound to other tensors over time, see `nn/buffer_links.py`; `array` is then the one
-    that the buffer names now.
+    array: that of a state or constant. Constants are listed among the states, but never written.
+    read: for some states, a function that returns the elements at each call.
+    link: for a buffer that is bound to other tensors over time, see `nn/buffer_links.py`; `array` is then its current
+    array.
     """
 
     __slots__ = ("tensor", "array", "read", "name", "link")
@@ -151,11 +151,11 @@ State = Source  # a Source whose op is STATE
 
 
 class Cell:
-    """The version of a storage: how often it was written, and where last. Shared by all views of it.
+    """The version of a storage: its number of writes, and the place of the last one. Shared by all views.
 
-    storage: None, or for `x.data` the cell of x. Both are about one storage, and a write through `x.data` does not
-    change the version that a tape compares.  unseen: number of writes through `x.data`, counted on the cell of x.
-    outside: None, or who else uses the storage (`Outside`).
+    storage: None, or for `x.data` the cell of x: both are cells of one storage, and a write through `x.data` does not
+    change the version that a tape compares.  unseen: writes through `x.data`, counted in the cell of x.
+    outside: None, or other users of the storage (`Outside`).
     """
 
     __slots__ = ("version", "where", "storage", "unseen", "outside")
@@ -165,10 +165,10 @@ class Cell:
 
 
 class Outside:
-    """Who uses a storage besides the program that calls ops.
+    """Users of a storage other than the program that calls ops.
 
     order: None, or an object whose `before_write(outside)` returns when no step in flight reads the storage
-    (`job/queue/ordering.py`).  lent: True if NumPy or another library shares the memory, so that writes cannot be seen.
+    (`job/queue/ordering.py`).  lent: True if NumPy or another library shares the memory: its writes cannot be seen.
     """
 
     __slots__ = ("order", "lent")
@@ -178,13 +178,13 @@ class Outside:
 
 
 class Freed(NamedTuple):
-    """Stands in Node.saved once backward has used and dropped the arrays."""
+    """The value of Node.saved after backward has used and freed the arrays. where: the place of that backward."""
 
     where: Where | None
 
 
 def line_number(where: Where) -> int:
-    """The line of a place, counted from 1 in its file; that of the `def` where the instruction has none."""
+    """Line number of a place in its file, from 1; that of the `def` if the instruction has none."""
     code, instruction = where
     return next((n for start, end, n in code.co_lines() if start <= instruction < end), None) or code.co_firstlineno
 
@@ -195,14 +195,14 @@ def where_text(where: Where | None) -> str:
 
 
 def file_name(path: str) -> str:
-    """How a learner knows a source file: the cell's number in a notebook, else the file's name."""
+    """A source file as users know it: `In[4]` for a notebook cell, else the name of the file."""
     return cell_name(path) or os.path.basename(path)
 
 
 def toposort(roots: Iterable[Node], every: bool = False) -> list[Node]:
-    """The nodes that the given ones depend on, inputs before users; a loop, so that depth is no limit.
+    """The given nodes and those they depend on, inputs before users. A loop, since recursion would limit the depth.
 
-    Follows only inputs that want a gradient, unless `every`.
+    Follows only inputs that need a gradient, unless `every`.
     """
     order, seen = [], set()
     stack = [(node, False) for node in roots]
@@ -256,7 +256,7 @@ class Graph:
                     if known(x):
                         continue
                     raise GraphError(
-                        f"node {position} ({node.op}) reads a value that nothing before it makes",
+                        f"node {position} ({node.op}) reads a value that no node before it computes",
                         values={"value": x, "node": node},
                         hint="a pass must keep nodes in order, and every source in inputs or states",
                     )
@@ -265,15 +265,15 @@ class Graph:
                         f"node {position} ({node.op}) reads {x!r}", hint="inputs are Values or Python numbers"
                     )
             if node in defined:
-                raise GraphError(f"node {position} ({node.op}) stands twice in the graph", values={"node": node})
+                raise GraphError(f"node {position} ({node.op}) is in the graph twice", values={"node": node})
             defined.add(node)
         for value in (*self.outputs, *self.updates.values()):
             if not known(value):
-                raise GraphError("an output or update is a value that no node makes", values={"value": value})
+                raise GraphError("an output or update is a value that no node computes", values={"value": value})
         states = set(self.states)
         for state, value in self.updates.items():
             if state not in states:
-                raise GraphError("an update of what is no state of this graph", values={"state": state})
+                raise GraphError("an update must be of a state of this graph", values={"state": state})
             if state.out_specs[0] is not value.spec:
                 raise GraphError(
                     "an update changes the spec of its state",
@@ -303,9 +303,9 @@ class Graph:
 
 
 def check_outputs(node_op: object, expected: tuple[Spec, ...], got: Iterable[Spec]) -> None:
-    """A kernel must give what its shape rule promised; anything else is a bug of ours."""
+    """Raise InternalError unless a kernel's outputs have the specs that its shape rule inferred."""
     got = tuple(got)
     if got != expected:
         raise InternalError(
-            f"{node_op}: infer promised {expected}, the kernel gave {got}", hint="report this with the program"
+            f"{node_op}: infer returned {expected}, the kernel {got}", hint="report this with the program"
         )

@@ -1,8 +1,8 @@
-"""The current mode: how ops run, whether gradients are recorded, the module that we are in; and the mutation counter.
+"""The current mode: how ops run, whether gradients are recorded, the running module; and the mutation counter.
 
-A ContextVar holds it: `eager.py` and `trace.py` are its two kinds, and `using` sets one for a block.
-Knows no op. Read next: `source_location.py`, which says at which line of the user's program we are; `dispatch.py`,
-which asks the mode to run an op.
+A ContextVar holds it: `eager.py` and `trace.py` are its two kinds, and `using` sets one for a block. Must not know ops.
+Read next: `source_location.py`, which finds the current line of the user's program; `dispatch.py`, which asks the mode
+to run an op.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from .base.interrupts import Restoring
 
 
 class Mode:
-    """How ops run, whether gradients are recorded, and the module we are in. Immutable: `replace` makes a changed copy.
+    """How ops run, whether gradients are recorded, and the running module. Immutable: `replace` makes a changed copy.
 
-    grad: record for backward.  anomaly: check every gradient for NaN.  scope: "LeNet.conv1".
-    entered: where the innermost Module was called from.  trace: the Trace that we are in, or None.
-    watch: what hears of every call of a Module (nn.Graph, while it builds).  origin: of Nodes, see `ir.Node`.
-    seed: the gradient that backward starts from; 1/n where a graph adds up n gradients.
-    low: the dtype of autocast, or None.
+    grad: True to record for backward.  anomaly: True to check every gradient for NaN.  scope: "LeNet.conv1".
+    entered: where the innermost Module was called.  trace: the current Trace, or None.
+    watch: the object that is told of every call of a Module (nn.Graph, while it builds).
+    origin: `ir.Node.origin` of new Nodes.  low: the dtype of autocast, or None.
+    seed: the gradient that backward starts from; 1/n if a graph adds up n gradients.
     recursion_check_len: length of `scope` from which a Module checks that Python's recursion limit is high enough.
     """
 
@@ -29,49 +29,50 @@ class Mode:
     recursion_check_len = 250
 
     def first(self, value):
-        """The Value that the gradient of a leaf is kept under; any other stands for itself."""
+        """The Value under which the gradient of a leaf accumulates; any other Value itself."""
         return value
 
     def replace(self, **changes) -> Mode:
+        """A copy with some attributes changed."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__, **changes)
         return other
 
-    # ---- what a mode answers that records a program, as a trace does, or a recording that puts everything back -----
+    # ---- hooks for modes that record a program: a trace, or a run whose effects are undone afterwards --------------
 
     def enter_gradient(self, node) -> None:
-        """Backward has come to the gradient of `node`."""
+        """Called when backward reaches the gradient of `node`."""
 
     def writes_at_once(self) -> bool:
-        """May an op in place run its kernel on the storage, without `write`?"""
+        """True if an in-place op may run its kernel on the storage directly, without `write`."""
         return True
 
     def looks_for_mistakes(self) -> bool:
-        """Is a notice of a likely mistake wanted, where there are notices?"""
+        """True if warnings about likely mistakes may be reported."""
         return True
 
     def hears(self, event: type) -> bool:
-        """Does anybody listen to what happens here?"""
+        """True if an event of this type has a listener."""
         return event in LISTENERS
 
     def before_step(self, optimizer) -> None:
-        """An optimizer is about to write its parameters, or to forget their gradients."""
+        """Called before an optimizer writes its parameters or clears their gradients."""
 
     def before_schedule(self, schedule) -> None:
-        """A schedule is about to change the learning rates."""
+        """Called before a schedule changes learning rates."""
 
     def before_bind(self, buffers: dict, name: str) -> None:
-        """The buffer `name` of a module, held in `buffers`, is about to be bound to another tensor."""
+        """Called before the buffer `name` of a module, an entry of `buffers`, is bound to another tensor."""
 
     def before_run(self, graph, parts) -> None:
-        """A graph is about to run the plans of these parts."""
+        """Called before a graph runs the plans of these parts."""
 
 
-DEFAULT = Mode()  # eager.py makes it an Eager; a ContextVar wants its default now
+DEFAULT = Mode()  # eager.py makes it an Eager; the ContextVar needs its default now
 # Instance attributes, which `replace` copies: every op reads these, and Python finds them sooner than in the class.
 vars(DEFAULT).update(grad=True, scope="", trace=None)
 MODE: ContextVar = ContextVar("mode", default=DEFAULT)
-current = MODE.get  # a name of its own: a method of an imported object is looked up at each call
+current = MODE.get  # bound once, so that a call needs no attribute lookup
 
 
 class using(Restoring):

@@ -1,7 +1,7 @@
-"""What is known of a tensor without its numbers: dtype, device, and the Spec that holds both with the shape.
+"""Specs: the shape, dtype and device of a tensor, without its elements; and type promotion, which is PyTorch's.
 
-Specs are interned: equal specs are one object, so that comparing two costs one `is`. Promotion is PyTorch's.
-Knows nothing of tensors or ops; the dtypes are those of `base/dtypes.py`.
+Specs are interned: equal specs are one object, so that comparing two costs one `is`.
+Must not know tensors or ops; the dtypes are in `base/dtypes.py`.
 Read next: `ir.py`, where Specs describe the outputs of Nodes.
 """
 
@@ -43,7 +43,7 @@ from .base.placement import Placement, Sbp
 
 
 class Device:
-    """Where the numbers lie: `device("cpu")`, `device("cuda:0")`. One object per device."""
+    """A device that holds tensors: `device("cpu")`, `device("cuda:0")`. One object per device."""
 
     __slots__ = ("type", "index")
     table: dict[tuple[str, int], Device] = {}
@@ -78,10 +78,12 @@ cpu = Device("cpu")
 
 
 class Spec:
-    """Shape, dtype, device and, on many ranks, placement and sbp of a tensor. Interned: equal specs are one object.
+    """Shape, dtype and device of a tensor; of a global tensor also placement and sbp. Equal specs are one object.
 
-    size: number of elements.  floating: the dtype is floating.  differentiable: it is floating or complex.
-    plain: numpy computes in it, it is floating and not 0-d, so numpy's own result is right without `out=`.
+    size: number of elements.  as_tuple: `(self,)`.
+    floating: True if the dtype is floating.  differentiable: True if it is floating or complex.
+    plain: True if it is a floating dtype of numpy and the shape is not (): then numpy's results are right without
+    `out=`.
     """
 
     __slots__ = (
@@ -100,7 +102,7 @@ class Spec:
         "__weakref__",
     )
     table: dict[tuple, Spec] = {}
-    limit = 50_000  # how many are kept before those that nobody uses are swept out
+    limit = 50_000  # size of the table at which unused specs are removed
 
     def __new__(
         cls,
@@ -129,11 +131,11 @@ class Spec:
 
     @classmethod
     def sweep(cls) -> None:
-        """Forget the specs that nobody uses; the others stay, so identity keeps meaning equality."""
+        """Remove unused specs from the table; used ones stay, so that equal specs are still identical."""
         promote.cache_clear()
-        alone = 4  # the table, the spec's own `as_tuple`, the loop variable, and the argument of getrefcount
+        ours = 5  # references: the table, `as_tuple`, the list below, the loop variable, the argument of getrefcount
         for key, spec in list(cls.table.items()):
-            if sys.getrefcount(spec) <= alone + 1:  # and the list being walked
+            if sys.getrefcount(spec) <= ours:
                 del cls.table[key]
                 spec.as_tuple = ()
         cls.limit = max(cls.limit, 2 * len(cls.table))
@@ -170,10 +172,13 @@ def spec_of(array: np.ndarray) -> Spec:
 
 @functools.lru_cache(maxsize=4096)
 def promote(*specs: Spec | type) -> DType:
-    """The dtype in which these meet, as in PyTorch: the higher kind (bool < integer < floating < complex) wins; within
-    it arrays decide before 0-d arrays, and Python numbers (given by their type) decide nothing. A complex number takes
-    the size of the floats that decide before it."""
-    levels: list[DType | None] = [None, None, None]  # what arrays, 0-d arrays and numbers meet in among themselves
+    """The promoted dtype of these operands, as in PyTorch.
+
+    The higher kind (bool < integer < floating < complex) wins. Within a kind arrays take precedence over 0-d arrays,
+    and those over Python numbers (passed as their types). A complex number takes the size of the floats that take
+    precedence over it.
+    """
+    levels: list[DType | None] = [None, None, None]  # promoted dtypes of arrays, of 0-d arrays, of Python numbers
     for s in specs:
         level, dtype = (int(not s.ndim), s.dtype) if isinstance(s, Spec) else (2, BY_PYTHON[s])
         levels[level] = wider(levels[level] or dtype, dtype)

@@ -33,10 +33,10 @@ def test_verify_errors():
     source, double, total, out = chain()
     state = Source(STATE, Spec((3,), int64))
     bad = [
-        (Graph([source], [total, double], [out]), r"node 0 \(add\) reads a value that nothing before it makes"),
-        (Graph([], [double, total], [out]), "reads a value that nothing before it makes"),
+        (Graph([source], [total, double], [out]), r"node 0 \(add\) reads a value that no node before it computes"),
+        (Graph([], [double, total], [out]), "reads a value that no node before it computes"),
         (Graph([source], [double, total, double], [out]), r"node 2 \(mul\) stands twice"),
-        (Graph([source], [double], [out]), "an output or update is a value that no node makes"),
+        (Graph([source], [double], [out]), "an output or update is a value that no node computes"),
         (Graph([double], [], []), "listed as an input or state but has inputs"),
         (Graph([source], [Node("neg", ("x",), {}, (SPEC,))], []), "reads 'x'"),
         (Graph([source], [double, total], [], [], {state: out}), "an update of what is no state"),
@@ -75,5 +75,5 @@ def test_where_text():
 
 
 def test_a_kernel_that_breaks_its_promise():
-    with pytest.raises(InternalError, match="infer promised"):
+    with pytest.raises(InternalError, match="infer returned"):
         check_outputs("mul", (SPEC,), [Spec((3,), float32)])

@@ -1,8 +1,8 @@
 """Backward: one algorithm for the tape and for a traced graph, written in ops.
 
-Gradient rules are ordinary programs on Tensors, run by the current mode; so gradients can be differentiated again and a
-traced backward is ordinary nodes. Un-broadcasting and un-promotion happen once, in `fit`.
-Read next: `eager.py` and `trace.py`, which restore what rules need (`restore`) and know whose leaf a Value is (`leaf`).
+Gradient rules are ordinary programs on Tensors, run by the current mode: so gradients can be differentiated again, and
+a traced backward consists of ordinary nodes. Un-broadcasting and un-promotion are in one place, `fit`.
+Read next: `eager.py` and `trace.py`, which restore saved tensors (`restore`) and find the leaf of a Value (`leaf`).
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ def backprop(
     finish: Callable | None = None,
     quiet: Container[Value] = (),
 ):
-    """Gradients by Value: of every leaf that the roots depend on, and of the values in `wanted`. If there are some,
-    then only nodes on the way to them are visited.
+    """Value -> gradient, for every leaf that the roots depend on and for the values in `wanted`. If there are any
+    `wanted`, only nodes on a path to them are visited.
 
-    finish: gets a leaf and its gradient as soon as that is whole, where hooks wait for its `.grad`.
-    quiet: those of `wanted` whose hooks a backward around this one runs.
+    finish: called with a leaf and its gradient as soon as that is complete, if hooks wait for its `.grad`.
+    quiet: those of `wanted` whose hooks an enclosing backward runs.
     """
     where, wanted = caller(3), set(wanted)
     grads: dict[Value, object] = {}
@@ -62,11 +62,11 @@ def backprop(
         arrivals = Arrivals(mode, order if hooks else (), None if passed is None else wanted.difference(quiet), finish)
         arrivals.count(order if passed is None else passed)
         for value in arrivals.hooked - arrivals.waiting.keys():
-            arrivals.whole(value, grads)  # a root that is a leaf
+            arrivals.complete(value, grads)  # a root that is a leaf
         while order:
             node = order.pop()
             if not node.needs:
-                continue  # a leaf keeps its gradient in `grads`
+                continue  # the gradient of a leaf stays in `grads`
             needed = passed is None or node in passed
             if node.hooks:
                 for value in outputs_of(node):
@@ -98,7 +98,7 @@ def backprop(
                 if mode.anomaly and gi.array is not None and np.isnan(gi.array).any():
                     raise anomaly(node, i, gi, gs)
                 accumulate(grads, value, gi)
-            # a trace refuses it too
+            # marked in a trace too, so that a second backward is refused there
             if not retain_graph and (node.saved or (mode.trace and node.op.saves[node.needs])):
                 node.saved = Freed(where)
                 if node.op.custom_backward is not None:
@@ -115,7 +115,7 @@ def accumulate(grads: dict, value: Value, g) -> None:
 
 
 def input_gradients(mode: Mode, node: Node, gs: list) -> Iterable:
-    """(input number, gradient) for each input of a node that wants one."""
+    """(input index, gradient) for each input of a node that needs one."""
     if node.op.custom_backward is not None:
         return node.op.custom_backward(node, gs)
     if node.out_specs[0].dtype.rank < 3 or node.op.numbers == "complex":
@@ -126,7 +126,7 @@ def input_gradients(mode: Mode, node: Node, gs: list) -> Iterable:
 
 
 def rule_gradients(mode: Mode, node: Node, gs: list):
-    """What the rules of the op say."""
+    """(input index, gradient) by the rules of the op."""
     op, needs, saved = node.op, node.needs, node.saved
     slots = op.saves[needs]
     if op.variadic:
@@ -162,7 +162,7 @@ def rule_gradients(mode: Mode, node: Node, gs: list):
 
 
 def argument(mode: Mode, node: Node, kind: str, key, gs: list, saved, slots):
-    """What one argument of a rule stands for."""
+    """The value of one argument of a rule; kind, key: see `Op.asks`."""
     if kind == "g":
         return gs[0] if len(gs) == 1 else tuple(gs)
     if kind == "attr":
@@ -176,7 +176,7 @@ def argument(mode: Mode, node: Node, kind: str, key, gs: list, saved, slots):
 
 
 def fit(g, spec: Spec):
-    """Un-broadcast and un-promote, here and nowhere else."""
+    """Sum a gradient to the shape of its input and cast it to its dtype: un-broadcast and un-promote."""
     if g.shape != spec.shape:
         g = sum_to(g, shape=spec.shape)
     return g if g.dtype is spec.dtype else cast(g, dtype=spec.dtype)
@@ -185,7 +185,7 @@ def fit(g, spec: Spec):
 def leading_to(mode: Mode, order: Sequence[Node], wanted: set[Value]) -> set[Node]:
     """The nodes whose inputs depend on one of these values. order: inputs before users."""
     leading: set[Node] = set()
-    nodes = {value.node for value in wanted}  # quicker to look for than a Value
+    nodes = {value.node for value in wanted}  # a node hashes faster than a Value
     for node in order:
         for i, x in enumerate(node.inputs) if node.needs else ():
             if node.needs >> i & 1:
@@ -197,9 +197,9 @@ def leading_to(mode: Mode, order: Sequence[Node], wanted: set[Value]) -> set[Nod
 
 
 class Arrivals:
-    """Runs what waits for the whole gradient of a leaf as soon as it is: hooks, and `finish`.
+    """Runs the hooks of a leaf, and `finish`, as soon as its gradient is complete.
 
-    waiting: leaf with hooks -> how many gradients are still to be added.
+    waiting: leaf with hooks -> number of gradients still to be added.
     """
 
     def __init__(self, mode: Mode, order: Sequence[Node], wanted: Container[Value] | None, finish: Callable | None):
@@ -208,7 +208,7 @@ class Arrivals:
         self.hooked = {v for v in leaves if v.node.hooks and (wanted is None or v in wanted)}
 
     def count(self, nodes: Iterable[Node]) -> None:
-        """Count the gradients that these nodes are going to give."""
+        """Count the gradients that these nodes will add to leaves with hooks."""
         for node in nodes if self.hooked else ():
             self.waiting.update([v for v in self.inputs_of(node) if v in self.hooked])
 
@@ -216,14 +216,15 @@ class Arrivals:
         return [self.mode.first(x) for i, x in enumerate(node.inputs) if node.needs >> i & 1]
 
     def of(self, node: Node, grads: dict) -> None:
-        """The gradients of `node` were added, or it has none."""
+        """Note that the gradients of `node` were added, or that it has none."""
         for value in self.inputs_of(node):
             if value in self.hooked:
                 self.waiting[value] -= 1
                 if not self.waiting[value]:
-                    self.whole(value, grads)
+                    self.complete(value, grads)
 
-    def whole(self, value: Value, grads: dict) -> None:
+    def complete(self, value: Value, grads: dict) -> None:
+        """Run the hooks of a leaf whose gradient is complete."""
         if value in grads:
             run_hooks(value, grads)
             if self.finish is not None and AFTER in value.node.hooks:
@@ -245,7 +246,7 @@ def anomaly(node: Node, i: int, gi, gs) -> NonFiniteError:
     name = node.op.inputs[0][1:] if node.op.variadic else node.op.inputs[i]
     count = int(np.isnan(gi.array).sum())
     return NonFiniteError(
-        f"the gradient of {node.op} with respect to {name} has {count} NaN of {gi.array.size} numbers",
+        f"the gradient of {node.op} with respect to {name} has {count} NaN among {gi.array.size} elements",
         values={
             "op": f"{node.op}, made at {where_text(node.where)}",
             "gradient": gi.spec,
@@ -265,7 +266,7 @@ def as_tuple(x) -> tuple:
 
 
 def seeds_for(outputs: Sequence, gradients: Sequence, verb: str) -> list:
-    """The cotangents to start from: given ones, or 1 for a scalar."""
+    """The cotangents to start from: the given ones, or 1 for a scalar."""
     if len(outputs) != len(gradients):
         fail(GradError, f"{verb}: {len(outputs)} tensors and {len(gradients)} gradients", "a gradient for each tensor")
     seeds = []
@@ -295,7 +296,7 @@ def seeds_for(outputs: Sequence, gradients: Sequence, verb: str) -> list:
                 fail(
                     ShapeError,
                     f"{verb}: the gradient has shape {g.spec.shape}, the tensor has {out.spec.shape}",
-                    "the gradient has a number for each number of the tensor",
+                    "pass a gradient of the same shape as the tensor",
                     output=out,
                     gradient=g,
                 )
@@ -307,11 +308,12 @@ def seeds_for(outputs: Sequence, gradients: Sequence, verb: str) -> list:
 def backward(
     tensors, grad_tensors=None, retain_graph: bool | None = None, create_graph: bool = False, inputs=None
 ) -> None:
-    """Add d tensors / d leaf to `.grad` of every leaf (or of `inputs` alone).
+    """Add d tensors / d leaf to `.grad` of every leaf, or only of `inputs`.
 
-    grad_tensors: cotangents, needed where a tensor is not a scalar.  retain_graph: keep what was saved, for another
+    grad_tensors: cotangents, required for tensors that are not scalars.  retain_graph: keep saved tensors for another
     backward (default: create_graph).  create_graph: record the backward itself, for second derivatives.
-    Raises GradError: nothing requires grad, not a scalar, a second backward, or a saved value was changed in place.
+    Raises GradError if nothing requires grad, if a tensor without a cotangent is not a scalar, at a second backward,
+    and if a saved tensor was written in place.
     """
     mode, tensors = MODE.get(), as_tuple(tensors)
     refuse_symbolic(tensors)
@@ -328,7 +330,7 @@ def backward(
     done: set[Value] = set()
 
     def finish(value: Value, g) -> None:
-        """Accumulate into `.grad` of the leaf that this Value is, and run the hooks that wait for it."""
+        """Accumulate into `.grad` of the leaf of this Value, and run the hooks that wait for it."""
         leaf = mode.leaf(value) if only is None else next((x for x in only if mode.first(x.value) == value), None)
         done.add(value)
         if leaf is not None:
@@ -347,11 +349,11 @@ def backward(
 
 
 def store(leaf, g, taken: set[int], create_graph: bool) -> None:
-    """Add g to a leaf's .grad. No two leaves share an array as .grad, and none is a view."""
+    """Add g to `.grad` of a leaf. Leaves never share the array of their `.grad`, and it is never a view."""
     if leaf.label and not leaf.owned:
         Seen.strays.append(ref(leaf))
     if leaf.gradient is not None:
-        # a step has used it already, and it was not zeroed by hand: optim warns if it is used again
+        # mixed: a step has used this gradient and it was not zeroed; optim warns if the sum is used again
         old = leaf.gradient
         old.mixed = old.spent and (old.array is None or bool(old.array.any()))
         if create_graph:
@@ -367,9 +369,9 @@ def store(leaf, g, taken: set[int], create_graph: bool) -> None:
 
 
 def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, allow_unused=False) -> tuple:
-    """d outputs / d inputs, a tuple with a tensor for each input, without touching any `.grad`.
+    """Compute d outputs / d inputs as a tuple with a tensor per input, without changing any `.grad`.
 
-    allow_unused: give None for an input that the outputs do not depend on (otherwise a GradError names it).
+    allow_unused: return None for an input that the outputs do not depend on; otherwise raise GradError.
     """
     return gradients(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused)
 
@@ -377,7 +379,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
 def gradients(
     outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, allow_unused=False, quiet=()
 ) -> tuple:
-    """`grad`. quiet: the inputs whose hooks are not run, see `backprop`."""
+    """Implementation of `grad`. quiet: inputs whose hooks are not run, see `backprop`."""
     mode = MODE.get()
     refuse_symbolic(as_tuple(outputs))
     outs = [mode.own(t) for t in as_tuple(outputs)]
@@ -415,7 +417,7 @@ def gradients(
 
 
 def retain(tensor) -> None:
-    """Keep the gradient of a computed tensor, of what it is when backward comes."""
+    """Keep the gradient of a computed tensor: that of its Value at the time of backward."""
     if tensor.retains is None:
         home = weakref.ref(tensor)
 

@@ -1,7 +1,7 @@
-"""Eager mode: run the kernel now; where an input wants a gradient, put a Node on the tape.
+"""Eager mode: run the kernel now, and put a Node on the tape if an input needs a gradient.
 
-`run` is the hot path of the whole engine: a small add costs about what PyTorch's does, so its first half is written out
-rather than split up. Read next: `autograd.py`, which walks the tape back.
+`run` is the hot path of the engine: a small add costs about as much as in PyTorch. To keep it so, loops are unrolled
+and helpers are inlined by hand. Read next: `autograd.py`, which follows the tape backward.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from .source_location import caller
 
 
 REAL = NUMBERS - {complex}  # beside them a tensor keeps its dtype
-VIEWS: dict = {}  # (view, spec, attr) -> (its spec, its kernel for an array alone, the step of its path); bounded
+VIEWS: dict = {}  # (view op, spec, attr) -> (output spec, specialized kernel, entry of the view path); bounded
 
 
 def save(x) -> tuple | None:
-    """What the tape keeps of a tensor that a rule needs: the array, and its version as of now."""
+    """What the tape saves of a tensor: (array, version cell, version now); None for a number."""
     if not isinstance(x, Tensor):
         return None
     cell = x.cell
@@ -52,13 +52,13 @@ def save(x) -> tuple | None:
 
 
 def quietly(kernel, *arrays, **options):
-    """Run a kernel without numpy's warnings of overflow and the like, which would name our lines."""
+    """Run a kernel without numpy's floating-point warnings, which would point to lines of minflow."""
     with silent():
         return kernel(*arrays, **options)
 
 
 def compute(op: Op, arrays, attrs, specs):
-    """What the kernel gives, in fresh arrays: by itself numpy gives a view's strides, and a scalar for 0-d."""
+    """Run the kernel into new C-contiguous arrays; without `out` numpy keeps strides of inputs, and returns scalars."""
     if not op.takes_out:
         return op.kernel(*arrays, **attrs)
     out = [np.empty(spec.shape, spec.np) for spec in specs] if op.many else np.empty(specs[0].shape, specs[0].np)
@@ -78,7 +78,7 @@ class Eager(Mode):
             and isinstance(x := inputs[0], Tensor)
             and isinstance(y := inputs[1], Tensor)
             and (x.alias is None and y.alias is None)
-        ):  # the loop below, written out
+        ):  # the loop below, unrolled for two tensors that are not views
             arrays, strided = (x.array, y.array), False
             first, last = specs = x.spec, y.spec
             plain = plain and first is last
@@ -117,37 +117,37 @@ class Eager(Mode):
                 bit += bit
         if needs:
             needs &= op.differentiable
-        if plain and first is not None and first.plain:  # one spec, floating, not 0-d: infer would say the same
+        if plain and first is not None and first.plain:  # one floating spec, not 0-d: `infer` would return it
             spec, ready = first, None if strided else op.kernel
-            if strided and first.nbytes > LITTLE:  # it may be expanded: larger than its storage
+            if strided and first.nbytes > LITTLE:  # an expanded input is smaller than the result
                 check_memory(op.name, first.as_tuple)
         else:
             dtype, specs, ready = infer(op, inputs, attrs, specs)
             if dtype is not None:
                 return converted(self, op, inputs, attrs, dtype, specs)
             for array in arrays:
-                if array is None:  # some kernels would take it for a number; the others fail, and `apply` sees why
+                if array is None:  # symbolic; some kernels would accept None, and in others `apply` explains the error
                     refuse_symbolic(inputs)
             spec = specs[0]
         try:
             array = compute(op, arrays, attrs, specs or spec.as_tuple) if ready is None else ready(*arrays)
-        except RuntimeWarning:  # a program that makes errors of warnings; inf and NaN are results here
+        except RuntimeWarning:  # the program turns warnings into errors; here inf and NaN are results
             array = quietly(compute, op, arrays, attrs, specs or spec.as_tuple)
         if op.many:
             results = list(map(new_tensor, array, specs))
             if needs and self.grad:
                 self.record(op, inputs, values, attrs, specs, needs, results)
             return results
-        result = blank(Tensor)  # `new_tensor`, written out
+        result = blank(Tensor)  # `new_tensor`, inlined
         result.array = array
-        result.spec = spec = spec_of(array) if spec is None else spec  # None: its shape depends on the numbers
+        result.spec = spec = spec_of(array) if spec is None else spec  # None: the shape depends on the elements
         result.alias = result.cell = None
         result.needs = False
         if op.is_view:
             make_view(self, result, inputs[0], op, attrs)
-        if needs and self.grad:  # `record`, written out for one output
+        if needs and self.grad:  # `record`, inlined for one output
             saved = []
-            for s in op.saves[needs]:  # `save`, written out
+            for s in op.saves[needs]:  # `save`, inlined
                 x = inputs[s] if s >= 0 else result
                 if isinstance(x, Tensor):
                     cell = x.cell
@@ -162,7 +162,7 @@ class Eager(Mode):
         return result
 
     def view(self, op: Op, x, attrs):
-        """`run` of a view, with `make_view` written out. What its attr means for a spec is worked out once."""
+        """`run` for a view op, with `make_view` inlined. The output spec and kernel are cached by spec and attr."""
         root, path, alias = x, (), x.alias
         if alias is not None and (alias := refresh(x).alias).path:
             root, path, _ = alias
@@ -181,7 +181,7 @@ class Eager(Mode):
         spec, ready, step = known
         if root.needs and not self.grad:
             root = self.apart(root, True)
-        result = blank(Tensor)  # `new_tensor`, written out
+        result = blank(Tensor)  # `new_tensor`, inlined
         result.array = ready(x.array)
         result.spec = spec
         result.alias = new_alias(Alias, (root, (*path, step), root.value))
@@ -193,7 +193,7 @@ class Eager(Mode):
         return result
 
     def input_of(self, op: Op, x):
-        """A tensor or a Python number for an input that is neither yet (numpy's arrays and scalars)."""
+        """An input as a tensor or a Python number: converts arrays and scalars of numpy, refuses everything else."""
         if isinstance(x, Tensor) or x.__class__ in NUMBERS:
             return x
         if isinstance(x, np.generic):
@@ -213,26 +213,26 @@ class Eager(Mode):
             if t.spec.differentiable:
                 t.value, t.needs = new_value(Value, (node, i, t.spec)), True
 
-    # ---- what autograd and rebind ask of a mode ------------------------------------------------------------------
+    # ---- the interface to autograd and functionalize -------------------------------------------------------------
 
     def own(self, tensor):
-        """The tensor to compute with: itself, its Value up to date."""
+        """The tensor to compute with: itself, with its Value up to date."""
         return refresh(tensor)
 
     def leaf(self, value: Value):
-        """The leaf tensor whose Value this is, or None."""
+        """The leaf tensor of this Value, or None."""
         return value.node.tensor() if hasattr(value.node, "tensor") else None
 
     def tensor_of(self, x) -> Tensor:
-        """A tensor of an array, a number or nested lists; a tensor is given back."""
+        """A tensor of an array, a number or nested lists; a tensor is returned as it is."""
         return x if isinstance(x, Tensor) else as_tensor(x)
 
     def constant(self, array: np.ndarray) -> Tensor:
-        """A tensor of an array that is its own."""
+        """A tensor that takes over an array."""
         return new_tensor(array, spec_of(array))
 
     def restore(self, node: Node, slot: int, saved: tuple) -> Tensor:
-        """The tensor that a rule asked for, from what the tape kept; refused if its storage was written since."""
+        """The saved tensor of a slot. Raises GradError if its storage was written since."""
         array, cell, version = saved
         if cell.version != version:
             raise self.changed(node, slot, array, cell)
@@ -253,7 +253,7 @@ class Eager(Mode):
         )
 
     def revive(self, node: Node | None, entry: tuple) -> Tensor:
-        """A tensor that a Function saved: (array, cell, version, Value or output number or None)."""
+        """A tensor that a Function saved; entry: (array, cell, version, Value or output index or None)."""
         array, cell, version, value = entry
         if cell.version != version:
             raise self.changed(node, ~0, array, cell)
@@ -264,9 +264,9 @@ class Eager(Mode):
         return new_tensor(array, spec_of(array))
 
     def bind(self, op: Op, outs: list, tensors: list, ctx, flags: list, written: dict) -> list:
-        """Give forward's results the Node of a Function. What was saved is kept without a cycle.
+        """Give the results of forward the Node of a Function. Saved results are kept as indices, to avoid a cycle.
 
-        flags: False for a result that has no gradient.  written: the results that are inputs, by their index.
+        flags: False for a result that has no gradient.  written: index of a result -> the input that forward wrote.
         """
         needs = sum([1 << len(outs) + i for i, t in enumerate(tensors) if t.needs])
         results = []
@@ -296,7 +296,7 @@ class Eager(Mode):
         return results
 
     def apart(self, root, by_no_grad: bool) -> Tensor:
-        """The storage of `root` with a history of its own."""
+        """A tensor on the storage of `root` with a separate history."""
         twin = new_tensor(root.array, root.spec)
         twin.cell = cell_of(root)
         if by_no_grad:
@@ -304,16 +304,16 @@ class Eager(Mode):
         return twin
 
     def set_apart(self, result, root) -> None:
-        """Make `result` the storage of `root` with a history of its own."""
-        result.array = root.array  # the very array: what stands for a state is known by it
+        """Put `result` on the storage of `root`, with a separate history."""
+        result.array = root.array  # the same object, by which a trace finds the State
 
     def follow(self, twin) -> None:
-        """A tensor apart: its numbers are those of the storage, and so up to date."""
+        """Check a tensor with a separate history; its elements are up to date, since they are those of the storage."""
         if self.grad and twin.alias.base.value is not twin.alias.bound:
             refuse_outdated_view(twin)
 
     def renew(self, tensor, fresh) -> None:
-        """A view takes its Value again."""
+        """Give a view its newly derived Value."""
         before, tensor.value, tensor.needs = tensor.value, fresh.value, fresh.needs
         if tensor.retains is not None:
             move_retain_hook(tensor, before)
@@ -339,7 +339,7 @@ class Eager(Mode):
             move_retain_hook(root, before)
 
     def update(self, op: Op, targets, inputs, attrs) -> None:
-        """Run an update rule (an optimizer's) into the storage of its targets: no new arrays."""
+        """Run the update rule of an optimizer on the storage of its targets, without new arrays."""
         arrays = [t.array if isinstance(t, Tensor) else t for t in inputs]
         for t in targets:
             before_write(t.cell)
@@ -353,14 +353,14 @@ class Eager(Mode):
             bump_version(t, where)
 
     def scalar(self, read) -> Tensor:
-        """A number that changes between calls, as a 0-d float64 tensor."""
+        """A number that may change between calls, as a 0-d float64 tensor."""
         array = np.array(read(), "float64")
         return new_tensor(array, spec_of(array))
 
     def draw(self, generator):
-        """Key and counter of the next random op: (int64[2] tensor, offset to add)."""
+        """(int64[2] tensor with the key and counter of the next random op, offset to add to the counter)."""
         array = generator.draw(1)
         return new_tensor(array, spec_of(array)), 0
 
 
-DEFAULT.__class__ = Eager  # the mode of every thread and context that has entered no other
+DEFAULT.__class__ = Eager  # the mode of every thread and context that has not entered another one

@@ -1,8 +1,8 @@
-"""Views and writing in place, by rebinding.
+"""Functionalization: views and in-place writes by rebinding Values.
 
-A tensor that is a view knows its base and the path of view ops from it. A write through a view computes the base anew
-by one op (`view_write`) and rebinds the Value of the base; its other views take their Value again at their next use.
-While tracing the same rebinding gives plain SSA. Eager also writes the storage, and its version moves.
+A view knows its base and the path of view ops from it. A write through a view computes a new Value of the base by one
+op (`view_write`) and rebinds the base; other views derive their Values again at their next use. In a trace this gives
+plain SSA; eager mode also writes the storage and bumps its version. Read next: `ops/shape.py`, `eager.py`, `trace.py`.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from .source_location import caller, explain, fail
 
 
 class Alias(NamedTuple):
-    """How a tensor looks into another: base, the view ops from it, and the base's Value when this was derived.
+    """The relation of a view to its base. bound: the Value of the base from which the view's Value was derived.
 
-    An empty path is a tensor apart: the storage of `base` with a history of its own, as `detach()` gives. None is one
-    for views that were made under no_grad, which may not be written where gradients are recorded.
+    An empty path means the storage of `base` with a separate history, as `detach()` makes. The path None means the
+    same for views made under no_grad, which must not be written where gradients are recorded.
     """
 
     base: Any
@@ -45,7 +45,7 @@ def cell_of(tensor) -> Cell:
 
 
 def writes_of(tensor) -> int:
-    """Number of writes into the storage since it has a cell, also through `x.data`."""
+    """Number of writes into the storage since it got a cell, including those through `x.data`."""
     if tensor.cell is None:
         return 0
     cell = tensor.cell.storage or tensor.cell
@@ -53,12 +53,12 @@ def writes_of(tensor) -> int:
 
 
 def share_storage(a, b) -> bool:
-    """True if both are known to look into one storage."""
+    """True if both are known to share a storage."""
     return a.cell is not None and b.cell is not None and (a.cell.storage or a.cell) is (b.cell.storage or b.cell)
 
 
 def untracked(tensor):
-    """`tensor`, a detached one, with a version of its own: writes through it do not concern the tape (`x.data`)."""
+    """Give a detached tensor a version of its own and return it: the tape does not see writes through it (`x.data`)."""
     cell = tensor.cell = Cell(tensor.cell.storage or tensor.cell)
     if tensor.alias is not None and tensor.alias.path:
         tensor.alias.base.cell = cell
@@ -66,7 +66,7 @@ def untracked(tensor):
 
 
 def outside_of(tensor) -> Outside:
-    """Who else uses a tensor's storage."""
+    """The `Outside` of a tensor's storage."""
     cell = cell_of(tensor).storage or tensor.cell
     if cell.outside is None:
         cell.outside = Outside()
@@ -74,7 +74,7 @@ def outside_of(tensor) -> Outside:
 
 
 def before_write(cell: Cell | None) -> None:
-    """The storage of this cell will be written: steps in flight that read it end first."""
+    """Wait for the steps in flight that read this storage, before it is written."""
     if cell is not None:
         outside = (cell.storage or cell).outside
         if outside is not None and outside.order is not None:
@@ -82,8 +82,10 @@ def before_write(cell: Cell | None) -> None:
 
 
 def lend(tensor) -> np.ndarray:
-    """The array of a tensor for another library, which may write into it at any time. In a callback of a job, which
-    cannot wait for steps that read it, it is read-only."""
+    """The array of a tensor, for another library, which may write into it at any time.
+
+    In a callback of a job, which cannot wait for the steps that read the storage, the array is read-only.
+    """
     outside = outside_of(tensor)
     if outside.order is not None:
         if outside.order.in_callback():
@@ -102,7 +104,8 @@ def read_only(array: np.ndarray) -> np.ndarray:
 
 
 def bump_version(tensor, where: Where | None) -> None:
-    """The storage was written. Without a cell nobody saved or viewed it, and there is nothing to tell."""
+    """Count a write to the storage. A storage without a cell has neither views nor saved copies, so nothing depends
+    on its version."""
     if tensor.cell is not None:
         tensor.cell.version += 1
         tensor.cell.where = where
@@ -111,15 +114,14 @@ def bump_version(tensor, where: Where | None) -> None:
 
 
 def root_of(tensor) -> tuple:
-    """The tensor that has the history of this one, and the path of views from it."""
+    """(the tensor that owns the history of this one, the view path from it)."""
     alias = tensor.alias
     return (tensor, ()) if alias is None or not alias.path else (alias.base, alias.path)
 
 
 def make_view(mode, result, source, op: Op, attrs: dict) -> None:
-    """`result` looks into what `source` looks into, one step further; outside the tape (`detach`) with a history of its
-    own."""
-    if len(op.inputs) > 1:  # made by a write (`overwritten`), which takes the Value alone
+    """Make `result` a view of the base of `source`, by a path longer by `op`. `detach` gets a separate history."""
+    if len(op.inputs) > 1:  # made by a write (`overwritten`), which uses only the Value
         return
     root, path = root_of(source)
     result.cell = source.cell if source.cell is not None else cell_of(source)
@@ -135,13 +137,13 @@ def make_view(mode, result, source, op: Op, attrs: dict) -> None:
 
 
 def base_of(alias: Alias):
-    """The tensor that a path begins at. After `base.t_()` it is what `base` was before."""
+    """The tensor at which the path begins. After `base.t_()` it is the tensor that `base` was before."""
     base = alias.base
     return base.alias.base if base.alias is not None and base.alias.path else base
 
 
 def refresh(tensor):
-    """A view whose base was rebound takes its Value again from the base."""
+    """Derive the Value of a view again if its base was rebound; return the tensor."""
     alias = tensor.alias
     if alias is None:
         return tensor
@@ -163,7 +165,7 @@ def refresh(tensor):
 
 
 def stride_probe(tensor) -> np.ndarray:
-    """An array of the strides that this tensor has or will have, without its numbers (a symbolic one has none)."""
+    """An array with the strides of this tensor but arbitrary elements; for a symbolic tensor, those it will have."""
     if tensor.array is not None:
         return tensor.array
     if tensor.alias is None:
@@ -174,12 +176,12 @@ def stride_probe(tensor) -> np.ndarray:
         )
     array = stride_probe(base_of(tensor.alias))
     for op, attrs in tensor.alias.path or ():
-        array = array if op.checks else op.kernel(array, **attrs)  # what checks numbers gives them as they are
+        array = array if op.checks else op.kernel(array, **attrs)  # ops that check elements return them unchanged
     return array
 
 
 def is_contiguous(tensor) -> bool:
-    """Are the elements in C order without gaps?"""
+    """True if the elements are in C order without gaps."""
     return tensor.alias is None or stride_probe(tensor).flags.c_contiguous
 
 
@@ -193,7 +195,7 @@ def refuse_outdated_view(view) -> NoReturn:
 
 
 def repeated_axes(tensor) -> list[int]:
-    """The axes along which all elements lie in one place (`expand`)."""
+    """The axes of stride 0, along which all elements share one address (`expand`)."""
     array = stride_probe(tensor) if tensor.alias is not None else tensor.array
     if array is None or not array.size or 0 not in array.strides:
         return []
@@ -201,7 +203,7 @@ def repeated_axes(tensor) -> list[int]:
 
 
 def move_retain_hook(tensor, before: Value | None) -> None:
-    """`retain_grad` is about what a tensor is now: after the other hooks, and with it when it is rebound."""
+    """Move the hook of `retain_grad` to the current Value of a tensor that was rebound; it runs after other hooks."""
     number = RETAIN + id(tensor.retains)
     if before is not None:
         hooks_at(before.node, before.index).pop(number, None)
@@ -210,10 +212,9 @@ def move_retain_hook(tensor, before: Value | None) -> None:
 
 
 def write(target, new, *, unread: bool = False):
-    """Make `target`, perhaps a view, hold `new` (broadcast and cast to it): the storage is written, the base
-    rebound.
+    """Write `new`, broadcast and cast, into `target`, which may be a view: write the storage and rebind the base.
 
-    unread: `new` was computed without the target. If the target is on the tape it stays there, with the gradient 0.
+    unread: True if `new` was computed without the target. A target on the tape stays there, with gradient 0.
     """
     mode, handle = MODE.get(), target
     target = mode.own(target)
@@ -233,7 +234,7 @@ def write(target, new, *, unread: bool = False):
         if new.dtype.rank > target.dtype.rank:
             fail(
                 DTypeError,
-                f"{new.dtype.name} numbers are written into a tensor of {target.dtype.name}, which cannot hold them",
+                f"{new.dtype.name} elements are written into a tensor of {target.dtype.name}, which cannot hold them",
                 f"x = x.to({new.dtype}) first",
                 target=handle,
             )
@@ -261,18 +262,19 @@ def write(target, new, *, unread: bool = False):
 
 
 def check_inplace(mode, handle, target) -> None:
+    """Raise GradError for an in-place write to a leaf that requires grad. handle: the tensor that the user named."""
     for t in (target, root := root_of(target)[0]) if mode.grad else ():
         if t.needs and (mode.leaf(t.value) is not None or not root.needs):  # the last: a view of a view made a leaf
             fail(
                 GradError,
-                "a leaf that requires grad is written in place: backward could not find its old numbers",
+                "a leaf that requires grad is written in place: backward could not find its old values",
                 "do it under `with flow.no_grad():`, or on a clone()",
                 leaf=handle if t is target else t,
             )
 
 
 def in_place(op: Op, target, *others, **attrs):
-    """target = op(target, *others). Where nothing is recorded the kernel writes straight into the storage."""
+    """target = op(target, *others). If nothing is recorded, the kernel writes directly into the storage."""
     mode, inputs = (
         MODE.get(),
         (target, *[x if x.__class__ in NUMBERS or hasattr(x, "spec") else MODE.get().tensor_of(x) for x in others]),
@@ -292,7 +294,7 @@ def in_place(op: Op, target, *others, **attrs):
         raise explain(
             ShapeError(
                 f"{op.name}_: the result has shape {specs[0].shape}, the tensor written has {target.spec.shape}",
-                hint="a write in place cannot make a tensor larger: use the form without the underscore",
+                hint="an in-place write cannot change the shape: use the form without the underscore",
             ),
             op,
             inputs,
@@ -308,13 +310,13 @@ def in_place(op: Op, target, *others, **attrs):
         or alias is not None
         and (alias.base.alias is not None or 0 in target.array.strides)
     ):
-        # a rule that asks for the old numbers gets a copy of them
+        # saved inputs that share the target's storage are copied before it is written
         kept = op.saves[wanted & op.differentiable] if wanted else ()
         return write(target, op(*[clone(x) if i in kept and shares[i] else x for i, x in enumerate(inputs)], **attrs))
     check_inplace(mode, target, target)
     before_write(target.cell)
     try:
-        with silent():  # inf and NaN are results, also where warnings are errors
+        with silent():  # inf and NaN are results, even if warnings are errors
             op.kernel(*[x.array if hasattr(x, "spec") else x for x in inputs], **attrs, out=target.array)
     except OverflowError:
         raise does_not_fit(op, inputs) from None
@@ -326,14 +328,14 @@ def in_place(op: Op, target, *others, **attrs):
 
 
 def overwrite(function, target, *args, **options):
-    """target = function(target, ...). Where backward may ask for the old numbers, the function gets a copy of them."""
+    """target = function(target, ...). The function gets a copy if backward may need the old elements."""
     mode = MODE.get()
     return store(target, function(clone(target) if mode.grad and mode.own(target).needs else target, *args, **options))
 
 
 def store(target, new):
-    """target = new, the result of an in-place method: of the target's shape, and of a kind of number that it can
-    hold."""
+    """target = new, the result of an in-place method: `new` must have the target's shape and a kind of dtype that the
+    target can hold."""
     if new.dtype.rank > target.dtype.rank:
         fail(
             DTypeError,
@@ -345,7 +347,7 @@ def store(target, new):
         fail(
             ShapeError,
             f"an in-place method gives the shape {tuple(new.shape)}, the tensor has {tuple(target.shape)}",
-            "a write in place cannot make a tensor larger: use the form without the underscore",
+            "an in-place write cannot change the shape: use the form without the underscore",
             target=target,
         )
     return write(target, new)

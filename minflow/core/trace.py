@@ -1,7 +1,7 @@
-"""Trace mode: append Nodes to a Graph instead of computing; concrete tensors met on the way become its States.
+"""Trace mode: append Nodes to a Graph instead of computing; concrete tensors that are read become States.
 
-A traced Graph is pure SSA: states in, updates out. A State is found by address, shape and strides, then by view path,
-never by Tensor object, so tied and detached tensors are one State. The program runs on the caller's thread.
+A traced Graph is pure SSA: states in, updates out. A State is identified by address, shape and strides, then by view
+path, never by Tensor object, so tied and detached tensors are one State. The program runs on the caller's thread.
 Read next: `compiler/executor.py`, which runs a Graph.
 """
 
@@ -29,16 +29,15 @@ from .source_location import caller, describe, fail, here, warn
 
 
 class Trace(Mode):
-    """Records one program. symbols: the symbolic tensor of each State, by storage.  views: of each concrete tensor, by
-    id.
+    """Records one program as a Graph.
 
-    leaves: those of states and all other leaves, by Value.  firsts: each later Value of a leaf that was written -> its
-    first, under which backward adds up its gradient, in the order of eager.
-
-    reads: (tensor, by which method, place) of each concrete tensor whose numbers the program asked for.
-    lines: the Value that a write gave -> the line of the write.
-
-    symbol: the class of symbolic tensors; a job function's are Blobs.
+    symbols: storage of a State -> its symbolic tensor.  views: id of a concrete tensor -> (the tensor, its symbol).
+    leaves: Value -> symbol, for states and all other leaves.
+    firsts: later Value of a leaf that was written -> its first Value, under which backward accumulates its gradient, in
+    the order of eager mode.
+    reads: (tensor, method, place) for each concrete tensor whose elements the program has read.
+    lines: Value that a write made -> the line of the write.
+    symbol: the class of symbolic tensors; job functions use Blob.
     """
 
     symbol = Tensor
@@ -49,21 +48,21 @@ class Trace(Mode):
         self.views: dict[int, tuple[Tensor, Tensor]] = {}
         self.leaves: dict[Value, Tensor] = {}
         self.firsts: dict[Value, Value] = {}
-        self.untracked: dict[Value, Value] = {}  # a Value -> the one that a write through `.data` put in its place
-        self.writes: dict[Value, Value] = {}  # the same of every write to a storage
-        self.data_values: set[Value] = set()  # of the tensors that `.data` gave
+        self.untracked: dict[Value, Value] = {}  # Value -> its replacement, for writes through `.data`
+        self.writes: dict[Value, Value] = {}  # Value -> its replacement, for every write to a storage
+        self.data_values: set[Value] = set()  # Values of the tensors that `.data` returned
         self.draws: dict = {}
-        self.modules: dict[int, Any] = {}  # that were called, by id, where nobody watches
-        self.kept: list = []  # concrete tensors whose identity is a key here
-        self.hooked: list = []  # (handle, concrete leaf) of the hooks that the program registers while it is traced
-        # by id, arrays of tensors made of numbers during the trace: constants, not states
+        self.modules: dict[int, Any] = {}  # id -> Module that was called, if there is no `watch`
+        self.kept: list = []  # concrete tensors whose ids are keys here
+        self.hooked: list = []  # (handle, concrete leaf) for each hook that the program registers while it is traced
+        # id -> array of a tensor made during the trace: a constant, not a state
         self.created: dict[int, np.ndarray] = {}
-        self.spans: list[tuple[int, int, Source]] = []  # the bytes that each state lies in, in order: no two overlap
+        self.spans: list[tuple[int, int, Source]] = []  # (first, last byte, state), sorted: states do not overlap
         self.reads: list[tuple[Tensor, str, str]] = []
         self.lines: dict[Value, Any] = {}
-        # (id of its dict, name) -> (dict, name, first tensor) of each buffer that the program binds to another tensor
+        # (id of its dict, name) -> (dict, name, first tensor), for each buffer that the program binds to another tensor
         self.rebound: dict[tuple[int, str], tuple[dict, str, Tensor]] = {}
-        self.bound: dict[Source, Value] = {}  # the states of these, with their new Values
+        self.bound: dict[Source, Value] = {}  # State of such a buffer -> its new Value
 
     def enter_gradient(self, node: Node) -> None:
         MODE.set(self.replace(scope=node.scope, origin=node))
@@ -113,7 +112,7 @@ class Trace(Mode):
         return self.symbol(None, spec, Value(source, 0, spec), False)
 
     def own(self, tensor: Tensor) -> Tensor:
-        """The symbolic tensor for any tensor: a concrete one is found by its storage and view path."""
+        """The symbolic tensor of any tensor: for a concrete one, found by storage and view path."""
         if tensor.array is None:
             return refresh(tensor)
         if id(tensor) not in self.views:
@@ -121,8 +120,7 @@ class Trace(Mode):
         return refresh(self.views[id(tensor)][1])
 
     def symbol_of(self, tensor: Tensor) -> Tensor:
-        """The symbol of a concrete tensor that was not met yet. The first one on a storage is the State's own
-        symbol."""
+        """A symbol for a concrete tensor that has none yet. The first one on a storage is the State's own symbol."""
         alias = tensor.alias
         if alias is not None and alias.path:
             base = self.own(alias.base)
@@ -139,6 +137,7 @@ class Trace(Mode):
         return twin
 
     def state(self, array: np.ndarray, tensor: Tensor | None = None, read: Callable | None = None) -> Tensor:
+        """The symbol of the State (or constant) with this array, made at first use. read: see `Source`."""
         key = array.ctypes.data, array.shape, array.strides, array.dtype
         if key not in self.symbols:
             kind = CONSTANT if id(array) in self.created else STATE
@@ -158,11 +157,11 @@ class Trace(Mode):
         return self.symbols[key]
 
     def held(self, array: np.ndarray, tensor: Tensor | None) -> tuple[np.ndarray, Callable | None]:
-        """The array that a new state has, and the function that fills it before each run, if there is one."""
+        """(the array of a new state, the function that fills it before each run, or None)."""
         return array, None
 
     def place(self, array: np.ndarray, source: Source) -> None:
-        """Note which bytes a new state lies in; refuses it where another lies in some of them."""
+        """Note the bytes of a new state; raise TraceError if they overlap those of another one."""
         first, last = byte_bounds(array)
         at = bisect.bisect(self.spans, (first,))
         for start, end, other in self.spans[max(at - 1, 0) : at + 1]:
@@ -179,8 +178,8 @@ class Trace(Mode):
     # ---- numbers that the program reads while it is traced -------------------------------------------------------
 
     def read(self, tensor: Tensor, verb: str) -> None:
-        """The program asks a concrete tensor for its numbers. Refused if it has written them: what it wrote has numbers
-        only when the graph runs."""
+        """Note that the program reads the elements of a concrete tensor. Raise TraceError if it has written them: the
+        new ones exist only when the graph runs."""
         read = tensor, verb, here()
         self.refuse_stale([read], self.written())
         self.reads.append(read)
@@ -190,15 +189,15 @@ class Trace(Mode):
         return any(overlap(tensor.array, source.array) for source in self.written())
 
     def created_and_wrote(self, tensor: Tensor) -> bool:
-        """True if the program has created this concrete tensor and written it: at each call it begins anew."""
+        """True if the program has created this concrete tensor and written it: each call starts from the original."""
         return id(tensor.array) in self.created and self.is_written(tensor)
 
     def written(self) -> dict[Source, Value]:
-        """Each state and constant whose symbol was rebound, with its new Value."""
+        """State or constant -> new Value, for those whose symbol was rebound."""
         return {v.node: s.value for v, s in self.leaves.items() if v.node.op in (STATE, CONSTANT) and s.value != v}
 
     def refuse_stale(self, reads: Sequence[tuple[Tensor, str, str]], written: dict[Source, Value]) -> None:
-        """Refuse to have read numbers that the graph writes: `build` runs once, so they would stay as they were."""
+        """Raise TraceError if elements were read that the graph writes: `build` runs once and would see stale ones."""
         for tensor, verb, place in reads:
             for source, value in written.items():
                 if overlap(tensor.array, source.array):
@@ -209,15 +208,15 @@ class Trace(Mode):
                     )
 
     def followed(self) -> list[Tensor]:
-        """The tensors whose numbers the program asked for, and that were made before: another number, another graph."""
+        """The tensors from before the trace whose elements the program has read; the plan depends on them."""
         return list({id(t): t for t, *_ in self.reads if id(t.array) not in self.created}.values())
 
     def scalar(self, read: Callable) -> Tensor:
-        """A number that is read anew at each call: a learning rate."""
+        """A number that is read at each call, such as a learning rate."""
         return self.state(np.array(read(), "float64"), read=read)
 
     def draw(self, generator):
-        """Counter number k of this call: key and first counter are a State that is read at each call, k is an attr."""
+        """(State with the key and the first counter, which is read at each call; offset of this draw, an attr)."""
         if generator not in self.draws:
             entry = self.draws[generator] = [0, None]
             entry[1] = self.state(np.zeros(2, "int64"), read=lambda: generator.draw(entry[0]))
@@ -229,25 +228,25 @@ class Trace(Mode):
         return x if isinstance(x, Tensor) else as_tensor(x)
 
     def constant(self, array: np.ndarray) -> Tensor:
-        """A tensor made of numbers during the trace. Passes and kernels rely on its numbers."""
+        """A tensor made during the trace. Passes and kernels rely on its elements."""
         array.flags.writeable = False
         self.created[id(array)] = array
         return Tensor(array, spec_of(array))
 
-    # ---- what autograd and rebind ask of a mode ------------------------------------------------------------------
+    # ---- the interface to autograd and functionalize -------------------------------------------------------------
 
     def leaf(self, value: Value) -> Tensor | None:
         return self.leaves.get(value)
 
     def restore(self, node: Node, slot: int, saved) -> Tensor:
-        """What a rule asked for is the value itself: in a graph nothing is overwritten."""
+        """The saved tensor of a slot: the Value itself, since nothing is overwritten in a graph."""
         value = node.inputs[slot] if slot >= 0 else Value(node, ~slot, node.out_specs[~slot])
         value = self.current(value) if self.untracked or self.data_values else value
         return self.symbol(None, value.spec, value, bool(slot < 0 or node.needs >> slot & 1))
 
     def current(self, value: Value, data: bool = False) -> Value:
-        """The Value that is in the place of a saved one when backward runs. Eager's tape does not see writes through
-        `.data`, nor any write to what was saved of such a tensor.  data: the value was read through one."""
+        """The Value that has replaced a saved one by the time backward runs. As in eager mode, the tape sees neither
+        writes through `.data` nor writes to a storage that was saved through it.  data: True if this one was."""
         data = data or value in self.data_values
         writes = self.writes if data else self.untracked
         while value in writes:
@@ -264,7 +263,7 @@ class Trace(Mode):
         return self.symbol(None, node.out_specs[output], Value(node, output, node.out_specs[output]))
 
     def bind(self, op: Op, outs: list, tensors: list, ctx, flags: list, written: dict) -> list:
-        """The node of a Function: forward's results pass through, its gradient is the user's."""
+        """Record the node of a Function: the results of forward pass through, the gradient is the user's."""
         positions = {id(out): i for i, out in enumerate(outs)}
         ctx.kept = tuple([(t, positions.get(id(t))) if isinstance(t, Tensor) else t for t in ctx.kept])
         needs = sum([1 << len(outs) + i for i, t in enumerate(tensors) if t.needs]) if self.grad else 0
@@ -283,7 +282,7 @@ class Trace(Mode):
         return results
 
     def apart(self, root: Tensor, by_no_grad: bool) -> Tensor:
-        """The storage of `root` with a history of its own."""
+        """A tensor on the storage of `root` with a separate history."""
         twin = self.symbol(None, root.spec, None, False)
         twin.cell = root.cell
         self.set_apart(twin, root, None if by_no_grad else ())
@@ -291,13 +290,12 @@ class Trace(Mode):
         return twin
 
     def set_apart(self, result: Tensor, root: Tensor, path: tuple | None = ()) -> None:
-        """Make `result` the storage of `root` with a history of its own."""
+        """Put `result` on the storage of `root`, with a separate history."""
         storage = root.alias.base if root.alias is not None else root
         result.alias = Alias(storage, path, storage.value)
 
     def follow(self, twin: Tensor) -> None:
-        """A tensor apart takes the numbers that were written to its storage since; its gradients pass as if nothing
-        was."""
+        """Update a tensor with a separate history after writes to its storage; its gradients ignore the writes."""
         storage = twin.alias.base
         if storage.value is not twin.alias.bound:
             if twin.alias.path is None and self.grad and storage.needs:
@@ -308,16 +306,16 @@ class Trace(Mode):
             self.rebind(twin, self.as_data(self.run(detach, (numbers,), {})) if unseen else numbers, False)
 
     def numbers_of(self, tensor: Tensor) -> Tensor:
-        """The same Value, outside the tape."""
+        """A tensor of the same Value, outside the tape."""
         return self.symbol(None, tensor.spec, tensor.value, False)
 
     def as_data(self, tensor: Tensor) -> Tensor:
-        """`tensor`, a detached one, as what `.data` gives."""
+        """Mark a detached tensor as the result of `.data`, and return it."""
         self.data_values.add(tensor.value)
         return tensor
 
     def renew(self, tensor: Tensor, fresh: Tensor) -> None:
-        """A view takes its Value again; one that is itself a leaf stays so."""
+        """Give a view its newly derived Value; a view that is itself a leaf stays one."""
         if tensor.needs and not fresh.needs and self.leaves.get(tensor.value) is tensor:
             self.rebind(tensor, fresh, False)
         else:
@@ -334,7 +332,7 @@ class Trace(Mode):
                 move_retain_hook(tensor, before)
 
     def write(self, target, root, path, new) -> None:
-        """Rebind the root, and the storage that it looks into with a history of its own."""
+        """Rebind the root and, if that has a separate history, the symbol of its storage."""
         storage = root.alias.base if root.alias is not None else root
         before, unseen = storage.value, root.cell is not None and root.cell.storage is not None
         self.rebind(root, self.run(view_write, (root, new), {"path": path}) if path else contiguous(new), self.grad)
@@ -350,8 +348,8 @@ class Trace(Mode):
             self.forget_untracked(before)
 
     def forget_untracked(self, value: Value) -> None:
-        """A write that eager's tape sees replaced `value`: eager refuses a backward that saved it or one before it, and
-        a graph gives the gradient of the saved numbers."""
+        """Forget replacements of `value` after a tracked write: eager mode then refuses a backward that saved it or an
+        earlier Value, and a graph computes the gradient at the saved elements."""
         replaced = {value}
         while before := {saved for saved, now in self.untracked.items() if now in replaced}:
             replaced |= before
@@ -359,7 +357,7 @@ class Trace(Mode):
                 del self.untracked[saved]
 
     def rebind(self, root: Tensor, changed: Tensor, recorded: bool) -> None:
-        """Give `root` the Value `changed`. Only rebinding a State is an update of the graph."""
+        """Give `root` the Value of `changed`. Only the rebinding of a State is an update of the graph."""
         if root.value.node.op is INPUT:
             warn(
                 "an input of a graph is written in place: the graph writes its own copy, "
@@ -375,7 +373,7 @@ class Trace(Mode):
             if root.retains is not None:
                 move_retain_hook(root, before)
             return
-        # a leaf's Value is its own, and the way back ends there
+        # a leaf needs a Value of its own, at which backward ends
         if changed.value in self.leaves or changed.value.node.needs:
             changed = clone(changed)
         self.firsts[changed.value], self.lines[changed.value] = self.first(root.value), caller()
@@ -386,13 +384,13 @@ class Trace(Mode):
         return self.firsts.get(value, value)
 
     def update(self, op: Op, targets, inputs, attrs) -> None:
-        """An optimizer's rule: the new values of the states that it names."""
+        """Record the update rule of an optimizer: new values of its targets."""
         results = self.run(op, inputs, attrs)
         for target, new in zip(targets, results if op.many else [results]):
             write(target, new)
 
     def updates(self) -> dict[Source, Value]:
-        """Each State whose symbol was rebound, and each buffer that was bound to another tensor, with its new Value."""
+        """State -> new Value, for rebound symbols and for buffers that were bound to another tensor."""
         return {v.node: s.value for v, s in self.leaves.items() if v.node.op is STATE and s.value != v} | self.bound
 
     # ---- buffers that are assigned -------------------------------------------------------------------------------
@@ -401,7 +399,7 @@ class Trace(Mode):
         self.rebound.setdefault((id(buffers), name), (buffers, name, buffers[name]))
 
     def give_back(self) -> list[tuple[dict, str, Tensor, Tensor]]:
-        """Bind each buffer to its first tensor again; gives (dict, name, first tensor, assigned one) of each."""
+        """Bind each buffer to its first tensor again; return (dict, name, first tensor, assigned tensor) for each."""
         given = [(buffers, name, old, buffers[name]) for buffers, name, old in self.rebound.values()]
         for buffers, name, old in self.rebound.values():
             buffers[name] = old
@@ -411,10 +409,10 @@ class Trace(Mode):
     def update_buffers(
         self, alone: Callable[[Tensor], bool] = lambda tensor: True
     ) -> list[tuple[dict, str, Source, bool]]:
-        """Make what the program assigned to each buffer an update; gives (dict, name, State, alone) of each.
+        """Make the assignment to each buffer an update of the graph; return (dict, name, State, alone) for each.
 
-        alone: True if no other tensor of the program is on the storage of a buffer's first tensor. Otherwise the State
-        is a new one, since the program reads the storage too.
+        alone(tensor): True if the storage of a buffer's first tensor has no other tensor of the program. Otherwise the
+        State is a new one, since the program reads the storage too.
         """
         states = []
         for buffers, name, old, new in self.give_back():
@@ -444,7 +442,7 @@ class Trace(Mode):
 
 
 def stale(tensor: Tensor, verb: str, name: str, place: str, written: Any) -> TraceError:
-    """The error for numbers that were read while the graph is built, and that the graph writes."""
+    """The error for elements that were read while the graph is built, and that the graph writes."""
     what = (
         f"{verb}() reads the numbers of a tensor that the graph writes: they are read once, while it is built, "
         "and would be the same at each call"
@@ -459,20 +457,20 @@ def stale(tensor: Tensor, verb: str, name: str, place: str, written: Any) -> Tra
 
 
 def byte_bounds(array: np.ndarray) -> tuple[int, int]:
-    """The addresses of an array's first byte and of the one after its last, whatever its strides."""
+    """(address of an array's first byte, address after its last one), for any strides."""
     steps = [(n - 1) * stride for n, stride in zip(array.shape, array.strides)]
     start = array.ctypes.data
     return start + sum([s for s in steps if s < 0]), start + sum([s for s in steps if s > 0]) + array.itemsize
 
 
 def overlap(a: np.ndarray, b: np.ndarray) -> bool:
-    """True if the two arrays have bytes in common, counted from their first to their last byte."""
+    """True if the address ranges of the two arrays, from first to last byte, overlap."""
     (first, last), (start, end) = byte_bounds(a), byte_bounds(b)
     return start < last and first < end
 
 
 def trace(function: Callable, inputs: Sequence[Tensor]) -> tuple[Graph, Trace]:
-    """The Graph of `function(*inputs)` (a tensor, or a list or tuple of them), and the Trace with what it met."""
+    """Trace `function(*inputs)`, which returns a tensor or a sequence of tensors; return its Graph and the Trace."""
     mode = Trace()
     with using(mode):
         outputs = function(*[mode.symbol_of_input(x.spec, f"input_{i}") for i, x in enumerate(inputs)])

@@ -178,7 +178,7 @@ def test_detect_anomaly_names_op_and_line():
     with flow.autograd.detect_anomaly(), pytest.raises(NonFiniteError, match="gradient of sqrt") as error:
         risky(param(1, 2)).backward()
     assert f"test_autograd.py:{risky.__code__.co_firstlineno + 1}" in error.value.values["op"]
-    assert "2 NaN of 2" in str(error.value)
+    assert "2 NaN among 2" in str(error.value)
 
 
 def test_a_node_knows_the_users_line():

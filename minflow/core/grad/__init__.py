@@ -1,4 +1,4 @@
-"""What is public about gradients: grad modes, functions with a gradient of one's own, and the check of a gradient.
+"""The public part of autograd: grad modes, hooks, custom functions, Jacobians, and numeric checks of gradients.
 
 The backward pass itself is `../autograd.py`. Read next: `modes.py`.
 """

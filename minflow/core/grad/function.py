@@ -1,6 +1,6 @@
-"""Operations with a gradient of one's own: `Function.forward` and `Function.backward`, eager and traced.
+"""Custom autograd functions, eager and traced: `Function.forward` and `Function.backward`.
 
-Read next: `autograd.py`, whose backward asks such a node for all its gradients at once (`Op.custom_backward`).
+Read next: `../autograd.py`, which calls `Op.custom_backward` for all gradients of such a node at once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..source_location import describe, fail, warn
 
 
 class Context:
-    """What `Function.forward` leaves for `backward`: `save_for_backward(*tensors)`, `saved_tensors`, any attribute.
+    """Passes data from `Function.forward` to `backward`: `save_for_backward(*tensors)`, and any attribute.
 
     needs_input_grad: a bool per argument of forward.
     """
@@ -35,11 +35,11 @@ class Context:
         self.node: Node | None = None
 
     def save_for_backward(self, *tensors) -> None:
-        """Keep inputs, results and other tensors for backward, which finds them in `saved_tensors`."""
+        """Save inputs, results or other tensors for backward, which reads them from `saved_tensors`."""
         self.kept = only_tensors("save_for_backward", tensors, "ctx.x = x for what is not a tensor", or_none=True)
 
     def save_for_forward(self, *tensors) -> None:
-        """Refuse to keep tensors for `jvp`."""
+        """Raise GradError: `jvp` is not called here, so it needs no tensors."""
         fail(
             GradError,
             "ctx.save_for_forward keeps tensors for jvp, which is not called here",
@@ -47,15 +47,15 @@ class Context:
         )
 
     def mark_dirty(self, *tensors) -> None:
-        """Say which inputs forward writes in place: it returns each of them, and `apply` gives that very tensor."""
+        """Declare which inputs forward writes in place. It must return them, and `apply` returns the same tensors."""
         self.dirty = only_tensors("mark_dirty", tensors, "the inputs that forward writes in place")
 
     def mark_non_differentiable(self, *tensors) -> None:
-        """Say which results have no gradient."""
+        """Declare which results have no gradient."""
         self.constant = only_tensors("mark_non_differentiable", tensors, "results of forward, such as indices")
 
     def set_materialize_grads(self, value: bool) -> None:
-        """False: backward gets None, not zeros, for an output that no gradient came to."""
+        """With False, backward gets None in place of zeros for an output without a gradient."""
         self.materialize = value
 
     @property
@@ -67,7 +67,7 @@ class Context:
 
 
 def only_tensors(verb: str, values: tuple, hint: str, or_none: bool = False) -> tuple:
-    """Refuse values that are not tensors."""
+    """The values, if all are tensors; else raise GradError. or_none: allow None."""
     for i, value in enumerate(values):
         if not hasattr(value, "spec") and not (or_none and value is None):
             fail(
@@ -77,7 +77,7 @@ def only_tensors(verb: str, values: tuple, hint: str, or_none: bool = False) -> 
 
 
 def once_differentiable(backward):
-    """A backward of numbers alone: a second derivative through it is refused. Stands below `@staticmethod`."""
+    """Decorator, below `@staticmethod`, for a backward that is not differentiable: a second derivative is refused."""
 
     @functools.wraps(backward)
     def wrapped(ctx, *grads):
@@ -96,12 +96,12 @@ def once_differentiable(backward):
 
 
 class Function:
-    """An operation with a gradient of one's own.
+    """Base class of operations with a custom gradient.
 
     Subclass it with static methods `forward(ctx, *args)` and `backward(ctx, *grads)`, and call `Sub.apply(*args)`.
-    Or write `forward(*args)` and `setup_context(ctx, inputs, output)` apart.
-    backward returns a gradient (or None) for each argument of forward. It is written on Tensors, so it can itself be
-    differentiated.
+    Alternatively split forward into `forward(*args)` and `setup_context(ctx, inputs, output)`.
+    backward returns a gradient (or None) for each argument of forward. It is written in tensor ops, so it can itself
+    be differentiated.
     """
 
     FunctionCtx = Context
@@ -111,7 +111,7 @@ class Function:
         for name, instead in NOT_CALLED.items():
             if name in vars(cls):
                 warn(f"{cls.__name__}.{name} is not called here", instead)
-        if "vjp" in vars(cls):  # PyTorch's other name of it
+        if "vjp" in vars(cls):  # PyTorch's other name of backward
             if "backward" in vars(cls):
                 fail(
                     GradError,
@@ -123,16 +123,16 @@ class Function:
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple, output: Any) -> Any:
-        """Leave in ctx what backward needs, where forward does not take ctx itself."""
+        """Save in ctx what backward needs; called after a `forward` that does not take ctx."""
 
     @staticmethod
     def forward(ctx: Any, *args: Any, **kwargs: Any) -> Any:
-        """Yours: the results, computed from the arguments."""
+        """Override: compute the results from the arguments."""
         raise GradError("this Function has no forward", hint="@staticmethod def forward(ctx, x): ...")
 
     @staticmethod
     def backward(ctx: Any, *args: Any, **kwargs: Any) -> Any:
-        """Yours: the gradients of the arguments of `forward`, of those of its results."""
+        """Override: compute the gradients of the arguments of `forward` from those of its results."""
         raise GradError("this Function has no backward", hint="@staticmethod def backward(ctx, grad): ...")
 
     @classmethod
@@ -166,7 +166,7 @@ class Function:
         return tuple(bound) if isinstance(results, list | tuple) else bound[0]
 
 
-# methods of PyTorch's Function that it calls and this one does not
+# methods that PyTorch calls on a Function and minflow does not
 NOT_CALLED = {
     "jvp": "leave it out: func.jvp computes its result from backward",
     "vmap": "leave it out: func.vmap calls forward once for each entry",
@@ -174,7 +174,7 @@ NOT_CALLED = {
 
 
 def check_dirty(cls: type[Function], ctx: Context, args: tuple, outs: tuple) -> dict[int, Any]:
-    """Index of a result -> the input that forward wrote and returned."""
+    """Map the index of a result to the input that forward wrote in place and returned."""
     for t in ctx.dirty:
         if not any(t is x for x in args):
             warn(
@@ -193,7 +193,7 @@ def check_dirty(cls: type[Function], ctx: Context, args: tuple, outs: tuple) -> 
 
 
 class Last(Function):
-    """The gradients of a once_differentiable backward: they pass through, and have none of their own."""
+    """Passes through the gradients of a once_differentiable backward, and has no gradient itself."""
 
     @staticmethod
     def forward(ctx: Any, gradients: tuple, *grads: Any) -> tuple:
@@ -211,7 +211,7 @@ FunctionCtx = Context
 
 
 def joint_op(cls: type[Function], count: int, places: list[int], arity: int) -> Op:
-    """The op of one application: inputs are forward's results, then its tensors; the results pass through."""
+    """The op of one application. Its inputs are the results of forward, then its tensors; the results pass through."""
 
     def kernel(*arrays, ctx, out=None):
         if out is None:
@@ -237,13 +237,13 @@ def joint_op(cls: type[Function], count: int, places: list[int], arity: int) -> 
                     f"{cls.__name__}.backward: gradient {i} must be a tensor or None, got {with_article(g)}",
                     values={"gradient": describe(g)},
                     where=f"made at {where_text(node.where)}",
-                    hint="a tensor of the shape of that argument; None where there is none",
+                    hint="a tensor of the shape of that argument, or None if it has no gradient",
                 )
         if len(result) != arity and any(g is not None for g in result[arity:]) or len(result) < arity:
             raise GradError(
                 f"{cls.__name__}.backward returned {len(result)} gradients for the {arity} arguments of forward",
                 where=f"made at {where_text(node.where)}",
-                hint="one for each argument, None where there is none",
+                hint="return one for each argument, None for those without a gradient",
             )
         for position, place in enumerate(places):
             i = count + position
@@ -254,7 +254,7 @@ def joint_op(cls: type[Function], count: int, places: list[int], arity: int) -> 
                         f"{cls.__name__}.backward: gradient {place} has shape {g.spec.shape}, argument {place} of "
                         f"forward has {spec.shape}",
                         where=f"made at {where_text(node.where)}",
-                        hint="a gradient has the shape of what it is the gradient of",
+                        hint="return a gradient of the shape of its argument",
                     )
                 yield i, g
 

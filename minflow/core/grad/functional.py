@@ -1,4 +1,4 @@
-"""Jacobians, Hessians and their products with vectors, of a function of tensors: `flow.autograd.functional`.
+"""`flow.autograd.functional`: Jacobians and Hessians of functions of tensors, and their products with vectors.
 
 Read next: `../autograd.py`, whose `grad` does the work.
 """
@@ -18,13 +18,13 @@ from .modes import enable_grad
 
 
 def inputs_of(owner: str, inputs: Any, create_graph: bool) -> tuple[Tensor, ...]:
-    """The inputs, ready to be differentiated by: cut off from what made them, unless the result shall know that."""
+    """The inputs as tensors that require grad: detached leaves, or clones on the tape if create_graph."""
     listed = as_tuple(inputs)
     for i, x in enumerate(listed):
         if not isinstance(x, Tensor) or not x.spec.floating:
             fail(
                 GradError,
-                f"{owner}: input {i} is no floating tensor, so there is nothing to differentiate by",
+                f"{owner}: input {i} must be a floating tensor",
                 "flow.tensor([1.0, 2.0])",
                 input=x,
             )
@@ -45,12 +45,12 @@ def outputs_of(owner: str, outputs: Any) -> tuple[Tensor, ...]:
 
 
 def vector_for(owner: str, v: Any, like: Sequence[Tensor], of: str) -> tuple[Tensor, ...]:
-    """The vector given for these tensors, or 1 for a single number."""
+    """The given vector for these tensors; by default 1, if there is a single element."""
     if v is None:
         if len(like) != 1 or like[0].numel() != 1:
             fail(
                 GradError,
-                f"{owner}: v is not given, and only a single number has one direction",
+                f"{owner}: v is required unless there is a single element",
                 f"v like {of}",
                 tensors=len(like),
                 first=like[0],
@@ -60,7 +60,7 @@ def vector_for(owner: str, v: Any, like: Sequence[Tensor], of: str) -> tuple[Ten
     if len(listed) != len(like) or any(tuple(a.shape) != tuple(b.shape) for a, b in zip(listed, like)):
         fail(
             ShapeError,
-            f"{owner}: v has other shapes than {of}",
+            f"{owner}: the shapes of v differ from those of {of}",
             f"one tensor for each of {of}, of its shape",
             v=[tuple(a.shape) for a in listed],
             wanted=[tuple(b.shape) for b in like],
@@ -69,7 +69,7 @@ def vector_for(owner: str, v: Any, like: Sequence[Tensor], of: str) -> tuple[Ten
 
 
 def slopes(owner: str, outputs: Sequence[Tensor], inputs: Sequence[Tensor], v: Any, keep: bool, strict: bool) -> tuple:
-    """Gradients by the inputs: 0 where nothing depends on one; with `strict` a GradError instead."""
+    """Gradients with respect to the inputs: zeros for an unused input; with `strict` a GradError instead."""
     used = [(out, g) for out, g in zip(outputs, v) if out.requires_grad]
     found: Sequence = [None] * len(inputs)
     if used:
@@ -93,19 +93,19 @@ def slopes(owner: str, outputs: Sequence[Tensor], inputs: Sequence[Tensor], v: A
 
 
 def like(present: Any, values: Sequence) -> Any:
-    """A tuple where one was given, else its only entry."""
+    """The values as a tuple if `present` is a list or tuple, else their only entry."""
     return tuple(values) if isinstance(present, list | tuple) else values[0]
 
 
 def done(values: Any, create_graph: bool) -> Any:
-    """The values, cut off from the tape unless that is to be kept."""
+    """The values, detached unless create_graph."""
     if isinstance(values, Tensor):
         return values if create_graph else values.detach()
     return type(values)([done(x, create_graph) for x in values])
 
 
 def vjp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple:
-    """(func(*inputs), v times its Jacobian). v: like the outputs; left out for a single number."""
+    """Compute (func(*inputs), v times its Jacobian). v: like the outputs; optional if they have one element."""
     with enable_grad():
         xs = inputs_of("vjp", inputs, create_graph)
         result = func(*xs)
@@ -116,7 +116,7 @@ def vjp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, 
 
 
 def jvp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple:
-    """(func(*inputs), its Jacobian times v), by two backward passes. v: like the inputs; left out for a single number.
+    """Compute (func(*inputs), its Jacobian times v) by two backward passes. v: like the inputs; optional for one.
 
     Source: Townsend 2017, "A new trick for calculating Jacobian vector products".
     """
@@ -139,9 +139,9 @@ def jacobian(
     vectorize: bool = False,
     strategy: str = "reverse-mode",
 ) -> Any:
-    """d out[i] / d x[j] as a tensor of shape (*out.shape, *x.shape); of several outputs or inputs, tuples of them.
+    """Compute d out[i] / d x[j] as a tensor of shape (*out.shape, *x.shape), or tuples for several outputs or inputs.
 
-    A backward pass for each number of the outputs. vectorize, strategy: accepted; the numbers are the same.
+    Takes one backward pass per element of the outputs. vectorize, strategy: accepted without effect.
     """
     with enable_grad():
         xs = inputs_of("jacobian", inputs, create_graph)
@@ -159,14 +159,14 @@ def jacobian(
 
 
 def gradient_of(owner: str, func: Callable, strict: bool) -> Callable:
-    """x -> the gradient of func, which gives a single number, on the tape."""
+    """The function x -> gradient of func, on the tape. func must return a single element."""
 
     def gradient(*xs: Tensor) -> tuple:
         (out,) = outputs_of(owner, func(*xs))[:1]
         if out.numel() != 1:
             fail(
                 GradError,
-                f"{owner}: the function gives {out.numel()} numbers, where a single one is wanted",
+                f"{owner}: the function must return a single element, got {out.numel()}",
                 "reduce it: .sum() or .mean()",
                 output=out,
             )
@@ -183,8 +183,11 @@ def hessian(
     vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
-    """d2 out / d x[i] d x[j] of a function that gives a single number: shape (*x.shape, *x.shape); of several inputs a
-    tuple of tuples. vectorize, outer_jacobian_strategy: accepted; the numbers are the same."""
+    """Compute d2 out / d x[i] d x[j] of a function that returns a single element: a tensor of shape
+    (*x.shape, *x.shape), or a tuple of tuples for several inputs.
+
+    vectorize, outer_jacobian_strategy: accepted without effect.
+    """
     gradient = gradient_of("hessian", func, strict)
     if isinstance(inputs, list | tuple):
         return jacobian(gradient, inputs, create_graph, strict)
@@ -192,16 +195,17 @@ def hessian(
 
 
 def vhp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple:
-    """(func(*inputs), v times its Hessian); func gives a single number. v: like the inputs."""
+    """Compute (func(*inputs), v times its Hessian); func returns a single element. v: like the inputs."""
     return product("vhp", func, inputs, v, create_graph, strict)
 
 
 def hvp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple:
-    """(func(*inputs), its Hessian times v): by symmetry the same numbers as vhp, and as cheap."""
+    """Compute (func(*inputs), its Hessian times v): equal to vhp by symmetry, and as cheap."""
     return product("hvp", func, inputs, v, create_graph, strict)
 
 
 def product(owner: str, func: Callable, inputs: Any, v: Any, create_graph: bool, strict: bool) -> tuple:
+    """(func(*inputs), v times its Hessian): shared by `vhp` and `hvp`."""
     result: list = []
 
     def kept(*xs: Tensor) -> Any:

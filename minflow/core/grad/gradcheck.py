@@ -1,4 +1,4 @@
-"""Numeric checks of gradients: central differences, number by number."""
+"""Numeric checks of gradients by central differences, element by element. Read next: `../autograd.py`."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from ..source_location import fail
 def gradcheck(
     function, inputs, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3, raise_exception: bool = True
 ) -> bool:
-    """Compare the gradients of `function(*inputs)` with central differences, number by number.
+    """Compare the gradients of `function(*inputs)` with central differences, element by element.
 
-    inputs: float64 tensors; those that require grad are checked.  Returns True, or raises GradError with the first
-    number that differs (returns False if not raise_exception).
+    inputs: float64 tensors; those that require grad are checked.
+    Returns True if all agree; else raises GradError for the first element that differs, or returns False if not
+    raise_exception.
     """
     inputs = as_tuple(inputs)
     checked = [i for i, x in enumerate(inputs) if getattr(x, "requires_grad", False)]
@@ -51,7 +52,7 @@ def gradcheck(
                             "output": out.spec,
                             "difference": f"{abs(mine - numeric):.3g}",
                         },
-                        hint="look at the gradient rule of what touches this input",
+                        hint="look at the gradient rules of the ops that use this input",
                     )
                 if wrong is not None:
                     return False
@@ -59,7 +60,7 @@ def gradcheck(
 
 
 def compare(function, inputs, i: int, k: int, flat: int, column, eps, atol, rtol):
-    """None, or (place, numeric, analytic) of the first number that differs."""
+    """(index, numeric gradient, analytic gradient) of the first element that differs, or None."""
     for place in np.ndindex(*inputs[i].shape):
         moved = []
         for h in (eps, -eps):
@@ -76,7 +77,7 @@ def compare(function, inputs, i: int, k: int, flat: int, column, eps, atol, rtol
 
 
 def gradgradcheck(function, inputs, **options) -> bool:
-    """`gradcheck` of the gradient of `function`: second derivatives."""
+    """Check second derivatives: `gradcheck` of the gradient of `function`."""
     inputs = as_tuple(inputs)
     checked = [x for x in inputs if getattr(x, "requires_grad", False)]
 

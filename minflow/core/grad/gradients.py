@@ -1,4 +1,4 @@
-"""grad with all the arguments of PyTorch's; the pass itself is `../autograd.py`. Read next: `functional.py`."""
+"""`grad` with all arguments of PyTorch; the backward pass itself is in `../autograd.py`. Read next: `functional.py`."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ def grad(
     only_inputs: bool = True,
     materialize_grads: bool = False,
 ) -> tuple:
-    """d outputs / d inputs, a tuple with a tensor for each input, without touching any `.grad`.
+    """Compute d outputs / d inputs as a tuple with a tensor per input, without changing any `.grad`.
 
-    grad_outputs: what each output's gradient is multiplied by; ones for an output of one number.
-    retain_graph: keep what backward needs, for another pass; by default where create_graph is.
+    grad_outputs: cotangents of the outputs; 1 by default for an output of one element.
+    retain_graph: keep saved tensors for another pass (default: create_graph).
     create_graph: record this pass too, for gradients of gradients.
-    allow_unused: give None for an input that the outputs do not depend on (otherwise a GradError names it).
-    materialize_grads: give zeros for it.
-    is_grads_batched: grad_outputs have one axis more in front, a vector each; so have the results.
-    only_inputs: always so, as in PyTorch.
+    allow_unused: return None for an input that the outputs do not depend on; otherwise raise GradError.
+    materialize_grads: return zeros in place of None.
+    is_grads_batched: True if grad_outputs, and so the results, have a batch axis in front: one vector per entry.
+    only_inputs: accepted; always True, as in PyTorch.
     """
     if materialize_grads and allow_unused is False:
         fail(
             GradError,
-            "grad: materialize_grads=True gives zeros where allow_unused=False wants an error",
+            "grad: materialize_grads=True returns zeros for an unused input, allow_unused=False raises an error",
             "leave out allow_unused",
         )
     inputs = as_tuple(inputs)

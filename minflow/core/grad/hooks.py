@@ -2,8 +2,8 @@
 
 `Node.hooks` maps an output index to the hooks of that output, AFTER to those of a leaf whose `.grad` was just
 accumulated, and INPUTS and OUTPUTS to those of the node itself. A leaf keeps the dict (`Tensor.hooks`), so that its
-hooks outlive a change of its dtype or of requires_grad. A trace copies the hooks of the tensors it meets, and records
-what they compute. Read next: `../autograd.py`, which runs them.
+hooks survive a change of its dtype or of requires_grad. A trace copies the hooks of the tensors that it meets and
+records what they compute. Read next: `../autograd.py`, which runs them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..source_location import describe, fail, here
 
 
 class Handle:
-    """The result of registering a hook: `remove()` takes the hook out again; also a context."""
+    """The handle of a registered hook: `remove()` unregisters it, and so does the end of a `with` block."""
 
     count = 0
 
@@ -30,7 +30,7 @@ class Handle:
     id = property(lambda self: self.number, doc="The key of the hook in its dict, as PyTorch calls it.")
 
     def remove(self) -> None:
-        """Take the hook out; a second time has no effect."""
+        """Unregister the hook; a second call has no effect."""
         if self.hooks.pop(self.number, None) is not None:
             bump()
 
@@ -42,7 +42,7 @@ class Handle:
 
 
 def check_callable(hook: Any, call: str, kind: type[MinflowError] = GradError) -> None:
-    """Refuse a hook that cannot be called. call: how it would be, such as `hook(grad)`."""
+    """Raise an error for a hook that cannot be called. call: an example of the call, such as `hook(grad)`."""
     if not callable(hook):
         fail(kind, f"a hook must be a function, got {with_article(hook)}", f"def {call}: ...", hook=hook)
 
@@ -67,7 +67,7 @@ def hook_on(tensor, hook: Callable) -> Handle:
 
 
 def after_on(tensor, hook: Callable) -> Handle:
-    """Run `hook(tensor)` when a backward has added to `tensor.grad`."""
+    """Run `hook(tensor)` after a backward has added to `tensor.grad`."""
     mode = MODE.get()
     own = mode.own(tensor)
     if not own.needs:
@@ -108,7 +108,7 @@ def hook_on_node(node: Node, kind: str, hook: Callable, call: str) -> Handle:
 
 
 def at(tensor, own, value: Value, handle: Handle) -> Handle:
-    """A handle of a hook on `tensor`, once the plans and the trace know of it."""
+    """The handle of a hook on `tensor`, after telling plans and the trace about it."""
     if isinstance(value.node, Source):
         if own.array is not None:
             own.hooks = value.node.hooks
@@ -129,7 +129,7 @@ def hooks_known(tensor) -> dict | None:
 
 
 def of_tensor(hook: Callable, tensor) -> Callable:
-    """A hook that gets the tensor of the program, where backward knows only its symbol."""
+    """A hook that is called with the tensor of the program in place of its symbol, which is all backward knows."""
 
     @functools.wraps(hook)
     def call(symbol):
@@ -139,7 +139,7 @@ def of_tensor(hook: Callable, tensor) -> Callable:
 
 
 def functions_on(tensor) -> tuple:
-    """(hook, kind) of a concrete tensor, in order: a plan depends on them."""
+    """(hook, kind) for the hooks of a concrete tensor, in order; they are part of the plan key."""
     value = tensor.value
     if value is None or not value.node.hooks:
         return ()
@@ -161,7 +161,7 @@ def run_hooks(value: Value, grads: dict) -> None:
 
 
 def run_after(hooks: Mapping, leaf) -> None:
-    """The hooks of a leaf whose `.grad` was accumulated."""
+    """Run the hooks of a leaf whose `.grad` was accumulated."""
     for _, hook in sorted(hooks.get(AFTER, {}).items()):
         if (new := hook(leaf)) is not None:
             refuse(
@@ -174,14 +174,14 @@ def run_after(hooks: Mapping, leaf) -> None:
 
 
 def run_before_node(node: Node, gs: list) -> list:
-    """The gradients of a node's outputs, once its prehooks have seen them."""
+    """Run the prehooks of a node; return the gradients of its outputs, perhaps replaced."""
     for _, hook in sorted(node.hooks.get(OUTPUTS, {}).items()):
         gs = replaced(hook, hook(tuple(gs)), gs)
     return gs
 
 
 def run_after_node(node: Node, gs: list, gradients: list) -> list:
-    """(input index, gradient) of a node, once its hooks have seen (grad_inputs, grad_outputs)."""
+    """Run the hooks of a node on (grad_inputs, grad_outputs); return (input index, gradient), perhaps replaced."""
     first = len(node.out_specs) if node.op.custom_backward is not None else 0  # the results of forward come first
     places = [i for i, x in enumerate(node.inputs) if hasattr(x, "spec") or hasattr(x, "dtype")][first:]
     known = dict(gradients)
@@ -192,7 +192,7 @@ def run_after_node(node: Node, gs: list, gradients: list) -> list:
 
 
 def replaced(hook: Callable, new: Any, old: list | tuple, noun: str = "gradient") -> list | tuple:
-    """The gradients that a hook returned for several others; None keeps them all."""
+    """The gradients that a hook returned in place of `old`; None keeps them all."""
     if new is None:
         return old
     if not isinstance(new, tuple | list):

@@ -1,4 +1,4 @@
-"""Turning the recording of gradients on and off, and the check for NaN. Read next: `autograd.py`."""
+"""Grad modes: turn the recording of gradients and the check for NaN on and off. Read next: `../autograd.py`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ F = TypeVar("F", bound=Callable)
 
 
 class GradMode(Restoring):
-    """Turns the recording of gradients on or off: as a context, or as a decorator of a function."""
+    """Base class: turns the recording of gradients on or off, as a context or as a decorator."""
 
     variable, wanted = MODE, True
 
@@ -27,7 +27,7 @@ class GradMode(Restoring):
             @functools.wraps(function)
             def generator(*args, **kwargs):
                 source = function(*args, **kwargs)
-                while True:  # the mode holds inside the generator's own steps, not in the caller's between them
+                while True:  # the mode is set while the generator runs, not while its caller does
                     with self.clone():
                         try:
                             item = next(source)
@@ -45,7 +45,7 @@ class GradMode(Restoring):
         return wrapped
 
     def clone(self):
-        """Another that does the same, as a decorator needs for each call."""
+        """A new context of the same kind; a decorator uses one per call."""
         twin = type(self).__new__(type(self))
         Restoring.__init__(twin)
         twin.wanted = self.wanted
@@ -53,7 +53,7 @@ class GradMode(Restoring):
 
 
 class no_grad(GradMode):
-    """Within it nothing is recorded: `with flow.no_grad(): ...`, or `@flow.no_grad()` on a function."""
+    """Do not record gradients: `with flow.no_grad(): ...`, or `@flow.no_grad()` on a function."""
 
     wanted = False
 
@@ -73,7 +73,7 @@ class no_grad(GradMode):
 
 
 class inference_mode(no_grad):
-    """The same as `no_grad`; `inference_mode(False)` changes nothing."""
+    """An alias of `no_grad`; `inference_mode(False)` changes nothing."""
 
     @overload
     def __new__(cls, mode: bool = True) -> inference_mode: ...
@@ -90,13 +90,13 @@ class inference_mode(no_grad):
 
 
 class enable_grad(GradMode):
-    """Within it gradients are recorded, also inside `no_grad`."""
+    """Record gradients, also inside `no_grad`."""
 
     wanted = True
 
 
 class set_grad_enabled(GradMode):
-    """Turn recording on or off, at once; as a context, until its end."""
+    """Turn recording on or off immediately; as a context, until its end."""
 
     def __init__(self, mode: bool) -> None:
         super().__init__()
@@ -107,23 +107,26 @@ class set_grad_enabled(GradMode):
         return self
 
     def __call__(self, function: F) -> F:
-        self.close()  # as a decorator it holds inside the function only
+        self.close()  # as a decorator it applies inside the function only
         return super().__call__(function)
 
     def clone(self):
-        """Another that does the same, as a decorator needs for each call."""
+        """A new context of the same kind; a decorator uses one per call."""
         twin = GradMode()
         twin.wanted = self.wanted
         return twin
 
 
 def is_grad_enabled() -> bool:
-    """Are gradients recorded now?"""
+    """True if gradients are recorded now."""
     return MODE.get().grad
 
 
 class set_detect_anomaly(GradMode):
-    """Turn the check of detect_anomaly on or off, at once; as a context, until its end. check_nan: accepted."""
+    """Turn the check of `detect_anomaly` on or off immediately; as a context, until its end.
+
+    check_nan: False turns it off too.
+    """
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
         super().__init__()
@@ -138,7 +141,7 @@ class set_detect_anomaly(GradMode):
 
 
 class detect_anomaly(GradMode):
-    """Within it backward checks every gradient and stops at the first NaN, naming the op and the line that made it."""
+    """Check every gradient in backward: the first NaN raises NonFiniteError with the op and the line that made it."""
 
     def __init__(self, check_nan: bool = True) -> None:
         super().__init__()
@@ -148,5 +151,5 @@ class detect_anomaly(GradMode):
         return MODE.get().replace(anomaly=self.check)
 
     def clone(self):
-        """Another that does the same, as a decorator needs for each call."""
+        """A new context of the same kind; a decorator uses one per call."""
         return detect_anomaly(self.check)

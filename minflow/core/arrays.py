@@ -1,6 +1,6 @@
-"""The array that data stands for: numbers, nested lists, numpy's arrays, tensors in lists; in the dtype they ask for.
+"""Conversion of data to a numpy array: numbers, nested lists, arrays, tensors in lists, with dtype inference.
 
-Knows no Tensor class: a tensor is what has a `spec`. Read next: `functions/fill.py`.
+Must not know the Tensor class: a tensor is an object with a `spec`. Read next: `functions/fill.py`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ARRAYS = (np.ndarray, np.generic)
 
 
 def array_of(data, dtype: DType | None) -> np.ndarray:
-    """A new numpy array of numbers, nested lists, arrays or tensors in them; Python floats get the default dtype."""
+    """A new numpy array of numbers, nested lists, or arrays or tensors in them; Python floats get the default dtype."""
     if isinstance(data, ARRAYS):
         data = np.asarray(data)
         if data.dtype.kind not in "biufc" and data.dtype != bfloat16.np:
@@ -33,7 +33,7 @@ def array_of(data, dtype: DType | None) -> np.ndarray:
     except MinflowError:
         raise
     except ValueError as error:
-        hint = "every row needs as many numbers as the others"
+        hint = "give every row the same number of elements"
         fail(ShapeError, "tensor() of lists whose lengths differ", hint, reason=error)
     except RecursionError:
         if contains_itself(data):
@@ -56,7 +56,8 @@ def array_of(data, dtype: DType | None) -> np.ndarray:
 
 
 def fitting(array: np.ndarray, dtype: DType, kinds: str = "iuO") -> np.ndarray:
-    """The array, if an integer dtype can hold its numbers; numpy would wrap some around and refuse others."""
+    """The array, after checking that an integer dtype can hold its elements; numpy would wrap some of them around and
+    refuse others. Raises OutOfRangeError."""
     if array.dtype.kind in kinds and dtype.rank == 1 and array.size:
         low, high = array.min(), array.max()  # NaN, if there is one
         try:
@@ -68,7 +69,7 @@ def fitting(array: np.ndarray, dtype: DType, kinds: str = "iuO") -> np.ndarray:
 
 
 def copied(array: np.ndarray) -> np.ndarray:
-    """A copy with the same strides: kernels may compute in another order for others."""
+    """A copy with the same strides, since kernels may sum in another order for other strides."""
     if array.flags.c_contiguous or not array.size:
         return np.array(array, order="C")
     low = sum([(n - 1) * stride for n, stride in zip(array.shape, array.strides) if stride < 0])
@@ -80,20 +81,20 @@ def copied(array: np.ndarray) -> np.ndarray:
 
 
 def storage_size(array: np.ndarray) -> int:
-    """Elements from the first to the last of an array, those between included; 0 if not all strides are multiples of
-    the size of one, as of a field of records."""
+    """Number of elements from the first to the last of an array, including those in gaps; 0 if the strides are not
+    multiples of the itemsize, as for a field of records."""
     if any(stride % array.itemsize for stride in array.strides):
         return 0
     return 1 + sum([(n - 1) * stride for n, stride in zip(array.shape, array.strides)]) // array.itemsize
 
 
 def storage_of(array: np.ndarray) -> np.ndarray:
-    """All elements from the first to the last of an array, as one row."""
+    """All elements from the first to the last of an array, including those in gaps, as one row."""
     return np.lib.stride_tricks.as_strided(array, (storage_size(array) or 1,), (array.itemsize,))
 
 
 def leaf_dtypes(data) -> list[DType]:
-    """The dtypes that meet in lists with tensors or arrays in them: each counts alike, also that of a number."""
+    """The dtypes to be promoted for lists that contain tensors or arrays; Python numbers count like arrays."""
     if isinstance(data, list | tuple):
         return [dtype for x in data for dtype in leaf_dtypes(x)]
     if hasattr(data, "spec"):
@@ -103,15 +104,15 @@ def leaf_dtypes(data) -> list[DType]:
 
 
 def depth_of(data) -> int:
-    """The number of axes of nested lists, by their first elements. A tensor among them stands for a number."""
+    """Number of axes of nested lists, found by their first entries. A tensor counts as a number."""
     if isinstance(data, list | tuple):
         return 1 + (depth_of(data[0]) if data else 0)
     return 0 if hasattr(data, "spec") else np.ndim(data)
 
 
 def to_numpy(data, depth: int):
-    """The lists with arrays of `depth` axes in place of tensors, as in PyTorch: numbers, where a list begins with a
-    tensor, else rows."""
+    """The lists with tensors converted to arrays of `depth` axes, as in PyTorch: a tensor must have one element if its
+    list begins with a tensor, else it is a row."""
     if isinstance(data, list | tuple):
         return [to_numpy(x, depth - 1) for x in data]
     if isinstance(data, ARRAYS):
@@ -123,7 +124,7 @@ def to_numpy(data, depth: int):
         one = ("one element", "one axis")[depth] if depth < 2 else f"{depth} axes"
         fail(
             ShapeError,
-            f"tensor() of lists: a tensor of shape {array.shape}, where {one} would fit",
+            f"tensor() of lists: a tensor in them must have {one}, got shape {array.shape}",
             "flow.stack([...]) or flow.cat([...]) of tensors",
             element=data,
         )

@@ -1,7 +1,7 @@
-"""Free memory, which is checked before a large allocation: a system that runs out of memory ends the whole process.
+"""Free memory, checked before large allocations so that the OOM killer does not end the process.
 
-Free is what Linux calls available plus free swap, and not more than the limit of the process (ulimit -v) and its
-control groups, such as a container's, have left. If the system does not tell, nothing is refused.
+Free memory is MemAvailable plus free swap, bounded by what the limits of the process (ulimit -v) and of its control
+groups (those of a container, for example) leave. If the system does not report it, nothing is refused.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LITTLE = 1 << 26  # bytes: smaller requests are not compared with the free memory
-# the files of control groups, version 2 and 1: (where the groups are, limit, used, what is given back when asked)
+# files of control groups, version 2 and 1: (folder of the groups, limit, usage, reclaimable part of memory.stat)
 GROUPS = (
     ("sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"),
     ("sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
@@ -21,7 +21,7 @@ GROUPS = (
 
 
 def free_bytes(root: Path | None = None) -> int | None:
-    """The bytes that this process can still allocate; None if unknown. root: the folder of the system's files."""
+    """Number of bytes that this process can still allocate, or None if unknown. root: the root folder, for tests."""
     from pathlib import Path  # at first use: import takes 3 ms
 
     root = root or Path("/")
@@ -47,7 +47,7 @@ def free_bytes(root: Path | None = None) -> int | None:
 
 
 def groups_of(root: Path, top: Path) -> Iterable[Path]:
-    """The folders of the groups that this process is in, from its own up to the root."""
+    """The folders of the control groups of this process, from its own up to the root."""
     yield top
     for line in text(root / "proc/self/cgroup").splitlines():
         number, names, path = (line.split(":", 2) + ["", ""])[:3]
@@ -64,19 +64,19 @@ def text(path: Path) -> str:
 
 
 def number(path: Path) -> int | None:
-    """The number in a file; None if it holds something else, such as "max"."""
+    """The number in a file, or None if it contains something else, such as "max"."""
     found = text(path).strip()
     return int(found) if found.isdecimal() else None
 
 
 def numbers(path: Path) -> dict[str, int]:
-    """Name -> number of a file with one of each in a line."""
+    """Parse a file with a name and a number per line."""
     rows = [line.replace(":", " ").split() for line in text(path).splitlines()]
     return {row[0]: int(row[1]) for row in rows if len(row) > 1 and row[1].isdecimal()}
 
 
 def shortage(needed: int) -> int | None:
-    """The bytes that are free if they are fewer than `needed`, else None."""
+    """The free bytes if fewer than `needed`, else None."""
     if needed <= LITTLE or (free := free_bytes()) is None or needed <= free:
         return None
     return free

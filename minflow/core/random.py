@@ -1,8 +1,8 @@
 """Counter-based random numbers: the same bits on every backend, for any slice, in any order.
 
-`bits(key, counter, index)` is Philox4x32-10: a pure function, so a shard or a loader worker draws its own part alone.
-A Generator only counts: each random op application takes the next counter, on the caller's thread, in program order.
-Source: Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3", section 3.3.
+`bits(key, counter, ...)` is Philox4x32-10: a pure function, so a shard or a loader worker can draw its own part.
+A Generator only counts: each application of a random op takes the next counter, on the caller's thread, in program
+order. Source: Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3", section 3.3.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CHUNK = 1 << 15  # blocks of four drawn at a time, so that the temporaries stay 
 
 
 def bits(xp, key: int, counter: int, size: int, start: int = 0):
-    """`uint32[size]`: 32 random bits for each element index in [start, start + size). key, counter: below 2**64."""
+    """32 random bits for each element index in [start, start + size), as uint32[size]. key, counter: below 2**64."""
     out = xp.empty(-(-(start % 4 + size) // 4) * 4, "uint32")
     first, last = start // 4, (start + size + 3) // 4
     for low in range(first, last, CHUNK):
@@ -30,7 +30,7 @@ def bits(xp, key: int, counter: int, size: int, start: int = 0):
 
 
 def philox(xp, key: int, counter: int, first: int, last: int, out) -> None:
-    """Ten rounds for the blocks [first, last): four words each, written into `out` (uint32, blocks x 4)."""
+    """Ten Philox rounds for the blocks [first, last), of four words each; written into `out`, uint32[blocks, 4]."""
     u64, low, shift = xp.uint64, xp.uint64(0xFFFFFFFF), xp.uint64(32)
     index = xp.arange(first, last, dtype="uint64")
     c0, c1 = index & low, index >> shift
@@ -46,7 +46,7 @@ def philox(xp, key: int, counter: int, first: int, last: int, out) -> None:
 
 def derive_key(seed: int, *words: object) -> int:
     """A 64-bit key from a seed and words, the same in every process: derive_key(seed, "loader", epoch, index)."""
-    from hashlib import blake2b  # at first use: it brings OpenSSL
+    from hashlib import blake2b  # imported on first use, since it loads OpenSSL
 
     text = "/".join([str(seed), *map(str, words)]).encode()
     return int.from_bytes(blake2b(text, digest_size=8).digest(), "little")
@@ -65,35 +65,35 @@ class Generator:
         self.manual_seed(int.from_bytes(os.urandom(6), "little") if seed is None else seed)
 
     def manual_seed(self, seed: int) -> Generator:
-        """Start again from `seed` (an int; negative ones count from 2**64)."""
+        """Restart from `seed`, an int; negative ones count from 2**64."""
         self.seed_, self.key, self.counter = int(seed), int(seed) % 2**64, 0
         return self
 
     def seed(self) -> int:
-        """Take a new seed from the system, and return it."""
+        """Restart from a new seed from the system, and return it."""
         self.manual_seed(int.from_bytes(os.urandom(6), "little"))
         return self.seed_
 
     def initial_seed(self) -> int:
-        """The seed that it was given last."""
+        """The last seed."""
         return self.seed_
 
     def take(self, n: int = 1) -> int:
-        """The next counter; n counters are used up."""
+        """The next counter; advances by n."""
         with self.lock:
             self.counter += n
             return self.counter - n
 
     def draw(self, n: int = 1) -> np.ndarray:
-        """`int64[2]`: the key and the next counter; n counters are used up."""
+        """The key and the next counter, as int64[2]; advances by n."""
         return np.array([self.key, self.take(n)], "uint64").view("int64")
 
     def get_state(self) -> np.ndarray:
-        """`int64[2]`: key and counter."""
+        """The key and the counter, as int64[2]."""
         return np.array([self.key, self.counter], "uint64").view("int64")
 
     def set_state(self, state) -> Generator:
-        """Go on where `get_state` was called. Raises StateError for anything but two integers."""
+        """Continue where `get_state` was called. Raises StateError for anything but two integers."""
         self.key, self.counter = words_of(state)
         self.seed_ = self.key
         return self
@@ -107,7 +107,7 @@ class Generator:
 
 
 def words_of(state) -> list[int]:
-    """Key and counter of what `get_state` gave."""
+    """Key and counter of a state from `get_state`."""
     try:
         array = np.asarray(getattr(state, "array", state))
         if array.shape == (2,) and array.dtype.kind in "iu":
@@ -116,8 +116,8 @@ def words_of(state) -> list[int]:
         pass
     fail(
         StateError,
-        "this is no state of a generator",
-        "int64[2], what get_state() or flow.get_rng_state() gave",
+        "this is not a state of a generator",
+        "pass the int64[2] that get_state() or flow.get_rng_state() returned",
         state=state,
     )
 
@@ -132,12 +132,12 @@ def source(generator: Generator | None = None) -> Generator:
 
 
 def manual_seed(seed: int) -> Generator:
-    """Start the default generator again from `seed`: the same program then draws the same numbers."""
+    """Restart the default generator from `seed`: the same program then draws the same numbers."""
     return default_generator.manual_seed(seed)
 
 
 def seed() -> int:
-    """Give the default generator a new seed from the system, and return it."""
+    """Restart the default generator from a new seed from the system, and return it."""
     return default_generator.seed()
 
 
@@ -152,5 +152,5 @@ def get_rng_state() -> np.ndarray:
 
 
 def set_rng_state(state) -> None:
-    """Put the default generator where `get_rng_state` was called."""
+    """Continue with the default generator where `get_rng_state` was called."""
     default_generator.set_state(state)

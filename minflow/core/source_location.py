@@ -1,7 +1,7 @@
-"""Where we are in the user's program, and the errors and warnings that say so.
+"""The current line of the user's program, and the errors and warnings that report it.
 
-`caller` finds the line, `describe` shows a value, `fail` raises a four-part error, `need` imports an optional package,
-and `warn` gives a warning of four parts, once for each line. Read next: `infer.py`, whose errors `explain` completes.
+`caller` finds the line, `describe` formats a value, `fail` raises a four-part error, `need` imports an optional
+package, and `warn` issues a four-part warning, once per line. Read next: `infer.py`, whose errors `explain` completes.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from .base.optional import import_optional
 from .ir import Where, line_number, where_text
 from .mode import MODE
 
-# the code of Module.__call__, whose locals are self, scope, args, kwargs; put here by nn: a walk that meets it ends
+# the code object of Module.__call__, registered by nn: `caller` stops at it
 MODULE_CALL: list = []
 
 
 class Ours(dict):
-    """file name -> is it one of minflow's own? Worked out once for each."""
+    """Cache: file name -> True if the file belongs to minflow, or is called between the user's line and minflow."""
 
     def __missing__(self, name: str) -> bool:
         self[name] = result = name.startswith(OUTSIDE) or WIDGETS in name
@@ -34,16 +34,16 @@ class Ours(dict):
 
 
 ROOT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
-# and who stands between a program's line and ours: the import that it asks for, copy.deepcopy, a function of numpy's
+# also files between the user's line and ours on the stack: the import system, copy.deepcopy, functions of numpy
 OUTSIDE = ROOT, "<frozen importlib", importlib.__file__, copy.__file__, os.path.join(os.path.dirname(np.__file__), "")
-WIDGETS = f"{os.sep}minflow_widgets{os.sep}"  # the package beside it, wherever it is installed
+WIDGETS = f"{os.sep}minflow_widgets{os.sep}"  # the widgets package, wherever it is installed
 OURS = Ours()
 
 
 def caller(depth: int = 2) -> Where | None:
-    """(code, instruction) of the first frame that is not ours, counted from `depth` frames up.
+    """(code, instruction offset) of the first frame outside minflow, from `depth` frames up; None if there is none.
 
-    A Module's own caller was stored when it was entered, so the walk ends at the nearest Module.__call__.
+    Entering a Module stores its caller in the mode, so the search ends at the nearest Module.__call__.
     """
     frame = sys._getframe(depth)
     while OURS[(code := frame.f_code).co_filename]:
@@ -56,16 +56,16 @@ def caller(depth: int = 2) -> Where | None:
 
 
 def here() -> str:
-    """ "in LeNet.fc1, called at In[9]:5": the fourth part of an error."""
+    """The place for an error: "in LeNet.fc1, called at In[9]:5"."""
     scope, line = MODE.get().scope, where_text(caller(2))
     return f"in {scope}, called at {line}" if scope else f"at {line}"
 
 
 def name_of(x: Any, otherwise: str) -> str:
-    """The learner's name of an input: "fc1.weight" for a Parameter inside fc1, else the given name."""
+    """The user's name of an input: "fc1.weight" for a Parameter inside fc1, else the given name."""
     try:
         label = getattr(x, "label", "")
-    except Exception:  # a special method of an object of the user's
+    except Exception:  # raised by a special method of the user's object
         return otherwise
     if not isinstance(label, str) or not label:
         return otherwise
@@ -74,10 +74,10 @@ def name_of(x: Any, otherwise: str) -> str:
 
 
 def describe(x: Any) -> str:
-    """A tensor by its spec and, on a tape, the line that made it; anything else by its repr. Never raises."""
+    """Text of a value for an error: spec and line of a tensor, else a short repr. Never raises."""
     try:
         return described(x)
-    except Exception:  # a special method of an object of the user's
+    except Exception:  # raised by a special method of the user's object
         return one_line(x)
 
 
@@ -98,12 +98,12 @@ def described(x: Any) -> str:
 
 
 def marks_of(op: Any, inputs: Sequence) -> Sequence[str]:
-    """The names of the inputs of an op; "tensors[0]", ... of one that takes any number."""
+    """The names of the inputs of an op; "tensors[0]", ... for a variadic op."""
     return [f"{op.inputs[0][1:]}[{i}]" for i in range(len(inputs))] if op.variadic else op.inputs
 
 
 def explain(error: MinflowError, op: Any, inputs: Sequence) -> MinflowError:
-    """Fill in what a shape rule could not know: names, values, module and line."""
+    """Complete the error of a shape rule with names, values, module and line; return it."""
     marks = marks_of(op, inputs)
     names = {mark: name_of(x, mark) for mark, x in zip(marks, inputs)}
     if len(set(names.values())) < len(names):
@@ -116,12 +116,12 @@ def explain(error: MinflowError, op: Any, inputs: Sequence) -> MinflowError:
 
 
 def fail(kind: type[MinflowError], what: str, hint: str = "", /, **values) -> NoReturn:
-    """Raise a four-part error: the values are shown by name, the module and the line are those of the learner."""
+    """Raise a four-part error with these values by name, and with the module and line of the user's program."""
     raise kind(what, values={name_of(x, name): describe(x) for name, x in values.items()}, where=here(), hint=hint)
 
 
 def need(module: str, what_for: str) -> Any:
-    """Import a module of an optional package on first use. Raises MissingDependencyError with the learner's line."""
+    """Import a module of an optional package on first use. Raises MissingDependencyError with the user's line."""
     try:
         return import_optional(module, what_for)
     except MissingDependencyError as error:
@@ -133,7 +133,7 @@ WARNED: set = set()
 
 
 class Notices:
-    """on: are likely mistakes reported? See `messages/training_warnings.py`."""
+    """on: True if likely mistakes are reported. See `messages/training_warnings.py`."""
 
     on = os.environ.get("MINFLOW_NOTICES", "1") != "0"
 
@@ -142,13 +142,13 @@ NOTICES = Notices()
 
 
 def warn(what: str, hint: str = "", /, **values) -> None:
-    """One warning for each line of the learner's: the same four parts as an error."""
+    """Warn once per line of the user's program, with the four parts of an error."""
     if NOTICES.on:
         warn_at(what, hint, values, caller(2), here())
 
 
 def warn_at(what: str, hint: str, values: Mapping, where: Where | None, place: str, kind: str = "") -> None:
-    """A warning at a line of the learner's, once for each line and kind."""
+    """Warn at the given line, once per line and kind."""
     key = kind or what.partition(":")[0], where
     if key in WARNED or not NOTICES.on:
         return

@@ -47,7 +47,7 @@ def test_a_tensor_in_a_list_that_does_not_fit_is_told(make):
     """What fits: `constructors` of `../oracle/families.py`."""
     with pytest.raises(ShapeError, match=r"shape \(2,\), where one element would fit[\s\S]*flow.stack"):
         make([flow.ones(2), flow.ones(2)])
-    with pytest.raises(ShapeError, match=r"shape \(2, 2\), where one axis would fit"):
+    with pytest.raises(ShapeError, match=r"must have one axis, got shape \(2, 2\)"):
         make([[1, 2], flow.ones(2, 2)])
 
 

@@ -35,11 +35,11 @@ def test_verify_errors():
     bad = [
         (Graph([source], [total, double], [out]), r"node 0 \(add\) reads a value that no node before it computes"),
         (Graph([], [double, total], [out]), "reads a value that no node before it computes"),
-        (Graph([source], [double, total, double], [out]), r"node 2 \(mul\) stands twice"),
+        (Graph([source], [double, total, double], [out]), r"node 2 \(mul\) is in the graph twice"),
         (Graph([source], [double], [out]), "an output or update is a value that no node computes"),
         (Graph([double], [], []), "listed as an input or state but has inputs"),
         (Graph([source], [Node("neg", ("x",), {}, (SPEC,))], []), "reads 'x'"),
-        (Graph([source], [double, total], [], [], {state: out}), "an update of what is no state"),
+        (Graph([source], [double, total], [], [], {state: out}), "an update must be of a state"),
         (Graph([source], [double, total], [], [state], {state: out}), "changes the spec of its state"),
     ]
     for graph, text in bad:

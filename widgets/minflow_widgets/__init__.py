@@ -1,7 +1,7 @@
-"""Live widgets for notebooks: each one `.py` and one `.js`. Imports minflow, never the reverse.
+"""Live widgets for notebooks, each one `.py` and one `.js`. Imports minflow, never the reverse.
 
-Importing this starts nothing and needs neither Jupyter nor anywidget: both come when a widget is first shown,
-and where they are missing the widgets write plain lines instead. Read next: `curve/loss_curve.py`.
+Importing this package starts nothing and needs neither Jupyter nor anywidget: they are imported when a widget is first
+shown, and if they are missing, the widgets print plain lines. Read next: `curve/loss_curve.py`.
 """
 
 from .explorer.explorer import explore

@@ -1,7 +1,7 @@
-"""The places where something live can be shown: a widget, a picture that is drawn anew, lines of text, or nothing.
+"""Front ends for live displays: a widget, a picture that is redrawn, lines of text, or nothing.
 
-Each has `update(shown)`, called at most ten times a second from one thread at a time, and `finish(shown)`, which leaves
-what is to stay. A missing anywidget is no error. Read next: `curve/live_curve.py`.
+Each has `update(shown)`, called at most ten times per second from one thread at a time, and `finish(shown)`, which
+leaves the final output. A missing anywidget is not an error. Read next: `curve/live_curve.py`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from pathlib import Path
 from minflow.diagnosis import notebook
 from minflow.views.text.listing import clean
 
-ENDED: deque = deque()  # widgets that have ended last, which still live
-SHOWN: deque = deque()  # the same of those for which no picture stands on the page
+ENDED: deque = deque()  # recently ended widgets that are still open
+SHOWN: deque = deque()  # the same, for widgets without a static picture on the page
 
 
 def choose(widget, lines=None):
-    """The best front end that this process has: what `widget()` gives, a picture or `lines`, which write text.
+    """The best front end of this process: the result of `widget()`, a picture, or `lines`, which writes text.
     `MINFLOW_LIVE=0` leaves only the final static output."""
     live = notebook.live()
     if notebook.in_notebook():
@@ -30,18 +30,18 @@ def choose(widget, lines=None):
             return Still()
         try:
             return widget()
-        except Exception:  # no anywidget, or one that does not fit this notebook: pictures need neither
+        except Exception:  # anywidget is missing or does not fit this notebook: pictures need neither
             return Still(live=True)
     return (lines or Lines)(sys.stdout, live)
 
 
 def script(*files: str) -> str:
-    """What a page runs: the files, by their places in this package, one after the other."""
+    """JavaScript for a page: the files, given by paths in this package, concatenated."""
     return "".join([Path(__file__).parent.joinpath(file).read_text("utf-8") for file in files])
 
 
 def leave(front, shown) -> None:
-    """The end of what is shown. A place that fails must not hide the error of the user, for which it ends, perhaps."""
+    """Finish a display. Its failure must not hide an error of the user that may be the reason for it."""
     try:
         front.finish(shown)
     except Exception:
@@ -50,8 +50,8 @@ def leave(front, shown) -> None:
 
 
 class Hearing:
-    """A widget that hears of a page only what a page may say; anything else would show an error in the notebook, or
-    change what the others see. hears: the traits, all of text, that a page may set."""
+    """A widget that accepts from a page only the traits in `hears`, all strings. Other messages would show an error in
+    the notebook, or change the state for other pages."""
 
     hears: tuple[str, ...] = ()
 
@@ -70,9 +70,9 @@ class Hearing:
 
 @contextmanager
 def undisturbed():
-    """Within the block no interrupt is heard: a second press of the button must not cost the picture. Then it is."""
+    """Delay interrupts until the end of the block: a second press of the button must not cost the picture."""
     came, before = [], signal.getsignal(signal.SIGINT)
-    if before is None or threading.current_thread() is not threading.main_thread():  # not Python's; a thread hears none
+    if before is None or threading.current_thread() is not threading.main_thread():  # only Python's main thread has any
         yield
         return
     signal.signal(signal.SIGINT, lambda *frame: came.append(frame))
@@ -85,13 +85,13 @@ def undisturbed():
 
 
 def answering(widget):
-    """The widget, which now hears what a page sends, also a page that was loaded or opened again.
+    """Let the widget receive messages from pages that were reloaded or opened again, and return it.
 
-    A page asks the kernel to hear it on a thread of the page's own (a subshell), so that clicks count while a cell
-    runs. The Python kernel 7.4 sends a message to where the widget was last changed from instead. Here that is a thread
-    of ours, which goes by the last message from any page; JupyterLab ends the subshell of that one soon after a page is
-    loaded, and from then on every click is lost ("Cannot handle comm_msg: Unknown subshell_id" in the log of the
-    server). So the message stays where the page has put it. Other versions have no such route, and nothing to turn off.
+    A page asks the kernel to handle its messages on a thread of the page's own (a subshell), so that clicks count while
+    a cell runs. The Python kernel 7.4 instead routes a message to the subshell that last changed the widget. Here that
+    is our update thread, which follows the last message from any page; JupyterLab ends that page's subshell soon after
+    a page is loaded, and from then on every click is lost ("Cannot handle comm_msg: Unknown subshell_id" in the log of
+    the server). So the message stays where the page has put it. Other versions have no such route to turn off.
     """
     comm = getattr(widget, "comm", None)
     if hasattr(comm, "_reply_subshell_for"):
@@ -100,27 +100,27 @@ def answering(widget):
 
 
 def retire(widget, ended: deque = ENDED, most: int = 8) -> None:
-    """Close it some widgets later: a page that was loaded again meanwhile has nothing else to show."""
+    """Close the widget later, after `most` others: a page that was reloaded meanwhile has nothing else to show."""
     ended.append(widget)
     if len(ended) > most:
         close(ended.popleft())
 
 
 def when_dropped(owner, widget) -> weakref.finalize:
-    """Retire the widget where nobody holds what it shows any more: ipywidgets would hold it until the kernel ends."""
+    """Retire the widget when its owner is collected: ipywidgets would hold it until the kernel ends."""
     dropped = weakref.finalize(owner, retire, widget, SHOWN, 16)
     dropped.atexit = False
     return dropped
 
 
 def close(widget) -> None:
-    """Close it with its layout, a model of its own, which `widget.close()` would leave to the kernel and the page."""
+    """Close the widget and its layout, a model of its own, which `widget.close()` would leak."""
     widget.layout.close()
     widget.close()
 
 
 class Widget:
-    """A live canvas. At the end the static picture takes its place under the same display id, wherever it was shown."""
+    """A live canvas. At the end the static picture replaces it in all outputs, under the same display ids."""
 
     def __init__(self, shown, widget):
         self.widget, self.handles = widget, []
@@ -128,15 +128,15 @@ class Widget:
         self.show(shown)
 
     def show(self, shown) -> None:
-        """In the running cell too."""
+        """Show it in the running cell, too."""
         self.handles.append(notebook.display(self.widget, display_id=True))
 
     def update(self, shown) -> None:
         self.widget.data = shown.encode()
 
     def finish(self, shown) -> None:
-        # The widget's model dies with the kernel: what a saved notebook must show is put in its place. A page that was
-        # loaded again meanwhile does not know the place and goes on showing the model, so that lives on for a while.
+        # The widget's model dies with the kernel, so a static picture replaces it in the saved notebook. A page that
+        # was reloaded meanwhile does not know the output and keeps showing the model, so that stays open for a while.
         self.widget.data, bundle = shown.encode(), shown._repr_mimebundle_()
         for handle in self.handles:
             handle.update(bundle, raw=True)
@@ -145,7 +145,7 @@ class Widget:
 
 
 class Still:
-    """The static picture under a display id, drawn anew when `live`, else once at the end."""
+    """The static picture under a display id, redrawn if `live`, else shown once at the end."""
 
     def __init__(self, live: bool = False):
         self.live, self.handle = live, None
@@ -164,11 +164,11 @@ class Still:
         elif self.live:
             self.handle = notebook.display(bundle, raw=True, display_id=True)
         else:
-            notebook.display(bundle, raw=True)  # no display id: the same output each time it runs
+            notebook.display(bundle, raw=True)  # no display id, so that executed notebooks are reproducible
 
 
 class Lines:
-    """Text: one line that is written over in a terminal, a line a second elsewhere."""
+    """Text: one line that is overwritten in a terminal, a line per second elsewhere."""
 
     def __init__(self, stream, live: bool = True):
         self.stream, self.live = stream, live
@@ -182,7 +182,7 @@ class Lines:
             line = clean(curve.line())[: terminal_width() - 1]
             self.write("\r" + line.ljust(self.width))
             self.width = len(line)
-        elif self.updates % 10 == 0:  # updates come ten times a second
+        elif self.updates % 10 == 0:  # there are ten updates per second
             self.write(clean(curve.line()) + "\n")
         self.updates += 1
 

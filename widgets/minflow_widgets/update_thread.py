@@ -1,6 +1,6 @@
-"""Pump: the one thread that shows a live curve or a live timeline, at most ten times a second.
+"""Pump: the thread that updates a live curve or a live timeline, at most ten times per second.
 
-Knows nothing of what it shows: that has `_look()`, `_update()` and `_share()`. Read next: `curve/loss_curve.py`,
+Knows nothing of its owner except `_look()`, `_update()` and `_share()`. Read next: `curve/loss_curve.py`,
 `timeline/live_timeline.py`.
 """
 
@@ -12,23 +12,22 @@ import weakref
 
 from minflow.core.base.locks import new_lock
 
-PERIOD = 0.1  # seconds between two updates: more are not seen, and the notebook server allows 1 MB a second
-LONGEST = 3.0  # seconds between two updates, also where one was expensive, as by a collection of garbage
-TRIES = 3  # updates that fail one after the other, until it is shown no more
-PATIENCE = 10.0  # seconds that one waits for the picture that another thread leaves
+PERIOD = 0.1  # seconds between two updates: more would not be visible, and the notebook server allows 1 MB per second
+LONGEST = 3.0  # limit of seconds between two updates after an expensive one, such as during garbage collection
+TRIES = 3  # consecutive failed updates after which display is given up
+PATIENCE = 10.0  # seconds to wait for the picture that another thread leaves
 clock = time.perf_counter
 processor = getattr(time, "thread_time", time.perf_counter)
 
 
 class Pump:
-    """Shows its owner: at most one update per PERIOD, none while nothing is new, the last one always.
+    """Updates its owner: at most once per PERIOD, only if there is something new, and always with the last values.
 
-    owner: `_look()` takes what is new, and says whether there was something (None: it has ended, and so does the
-    thread); `_update()` shows it; `_share()` is of how much of a processor that may take. It is held weakly: an owner
-    that nobody holds any more ends the thread. idle: seconds without a `wake`, after which it looks by itself; 0: at
-    each PERIOD. What cannot be shown, since a page went away, is tried a few times and then no more; looking goes on
-    all the same, as it is what ends the curve of a run. Where threads cannot start (WebAssembly), `wake` does the same
-    work.
+    owner: `_look()` takes new values and returns True if there were any (None: it has ended, and so does the thread);
+    `_update()` shows them; `_share()` is the share of a processor that this may take. The owner is held weakly: its
+    collection ends the thread. idle: seconds without `wake` after which the thread looks on its own; 0: every PERIOD.
+    A failing display, such as a closed page, is given up after a few tries, but looking continues, because it detects
+    the end of a run. If threads cannot start (WebAssembly), `wake` does the work.
     """
 
     def __init__(self, owner, idle: float = 1.0):
@@ -62,13 +61,13 @@ class Pump:
             self.stopping.wait(max(PERIOD - (clock() - now), min((processor() - start) / share, LONGEST)))
 
     def once(self, fresh: bool) -> float | None:
-        """Look, and show what is new. The share of a processor that may be taken; None at the end."""
+        """Look, and show new values. Return the share of a processor to use; None at the end."""
         owner = self.owner()
         if owner is None:
             return None
         try:
             looked = owner._look()
-        except Exception:  # as below
+        except Exception:  # see `show`
             looked = False
         if looked is None:
             return None
@@ -82,7 +81,7 @@ class Pump:
         try:
             owner._update()
             self.failures = 0
-        except Exception:  # a front end that went away must not stop a training run; finish() shows the rest
+        except Exception:  # a closed front end must not stop a training run; finish() shows the rest
             self.failures += 1
 
     def stop(self) -> None:
@@ -93,13 +92,13 @@ class Pump:
 
 
 class Ending:
-    """What ends is ended once. over: it has ended, its picture is there."""
+    """Guard that lets only the first caller end something. over: set when the final picture is there."""
 
     def __init__(self) -> None:
         self.lock, self.by, self.over = new_lock(), 0, threading.Event()
 
     def first(self, pump: Pump | None) -> bool:
-        """True for the first caller; a later one waits until the first is ready: then the program may end."""
+        """True for the first caller. Later callers wait until the first is done, because the program may exit then."""
         with self.lock:
             if not self.by:
                 self.by = threading.get_ident()

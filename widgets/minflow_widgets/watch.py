@@ -1,11 +1,11 @@
-"""watch: a curve that follows a training run by itself, by one line and without a change to the loop.
+"""watch: a curve that follows a training run, with one line of code and no change to the loop.
 
     with watch(graph) as curve: ...            # an nn.Graph
     with watch(model, optimizer) as curve: ... # eager
     with watch(job) as curve: ...              # a job function; two of them side by side: watch(sync_job, async_job)
     watch(run)                                 # of flow.start: the cell returns, the buttons pause and stop it
 
-Listens to the engine's events, which cost one test where nobody listens; knows nothing of how a curve is shown.
+Listens to the engine's events, which cost one test without listeners; knows nothing of how a curve is shown.
 Read next: `curve/loss_curve.py`.
 """
 
@@ -31,7 +31,7 @@ from .sources.job import JobSource, RunSource
 from .sources.optimizer import OptimizerSource
 from .sources.source import Source
 
-HELD: set[LossCurve] = set()  # curves of runs, which nobody else needs to hold
+HELD: set[LossCurve] = set()  # keeps curves of runs alive
 
 
 def watch(
@@ -47,14 +47,14 @@ def watch(
     gradients=True,
     into=None,
 ):
-    """A LossCurve that fills itself from nn.Graphs, job functions, runs of flow.start, or a model and its optimizer.
+    """Return a LossCurve that is filled by nn.Graphs, job functions, runs of flow.start, or a model and its optimizer.
 
-    What a step returns is drawn as "loss" (a dict: by its keys), beside the learning rate, if it changes, and the norm
-    of all gradients together, of every n-th step where each would cost too much. Several things stand side by side,
-    with their names or those in `names`. total, epoch, x, log, name, config, compare: see LossCurve; `log="runs/"`
-    keeps the numbers, in a table for each thing, and what its optimizer was created with beside `config`.
-    gradients=False: no norm.  into: a LossCurve to fill; then leaving the `with` block ends the watching, not the
-    curve. Raises MinflowError for anything that has no steps.
+    The result of a step is drawn as "loss" (a dict: by its keys), with the learning rate, if it changes, and the norm
+    of all gradients, of every n-th step if each would cost too much. Several things are drawn side by side, under their
+    names or those in `names`. total, epoch, x, log, name, config, compare: see LossCurve; `log="runs/"` keeps the
+    values, in a table for each thing, and the arguments of its optimizer in addition to `config`.
+    gradients: False for no norm.  into: a LossCurve to fill; the end of the `with` block then ends the watching, not
+    the curve. Raises MinflowError for anything that has no steps.
     """
     models = [thing for thing in things if isinstance(thing, Module)]
     others = [thing for thing in things if not isinstance(thing, Module)]
@@ -86,7 +86,7 @@ def watch(
         into.configs |= {source.prefix: source.config() | config for source in sources}
         return Filling(into, Sources(into, sources))
     if total is None and len(runs) == 1:
-        with suppress(TypeError):  # no length, or that of a data set that has none
+        with suppress(TypeError):  # no `__len__`, or that of a data set without one
             total = len(runs[0].loader) * runs[0].epochs or None
     panels = tuple(dict.fromkeys([word for source in sources for word in source.panels]))
     control = runs[0] if len(runs) == len(sources) == 1 else None
@@ -132,17 +132,17 @@ def described(thing) -> str:
 
 
 def unique(sources: list, i: int) -> str:
-    """The name of a source among others."""
+    """The name of a source, numbered if others have the same."""
     name, same = sources[i].name, [k for k, source in enumerate(sources) if source.name == sources[i].name]
     return name if len(same) == 1 else f"{name} {same.index(i) + 1}"
 
 
 class Sources:
-    """What fills one curve: listens from `begin` to `end`."""
+    """The sources of one curve; they listen from `begin` to `end`."""
 
     def __init__(self, curve: LossCurve, sources: list):
         self.curve, self.sources, self.listening, self.began = curve, sources, None, False
-        self.lock = new_lock()  # the loop's thread and the pump may both end it
+        self.lock = new_lock()  # the loop's thread and the update thread may both end it
         self.polled = [source for source in sources if isinstance(source, RunSource)]
         self.feeds: list[Feed] = []
 
@@ -171,7 +171,7 @@ class Sources:
             self.curve._pump.wake()
 
     def passed(self, source: Source):
-        """Hears where a DataLoader has come to its end, in the thread of the loop."""
+        """Listener for the end of a DataLoader's pass in the loop's thread."""
         loop, prefix = threading.get_ident(), source.prefix.rstrip()
 
         def heard(event) -> None:
@@ -181,14 +181,14 @@ class Sources:
         return heard
 
     def look(self) -> bool:
-        """Take what came; False where all has ended."""
+        """Take new values. Return False if all sources have ended."""
         if self.listening is None:
             return True
         over = [source.take() for source in self.polled]
         return len(over) < len(self.sources) or not all(over)
 
     def wait(self) -> None:
-        """Until what was submitted has landed, and all of the last step is recorded. After an error nobody waits."""
+        """Wait until submitted steps have completed and the last one is fully recorded. Not called after an error."""
         for source in self.sources:
             source.wait()
             source.safely(lambda _, source=source: source.last())(None)
@@ -198,37 +198,37 @@ class Sources:
             if self.listening is None:
                 return
             self.listening.close()
-            self.listening = None  # a further block goes on
+            self.listening = None  # a further block continues
         for source in self.polled:
             source.take()
         self.curve.close(self.feeds)
         self.feeds = []
 
     def ended(self) -> float | None:
-        """When the last of several runs ended; None where not all that is watched is a run that has."""
+        """End of the last of several runs; None unless all sources are runs that have ended."""
         times = [source.run.ended if isinstance(source, RunSource) else None for source in self.sources]
         return None if None in times else max(times)
 
     def let_go(self) -> None:
-        """The picture is there: nobody needs to hold the curve."""
+        """Release the curve: its final picture is shown."""
         HELD.discard(self.curve)
 
     def note(self) -> str:
-        """What the curve says at its end."""
+        """Note of the curve at its end."""
         if not self.began:
             return "nothing was watched: with watch(...) as curve, around the loop"
         return "; ".join([note for source in self.sources if (note := source.note())])
 
 
 class Filling:
-    """A `with` block in which a curve of the caller is filled."""
+    """A `with` block that fills a curve of the caller."""
 
     def __init__(self, curve: LossCurve, sources: Sources):
         self.curve, self.sources = curve, sources
 
     def __enter__(self) -> LossCurve:
         self.sources.begin()
-        self.curve._within.append(self.sources)  # its pump looks what has come
+        self.curve._within.append(self.sources)  # polled by its update thread
         return self.curve
 
     def __exit__(self, kind, error, traceback) -> None:
@@ -243,6 +243,6 @@ class Filling:
 
 @atexit.register
 def leave() -> None:
-    """A program that ends while a run is watched leaves the curve as it is then."""
+    """At program exit, finish the curves of runs that are still watched."""
     for curve in tuple(HELD):
         curve.finish("the program ended")

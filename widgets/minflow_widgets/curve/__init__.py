@@ -1,4 +1,4 @@
-"""The loss curve: what it remembers of a run, what it sends to a page, and the still picture that stays.
+"""The loss curve: history of a run, data for the page, and the static picture that remains.
 
 Read next: `loss_curve.py`.
 """

@@ -1,4 +1,4 @@
-"""The arguments of a curve, checked: options, numbers, and words of panels.
+"""Checks of a curve's arguments: options, numbers, and panel names.
 
 Knows nothing of curves. Read next: `loss_curve.py`.
 """
@@ -15,11 +15,11 @@ import numpy as np
 from .series import word_of
 
 AXES = ("step", "time")
-ACTS = ("pause", "resume", "stop")  # of what the buttons act on
+ACTS = ("pause", "resume", "stop")  # methods of a control, called by the buttons
 
 
 def check_options(total, epoch, x, control=None) -> None:
-    """Raises MinflowError for an axis, a number of steps or a control that is none."""
+    """Raise MinflowError for an invalid axis, step count or control."""
     from minflow.core.base.errors import MinflowError
 
     if not isinstance(x, str) or x not in AXES:
@@ -36,7 +36,7 @@ def check_options(total, epoch, x, control=None) -> None:
 
 
 def check_name(name, config) -> dict[str, Any]:
-    """The hyper-parameters, as JSON holds them. Raises MinflowError for a name that is no text, or for no mapping."""
+    """Hyperparameters as JSON values. Raises MinflowError for a name that is not a string or a config without keys."""
     from minflow.core.base.errors import MinflowError
 
     if name is not None and not (isinstance(name, str) and name.strip()):
@@ -50,7 +50,7 @@ def check_name(name, config) -> dict[str, Any]:
 
 
 def as_json(value: Any) -> Any:
-    """A number or a text; anything else by its text."""
+    """A number or a string; anything else as its string."""
     if value is None or isinstance(value, bool | int | str):
         return value
     try:
@@ -61,7 +61,7 @@ def as_json(value: Any) -> Any:
 
 
 def words(panels) -> tuple[str, ...]:
-    """The last words of names, as series have them: "loss" and ("val_loss",) mean the panel "loss"."""
+    """The last words of names, as of series: "loss" and ("val_loss",) both mean the panel "loss"."""
     from minflow.core.base.errors import MinflowError
 
     names = (panels,) if isinstance(panels, str) else tuple(panels) if isinstance(panels, Iterable) else (None,)
@@ -72,10 +72,10 @@ def words(panels) -> tuple[str, ...]:
 
 
 def as_number(name: str, value, owner: str = "LossCurve.add") -> float:
-    """`float(value)`, or an error that says what it was."""
+    """`float(value)`, or an error that describes the value."""
     try:
         if isinstance(value, np.ndarray | np.generic) and value.size == 1 and not isinstance(value, np.ma.MaskedArray):
-            value = value.item()  # float() of an array with axes warns, and of a complex number it forgets a part
+            value = value.item()  # float() warns about arrays with axes, and drops imaginary parts
         return float(value)
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         from minflow.core.base.errors import DTypeError, MinflowError

@@ -1,6 +1,6 @@
-"""Series as a still picture: lines on the page itself, numbers and words on plates at the edges of each plot.
+"""Series as a static picture: lines on the page itself, numbers and words on plates at the edges of each plot.
 
-Pure functions, the same text for the same numbers. Read next: `loss_curve.py`, which shows it at the end of a run.
+Pure functions: equal numbers give equal text. Read next: `loss_curve.py`, which shows it at the end of a run.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from .panels import calm, drawn, latest, panels, rows, spans_decades, warnings
 from .scales import isolated, levels, limits, ticks, with_gaps
 from .series import SMALL, Series, number
 
-WIDTH, HEIGHT = 720, 230  # of the picture, and of one row of panels, in pixels
-LEFT, RIGHT, BOTTOM, LINE = 52, 14, 39, 15  # margins around a plot, at least, and the height of a line of text
-SIZE, EDGE, WORDS = 11.5, 4, 38  # of text; where plates begin; where the words of a legend do
+WIDTH, HEIGHT = 720, 230  # pixels: the picture, and one row of panels
+LEFT, RIGHT, BOTTOM, LINE = 52, 14, 39, 15  # least margins around a plot; line height
+SIZE, EDGE, WORDS = 11.5, 4, 38  # font size; left edge of plates; left edge of legend text
 COLORS = theme.BLUE, theme.AMBER, theme.GREEN, theme.VIOLET
 DASHES = ("", "7 3", "2 3", "8 3 2 3")
 GRID = {"stroke_width": ".5", "stroke_dasharray": "1 2"}
-# height of a row of strips and of the numbers of epochs; up to how many values are drawn as dots too
+# height of a row of strips, and of epoch numbers; up to this many values get dots
 STRIP, NUMBERS, DOTS = 130, 16, 24
 
 
 class Scene(NamedTuple):
-    """What all panels share. limits: of the x axis.  before: name -> series of the previous run.  series: of all
+    """State shared by all panels. limits: of the x axis.  before: name -> series of the previous run.  series: of all
     panels."""
 
     x: str
@@ -52,10 +52,10 @@ def draw(
     before: Sequence[Series] = (),
     gaps: Sequence = (),
 ) -> str:
-    """The picture as SVG text: `status` on top, then panels, two to a row, small ones in a row of strips; `note` below.
+    """The picture as SVG text: `status` on top, then panels, two per row, small ones in a row of strips; `note` below.
 
-    marks: (step, seconds, text) of vertical lines.  before: series of the previous run, faint behind those of their
-    name.  log: None: where values are far apart.  gaps: (from, to) in seconds, in which no line is drawn on a time
+    marks: (step, seconds, text) of vertical lines.  before: series of the previous run, drawn faint behind those of the
+    same name.  log: None to choose by the range of the values.  gaps: (from, to) in seconds without a line on a time
     axis.
     """
     titles, lines = panels(series, declared) or ["loss"], drawn(series, declared)
@@ -77,7 +77,7 @@ def draw(
         top += height
     if note:
         foot = wrapped(note, WIDTH - 2 * EDGE - 2 * svg.PAD, SIZE)
-        wrong = note != "stopped"  # by whom runs it: no error
+        wrong = note != "stopped"  # stopped by the user: not an error
         ink, fill = (theme.RED_INK, theme.PALE_RED) if wrong else (theme.INK, theme.PLATE)
         parts.append(svg.label(EDGE + svg.PAD, top + 18, *foot, size=SIZE, ink=ink, fill=fill))
         top += LINE * len(foot) + 11
@@ -85,7 +85,7 @@ def draw(
 
 
 def describe(series: list[Series], note: str = "") -> str:
-    """The picture in words: what each series is now and was at best."""
+    """The picture in words: the last and the best value of each series."""
     last = max((s.steps[-1] for s in series if s.count), default=None)
     parts = ["no values" if last is None else f"step {number(last)}"]
     for s in series:
@@ -113,7 +113,7 @@ class Panel:
         self.top = 2 * EDGE + 9 + LINE * len(said)
         self.width, self.right, self.bottom = width, width - RIGHT, height - BOTTOM
         numbered = bool(scene.marks) and not strip
-        self.above = NUMBERS + 4 if numbered else 6  # no line goes through the numbers of epochs
+        self.above = NUMBERS + 4 if numbered else 6  # keeps lines out of the epoch numbers
         grid = levels(self.low, self.high, self.log, max(2, int((self.bottom - self.top) // 30)))
         self.left = max(LEFT, 2 * EDGE + 10 + math.ceil(max([wide(label, SIZE) for _, label in grid], default=0)))
         if not members:
@@ -147,7 +147,7 @@ class Panel:
         return self.left + (x - low) / (high - low) * (self.right - self.left)
 
     def up(self, y):
-        y = np.clip(y, self.low, self.high)  # what leaves the scale goes along its edge
+        y = np.clip(y, self.low, self.high)  # values beyond the scale are drawn at its edge
         return self.bottom - (y - self.low) / (self.high - self.low) * (self.bottom - self.top - self.above)
 
     def points(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -170,10 +170,10 @@ class Panel:
     def dots(self, points, radius: float, color: str) -> None:
         self.parts += [svg.element("circle", cx=a, cy=b, r=radius, fill=color) for a, b in points]
 
-    # ---- what stands in the plot -------------------------------------------------------------------------------------
+    # ---- contents of the plot ----------------------------------------------------------------------------------------
 
     def axes(self, grid: list[tuple[float, str]]) -> None:
-        """Numbers on a plate at the left and one below, which meet in the corner; dotted lines across the plot."""
+        """Plates with numbers at the left and below, which meet in the corner; dotted lines across the plot."""
         self.plate(EDGE, self.top - 4, self.left - 2 * EDGE, self.bottom - self.top + 14)
         self.plate(EDGE, self.bottom + 6, self.width - 2 * EDGE, BOTTOM - 8)
         for level, label in grid:
@@ -187,7 +187,7 @@ class Panel:
         self.path(f"M{self.left} {self.top}V{self.bottom}H{self.right:g}", fill="none", stroke=theme.LINE)
 
     def marks(self, numbered: bool) -> None:
-        """Vertical lines at the marks; a text where there is room for it."""
+        """Vertical lines at the marks, with text if there is room."""
         free = self.left
         if numbered:
             self.plate(self.left + 3, self.top, self.right - self.left - 3, NUMBERS)
@@ -200,7 +200,7 @@ class Panel:
                 free = at + 3
 
     def caption(self, title: str, members: list[Series], notes: list[str]) -> None:
-        """What the x axis is, and as many notes as there is room for."""
+        """The label of the x axis, and as many notes as fit."""
         words = ["step" if self.scene.x == "step" else "seconds since its start"]
         if any(s.shown for s in members):
             words = [f"{title} by {words[0]}"]
@@ -211,7 +211,7 @@ class Panel:
         self.text(min((self.left + self.right) / 2, self.width - half), self.bottom + 32, shown, theme.SOFT, "middle")
 
     def stairs(self, s: Series, color: str) -> None:
-        """The means of epochs, each from its first step to its last, where a dot stands."""
+        """The means of epochs, each from its first step to its last, which has a dot."""
         each = [(t0, t1, mean) if self.scene.x == "time" else (x0, x1, mean) for x0, x1, mean, t0, t1 in s.stairs()]
         ends = np.array([end for x0, x1, _ in each for end in (x0, x1)])
         across, up = self.points(ends, np.array([mean for *_, mean in each for _ in (0, 1)], float))
@@ -219,7 +219,7 @@ class Panel:
         self.dots([(a, b) for a, b in zip(across[1::2].tolist(), up[1::2].tolist()) if b == b], 2.5, color)
 
     def series(self, s: Series, x, y, mean_x, mean_y, window: int, color: str, dash: str) -> None:
-        """One line, and its mean over `window` values where it has one."""
+        """One line, and its mean over `window` values if it has one."""
         gaps = self.scene.gaps
         (x, y), (mean_x, mean_y) = with_gaps(x, y, gaps), with_gaps(mean_x, mean_y, gaps)
         if window:
@@ -238,7 +238,7 @@ class Panel:
             self.path(f"M{at:.1f} {self.top}V{self.bottom}", stroke=theme.RED, stroke_dasharray="4 3")
 
     def legend(self, rows: list[tuple[str, bool]], row: int, color: str, dash: str) -> None:
-        """The words of a line, from row `row` on, and how it looks."""
+        """The legend of a line, from row `row` on, with a sample of the line."""
         y = 14 + row * LINE
         self.path(f"M{EDGE + svg.PAD} {y}h22", stroke=color, stroke_width=2.4, stroke_dasharray=dash)
         for k, (words, bad) in enumerate(rows):
@@ -246,14 +246,14 @@ class Panel:
 
 
 def legend(series: list[Series], s: Series, width: float) -> list[tuple[str, bool]]:
-    """What is said of a line, in rows, and whether they are of what went wrong."""
+    """Rows of the legend of a line, each with True if it is a warning."""
     said = [(s.legend(latest(series, s)), False), (s.epoch_now(), False)]
     said += [(words, True) for words in warnings(series, s)]
     return [(row, bad) for words, bad in said if words for row in wrapped(words, width, SIZE)]
 
 
 def outline(x: np.ndarray, y: np.ndarray) -> str:
-    """The path through the points; NaN makes a gap."""
+    """The path through the points, with gaps at NaN."""
     parts, pen = [], "M"
     for a, b in zip(np.round(x, 1).tolist(), np.round(y, 1).tolist(), strict=True):
         if b != b:

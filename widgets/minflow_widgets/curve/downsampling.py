@@ -1,6 +1,6 @@
-"""A long line by few points: the extremes of its buckets, and the means over windows of them.
+"""Downsampling of a long line: the extremes of its buckets, and means over windows.
 
-What was thinned out already is remembered, so that a long run costs no more per update than a short one.
+Finished buckets are cached, so that an update of a long run costs no more than of a short one.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ START = np.zeros(1, int)
 
 
 class Thinned:
-    """Indices of the least and the greatest value of each bucket; the buckets that are full are looked at once."""
+    """Indices of the minimum and maximum of each bucket; full buckets are processed once."""
 
     def __init__(self) -> None:
         self.size, self.full, self.known = 0, 0, np.empty(0, int)
 
     def indices(self, values: np.ndarray, limit: int) -> np.ndarray:
-        """At most `limit` of them, growing; first and last are there. A bucket without finite values keeps one, as a
-        gap."""
+        """At most `limit` indices, increasing, with the first and the last one. A bucket without finite values keeps
+        one, as a gap."""
         n = len(values)
         if n <= limit:
             return np.arange(n)
@@ -36,13 +36,12 @@ class Thinned:
 
 
 def bucket_size(n: int, buckets: int) -> int:
-    """The least power of two with which `buckets` buckets hold n values: it seldom changes while n grows."""
+    """The least power of two such that `buckets` buckets hold n values; it rarely changes while n grows."""
     return 1 << (-(-n // buckets) - 1).bit_length()
 
 
 def extremes(rows: np.ndarray) -> np.ndarray:
-    """Indices, counted through all rows and growing, of the least and the greatest finite value of each: two of each
-    row."""
+    """Flat indices, increasing, of the finite minimum and maximum of each row: two per row."""
     finite = np.isfinite(rows)
     least = greatest = rows
     if not finite.all():
@@ -52,21 +51,21 @@ def extremes(rows: np.ndarray) -> np.ndarray:
     return (pairs.T + np.arange(0, rows.size, rows.shape[1])[:, None]).ravel()
 
 
-SPAN = 5  # how many of the MEANS windows one smoothed value covers
+SPAN = 5  # number of the MEANS windows that one smoothed value covers
 
 
 class Summed:
-    """Sums over buckets of step, value, seconds and one; the buckets that are full are summed once."""
+    """Sums of step, value, seconds and one over buckets; full buckets are summed once."""
 
     def __init__(self) -> None:
         self.size, self.full, self.sums = 0, 0, np.empty((4, 0))
 
     def means(self, table: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-        """At most `limit` means over overlapping windows: steps, values, seconds, and the number of values in a window.
+        """At most `limit` means over overlapping windows: steps, values, seconds, and the number of values per window.
 
-        Step and value are means of the same window, also where it is cut short at the ends, so the line has no false
-        start. Sums are taken window by window, never as differences of a running sum: one spike of 1e30 stays where it
-        is.
+        Step and value are means of the same window, even if it is cut short at the ends, so the line has no false
+        start. Each window is summed directly, never by differences of a running sum: a spike of 1e30 affects only its
+        own windows.
         """
         n = table.shape[1]
         size = bucket_size(n, limit)
@@ -98,11 +97,11 @@ def summed(table: np.ndarray, size: int) -> np.ndarray:
 
 
 def decimate(values: np.ndarray, limit: int) -> np.ndarray:
-    """Indices of at most `limit` values that draw the same line: the least and the greatest of each bucket."""
+    """Indices of at most `limit` values that draw the same line: minimum and maximum of each bucket."""
     return Thinned().indices(values, limit)
 
 
 def smooth(steps: np.ndarray, values: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray, int]:
-    """Steps and values of at most `limit` means, and the number of values in a window."""
+    """Steps and values of at most `limit` means, and the number of values per window."""
     result = Summed().means(np.stack([steps, values, steps]), limit)
     return result[0], result[1], result[3]

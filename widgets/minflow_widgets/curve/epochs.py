@@ -1,7 +1,7 @@
 """Epochs of a run: where each one ends, and the mean of a series over it.
 
-Where they end is said by whoever makes the curve (`epoch=100` steps), else by its `mark()`, else by a run of
-`flow.start`, or by a DataLoader whose pass around the steps has ended. Read next: `loss_curve.py`.
+The ends are given by the user (`epoch=100` steps), else by `mark()`, else by a run of `flow.start`, or by the end of a
+DataLoader's pass around the steps. Read next: `loss_curve.py`.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import numpy as np
 
 from .series import SMALL, Mean, Series
 
-MARKS = 40  # epochs that are marked, at most; above, every second one, and so on
+MARKS = 40  # epochs that are marked, at most; if there are more, every second one, and so on
 
 
 class End(NamedTuple):
-    """The end of an epoch, or what else was marked: at the last step in it. prefix: of which of the things that are
-    watched; None: of all.  counted: it ends an epoch."""
+    """The last step of an epoch, or another mark. prefix: of the watched source; None: of all.  counted: True if it
+    ends an epoch."""
 
     step: float
     seconds: float
@@ -27,7 +27,7 @@ class End(NamedTuple):
 
 
 class Epochs:
-    """every: steps of an epoch, if that is given.  marks: what was marked by hand.  passes: ends that were seen."""
+    """every: steps per epoch, if given.  marks: set by the user.  passes: ends of observed passes."""
 
     def __init__(self, every: float | None = None):
         self.every = every
@@ -40,13 +40,13 @@ class Epochs:
         self.marks.append(End(step, seconds, text, None, counted))
 
     def passed(self, prefix: str, step: float, seconds: float) -> None:
-        """An epoch of what is recorded under this prefix has ended with this step."""
+        """Record that an epoch of the series with this prefix ended with this step."""
         before = [end for end in self.passes if end.prefix == prefix]
         if not before or before[-1][:2] != (step, seconds):
             self.passes.append(End(step, seconds, str(len(before) + 1), prefix))
 
     def ends(self, prefix: str) -> list[End]:
-        """Those of what is recorded under a prefix, where `every` is not given."""
+        """Ends of the epochs of the series with a prefix, if `every` is not given."""
         marked = [end for end in self.marks if end.counted]
         return marked or [end for end in self.passes if end.prefix == prefix]
 
@@ -54,7 +54,7 @@ class Epochs:
         return bool(self.every or self.ends(prefix))
 
     def shown(self, longest: Series | None) -> list[tuple[float, float, str]]:
-        """(step, seconds, text) of every end, thinned out."""
+        """(step, seconds, text) of the ends, at most MARKS."""
         marks = [end[:3] for end in self.marks]
         if self.every and longest is not None:
             count = max(int(longest.steps[-1] / self.every), 0)
@@ -66,7 +66,7 @@ class Epochs:
         return marks[:: 1 + len(marks) // (MARKS + 1)]
 
     def average(self, s: Series) -> None:
-        """Bring `s.epochs` up to date: the means over epochs that have ended, where they hold two values or more."""
+        """Update `s.epochs`: the means over finished epochs with two values or more."""
         stops = self.stops(s) if s.count and s.word not in SMALL else ()
         if not len(stops) or s.count < 2 * (s.ended + len(stops)):
             return
@@ -82,7 +82,7 @@ class Epochs:
         s.ended += len(stops)
 
     def stops(self, s: Series):
-        """How many of its values came before each end that was not looked at yet."""
+        """Number of its values before each end that was not processed yet."""
         if not self.every:
             ends = self.ends(s.prefix)[s.ended :]
             return (
@@ -97,7 +97,7 @@ class Epochs:
         return s.steps.searchsorted(np.arange(s.ended + 1, int(count) + 1) * self.every - first, "right")
 
     def numbers(self, prefix: str, first: float, steps: np.ndarray, seconds: np.ndarray) -> np.ndarray:
-        """The epoch of each of these steps, from 1; `first` is the first step of the run."""
+        """The epoch of each step, from 1; `first` is the first step of the run."""
         if self.every:
             number = np.floor(steps / self.every) + 1 if first == 0 else np.ceil(steps / self.every)
             return np.maximum(number, 1).astype(int)

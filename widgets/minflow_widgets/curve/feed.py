@@ -1,6 +1,6 @@
-"""A feed: numbers on their way from a fast loop to a curve.
+"""A queue of values from a fast loop to a curve.
 
-Knows nothing of curves. Read next: `loss_curve.py`, whose pump takes them.
+Knows nothing of curves. Read next: `loss_curve.py`, whose update thread empties it.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ FIRST = itemgetter(0)
 
 
 class Feed(deque):
-    """Numbers on their way from a fast loop to a curve. A loop appends rows (names, step, when, value of each name), a
-    tuple of texts and floats, `when` of `time.perf_counter`: at least cost, from any thread. The pump takes them in
-    bulk.
+    """A queue of values from a fast loop to a curve. A loop appends rows (names, step, when, value of each name):
+    tuples of strings and floats, with `when` from `time.perf_counter`. This is cheap and safe in any thread; the update
+    thread takes the rows in bulk.
 
-    prefix: stands before the names.  zero: from when their seconds count; None: from the first row where there is a
-    prefix, else from the start of the curve.  late: name -> a function that computes its numbers from those in the
-    rows, so that the loop need not.
-    cost: seconds of processor that a row has cost the loop.  every: n, where there is a row for every n-th step only.
+    prefix: put before the names.  zero: origin of the seconds; None: the first row if there is a prefix, else the
+    start of the curve.  late: name -> function that computes its values from those in the rows, outside the loop.
+    cost: processor seconds that a row costs the loop.  every: n if only every n-th step has a row.
     """
 
     def __init__(self, prefix: str = "", zero: float | None = None):
@@ -28,8 +27,8 @@ class Feed(deque):
         self.prefix, self.zero, self.late, self.cost, self.every = prefix, zero, {}, 0.0, 1
 
     def take(self):
-        """(names, steps, times, column of each name) of the rows so far, those of the same names together."""
-        rows = [self.popleft() for _ in range(len(self))]  # what comes meanwhile is for the next time
+        """Yield (names, steps, times, column of each name) of the rows so far, grouped by names."""
+        rows = [self.popleft() for _ in range(len(self))]  # rows that arrive meanwhile are left for the next call
         for names, alike in groupby(rows, FIRST):
             _, steps, times, *columns = zip(*alike)
             if self.late:

@@ -1,6 +1,6 @@
-"""A curve on a page: the widget, what it hears of its reader, and the picture that takes its place at the end.
+"""A curve on a page: the widget, its messages from the reader, and the static picture that replaces it.
 
-anywidget is imported here only, when a curve is first shown. Read next: `loss_curve.js`.
+anywidget is imported only here, when a curve is first shown. Read next: `loss_curve.js`.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ SCRIPTS = ("page_theme.js", "curve/curve_panel.js", "curve/loss_curve.js")
 
 
 def start(curve):
-    """The front end that shows this curve from now on."""
+    """Choose the front end that shows this curve from now on."""
     return frontends.choose(lambda: frontends.Widget(curve, live(curve)))
 
 
 @functools.cache
 def widget_class():
-    """The anywidget. All state is in traits, so a page loaded again shows it again.
+    """The anywidget class. All state is in traits, so that a reloaded page shows it again.
 
-    data: the whole decimated curve.  before: that of the previous run.  look: what the reader chose, as JSON
-    {"log": bool or null, "x": "step" or "time"}.  wish: the last button that was pressed, "pause 1", "resume 2", "stop
-    3".
+    data: the whole downsampled curve.  before: that of the previous run.  look: the reader's choices as JSON,
+    {"log": bool or null, "x": "step" or "time"}.  wish: the last button press, such as "pause 1", "resume 2",
+    "stop 3".
     """
     import anywidget
     import traitlets
@@ -41,14 +41,14 @@ def widget_class():
         look = traitlets.Unicode("{}").tag(sync=True)
         wish = traitlets.Unicode("").tag(sync=True)
 
-        def __repr__(self) -> str:  # without the address, so that checked notebooks stay equal
+        def __repr__(self) -> str:  # without the address, so that executed notebooks are reproducible
             return "LossCurve (live)"
 
     return LiveCurve
 
 
 def live(curve):
-    """A widget that shows the curve and does what its buttons say."""
+    """A widget that shows the curve and reacts to its buttons."""
     mine = weakref.ref(curve)
     look = json.dumps({"log": curve.log, "x": curve.x})
     widget = widget_class()(data=curve.encode(), before=curve.encode_before(), look=look)
@@ -60,7 +60,7 @@ def live(curve):
         except (ValueError, RecursionError):
             return
         if curve is not None and isinstance(chosen, dict):
-            log = chosen.get("log")  # null: nobody has chosen
+            log = chosen.get("log")  # null: not chosen
             curve.log, curve.x = None if log is None else bool(log), "time" if chosen.get("x") == "time" else "step"
 
     def wished(change) -> None:
@@ -68,7 +68,7 @@ def live(curve):
         if curve is not None and curve.control is not None and wish in ("pause", "resume", "stop"):
             getattr(curve.control, wish, lambda: None)()
             if curve._pump is not None:
-                curve._pump.wake()  # so that the new state is seen, also where no further step comes
+                curve._pump.wake()  # shows the new state even if no further step comes
 
     widget.observe(looked, "look")
     widget.observe(wished, "wish")
@@ -76,8 +76,7 @@ def live(curve):
 
 
 def explore(curve) -> None:
-    """Show a curve once more: while it is live the same one, afterwards a widget that stays; without widgets a
-    picture."""
+    """Show a curve again: the live one while it runs, then a widget that stays; a picture without widgets."""
     if not notebook.in_notebook():
         frontends.Lines(sys.stdout).finish(curve)
         return

@@ -1,8 +1,8 @@
-"""LossCurve: numbers of a training run, drawn while it runs and kept as a picture when it ends.
+"""LossCurve: values of a training run, drawn while it runs and kept as a picture when it ends.
 
-`add` only appends; one thread, the pump, shows what is there at most ten times a second, the last value always.
-Knows nothing of how things are shown: that is `live_curve.py`. Read next: `../watch.py`, which fills a curve by
-itself; `series.py`, what is sent and why so little.
+`add` only appends; the update thread shows new values at most ten times per second, and always the last one.
+Knows nothing of display: that is `live_curve.py`. Read next: `../watch.py`, which fills a curve automatically;
+`series.py`, the data that is sent.
 """
 
 from __future__ import annotations
@@ -31,36 +31,35 @@ from .feed import Feed
 from .panels import drawn, encode, latest, panels, warnings
 from .series import Series, number
 
-OTHERS = 4  # earlier runs that a live one is drawn beside
-SHARE = 0.007  # of a processor that showing may take: where an update costs more than 0.7 ms, there are fewer of them
-LEAST = 0.003  # of a processor that it may take always, however much of the budget is spent in the loop
-BUDGET = 0.016  # of a processor for recording in the loop and showing; sending the messages takes 2 ms a second besides
-RECENT = 5.0  # seconds over which the rate is taken
+OTHERS = 4  # earlier runs drawn with a live one
+SHARE = 0.007  # share of a processor for updates; if one costs more than 0.7 ms, there are fewer
+LEAST = 0.003  # share of a processor that updates always get, however much of the budget recording uses
+BUDGET = 0.016  # share of a processor for recording and updates; sending messages takes another 2 ms per second
+RECENT = 5.0  # seconds over which the rate is measured
 
 
 class LossCurve:
     """A live curve: `with LossCurve() as curve: curve.add(step, loss=..., accuracy=...)`.
 
-    In a notebook it is a canvas that follows the run; when the block ends, also by an error or an interrupt, a still
-    picture takes its place, which a saved notebook keeps. In a terminal it is a line of text. `MINFLOW_LIVE=0` shows
-    only what stays at the end. Series whose names end in the same word (`loss`, `val_loss`) share a panel.
+    In a notebook it is a canvas that follows the run. When the block ends, even by an error or an interrupt, a static
+    picture replaces it, which a saved notebook keeps. In a terminal it is a line of text. `MINFLOW_LIVE=0` shows only
+    the final state. Series whose names end in the same word (`loss`, `val_loss`) share a panel.
 
-    A page that is loaded again shows the curve as the file was saved last. Saved while it was live: while a run of
-    `flow.start` goes on, it is whole at once, moves on, and its buttons work; while a cell trains, "Loading widget..."
-    until that cell has ended, then the whole curve. Not saved, the place is lost, but not the curve: `curve.explore()`
-    in a cell shows it again, and `curve` as the last line its picture once it has ended, which a saved notebook keeps.
+    A reloaded page shows the curve as in the last saved file. If that was saved while the curve was live: during a run
+    of `flow.start` it is complete at once, moves, and its buttons work; while a cell trains, "Loading widget..." is
+    shown until that cell ends, then the whole curve. If it was not saved, the output is lost, but not the curve:
+    `curve.explore()` shows it again, and `curve` in the last line of a cell shows the picture of one that has ended.
 
-    total: how many steps the run has in all; then the time left is shown.  epoch: how many steps an epoch has; each end
-    of one is marked, and the mean over it drawn and told. Without it an epoch ends at `mark()`, or, under `watch`, with
-    a DataLoader's pass around the steps.  x: "step", or "time" in seconds since each series began.  log: logarithmic
-    scale of the values; by default where they are more than four decades apart, which the picture says.
-    panels: last words of names that will come, such as ("loss", "lr"): room is kept for them from the start.
-    log may be a folder instead: the numbers are kept there too, as a table `NAME.csv` that is written as the run goes
-    on (see `../runs/log.py`), and `compare` shows such runs side by side.  name: of the run and of its file, with a
-    number behind it where there is such a file already.  config: hyper-parameters by name, kept with the run.
-    compare: earlier runs to draw it beside: a folder of them (the newest four), tables in it, or curves.
-    control: what the buttons act on, with `pause()`, `resume()`, `stop()` and `state`; without, they are disabled.
-
+    total: number of steps of the run, to show the time left.  epoch: steps per epoch; each end is marked, and the mean
+    over the epoch drawn and reported. Without it, an epoch ends at `mark()`, or, under `watch`, with a DataLoader's
+    pass around the steps.  x: "step", or "time" in seconds since each series began.  log: logarithmic scale of the
+    values; by default if they span more than four decades, which the picture mentions.
+    panels: last words of names that will come, such as ("loss", "lr"), to reserve space from the start.
+    log may also be a folder: the values are then kept there as a table `NAME.csv` that is written during the run (see
+    `../runs/log.py`), and `compare` shows such runs side by side.  name: of the run and of its file, numbered if that
+    file exists.  config: hyperparameters by name, kept with the run.
+    compare: earlier runs to draw with it: a folder of them (the newest four), tables, or curves.
+    control: target of the buttons, with `pause()`, `resume()`, `stop()` and `state`; without it, they are disabled.
     >>> curve = LossCurve()
     >>> curve.data
     {}
@@ -81,39 +80,39 @@ class LossCurve:
     ):
         check_options(total, epoch, x, control)
         self.total, self.x, self.panels, self.control = total, x, words(panels), control
-        self.name, self.configs = name, {"": check_name(name, config)}  # of what is recorded under each prefix
+        self.name, self.configs = name, {"": check_name(name, config)}  # prefix -> hyperparameters
         kept = isinstance(log, str | os.PathLike)
         self.log = None if log is None or kept else bool(log)
         self._log = RunLog(log) if kept else None
         runs, self._left_out = gather([compare], OTHERS, needed=False) if compare else ([], "")
-        self._others = series_of(runs, 1)  # drawn beside its own
+        self._others = series_of(runs, 1)  # drawn with its own
         self._epochs = Epochs(epoch)
-        self._pauses: list[list[float]] = []  # from when to when its control was paused, as its pump has seen it
+        self._pauses: list[list[float]] = []  # [start, end] of pauses of the control, as seen by the update thread
         self._series: dict[str, Series] = {}
-        self._feeds: list[Feed] = []  # what fast loops fill, and the pump empties
+        self._feeds: list[Feed] = []  # filled by fast loops, emptied by the update thread
         # guards the series; held while the front end starts, not while it shows something
         self._lock = new_lock(threading.RLock)
         self._front = None
         self._pump: Pump | None = None
         self._place = previous_run.Place([], 0, [])
-        self._cell = ("", "")  # where it was shown first, and in which run of that cell
-        self._source = None  # what fills the curve by itself: `../watch.py`
-        self._within: list = []  # the same within blocks of the caller
+        self._cell = ("", "")  # cell of the first display, and the run of that cell
+        self._source = None  # fills the curve automatically: `../watch.py`
+        self._within: list = []  # the same inside `with` blocks of the caller
         self._note = ""
-        self._finished, self._left, self._ending = False, False, Ending()  # left: its `with` block
-        # seconds of processor that feeds have cost their loops; when last looked
+        self._finished, self._left, self._ending = False, False, Ending()  # left: its `with` block ended
+        # processor seconds that feeds have cost their loops; time of the last look
         self._recording, self._recorded = 0.0, (clock(), 0.0)
         self._started, self._ended = clock(), None
 
-    # -- what a training loop calls
+    # -- called by a training loop
 
     def add(self, step: float | None = None, **values: float) -> None:
-        """Append one number per name at `step`. Default: the step that other names are at already, else the next one.
+        """Append one value per name at `step`. Default: the current step of other names, else the next one.
 
-        So `curve.add(loss=loss)` in each step and `curve.add(val_loss=...)` now and then stand at the same x.
+        So `curve.add(loss=loss)` in each step and `curve.add(val_loss=...)` now and then share the same x.
         A value is anything that `float()` takes: a number, an array or a Tensor with one element. NaN and infinity are
-        kept, drawn as a gap, and their first step is marked. Raises DTypeError for anything else, and for a step that
-        is not finite.
+        kept and drawn as a gap, and their first step is marked. Raises DTypeError for anything else, and for a step
+        that is not finite.
         """
         numbers = {name: as_number(name, value) for name, value in values.items()}
         at = None if step is None else as_number("step", step)
@@ -127,8 +126,8 @@ class LossCurve:
     def put(
         self, at: float | None, numbers: dict[str, float], when: float | None = None, zero: float | None = None
     ) -> None:
-        """`add` for numbers that are floats already, at the `time.perf_counter` `when`; `zero` is where its series
-        began."""
+        """`add` for values that are floats already, at time `when` of `time.perf_counter`; `zero` is the start of the
+        series."""
         with self._lock:
             if self._front is None and not self._finished:
                 self._start()
@@ -149,28 +148,28 @@ class LossCurve:
 
     def _new(self, name: str, zero: float) -> Series:
         series = self._series[name] = Series(name, zero)
-        if self._others:  # as those: a panel for each name, a look for each run
+        if self._others:  # like those: one panel per name, one style per run
             prefix = self._prefix_of(series)
             series.shown, series.style = f"{prefix or self.name or 'this run'}:", None if prefix else 0
             series.within_run(name[len(prefix) :])
         return series
 
     def feed(self, prefix: str = "", zero: float | None = None) -> Feed:
-        """What a fast loop fills at less cost than by `add`."""
+        """A queue that a fast loop fills at a lower cost than by `add`."""
         feed = Feed(prefix, zero)
         with self._lock:
             self._feeds.append(feed)
         return feed
 
     def close(self, feeds: Sequence[Feed]) -> None:
-        """Take what these hold, and look no longer at them."""
+        """Take the remaining values of these feeds and detach them."""
         closed = {id(feed) for feed in feeds}
         with self._lock:
             self._take()
             self._feeds = [one for one in self._feeds if id(one) not in closed]
 
     def _take(self) -> bool:
-        """Move what waits in the feeds into the series; is there something new? Called with the lock."""
+        """Move values from the feeds into the series. Return True if there were any. The caller holds the lock."""
         fresh = False
         for feed in self._feeds:
             for names, steps, times, columns in feed.take():
@@ -187,34 +186,33 @@ class LossCurve:
         return fresh
 
     def _add_note(self, note: str) -> None:
-        """Write it under the picture, once."""
+        """Add a note under the picture, without duplicates."""
         if note not in self._note:
             self._note = "; ".join(filter(None, [self._note, note]))
 
     def mark(self, text: str = "") -> None:
-        """Mark the step where the curve is, such as the end of an epoch, by a faint line; `text`: its number by
-        default."""
+        """Mark the current step, such as the end of an epoch, by a faint line. `text`: default: the number of the mark."""
         with self._lock:
             self._take()
             self._epochs.mark(*self._now(), text)
 
     @property
     def data(self) -> dict[str, tuple]:
-        """All numbers so far: name -> (steps, values), two float64 arrays of the same length."""
+        """All values so far: name -> (steps, values), two float64 arrays of the same length."""
         with self._lock:
             self._take()
             return {name: (s.steps.copy(), s.values.copy()) for name, s in self._series.items()}
 
     @property
     def paths(self) -> list[Path]:
-        """The tables that hold this run, if it is kept; there is none before its first number."""
+        """The tables of this run if it is kept; empty before the first value."""
         return self._log.paths if self._log is not None else []
 
     @property
     def epochs(self) -> dict[str, tuple]:
-        """The means over epochs that have ended: name -> (numbers of the epochs, from 1; means), two arrays alike.
+        """Means over finished epochs: name -> (epoch numbers, from 1; means), two arrays of equal length.
 
-        Of each series with two values an epoch or more, where it is known where epochs end.
+        For each series with at least two values per epoch, if the ends of epochs are known.
         """
         with self._lock:
             self._take()
@@ -222,7 +220,7 @@ class LossCurve:
         return {name: tuple(map(np.array, zip(*pairs))) for name, pairs in means.items()}
 
     def csv(self, path=None) -> str:
-        """All numbers as a table with the columns series, step, seconds, value; also written to the file `path`."""
+        """All values as a table with columns series, step, seconds, value; also written to the file `path`."""
         import csv
         import io
 
@@ -239,10 +237,9 @@ class LossCurve:
         return out.getvalue()
 
     def finish(self, note: str = "") -> None:
-        """Show the last values and leave the still picture in place of the live one. Leaving the `with` block does
-        this."""
+        """Show the last values and replace the live picture by the static one. Called at the end of the `with` block."""
         if self._source is not None:
-            self._source.end()  # takes what is left, and listens no longer
+            self._source.end()  # takes the remaining values and stops listening
         if not self._ending.first(self._pump):
             return
         try:
@@ -261,7 +258,7 @@ class LossCurve:
                 if self._log is not None:
                     self._log.write(self, self._note)
                     self._add_note(self._log.problem)
-            finally:  # an interrupt while it waits for the pump must not cost the picture
+            finally:  # show the picture even if the wait for the update thread is interrupted
                 if self._front is not None:
                     frontends.leave(self._front, self)
         finally:
@@ -270,7 +267,7 @@ class LossCurve:
                 self._source.let_go()
 
     def explore(self) -> None:
-        """Show the curve once more as a canvas with hover values and a log scale. While it is live, so is this one."""
+        """Show the curve again as a canvas with hover values and a log scale; it is live while the curve is."""
         live_curve.explore(self)
 
     def __enter__(self) -> LossCurve:
@@ -291,14 +288,14 @@ class LossCurve:
         try:
             if kind is None and self._source is not None:
                 self._source.wait()
-        except BaseException as error:  # an interrupt, most likely
+        except BaseException as error:  # most likely an interrupt
             kind = type(error)
             raise
         finally:
             with frontends.undisturbed():
                 notes = [] if kind is None else [f"stopped by {kind.__name__}"]
                 if self._source is not None:
-                    self._source.end()  # takes what is left; only then is known what it says
+                    self._source.end()  # takes the remaining values; its note is only complete after that
                     notes.append(self._source.note())
                 self.finish("; ".join(filter(None, notes)))
 
@@ -311,13 +308,13 @@ class LossCurve:
         if self._log is not None:
             OPEN.add(self)
 
-    # -- what is shown
+    # -- display
 
     def _update(self) -> None:
         self._front.update(self)
 
     def _look(self) -> bool | None:
-        """Whether there is something new; None where what fills it has ended: then it has ended too."""
+        """True if there is something new; None if its source has ended, and so the curve."""
         if self._source is not None and not self._source.look():
             self.finish(self._source.note())
             return None
@@ -341,8 +338,8 @@ class LossCurve:
         return sum([max(min(end, until) - max(start, since), 0.0) for start, end in ends])
 
     def _gaps(self) -> list[list[float]]:
-        """Seconds between which no line is drawn: pauses, from the last value before to the first one after, a bit
-        shorter."""
+        """Spans of seconds without a line: pauses, from the last value before to the first one after, slightly
+        shortened."""
         longest, result = self._longest(), []
         for pause in self._pauses if longest is not None else []:
             at = int(longest.seconds.searchsorted(sum(pause) / 2 - longest.zero)) if pause[1:] else 0
@@ -352,7 +349,7 @@ class LossCurve:
         return result
 
     def _share(self) -> float:
-        """Of a processor that showing may take: what recording leaves of the budget."""
+        """Share of a processor for updates: the budget minus the cost of recording."""
         (since, before), self._recorded = self._recorded, (clock(), self._recording)
         recording = (self._recording - before) / max(self._recorded[0] - since, 1e-9)
         return min(SHARE, max(BUDGET - recording, LEAST))
@@ -362,17 +359,17 @@ class LossCurve:
         return max(((s.steps[-1], s.seconds[-1]) for s in self._series.values() if s.count), default=(0.0, 0.0))
 
     def _averaged(self) -> list[Series]:
-        """All series, with the means of the epochs that have ended."""
+        """All series, with updated means of epochs."""
         for s in self._series.values():
             self._epochs.average(s)
         return list(self._series.values())
 
     def _prefix_of(self, s: Series) -> str:
-        """The longest of those under which something is recorded, with the blank that ends it; mostly nothing."""
+        """The longest recorded prefix of its name, including the final space; usually empty."""
         return max([prefix for prefix in self.configs if s.name.startswith(prefix)], key=len)
 
     def _passed(self, since: float, prefix: str) -> None:
-        """A loader's pass that began at `since` has ended: an epoch, where steps were recorded in it."""
+        """A loader's pass that began at `since` has ended: an epoch if steps were recorded in it."""
         with self._lock:
             self._take()
             longest = max(
@@ -385,11 +382,11 @@ class LossCurve:
                 self._epochs.passed(prefix, step, seconds)
 
     def marks(self) -> list[tuple[float, float, str]]:
-        """(step, seconds, text) of every epoch's end, thinned out."""
+        """(step, seconds, text) of the ends of epochs, downsampled."""
         return self._epochs.shown(self._longest())
 
     def encode(self) -> bytes:
-        """The decimated curve as the front end reads it."""
+        """The downsampled curve in the binary form of the front end."""
         with self._lock:
             self._take()
             note = "" if self.control is not None else "use Kernel > Interrupt"
@@ -400,7 +397,7 @@ class LossCurve:
             return encode(self._averaged(), self._status(), self.panels, before, **more)
 
     def encode_before(self) -> bytes:
-        """The same of the run before of the same cell, thinned, and of earlier runs; nothing where there is none."""
+        """The same for the previous run of the cell, and for earlier runs; empty if there are none."""
         before = [*self._place.before, *self._others]
         return encode(before, "earlier runs", tuple(panels(before))) if before else b""
 
@@ -408,18 +405,18 @@ class LossCurve:
         return max((s for s in self._series.values() if s.count), key=lambda s: s.count, default=None)
 
     def _status(self) -> str:
-        """`step 120 of 900 · 52 steps/s · 2 s · 15 s left`, and what is not drawn as a line: ` · lr 0.01`"""
+        """`step 120 of 900 · 52 steps/s · 2 s · 15 s left`, and values without a line: ` · lr 0.01`"""
         longest = self._longest()
         if longest is None:
             return ""
-        n, (_, (step, _, now)) = longest.count, longest.ends()  # floats: faster than numpy's
+        n, (_, (step, _, now)) = longest.count, longest.ends()  # Python floats: faster than NumPy's
         ended, state = self._ended or clock(), getattr(self.control, "state", "running")
         spent, paused = ended - self._started, self._paused(self._started, ended)
-        # A value is not always a step: the loop may record every hundredth only, and go on at step 1000 of a run
-        # before.
+        # The number of values is not the number of steps: a loop may record only every hundredth, or continue at step
+        # 1000 of an earlier run.
         each = longest.stride()
         rate = n * each / max(spent - paused, 1e-9)
-        if not self._finished:  # what it is now, where the run is long enough to tell
+        if not self._finished:  # the current rate, if the run is long enough
             first = min(int(longest.seconds.searchsorted(now - RECENT)), n - 1)
             before, _, since = longest.table[:, first].tolist()
             idle = self._paused(since + longest.zero, now + longest.zero)
@@ -427,7 +424,7 @@ class LossCurve:
                 rate = ((n - 1 - first) * each if longest.returns else step - before) / (now - since - idle)
         parts = [f"step {number(step)}" + (f" of {number(self.total)}" if self.total else "")]
         runs = self._runs()
-        if len(runs) > 1:  # each at its own speed: one for all would be that of none
+        if len(runs) > 1:  # each has its own speed; a common one would be wrong for all
             parts += [f"{name} {per_second(pace)}, {duration(took)}" for name, pace, took in runs]
         else:
             parts += [per_second(rate), duration(spent)]
@@ -443,7 +440,7 @@ class LossCurve:
         return " · ".join(parts + ([state] if state == "paused" else []))
 
     def _runs(self) -> list[tuple[str, float, float]]:
-        """(name, steps a second, seconds) of each of several things that are watched at once."""
+        """(name, steps per second, seconds) of each source, if several are watched at once."""
         longest: dict[float, Series] = {}
         for s in self._series.values():
             if s.count > 1 and " " in s.name and s.count > getattr(longest.get(s.zero), "count", 0):
@@ -456,7 +453,7 @@ class LossCurve:
         return result
 
     def line(self) -> str:
-        """Where the run is, in one line: `step 120  loss 0.0512  accuracy 0.991`."""
+        """The state of the run in one line: `step 120  loss 0.0512  accuracy 0.991`."""
         with self._lock:
             self._take()
             last = max((s.steps[-1] for s in self._series.values() if s.count), default=None)
@@ -481,7 +478,7 @@ class LossCurve:
         return clean(f"LossCurve({self.text()})")
 
     def svg(self) -> str:
-        """The curve as a still picture."""
+        """The curve as a static picture."""
         from .curve_svg import draw
 
         with self._lock:
@@ -492,16 +489,16 @@ class LossCurve:
             return draw(series, self._note, self.panels, self._status(), self.marks(), **look)
 
     def bundle(self) -> dict[str, str]:
-        """The still picture in all forms."""
+        """The static picture in all MIME types."""
         from minflow.views.html.page import picture_bundle
 
         try:
             return picture_bundle(self.svg(), f"Curves: {self.text()}", repr(self))
-        except Exception as error:  # showing a thing must not break a cell
+        except Exception as error:  # a failed display must not break the cell
             return {"text/plain": f"{self!r}\n(no picture: {type(error).__name__}: {error})"}
 
     def _ipython_display_(self) -> None:
-        """As the last line of a cell: what stands above it already is not shown twice."""
+        """Display for the last line of a cell. A curve that is already shown in that cell is not repeated."""
         if self._front is not None and self._cell[1] and self._cell == notebook.running_cell():
             return
         if self._front is not None and not self._finished:
@@ -510,13 +507,13 @@ class LossCurve:
         notebook.display(self.bundle(), raw=True)
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
-        if self._front is not None and not self._finished:  # it is on the page already, and moves
+        if self._front is not None and not self._finished:  # it is already on the page, live
             return {"text/plain": f"{self!r}, live; .explore() shows it here too"}
         return self.bundle()
 
 
 def values_of(series: list[Series]) -> list[str]:
-    """`sync lr 0.01` of each of several runs; what the name of a run has is not said again, nor what all have alike."""
+    """`sync lr 0.01` for each of several runs, without values in a run's name; a value common to all appears once."""
     values = [(s.name.rpartition(" ")[0], f"{clean(s.word)} {number(s.values[-1])}", s) for s in series if s.count]
     if len(values) > 1 and len({value for _, value, _ in values}) == 1:
         return [values[0][1]]

@@ -1,4 +1,4 @@
-"""Which series stand in which panel, and all that a page needs to draw them, in one piece.
+"""Assignment of series to panels, and the message from which a page draws them.
 
 Read next: `curve_panel.js`, which draws it.
 """
@@ -14,12 +14,12 @@ from minflow.views.text.listing import clean
 
 from .series import SMALL, Series, number
 
-LARGEST = 3.4e38  # that a float32 holds: a line to beyond ends there, rather than in a gap
-WIDE = 1e4  # times as large as the smallest: values so far apart are drawn on a log scale, if nobody has chosen one
+LARGEST = 3.4e38  # float32 range: larger values are clipped, not drawn as a gap
+WIDE = 1e4  # if the largest value is this many times the smallest, the default scale is logarithmic
 
 
 def spans_decades(word: str, values: Sequence[np.ndarray]) -> bool:
-    """Would a linear scale flatten these values of a panel, and a logarithmic one not hide some? A twentieth may be
+    """True if a linear scale would flatten the values of a panel, and a logarithmic one hides few: a twentieth may be
     smaller."""
     numbers = np.concatenate([np.empty(0), *values])
     numbers = numbers[np.isfinite(numbers)]
@@ -33,12 +33,12 @@ def spans_decades(word: str, values: Sequence[np.ndarray]) -> bool:
 
 
 def latest(series: list[Series], s: Series) -> float | None:
-    """The last step of those that are recorded with this one, under the same prefix."""
+    """The last step of the series with the same prefix."""
     return max([one.steps[-1] for one in series if one.count and one.prefix == s.prefix], default=None)
 
 
 def warnings(series: list[Series], s: Series) -> list[str]:
-    """Where it was not finite first, and what to try: said once, at the first of those that are recorded together."""
+    """First step that was not finite, and advice; only for the first of the series with the same prefix."""
     if not s.bad:
         return []
     ill = [one for one in series if one.bad and one.word in ("loss", "norm") and one.prefix == s.prefix]
@@ -51,22 +51,22 @@ def warnings(series: list[Series], s: Series) -> list[str]:
 
 
 def drawn(series: list[Series], declared: tuple[str, ...] = ()) -> list[Series]:
-    """The series that are lines: a small one that never changed is only a number, unless room is kept for it."""
+    """The series drawn as lines. A small one that never changed is only a number, unless its panel is declared."""
     return [s for s in series if s.moved or s.word not in SMALL or s.word in declared] or ([] if declared else series)
 
 
 def calm(members: list[Series]) -> list[Series]:
-    """Those that make the scale: of several runs those that have not diverged, if there are some."""
+    """The series that determine the scale: those of runs that have not diverged, if there are any."""
     return [s for s in members if s.style is None or not s.bad] or members
 
 
 def panels(series: list[Series], declared: tuple[str, ...] = ()) -> list[str]:
-    """The titles of the panels: those declared, then the others in order of appearance."""
+    """The titles of the panels: declared ones first, then the others in order of appearance."""
     return list(dict.fromkeys([*declared, *[s.word for s in drawn(series, declared)]]))
 
 
 def rows(titles: list[str]) -> list[list[int]]:
-    """Which panels stand side by side: two to a row, then those of SMALL words in one row of strips."""
+    """Panels in each row: two per row, then those of SMALL words in one row of strips."""
     large = [i for i, title in enumerate(titles) if title not in SMALL]
     small = [i for i, title in enumerate(titles) if title in SMALL]
     return [large[i : i + 2] for i in range(0, len(large), 2)] + ([small] if small else [])
@@ -75,13 +75,13 @@ def rows(titles: list[str]) -> list[list[int]]:
 def encode(
     series: list[Series], status: str, declared: tuple[str, ...] = (), before: Sequence[Series] = (), **more
 ) -> bytes:
-    """All that the front end needs to draw, in one piece: length of the header, header as JSON, float32 numbers.
+    """Message with all data of the curve: length of the header, header as JSON, float32 values.
 
-    For each series: n steps, n values, m steps of the means, m means; steps count from its `zero` on, since a
-    float32 has only 24 bits. Its clock is that of the header, where it has none of its own; where steps do not grow, no
-    clock can give times, and n and m seconds follow ("timed"). before: of the previous run and of earlier ones, which
-    share the scales; those of earlier ones have a "style", the number of the run, and are lines among the others.
-    more: further entries of the header.
+    For each series: n steps, n values, m steps of the means, m means. Steps are relative to its `zero`, because a
+    float32 has only 24 bits. Times come from the clock in the header, or its own; if steps do not increase, a clock
+    cannot give times, and n and m seconds follow ("timed"). before: series of the previous run and of earlier ones,
+    which share the scales; earlier ones have a "style", the index of the run, and are drawn as full lines.
+    more: additional entries of the header.
     """
     titles, lines, entries, arrays = panels(series, declared), drawn(series, declared), [], []
     names = {s.name for s in lines}

@@ -1,7 +1,7 @@
-"""The curves that a notebook cell drew the last time that it ran, so that a new run can be compared with them.
+"""Curves that a notebook cell drew in its previous run, for comparison with the new run.
 
-A cell is known by the id that the notebook sends along, which stays when its text is changed. Where no id comes, as in
-a script, there is no previous run. Read next: `loss_curve.py`.
+A cell is identified by the id that the notebook sends, which survives edits. Without an id, as in a script, there is no
+previous run. Read next: `loss_curve.py`.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections import OrderedDict
 
 from minflow.diagnosis import notebook
 
-CELLS = 32  # that are remembered; the one that was not run for the longest time makes room
-CURVES = 8  # of one cell
+CELLS = 32  # cells that are remembered; the least recently run one is dropped
+CURVES = 8  # curves of a cell
 
 
 class Place:
-    """The place of a curve among those of its cell. before: its series at the run before, thinned, or nothing."""
+    """Slot of a curve among those of its cell. before: its downsampled series in the previous run, or empty."""
 
     def __init__(self, kept: list, index: int, before: list):
         self.kept, self.index, self.before = kept, index, before
@@ -26,11 +26,11 @@ class Place:
             self.kept[self.index] = series
 
 
-KNOWN: OrderedDict[str, tuple[str, list, list]] = OrderedDict()  # cell -> run, its curves, those of the run before
+KNOWN: OrderedDict[str, tuple[str, list, list]] = OrderedDict()  # cell -> (run, its curves, those of the previous run)
 
 
 def place() -> Place:
-    """The place of a curve that starts now."""
+    """The slot of a curve that starts now."""
     cell, run = notebook.running_cell()
     if not cell:
         return Place([], 0, [])

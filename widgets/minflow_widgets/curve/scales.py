@@ -1,4 +1,4 @@
-"""Scales of a plot: where it ends, which round numbers stand on it, and where a line has gaps.
+"""Scales of a plot: limits, round tick values, and gaps of lines.
 
 Pure functions of numbers. Read next: `curve_svg.py`.
 """
@@ -12,11 +12,11 @@ import numpy as np
 
 from .series import number
 
-TINY, HUGE = 1e-300, 1e300  # of a scale: differences and quotients of what it shows are floats too
+TINY, HUGE = 1e-300, 1e300  # limits of a scale, so that differences and quotients do not overflow
 
 
 def ticks(low: float, high: float, count: int = 5) -> list[float]:
-    """About `count` round numbers within low..high, two at least: a single one makes no scale."""
+    """About `count` round numbers within low..high, and at least two, because one does not make a scale."""
     if not high - low > TINY:
         return [low]
     rough = (high - low) / count
@@ -29,7 +29,7 @@ def ticks(low: float, high: float, count: int = 5) -> list[float]:
 
 
 def limits(arrays: list[np.ndarray]) -> tuple[float, float]:
-    """The least and greatest finite number, apart by something where they are equal."""
+    """The finite minimum and maximum, separated if they are equal."""
     numbers = np.concatenate([np.empty(0), *arrays])
     numbers = numbers[np.isfinite(numbers)]
     low, high = (max(float(numbers.min()), -HUGE), min(float(numbers.max()), HUGE)) if numbers.size else (0.0, 1.0)
@@ -41,10 +41,10 @@ def limits(arrays: list[np.ndarray]) -> tuple[float, float]:
 
 
 def levels(low: float, high: float, log: bool, count: int) -> list[tuple[float, str]]:
-    """Where lines across the plot stand, and what they say. Under log, low and high are exponents of ten."""
+    """Positions and labels of the lines across the plot. With log, low and high are exponents of ten."""
     if not log:
         return [(y, number(y)) for y in ticks(low, high, count)]
-    low, high = max(low, -300.0), min(high, 300.0)  # beyond, ten to that power is no float
+    low, high = max(low, -300.0), min(high, 300.0)  # beyond, ten to that power is not a float
     first, last = math.ceil(low - 1e-9), math.floor(high + 1e-9)
     if last > first:
         return [(float(y), number(10.0**y)) for y in range(first, last + 1, math.ceil((last - first) / count))]
@@ -53,7 +53,7 @@ def levels(low: float, high: float, log: bool, count: int) -> list[tuple[float, 
 
 
 def with_gaps(x: np.ndarray, y: np.ndarray, gaps: Sequence) -> tuple[np.ndarray, np.ndarray]:
-    """The points, with a gap in the line wherever there is one on the axis."""
+    """The points, with a gap in the line at each gap of the axis."""
     for a, b in gaps:
         inside, middle = (x > a) & (x < b), (a + b) / 2
         at = int(x.searchsorted(middle))
@@ -62,7 +62,7 @@ def with_gaps(x: np.ndarray, y: np.ndarray, gaps: Sequence) -> tuple[np.ndarray,
 
 
 def isolated(x: np.ndarray, y: np.ndarray) -> list[tuple[float, float]]:
-    """The points that no line leads to: those between two gaps."""
+    """The points between two gaps, which no line reaches."""
     there = np.concatenate([[False], np.isfinite(y), [False]])
     at = np.flatnonzero(there[1:-1] & ~there[:-2] & ~there[2:])
     return list(zip(x[at].tolist(), y[at].tolist()))

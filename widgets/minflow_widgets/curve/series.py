@@ -1,4 +1,4 @@
-"""A named history of numbers, what it says in words, and the few points of it that a picture needs.
+"""A named series of values: its history, its description in words, and its downsampled points.
 
 Knows nothing of notebooks or drawing. Read next: `downsampling.py`, then `panels.py`.
 """
@@ -17,16 +17,16 @@ from minflow.views.text.listing import clean
 
 from .downsampling import Summed, Thinned, decimate
 
-POINTS = 800  # of the raw line, at most
-MEANS = 200  # of the smoothed line, at most; together the 1,000 points that a series may send
-SMOOTH_FROM = 50  # values, below which a mean line would only repeat the raw one
+POINTS = 800  # points of the raw line, at most
+MEANS = 200  # points of the smoothed line, at most; with POINTS, the 1,000 points that a series may send
+SMOOTH_FROM = 50  # with fewer values, a mean line would only repeat the raw one
 HIGHER_IS_BETTER = ("acc", "accuracy", "f1", "precision", "recall", "score", "auc")
-PART = re.compile(r"(gradient|group \d+)$")  # of a name, before its last word
-SMALL = ("lr", "norm")  # words of what is drawn in a strip below the others; neither better nor worse
+PART = re.compile(r"(gradient|group \d+)$")  # part of a name before its last word
+SMALL = ("lr", "norm")  # words of series in a strip below the others; neither better nor worse when larger
 
 
 class Mean(NamedTuple):
-    """The mean over an epoch: its number from 1, and the indices between which its values are."""
+    """The mean over an epoch: its number from 1, and the index range [start, stop) of its values."""
 
     number: int
     start: int
@@ -35,29 +35,29 @@ class Mean(NamedTuple):
 
 
 class Series:
-    """The values of one name, in the order in which they came. Not thread-safe: the curve holds a lock.
+    """The values of one name in order of arrival. Not thread-safe: the curve holds a lock.
 
-    zero: the `time.perf_counter` from which its times count.  every: n, where it has a value of every n-th step only.
+    zero: the `time.perf_counter` value from which its times count.  every: n if it has only every n-th step.
     """
 
     def __init__(self, name: str, zero: float = 0.0):
         self.name, self.zero, self.every = name, zero, 1
-        # what a legend says in place of the name; which colour it has, if not that of its place: those of one run agree
+        # name in the legend, if different; index of its colour, if not its position: equal for all series of a run
         self.shown, self.style = "", None
-        self.word = word_of(name)  # series with one word share a panel
-        self.count, self.moved = 0, False  # moved: was there a value unlike the first?
+        self.word = word_of(name)  # series with the same word share a panel
+        self.count, self.moved = 0, False  # moved: True if a value differed from the first
         self.table = np.empty((3, 256))  # steps, values, seconds; grown by doubling
-        # how far its steps went forward in all; how often they went back, as at a new epoch
+        # sum of the increases of its steps; number of decreases, as at a new epoch
         self.walked, self.returns = 0.0, 0
-        # (step, value, seconds) of the first that is NaN or infinite
+        # (step, value, seconds) of the first value that is NaN or infinite
         self.bad: tuple[float, float, float] | None = None
         self.best: tuple[float, float] | None = None  # (value, step)
         self.sign = -1.0 if self.word in HIGHER_IS_BETTER else 1.0
-        self.epochs: list[Mean] = []  # those that have ended
-        self.ended = 0  # how many ends were looked at
+        self.epochs: list[Mean] = []  # finished epochs
+        self.ended = 0  # number of ends processed
         self.thinned, self.summed = Thinned(), Summed()
-        self.waits: list[tuple[float, int]] = []  # the longest times between two values, and after which one
-        self.waited = 0  # among how many values
+        self.waits: list[tuple[float, int]] = []  # longest intervals between two values: (seconds, index of the first)
+        self.waited = 0  # number of values processed for that
 
     def add(self, step: float, value: float, seconds: float = 0.0) -> None:
         at = self.count
@@ -77,7 +77,7 @@ class Series:
             self.best = value, step
 
     def extend(self, steps: Sequence[float], values: Sequence[float], times: Sequence[float]) -> None:
-        """Add many at once. times: of `time.perf_counter`."""
+        """Add many values at once. times: from `time.perf_counter`."""
         if len(steps) < 8:
             for step, value, time in zip(steps, values, times):
                 self.add(step, value, time - self.zero)
@@ -118,17 +118,17 @@ class Series:
         return self.table[2, : self.count]
 
     def ends(self) -> list[list[float]]:
-        """Step, value and seconds of the first and of the last."""
-        item, last = self.table.item, self.count - 1  # six floats cost less than a row of an array
+        """Step, value and seconds of the first and of the last value."""
+        item, last = self.table.item, self.count - 1  # six floats are faster than a row of an array
         return [[item(row, at) for row in range(3)] for at in (0, last)]
 
     @property
     def prefix(self) -> str:
-        """What names the thing that it was recorded of, where several are watched: "sync" of "sync gradient norm"."""
+        """Name of the source, if several are watched: "sync" in "sync gradient norm"."""
         return PART.sub("", self.name.rpartition(" ")[0]).rstrip()
 
     def within_run(self, name: str) -> None:
-        """Among several runs a name has a panel of its own, where the legend says which run it is."""
+        """Among several runs, each name has its own panel, and the legend names the run."""
         self.word = self.word if self.word in SMALL else clean(name)
 
     def at(self, step: float) -> float:
@@ -137,7 +137,7 @@ class Series:
         return float(self.values[before[-1] if len(before) else 0])
 
     def within(self, other: Series) -> bool:
-        """Has the other, at the first and the last step of this one, the same times? Then one clock holds for both."""
+        """True if the other series has the same times at this one's first and last step, so that they share a clock."""
         if not self.count or self.zero != other.zero:
             return False
         ends = self.table[::2, [0, self.count - 1]]
@@ -145,18 +145,18 @@ class Series:
         return bool(at.max() < other.count and (other.table[::2, at] == ends).all())
 
     def stride(self) -> float:
-        """By how much the step grows from one value to the next, where it grows."""
+        """Mean increase of the step from one value to the next, where it increases."""
         forward = self.count - 1 - self.returns
         return self.walked / forward if forward > 0 and self.walked > 0 else 1.0
 
     def across(self, x: str) -> np.ndarray:
-        """Where its values stand on the x axis: "step" or "time"."""
+        """The x coordinates of its values: "step" or "time"."""
         return self.steps if x == "step" else self.seconds
 
-    # ---- in words --------------------------------------------------------------------------------------------------
+    # ---- text ------------------------------------------------------------------------------------------------------
 
     def now(self, latest: float | None = None) -> str:
-        """`loss 0.0512`; `gradient norm 0.4 at step 20` where that is not the `latest` step."""
+        """`loss 0.0512`; `gradient norm 0.4 at step 20` if that is not the `latest` step."""
         if not self.count:
             return f"{clean(self.name)} -"
         old = self.word == "norm" and latest is not None and self.steps[-1] != latest
@@ -171,12 +171,12 @@ class Series:
         return text
 
     def legend(self, latest: float | None = None) -> str:
-        """The label in a panel of its own: with the name of its run alone, where there are several."""
+        """The label in a panel of its own: with only the run's name if there are several runs."""
         text = self.label(latest)
         return clean(self.shown) + text[len(clean(self.name)) :] if self.shown else text
 
     def epoch_now(self) -> str:
-        """`epoch 5: mean 0.0612 · epoch 4: 0.0701`, or nothing where no epoch has ended."""
+        """`epoch 5: mean 0.0612 · epoch 4: 0.0701`; empty if no epoch has ended."""
         words = [f"epoch {one.number}: {number(one.mean)}" for one in self.epochs[:-3:-1]]
         return " · ".join(words).replace(": ", ": mean ", 1)
 
@@ -191,7 +191,7 @@ class Series:
         return f"mean of {which}: {', '.join(means)}"
 
     def stairs(self, most: int = 60) -> list[list]:
-        """Of at most so many epochs: first step, last step, mean (None where it is not finite), and both in seconds."""
+        """For at most `most` epochs: first step, last step, mean (None if not finite), and both steps in seconds."""
         some = self.epochs[:: -max(-(-len(self.epochs) // most), 1)][::-1]
         if not some:
             return []
@@ -200,35 +200,35 @@ class Series:
         return [list(each) for each in zip(x0, x1, means, t0, t1)]
 
     def sampled(self) -> str:
-        """`norm of every 20th step`, or nothing where it is of each."""
+        """`norm of every 20th step`; empty if every step has a value."""
         return f"{self.word} of every {self.every:,}{'nd' if self.every == 2 else 'th'} step" if self.every > 1 else ""
 
     def warning(self) -> str:
-        """`NaN from step 12`, `NaN first at step 12` where numbers came again, or nothing."""
+        """`NaN from step 12`, `NaN first at step 12` if finite values followed; empty if all are finite."""
         if not self.bad:
             return ""
         since = "first at" if np.isfinite(self.values[-1]) else "from"
         return f"{number(self.bad[1])} {since} step {number(self.bad[0])}"
 
-    # ---- what is drawn ---------------------------------------------------------------------------------------------
+    # ---- points ----------------------------------------------------------------------------------------------------
 
     def points(self, x: str = "step") -> tuple[np.ndarray, np.ndarray]:
-        """x and y of at most POINTS values, spikes kept; what is not finite is NaN, a gap in the line."""
+        """x and y of at most POINTS values, with spikes kept; values that are not finite are NaN, a gap in the line."""
         at = self.thinned.indices(self.values, POINTS if self.word not in SMALL else POINTS // 4)
         y = self.values[at]
         return self.across(x)[at], np.where(np.isfinite(y), y, np.nan) if self.bad else y
 
     def means(self, x: str = "step") -> tuple[np.ndarray, np.ndarray, int]:
-        """x and y of the smoothed line, and over how many values each is the mean (0: no such line)."""
+        """x and y of the smoothed line, and the number of values per mean (0: no such line)."""
         if self.count < SMOOTH_FROM or self.word == "lr":
             return np.empty(0), np.empty(0), 0
         steps, means, seconds, window = self.summed.means(self.table[:, : self.count], MEANS)
         return (steps if x == "step" else seconds), means, window
 
     def clock(self, limit: int = 24) -> list[list[float]]:
-        """A few (step, seconds) between which a line says when a step was; none where steps do not grow.
+        """A few (step, seconds) pairs to interpolate the time of a step; empty if steps do not increase.
 
-        Spread evenly, and on both sides of the longest waits, such as a pause.
+        Evenly spaced, and on both sides of the longest waits, such as a pause.
         """
         n, seconds = self.count, self.seconds
         if self.returns:
@@ -247,7 +247,7 @@ class Series:
         return [[a, round(b, 3)] for a, b in zip(steps, times)]
 
     def thin(self) -> Series:
-        """A copy of the points that are drawn, for the next run to be compared with."""
+        """A downsampled copy, for comparison with the next run."""
         copy = Series(self.name)
         at = decimate(self.values, POINTS // 2)
         copy.table, copy.count, copy.bad = self.table[:, at], len(at), self.bad
@@ -255,13 +255,13 @@ class Series:
 
 
 def word_of(name: str) -> str:
-    """The last word of a name: "loss" of "val_loss"."""
+    """The last word of a name: "loss" for "val_loss"."""
     return name.lower().rsplit("_", 1)[-1].rsplit(" ", 1)[-1]
 
 
 def number(x: float) -> str:
-    """Four digits, without an exponent where it can be read without; curve_panel.js writes the same."""
-    x = float(x)  # numpy's own numbers warn of inf - inf
+    """Four digits, without an exponent if it is readable without; curve_panel.js does the same."""
+    x = float(x)  # NumPy scalars warn about inf - inf
     if x - x != 0.0:
         return "NaN" if x != x else "inf" if x > 0 else "-inf"
     return f"{x:,.0f}" if 9_999.5 <= abs(x) < 1e9 else f"{x:.4g}"

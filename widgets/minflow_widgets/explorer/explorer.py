@@ -1,8 +1,8 @@
-"""`explore(graph)`: a graph, job or model as a picture that opens module by module, with its passes, numbers and
+"""`explore(graph)`: a graph, job or model as a picture that opens module by module, with passes, values and
 instructions.
 
-The widget only carries asks and answers: `minflow.nn.graph.explore.session` decides what is shown, `explorer.js` draws
-it. What is displayed, and so saved, is a still picture; `place.js` draws the live one over it. Read next:
+The widget only carries requests and answers: `minflow.nn.graph.explore.session` decides what is shown, `explorer.js`
+draws it. The displayed, and so saved, output is a static picture; `place.js` draws the live one over it. Read next:
 `explorer.js`.
 """
 
@@ -31,16 +31,16 @@ from minflow.views.html.page import NO_MATH, picture_card
 
 from ..frontends import answering, close, script
 
-OURS[__file__] = True  # an error here happened at the line of the program that called
-MOST = 8  # explorers that are live at once
+OURS[__file__] = True  # errors here are attributed to the line of the caller
+MOST = 8  # live explorers at once
 SCRIPTS = [f"explorer/{name}.js" for name in ("place", "numbers", "picture", "zoom", "explorer")]
-SHOWN: deque = deque()  # those that are live, the oldest first
+SHOWN: deque = deque()  # live explorers, oldest first
 
 
 @functools.cache
 def widget_class():
-    """The anywidget. name: its id, which the places bear where it is drawn.  picture, detail: what is drawn, as JSON.
-    ask: what the reader wants, as JSON."""
+    """The anywidget class. name: its id, carried by the places where it is drawn.  picture, detail: data to draw, as
+    JSON.  ask: the reader's request, as JSON."""
     import anywidget
     import traitlets
 
@@ -51,30 +51,30 @@ def widget_class():
         detail = traitlets.Unicode("{}").tag(sync=True)
         ask = traitlets.Unicode("").tag(sync=True)
 
-        def __repr__(self) -> str:  # without the address, so that checked notebooks stay equal
+        def __repr__(self) -> str:  # without the address, so that executed notebooks are reproducible
             return "GraphExplorer (live)"
 
     return GraphExplorer
 
 
 class Place:
-    """Where an explorer stands on a page: a live picture, over a still one or with it in the output below.
+    """Output of an explorer on a page: a live picture, drawn over a static one or above it.
 
-    handle: of the live picture.  still: of the other, or None.
+    handle: display handle of the live picture.  still: of a separate static one, or None.
     """
 
     def __init__(self, name: str, handle: Any, still: Any = None):
         self.name, self.handle, self.still = name, handle, still
 
     def keep(self, bundle: dict[str, str]) -> None:
-        """Put another still picture there. The live one goes on: a page draws it over the new one as over the first."""
+        """Replace the static picture. The live one continues: a page draws it over the new one as over the first."""
         if self.still is not None:
             self.still.update(folded(bundle), raw=True)
         else:
             self.handle.update(living(bundle, self.name), raw=True)
 
     def end(self, bundle: dict[str, str]) -> None:
-        """Put the still picture in the place of the live one."""
+        """Replace the live picture by the static one."""
         self.handle.update(bundle, raw=True)
 
 
@@ -86,34 +86,34 @@ def living(bundle: dict[str, str], name: str) -> dict[str, str]:
 
 
 def folded(bundle: dict[str, str]) -> dict[str, str]:
-    """The picture for below a widget."""
+    """The picture for the output below a widget."""
     head = '<details><summary style="cursor:pointer">still picture, for when no kernel runs</summary>'
     return {"text/html": f"{head}{bundle.get('text/html', '')}</details>", "text/plain": bundle["text/plain"]}
 
 
 class Explorer:
-    """A graph to look at. In a notebook it is live as long as the kernel is. A saved notebook holds a still picture, as
-    it was when it was first shown; `keep()`, or the button "keep as picture", puts the present one there, and the live
-    one goes on. `end()` does that and ends the live one. Elsewhere it prints as text. `text`, `svg`: the present
-    picture.
+    """Interactive view of a graph, live in a notebook while the kernel runs. A saved notebook holds a static picture of
+    the state at first display. `keep()`, or the button "keep as picture", replaces it by the current state, and the
+    live one continues; `end()` does the same and ends the live one. Elsewhere it prints as text. `text`, `svg`: the
+    current picture.
 
-    At most MOST are live: the oldest is then kept as it is, and lets go of its graph, which may be the last thing that
-    holds it. While the graph lives it can be used again, without what was recorded.
+    At most MOST explorers are live: the oldest one becomes static and releases its graph, possibly the last reference
+    to it. While the graph exists, the explorer can be used again, without the recorded values.
 
-    session: the state: what is open, which pass, which instruction.
+    session: the state: open items, selected pass, selected instruction.
     """
 
     def __init__(self, target: Any, args: tuple = (), kwargs: dict | None = None):
         self.name = type(target).__name__
-        # subject_of says what is wrong with others
+        # subject_of raises an error for other objects
         self.refer = weakref.ref(target) if isinstance(target, Graph | Job) or has_subject(target) else None
         self.target: Any = target
         self.session: ExplorerSession = ExplorerSession(subject_of(target, args, kwargs or {}))
-        self.shown: list[tuple[Any, Place]] = []  # (widget, its place), one for each time that it is shown
-        self.still: dict[str, str] | None = None  # what is left of one that has let go
+        self.shown: list[tuple[Any, Place]] = []  # (widget, its place) for each display
+        self.still: dict[str, str] | None = None  # the static picture after release
 
     def __getattr__(self, name: str) -> Any:
-        """An explorer that has let go takes its graph up again where it is used, if that is still there."""
+        """Reacquire the graph of a released explorer on use, if it still exists."""
         if name not in ("target", "session"):
             raise AttributeError(f"an explorer has no {name!r}")
         target = self.refer() if self.refer is not None else None
@@ -130,23 +130,23 @@ class Explorer:
 
     @property
     def text(self) -> str:
-        """The present picture as lines of text."""
+        """The current picture as lines of text."""
         return self.session.text()
 
     @property
     def svg(self) -> str:
-        """The present picture."""
+        """The current picture."""
         return self.session.svg()
 
     def open(self, name: str) -> Explorer:
-        """Show the module, operation or parameter of that name, with all that it is in opened. Raises GraphError if
+        """Show the module, operation or parameter of that name, opening all modules around it. Raises GraphError if
         there is none."""
         self.session.open(name)
         self.send(True)
         return self
 
     def record(self, *args: Any, **kwargs: Any) -> Explorer:
-        """Run one step with these inputs, from where the training stands now, and show its values; what is open stays
+        """Run one step with these inputs from the current state of the training, and show its values; open items stay
         open."""
         fresh = ExplorerSession(subject_of(self.target, args, kwargs, True))
         fresh.opened, fresh.selected = self.session.opened, self.session.selected
@@ -156,16 +156,16 @@ class Explorer:
         return self
 
     def keep(self) -> None:
-        """Keep the present picture in the notebook, where it survives saving and the end of the kernel; the live one
-        goes on.
+        """Keep the current picture in the notebook, where it survives saving and the end of the kernel; the live one
+        continues.
 
-        A page that was loaded again since has forgotten where it stands: there the picture of the beginning stays.
+        A page that was reloaded since does not know the output any more: there the initial picture remains.
         """
         for _, place in list(self.shown):
             place.keep(self._repr_mimebundle_())
 
     def end(self) -> None:
-        """Put the present picture, still, in the place of the live ones, and end those."""
+        """Replace the live pictures by the current static one, and end them."""
         shown, self.shown = self.shown, []
         for widget, place in shown:
             place.end(self._repr_mimebundle_())
@@ -174,7 +174,7 @@ class Explorer:
             SHOWN.remove(self)
 
     def let_go(self) -> None:
-        """Keep the present picture, and hold the graph no longer."""
+        """Keep the current picture, and release the graph."""
         self.end()
         self.still = self._repr_mimebundle_()
         del self.target, self.session
@@ -182,7 +182,7 @@ class Explorer:
     # ---- the live picture --------------------------------------------------------------------------------------------
 
     def send(self, changed: bool, arena: bool = False, answer: str = "", note: str = "") -> None:
-        """Send the widgets what to draw. answer: to which ask.  note: a line for the reader."""
+        """Send data to the widgets. answer: id of the request that it answers.  note: a line for the reader."""
         picture = compact(self.session.picture(arena)) if changed else ""
         detail = compact({**self.session.detail(), "n": answer, "said": note})
         for widget, _ in self.shown:
@@ -190,7 +190,7 @@ class Explorer:
                 widget.picture, widget.detail = picture or widget.picture, detail
 
     def asked(self, change: Any) -> None:
-        """The reader wants something. Nothing that a page sends can raise here."""
+        """Handle a request of the reader. Nothing that a page sends can raise here."""
         with contextlib.suppress(Exception):
             ask = json.loads(change["new"])
             if isinstance(ask, dict) and self.still is None:
@@ -205,11 +205,11 @@ class Explorer:
             return
         changed = self.session.act(ask)
         self.send(changed, answer=answer)
-        if changed and ask.get("do") == "stage":  # the memory of a pass takes longer to know than its picture
+        if changed and ask.get("do") == "stage":  # the memory of a pass takes longer to compute than its picture
             self.send(True, True, answer)
 
     def live(self) -> Any:
-        """The widget. Raises ImportError without anywidget, and what one raises that does not fit this notebook."""
+        """The widget. Raises ImportError without anywidget, and any error of one that does not fit this notebook."""
         self.session.prepare()
         picture, detail = compact(self.session.picture(arena=True)), compact(self.session.detail())
         name = uuid.uuid4().hex
@@ -228,8 +228,8 @@ class Explorer:
             try:
                 widget = self.live()
             except ImportError:
-                pass  # without anywidget the still picture is all
-            except Exception as error:  # showing a thing must not break a cell
+                pass  # without anywidget there is only the static picture
+            except Exception as error:  # a failed display must not break the cell
                 print(f"explore: no live picture, {type(error).__name__}: {error}")
         if widget is None:
             notebook.display(bundle, raw=True)
@@ -245,7 +245,7 @@ class Explorer:
             still = notebook.display(folded(bundle), raw=True, display_id=True)
         self.shown.append((widget, Place(widget.name, handle, still)))
 
-    # ---- what stays --------------------------------------------------------------------------------------------------
+    # ---- static picture ----------------------------------------------------------------------------------------------
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         if self.still is not None:
@@ -255,7 +255,7 @@ class Explorer:
             svg = self.svg
             card = picture_card(svg, text.partition("\n")[0], text)
             return {"text/html": card, "image/svg+xml": svg, "text/plain": text}
-        except Exception as error:  # showing a thing must not break a cell
+        except Exception as error:  # a failed display must not break the cell
             return {"text/plain": f"{text}\n(no picture: {type(error).__name__}: {error})"}
 
     def __repr__(self) -> str:
@@ -263,12 +263,12 @@ class Explorer:
 
 
 def compact(data: dict) -> str:
-    """As JSON. Names may hold half a surrogate pair, which no message can carry."""
+    """Compact JSON. Names may contain lone surrogates, which cannot be sent."""
     return json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace").decode()
 
 
 class Forward(Graph):
-    """A model by itself as a graph: its outputs for the inputs."""
+    """A model alone as a graph: its outputs for given inputs."""
 
     def __init__(self, model: Module):
         super().__init__()
@@ -276,24 +276,24 @@ class Forward(Graph):
 
 
 def forward_of(model: Module) -> Forward:
-    """A graph that runs the model, called as the model's class is and with inputs of the same names."""
+    """A graph that runs the model, with the name of its class and the same parameter names."""
 
     def build(self, *args: Any, **kwargs: Any) -> Any:
         return self.model(*args, **kwargs)
 
-    with contextlib.suppress(TypeError, ValueError):  # a forward without a signature
+    with contextlib.suppress(TypeError, ValueError):  # forward without a signature
         build.__signature__ = inspect.signature(type(model).forward)  # type: ignore[attr-defined]
     return type(type(model).__name__, (Forward,), {"build": build, "__doc__": Forward.__doc__})(model)
 
 
 def explore(x: Any, /, *args: Any, **kwargs: Any) -> Explorer:
-    """An nn.Graph or a job function to explore: `explore(graph)`, or with inputs `explore(graph, x, y)`; a model with
-    inputs, `explore(model, x)`, which is run forward only; an ONNX file, `explore("model.onnx")` or
+    """Explore an nn.Graph or a job function: `explore(graph)`, or with inputs `explore(graph, x, y)`; a model with
+    inputs, `explore(model, x)`, of which only forward is run; an ONNX file, `explore("model.onnx")` or
     `explore(flow.onnx.show(path))`, of which nothing is run.
 
-    With inputs, one step is run from the present state and recorded, with the time and the values of every operation;
-    parameters, buffers, optimizer and generator are then put back. Without, shapes, bytes, passes, parameters and their
-    last gradients are there. Raises GraphError if a graph was never called and there are no inputs.
+    With inputs, one step is run from the current state and recorded, with time and values of every operation;
+    parameters, buffers, optimizer and generator are then restored. Without, shapes, bytes, passes, parameters and their
+    last gradients are shown. Raises GraphError if a graph was never called and there are no inputs.
     """
     if isinstance(x, str | os.PathLike):
         from minflow.onnx import show
@@ -309,7 +309,7 @@ def explore(x: Any, /, *args: Any, **kwargs: Any) -> Explorer:
 
 
 def has_subject(x: Any) -> bool:
-    """Is it an ONNX file that is shown?"""
+    """True for an ONNX file that was opened for display."""
     return isinstance(getattr(x, "subject", None), Subject)
 
 

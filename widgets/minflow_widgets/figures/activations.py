@@ -1,4 +1,4 @@
-"""What the layers of a model give for an input: `activations(model, x)`, as ranges, as images, and as text."""
+"""Outputs of a model's layers for an input, as ranges, as images, and as text: `activations(model, x)`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from minflow.views.text.tables import ruled_table
 
 from .drawing import COLORS, FIRST, PLATE, array_of, asked, axes, described, draw_tiles, plain, several
 
-SAMPLE = 100_000  # numbers of an activation, of which its quantiles are taken
+SAMPLE = 100_000  # elements of an activation from which quantiles are computed
 
 
 def outputs_of(model: Any, x: Any) -> dict[str, list[np.ndarray]]:
-    """The results of each innermost layer, by its name, from one run without gradients in eval mode; nothing stays
-    changed."""
+    """The outputs of each innermost layer by name, from one run in eval mode without gradients. Restores the model's
+    mode."""
     if isinstance(model, type) or not hasattr(model, "named_modules"):
         hint = "activations(model, x), an nn.Module"
         raise DTypeError("activations: this is no model", values={"got": described(model)}, hint=hint)
@@ -45,12 +45,12 @@ def outputs_of(model: Any, x: Any) -> dict[str, list[np.ndarray]]:
 
 
 def activations(model: Any, x: Any, layer: str | None = None, *, first: int = FIRST, ax: Any = None) -> Any:
-    """What the layers of a model give for `x`; returns the Axes.
+    """Draw the outputs of a model's layers for `x`; returns the Axes.
 
-    Without `layer`: for each innermost layer where its numbers lie: a box for the middle half, a line from the 5th to
-    the 95th percentile, a stroke at the median, and the share of zeros in words. With the name of a layer
-    ("features.0"): its channels for the first image, or (N, F) results as a matrix; of a layer that ran several times,
-    its last call.
+    Without `layer`: the distribution for each innermost layer: a box for the middle half, a line from the 5th to the
+    95th percentile, a stroke at the median, and the share of zeros in words. With the name of a layer ("features.0"):
+    its channels for the first image, or (N, F) outputs as a matrix; if the layer ran several times, those of the last
+    call.
     """
     first, outputs = several(first, "activations"), outputs_of(model, x)
     if layer is None:
@@ -77,7 +77,7 @@ def activations(model: Any, x: Any, layer: str | None = None, *, first: int = FI
 
 
 def ranges(outputs: dict[str, list[np.ndarray]]) -> list[tuple[str, np.ndarray, float, int]]:
-    """(name, percentiles 5, 25, 50, 75, 95, share of zeros, how many numbers are not finite) for each layer."""
+    """(name, percentiles 5, 25, 50, 75, 95, share of zeros, count of elements that are not finite) for each layer."""
     rows = []
     for name, arrays in outputs.items():
         flat = np.concatenate([np.asarray(a).reshape(-1) for a in arrays]).astype(np.float64)
@@ -93,7 +93,7 @@ def notes(zeros: float, bad: int) -> str:
 
 
 def called(name: str, calls: int) -> str:
-    """`relu (3 calls)`: the numbers of all of them are taken together."""
+    """`relu (3 calls)`: elements of all calls are pooled."""
     return plain(name) + (f" ({calls} calls)" if calls > 1 else "")
 
 

@@ -1,4 +1,4 @@
-"""Who looks at whom: `attention(weights, symbols)`, a row for each place that looks, and as text."""
+"""Attention weights as a picture, with a row for each query, and as text: `attention(weights, symbols)`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from minflow.views.text.tables import ruled_table
 
 from .drawing import GAP, axes, described, families, numbers_of, plain, say
 
-WRITTEN = 16  # places, up to which the shares are written into the cells
-TABLE = 24  # places, up to which the text has a column for each; beyond, the three strongest of each row
-MOST = 128  # places that are drawn
+WRITTEN = 16  # up to this many places, shares are written into the cells
+TABLE = 24  # up to this many places, the text has a column for each; beyond, the three strongest of each row
+MOST = 128  # places that are drawn, at most
 HINT = "weights (T, T) or (heads, T, T), as softmax gives them; head=0 for one of them"
 
 
@@ -47,7 +47,7 @@ class Looks:
             raise ShapeError("attention: symbols are one for each place", values=values, hint='symbols="3+4=7"')
         self.words = [repr(str(s)) if str(s).isspace() else plain(s) for s in symbols]
         above = np.triu(np.ones((n, n), bool), 1)
-        if mask is None:  # where nobody looks at what comes later, that was not allowed
+        if mask is None:  # if no place looks at a later one, the weights are causal
             self.masked = above & (not shares[above].any())
         else:
             masked = numbers_of(mask, "attention: mask", "True where a place must not look")
@@ -57,11 +57,11 @@ class Looks:
             self.masked = masked != 0
 
     def at(self, place: int) -> str:
-        """A place as words name it."""
+        """A place as named in sentences."""
         return f"{self.words[place]} (place {place})"
 
     def strongest(self) -> str:
-        """The result: who looks most at whom, of those who have a choice."""
+        """The result: the strongest attention among places that have a choice."""
         n = len(self.shares)
         choice = (~self.masked).sum(axis=1) > 1
         known = np.where(np.isfinite(self.shares) & choice[:, None], self.shares, -np.inf)
@@ -72,7 +72,7 @@ class Looks:
         return f"{self.at(row)} looks at {whom} with {self.shares[row, column]:.0%}, more than any other"
 
     def notes(self) -> list[str]:
-        """What is not as it should be, and what is masked."""
+        """Notes about rows that do not sum to 1, and about masked places that are looked at."""
         sums = self.shares.sum(axis=1)
         bad = ~(np.abs(sums - 1) < 1e-3)
         through = int((self.masked & (self.shares != 0)).sum())
@@ -111,17 +111,17 @@ def attention(
     mask: Any = None,
     ax: Any = None,
 ) -> Any:
-    """Who looks at whom, the darker the more; returns the Axes.
+    """Draw which place looks at which, darker for more; returns the Axes.
 
-    weights: (T, T), the share that place i (row) gives to place j (column); or (heads, T, T), of which the mean is
-    drawn, or with `head` one. Up to 128 places.  symbols: a text of T letters, or a list of T names.
-    mask: (T, T), True where a place must not look, those cells are hatched; default: what comes later, where nobody
-    looks at it. The title says who looks most at whom, and whether rows do not sum to 1 or a mask is broken.
+    weights: (T, T), the share that place i (row) gives to place j (column); or (heads, T, T), drawn as the mean, or one
+    of them with `head`. Up to 128 places.  symbols: a string of T letters, or a list of T names.
+    mask: (T, T), True where a place must not look, drawn hatched; default: causal if no place looks at a later one.
+    The title names the strongest attention, and rows that do not sum to 1 or a violated mask.
     """
     looks = Looks(weights, symbols, head, mask)
     alt, text = looks.sentence(), looks.text()
     look = {"parse_math": False, "fontfamily": families("".join(looks.words))}
-    if not look["fontfamily"]:  # no font has these letters: their places stand for them
+    if not look["fontfamily"]:  # no font has these letters: show their positions instead
         looks.words = [str(i) for i in range(len(looks.words))]
         look["fontfamily"] = None
     n, words = len(looks.words), looks.words
@@ -151,12 +151,12 @@ def attention(
 def attention_text(
     weights: Any, symbols: Sequence[Any] | str | None = None, *, head: int | None = None, mask: Any = None
 ) -> str:
-    """Who looks at whom as a table, x where it is masked; beyond 24 places the three strongest of each row."""
+    """Attention weights as a table, x where masked; beyond 24 places the three strongest of each row."""
     return Looks(weights, symbols, head, mask).text()
 
 
 def hatched(ax: Any, cells: np.ndarray) -> None:
-    """Cells that are crossed out."""
+    """Hatch the selected cells."""
     from matplotlib.collections import PolyCollection
 
     corners = np.array([[-0.5, -0.5], [0.5, -0.5], [0.5, 0.5], [-0.5, 0.5]])

@@ -1,4 +1,4 @@
-"""How often one class was taken for another: `confusion_matrix(targets, predictions)`, and as text."""
+"""The confusion matrix of a classifier, as a picture and as text: `confusion_matrix(targets, predictions)`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from minflow.views.text.tables import ruled_table
 
 from .drawing import GRID, array_of, axes, described, numbers_of, plain
 
-CLASSES = 10_000  # in a confusion matrix, which has a number for each pair
-WRITTEN = 20  # classes, up to which the numbers are written into the cells
+CLASSES = 10_000  # limit for a confusion matrix, which has an entry for each pair
+WRITTEN = 20  # up to this many classes, counts are written into the cells
 
 
 def confusion_counts(targets: Any, predictions: Any, classes: int | None = None) -> np.ndarray:
-    """int64 (classes, classes): row i, column j says how often class i was taken for class j.
+    """Confusion counts, int64 (classes, classes): row i, column j is how often class i was predicted as class j.
 
     targets: (N,) integers.  predictions: (N,) integers, or (N, classes) scores, of which the greatest counts.
     """
@@ -42,7 +42,7 @@ def confusion_counts(targets: Any, predictions: Any, classes: int | None = None)
 
 
 def whole(x: Any, what: str) -> np.ndarray:
-    """One class for each sample, int64; DTypeError for shares, words and NaN, which would else count for another
+    """One class per sample, int64. Raises DTypeError for fractions, words and NaN, which would be counted as a wrong
     class."""
     hint = "integers; for a probability (p > 0.5).int(), for words np.unique(words, return_inverse=True)[1]"
     numbers = numbers_of(x, f"confusion_matrix: {what}", hint).reshape(-1)
@@ -52,7 +52,7 @@ def whole(x: Any, what: str) -> np.ndarray:
 
 
 def how_many(names: Sequence[Any] | None) -> int | None:
-    """How many classes have names, where they have."""
+    """Number of named classes, or None."""
     if names is not None and not hasattr(names, "__len__"):
         values = {"got": described(names)}
         raise DTypeError("confusion_matrix: names is a list", values=values, hint='names=["cat", "dog"]')
@@ -69,10 +69,10 @@ def class_names(names: Sequence[Any] | None, classes: int) -> list[str]:
 def confusion_matrix(
     targets: Any, predictions: Any, names: Sequence[Any] | None = None, *, normalize: bool = False, ax: Any = None
 ) -> Any:
-    """How often class i (row) was taken for class j (column); returns the Axes.
+    """Draw how often class i (row) was predicted as class j (column); returns the Axes.
 
-    targets, predictions: see `confusion_counts`.  names: of the classes.  normalize: shares of each row, not counts.
-    Right answers are blue, mistakes orange on a scale of their own: one mistake in a thousand is seen as well.
+    targets, predictions: see `confusion_counts`.  names: of the classes.  normalize: True for shares of each row.
+    Right answers are blue, mistakes orange on their own scale, so that one mistake in a thousand is visible, too.
     """
     counts = confusion_counts(targets, predictions, how_many(names))
     words, n = class_names(names, len(counts)), len(counts)

@@ -1,7 +1,7 @@
-"""What the figures share: axes, names as they are, numbers of anything, and images side by side.
+"""Functions shared by all figures: axes, literal names, conversion to arrays, and grids of images.
 
-A figure of our own has no page: the ground of the notebook is seen between its lines, and its words stand on plates, as
-those of all still pictures do. matplotlib is imported at the first figure. Read next: `history.py`.
+Like all static pictures, our figures have no background: lines are drawn on the notebook's page, and words are on
+plates. matplotlib is imported for the first figure. Read next: `history.py`.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from minflow.views.text.listing import clean
 
 COLORS = theme.BLUE, theme.AMBER, theme.GREEN, theme.VIOLET
 GRID = {"color": theme.LINE, "linewidth": 0.5, "linestyle": (0, (1, 3))}
-PLATE = {"facecolor": theme.PLATE, "linewidth": 0, "boxstyle": "round,pad=0.3"}  # of a text that no axis has
-GAP = "#8c959f"  # between images, and where a number is NaN or infinite: a grey that no scale has
+PLATE = {"facecolor": theme.PLATE, "linewidth": 0, "boxstyle": "round,pad=0.3"}  # of text outside any axis
+GAP = "#8c959f"  # between images, and for NaN or infinity: a grey that is in no colour scale
 FIRST = 64  # filters or channels that are drawn
 
 
 def axes(ax: Any, what_for: str, size: tuple[float, float] = (7.2, 3.6)) -> Any:
-    """The Axes to draw into: `ax`, else new ones."""
+    """The Axes to draw into: `ax`, or new ones."""
     if ax is not None:
         return ax
     pyplot = need("matplotlib.pyplot", what_for)
@@ -34,14 +34,14 @@ def axes(ax: Any, what_for: str, size: tuple[float, float] = (7.2, 3.6)) -> Any:
 
 
 def loose_axes(what_for: str, size: tuple[float, float]) -> Any:
-    """New ones in a figure that pyplot knows nothing of: a notebook does not show it by itself."""
+    """New Axes in a figure unknown to pyplot, so that a notebook does not show it automatically."""
     need("matplotlib.figure", what_for)
     return grounded(spoken()(figsize=size, layout="constrained"))
 
 
 def grounded(figure: Any) -> Any:
     ax = figure.subplots()
-    figure.patch.set_visible(False)  # a clear facecolor would be put on white again: matplotlib_inline takes care of it
+    figure.patch.set_visible(False)  # matplotlib_inline would paint white behind a transparent facecolor
     figure.add_artist(plates()(zorder=-1))
     ax.set_facecolor("none")
     return quiet(ax)
@@ -49,28 +49,28 @@ def grounded(figure: Any) -> Any:
 
 @functools.cache
 def spoken():
-    """The class of our figures: a notebook shows one that `said` what it shows with these words."""
+    """Figure class whose `said` (alt text, text) replaces the default display in notebooks."""
     from matplotlib.figure import Figure
 
     class Spoken(Figure):
-        said: tuple[str, str] | None = None  # the result in a sentence, and the whole in text
+        said: tuple[str, str] | None = None  # (the result in a sentence, the full text)
 
         def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
             return picture_bundle(svg_of(self), *self.said, fold_text=True) if self.said else {}
 
-    Spoken.__name__ = Figure.__name__  # a terminal prints the class of a figure
+    Spoken.__name__ = Figure.__name__  # terminals print the class name
     return Spoken
 
 
 def say(ax: Any, alt: str, text: str) -> Any:
-    """The Axes, whose figure, where it is ours, is shown with these words."""
+    """Attach these words to the figure of the Axes if it is ours. Returns the Axes."""
     if isinstance(ax.figure, spoken()):
         ax.figure.said = alt, text
     return ax
 
 
 def svg_of(figure: Any) -> str:
-    """The figure as SVG, the same for the same figure; letters are drawn, so that it needs no font."""
+    """The figure as deterministic SVG; letters are paths, so that no font is needed."""
     from matplotlib import rc_context
 
     file = io.StringIO()
@@ -80,7 +80,7 @@ def svg_of(figure: Any) -> str:
 
 
 def quiet(ax: Any) -> Any:
-    """Axes of a figure of our own, in colours that are read on any page; others are left as they are."""
+    """Style Axes of our own figures with colours that are readable on any page; others are unchanged."""
     if not ax.figure.patch.get_visible():
         for spine in ax.spines.values():
             spine.set_color(theme.LINE)
@@ -92,7 +92,7 @@ def quiet(ax: Any) -> Any:
 
 @functools.cache
 def plates():
-    """The class of what draws plates behind all words of a figure: as large as these are when they are drawn."""
+    """The class of the artist that draws plates behind all words of a figure, sized when they are drawn."""
     from matplotlib.artist import Artist
     from matplotlib.patches import FancyBboxPatch
     from matplotlib.transforms import IdentityTransform
@@ -104,7 +104,7 @@ def plates():
 
         def draw(self, renderer) -> None:
             for ax in self.figure.axes:
-                ax.get_tightbbox(renderer)  # puts the axes and their title where they will be drawn
+                ax.get_tightbbox(renderer)  # lays out the axes and their title
                 legend = ax.get_legend()
                 said = [ax.title] * bool(ax.get_title()) + [legend] * (legend is not None)
                 boxes = [words.get_window_extent(renderer) for words in said]
@@ -119,14 +119,14 @@ def plates():
 
 
 def plain(x: Any) -> str:
-    """A name as matplotlib shows it: no control characters, and no leading underscore, which would hide it."""
+    """A name that matplotlib shows literally: no control characters, and no leading underscore, which hides it."""
     text = clean(str(x))
     return " " + text if text.startswith("_") else text
 
 
 def families(text: str) -> list[str]:
-    """The font families to draw a text in: where the usual ones lack a letter, as of Chinese, also an installed one
-    that has all of them; none where there is no such font."""
+    """Font families for a text: if the default ones lack a letter, such as Chinese, also an installed font that has all
+    of them; empty if there is none."""
     from matplotlib import rcParams
 
     usual = rcParams["font.family"]
@@ -148,12 +148,12 @@ def covering(letters: str, usual: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def array_of(x: Any) -> np.ndarray:
-    """The numbers of a tensor, an array, or lists."""
+    """The array of a tensor, an array, or lists."""
     return x.detach().numpy() if hasattr(x, "detach") else np.asarray(x)
 
 
 def numbers_of(x: Any, what: str, hint: str) -> np.ndarray:
-    """The same as float64, a copy; DTypeError for what is no numbers, and for complex ones."""
+    """A copy as float64. Raises DTypeError for anything but real numbers."""
     try:
         array = array_of(x)
         if array.dtype.kind == "c":
@@ -172,7 +172,7 @@ def described(x: Any) -> str:
 
 
 def asked(model: Any, x: Any) -> Any:
-    """What the model gives for x, without gradients, a Module in eval mode; nothing stays changed."""
+    """Output of the model for x without gradients, a Module in eval mode. Restores the mode."""
     from minflow import no_grad
 
     flags = [(module, module.training) for module in model.modules()] if hasattr(model, "modules") else []
@@ -187,7 +187,7 @@ def asked(model: Any, x: Any) -> Any:
 
 
 def several(first: Any, what: str) -> int:
-    """How many are drawn at most."""
+    """Check the limit of what is drawn."""
     if isinstance(first, bool) or not isinstance(first, int | np.integer) or first < 1:
         values = {"got": described(first)}
         raise DTypeError(f"{what}: first is how many are drawn", values=values, hint=f"first={FIRST}")
@@ -195,7 +195,7 @@ def several(first: Any, what: str) -> int:
 
 
 def mosaic(tiles: np.ndarray, columns: int) -> np.ndarray:
-    """Tiles (n, H, W) or (n, H, W, 3) in rows of `columns`, a line of NaN between them."""
+    """Arrange tiles (n, H, W) or (n, H, W, 3) in rows of `columns`, separated by lines of NaN."""
     n, height, width = tiles.shape[:3]
     rows = -(-n // columns)
     sheet = np.full((rows * (height + 1) - 1, columns * (width + 1) - 1, *tiles.shape[3:]), np.nan)
@@ -206,9 +206,9 @@ def mosaic(tiles: np.ndarray, columns: int) -> np.ndarray:
 
 
 def draw_tiles(ax: Any, tiles: np.ndarray, columns: int, title: str, what: str) -> Any:
-    """The tiles as one image: colours where they have three channels, else blue below zero and red above it.
+    """Draw the tiles as one image: RGB if they have three channels, else blue below zero and red above.
 
-    what: one number of a tile, in a word, for the colour bar.
+    what: name of one element, for the colour bar.
     """
     bad = int((~np.isfinite(tiles)).sum())
     finite = tiles[np.isfinite(tiles)]

@@ -12,11 +12,11 @@ from .drawing import FIRST, axes, draw_tiles, numbers_of, several
 
 
 def filters(layer: Any, *, shape: tuple[int, ...] | None = None, first: int = FIRST, ax: Any = None) -> Any:
-    """The filters of a convolution as images; returns the Axes.
+    """Draw the filters of a convolution as images; returns the Axes.
 
-    layer: a module with a `weight`, or the weights: (F, C, H, W) or (F, H, W). With one channel or three (colours) each
-    filter is an image; with others a row of images, one for each channel.  shape: of each row of a Linear's weights as
-    an image, such as (28, 28).  first: how many filters, and channels, at most.
+    layer: a module with a `weight`, or the weights: (F, C, H, W) or (F, H, W). With one channel or three (RGB) each
+    filter is an image; otherwise a row of images, one per channel.  shape: shows each row of a Linear's weights as an
+    image, such as (28, 28).  first: limit of filters, and of channels.
     """
     hint, first = "a layer with a weight, such as model.conv1, or its weights", several(first, "filters")
     weights = numbers_of(getattr(layer, "weight", layer), "filters", hint)

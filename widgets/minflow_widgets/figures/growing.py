@@ -1,6 +1,6 @@
-"""What figures share that grow while a loop runs: drawn anew in place below the running cell, still when it has ended.
+"""Base class of figures that are redrawn below the running cell while a loop runs, and static after it.
 
-Nothing runs beside the loop: the figure is drawn within it, at most a fifth of the time.
+There is no background thread: the figure is drawn within the loop, for at most a fifth of the time.
 Read next: `landscape.py`, `plane.py`.
 """
 
@@ -16,22 +16,22 @@ from minflow.diagnosis import notebook
 from .. import frontends
 from .drawing import loose_axes
 
-SHARE = 0.2  # of the time that drawing may take
-OPEN: weakref.WeakSet[Growing] = weakref.WeakSet()  # those that stand below the running cell, and may still grow
+SHARE = 0.2  # share of the time for drawing
+OPEN: weakref.WeakSet[Growing] = weakref.WeakSet()  # figures below the running cell that may still change
 clock = time.perf_counter
 
 
 class Growing:
-    """The base of such a figure, which gives `plot(ax)` and `text()`."""
+    """Base class of such figures. Subclasses define `plot(ax)` and `text()`."""
 
     size = (6.4, 4.8)  # in inches
-    pause = 0.0  # seconds that each step is to be seen, where it is live
+    pause = 0.0  # seconds that each step stays visible while live
     _front: Any = None
     _cell = ("", "")
     _next = 0.0
 
     def _changed(self) -> None:
-        """There is something new. The first time in a cell it puts the figure below it."""
+        """Redraw if there is time. The first call in a cell puts the figure below it."""
         if self._front is None:
             if not notebook.in_notebook():
                 return
@@ -46,8 +46,8 @@ class Growing:
             time.sleep(self.pause)
 
     def finish(self) -> None:
-        """Leave the figure as it is now. The end of a cell, and of the `with` block, does this; after it, a change
-        puts the figure below the cell that makes the change."""
+        """Make the figure static. Called at the end of a cell and of the `with` block; a later change puts the figure
+        below the cell that makes it."""
         if self._front is not None:
             front, self._front = self._front, None
             frontends.leave(front, self)
@@ -63,15 +63,15 @@ class Growing:
             print(self.text())
 
     def bundle(self) -> dict[str, str]:
-        """The figure of the moment in all forms."""
+        """The current figure in all MIME types."""
         try:
             ax = self.plot(loose_axes(f"a {type(self).__name__}", self.size))
             return ax.figure._repr_mimebundle_()
-        except Exception as error:  # showing a thing must not break a cell, nor the loop that runs in it
+        except Exception as error:  # a failed display must break neither the cell nor its loop
             return {"text/plain": f"{self.text()}\n(no picture: {type(error).__name__}: {error})"}
 
     def _ipython_display_(self) -> None:
-        """As the last line of a cell: what stands below that cell already is not shown twice."""
+        """Display for the last line of a cell. A figure that is already shown in that cell is not repeated."""
         if not self._cell[1] or self._cell != notebook.running_cell():
             notebook.display(self.bundle(), raw=True)
 
@@ -81,5 +81,5 @@ class Growing:
 
 @functools.cache
 def end_with_cells() -> None:
-    """What has grown in a cell ends with it."""
+    """Make figures static when their cell ends."""
     notebook.follow_cells(lambda *_: None, lambda *_: [figure.finish() for figure in list(OPEN)] and OPEN.clear())

@@ -1,6 +1,6 @@
-"""The history of a run as lines: `History(curve).plot()`, and as text.
+"""The history of a run as lines, and as text: `History(curve).plot()`.
 
-Read next: `../curve/loss_curve.py`, the curve that moves while a run goes on.
+Read next: `../curve/loss_curve.py`, the live curve of a run.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from ..curve.arguments import as_number
 from .drawing import COLORS, GRID, axes, numbers_of, plain, quiet, say
 
 STYLES = ("-", "--", ":", "-.")
-DOTS_BELOW = 50  # values, below which each is a dot on its line
-SMOOTH_FROM = 5  # values in the window of a mean; a shorter one smooths nothing
-WINDOWS = 40  # windows side by side in a line: how much of it a mean takes
+DOTS_BELOW = 50  # lines with fewer values have dots
+SMOOTH_FROM = 5  # least window of a mean; a shorter one smooths nothing
+WINDOWS = 40  # windows that fit into a line, which determines their length
 
 
 def grown(steps: np.ndarray, values: np.ndarray, step: float, value: float) -> tuple[np.ndarray, np.ndarray]:
-    """Both with one number more: views of an array that has room for as many again, so that a long run costs no more
-    per step."""
+    """Append to both arrays: views of a buffer that doubles when full, so that a step of a long run costs no more than
+    of a short one."""
     n, table = steps.size, steps.base
     mine = isinstance(table, np.ndarray) and table is values.base
     mine = mine and table.shape[:1] == (3,) and table.dtype == np.float64
-    # somebody else's, or full, or another History has gone on in it
+    # a foreign array, or full, or extended by another History
     if not mine or n == table.shape[1] or table[2, 0] != n:
         table = np.empty((3, max(2 * n, 64)))
         table[0, :n], table[1, :n] = steps, values
@@ -39,10 +39,10 @@ def grown(steps: np.ndarray, values: np.ndarray, step: float, value: float) -> t
 
 
 class History:
-    """Numbers of a run by name, as lines and as text: `History(curve).plot()`.
+    """Values of a run by name, as lines and as text: `History(curve).plot()`.
 
     source: a curve (anything with `.data`), or a mapping of names to values, or to (steps, values). Without a source it
-    is empty: `history.add(step, loss=0.5)` fills it.
+    is empty, and `history.add(step, loss=0.5)` fills it.
 
     >>> History({"loss": [0.9, 0.5, 0.6]})
     loss █▁▂ 0.6  min 0.5 at 1, max 0.9 at 0
@@ -65,18 +65,18 @@ class History:
             self.data[str(name)] = steps, values
 
     def add(self, step: float | None = None, **values: float) -> None:
-        """Append one number a name at `step` (default: the next one)."""
+        """Append one value per name at `step` (default: the next one)."""
         last = max((steps[-1] for steps, _ in self.data.values() if steps.size), default=-1.0)
         at = last + 1 if step is None else as_number("step", step, "History.add")
         for name, value in {name: as_number(name, value, "History.add") for name, value in values.items()}.items():
             self.data[name] = grown(*self.data.get(name, (np.empty(0), np.empty(0))), at, value)
 
     def plot(self, *names: str, ax: Any = None, log: bool = False) -> Any:
-        """The series as lines; returns the Axes (of the first series).
+        """Draw the series as lines; returns the Axes (of the first series).
 
-        names: which ones (default: all).  log: logarithmic scale of the first axis. Series whose names end in the same
-        word (`loss`, `val_loss`) share an axis; each further word has an axis of its own at the right. From 200 values
-        on the raw line is faint under its mean, whose window the legend gives; the first NaN is marked.
+        names: series to draw (default: all).  log: logarithmic scale of the first axis. Series whose names end in the
+        same word (`loss`, `val_loss`) share an axis; each further word has its own axis on the right. From 200 values
+        on, the raw line is faint behind its mean, whose window the legend gives; the first NaN is marked.
         """
         unknown = [name for name in names if name not in self.data]
         if unknown:
@@ -91,13 +91,13 @@ class History:
                 scales[word] = self.scale(first, len(scales), plain(word))
             color, style = COLORS[k % len(COLORS)], STYLES[(k + k // len(COLORS)) % len(STYLES)]
             handles += self.line(scales[word], name, color, style)
-        # without one there is no such scale
+        # without positive values there is no log scale
         if log and any((line.get_ydata() > 0).any() for line in first.get_lines()):
             first.set_yscale("log")
         first.set_xlabel("step")
         first.grid(True, **GRID)
         if handles:
-            # Above the plot: axes at the right are drawn over what stands inside.
+            # Above the plot, because axes on the right are drawn over its contents.
             place = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 2}
             legend = first.legend(handles=handles, fontsize=9, frameon=False, **place)
             for text in legend.get_texts():
@@ -111,7 +111,7 @@ class History:
 
     @staticmethod
     def scale(first: Any, number: int, word: str) -> Any:
-        """The axis for a word: the first one's own, then others at the right, each further out."""
+        """The axis for a word: the first one's own, then others on the right, each further out."""
         ax = first if number == 0 else first.twinx()
         if number > 1:
             ax.spines["right"].set_position(("axes", 1 + 0.16 * (number - 1)))
@@ -119,7 +119,7 @@ class History:
         return quiet(ax)
 
     def line(self, ax: Any, name: str, color: str, style: str) -> list:
-        """One series; its entries in the legend."""
+        """Draw one series; returns its legend entries."""
         steps, values = self.data[name]
         finite = np.isfinite(values)
         shown = np.where(finite, values, np.nan)
@@ -141,7 +141,7 @@ class History:
         return handles
 
     def text(self) -> str:
-        """A line for each series: bars, the last value, the least and the greatest with their steps."""
+        """A line for each series: bars, last value, minimum and maximum with their steps."""
         return "\n".join(curve_line(name, steps, values) for name, (steps, values) in self.data.items()) or "no values"
 
     def __repr__(self) -> str:
@@ -149,7 +149,7 @@ class History:
 
 
 def smooth(steps: np.ndarray, values: np.ndarray, window: int) -> tuple[np.ndarray, np.ndarray]:
-    """Means over `window` values, without those that are NaN; steps and values of the same windows: no false start."""
+    """Means over `window` values without NaN; steps are averaged over the same windows, so there is no false start."""
     ones = np.ones(window)
     good = np.isfinite(values)
     with np.errstate(all="ignore"):

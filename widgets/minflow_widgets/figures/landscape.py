@@ -1,4 +1,4 @@
-"""The loss over two knobs, seen from above, and a walk through it: `landscape(loss, w, b, path)`, and `Landscape`,
+"""The loss over two parameters, seen from above, and a walk through it: `landscape(loss, w, b, path)`, and `Landscape`,
 which grows while a loop walks."""
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from ..curve.arguments import as_number
 from .drawing import GAP, axes, described, numbers_of, plain, say
 from .growing import Growing
 
-PLACES = 41  # in each direction, at which the loss is computed
-BANDS = 16  # of height
-MAP = (41, 21)  # letters of the map in text, across and down
-DOTTED = 60  # steps, up to which each is a dot
+PLACES = 41  # grid points per axis at which the loss is computed
+BANDS = 16  # contour levels
+MAP = (41, 21)  # columns and rows of the map in text
+DOTTED = 60  # walks with at most this many steps have dots
 PAIR = "such as w=(-1, 5)"
 
 
 class Landscape(Growing):
-    """The loss over two knobs, w to the right and b upwards, and a walk that grows: `land.step(w, b)`.
+    """The loss over two parameters, w to the right and b upwards, and a walk that grows: `land.step(w, b)`.
 
-    loss: a function of two floats that gives one number; it is called at 41 x 41 places, and at each step.
-    w, b: from where to where, two numbers each.  path: the walk so far, (n, 2) numbers, as [[0, 0], [0.5, -0.2]].
-    names: of the two knobs.  pause: seconds that each step stays on the screen while the figure is live.
+    loss: a function of two floats that returns one number; it is called at 41 x 41 points, and at each step.
+    w, b: ranges, two numbers each.  path: the walk so far, (n, 2) numbers, such as [[0, 0], [0.5, -0.2]].
+    names: of the two parameters.  pause: seconds that each step stays visible while the figure is live.
 
-    In a notebook the first step of a cell puts the figure below it, further ones redraw it, and it is still when the
-    cell has ended. With MINFLOW_LIVE=0 only the last picture is shown. Elsewhere: `print(land)`, and `land.plot()`.
-    Raises DTypeError and ShapeError for a loss that is not one number, and places that are no two numbers.
+    In a notebook the first step of a cell puts the figure below it, further ones redraw it, and it becomes static when
+    the cell ends. With MINFLOW_LIVE=0 only the final picture is shown. Elsewhere: `print(land)`, and `land.plot()`.
+    Raises DTypeError and ShapeError if the loss is not one number, or a point is not two.
 
     >>> land = Landscape(lambda w, b: w * w + b * b, (-2, 2), (-2, 2))
     >>> land.step(1.0, -1.0)
@@ -64,7 +64,7 @@ class Landscape(Growing):
             self._walk(*place)
 
     def step(self, w: Any, b: Any) -> None:
-        """The walk goes on to there: two numbers, or tensors of one."""
+        """Continue the walk to a point: two numbers, or tensors with one element."""
         self._walk(as_number("w", w, "Landscape.step"), as_number("b", b, "Landscape.step"))
         self._changed()
 
@@ -84,7 +84,7 @@ class Landscape(Growing):
         good = np.ma.masked_invalid(self.heights)
         ax.set_facecolor(GAP)
         if good.count():
-            # As between the rings of a bowl, which lie at equal distances then.
+            # like rings of a bowl at equal horizontal distances
             levels = good.min() + (good.max() - good.min() or 1.0) * np.linspace(0, 1, BANDS + 1) ** 2
             ax.contourf(self.w, self.b, good, levels, cmap="Blues").set_rasterized(True)
             look = {"colors": theme.LINE, "linewidths": 0.5, "linestyles": "solid"}
@@ -110,12 +110,12 @@ class Landscape(Growing):
         return say(ax, self._sentence(), self.text())
 
     def _lowest(self) -> tuple[float, float, float]:
-        """w, b and the loss of the lowest place that was computed."""
+        """w, b and the loss of the lowest grid point."""
         row, column = divmod(int(np.where(np.isfinite(self.heights), self.heights, np.inf).argmin()), PLACES)
         return self.w[column], self.b[row], self.heights[row, column]
 
     def _result(self) -> str:
-        """What the title says."""
+        """The title."""
         steps = len(self.path) - 1
         if steps < 0:
             if not np.isfinite(self.heights).any():
@@ -146,7 +146,7 @@ class Landscape(Growing):
         return clean(result + (". The walk: " + self._result().replace("\n", ", ") if self.path else "") + ".")
 
     def text(self) -> str:
-        """A map of letters, 0 the lowest and 9 the highest band of the loss, * the walk, S its start, E its end."""
+        """A map of characters, 0 the lowest and 9 the highest band of the loss, * the walk, S its start, E its end."""
         rows, columns = (np.linspace(0, PLACES - 1, n).round().astype(int) for n in (MAP[1], MAP[0]))
         heights = self.heights[np.ix_(rows[::-1], columns)]
         good = np.isfinite(heights)
@@ -171,21 +171,21 @@ def landscape(
     names: tuple[str, str] = ("w", "b"),
     ax: Any = None,
 ) -> Any:
-    """The loss over two knobs as filled contours, dark where it is high, and the walk `path` on it; returns the Axes.
+    """The loss over two parameters as filled contours, dark where it is high, with the walk `path`; returns the Axes.
 
-    loss: a function of two floats that gives one number.  w, b: from where to where, two numbers each.
-    path: (n, 2) numbers, a place for each step.  names: of the two knobs. `Landscape` is the same, and can grow.
+    loss: a function of two floats that returns one number.  w, b: ranges, two numbers each.
+    path: (n, 2) numbers, a point for each step.  names: of the two parameters. `Landscape` is the same, and can grow.
     """
     return Landscape(loss, w, b, path, names=names).plot(ax)
 
 
 def landscape_text(loss: Callable[[float, float], Any], w: Any, b: Any, path: Any = None) -> str:
-    """The landscape as a map of letters, 0 low and 9 high, with the walk, and in a sentence."""
+    """The landscape as a map of characters, 0 low and 9 high, with the walk, and a sentence."""
     return Landscape(loss, w, b, path).text()
 
 
 def span(name: str, x: Any) -> tuple[float, float]:
-    """From where to where; an error for what is no two numbers that rise."""
+    """Check a range: two increasing numbers."""
     numbers = numbers_of(x, f"Landscape: {name}", PAIR)
     if numbers.shape != (2,) or not np.isfinite(numbers).all() or not numbers[0] < numbers[1]:
         values = {name: described(x)}
@@ -194,7 +194,7 @@ def span(name: str, x: Any) -> tuple[float, float]:
 
 
 def pairs(path: Any) -> list[tuple[float, float]]:
-    """The places of a walk."""
+    """The points of a walk."""
     if path is None or not len(path):
         return []
     hint = "a list of places: path=[[0, 0], [0.5, -0.2]]"

@@ -1,6 +1,6 @@
-"""Two pictures to begin with: points and a line with its errors, and the slope of a curve between two places.
+"""Two pictures for beginners: a line with its errors at points, and the slope of a curve between two points.
 
-`line_and_points(x, y, w, b)` and `slope_at(f, at, h)`. Read next: `landscape.py`, the same loss over two knobs.
+`line_and_points(x, y, w, b)` and `slope_at(f, at, h)`. Read next: `landscape.py`, the same loss over two parameters.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from minflow.views.text.tables import ruled_table
 from ..curve.arguments import as_number
 from .drawing import GRID, axes, numbers_of, plain, say
 
-PLACES = 121  # at which a curve is computed
-ROWS = 20  # points that are written in the text
+PLACES = 121  # points at which a curve is computed
+ROWS = 20  # points listed in the text
 
 
 def line_and_points(x: Any, y: Any, w: Any, b: Any, *, ax: Any = None) -> Any:
-    """Points (x, y), the line w*x + b, and a stick from each point to the line: its error; returns the Axes.
+    """Draw points (x, y), the line w*x + b, and a stick from each point to the line, its error; returns the Axes.
 
-    x, y: n numbers each.  w, b: numbers. The title gives the mean of the squared errors.
+    x, y: n numbers each.  w, b: numbers. The title gives the mean squared error.
     """
     x, y = (numbers_of(values, f"line_and_points: {name}", "[0, 1, 2]") for name, values in (("x", x), ("y", y)))
     if x.ndim != 1 or x.shape != y.shape or not x.size:
@@ -54,10 +54,10 @@ def slope_at(
     names: tuple[str, str] = ("x", "f(x)"),
     ax: Any = None,
 ) -> Any:
-    """The curve of f, the two places at - h and at + h on it, and the straight line through these; returns the Axes.
+    """Draw the curve of f, its points at at - h and at + h, and the straight line through them; returns the Axes.
 
-    f: a function of one float that gives one number.  span: from where to where the curve is drawn; default: two h
-    beyond the places.  names: of what is nudged and of what the function gives. The title gives rise, way and slope.
+    f: a function of one float that returns one number.  span: range of the curve; default: two h beyond the points.
+    names: of the argument and of the result. The title gives rise, run and slope.
     """
     at, h = as_number("at", at, "slope_at"), as_number("h", h, "slope_at")
     left, right = at - h, at + h

@@ -1,5 +1,5 @@
-"""Which class a model gives to each place of the plane, and points with their true classes: `plane(model, x, y)`, and
-`Plane`, which is drawn again and again while the model learns."""
+"""The class that a model predicts for each point of the plane, with labelled points: `plane(model, x, y)`, and `Plane`,
+which can be redrawn while the model learns."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from ..curve.arguments import as_number
 from .drawing import COLORS, GAP, array_of, asked, axes, described, numbers_of, plain, say
 from .growing import Growing
 
-PLACES = 81  # in each direction, at which the model is asked
-MAP = (41, 21)  # letters of the map in text, across and down
+PLACES = 81  # grid points per axis at which the model is evaluated
+MAP = (41, 21)  # columns and rows of the map in text
 MARKERS = "os^DvPX<>p"
 HATCHES = ("", "///", "\\\\\\", "||", "--", "xx", "++", "/", "\\", "|")
 LETTERS = "0123456789"
 
 
 class Plane(Growing):
-    """The plane, coloured by the class that a model gives to each place, and points: `plane.draw()` shows it as the
-    model is now.
+    """The plane, coloured by the class that a model predicts, with labelled points: `plane.draw()` shows the model as
+    it is now.
 
-    model: a Module, or any function, that takes float32 (n, 2) and gives scores (n, classes), of which the greatest
-    counts, or one number each, (n, 1) or (n,), which above 0 means class 1. It is asked at 81 x 81 places, in eval mode
-    and without gradients; nothing of it stays changed.
-    x: the points, (n, 2).  y: their true classes, (n,) integers from 0 on, below 10.  names: of the classes.
-    pause: seconds that each drawing stays on the screen while the figure is live.
+    model: a Module, or any function, from float32 (n, 2) to scores (n, classes), of which the greatest counts, or to
+    one number each, (n, 1) or (n,), positive for class 1. It is evaluated at 81 x 81 points, in eval mode and without
+    gradients; its mode is restored.
+    x: the points, (n, 2).  y: their true classes, (n,) integers from 0 to 9.  names: of the classes.
+    pause: seconds that each drawing stays visible while the figure is live.
 
-    In a notebook the first `draw()` of a cell puts the figure below it, further ones change it, at most a fifth of the
-    time is spent on that, and it is still when the cell has ended. With MINFLOW_LIVE=0 only the last picture is shown.
-    Raises DTypeError and ShapeError for points, classes and scores of other kinds.
+    In a notebook the first `draw()` of a cell puts the figure below it, further ones redraw it, for at most a fifth of
+    the time, and it becomes static when the cell ends. With MINFLOW_LIVE=0 only the final picture is shown.
+    Raises DTypeError and ShapeError for other points, classes and scores.
 
     >>> plane = Plane(lambda x: x[:, 0], [[-1.0, 0.0], [1.0, 1.0]], [0, 1])
     >>> plane.text().splitlines()[-1]
@@ -69,12 +69,12 @@ class Plane(Growing):
         self._ask()
 
     def draw(self) -> None:
-        """Ask the model again, and show what it says now."""
+        """Evaluate the model again, and show the result."""
         self._stale = True
         self._changed()
 
     def _ask(self) -> None:
-        """The scores (n, classes) of the places, then of the points."""
+        """Scores (n, classes) of the grid, then of the points."""
         from minflow import tensor
 
         self._stale = False
@@ -162,8 +162,8 @@ class Plane(Growing):
         return clean(f"The plane, {', '.join(spans)}: {', '.join(shares)}. {self._result()}.")
 
     def text(self) -> str:
-        """A map of digits, each the class that the model gives to that place, × where it gives none; then the result
-        in a sentence."""
+        """A map of digits, each the predicted class of a point, × where it is undefined; then the result in a
+        sentence."""
         if self._stale:
             self._ask()
         rows, columns = (np.linspace(0, PLACES - 1, n).round().astype(int) for n in (MAP[1], MAP[0]))
@@ -172,16 +172,15 @@ class Plane(Growing):
 
 
 def plane(model: Callable[[Any], Any], x: Any, y: Any, *, names: Sequence[Any] | None = None, ax: Any = None) -> Any:
-    """The plane, coloured by the class that a model gives to each place, with points of known classes; returns the
-    Axes.
+    """Draw the plane, coloured by the class that a model predicts, with points of known classes; returns the Axes.
 
-    model: takes float32 (n, 2), gives scores (n, classes), or one number each, above 0 for class 1.  x: (n, 2).
-    y: (n,) integers, 0 to 9.  names: of the classes. The surer the model, the stronger the colour; each class has a
-    marker and a hatching of its own, a point in a ring is wrong. `Plane` is the same, and can be drawn again.
+    model: from float32 (n, 2) to scores (n, classes), or to one number each, positive for class 1.  x: (n, 2).
+    y: (n,) integers, 0 to 9.  names: of the classes. Stronger colours mean higher confidence; each class has its own
+    marker and hatching, and a point in a ring is wrong. `Plane` is the same, and can be redrawn.
     """
     return Plane(model, x, y, names=names).plot(ax)
 
 
 def plane_text(model: Callable[[Any], Any], x: Any, y: Any, names: Sequence[Any] | None = None) -> str:
-    """The plane as a map of digits, one for each class, and in a sentence."""
+    """The plane as a map of digits, one for each class, and a sentence."""
     return Plane(model, x, y, names=names).text()

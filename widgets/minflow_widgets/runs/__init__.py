@@ -1,4 +1,4 @@
-"""Runs kept on disk: one table each, and the same runs on one picture later.
+"""Runs kept on disk, one table each, and pictures that compare them.
 
 Read next: `log.py`, which writes them; `saved_runs.py`, which reads them; `compare.py`.
 """

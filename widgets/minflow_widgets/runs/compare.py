@@ -1,8 +1,8 @@
-"""compare: several runs on one picture, each series in a panel of its own, a line for each run.
+"""compare: several runs in one picture, with a panel for each series and a line for each run.
 
-    compare("runs/")                      # what watch(..., log="runs/") has kept: the newest ten
+    compare("runs/")                      # runs kept by watch(..., log="runs/"): the newest ten
     compare("runs/lr 0.1.csv", "runs/lr 0.01.csv")
-    compare(curve_a, curve_b)             # curves that are there, also while they move
+    compare(curve_a, curve_b)             # curves in memory, also live ones
 
 Read next: `saved_runs.py`, which finds them.
 """
@@ -16,24 +16,24 @@ from ..curve.loss_curve import LossCurve
 from ..curve.panels import warnings
 from .saved_runs import gather, series_of
 
-MOST = 10  # runs that one picture shows
+MOST = 10  # runs in one picture
 
 
 def compare(*runs, x: str = "step", log: bool | None = None) -> Comparison:
-    """Runs side by side: shown as the last line of a cell, `.explore()`d with values under the pointer, or printed.
+    """Compare runs: shown in the last line of a cell, with hover values by `.explore()`, or printed.
 
-    runs: folders that `watch(..., log=...)` has filled, single tables of them, or curves; at most MOST are shown, of a
-    folder the newest, and it is said how many are not. Each has its name in the legend, with the hyper-parameters that
-    differ. A run that goes on is shown as far as it is.  x: "step" or "time".  log: logarithmic scale, as of LossCurve.
-    Raises MinflowError where there is no run, FormatError for a table that is named and is none; in a folder such a one
-    is left out with a warning.
+    runs: folders filled by `watch(..., log=...)`, single tables of them, or curves. At most MOST are shown, the newest
+    of a folder, and the picture says how many are not. The legend has the name of each run, with the hyperparameters
+    that differ. An unfinished run is shown as far as it is.  x: "step" or "time".  log: logarithmic scale, as in
+    LossCurve. Raises MinflowError if there is no run, and FormatError for an argument that is not the table of a run;
+    inside a folder, such a file is left out with a warning.
     """
     check_options(None, None, x)
     return Comparison(*gather(runs, MOST), x=x, log=log)
 
 
 class Comparison(LossCurve):
-    """Runs on one picture. It has ended: nothing can be added."""
+    """Runs in one picture. It is finished: nothing can be added."""
 
     def __init__(self, runs: list, note: str, x: str, log: bool | None):
         super().__init__(x=x, log=log)

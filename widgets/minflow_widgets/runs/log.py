@@ -1,9 +1,8 @@
-"""RunLog: what a curve records, as files that pandas and spreadsheets read, written while the run goes on.
+"""RunLog: a curve's values in files for pandas and spreadsheets, written during the run.
 
-`runs/lr 0.1.csv` has a row for each step: step, epoch where it is known, a column for each series, means of epochs, and
-seconds since the first value. `runs/lr 0.1.json` beside it has what is not of a step: name, start, hyper-parameters.
-The last row stays open: what comes later for its step, such as a val_loss, is put into it. Read next:
-`saved_runs.py`.
+`runs/lr 0.1.csv` has a row per step: step, epoch if known, a column for each series, means of epochs, and seconds since
+the first value. `runs/lr 0.1.json` beside it has the data of the whole run: name, start, hyperparameters.
+The last row stays open: later values of its step, such as a val_loss, are added to it. Read next: `saved_runs.py`.
 """
 
 from __future__ import annotations
@@ -27,24 +26,24 @@ from minflow.core.files.atomic import write
 from minflow.core.base.errors import MinflowError
 from minflow.core.source_location import caller, here, warn_at
 
-FORBIDDEN = re.compile(r'[<>:"/\\|?*\x00-\x1f\x7f]')  # in the names of files, of any system that people use
-RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)\s*(\.|$)", re.IGNORECASE)  # Windows: whatever the suffix
+FORBIDDEN = re.compile(r'[<>:"/\\|?*\x00-\x1f\x7f]')  # in file names, on any common system
+RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)\s*(\.|$)", re.IGNORECASE)  # on Windows, with any suffix
 LONGEST = 120  # bytes of a name
-OPEN: WeakSet = WeakSet()  # curves that are kept; a program that ends leaves all that they have
-MEAN = "_epoch_mean"  # after the name of a series: the column of its means, in the last row of each epoch
+OPEN: WeakSet = WeakSet()  # curves with a log; written completely at program exit
+MEAN = "_epoch_mean"  # suffix of the column with a series' means, in the last row of each epoch
 
 
 class RunLog:
-    """The files of one curve: one for each thing that it is recorded of, under its prefix.
+    """The files of one curve: one for each watched source, under its prefix.
 
-    folder: made if it is not there. Raises MinflowError where it cannot be written, before any training. Later a file
-    that cannot be written is reported once; the numbers wait in memory, and are written if it works again.
+    folder: created if missing. Raises MinflowError before any training if it cannot be written. A later failure is
+    reported once; the values stay in memory and are written when writing works again.
     """
 
     def __init__(self, folder: str | os.PathLike):
         self.folder = Path(folder).expanduser()
         self.files: dict[str, RunFile] = {}
-        self.lock = new_lock()  # the pump and the end of a block may both write
+        self.lock = new_lock()  # the update thread and the end of a block may both write
         self.problem, self.at = "", (caller(2), here())
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -62,7 +61,7 @@ class RunLog:
         return [file.path for file in self.files.values() if file.path is not None]
 
     def write(self, curve, note: str | None = None) -> None:
-        """Write what is new. note: what the curve says at its end."""
+        """Write new values. note: of the curve, at its end."""
         with self.lock:
             with curve._lock:
                 news = self.news(curve)
@@ -76,7 +75,7 @@ class RunLog:
                 self.fail(error)
 
     def news(self, curve) -> list[tuple[RunFile, dict]]:
-        """For each file what it does not have yet: column -> (steps, values, times), copies. Called with the lock."""
+        """Values that each file lacks: column -> (steps, values, times), copies. The caller holds the lock."""
         columns: dict[str, dict] = {}
         for s in curve._averaged():
             prefix = curve._prefix_of(s)
@@ -99,8 +98,8 @@ class RunLog:
 
 
 class RunFile:
-    """One table. columns: those of the header.  offset: where its last row begins in the file, which is written anew
-    as long as values of its step may come."""
+    """One table. columns: those of the header.  offset: start of the last row in the file, which is rewritten while
+    values of its step may come."""
 
     def __init__(self, folder: Path, name: str, config: dict):
         self.folder, self.name, self.path = folder, name, None
@@ -114,7 +113,7 @@ class RunFile:
         self.restart()
 
     def restart(self) -> None:
-        self.written: dict[str, int] = {}  # values of each column that the file has
+        self.written: dict[str, int] = {}  # column -> number of values in the file
         self.averaged: dict[str, int] = {}
         self.open: dict[str, float] = {}  # the last row
         self.offset = 0
@@ -122,7 +121,7 @@ class RunFile:
     def news(self, series: dict, known: bool, prefix: str) -> dict:
         means = [name for name, s in series.items() if s.epochs and not s.returns]
         columns = ["step", *["epoch"] * known, *series, *[name + MEAN for name in means], "seconds"]
-        if columns != self.columns:  # a new one: all is written once more
+        if columns != self.columns:  # a new column: rewrite the file
             self.columns = columns
             self.restart()
         parts = {name: s.table[:, self.written.get(name, 0) : s.count].copy() for name, s in series.items()}
@@ -166,7 +165,7 @@ class RunFile:
         self.open, (self.written, self.averaged) = rows[-1], news["counts"]
 
     def create(self) -> Path:
-        """A file of a name that no other run has."""
+        """Create a file under an unused name."""
         taken, name = {entry.name.casefold() for entry in os.scandir(self.folder)}, file_name(self.name)
         number = 1
         while True:
@@ -174,7 +173,7 @@ class RunFile:
             if not {f"{stem}.csv".casefold(), f"{stem}.json".casefold()} & taken:
                 try:
                     open(self.folder / f"{stem}.csv", "xb").close()
-                except FileExistsError:  # another program, a moment ago
+                except FileExistsError:  # created by another program in this moment
                     pass
                 else:
                     self.path = self.folder / f"{stem}.csv"
@@ -184,7 +183,7 @@ class RunFile:
             number += 1
 
     def describe(self, note: str | None = None) -> None:
-        """Write what is not of a step. note: at the end of the run."""
+        """Write the data of the whole run. note: given at the end of the run."""
         if self.path is not None:
             ended = {"ended": datetime.now().astimezone().isoformat(timespec="seconds"), "note": note}
             text = json.dumps(self.about | (ended if note is not None else {}), indent=1)
@@ -198,7 +197,7 @@ def leave() -> None:
 
 
 def joined(last: dict, parts: dict[str, np.ndarray]) -> list[dict[str, float]]:
-    """The rows: values in the order in which they came, those of one step together. last: the row to go on with."""
+    """The rows: values in order of arrival, merged by step. last: the row to continue."""
     times = np.concatenate([part[2] for part in parts.values()])
     names = [name for name, part in parts.items() for _ in range(part.shape[1])]
     steps, values = (np.concatenate([part[k] for part in parts.values()]).tolist() for k in (0, 1))
@@ -219,12 +218,12 @@ def line(words: list[str]) -> bytes:
 
 
 def shown(x: float) -> str:
-    """As Python writes it, so that it is read again exactly; a whole number without a point."""
+    """A number that reads back exactly; integers without a decimal point."""
     return f"{x:.0f}" if x == x // 1 and abs(x) < 2**53 else repr(x)
 
 
 def file_name(name: str) -> str:
-    """A name as that of a file, without its suffix, on Linux, macOS and Windows."""
+    """A valid file name without suffix on Linux, macOS and Windows."""
     short = FORBIDDEN.sub("-", name.encode("utf-8", "replace").decode())
     short = short.encode()[:LONGEST].decode(errors="ignore").strip(" .") or "run"
     return f"_{short}" if RESERVED.match(short) else short

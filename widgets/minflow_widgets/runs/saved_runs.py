@@ -1,4 +1,4 @@
-"""Runs to be compared: those that `log.py` has kept, and curves that are there. Read next: `compare.py`."""
+"""Runs to compare: tables written by `log.py`, and curves in memory. Read next: `compare.py`."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from minflow.views.text.listing import clean, count
 from ..curve.series import Series
 from .log import MEAN, reason
 
-LONGEST = 100_000  # characters of a line of a header
-KEYS = 3  # hyper-parameters that are named, where they differ
-SAID = 3  # files that are named, of those which are no runs
+LONGEST = 100_000  # characters of a header line
+KEYS = 3  # differing hyperparameters that are named
+SAID = 3  # files that are not runs that are named
 
 
 class Kept(NamedTuple):
-    """A run that can be drawn. columns: name of a series -> steps, values, seconds."""
+    """A run to draw. columns: name of a series -> steps, values, seconds."""
 
     name: str
     config: dict[str, Any]
@@ -34,11 +34,11 @@ class Kept(NamedTuple):
 
 
 def read(path: Path) -> Kept:
-    """A run from its table. What a run that goes on has written of its last row is left out. Raises FormatError."""
+    """Read a run from its table, without an incomplete last row. Raises FormatError."""
     try:
-        with open(path, encoding="utf-8-sig", newline="") as file:  # a spreadsheet puts a mark in front
+        with open(path, encoding="utf-8-sig", newline="") as file:  # spreadsheets prepend a byte order mark
             header = next(csv.reader(iter(lambda: file.readline(LONGEST), "")), [])
-            text = file.read() if "step" in header else ""  # of something else, however large, nothing more
+            text = file.read() if "step" in header else ""  # never read another, possibly large, file
         rows = list(csv.reader(io.StringIO(text[: text.rfind("\n") + 1], newline="")))
     except (OSError, ValueError, csv.Error) as error:
         raise refused(path, "this table of a run cannot be read", because=reason(error)) from error
@@ -69,7 +69,7 @@ def read(path: Path) -> Kept:
 
 
 def about(path: Path) -> tuple[str, dict[str, Any]]:
-    """Name and hyper-parameters from the file beside it; the name of the table where that is missing or broken."""
+    """Name and hyperparameters from the JSON file beside the table; the table's name if that is missing or broken."""
     try:
         data = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
         config = data.get("config")
@@ -84,7 +84,7 @@ def refused(path: Path, what: str, **values) -> FormatError:
 
 
 def of_curve(curve, number: int) -> list[Kept]:
-    """What a curve has so far: a run for each thing that it is recorded of."""
+    """The runs of a curve so far: one for each watched source."""
     with curve._lock:
         curve._take()
         columns: dict[str, dict] = {}
@@ -100,7 +100,8 @@ def of_curve(curve, number: int) -> list[Kept]:
 
 
 def newest(folder: Path, most: int) -> tuple[list[Kept], int, list[FormatError]]:
-    """The runs of a folder that were written last, the oldest first; how many were left out; files that are no runs."""
+    """(the most recently written runs of a folder, oldest first; the number left out; errors of files that are not
+    runs)."""
     try:
         with os.scandir(folder) as entries:
             files = [(entry.stat(), entry.path) for entry in entries if entry.name.lower().endswith(".csv")]
@@ -118,10 +119,10 @@ def newest(folder: Path, most: int) -> tuple[list[Kept], int, list[FormatError]]
 
 
 def gather(things: Sequence, most: int, needed: bool = True) -> tuple[list[Kept], str]:
-    """The runs that are meant, at most so many, with names that differ; and what is to be said of those left out.
+    """At most `most` runs, with distinct names, and a note about those left out.
 
-    things: folders, tables, curves. One that is named and is no run raises; among others in a folder it is reported.
-    needed: is it an error if there is none?
+    things: folders, tables, curves. An argument that is not a run raises; inside a folder it is only reported.
+    needed: True if it is an error when there is none.
     """
     runs: list[Kept] = []
     left, skipped = 0, []
@@ -170,7 +171,7 @@ def gather(things: Sequence, most: int, needed: bool = True) -> tuple[list[Kept]
 
 
 def distinct(runs: list[Kept]) -> list[Kept]:
-    """The same with what differed in their names, and no two alike."""
+    """The runs with what differs in their names, all distinct."""
     keys = [
         key
         for key in dict.fromkeys(key for run in runs for key in run.config)
@@ -187,12 +188,12 @@ def distinct(runs: list[Kept]) -> list[Kept]:
 
 
 def brief(value: Any) -> Any:
-    """500.0 as 500, as a name of a run most often has it."""
+    """500.0 as 500, as it is usually written in a run's name."""
     return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e6 else value
 
 
 def series_of(runs: list[Kept], first: int = 0) -> list[Series]:
-    """The runs as series, the same colour for all of one run, from the `first` colour on."""
+    """The runs as series, all of a run with the same colour, starting with colour `first`."""
     result = []
     for number, run in enumerate(runs, first):
         for column, (steps, values, seconds) in run.columns.items():

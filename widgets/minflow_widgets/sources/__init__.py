@@ -1,4 +1,4 @@
-"""What a curve is filled from, and what is drawn of one step: its values, and the norm of its gradients.
+"""Sources that fill a curve, and the values of a step: its results, and the norm of its gradients.
 
 Read next: `source.py`.
 """

@@ -1,6 +1,6 @@
-"""The norm of all gradients together: of every step at first, then of every n-th, so that taking it costs little.
+"""The norm of all gradients: of every step at first, then of every n-th, to limit the cost.
 
-Knows nothing of what trains. Read next: `../watch.py`, which asks for it.
+Knows nothing of what trains. Read next: `../watch.py`, the caller.
 """
 
 from __future__ import annotations
@@ -14,34 +14,34 @@ import numpy as np
 from ..curve.feed import Feed
 
 NORM = ("gradient norm",)
-FIRST = 30  # steps of which each is taken, so that a short run has a curve
-PART = 0.1  # of a step, that this may cost in these
-# seconds of processor that may be spent at once after them, each step taken: some hundred steps of a small net
+FIRST = 30  # steps that are all measured, so that a short run has a curve
+PART = 0.1  # share of a step that a measurement may cost during these
+# processor seconds available after them for measuring every step: some hundred steps of a small network
 FREE = 0.004
-SHARE = 0.001  # of the time, that it may cost from then on
-LARGEST = 1_000_000  # steps between two, at most
+SHARE = 0.001  # share of the time for measuring from then on
+LARGEST = 1_000_000  # steps between two measurements, at most
 processor = getattr(time, "thread_time", time.perf_counter)
 
 
 class GradientNorm:
-    """Which steps are taken. left: steps until the next one; the loop counts it down.  last: (step, when) of the last
-    step.
+    """Selection of the steps that are measured. left: steps until the next one, decremented by the loop.  last: (step,
+    when) of the last step.
 
-    every: n, where every n-th step is taken.  bad: a value was NaN or infinite already; the first of them is always
-    taken.
+    every: n if every n-th step is measured.  bad: True after a NaN or infinite value; the first of them is always
+    measured.
     """
 
     def __init__(self) -> None:
         self.feed: Feed | None = None
         self.every, self.left, self.bad = 1, 1, False
         self.last: tuple[float, float] | None = None
-        self.taken: tuple[float, float] | None = None  # (step, when) of the last one that was taken
+        self.taken: tuple[float, float] | None = None  # (step, when) of the last measurement
         self.count, self.credit, self.apart = 0, FREE, 1
 
     def record(self, step: float, when: float, gradients: Callable[[], list]) -> None:
-        """Take the one of this step, and choose the next."""
+        """Measure this step, and choose the next."""
         start = processor()
-        self.bad = self.bad or self.left > 0  # before its turn: for the sake of a loss that is not finite
+        self.bad = self.bad or self.left > 0  # called early because the loss is not finite
         arrays = gradients()
         if arrays:
             value = norm_of(arrays)
@@ -51,7 +51,7 @@ class GradientNorm:
         self.choose(step, when, processor() - start)
 
     def choose(self, step: float, when: float, took: float) -> None:
-        """The next step: a round n that keeps the cost at its share. What is not spent is saved, up to FREE."""
+        """Choose the next step: a round n that keeps the cost within its share. Unused budget is saved, up to FREE."""
         before = self.taken[1] if self.taken else when
         each = (when - before) / max(self.apart - self.left, 1)
         self.count += 1
@@ -68,7 +68,7 @@ class GradientNorm:
         self.left = self.apart = every - int(step) % every
 
     def end(self, gradients: Callable[[], list]) -> None:
-        """The last step of the run is taken too; its gradients are there until the next one begins."""
+        """Measure the last step of the run, too; its gradients exist until the next step begins."""
         if self.last is not None and self.last != self.taken:
             self.record(*self.last, gradients)
 
@@ -79,13 +79,13 @@ def more(n: int) -> int:
 
 
 def less(n: int) -> int:
-    """The one before."""
+    """The previous one."""
     return n * 2 // 5 if str(n)[0] == "5" else n // 2
 
 
 def norm_of(arrays: list) -> float:
-    """The root of the sum of all squares, also where a float of theirs cannot hold that sum."""
-    arrays = [a if a.itemsize >= 4 else a.astype(np.float32) for a in arrays]  # squares of half precision end at 65504
+    """The root of the sum of all squares, even if that sum overflows the arrays' dtype."""
+    arrays = [a if a.itemsize >= 4 else a.astype(np.float32) for a in arrays]  # squares in float16 overflow at 65504
     total = sum([float(np.vdot(a, a).real) for a in arrays])
     if 1e-30 < total < math.inf or total != total:
         return total**0.5

@@ -1,4 +1,4 @@
-"""Calls of an nn.Graph."""
+"""Source of a curve: calls of an nn.Graph."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class GraphSource(Source):
     def __init__(self, graph: Graph, gradients: bool):
         super().__init__(graph.name)
         self.graph, self.training, self.count = graph, graph.training, 0
-        # rates of the last step; as names and numbers; names of a step that gives one number
+        # rates of the last step; the same as names and values; names of a step with a single value
         self.last_rates, self.lr, self.names = (), NOTHING, LOSS
         self.norm = GradientNorm() if gradients and graph.training and graph.config.gradients else None
         rates_panel = scheduled(graph.optimizers[0][0]) if graph.training else ()
@@ -39,7 +39,7 @@ class GraphSource(Source):
         elif event.lr != self.last_rates:
             self.last_rates, self.lr = event.lr, rates(event.lr)
             self.names = LOSS + self.lr[0]
-        # without a call, which costs a microsecond between cold steps
+        # inlined, because a function call costs a microsecond between cold steps
         if type(result) is Tensor and result.array.size == 1:
             values = (float(result.array.item()),)
             self.feed.append((self.names, step, when, *values, *self.lr[1]))

@@ -1,4 +1,4 @@
-"""Steps of a job function, and those of a run of flow.start."""
+"""Sources of a curve: steps of a job function, and of a run of flow.start."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from minflow.job.queue.stream import STREAM
 from .source import Source
 from .step_values import LOSS, LOSS_LR, LR, NOTHING, Numbers, numbers_of
 
-STEPS = 0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000  # at which a schedule is asked whether it changes
+STEPS = 0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000  # steps at which a schedule is probed for changes
 
 
 class JobSource(Source):
-    """Steps of a job function; heard on the worker."""
+    """Steps of a job function, observed on the worker."""
 
     cost = 12e-6
 
     def __init__(self, job: Job):
         super().__init__(job.name)
-        self.passes = job.signature.style == "sync"  # else the loader is ahead of the steps
-        # rate: the schedule of the plan of the last step, where there is one
+        self.passes = job.signature.style == "sync"  # in async style the loader runs ahead of the steps
+        # rate: the schedule in the plan of the last step, if any
         self.job, self.plan, self.rate = job, None, None
-        # steps that are in the curve: calls before it was watched, to compile, are none of them
+        # steps in the curve, without calls before it was watched, and without those that compile
         self.count: int | None = None
 
     def listeners(self) -> dict:
@@ -41,7 +41,7 @@ class JobSource(Source):
             self.begun(event)
         step = self.count = self.count + 1
         result, (more, lr) = event.result, self.lr()
-        if type(result) is np.ndarray and result.size == 1 and result.dtype.kind == "f":  # without a call, as above
+        if type(result) is np.ndarray and result.size == 1 and result.dtype.kind == "f":  # inlined, see GraphSource.ran
             self.feed.append((LOSS_LR if more else LOSS, step, event.record.ended, float(result.item()), *lr))
             return
         names, values = numbers_of(result, self.job.training)
@@ -50,7 +50,7 @@ class JobSource(Source):
         self.feed.append((names + more, step, event.record.ended, *values, *lr))
 
     def begun(self, event) -> None:
-        """Its first step that is heard: it goes on where another watch of the same curve has ended."""
+        """The first observed step: continues where another watch of the same curve has ended."""
         with self.curve._lock:
             self.curve._take()
             series = [self.curve._series.get(self.prefix + name) for name in LOSS_LR]
@@ -59,19 +59,19 @@ class JobSource(Source):
             self.feed.zero = event.record.submitted
 
     def lr(self) -> Numbers:
-        """As the learning rate of the training step that has just ended: how many were done before it. `late` makes it
-        a rate."""
+        """The index of the training step that has just ended, as its learning rate. The feed's `late` turns it into a
+        rate."""
         plan = self.job.compiled
         if plan is not self.plan:
             self.scheduled(plan)
         return (LR, (max(self.job.steps - 1, 0),)) if self.rate is not None else NOTHING
 
     def scheduled(self, plan) -> None:
-        """From now on the steps are those of this plan."""
+        """Use the schedule of this plan from now on."""
         rate = getattr(plan, "rate", None)
         if rate is not self.rate:
             with self.curve._lock:
-                self.curve._take()  # what came before has the rate of before
+                self.curve._take()  # earlier steps have the earlier rate
             self.rate = rate
         self.plan = plan
         if rate is None:
@@ -79,7 +79,7 @@ class JobSource(Source):
         try:
             if len({rate(step) for step in STEPS}) > 1:
                 self.curve.panels = tuple(dict.fromkeys([*self.curve.panels, "lr"]))
-        except Exception:  # a schedule that is an input of the job
+        except Exception:  # the schedule depends on an input of the job
             self.rate = None
             return
 
@@ -97,19 +97,19 @@ class JobSource(Source):
 
 
 class RunSource(JobSource):
-    """A run of flow.start: its values are taken by the pump, so that the run itself is not slowed down."""
+    """A run of flow.start. Its values are taken by the update thread, so that the run is not slowed down."""
 
     def __init__(self, run: Run):
         super().__init__(run.job)
         self.run, self.seen, self.epochs, self.rates, self.taking = run, 0, 1, {}, new_lock()
-        self.passes = False  # it knows its epochs
+        self.passes = False  # a run knows its epochs
 
     def stepped(self, event) -> None:
         if event.owner is self.run:
             self.rates[len(self.run.values)] = self.lr()  # the run appends this step's value after this event
 
     def take(self) -> bool:
-        """Put what has landed since the last time; True once the run has ended."""
+        """Add new values to the curve. Return True once the run has ended."""
         run = self.run
         over = run.done()
         with self.taking:
@@ -125,7 +125,7 @@ class RunSource(JobSource):
         return over
 
     def ended(self, at: int) -> None:
-        """An epoch has ended, after so many steps."""
+        """Record the end of an epoch after `at` steps."""
         with self.curve._lock:
             self.curve._epochs.passed(self.prefix.rstrip(), float(at), self.run.times[at - 1] - self.run.started)
         self.epochs += 1

@@ -1,4 +1,4 @@
-"""Steps of an optimizer, in eager code or of a graph."""
+"""Source of a curve: steps of an optimizer, in eager code or in a graph."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from .gradient_norm import GradientNorm
 from .source import Source
 from .step_values import LOSS, NOTHING, hyperparameters, numbers_of, rates, scheduled
 
-MOST = 1000  # losses of one step that are remembered
+MOST = 1000  # losses remembered for one step
 
 
 class OptimizerSource(Source):
-    """Steps of an optimizer, in eager code or of a graph; the loss is what backward() started from since the step
-    before."""
+    """Steps of an optimizer, in eager code or in a graph. The loss is the tensor on which backward() was called since
+    the previous step."""
 
     cost = 12e-6
 
     def __init__(self, optimizer, gradients: bool):
         super().__init__(type(optimizer).__name__)
         self.optimizer, self.norm = optimizer, GradientNorm() if gradients else None
-        self.parameters, self.graph = None, None  # graph: that stepped it last
-        self.losses: dict[int, list[float]] = {}  # of each thread
-        # rates of the last step; as names and numbers; names of a step with a loss
+        self.parameters, self.graph = None, None  # graph: the last one that ran its step
+        self.losses: dict[int, list[float]] = {}  # thread -> losses
+        # rates of the last step; the same as names and values; names of a step with a loss
         self.last_rates, self.lr, self.names = None, NOTHING, LOSS
         self.panels = ("loss", *scheduled(optimizer), *(["norm"] if gradients else []))
 
@@ -42,7 +42,7 @@ class OptimizerSource(Source):
             kept = self.losses.setdefault(get_ident(), losses)
             if kept is not losses:
                 kept += losses
-                if len(kept) > 2 * MOST:  # of a thread that never steps
+                if len(kept) > 2 * MOST:  # a thread that never steps
                     del kept[:-MOST]
 
     def stepped(self, event) -> None:
@@ -73,7 +73,7 @@ class OptimizerSource(Source):
     def last(self) -> None:
         if self.norm is not None and self.graph is not None:
             self.norm.end(self.of_graph)
-        elif self.norm is not None and not self.losses:  # a backward since has changed the gradients
+        elif self.norm is not None and not self.losses:  # otherwise a later backward has changed the gradients
             self.norm.end(self.gradients)
 
     def of_graph(self) -> list:

@@ -1,4 +1,4 @@
-"""One thing that a curve is filled from. Read next: `optimizer.py`, `graph.py`, `job.py`."""
+"""Base class of a curve's sources. Read next: `optimizer.py`, `graph.py`, `job.py`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from .gradient_norm import GradientNorm
 
 
 class Source:
-    """One thing that is watched. prefix: of the names of its series.  panels: words of them, known in advance."""
+    """A watched source. prefix: of the names of its series.  panels: words of the names, known in advance."""
 
     panels: tuple[str, ...] = ("loss",)
-    passes = True  # is a pass of a DataLoader around its steps an epoch?
+    passes = True  # True if a pass of a DataLoader around its steps is an epoch
     norm: GradientNorm | None = None
-    # seconds of processor that a step takes to be recorded, in a loop that sleeps between them: benchmarks/widgets.py
+    # processor seconds to record a step, in a loop that sleeps between steps: benchmarks/widgets.py
     cost = 7e-6
 
     def __init__(self, name: str):
@@ -25,7 +25,7 @@ class Source:
         return {}
 
     def safely(self, listener):
-        """What is watched goes on, whatever goes wrong here; the curve says it at its end."""
+        """Wrap a listener so that its errors never stop the training; the curve reports them at its end."""
 
         def heard(event) -> None:
             try:
@@ -36,14 +36,14 @@ class Source:
         return heard
 
     def config(self) -> dict:
-        """The hyper-parameters that it knows."""
+        """The hyperparameters that it knows."""
         return {}
 
     def wait(self) -> None:
         pass
 
     def last(self) -> None:
-        """Record what is left of the last step."""
+        """Record the rest of the last step."""
 
     def note(self) -> str:
         return self.problem

@@ -1,6 +1,6 @@
-"""The result of a step, as names and numbers: its loss, other values, learning rates.
+"""The result of a step as names and values: loss, other values, learning rates.
 
-Knows nothing of curves. Read next: `../watch.py`, which asks at each step.
+Knows nothing of curves. Read next: `../watch.py`, which calls it at each step.
 """
 
 from __future__ import annotations
@@ -11,27 +11,27 @@ from minflow.core.tensor import Tensor
 
 from ..curve.arguments import as_json
 
-LARGE = 100_000  # values of a result, above which its mean is not taken
-Numbers = tuple[tuple[str, ...], tuple[float, ...]]  # names and values of one step: no dict, to cost little at each
+LARGE = 100_000  # larger results are not averaged
+Numbers = tuple[tuple[str, ...], tuple[float, ...]]  # names and values of a step; a dict would cost more per step
 NOTHING: Numbers = (), ()
 LOSS, LR, LOSS_LR = ("loss",), ("lr",), ("loss", "lr")
 ARRAYS = np.ndarray | np.generic
 
 
 def scheduled(optimizer) -> tuple[str, ...]:
-    """The panel of the learning rate, where a schedule changes it: room is kept for it from the start."""
+    """The panel of the learning rate, if a schedule changes it, to reserve space from the start."""
     return ("lr",) if any("initial_lr" in group for group in optimizer.param_groups) else ()
 
 
 def rates(lr: tuple[float, ...]) -> Numbers:
-    """The learning rates of the groups; several that are equal as one."""
+    """The learning rates of the groups; equal ones are merged."""
     if len(lr) == 1 or len(set(lr)) == 1:
         return LR, lr[:1]
     return tuple([f"group {i} lr" for i in range(len(lr))]), lr
 
 
 def hyperparameters(optimizer) -> dict:
-    """What an optimizer was created with, as its first group has it now: its class, and numbers by name."""
+    """The current hyperparameters of an optimizer's first group: its class, and values by name."""
     group = optimizer.param_groups[0] if optimizer.param_groups else {}
     return {"optimizer": type(optimizer).__name__} | {
         name: as_json(group.get(name, optimizer.defaults[name])) for name in optimizer.defaults if name != "params"
@@ -39,7 +39,7 @@ def hyperparameters(optimizer) -> dict:
 
 
 def numbers_of(result, training: bool) -> Numbers:
-    """The result of a step: one number is "loss"; of a training step the first array is, by its mean."""
+    """The result of a step: a single number is the "loss"; in training, else the mean of the first array is."""
     array = result.array if type(result) is Tensor else result
     if isinstance(array, ARRAYS) and array.size == 1 and array.dtype.kind in "fiub":  # the common case
         return LOSS, (float(array.item()),)

@@ -1,12 +1,12 @@
-"""watch_timeline: what is busy when, drawn while jobs run and kept as a picture when they end.
+"""watch_timeline: who is busy when, drawn while jobs run and kept as a picture when they end.
 
     with watch_timeline():          # all jobs in the block; a sync and an async loop end side by side
         for x, y in loader: job(x, y)
-    watch_timeline(run)             # of flow.start: the cell returns, the picture comes with the end
-    live = watch_timeline(); live   # shown, it follows all jobs of all cells until live.stop()
+    watch_timeline(run)             # of flow.start: the cell returns, the picture comes at the end
+    live = watch_timeline(); live   # once shown, it follows all jobs of all cells until live.stop()
 
-It only reads the records of the stream, at most ten times a second: the jobs do not know of it.
-Read next: `minflow/job/inspect/timeline.py`; `../frontends.py`, the places where it can be shown.
+It only reads the records of the stream, at most ten times per second; jobs do not know of it.
+Read next: `minflow/job/inspect/timeline.py`; `../frontends.py`, the front ends that can show it.
 """
 
 from __future__ import annotations
@@ -31,19 +31,18 @@ from minflow.views.timeline.record import LANES, bars, extent, formula, ms, pair
 from .. import frontends
 from ..update_thread import Ending, Pump
 
-RECENT = 60  # steps that the live numbers are of
-LOOKED = 600  # steps of all jobs, among which they are looked for
+RECENT = 60  # steps in the live statistics
+LOOKED = 600  # latest steps of all jobs among which they are searched
 NOT_YET = (
     "not watching yet: `with watch_timeline(): ...` follows the jobs of a block; "
     "`live = watch_timeline(); live.start()` those from then on, until `live.stop()`"
 )
 KINDS = ("busy", "wait", "failed")
-HELD: set[LiveTimeline] = set()  # timelines of runs, which nobody else needs to hold
+HELD: set[LiveTimeline] = set()  # keeps timelines of runs alive
 
 
 class LiveTimeline:
-    """What `watch_timeline` returns. timeline: what was seen, a Timeline, a Comparison of two loops, or None before the
-    first step."""
+    """Result of `watch_timeline`. timeline: a Timeline, a Comparison of two loops, or None before the first step."""
 
     def __init__(self, job: Job | Run | str | None = None):
         if not isinstance(job, Job | Run | str | None):
@@ -59,17 +58,17 @@ class LiveTimeline:
             self.start()
 
     def start(self) -> None:
-        """Show it and follow the jobs from now on; a block, a run, or showing it in a notebook do so by themselves."""
+        """Show it and follow the jobs from now on. Called by a block, for a run, and when shown in a notebook."""
         if self.front is None:
             self.cell = notebook.running_cell()
             self.front = frontends.choose(lambda: frontends.Widget(self, widget_class()(data=self.encode())), Lines)
             self.pump = Pump(self, idle=0.0)
 
     def stop(self) -> None:
-        """Wait for the steps in flight, then leave the picture. A run goes on."""
+        """Wait for the steps in flight, then leave the picture. A run continues."""
         if not self.finished:
             self.settle()
-        self.finish()  # which waits, where the pump is just leaving the picture
+        self.finish()  # waits if the update thread is just leaving the picture
 
     def settle(self) -> None:
         if not isinstance(self.job, Run) and threading.current_thread() is not STREAM.thread:
@@ -85,7 +84,7 @@ class LiveTimeline:
         return self
 
     def __exit__(self, kind, error, traceback) -> None:
-        """Waits for the steps in flight, so that they are in the picture; after an error it does not."""
+        """Wait for the steps in flight, so that they are in the picture; not after an error."""
         try:
             if kind is None and isinstance(self.job, Run):
                 self.job.over.wait()
@@ -99,28 +98,28 @@ class LiveTimeline:
                 self.finish("" if kind is None else f"stopped by {kind.__name__}")
 
     def finish(self, note: str = "") -> None:
-        """Leave the still picture in place of the live one."""
+        """Replace the live picture by the static one."""
         if not self.ending.first(self.pump):
             return
         self.finished, self.note = True, note
         try:
             self.start()
-            if self.pump is not None:  # it may come here first, while it starts
+            if self.pump is not None:  # None if called during its start
                 self.pump.stop()
             frontends.leave(self.front, self)
         finally:
             self.ending.over.set()
             HELD.discard(self)
 
-    # ---- what there is to show ---------------------------------------------------------------------------------------
+    # ---- data --------------------------------------------------------------------------------------------------------
 
     def records(self) -> list:
-        """Those of the block, of all jobs."""
+        """The records of all jobs since the block began."""
         return [r for r in STREAM.history() if r.submitted >= self.begun]
 
     @property
     def timeline(self) -> Timeline | Comparison | None:
-        """All of it: two loops, one that waits and one that does not, side by side; otherwise the last loop."""
+        """The whole timeline: a sync and an async loop side by side, otherwise the last loop."""
         records = self.records()
         runs = []
         for name in dict.fromkeys([r.name for r in records]) if self.job is None else [self.job]:
@@ -134,13 +133,13 @@ class LiveTimeline:
         return Timeline(last[-1])
 
     def now(self):
-        """The last steps of the job whose step ran last, or None."""
+        """The latest steps of the job that ran last, or None."""
         recent = [r for r in STREAM.history()[-LOOKED:] if r.submitted >= self.begun]
         steps = known(self.job, recent)[-RECENT:]
         return record_of(steps, since=self.begun) if steps else None
 
     def _look(self) -> bool | None:
-        """Whether there is something new; None where its run has ended: then it has ended too."""
+        """True if there is something new; None if its run has ended, and so the timeline."""
         if isinstance(self.job, Run) and self.job.done():
             self.finish("" if self.job.error is None else f"stopped by {type(self.job.error).__name__}")
             return None
@@ -153,10 +152,10 @@ class LiveTimeline:
         self.front.update(self)
 
     def _share(self) -> float:
-        return 1.0  # of a processor: ten updates a second are seldom expensive
+        return 1.0  # share of a processor: ten updates per second are rarely expensive
 
     def line(self) -> str:
-        """Where it stands, in one line."""
+        """The current state in one line."""
         record = self.now()
         if record is None or not record.ended:
             return "no step has ended yet"
@@ -172,7 +171,7 @@ class LiveTimeline:
         return self.text()
 
     def bundle(self) -> dict[str, str]:
-        """The still picture in all its forms."""
+        """The static picture in all MIME types."""
         timeline = self.timeline
         if timeline is None:
             return {"text/plain": self.text()}
@@ -180,12 +179,12 @@ class LiveTimeline:
         return picture_bundle(timeline.svg, alt, self.text(), fold_text=True)
 
     def _ipython_display_(self) -> None:
-        """Shown in a notebook, it starts. What stands above in the same cell is not shown twice."""
+        """Start when shown in a notebook. A timeline that is already shown in the same cell is not repeated."""
         if self.finished or not notebook.in_notebook():
-            raise NotImplementedError  # so IPython asks for the picture or the text
+            raise NotImplementedError  # IPython then uses the picture or the text
         new = self.front is None
         self.start()
-        if isinstance(self.front, frontends.Still):  # no widgets here: the picture as it is now
+        if isinstance(self.front, frontends.Still):  # no widgets here: show the current picture
             raise NotImplementedError
         if not new and not (self.cell[1] and self.cell == notebook.running_cell()):
             self.front.show(self)
@@ -193,12 +192,11 @@ class LiveTimeline:
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
         try:
             return self.bundle()
-        except Exception as error:  # showing a thing must not break a cell
+        except Exception as error:  # a failed display must not break the cell
             return {"text/plain": f"LiveTimeline\n(no picture: {type(error).__name__}: {error})"}
 
     def encode(self) -> bytes:
-        """What the front end draws, in one piece: length of the header, header as JSON, seven float32 numbers for each
-        bar."""
+        """Message for the front end: length of the header, header as JSON, seven float32 values per bar."""
         record = self.now()
         drawn = bars(record.shown) if record else []
         start, stop = extent(drawn)
@@ -221,19 +219,19 @@ def watch_timeline(job: Job | Run | str | None = None) -> LiveTimeline:
     """Follow the lanes of jobs: loader, queue, compute, callback. `with watch_timeline() as live: ...`, then
     `live.timeline`.
 
-    job: a job function or its name; default: every job in the block. With the run of `flow.start` no block is needed:
-    it starts at once and ends with the run. When the block ends, it waits for the steps in flight and leaves a picture.
-    Without either: shown as the last line of a cell, it starts, and follows the jobs of every cell until `stop()`, or
-    until nothing holds it any more. Elsewhere `start()` and `stop()` say from when to when.
+    job: a job function or its name; default: every job in the block. The end of the block waits for the steps in flight
+    and leaves a picture. A run of `flow.start` needs no block: it starts at once and ends with the run. Without either,
+    showing it in the last line of a cell starts it, and it follows the jobs of every cell until `stop()`, or until it
+    is garbage collected. Elsewhere use `start()` and `stop()`.
     """
     return LiveTimeline(job)
 
 
-# ---- where it is shown -----------------------------------------------------------------------------------------------
+# ---- front ends ------------------------------------------------------------------------------------------------------
 
 
 class Lines(frontends.Lines):
-    """Text. At the end the lanes, several lines."""
+    """Text. At the end it writes the lanes, several lines."""
 
     def finish(self, timeline: LiveTimeline) -> None:
         if self.terminal and self.width:
@@ -243,7 +241,7 @@ class Lines(frontends.Lines):
 
 @functools.cache
 def widget_class():
-    """The anywidget: one trait holds the whole picture, so a page loaded again shows it again."""
+    """The anywidget class: one trait holds the whole picture, so a reloaded page shows it again."""
     import anywidget
     import traitlets
 
@@ -251,7 +249,7 @@ def widget_class():
         _esm = frontends.script("page_theme.js", "timeline/live_timeline.js")
         data = traitlets.Bytes(b"").tag(sync=True)
 
-        def __repr__(self) -> str:  # without the address, so that checked notebooks stay equal
+        def __repr__(self) -> str:  # without the address, so that executed notebooks are reproducible
             return "timeline (live)"
 
     return LiveLanes

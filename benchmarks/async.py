@@ -1,18 +1,17 @@
-"""Synchronous against asynchronous job functions: what async gains while a loader prepares the next batch.
+"""Benchmark synchronous and asynchronous job functions: the gain while a loader prepares the next batch.
 
     python benchmarks/async.py                            # all rows: about twenty minutes
     python benchmarks/async.py --only mlp zlib            # rows of some models and loaders
     python benchmarks/async.py --shares 1 --cores idle    # loader as long as the step, with idle cores
-    python benchmarks/async.py --quick                    # a look: the MLP, few short rounds
-    python benchmarks/async.py --json result.json         # the same figures for a program
+    python benchmarks/async.py --quick                    # a quick look: the MLP, a few short rounds
+    python benchmarks/async.py --json result.json         # the same figures as JSON
 
-A row trains one model with one loader whose time is a share of the step's. A round trains it once synchronously and
-once asynchronously, the order changing, each from the same weights and seed; the losses of all runs must have the same
-bits. A run's time is that from the end of its first step to the end of its last, by step: so filling the queue does not
-count. The ideal is (load + compute) / max(load, compute), both timed inside the synchronous runs; the gain is
-(synchronous / asynchronous - 1) / (ideal - 1). best: of the shortest runs. median: of the rounds, each a pair of its
-own.
-busy: with one endless process for each core beside it.
+A row trains one model with one loader whose time is a given share of a step. A round trains it synchronously and
+asynchronously, in alternating order, from the same weights and seed; the losses of all runs must be bit-identical.
+The time of a run is measured from the end of its first step to the end of its last one, per step, so filling the queue
+does not count. The ideal speed-up is (load + compute) / max(load, compute), both timed inside the synchronous runs; the
+gain is (synchronous / asynchronous - 1) / (ideal - 1). best: of the shortest runs. median: over rounds, each a pair.
+busy: while one endless process runs on each core.
 """
 
 import argparse
@@ -33,15 +32,14 @@ MODELS = ("mlp", "lenet")
 LOADERS = ("numpy", "zlib", "sleep", "python")
 SHARES = (0.3, 1.0, 2.0)
 CORES = ("idle", "busy")
-AIM = 0.8  # of the ideal gain, best, loader as long as the step, with a free core
-FREE = ("numpy", "zlib", "sleep")  # loaders that let other threads run
+AIM = 0.8  # share of the ideal gain, best run, loader as long as the step, with a free core
+FREE = ("numpy", "zlib", "sleep")  # loaders that release the GIL
 STEPS = {"mlp": 60, "lenet": 6}  # of one run
 clock = time.perf_counter
 
 
 class Run(NamedTuple):
-    """Seconds of one step: of all of it, of the loader and of the call of the job.  losses: the bytes of all steps'
-    losses."""
+    """Seconds per step: in total, of the loader, and of the job call.  losses: the losses of all steps, as bytes."""
 
     step: float
     load: float
@@ -53,17 +51,17 @@ class Run(NamedTuple):
 
 
 def ideal(load: float, compute: float) -> float:
-    """How many times as fast the best overlap of two parts is."""
+    """Speed-up of perfect overlap of two parts."""
     return (load + compute) / max(load, compute)
 
 
 def gain(synchronous: float, asynchronous: float, load: float, compute: float) -> float:
-    """The share of the ideal gain that was got: 0 as slow as synchronous, 1 as fast as the longer part alone."""
+    """Share of the ideal gain: 0 is as slow as synchronous, 1 as fast as the longer part alone."""
     return (synchronous / asynchronous - 1) / (ideal(load, compute) - 1)
 
 
 def figures(pairs: list[tuple[Run, Run]]) -> dict[str, Any]:
-    """What a row shows. pairs: (synchronous, asynchronous) of each round."""
+    """The figures of a row. pairs: (synchronous, asynchronous) of each round."""
     plain, overlapped = zip(*pairs)
     load, compute = (statistics.median(getattr(run, part) for run in plain) for part in ("load", "call"))
     shortest = [min(run.step for run in runs) for runs in (plain, overlapped)]
@@ -81,7 +79,7 @@ def figures(pairs: list[tuple[Run, Run]]) -> dict[str, Any]:
 
 
 def verdict(row: dict[str, Any], loader: str, share: float, cores: str) -> str:
-    """What a row says of the aims."""
+    """Whether a row meets the aims, as text."""
     words = [] if row["same losses"] else ["LOSSES DIFFER"]
     if loader in FREE and share == 1 and cores == "idle":
         words.append(f"aim {AIM:.0%}" + ("" if row["best"] >= AIM else "  MISSED"))
@@ -119,7 +117,7 @@ def lenet(flow, images):
 
 
 def make_jobs(model: str) -> tuple[Any, Any]:
-    """Two train jobs of one model, that share their variables: with tp.Numpy and with tp.Callback[tp.Numpy]."""
+    """Two train jobs of one model that share variables: one returns tp.Numpy, one tp.Callback[tp.Numpy]."""
     import minflow as flow
     import minflow.typing as tp
 
@@ -142,8 +140,8 @@ def make_jobs(model: str) -> tuple[Any, Any]:
 
 
 class Loader:
-    """Makes the batch of a step. kind: of LOADERS.  amount: of work: images to treat, each batch more than once
-    perhaps; of "sleep" the seconds. The batch depends on the step's index and the amount alone."""
+    """Makes the batch of a step. kind: a key of LOADERS.  amount: images to process, some batches more than once; for
+    "sleep" the seconds. The batch depends only on the index of the step and the amount."""
 
     def __init__(self, kind: str, amount: float = BATCH):
         import numpy as np
@@ -151,7 +149,7 @@ class Loader:
         self.np, self.kind, self.amount = np, kind, amount
         rng = np.random.default_rng(0)
         self.raw = rng.integers(0, 256, SHAPE, dtype=np.uint8)
-        self.raw[:, :, ::2] = 0  # so that zlib finds something to squeeze, as in digits
+        self.raw[:, :, ::2] = 0  # so that zlib can compress it, like digits
         self.labels = rng.integers(0, 10, BATCH, dtype=np.int32)
         self.ready = self.raw.astype("f4") / 255
         self.packed = [zlib.compress(part.tobytes()) for part in self.raw.reshape(4, -1)]
@@ -164,7 +162,7 @@ class Loader:
         return images, self.labels
 
     def numpy(self, index: int, images: Any) -> None:
-        """Moved, turned over, noise and another contrast: a batch at a time."""
+        """Shift, flip, add noise and change contrast, one batch at a time."""
         np, rng = self.np, self.np.random.default_rng(index)
         for start in range(0, int(self.amount), BATCH):
             part = self.raw[: min(BATCH, int(self.amount) - start)]
@@ -174,18 +172,18 @@ class Loader:
             images[: len(part)] = np.clip(part, 0, 1)
 
     def zlib(self, index: int, images: Any) -> None:
-        """Decompressed, a quarter of a batch at a time."""
+        """Decompress, a quarter of a batch at a time."""
         size = BATCH // 4
         for i in range(max(1, int(self.amount) // size)):
             part = self.np.frombuffer(zlib.decompress(self.packed[(index + i) % 4]), "u1").reshape(-1, *SHAPE[1:])
             images[i % 4 * size :][:size] = part
 
     def sleep(self, index: int, images: Any) -> None:
-        """Waiting, as for a disk or a network."""
+        """Wait, as for a disk or a network."""
         time.sleep(self.amount)
 
     def python(self, index: int, images: Any) -> None:
-        """Pixel by pixel in Python, which runs one thread at a time."""
+        """Process pixel by pixel in Python, which holds the GIL."""
         for i in range(int(self.amount)):
             row = [(pixel + index & 255) / 255 for pixel in self.rows[i % BATCH]]
             images[i % BATCH].reshape(-1)[:] = row
@@ -195,7 +193,7 @@ class Loader:
 
 
 class Bench:
-    """The two jobs of a model, and the numbers that every run starts from."""
+    """The two jobs of a model, and the variables that every run starts from."""
 
     def __init__(self, model: str, steps: int):
         import minflow as flow
@@ -235,7 +233,7 @@ class Bench:
         )
 
     def fit(self, loader: Loader, share: float) -> None:
-        """Give the loader work for so large a share of the step; what it really takes is timed in every run again."""
+        """Give the loader work that takes a share of the step; every run times it again."""
         if loader.kind == "sleep":
             loader.amount = 1e-3
         for _ in range(2):
@@ -243,7 +241,7 @@ class Bench:
             loader.amount *= share * run.call / run.load
 
     def rounds(self, loader: Loader, count: int) -> list[tuple[Run, Run]]:
-        """(synchronous, asynchronous) of each round; every other round the asynchronous run comes first."""
+        """(synchronous, asynchronous) of each round; every second round starts with the asynchronous run."""
         self.run(loader, True)
         gc.collect()
         pairs = []
@@ -255,7 +253,7 @@ class Bench:
 
 @contextmanager
 def busy(count: int) -> Iterator[None]:
-    """So many processes that compute without end; they end with the block, or with this process."""
+    """Run n processes that compute until the block, or this process, ends."""
     code = f"import os\nwhile os.getppid() == {os.getpid()}:\n for i in range(1_000_000): pass"
     processes = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(count)]
     try:
@@ -267,7 +265,7 @@ def busy(count: int) -> Iterator[None]:
 
 
 def measure(model: str, options: argparse.Namespace) -> list[dict[str, Any]]:
-    """The rows of one model, printed as they come."""
+    """Measure the rows of one model, and print each when it is done."""
     bench = Bench(model, max(4, STEPS[model] // 4) if options.quick else STEPS[model])
     found = []
     print(f"\n{model}: {bench.steps} steps a run, {options.rounds} rounds")
@@ -303,10 +301,10 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     words = (*MODELS, *LOADERS)
     parser.add_argument("--only", nargs="*", choices=words, default=(), metavar="WORD", help=f"of {', '.join(words)}")
     parser.add_argument(
-        "--shares", nargs="*", type=float, metavar="SHARE", help="of the loader's time in the step's (default 0.3 1 2)"
+        "--shares", nargs="*", type=float, metavar="SHARE", help="time of the loader, in steps (default 0.3 1 2)"
     )
     parser.add_argument("--cores", nargs="*", choices=CORES, help="default: both")
-    parser.add_argument("--rounds", type=int, help="of the alternation (default 7)")
+    parser.add_argument("--rounds", type=int, help="rounds of alternation (default 7)")
     parser.add_argument(
         "--quick", action="store_true", help="the MLP, loaders as long as the step, idle cores, 3 short rounds"
     )
@@ -321,7 +319,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 
 
 def main() -> int:
-    """1 if losses differ, else 0: a missed aim is said, and is no error."""
+    """Return 1 if losses differ, else 0: a missed aim is reported but is not an error."""
     options = parse()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     import numpy as np

@@ -1,10 +1,10 @@
-"""Eager minflow against eager PyTorch, in alternation in one run: median times and their ratio.
+"""Benchmark eager minflow against eager PyTorch, alternating in one run: median times and their ratio.
 
     python benchmarks/eager.py              # all rows, with one thread and with all
     python benchmarks/eager.py mlp add      # some rows
-    python benchmarks/eager.py --seconds 4  # longer, for a noisy machine
+    python benchmarks/eager.py --seconds 4  # longer, for a busy machine
 
-Without PyTorch only minflow's own figures are printed. Rows: train steps of an MLP 784-512-10 and of LeNet at batch
+Without PyTorch, only minflow's times are printed. Rows: train steps of an MLP 784-512-10 and of LeNet at batch
 100, of MobileNetV2 on 3x32x32 images at batch 64; add, mul and ((a+b)*a).sum() forward and backward on 10 floats;
 views; a small matmul; the import in a fresh process.
 """
@@ -24,7 +24,7 @@ import numpy as np
 import threadpoolctl
 import trainings
 
-BURST = 3e-4  # seconds of small calls between two readings of the clock: most bursts meet no other program
+BURST = 3e-4  # seconds of small calls between two clock readings: most bursts are not interrupted by another program
 AIMS = {
     "add": 1.0,
     "add, no grad": 1.0,
@@ -83,7 +83,7 @@ ROWS |= {name: small(name) for name in AIMS if name not in ROWS}
 
 
 def rounds(steps: list[Callable], seconds: float) -> list[list[float]]:
-    """Times of one call of each step, measured in alternation until the time is up."""
+    """Times of one call of each step, measured alternately until the time is up."""
     counts = []
     for step in steps:
         step(), step()

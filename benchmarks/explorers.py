@@ -1,18 +1,17 @@
-"""What the explorer and the cards cost: time to make and to send, bytes of an output, time of a click; rivals beside
-them.
+"""Benchmark the explorer and the cards: time to make and send them, bytes of an output, time of a click; and other
+tools.
 
     python benchmarks/explorers.py                      # about two minutes
     python benchmarks/explorers.py --rivals FOLDER   # with rivals: pip install --target FOLDER
                                                         # torchvista torchview torchlens ai-edge-model-explorer netron
-    python benchmarks/explorers.py --json result.json   # the same figures for a program
+    python benchmarks/explorers.py --json result.json   # the same figures as JSON
 
 Everything runs in a real IPython kernel, so that messages are made and sent; no browser is open. Bytes are those of the
-messages: `saved` stays in the notebook, `page` goes to the page only (the script and the first picture). An act is
-timed from the ask of the page to the answer sent. Rivals draw the same model in PyTorch, in turns with ours in one run;
-a ratio is the median of the pairs, rival / ours. Ours is the whole job, `explore(graph, x, y)` with its recorded
-training step, displayed; of a rival the time until its output is there, which is forward only. `loads`: hosts that its
-output names where a page loads from; none for ours. Live curves, and livelossplot and fastprogress beside them:
-`widgets.py`. Read next: `trainings.py`, the models.
+messages: `saved` stays in the notebook, `page` goes only to the page (the script and the first picture). An action is
+timed from the page's request until the answer is sent. Other tools draw the same model in PyTorch, alternating with
+ours; a ratio is the median of the pairs, other / ours. Ours is all of `explore(graph, x, y)`, with its recorded
+training step, displayed; theirs is the time until the output exists, forward only. `loads`: hosts from which an output
+would load; none for ours. Live curves are in `widgets.py`. Read next: `trainings.py`, the models.
 """
 
 import argparse
@@ -32,7 +31,7 @@ from typing import Any
 
 TOP = Path(__file__).resolve().parent.parent
 MODELS = "lenet", "mobilenet", "deep"
-BATCH = 8  # rows of a batch: the step that is recorded is part of the time
+BATCH = 8  # rows of a batch: recording the step is part of the time
 CLOCK = time.perf_counter
 LOADS = re.compile(
     r"""(?:<(?:script|img|iframe|link)\b[^>]*?\b(?:src|href)\s*=\s*|\bfetch\(|\bimport\(?\s*|url\()["']?https?://([\w.-]+)"""
@@ -43,7 +42,7 @@ LOADS = re.compile(
 
 
 def training(library, name: str, layers: int):
-    """Model, loss, optimizer and a batch. "deep": Linear and ReLU in turn, `layers` in all."""
+    """Model, loss, optimizer and a batch. "deep": `layers` layers, Linear and ReLU alternating."""
     import numpy as np
     import trainings
 
@@ -80,7 +79,7 @@ def figures(times: list[float]) -> dict[str, float]:
 
 
 def explorer(name: str, layers: int, rounds: int, acts: int) -> dict[str, Any]:
-    """make: `explore(graph, x, y)`; bare: without inputs; send: the display of it; and each act."""
+    """Times of `explore(graph, x, y)` (make), without inputs (bare), of displaying it (send), and of each action."""
     from minflow_widgets import explore
 
     train, batch = graph(name, layers)
@@ -90,7 +89,7 @@ def explorer(name: str, layers: int, rounds: int, acts: int) -> dict[str, Any]:
         bare.append(spent(lambda: explore(train)))
         shown = explore(train, *batch)
         sent.append(spent(shown._ipython_display_))
-        shown.end()  # more than a few that are live would end one another, which takes time and sends pictures
+        shown.end()  # more than a few live ones would end each other, which takes time and sends pictures
     shown = explore(train, *batch)
     shown._ipython_display_()
     found = {
@@ -105,7 +104,7 @@ def explorer(name: str, layers: int, rounds: int, acts: int) -> dict[str, Any]:
 
 
 def acted(shown, count: int) -> dict[str, dict[str, float]]:
-    """The four acts of a reader, each as often as there are different ones, at most `count` times."""
+    """Times of the four actions of a reader, each at most `count` times."""
     widget = shown.shown[0][0]
 
     def ask(**want: Any) -> tuple[float, int]:
@@ -125,7 +124,7 @@ def acted(shown, count: int) -> dict[str, dict[str, float]]:
     boxes = [(row[0], box[0]) for row in rows() for box in row[7]][:count]
     found["select"] = [ask(do="select", id=id, column=column) for id, column in boxes]
     found["step"] = [ask(do="step", to=i * steps // count) for i in range(count)]
-    for what in ("pass", "pass again"):  # the memory of a pass is planned when it is first seen
+    for what in ("pass", "pass again"):  # the memory of a pass is planned when it is first shown
         found[what] = [ask(do="stage", to=k) for k in range(stages - 1, -1, -1)]
         ask(do="stage", to=stages)
     return {
@@ -135,7 +134,7 @@ def acted(shown, count: int) -> dict[str, dict[str, float]]:
 
 
 def cards(rounds: int) -> dict[str, dict[str, float]]:
-    """The timeline, the error card and tensors: time until the output is there, and its bytes, in all its forms."""
+    """The timeline, the error card and tensors: time until the output exists, and the bytes of all its forms."""
     import minflow as flow
     import minflow.typing as tp
     import numpy as np
@@ -201,7 +200,7 @@ def cards(rounds: int) -> dict[str, dict[str, float]]:
 
 
 def vista(model, x) -> str:
-    """torchvista: a page with its scripts, shown in the notebook."""
+    """Run torchvista: a page with its scripts, shown in the notebook."""
     from IPython.utils.capture import capture_output
     from torchvista import trace_model
 
@@ -214,14 +213,14 @@ def vista(model, x) -> str:
 
 
 def view(model, x) -> str:
-    """torchview: SVG of Graphviz."""
+    """Run torchview: an SVG of Graphviz."""
     from torchview import draw_graph
 
     return draw_graph(model, input_data=x, device="cpu").visual_graph.pipe("svg").decode()
 
 
 def lens(model, x) -> str:
-    """torchlens: SVG of Graphviz."""
+    """Run torchlens: an SVG of Graphviz."""
     import torchlens
 
     with tempfile.TemporaryDirectory() as folder:
@@ -230,7 +229,7 @@ def lens(model, x) -> str:
 
 
 def model_explorer(model, x) -> str:
-    """Model Explorer: the graphs that its page asks of its server, and that page."""
+    """Run Model Explorer: its page, and the graphs that the page requests from its server."""
     import dataclasses
 
     import model_explorer as package
@@ -245,7 +244,7 @@ def model_explorer(model, x) -> str:
 
 
 def netron(model, x) -> str:
-    """netron: the program as a file, and the page of its server."""
+    """Run netron: the program as a file, and the page of its server."""
     import urllib.request
 
     import netron as package
@@ -265,7 +264,7 @@ RIVALS = {"torchvista": vista, "torchview": view, "torchlens": lens, "Model Expl
 
 
 def beside(name: str, layers: int, rounds: int) -> dict[str, dict[str, Any]]:
-    """Ours and each rival, in turns; what a rival cannot draw is told by its error."""
+    """Alternate ours and each other tool; report the error if it cannot draw the model."""
     import torch
     import trainings
     from minflow_widgets import explore
@@ -295,10 +294,10 @@ def beside(name: str, layers: int, rounds: int) -> dict[str, dict[str, Any]]:
                     start = CLOCK()
                     text = draw(other.model, other.batch[0])
                     took = 1e3 * (CLOCK() - start)
-            except Exception as error:  # a rival that is not there, or fails
+            except Exception as error:  # a tool that is not installed, or fails
                 row["error"] = f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
                 continue
-            if i:  # the first of all imports it
+            if i:  # the first one imports it
                 ours.append(mine)
                 row["times"].append(took)
                 row["ratios"].append(took / mine)
@@ -311,8 +310,7 @@ def beside(name: str, layers: int, rounds: int) -> dict[str, dict[str, Any]]:
 
 
 def show(name: str, layers: int) -> dict[str, int]:
-    """Displays one; its bytes are counted where the messages come out. script: of these, what is the same for every
-    explorer."""
+    """Display an explorer; its bytes are counted in the messages. script: bytes that all explorers have in common."""
     from minflow_widgets import explore
     from minflow_widgets.explorer.explorer import widget_class
 
@@ -325,8 +323,8 @@ def show(name: str, layers: int) -> dict[str, int]:
 
 
 def in_kernel(client, call: str) -> tuple[Any, dict[str, int]]:
-    """What a call of this module gives in the kernel; bytes of what it sent: `saved` in a notebook, and to the `page`
-    only."""
+    """Call a function of this module in the kernel. Returns its result and the bytes that it sent: `saved` in a
+    notebook, and only to the `page`."""
     texts, sent = [], {"saved": 0, "page": 0}
 
     def heard(message: dict) -> None:
@@ -358,9 +356,9 @@ def measure(asked: argparse.Namespace) -> dict[str, Any]:
     found: dict[str, Any] = {"models": {}, "rivals": {}}
     try:
         for name in asked.only:
-            told, sent = in_kernel(client, f"show({name!r}, {layers})")
+            static, sent = in_kernel(client, f"show({name!r}, {layers})")
             found["models"][name] = (
-                in_kernel(client, f"explorer({name!r}, {layers}, {rounds}, {acts})")[0] | sent | told
+                in_kernel(client, f"explorer({name!r}, {layers}, {rounds}, {acts})")[0] | sent | static
             )
         found["cards"] = in_kernel(client, f"cards({rounds})")[0]
         for name in asked.only if asked.rivals else ():
@@ -390,16 +388,16 @@ def tell(found: dict[str, Any]) -> None:
         print(f"{name}: ours {ms(rows['ours'])}" if rows["ours"] else f"{name}: no rival")
         for what, row in rows.items():
             if what != "ours":
-                told = row.get("error") or (
+                line = row.get("error") or (
                     f"{ms(row)}, {row['ratio']:.2f} times ours, {row['bytes'] / 1e3:,.0f} kB; "
                     f"loads from {', '.join(row['loads']) or 'nowhere else'}"
                 )
-                print(f"    {what}: {told}")
+                print(f"    {what}: {line}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="What the explorer and the cards cost.")
-    parser.add_argument("--rivals", help="folder with rivals, as told above")
+    parser.add_argument("--rivals", help="folder of other tools, see above")
     parser.add_argument("--only", nargs="+", choices=MODELS, default=MODELS, help="these models")
     parser.add_argument("--quick", action="store_true", help="few rounds, and 40 layers for 1,000")
     parser.add_argument("--json", help="write the figures to this file")

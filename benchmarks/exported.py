@@ -1,13 +1,12 @@
-"""A graph in onnxruntime, from its exported file, against the graph itself, in alternation in one run.
+"""Benchmark an exported graph in onnxruntime against the graph itself, alternating in one run.
 
     python benchmarks/exported.py                    # all rows, 20 rounds, one thread
     python benchmarks/exported.py --only gpt         # some rows
-    python benchmarks/exported.py --json result.json # the same figures for a program
+    python benchmarks/exported.py --json result.json # the same figures as JSON
 
 Rows: MobileNetV2 for one image of 96x96, the small GPT of `trainings.py` for 8 texts, and an LSTM of two layers for 16
-sequences of 64 steps; all in eval mode. A ratio is the median over the rounds of what both took in the same round, with
-its quartiles. Also: seconds that the export and the loading of the file take, its size, and how far the results are
-apart.
+sequences of 64 steps; all in eval mode. A ratio is the median, with quartiles, over rounds that time both. Also
+measured: seconds of export and loading, the size of the file, and the largest difference of the results.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ ROWS = ("mobilenet", "gpt", "lstm")
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--only", nargs="*", choices=ROWS, default=ROWS, metavar="ROW", help=f"of {', '.join(ROWS)}")
-    parser.add_argument("--rounds", type=int, default=20, help="of the alternation (default 20)")
+    parser.add_argument("--rounds", type=int, default=20, help="rounds of alternation (default 20)")
     parser.add_argument("--threads", type=int, default=1, help="of BLAS and of onnxruntime (default 1)")
     parser.add_argument("--json", metavar="FILE", help="write the figures there too")
     return parser.parse_args()
@@ -66,7 +65,7 @@ def graph_of(model):
 
 
 def runner(path: Path, threads: int):
-    """A session of onnxruntime with its usual optimizations."""
+    """A session of onnxruntime with default optimizations."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -75,7 +74,7 @@ def runner(path: Path, threads: int):
 
 
 def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
-    """All figures of one row, printed as they come."""
+    """Measure one row, and print each figure when it is known."""
     import minflow as flow
     import numpy as np
     from graph import human, quartiles, rounds

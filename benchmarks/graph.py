@@ -1,17 +1,17 @@
-"""nn.Graph against eager minflow, eager PyTorch and torch.compile, in alternation in one run; then memory and compile
-time.
+"""Benchmark nn.Graph against eager minflow, eager PyTorch and torch.compile, alternating in one run; then memory and
+compile time.
 
     python benchmarks/graph.py                    # all rows, 20 rounds, one thread
     python benchmarks/graph.py --only mlp gpt     # some rows
     python benchmarks/graph.py --no-compile       # without torch.compile, which takes minutes for MobileNetV2
-    python benchmarks/graph.py --json result.json # the same figures for a program
+    python benchmarks/graph.py --json result.json # the same figures as JSON
 
-A round times every contestant once, one after the other; a ratio is the median over the rounds of what both took in the
-same round, with its quartiles. Rows: train steps of the models in `trainings.py`; a chain of ten elementwise ops over
+A round times every contestant once, one after the other; a ratio is the median, with quartiles, over rounds that time
+both. Rows: train steps of the models in `trainings.py`; a chain of ten elementwise ops over
 ten million floats; one call of a graph `x + 1` on 10 floats.
 
-Memory, in a run of its own that is not timed: what eager has alive at the peak of a step (tracemalloc: all that the
-step allocates, its gradients among it) against what the plan holds for a step (its arena and the outputs that are new).
+Memory is measured in a separate run: the peak of live allocations of an eager step (tracemalloc, gradients included)
+against the arena and new outputs of the plan.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LENGTH = 10_000_000  # of the chain
 
 
 class Row(NamedTuple):
-    """steps: contestant -> one step.  graph: the nn.Graph.  inputs: of a call.  clear: lets go of eager's gradients."""
+    """steps: contestant -> one step.  graph: the nn.Graph.  inputs: of a call.  clear: drops eager gradients."""
 
     steps: dict[str, Callable[[], Any]]
     graph: Any
@@ -46,7 +46,7 @@ class Row(NamedTuple):
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--only", nargs="*", choices=ROWS, default=ROWS, metavar="ROW", help=f"of {', '.join(ROWS)}")
-    parser.add_argument("--rounds", type=int, default=20, help="of the alternation (default 20)")
+    parser.add_argument("--rounds", type=int, default=20, help="rounds of alternation (default 20)")
     parser.add_argument("--threads", type=int, default=1, help="of BLAS and of PyTorch (default 1)")
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out")
     parser.add_argument("--json", metavar="FILE", help="write the figures there too")
@@ -101,7 +101,7 @@ def function_graph(nn, function):
 
 
 def make_row(name: str, flow_library, torch_library, compiling: bool) -> tuple[Row, dict[str, str]]:
-    """The row, and for each contestant that cannot run here the reason."""
+    """The row, and the reason for each contestant that cannot run here."""
     import numpy as np
     import trainings
 
@@ -111,7 +111,7 @@ def make_row(name: str, flow_library, torch_library, compiling: bool) -> tuple[R
     if name in TRAININGS:
         training = trainings.make(flow_library, name)
         graph, inputs = graph_of(nn, training), training.batch
-        other = trainings.make(flow_library, name)  # eager trains a model of its own
+        other = trainings.make(flow_library, name)  # eager trains its own model
         steps["eager"], clear = eager_step(other), lambda: other.optimizer.zero_grad()
     else:
         numbers = np.random.default_rng(0).standard_normal(LENGTH if name == "chain" else 10).astype("f4")
@@ -141,7 +141,7 @@ def make_row(name: str, flow_library, torch_library, compiling: bool) -> tuple[R
             compiled()
             print(f"  {name}: torch.compile took {time.perf_counter() - start:.1f} s to its first result", flush=True)
             steps["torch.compile"] = compiled
-        except Exception as error:  # no C++ compiler, or a program that it refuses: said in the output
+        except Exception as error:  # no C++ compiler, or a program that it refuses: reported in the output
             without["torch.compile"] = f"{type(error).__name__}: {str(error).strip().splitlines()[0][:140]}"
     return Row(steps, graph, inputs, clear), without
 
@@ -163,7 +163,7 @@ def compile_times(graph, inputs: tuple) -> dict[str, float]:
 
 
 def peak(step: Callable[[], Any]) -> int:
-    """Bytes that a step has alive at once at most, beyond what was alive before it."""
+    """Peak of live bytes of a step, beyond those alive before it."""
     gc.collect()
     tracemalloc.start()
     try:
@@ -176,8 +176,7 @@ def peak(step: Callable[[], Any]) -> int:
 
 
 def memory(row: Row) -> dict[str, int]:
-    """Bytes: eager's peak; the plan's arena and fresh outputs; the same without kept gradients; a graph call's own
-    peak."""
+    """Bytes: eager's peak; arena and new outputs of the plan; these without kept gradients; peak of a graph call."""
     row.steps["eager"]()
     row.clear()
     found = {"eager": peak(row.steps["eager"])}
@@ -190,7 +189,7 @@ def memory(row: Row) -> dict[str, int]:
 
 
 def held(row: Row) -> tuple[int, int, int]:
-    """Bytes of the plan's arena and of the outputs that are new at each call; what no placement could do without."""
+    """Bytes of the plan's arena and of the outputs allocated at each call: a lower bound for any buffer assignment."""
     from minflow.compiler.arena import least
 
     plans = [part.plan for part in row.graph.compiled_for(row.inputs, {}).parts]
@@ -199,7 +198,7 @@ def held(row: Row) -> tuple[int, int, int]:
 
 
 def rounds(steps: dict[str, Callable], count: int) -> dict[str, list[float]]:
-    """Seconds of one call of each step in each of `count` rounds; short steps are called often enough to be timed."""
+    """Seconds of one call of each step in each of `count` rounds; short steps are repeated until they can be timed."""
     calls = {}
     for name, step in steps.items():
         step(), step()
@@ -238,7 +237,7 @@ def verdict(value: float, aim: float) -> str:
 
 
 def measure(name: str, flow_library, torch_library, options) -> dict[str, Any]:
-    """All figures of one row, printed as they come."""
+    """Measure one row, and print each figure when it is known."""
     row, without = make_row(name, flow_library, torch_library, not options.no_compile)
     found: dict[str, Any] = {"compile": compile_times(row.graph, row.inputs), "without": without}
     found["nodes"] = sum(len(part.graph.nodes) for part in row.graph.compiled_for(row.inputs, {}).parts)

@@ -1,22 +1,22 @@
-"""The machine on and off against PyTorch's modes, train steps and predictions, in alternation in one run.
+"""Benchmark compiled kernels on and off against PyTorch's modes, train steps and predictions, alternating in one run.
 
     python benchmarks/machine.py                                      # the four models, one and two threads
     python benchmarks/machine.py --only lenet --kinds train --pin     # one row; at one thread, on one core
     python benchmarks/machine.py --compile --onnx                     # and torch.compile, onnxruntime
     python benchmarks/machine.py --busy 1                             # while another process keeps a core busy
-    python benchmarks/machine.py --json result.json                   # the same figures for a program
+    python benchmarks/machine.py --json result.json                   # the same figures as JSON
 
-A round runs every contestant once untimed, so that nobody pays for caches that the one before filled and for threads
-that still spin, and once timed. A ratio is the median over the rounds of a contestant's time by that of PyTorch's best
-mode (the one of the lowest median) in the same round, with its quartiles. Processor time is that of all threads; where
-others use the cores, its ratio at one thread says more than that of the times.
+A round runs every contestant once untimed, so that caches filled and threads left spinning by the previous contestant
+do not count, and once timed. A ratio is the median, with quartiles, of a contestant's time divided by that of PyTorch's
+best mode (the one with the lowest median) in the same round. Processor time is the sum over all threads; if other
+programs use the cores, its ratio at one thread is the more reliable one.
 
-The floor: what the products of matrices of a step and its convolutions take, each the longer of its multiplications at
-this machine's rate of a large product and its bytes at this machine's rate of copying. All else would cost nothing.
-Winograd's algorithm multiplies less, so it may lie below.
+The floor is a lower bound from matrix products and convolutions alone: each takes the longer of its multiplications at
+the rate of a large product on this processor and its bytes at the rate of a copy. Winograd's algorithm multiplies less,
+so it can be faster.
 
-Peak memory is that of a process of its own for each contestant: what three steps take beyond what is there when all is
-imported and a small model has made a step (Linux only).
+Peak memory is measured in a separate process for each contestant: the memory of three steps beyond that of the imports
+and of a step of a small model (Linux only).
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ OURS = ("graph, machine", "graph", "eager, machine", "eager")
 TORCH = ("PyTorch", "PyTorch channels_last", "torch.compile")
 OTHERS = ("onnxruntime",)
 PRODUCTS = ("matmul", "conv2d", "conv2d_input_grad", "conv2d_weight_grad")
-STEPS = 3  # of which the peak of memory is taken
-SHORTEST = 0.01  # seconds that are timed at least
+STEPS = 3  # steps over which the peak memory is measured
+SHORTEST = 0.01  # minimum of timed seconds
 
 
 class Unavailable(Exception):
-    """Why a contestant cannot run here."""
+    """A contestant cannot run here; the message says why."""
 
 
 class Floor(NamedTuple):
-    """Of one step: multiplications and additions of its products, their bytes; seconds of each and of both."""
+    """Lower bound of one step: flops and bytes of its products, and seconds of each and of both."""
 
     flops: float
     bytes: float
@@ -67,8 +67,10 @@ def parse(words: list[str] | None = None) -> argparse.Namespace:
         "--only", nargs="+", choices=TRAININGS, default=TRAININGS, metavar="MODEL", help=f"of {', '.join(TRAININGS)}"
     )
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS, help="train steps, predictions")
-    parser.add_argument("--rounds", type=int, default=20, help="of the alternation (default 20)")
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="of everybody (default 1 2)")
+    parser.add_argument("--rounds", type=int, default=20, help="rounds of alternation (default 20)")
+    parser.add_argument(
+        "--threads", type=int, nargs="+", default=[1, 2], help="threads of each contestant (default 1 2)"
+    )
     parser.add_argument("--pin", action="store_true", help="at one thread, stay on one core (Linux)")
     parser.add_argument("--busy", type=int, default=0, metavar="N", help="cores that another process keeps busy")
     parser.add_argument("--no-torch", action="store_true", help="minflow's own figures only")
@@ -89,7 +91,7 @@ def names(options: argparse.Namespace, kind: str) -> list[str]:
 
 
 def switch(contestant: str) -> None:
-    """The machine as this contestant wants it; a graph keeps what it was built with."""
+    """Switch compiled kernels as this contestant needs them; a graph keeps those that it was built with."""
     if contestant in OURS:
         from minflow.platforms import compiled
 
@@ -97,7 +99,7 @@ def switch(contestant: str) -> None:
 
 
 def step_of(model: str, kind: str, contestant: str, threads: int) -> Callable[[], Any]:
-    """One step of a contestant, which has run once. Raises Unavailable."""
+    """One step of a contestant, after a first run. Raises Unavailable."""
     import trainings
 
     try:
@@ -204,7 +206,7 @@ CORES = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
 
 @contextlib.contextmanager
 def busy(cores: int) -> Iterator[None]:
-    """Other processes that compute all the time."""
+    """Run other processes that compute all the time."""
     others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(cores)]
     try:
         yield
@@ -215,7 +217,7 @@ def busy(cores: int) -> Iterator[None]:
 
 
 def rates(threads: int) -> tuple[float, float]:
-    """(multiplications and additions, bytes read or written) per second at best: of a large product, of a copy."""
+    """Peak rates per second: multiplications and additions of a large product, bytes read or written by a copy."""
     import numpy as np
 
     a = np.ones((1024, 1024), "f4")
@@ -243,7 +245,7 @@ def products(step: Callable) -> list[tuple[float, float]]:
     program, inputs = step.graph
     found = []
     for part in program.compiled_for(inputs, {}).parts:
-        for node in part.stages[len(PASSES) - 1].graph.nodes:  # before the passes of the machine, which join products
+        for node in part.stages[len(PASSES) - 1].graph.nodes:  # before the passes that fuse products
             if node.op.name in PRODUCTS:
                 specs = [value.spec for value in node.inputs] + list(node.out_specs)
                 found.append(
@@ -256,10 +258,10 @@ def products(step: Callable) -> list[tuple[float, float]]:
 
 
 def multiplications(op: str, shapes: list[tuple], attrs: dict[str, Any]) -> int:
-    """Of a product whose two operands and result have these shapes."""
+    """Multiplications of a product whose operands and result have these shapes."""
     if op == "matmul":
         return math.prod(shapes[2]) * shapes[0][-2 if attrs["ta"] else -1]
-    results = shapes[2] if op == "conv2d" else shapes[0]  # or their gradient
+    results = shapes[2] if op == "conv2d" else shapes[0]  # or their gradients
     filters = shapes[2] if op == "conv2d_weight_grad" else shapes[1]
     return math.prod(results) * math.prod(filters[1:])
 
@@ -270,7 +272,7 @@ def floor(parts: list[tuple[float, float]], flops: float, moved: float) -> Floor
 
 
 def rounds(steps: dict[str, Callable], count: int) -> dict[str, list[tuple[float, float]]]:
-    """contestant -> (seconds, seconds of processors) of a step, in each of `count` rounds."""
+    """contestant -> (seconds, processor seconds) of a step, in each of `count` rounds."""
     calls, times = {}, {name: [] for name in steps}
     for name, step in steps.items():
         switch(name)
@@ -291,14 +293,14 @@ def rounds(steps: dict[str, Callable], count: int) -> dict[str, list[tuple[float
 
 
 def peak(model: str, kind: str, contestant: str, threads: int) -> int:
-    """Bytes in memory at most during a few steps, beyond what is imported. Of this process; Linux only."""
+    """Peak memory of this process during a few steps, in bytes, beyond that of the imports. Linux only."""
     import trainings
     from graph import eager_step
 
     set_threads(threads, False, contestant in TORCH)
     switch(contestant)
     lib, nn = (trainings.torch_library if contestant in TORCH else trainings.flow_library)()
-    small = nn.Linear(4, 4)  # a step of it loads what a library loads at its first step
+    small = nn.Linear(4, 4)  # its step triggers what a library loads on its first step
     eager_step(
         trainings.Training(
             small,
@@ -310,7 +312,7 @@ def peak(model: str, kind: str, contestant: str, threads: int) -> int:
     gc.collect()
     before = status("VmRSS")
     with open("/proc/self/clear_refs", "w") as file:
-        file.write("5")  # the peak begins anew
+        file.write("5")  # reset the peak
     step = step_of(model, kind, contestant, threads)
     for _ in range(STEPS - 1):
         step()
@@ -331,7 +333,7 @@ def peak_apart(*words: str) -> int | None:
 
 
 def figures(times: dict[str, list[tuple[float, float]]]) -> dict[str, Any]:
-    """The best of PyTorch's modes, and of each contestant its medians and its ratio to that one."""
+    """The best of PyTorch's modes, and for each contestant its medians and its ratio to that mode."""
     from graph import quartiles
 
     wall = {name: [seconds for seconds, _ in pairs] for name, pairs in times.items()}
@@ -350,7 +352,7 @@ def figures(times: dict[str, list[tuple[float, float]]]) -> dict[str, Any]:
 
 
 def measure(model: str, kind: str, threads: int, options: argparse.Namespace, rate: tuple[float, float]) -> dict:
-    """All figures of one row, printed as they come."""
+    """Measure one row, and print each figure when it is known."""
     from graph import human
 
     steps, without = {}, {}

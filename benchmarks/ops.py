@@ -1,17 +1,17 @@
-"""Single operations at two sizes against PyTorch, in alternation in one run: the ratios, sorted, cliffs marked.
+"""Benchmark single operations at two sizes against PyTorch, alternating in one run: sorted ratios, outliers marked.
 
     python benchmarks/ops.py --pin                                 # all operations, on one core
-    python benchmarks/ops.py --only conv2d LSTM --sizes large      # those whose name holds one of the words
-    python benchmarks/ops.py --processors                          # ratios of processor time, where others compute
-    python benchmarks/ops.py --json result.json                    # the same figures for a program
+    python benchmarks/ops.py --only conv2d LSTM --sizes large      # those whose names contain one of the words
+    python benchmarks/ops.py --processors                          # ratios of processor time, for busy machines
+    python benchmarks/ops.py --json result.json                    # the same figures as JSON
     python benchmarks/ops.py --markdown                            # the table of docs/performance.md
 
-The operations are those of the models of `trainings.py`, of `minflow/models` and of the notebooks. Small inputs take
-PyTorch 3 to 80 us, large ones 0.1 to 10 ms. A row is the computation without gradients, or forward and backward:
-then gradients of a random cotangent with respect to the inputs and to what a layer learns; of an optimizer a whole step
-whose loss is the dot product of its parameter and an input. Ours run eagerly and as nn.Graph, each with the machine off
-and on; a ratio is to the better of PyTorch's eager modes, plain and (for images) channels_last: the median of the
-rounds, with its quartiles in the JSON file.
+The operations are those of the models in `trainings.py`, in `minflow/models` and in the notebooks. Small inputs take
+PyTorch 3 to 80 us, large ones 0.1 to 10 ms. A row is the computation without gradients, or forward and backward with a
+random cotangent, for gradients of inputs and parameters; for an optimizer it is a whole step whose loss is the dot
+product of its parameter and an input. Ours run eagerly and as nn.Graph, each with compiled kernels off and on. A ratio
+is to the better of PyTorch's eager modes, plain and (for images) channels_last: the median over rounds, with quartiles
+in the JSON file.
 """
 
 from __future__ import annotations
@@ -34,21 +34,20 @@ KINDS = ("forward", "backward")  # backward: both
 SIZES = ("small", "large")
 CLIFF = 1.5
 CONTESTANTS = (*OURS, *TORCH[:2])
-SHOWN = ("graph, machine", "graph", "eager")  # in the documentation
+SHOWN = ("graph, machine", "graph", "eager")  # contestants in the documentation
 OPTIMIZER = "optimizer"  # the kind of a row that is a whole step
 
 
 class Ints(NamedTuple):
-    """An input of integers below `high`."""
+    """An input of integers below `high`; a `high` of 2 is a mask of bools."""
 
     high: int
     shape: tuple[int, ...]
 
 
 class Row(NamedTuple):
-    """make: (package, its nn) -> a function of the inputs. small, large: an input each: a shape of floats, or Ints.
-
-    Ints of 2 are a mask of bools.
+    """An operation. make: (package, its nn) -> a function of the inputs.  small, large: one entry per input, a shape of
+    floats or Ints.
     """
 
     make: Callable[[Any, Any], Callable]
@@ -62,7 +61,7 @@ def layer(name: str, *args, **options):
 
 
 def first(name: str, *args, **options):
-    """A layer of whose results the first counts."""
+    """A layer of which only the first result is used."""
 
     def make(lib, nn):
         inner = getattr(nn, name)(*args, **options)
@@ -74,7 +73,7 @@ def first(name: str, *args, **options):
 
 
 def plain(function: Callable):
-    """function: (package, *inputs) -> the result."""
+    """An operation without parameters. function: (package, *inputs) -> the result."""
     return lambda lib, nn: lambda *inputs: function(lib, *inputs)
 
 
@@ -87,7 +86,7 @@ def images(make, small: tuple = (1, 32, 8, 8), large: tuple = (8, 32, 56, 56), k
 
 
 def numbers(make, kinds: tuple = KINDS, count: int = 1) -> Row:
-    """An operation that takes every element by itself, or every row of 1,000."""
+    """An elementwise operation, or one over rows of 1,000."""
     return Row(make, ((32, 32),) * count, ((1000, 1000),) * count, kinds)
 
 
@@ -215,8 +214,8 @@ def parse(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", metavar="WORD", help="operations whose name holds one of these")
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=SIZES)
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
-    parser.add_argument("--rounds", type=int, default=10, help="of the alternation (default 10)")
-    parser.add_argument("--threads", type=int, default=1, help="of everybody (default 1)")
+    parser.add_argument("--rounds", type=int, default=10, help="rounds of alternation (default 10)")
+    parser.add_argument("--threads", type=int, default=1, help="threads of each contestant (default 1)")
     parser.add_argument("--pin", action="store_true", help="at one thread, stay on one core (Linux)")
     parser.add_argument("--processors", action="store_true", help="ratios of processor time: other programs run")
     parser.add_argument("--no-torch", action="store_true", help="minflow's own figures only")
@@ -226,7 +225,7 @@ def parse(words: list[str] | None = None) -> argparse.Namespace:
 
 
 def chosen(options: argparse.Namespace) -> list[tuple[str, str, str]]:
-    """(operation, kind, size) of what is to be measured."""
+    """(operation, kind, size) of each selected measurement."""
     names = [name for name in ROWS if not options.only or any(word in name for word in options.only)]
     return [
         (name, kind, size)
@@ -257,7 +256,7 @@ def parameters(function: Callable) -> list:
 
 
 def step_of(name: str, kind: str, size: str, contestant: str) -> Callable[[], Any]:
-    """One computation of a contestant, which has run once. Raises Unavailable."""
+    """One computation of a contestant, after a first run. Raises Unavailable."""
     row, ours = ROWS[name], contestant in OURS
     lib, nn = (flow_library if ours else torch_library)()
     switch(contestant)
@@ -292,7 +291,7 @@ def plain_step(lib, nn, function: Callable, inputs: list, kind: str, contestant:
             inputs = [lib.randn_like(function(*inputs)), *inputs]
     if contestant.startswith("graph"):
         computed = graph_of(nn, function, computed)
-        with warnings.catch_warnings():  # that a change of what is computed would not be seen
+        with warnings.catch_warnings():  # a change of the result would go unnoticed
             warnings.simplefilter("ignore")
             computed(*inputs)
     return lambda: computed(*inputs)
@@ -309,8 +308,8 @@ def forward_of(lib, function: Callable) -> Callable:
 def backward_of(lib, function: Callable) -> Callable:
     def backward(cotangent, *inputs):
         inputs = [x.detach().requires_grad_() if x.is_floating_point() else x for x in inputs]
-        wanted = [x for x in inputs if x.is_floating_point()] + parameters(function)
-        return lib.autograd.grad(function(*inputs), wanted, cotangent)
+        needs_grad = [x for x in inputs if x.is_floating_point()] + parameters(function)
+        return lib.autograd.grad(function(*inputs), needs_grad, cotangent)
 
     return backward
 
@@ -332,7 +331,7 @@ def graph_of(nn, function: Callable, computed: Callable):
 
 
 def measure(name: str, kind: str, size: str, options: argparse.Namespace) -> dict[str, Any]:
-    """The figures of one row."""
+    """Measure one row."""
     steps, without = {}, {}
     for contestant in OURS if options.no_torch else CONTESTANTS:
         try:
@@ -350,13 +349,13 @@ def measure(name: str, kind: str, size: str, options: argparse.Namespace) -> dic
 
 
 def ratio(row: dict[str, Any], contestant: str) -> float | None:
-    """Median of the contestant's time by that of PyTorch's best mode."""
+    """Median of the contestant's time divided by that of PyTorch's best mode."""
     pair = row["contestants"].get(contestant, {}).get("ratio")
     return pair[1] if pair else None
 
 
 def worst_first(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Sorted by the least ratio that a graph reaches; what has none stands at the end."""
+    """Sort by the smallest ratio of a graph; rows without one come last."""
     return sorted(rows, key=lambda row: -min([r for c in OURS[:2] if (r := ratio(row, c)) is not None], default=0.0))
 
 
@@ -386,7 +385,7 @@ HEADER = (
 
 
 def markdown(rows: list[dict[str, Any]]) -> list[str]:
-    """The table of the documentation: of an operation the ratios of SHOWN at both sizes, without and with gradients."""
+    """The table of the documentation: ratios of the SHOWN contestants at both sizes, without and with gradients."""
     together: dict[str, dict] = {name: {} for name in ROWS}
     for row in rows:
         together[row["name"]][row["size"], row["kind"] == "forward"] = row

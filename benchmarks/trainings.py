@@ -1,6 +1,6 @@
-"""What the benchmarks train: the same models, batches and optimizers in minflow and in PyTorch.
+"""Models, batches and optimizers of the benchmarks, the same in minflow and in PyTorch.
 
-One text for both libraries: a library is (the package, its `nn`). Sizes stand here and nowhere else.
+One definition serves both libraries: a library is (the package, its `nn`). All sizes are defined here.
 Read next: `eager.py`, `graph.py`.
 """
 
@@ -15,7 +15,7 @@ VOCAB, LAYERS, HEADS, WIDTH, LENGTH = 96, 4, 4, 128, 64  # of the small GPT
 
 
 class Training(NamedTuple):
-    """A model with what a step needs. batch: (inputs, labels)."""
+    """A model and what a training step needs. batch: (inputs, labels)."""
 
     model: Any
     loss_fn: Any
@@ -77,7 +77,7 @@ def lenet(nn):
 
 
 def mobilenet_v2(nn, num_classes: int = 10):
-    """MobileNetV2 (Sandler et al. 2018, table 2) in the layers that both libraries have."""
+    """MobileNetV2 (Sandler et al. 2018, table 2) from layers that both libraries have."""
 
     def conv_bn(a, b, kernel, stride=1, groups=1):
         return [

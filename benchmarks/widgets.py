@@ -1,18 +1,18 @@
-"""What live widgets cost: time per update, processor time per second of training, slow-down of a loop, bytes.
+"""Benchmark live widgets: time per update, processor time per second of training, slow-down of a loop, bytes.
 
     python benchmarks/widgets.py                        # about six minutes
-    python benchmarks/widgets.py --rivals FOLDER        # beside livelossplot and fastprogress, installed there by
+    python benchmarks/widgets.py --rivals FOLDER        # also livelossplot and fastprogress, installed there by
                                                         # pip install --target FOLDER livelossplot fastprogress
-    python benchmarks/widgets.py --json result.json     # the same figures for a program
+    python benchmarks/widgets.py --json result.json     # the same figures as JSON
 
 Everything runs in a real IPython kernel, so that messages are made and sent; no browser is open. Processor time is that
-of the whole kernel process, all threads. update: 40 updates one after the other of a curve with 500 values. A second of
-training: a loop that sleeps between steps, updates at their own rate (at most ten a second); a graph, eager code, a
-sync and an async job, each at 100 and 1,000 steps a second. What a second costs has two parts, their sum told by its
-median and quartiles: the time of all threads that do not train; and in those that do, the difference between every
-other 20th of a second, in which nobody listens, and the rest. Whole seconds with and without the curve, in turn, are
-told as well: they scatter by more than the budget. slow-down: pairs of blocks of a loop that never sleeps, with and
-without, the order changing; the median and the quartiles.
+of the whole kernel process, all threads. update: 40 consecutive updates of a curve with 500 values. A second of
+training: a loop that sleeps between steps, with updates at their own rate (at most ten per second); a graph, eager
+code, a synchronous and an asynchronous job, at 100 and 1,000 steps per second. The cost of a second has two parts,
+whose sum is reported with median and quartiles: the time of all threads that do not train, and, in those that do, the
+difference between twentieths of a second with and without listeners, which alternate. Whole seconds with and without
+the curve are reported too; they scatter by more than the budget. slow-down: pairs of blocks of a loop that never
+sleeps, with and without the curve, in alternating order; median and quartiles.
 """
 
 import argparse
@@ -226,7 +226,7 @@ except ImportError as error:
 
 
 def in_kernel(client, source: str):
-    """What the variable `result` of `source` is, after it ran in the kernel."""
+    """Run `source` in the kernel. Returns its variable `result`."""
     texts = []
 
     def heard(message):
@@ -288,8 +288,8 @@ def main() -> None:
             f"({row['low']:.1f} to {row['high']:.1f})"
         )
     for name, row in found.get("rivals", {}).items():
-        told = row if isinstance(row, str) else f"{row['ms']:.0f} ms an update, {row['cpu_ms']:.0f} ms of processor"
-        print(f"{name}: {told}")
+        line = row if isinstance(row, str) else f"{row['ms']:.0f} ms an update, {row['cpu_ms']:.0f} ms of processor"
+        print(f"{name}: {line}")
     if asked.json:
         Path(asked.json).write_text(json.dumps(found, indent=1), encoding="utf-8")
 

@@ -128,7 +128,7 @@ class GPT(nn.Module):
                 nn.init.zeros_(module.bias)
 
     def get_num_params(self, non_embedding: bool = True) -> int:
-        """Number of trained elements; position embeddings are not counted, as is usual, unless non_embedding is False."""
+        """Number of trained elements; without position embeddings, as is usual, unless non_embedding is False."""
         count = sum(p.numel() for p in self.parameters())
         return count - self.transformer.wpe.weight.numel() if non_embedding else count
 

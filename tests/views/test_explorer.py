@@ -249,7 +249,7 @@ def test_stepping_goes_through_forward_backward_and_update_and_back():
     assert sorted(steps, key=lambda s: s.ran) != steps and [s.name for s in sorted(steps, key=lambda s: s.ran)] == plan
     early = next(k for k, s in enumerate(steps) if s.ran < k)
     behind = plan[steps[early].ran - 1]
-    assert ["runs", f"earlier, as call {steps[early].ran + 1} of a step, right behind {behind}"] in told[early]["rows"]
+    assert ["runs", f"earlier, as call {steps[early].ran + 1} of a step, right after {behind}"] in told[early]["rows"]
     assert "between operations of backward" in dict(ExplorerSession(session.subject).detail()["rows"])["steps"]
     back = act(session, "step", to=3)[2]
     assert back == told[3] and act(session, "step", to=10**9)[2]["at"] == len(steps) - 1

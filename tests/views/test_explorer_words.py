@@ -132,7 +132,7 @@ def test_exchanged_gradients_say_so(net):
     assert relu.ahead == "pool1" and "backward 1 op before pool1" in session.text()
     session.act({"do": "select", "id": relu.item.id, "column": 1})
     order = dict(session.detail()["rows"])["order"]
-    assert "before the backward of pool1" in order and "the pass memory has exchanged them" in order
+    assert "before the backward of pool1" in order and "the pass memory has swapped them" in order
     others = [row.item.name for row in session.layout.rows if row.ahead]
     assert others == ["relu", "relu"]  # the third, which no pooling follows, stands where forward has it
     session.act({"do": "stage", "to": 0})

@@ -141,8 +141,8 @@ def test_stages_say_what_each_pass_is_for(graph):
     assert all(row.does for row in record.rows), [row.name for row in record.rows if not row.does]
     assert {name_of(step) for step in PASSES} <= {row.name for row in record.rows}
     rows = Cells(html(record)).rows
-    assert "dead_code\nremoves what nobody reads" in [row[0] for row in rows]
-    assert "removes what nobody reads" in repr(Report(record))
+    assert "dead_code\nremoves operations without users" in [row[0] for row in rows]
+    assert "removes operations without users" in repr(Report(record))
 
 
 def test_bars_of_the_first_call_follow_each_other():

@@ -53,7 +53,7 @@ def test_before_a_call_it_says_so(graph):
         explore(Train)
     x, y = graph.given
     assert explore(graph, x=x, y=y).session.subject.instructions, "build calls its input x, as explore does"
-    with pytest.raises(GraphError, match="a name is a text, not of type Linear"):
+    with pytest.raises(GraphError, match="name must be a string, got Linear"):
         explore(graph, x, y).open(graph.model[0])
     assert "model" in explore(graph, *graph.given).text  # with inputs it needs no call
 

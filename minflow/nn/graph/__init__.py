@@ -1,8 +1,8 @@
-"""nn.Graph: a program traced once, compiled and run again and again.
+"""nn.Graph: a program traced once, compiled, and run again and again.
 
-What runs stands here: `graph.py` is the class, `build.py` one trace of a `build`, `key.py` what a plan depends on,
-`compiled.py` what came out, `state.py` saves and resumes. What only looks has a folder each: listing/, compare/,
-explore/; it is attached here and nowhere else. Read next: `graph.py`.
+`graph.py` is the class, `build.py` one trace of a `build`, `key.py` the key of a plan, `compiled.py` a compiled plan,
+`state.py` saves and resumes. Introspection is in subfolders, listing/, compare/ and explore/, and is attached to the
+class only here. Read next: `graph.py`.
 """
 
 from .config import GraphConfig as GraphConfig

@@ -1,6 +1,6 @@
 """One trace of a `build`: the calls of modules, the graph, the optimizer's part, and the names of all states.
 
-A Build is the `watch` of its Trace: every call of a Module comes through `call`, so modules stay the user's own
+A Build is the `watch` of its Trace: every call of a Module goes through its `call`, so modules stay the user's own
 objects. Read next: `checkpointing.py`, `compiled.py`.
 """
 
@@ -40,10 +40,10 @@ from .tree import flatten, unflatten
 class ModuleCall:
     """One call of a module while build ran.
 
-    path: "model.features.0".  args, kwargs, output: as they were, with symbolic tensors.  first, last: its nodes are
-    `nodes[first:last]` of the trace.  done: it returned.  error: what it raised, at the innermost module that failed.
-    given, gave: the Values of the tensors in args and output when it was called and when it returned: what is written
-    in place has another one later.
+    path: "model.features.0". args, kwargs, output: as they were, with symbolic tensors. first, last: its nodes are
+    `nodes[first:last]` of the trace. done: True if it returned. error: the exception it raised, at the innermost module
+    that failed. given, gave: the Values of the tensors in args when it was called, and in output when it returned; a
+    tensor that is written in place has another Value later.
     """
 
     path: str
@@ -60,7 +60,7 @@ class ModuleCall:
     children: list[ModuleCall] = field(default_factory=list)
 
     def walk(self) -> Iterator[ModuleCall]:
-        """This call and all inside it, in order."""
+        """This call and all calls inside it, in order."""
         stack = [self]
         while stack:
             call = stack.pop()
@@ -69,9 +69,9 @@ class ModuleCall:
 
 
 class Traced(NamedTuple):
-    """What build itself recorded: the first `nodes` of the trace, before the optimizer's part.
+    """The trace of build itself: the first `nodes` of the trace, before the optimizer's part.
 
-    updates: state -> its new value.  gradients: id of a parameter -> its gradient.
+    updates: state -> its new value. gradients: id of a parameter -> its gradient.
     """
 
     nodes: int
@@ -80,31 +80,31 @@ class Traced(NamedTuple):
 
 
 class Observer:
-    """Hears of everything that happens while one build goes on; this one keeps silent, that of the listing prints."""
+    """Receives the events of one build. This one ignores them, the subclass of the listing prints them."""
 
     def started(self) -> None:
-        """The build begins."""
+        """The build starts."""
 
     def inputs(self) -> None:
-        """The inputs have symbols."""
+        """The inputs have become symbolic."""
 
     def modules(self) -> None:
-        """The user's build begins."""
+        """The user's build starts."""
 
     def outputs(self) -> None:
-        """It has returned."""
+        """The user's build has returned."""
 
     def entered(self, call: ModuleCall) -> None:
         """A module is called."""
 
     def left(self, call: ModuleCall) -> None:
-        """It has returned."""
+        """The call of a module has returned."""
 
     def added(self, node: Node) -> None:
         """A node was appended to the trace."""
 
     def traced(self) -> None:
-        """The trace is complete; passes and plans come next."""
+        """The trace is complete; passes and plans follow."""
 
     def compiled(self, compiled: Any) -> None:
         """The plan is complete."""
@@ -114,15 +114,14 @@ class Observer:
 
 
 def strides_of(x: Tensor) -> tuple[int, ...] | None:
-    """The strides of a view, which decide in which order some kernels add; None of contiguous tensors."""
+    """The strides of a view, which decide in which order some kernels add; None for contiguous tensors."""
     array = x.array
     view = x.alias is not None and array is not None and not array.flags.c_contiguous
     return array.strides if view and storage_size(array) else None
 
 
 class Build:
-    """Runs `build` once. graph: the nn.Graph.  tree, inputs: the structure and the tensors of the call that asks for
-    it."""
+    """Runs `build` once. graph: the nn.Graph. tree, inputs: the structure and the tensors of the call to build for."""
 
     def __init__(self, graph: Any, tree: Any, inputs: list[Tensor]):
         self.graph, self.tree, self.inputs = graph, tree, inputs
@@ -131,33 +130,33 @@ class Build:
         self.stack = [self.top]
         self.paths: dict[int, str] = dict(graph.module_paths())
         self.taken = set(self.paths.values())
-        # for names that are taken
+        # to avoid names that are taken
         self.numbers: defaultdict[str, Iterator[int]] = defaultdict(lambda: itertools.count(1))
-        self.met: dict[int, Module] = {}  # modules that are no members: in closures, in globals
+        self.met: dict[int, Module] = {}  # modules that are not members: in closures, in globals
         self.failed: ModuleCall | None = None
-        self.recomputing = 0  # > 0 while a checkpoint computes again: those calls are no new ones
+        self.recomputing = 0  # above 0 while a checkpoint recomputes: those calls are not new
         self.loss: Value | None = None  # the scalar that backward was called on
         self.reached: set[int] = set()  # ids of the parameters that backward gave a gradient
         self.backwards: list = []  # where backward was called
         self.notices: list[side_effects.Notice] = []
         self.before: list[side_effects.Before] = []  # the attributes of the graph and its modules before build ran
-        # (path, name) of attributes that build itself sets: no part of the key
+        # (path, name) of attributes that build itself sets: not part of the key
         self.volatile: set[tuple[str, str]] = set()
         self.accumulators: dict[int, Tensor] = {}
-        self.micro = 0  # which part of the batch runs now
+        self.micro = 0  # index of the part of the batch that runs now
         self.phase = "graph inputs"
         self.observer: Observer = graph.observer(self)
         self.seconds: dict[str, float] = {}
 
     def arguments(self) -> Any:
-        """(args, kwargs) of the call that asked for this build."""
+        """(args, kwargs) of the call to build for."""
         return unflatten(self.tree, self.inputs)
 
     def inputs_of(self, args: tuple, kwargs: dict) -> list[Tensor]:
         """The tensors among the inputs of a call."""
         return flatten((args, kwargs), messages.refuse_input(self.graph))[1]
 
-    # ---- what the mode asks of its watch -----------------------------------------------------------------------------
+    # ---- called by the mode ----------------------------------------------------------------------------------------
 
     def scope_of(self, module: Module, outer: str) -> str:
         """The path of a module: by the member of the graph that holds it, else by its class."""
@@ -173,7 +172,7 @@ class Build:
         return path
 
     def call(self, module: Module, path: str, args: tuple, kwargs: dict) -> Any:
-        """Run a module's forward, and remember the call."""
+        """Run a module's forward, and record the call."""
         if self.recomputing:
             return module._compute(args, kwargs)
         given = self.values_of((args, kwargs))
@@ -185,7 +184,7 @@ class Build:
             if module.__dict__.get("_checkpointing") and MODE.get().grad:
                 call.output = checkpointed(self, module, args, kwargs)
             elif module.__dict__["_hooks"] is None and not EVERY.used and len(args) == 1 and not kwargs:
-                call.output = module.forward(args[0])  # one call less than `compute`: see `../recursion_limit.py`
+                call.output = module.forward(args[0])  # one frame less than `compute`: see `../recursion_limit.py`
             else:
                 call.output = module._compute(args, kwargs)
         except BaseException as error:
@@ -200,7 +199,7 @@ class Build:
         return call.output
 
     def values_of(self, x: Any) -> list[Value]:
-        """The Values of the tensors in a structure, as they stand now: a parameter gets another by its update."""
+        """The current Values of the tensors in a structure; an update gives a parameter a new one."""
         tensors = flatten(x, lambda path, leaf: None)[1]
         return [t.value if t.array is None else self.trace.own(t).value for t in tensors]
 
@@ -209,12 +208,12 @@ class Build:
         self.observer.added(node)
 
     def name_of(self, array: np.ndarray) -> str:
-        """The name of a module's tensor, by its array: "model.fc.weight"; nothing for another one."""
+        """The name of a module's tensor, by its array: "model.fc.weight"; an empty string for other arrays."""
         tensors = self.graph.named_tensors(self.paths_of_met())
         return next((name for t, name in tensors if t.array is array), "")
 
     def backward(self, outputs: list[Tensor], tensors: tuple[Tensor, ...]) -> None:
-        """`loss.backward()` was called. outputs: the symbolic tensors of these."""
+        """Record that `loss.backward()` was called. outputs: the symbolic tensors it was called on."""
         for t in tensors:
             if t.array is not None and t.value is not None and not isinstance(t.value.node, Source):
                 messages.eager_backward(self.graph, t)
@@ -223,7 +222,7 @@ class Build:
             self.loss = outputs[0].value
 
     def refuse_step(self, optimizer: Any, verb: str) -> None:
-        """optimizer.step() and scheduler.step() are the graph's own doing, and so is zero_grad() after backward()."""
+        """Refuse optimizer.step() and scheduler.step(), which the graph does itself, and zero_grad() after backward()."""
         if verb == "zero_grad" and not self.backwards:
             return
         messages.step_in_build(self.graph, optimizer, verb)
@@ -231,8 +230,7 @@ class Build:
     # ---- the trace ---------------------------------------------------------------------------------------------------
 
     def run(self) -> list[Part]:
-        """Trace build and the optimizer's step: one Part, or two where gradients are accumulated. In a context of its
-        own."""
+        """Trace build and the optimizer's step: one Part, or two with gradient accumulation. Runs in its own context."""
         INSIDE.set(f"the build of {self.graph.name}")
         graph, steps = self.graph, self.graph.config.accumulation
         start = time.perf_counter()
@@ -324,14 +322,14 @@ class Build:
         return [first, self.part("update", second, [], stepped)]
 
     def optimizer_part(self, mode: Trace) -> None:
-        """Clip and step, as `clip_grad` and `step` do in eager."""
+        """Clip and step, as eager `clip_grad` and `step` do."""
         with using(mode.replace(origin=OPTIMIZER, scope="", grad=False)):
             for optimizer, _ in self.graph.optimizers:
                 optimizer.clip_grad()
                 optimizer.step()
 
     def gradients(self, mode: Trace) -> dict[str, Value]:
-        """name -> the gradient that the step used."""
+        """name -> the gradient used by the step."""
         gradients = {}
         if self.graph.config.gradients:
             names = self.graph.parameter_names(self.paths_of_met())
@@ -347,7 +345,7 @@ class Build:
         return Part(name, ir, trace, len(outputs), {key: len(outputs) + i for i, key in enumerate(kept)})
 
     def wanted_values(self) -> dict[str, Value]:
-        """What `graph.values` was asked for: the outputs of a module's first call, or of an op by its name."""
+        """The values that `graph.values` was asked for: outputs of a module's first call, or of an op by its name."""
         values: dict[str, Value] = {}
         names = {name: node for node, name in op_names(self.trace.graph.nodes).items()}
         for name in self.graph.kept:
@@ -369,7 +367,7 @@ class Build:
         return [(self.paths[key], module) for key, module in self.met.items()]
 
     def name_states(self, parts: list[Part]) -> None:
-        """Give every state the name it is listed under, and say which ones were captured from outside."""
+        """Give every state the name it is listed under, and note which ones were captured."""
         graph = self.graph
         names = {id(t.array): name for t, name in graph.named_tensors(self.paths_of_met())}
         for key, total in self.accumulators.items():

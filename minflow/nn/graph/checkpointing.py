@@ -1,7 +1,7 @@
-"""Activation checkpointing: a module whose inner values are not kept for backward but computed again there.
+"""Activation checkpointing: the activations of a module are recomputed in backward instead of saved.
 
-In the graph the module's forward stands twice: where it ran, and once more behind a `recompute` node in backward.
-Source: Chen et al. 2016, "Training deep nets with sublinear memory cost" (arXiv:1604.06174).
+In the graph the module's forward appears twice: where it ran, and again after a `recompute` node in backward. Source:
+Chen et al. 2016, "Training deep nets with sublinear memory cost" (arXiv:1604.06174).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .tree import Leaf, flatten, unflatten
 
 
 def checkpointed(build: Any, module: Any, args: tuple, kwargs: dict) -> Any:
-    """module(*args, **kwargs), keeping only its inputs for backward."""
+    """module(*args, **kwargs), saving only its inputs for backward."""
     tree, tensors = flatten((args, kwargs), lambda path, leaf: Leaf(leaf))
     parameters = [p for p in module.parameters() if p.requires_grad]
     run = Run(build, module, tree, len(tensors))
@@ -29,7 +29,7 @@ def checkpointed(build: Any, module: Any, args: tuple, kwargs: dict) -> Any:
 
 
 class Run:
-    """One checkpointed call: what is needed to do it again."""
+    """One checkpointed call: everything needed to repeat it."""
 
     count = 0
 
@@ -48,7 +48,7 @@ class Run:
 
 
 class Checkpoint(Function):
-    """The module's forward without a tape; its backward is the forward again, with one, and the backward of that."""
+    """The module's forward without a tape; its backward runs the forward again with a tape, then the backward of that."""
 
     @staticmethod
     def forward(ctx, run: Run, *tensors: Tensor):
@@ -78,10 +78,10 @@ class Checkpoint(Function):
                 outputs = run.compute(inputs[: run.arity])
         finally:
             build.recomputing -= 1
-            restore(trace, now)  # buffers were updated by the first forward; generators go on where they were
+            restore(trace, now)  # the first forward updated the buffers; generators continue from their present state
         wanted = [i for i, t in enumerate(inputs) if t.requires_grad]
         roots = [(o, g) for o, g in zip(outputs, grads) if g is not None and o.requires_grad]
-        parameters = [t for t in inputs[run.arity :] if t.requires_grad]  # the backward that asked runs their hooks
+        parameters = [t for t in inputs[run.arity :] if t.requires_grad]  # the calling backward runs their hooks
         gradients = autograd.gradients(
             [o for o, _ in roots],
             [inputs[i] for i in wanted],
@@ -96,7 +96,7 @@ class Checkpoint(Function):
 
 
 def snapshot(trace: Any) -> tuple[dict, dict, dict]:
-    """The values that states have now, how much each generator has drawn, and the assigned buffers."""
+    """The current values of states, the counter of each generator, and the assigned buffers."""
     draws = {g: entry[0] for g, entry in trace.draws.items()}
     bound = {key: buffers[name] for key, (buffers, name, _) in trace.rebound.items()}
     return {key: (s.value, s.needs) for key, s in trace.symbols.items()}, draws, bound
@@ -109,14 +109,14 @@ def restore(trace: Any, taken: tuple[dict, dict, dict]) -> None:
     for key, symbol in trace.symbols.items():
         if key in values:
             symbol.value, symbol.needs = values[key]
-        else:  # met later: as it was at first
+        else:  # first used later: its initial value
             symbol.value = next(v for v, s in trace.leaves.items() if s is symbol)
     for generator, entry in trace.draws.items():
         entry[0] = draws.get(generator, 0)
 
 
 def refuse_outside(run: Run, nodes: list, tensors: list, trace: Any) -> None:
-    """A tensor from outside that wants a gradient would not get it."""
+    """Refuse a tensor from outside that requires a gradient, which it would not get."""
     known, inside = {t.value for t in tensors}, set(nodes)
     for node in nodes:
         for x in node.inputs:
@@ -126,7 +126,7 @@ def refuse_outside(run: Run, nodes: list, tensors: list, trace: Any) -> None:
             if leaf.needs if leaf is not None else x.node.needs:
                 fail(
                     GraphError,
-                    f"{type(run.module).__name__} is checkpointed and reads a tensor from outside that wants a "
+                    f"{type(run.module).__name__} is checkpointed and reads a tensor from outside that requires a "
                     f"gradient",
                     "pass the tensor as an argument of the module's forward",
                     tensor=Tensor(None, x.spec, x),

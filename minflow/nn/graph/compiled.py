@@ -1,4 +1,4 @@
-"""What a build of a graph became, and how a call of it runs. One for each key that a graph was called with.
+"""A compiled plan of a graph and how a call runs it. There is one for each key that a graph was called with.
 
 Read next: `../../compiler/plan_cache.py`, `../../compiler/executor.py`.
 """
@@ -34,8 +34,7 @@ from .tree import unflatten
 
 
 class Summary(NamedTuple):
-    """What stays of a plan in its graph's history. inputs: (name, Spec).  reason: (what, old, new).  seconds: by
-    phase."""
+    """Entry of a plan in its graph's history. inputs: (name, Spec). reason: (what, old, new). seconds: by phase."""
 
     number: int
     inputs: tuple
@@ -45,10 +44,10 @@ class Summary(NamedTuple):
 
 
 class GraphRan(NamedTuple):
-    """The event that a call of an nn.Graph has ended; of a training graph, after its optimizers' StepDone.
+    """The event that a call of an nn.Graph has ended; for a training graph, after its optimizers' StepDone.
 
-    step: number of this step, from 1; 0 of a graph that does not train.  result: what the call gives.
-    lr: of each group of the first optimizer at this step; nothing of a graph that does not train.
+    step: index of this step, from 1; 0 for a graph that does not train. result: the return value of the call. lr: of
+    each group of the first optimizer at this step; empty for a graph that does not train.
     """
 
     graph: Any
@@ -58,13 +57,12 @@ class GraphRan(NamedTuple):
 
 
 class CompiledGraph(Compiled):
-    """A plan of a graph, with everything that there is to look at.
+    """A plan of a graph, with everything needed to run and inspect it.
 
-    build: the trace and the calls of modules.  number: of this plan among those of its graph, from 0.  reads: what
-    build read and the plan does not follow.
-    reason: (what, old, new) of everything that changed since the plan before, empty for the first.
-    seconds: of trace, passes, plan, the first and the second run.  recorded: who did what in the last profiled call,
-    see `listing/threads.py`.
+    build: the trace and the calls of modules. number: index of this plan among those of its graph, from 0. reads:
+    Python state that build read and the plan does not follow. reason: (what, old, new) of everything that changed since
+    the plan before, empty for the first. seconds: of trace, passes, plan, the first and the second run. recorded:
+    timeline of the threads in the last profiled call, see `listing/threads.py`.
     """
 
     recorded: Any = None
@@ -75,7 +73,7 @@ class CompiledGraph(Compiled):
         )
         self.build, self.number, self.name, self.optimizers = build, number, graph.name, graph.optimizers
         self.links = build.links
-        # True if the buffers that a run binds leave the key as it is
+        # True if the key stays valid when a run rebinds buffers
         self.binds = all([link.alone for link in self.links]) and any([link.assigned for link in self.links])
         self.out_tree = build.out_tree
         self.reason: list[tuple[str, str, str]] = []
@@ -98,7 +96,7 @@ class CompiledGraph(Compiled):
         return Summary(self.number, self.inputs, tuple(self.reason), dict(self.seconds), nodes)
 
     def stale(self) -> list[tuple[str, str, str]]:
-        """Captured tensors that look at another storage now, or whose requires_grad or hooks changed."""
+        """Captured tensors whose storage, requires_grad or hooks changed."""
         changes = []
         for tensor, array, needs, name, hooks in self.captured:
             if tensor.array is not array:
@@ -110,12 +108,12 @@ class CompiledGraph(Compiled):
         return changes
 
     def laid_out(self, arrays: Iterable[np.ndarray]) -> list[np.ndarray]:
-        """The inputs of a run, each contiguous: of a view whose strides the plan keeps, its whole storage."""
+        """The inputs of a run, each contiguous: for a view whose strides the plan keeps, its whole storage."""
         pairs = zip(arrays, self.layouts)
         return [storage_of(array) if strides else np.asarray(array, order="C") for array, strides in pairs]
 
     def relink(self) -> None:
-        """Follow buffers that were bound to other tensors: their states are linked from now on."""
+        """Link the states of buffers that were rebound to other tensors."""
         if moved := [link for link in self.links if link.moved()]:
             with LOCK:
                 new = [link for link in moved if link.source.link is None]
@@ -130,7 +128,7 @@ class CompiledGraph(Compiled):
                     self.__dict__.pop("singly", None)
 
     def run(self, graph: Any, arrays: list[np.ndarray], timed: bool = False) -> Any:
-        """One call: results in the structure that build gave."""
+        """Run one call and return its results in the structure of build's output."""
         start = time.perf_counter() if self.runs < 2 else 0.0
         mode = MODE.get()
         mode.before_run(graph, self.parts)
@@ -138,14 +136,14 @@ class CompiledGraph(Compiled):
         if self.strided and self.steps == 1:
             arrays = self.laid_out(arrays)
         if self.writes:
-            # before LOCK, which the steps that are waited for need
+            # before LOCK, which the steps waited for need
             linked = [link.tensor.cell for link in self.links if link.source.link is not None and not link.assigned]
             for cell in (*self.cells(), *linked):
                 before_write(cell)
-            # an interrupt waits for the end of the step
+            # an interrupt is delayed until the end of the step
             with LOCK, uninterrupted():
                 results, rates = self.step(graph, arrays, timed, mode, heard)
-        elif self.steps == 1:  # what `step` does, without its frame
+        elif self.steps == 1:  # inlines `step`, to save its frame
             with LOCK:
                 results = run(self.plan, arrays, timed)
                 self.runs += 1
@@ -154,9 +152,9 @@ class CompiledGraph(Compiled):
                 results, rates = self.step(graph, arrays, timed, mode, heard)
         if self.runs <= 2:
             self.seconds["first run" if self.runs == 1 else "second run"] = time.perf_counter() - start
-        if self.simple:  # what is done below, for one tensor
+        if self.simple:  # inlines the code below, for one tensor
             result = new_tensor(results[0], self.specs[0])
-            result.result_of = self.name  # for the error of its backward()
+            result.result_of = self.name  # for the error message of its backward()
         else:
             tensors = [*map(new_tensor, results, self.specs or map(spec_of, results))]
             for tensor in tensors:
@@ -167,8 +165,9 @@ class CompiledGraph(Compiled):
         return result
 
     def step(self, graph: Any, arrays: list[np.ndarray], timed: bool, mode: Mode, heard: bool) -> tuple[list, tuple]:
-        """Its results, and where it is heard the learning rates of this step. That of a training graph ends with its
-        bookkeeping."""
+        """Run one step: its results, and if listeners need them its learning rates. A training step includes its
+        bookkeeping.
+        """
         epoch = mutation_counter.count
         if self.steps == 1:
             results, cells = run(self.plan, arrays, timed), self.plan.cells
@@ -181,7 +180,7 @@ class CompiledGraph(Compiled):
         self.runs += 1
         if not self.trains:
             return results, ()
-        rates = self.optimizers[0][0].learning_rates() if heard else ()  # before a schedule goes on
+        rates = self.optimizers[0][0].learning_rates() if heard else ()  # before the schedules advance
         if NOTICES.on and mode.looks_for_mistakes():
             look_at_results(self.name, results, self.steps, graph._steps + 1, self.learning_rates)
         graph.__dict__["_steps"] += 1
@@ -198,9 +197,9 @@ class CompiledGraph(Compiled):
         return [cell for part in self.parts for cell in part.plan.cells]
 
     def accumulate(self, arrays: list[np.ndarray], timed: bool) -> list[np.ndarray]:
-        """The parts of the batch one after the other, then the update: scalars stacked, others joined along axis 0.
+        """Run the parts of the batch in turn, then the update: scalars are stacked, others concatenated along axis 0.
 
-        timed: the seconds of the micro-step's calls are those of all parts together.
+        timed: the seconds of the micro-step's calls are the sum over all parts.
         """
         micro, update = self.parts
         results: list[list[np.ndarray]] = []
@@ -213,14 +212,14 @@ class CompiledGraph(Compiled):
                 if timed:
                     seconds.append(micro.plan.seconds)
         finally:
-            self.build.micro = 0  # a run of the first part alone, to compare or to explore, adds to nothing
+            self.build.micro = 0  # a later run of the first part alone, to compare or to explore, must not accumulate
         if timed:
             micro.plan.seconds = [sum(column) for column in zip(*seconds)]
         run(update.plan, [], timed)
         return [np.stack(a) if not a[0].ndim else np.concatenate(a) for a in zip(*results)]
 
     def kept(self, name: str) -> Tensor | None:
-        """A copy of a value that stayed readable after the last run; None if there is no such name."""
+        """A copy of a kept value of the last run; None if there is no value with that name."""
         for part in self.parts:
             if name in part.kept:
                 with LOCK:  # another thread may run it
@@ -230,7 +229,7 @@ class CompiledGraph(Compiled):
 
 
 def part_of(batch: list, k: int, steps: int) -> list:
-    """Of arrays or tensors the k-th of `steps` equal parts along axis 0: what a micro-step takes."""
+    """The k-th of `steps` equal parts along axis 0 of arrays or tensors: the inputs of a micro-step."""
     return batch if steps == 1 else [x[k * (len(x) // steps) : (k + 1) * (len(x) // steps)] for x in batch]
 
 
@@ -238,13 +237,15 @@ def part_of(batch: list, k: int, steps: int) -> list:
 
 
 def compile_graph(graph: Any, args: tuple, kwargs: dict, inputs: tuple) -> CompiledGraph:
-    """Trace and compile for a call with these arguments, and add the plan to those of the graph as that for `inputs`.
-    Nothing of the graph changes if it fails."""
+    """Trace and compile for a call with these arguments, and store the plan in the graph under the key `inputs`.
+
+    The graph is unchanged if it fails.
+    """
     own, plans = graph.__dict__, graph._plans
     build = begin(graph, args, kwargs)
     build.observer.started()
     try:
-        parts = copy_context().run(build.run)  # an interrupt, wherever it comes, leaves no mode behind
+        parts = copy_context().run(build.run)  # an interrupt at any point leaves no mode behind
         own["_met"] = list(dict.fromkeys([*own["_met"], *build.paths_of_met()]))
         build.observer.traced()
         compiled = CompiledGraph(graph, build, parts, len(own["_history"]))
@@ -253,14 +254,14 @@ def compile_graph(graph: Any, args: tuple, kwargs: dict, inputs: tuple) -> Compi
         messages.clean(build)
         raise
     own["_volatile"] |= build.volatile
-    build.before.clear()  # it holds the graph's last plan, and that one the plan before it
+    build.before.clear()  # it refers to the graph's last plan, and that one to the plan before it
     build.observer.compiled(compiled)
     modules = [call.module for call in build.top.walk() if call is not build.top]
     reads = reads_of((type(graph).build, type(graph)), modules, holder=graph, tensors=build.trace.kept)
     own["_variables"] = {**own["_variables"], **reads.variables}
     own["_around"] = list({id(row[1]): row for row in (*own["_around"], *reads.modules)}.values())
     own["_numbers"] = {**own["_numbers"], **{id(t): (build.name_of(t.array), t) for t in build.trace.followed()}}
-    plans.look()  # the trace may itself have bumped the mutation counter, or met modules that are no members
+    plans.look()  # the trace may have bumped the mutation counter, or used modules that are not members
     compiled.reads = reads.and_attributes(plans.fingerprint.opaque)
     compiled.reason = reasons(plans, compiled, own["_volatile"])
     own["_history"].append(compiled.summary())
@@ -290,13 +291,13 @@ def begin(graph: Any, args: tuple, kwargs: dict) -> Build:
     return Build(graph, tree, tensors)
 
 
-# ---- why there is a new one ------------------------------------------------------------------------------------------
+# ---- why there is a new plan -------------------------------------------------------------------------------------
 
-Difference = tuple[str, str, str]  # (what, old value, new value), as a learner reads it
+Difference = tuple[str, str, str]  # (what, old value, new value), as shown to the user
 
 
 def reasons(plans: PlanCache, compiled: CompiledGraph, volatile: set[tuple[str, str]]) -> list[Difference]:
-    """Everything that changed since the plan before. volatile: (path, name) of attributes that builds set."""
+    """Everything that changed since the plan before. volatile: (path, name) of attributes set by build."""
     last = plans.last
     if last is None:
         return []
@@ -316,5 +317,5 @@ def input_differences(last: CompiledGraph, inputs: tuple, tree: Any) -> list[Dif
         if before.get(name) is not after.get(name)
     ]
     if not changed and last.build.tree != tree:
-        changed = [("structure of the inputs", "as at the plan before", "another")]
+        changed = [("structure of the inputs", "as in the plan before", "another")]
     return changed

@@ -1,7 +1,7 @@
-"""GraphConfig: what can be set for a graph; GraphModule: what can be set for one module in it.
+"""GraphConfig: settings of a graph; GraphModule: settings of one module in it.
 
-OneFlow's names are all there. Those that have no meaning on a CPU are accepted, kept, and shown as without effect.
-Read next: `graph.py`.
+All of OneFlow's names exist. Those that have no meaning on a CPU are accepted, kept, and shown as without effect. Read
+next: `graph.py`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ...core.source_location import fail, here, warn
 from ...diagnosis.name_suggestions import similar
 
 STYLES = ("seed", "v1")  # of `graph.repr_style`
-NO_EFFECT = {  # OneFlow's name -> what it would be for
+NO_EFFECT = {  # OneFlow's name -> its purpose there
     "enable_amp": "half precision on a GPU",
     "enable_zero": "optimizer state split over many ranks",
     "allow_fuse_model_update_ops": "fused GPU kernels",
@@ -56,26 +56,34 @@ class GraphConfig:
         self.without_effect: dict[str, tuple] = {}
 
     def set_gradient_accumulation_steps(self, value: int) -> None:
-        """One call takes a batch in `value` equal parts along axis 0, adds up their gradients, each divided by `value`,
-        and updates once. A scalar output comes back with shape (value,), others joined along axis 0."""
+        """Take a batch in `value` equal parts along axis 0, sum their gradients, each divided by `value`, and update
+        once.
+
+        A scalar output has shape (value,) then, others are concatenated along axis 0.
+        """
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             hint = "set_gradient_accumulation_steps(4); 1 turns it off"
             fail(GraphError, "the number of gradient accumulation steps is an int of 1 or more", hint, value=value)
         self.change("accumulation", value)
 
     def static_inputs(self, mode: bool = True) -> None:
-        """Refuse inputs of other shapes or dtypes than those of the first call, as OneFlow does, instead of making a
-        further plan."""
+        """Refuse inputs whose shapes or dtypes differ from those of the first call, as OneFlow does, instead of making
+        another plan.
+        """
         self.change("static", bool(mode))
 
     def keep_gradients(self, mode: bool = True) -> None:
-        """Whether `graph.grads` can be read after a call (the default). Without, a gradient's bytes are used again as
-        soon as its parameter is updated."""
+        """Keep gradients readable by `graph.grads` after a call (the default).
+
+        Otherwise the memory of a gradient is reused as soon as its parameter is updated.
+        """
         self.change("gradients", bool(mode))
 
     def exact(self, mode: bool = True) -> None:
-        """Leave out the passes of the machine that compute in another order, so that a call gives the bits of eager.
-        Without it (the default) it may differ from eager by float32's rounding where the machine is used."""
+        """Leave out compiled passes that compute in another order, so that a call gives the bits of eager.
+
+        Otherwise (the default) results may differ from eager by float32 rounding where compiled kernels are used.
+        """
         self.change("bits", bool(mode))
 
     def change(self, name: str, value: Any) -> None:
@@ -107,11 +115,11 @@ class GraphConfig:
         return GraphAttributeError(what, values={"config": self}, where=here(), hint=hint)
 
     def fingerprint(self) -> dict[str, Any]:
-        """What a plan has built in."""
+        """The settings that a plan depends on."""
         return {"gradient_accumulation_steps": self.accumulation, "keep_gradients": self.gradients, "exact": self.bits}
 
     def __repr__(self) -> str:
-        """OneFlow's text, with the settings that are not as they were at first."""
+        """OneFlow's text, with the settings that differ from their defaults."""
         extra = ""
         if self.accumulation > 1:
             extra += f"gradient_accumulation_steps={self.accumulation}, "
@@ -127,11 +135,11 @@ class GraphConfig:
 
 
 def without_effect(name: str, purpose: str) -> Callable[..., None]:
-    """The method of a setting that is accepted."""
+    """The method of a setting that is accepted without effect."""
 
     def accepted(self: GraphConfig, *args: Any, **kwargs: Any) -> None:
         self.without_effect[name] = (*args, *kwargs.values())
-        hint = "leave it out, or keep it for other machines"
+        hint = "leave it out, or keep it for other hardware"
         warn(f"config.{name}: without effect on a CPU, it is for {purpose}", hint)
 
     accepted.__name__ = accepted.__qualname__ = name
@@ -147,8 +155,8 @@ class GraphModule:
     """A handle for settings of a module in graphs: `self.model.block.to(nn.graph.GraphModule).activation_checkpointing
     = True`.
 
-    activation_checkpointing: do not keep what the module computes for backward, compute it again there.
-    stage_id, placement (`set_stage`): accepted; one rank has one stage.
+    activation_checkpointing: recompute the module's activations in backward instead of saving them. stage_id, placement
+    (`set_stage`): accepted; one rank has one stage.
     """
 
     def __init__(self, module: Any):
@@ -173,11 +181,11 @@ class GraphModule:
         self.set_stage(number)
 
     def set_stage(self, stage_id: int | None = None, placement: Any = None) -> None:
-        """Accepted; pipelines over many ranks have stages, one rank is one stage."""
+        """Accepted without effect: pipelines over several ranks have stages, one rank is one stage."""
         self.origin.__dict__["_stage"] = stage_id
 
     def to(self, kind: Any, *args: Any, **kwargs: Any) -> Any:
-        """to(nn.Module) is the module itself; to("cpu") moves it."""
+        """to(nn.Module) returns the module itself; to("cpu") moves it."""
         return self.origin.to(kind, *args, **kwargs)
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -33,14 +33,14 @@ from .key import Fingerprint
 from .members import Members
 
 SPEC = operator.attrgetter("spec")
-COUNTS: dict[str, Iterator[int]] = {}  # class name -> the numbers of its graphs, as OneFlow counts them
+COUNTS: dict[str, Iterator[int]] = {}  # class name -> indices of its graphs, counted as in OneFlow
 
 
 RESERVED: set[str] = set()  # names that attributes of a subclass cannot have
 
 
 def reserve(kind: type, *private: str) -> None:
-    """No attribute of a subclass can have a public name of this class that is not there to be set, or one of these."""
+    """Reserve these names, and all public names of this class that cannot be set, against attributes of a subclass."""
     RESERVED.update(name for name in dir(kind) if name[:1] != "_" and name not in ("build", "passes", "repr_style"))
     RESERVED.update(private)
 
@@ -86,7 +86,7 @@ class RunningGraph(Members, Display):
     """
 
     repr_style = "seed"  # or "v1": the newer names, and a line for each operation
-    _keeps = True  # what build leaves in a module must have numbers; else it is taken out again
+    _keeps = True  # if False, tensors that build leaves in a module are removed again
 
     def __init__(self) -> None:
         name = type(self).__name__
@@ -112,7 +112,7 @@ class RunningGraph(Members, Display):
         RESERVED.update(self.__dict__)
 
     def build(self, *args: Any, **kwargs: Any) -> Any:
-        """What the graph computes; every subclass defines it."""
+        """Compute the outputs; every subclass defines it."""
         messages.missing_build(self)
 
     # ---- attributes --------------------------------------------------------------------------------------------------
@@ -157,11 +157,11 @@ class RunningGraph(Members, Display):
 
     name = property(lambda self: self._name, doc="The class's name and a number: `TrainGraph_0`.")
     config = property(lambda self: self._config, doc="The settings: see GraphConfig.")
-    training = property(lambda self: bool(self._optimizers), doc="Was an optimizer added?")
-    is_compiled = property(lambda self: self._last is not None, doc="Was it called, so that there is a plan?")
-    optimizers = property(lambda self: self._optimizers, doc="Its optimizers, in the order they were added.")
+    training = property(lambda self: bool(self._optimizers), doc="True if an optimizer was added.")
+    is_compiled = property(lambda self: self._last is not None, doc="True if it was called, so that there is a plan.")
+    optimizers = property(lambda self: self._optimizers, doc="Its optimizers, in the order in which they were added.")
     _last = property(lambda self: self._plans.last, doc="The plan that was used last, or None.")
-    kept = property(lambda self: self._kept, doc="The names of the values that it keeps of each call.")
+    kept = property(lambda self: self._kept, doc="The names of the values that it keeps after each call.")
     passes = property(
         lambda self: self._passes, doc="Functions from a Graph to a Graph, in order; edit the list to change them."
     )
@@ -174,8 +174,9 @@ class RunningGraph(Members, Display):
     # ---- training ----------------------------------------------------------------------------------------------------
 
     def add_optimizer(self, optim: Any, *, lr_sch: Any = None, is_sparse: bool = False) -> None:
-        """Make this a training graph: each call clips gradients (where the groups say so), steps `optim`, and then
-        steps the scheduler `lr_sch`. Several optimizers may be added."""
+        """Make this a training graph: each call clips gradients (if the groups say so), steps `optim`, and then steps
+        the scheduler `lr_sch`. Several optimizers may be added.
+        """
         if "_members" not in self.__dict__:
             messages.missing_init(self, "is given an optimizer")
         schedulers = [] if lr_sch is None else list(lr_sch) if isinstance(lr_sch, list | tuple) else [lr_sch]
@@ -185,8 +186,8 @@ class RunningGraph(Members, Display):
         bump()
 
     def set_grad_scaler(self, grad_scaler: Any = None) -> None:
-        """Accepted; gradients in float32 need no scaling, so it has no effect on a CPU."""
-        hint = "leave it out, or keep it for other machines"
+        """Accepted without effect: gradients in float32 need no scaling."""
+        hint = "leave it out, or keep it for other hardware"
         warn("set_grad_scaler: without effect on a CPU, where gradients are float32", hint)
 
     # ---- the call ----------------------------------------------------------------------------------------------------
@@ -209,11 +210,11 @@ class RunningGraph(Members, Display):
         return compiled.run(self, arrays, compiled.runs < 2)
 
     def compiled_for(self, args: tuple, kwargs: dict) -> CompiledGraph:
-        """The plan for these inputs, compiled if need be, without running it."""
+        """The plan for these inputs, compiled if necessary, without running it."""
         return self.prepare(args, kwargs)[0]
 
     def prepare(self, args: tuple, kwargs: dict) -> tuple[CompiledGraph, Any]:
-        """The plan for a call, and the tensors that it takes."""
+        """The plan for a call, and its input tensors."""
         own = self.__dict__
         if "_members" not in own:
             messages.missing_init(self, "is called")
@@ -223,7 +224,7 @@ class RunningGraph(Members, Display):
             try:  # the common case: tensors only
                 specs, tree = tuple(map(SPEC, args)), len(args)
             except Exception:
-                pass  # what is wrong is said outside of this
+                pass  # the error is raised below, outside of this handler
         if specs is None:
             tree, tensors, specs = self.structure(args, kwargs)
         plans, inputs = own["_plans"], (tree, specs, mode.grad, default_dtype())
@@ -237,11 +238,11 @@ class RunningGraph(Members, Display):
         return compiled, tensors
 
     def profiled(self, compiled: CompiledGraph, arrays: list) -> Any:
-        """A call whose operations are timed."""
+        """Run a call and time its operations."""
         return compiled.run(self, arrays, True)
 
     def observer(self, build: Build) -> Observer:
-        """Hears of what happens in a build."""
+        """The observer of a build."""
         return Observer()
 
     @property
@@ -252,9 +253,9 @@ class RunningGraph(Members, Display):
     # ---- state -------------------------------------------------------------------------------------------------------
 
     def state_dict(self) -> OrderedDict[str, Any]:
-        """Everything that a training run needs to go on. See `state.py`."""
+        """Everything that a training run needs to resume. See `state.py`."""
         return state.state_of(self)
 
     def load_state_dict(self, state_dict: Any, strict: bool = True) -> Any:
-        """Go on where `state_dict` was taken, before or after the first call. See `state.py`."""
+        """Resume from where `state_dict` was taken, before or after the first call. See `state.py`."""
         return state.load_into(self, state_dict, strict)

@@ -1,7 +1,7 @@
-"""What a plan depends on besides its inputs, as identities and plain values, and what differs between two of them.
+"""The key of a plan besides its inputs: identities and plain values, and the differences between two keys.
 
-Looked at again only when the mutation counter has changed, or where a container holds something else than before.
-Read next: `python_state.py`, `compiled.py`.
+Recomputed only if the mutation counter has changed, or a container has other contents than before. Read next:
+`python_state.py`, `compiled.py`.
 """
 
 from __future__ import annotations
@@ -21,13 +21,12 @@ HIDDEN = ("_parameters", "_buffers", "_modules", "_transient", "_hooks", "_name"
 
 
 class Fingerprint:
-    """entries: (name, field) -> a value that is equal only if nothing changed.  alive: what the identities in it name.
+    """entries: (name, field) -> a value that is equal only if nothing changed. alive: keeps the identities in it valid.
 
-    shown: (name, field) -> how a learner reads that value.  contents: (container, its content) of what every call looks
-    at.
-    opaque: (name, field) -> what it is, of values whose state can change without a new key.
-    relinks: True if plans follow a buffer that is bound to another tensor, so the key names only its layout. It names
-    the tensor too if that is a view or shares its storage.
+    shown: (name, field) -> that value as shown to the user. contents: (container, its contents), checked at every call.
+    opaque: (name, field) -> a description, for values whose state can change without changing the key. relinks: True if
+    plans follow a buffer that is rebound to another tensor, so that the key has only its layout. It has the tensor too
+    if that is a view or shares its storage.
     """
 
     def __init__(
@@ -43,8 +42,8 @@ class Fingerprint:
         self.shown: dict[tuple[str, str], str] = {}
         self.contents: list[tuple[Any, Any]] = []
         self.opaque: dict[tuple[str, str], str] = {}
-        self.skipped = skipped  # attributes that build sets itself, such as a counter: they would never stay the same
-        self.buffers: list[tuple[str, Tensor]] = []  # those that plans follow
+        self.skipped = skipped  # attributes that build sets, such as a counter: they change at each call
+        self.buffers: list[tuple[str, Tensor]] = []  # buffers that plans follow
         self.users: Counter[int] = Counter()  # id of a storage -> how many names it has
         for path, module in modules:
             self.module(path, module, relinks)
@@ -97,7 +96,7 @@ class Fingerprint:
         self.key = tuple(self.entries.items())
 
     def count(self, value: Any, inside: tuple = ()) -> None:
-        """Count the storages of the tensors in a value, also in containers. inside: those around it."""
+        """Count the storages of the tensors in a value, also in containers. inside: the containers around it."""
         if isinstance(value, Tensor):
             if value.array is not None:
                 self.users[id(owner_of(value.array))] += 1
@@ -106,7 +105,7 @@ class Fingerprint:
                 self.count(x, (*inside, value))
 
     def moved(self) -> bool:
-        """Does a container hold something else now, or a variable name another tensor?"""
+        """True if a container has other contents now, or a variable names another tensor."""
         return moved(self.contents)
 
     def module(self, path: str, module: Any, relinks: bool = False) -> None:
@@ -125,7 +124,7 @@ class Fingerprint:
         self.hooks(path, hooks_of(module))
 
     def hooks(self, owner: str, listed: list) -> None:
-        """(hook, how it is registered) of all hooks, in their order."""
+        """Add (hook, registration options) of all hooks, in their order."""
         if listed:
             self.entries[owner, "hooks"] = tuple([(id(hook), place) for hook, place in listed])
             self.shown[owner, "hooks"] = f"{len(listed)} hook{'s' * (len(listed) > 1)}"
@@ -138,7 +137,7 @@ class Fingerprint:
         self.count(tensor)
         if relinks and tensor.array is not None:
             self.buffers.append((name, tensor))
-            self.entries[name, "tensor"] = None  # its place in the order; see `close`
+            self.entries[name, "tensor"] = None  # reserves its position; see `close`
             self.alive.append(tensor.spec)
         else:
             self.entries[name, "tensor"] = id(tensor), id(tensor.array)
@@ -182,12 +181,12 @@ class Fingerprint:
 
 
 def unique(name: str, taken: Container[str]) -> str:
-    """The name, or with the first number that makes it another than those."""
+    """The name, with the first number that makes it differ from those taken if necessary."""
     return name if name not in taken else next(n for i in itertools.count(1) if (n := f"{name}_{i}") not in taken)
 
 
 def differences(old: Fingerprint, new: Fingerprint) -> list[tuple[str, str, str]]:
-    """(what, old value, new value) of everything that is not the same, as a learner reads it."""
+    """(what, old value, new value) of everything that changed, as shown to the user."""
     changed = []
     for key in dict.fromkeys((*old.entries, *new.entries)):
         if old.entries.get(key, Fingerprint) == new.entries.get(key, Fingerprint):

@@ -19,7 +19,7 @@ from .tree import flatten, keys_of, leaves, unflatten
 
 
 class Members:
-    """The part of nn.Graph that knows what it holds."""
+    """Mixin of nn.Graph for the modules and tensors that it holds."""
 
     # ---- modules and tensors -----------------------------------------------------------------------------------------
 
@@ -33,7 +33,7 @@ class Members:
                         yield ".".join([name, *map(str, path)]), leaf
 
     def all_modules(self: Any, met: Any = ()) -> list[tuple[str, Module]]:
-        """(path, module) of every module of the graph, each once; also those that build met elsewhere."""
+        """(path, module) of every module of the graph, each once; also those that build used from elsewhere."""
         seen: dict[int, tuple[str, Module]] = {}
         for name, member in self.named_members():
             for path, module in member.named_modules():
@@ -67,8 +67,9 @@ class Members:
         return names
 
     def outside_name(self: Any, tensor: Tensor) -> str:
-        """The name of a tensor that build reads from around it: a global, a variable of the function around, a
-        default."""
+        """The name of a tensor that build reads from its surroundings: a global, a variable of an enclosing function, a
+        default.
+        """
         function = type(self).build
         closed = inspect.getclosurevars(function)
         for space in (closed.nonlocals, closed.globals):
@@ -91,12 +92,14 @@ class Members:
         return tree, tensors, tuple([x.spec for x in tensors])
 
     def input_names(self: Any, tree: Any) -> list[str]:
-        """The name of each input tensor, as build calls it: "x", "batch[0]", "options['mask']"."""
+        """The name of each input tensor in terms of build's parameters: "x", "batch[0]", "options['mask']"."""
         arguments = unflatten(tree, itertools.repeat("tensor"))
         return [self.argument_name(path) for path, leaf in leaves(arguments) if leaf is not None]
 
     def argument_name(self: Any, path: Any) -> str:
-        """What build calls the input at a path such as (0, 1, "key") or "[0][1]": its parameter's name and the rest."""
+        """The name of the input at a path such as (0, 1, "key") or "[0][1]": build's parameter and the rest of the
+        path.
+        """
         keys = keys_of(path)
         if keys[0] == 1:
             name, rest = str(keys[1]), keys[2:]

@@ -1,4 +1,4 @@
-"""What errors of nn.Graph say. `side_effects.py` warns of what will not repeat. Read next: `graph.py`."""
+"""Error messages of nn.Graph. `side_effects.py` warns of side effects. Read next: `graph.py`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..module import Module
 from .side_effects import REGISTRIES, line_of_write
 
 SGD = "flow.optim.SGD(model.parameters(), lr=0.1)"
-ELSEWHERE = {  # a name that a graph has not -> where it is
+ELSEWHERE = {  # a name that a graph does not have -> where it is
     "forward": "graph(x): a call runs build",
     **dict.fromkeys(("train", "eval"), "model.train() or model.eval(): the graph follows at its next call"),
     **dict.fromkeys("to cuda cpu float double half".split(), "model.to(...): the graph follows at its next call"),
@@ -35,7 +35,7 @@ ELSEWHERE = {  # a name that a graph has not -> where it is
 
 
 class GraphArgumentError(GraphError, TypeError):
-    """A call of a graph with other arguments than its build has."""
+    """A call of a graph whose arguments do not match its build."""
 
 
 class GraphAttributeError(GraphError, AttributeError):
@@ -47,7 +47,7 @@ def fail(kind: type[MinflowError], what: str, hint: str, /, **values: Any) -> No
 
 
 def short(thing: Any) -> str:
-    """Its repr if that is short, else what kind of thing it is; an array by its dtype and shape."""
+    """Its repr if that is short, else its type; an array by its dtype and shape."""
     text = shown(thing)
     if len(text) <= 80 and "\n" not in text and " at 0x" not in text:
         return text
@@ -124,7 +124,7 @@ def unknown_style(graph: Any, style: Any, styles: tuple[str, ...]) -> NoReturn:
 
 
 def check_optimizer(graph: Any, optimizer: Any, schedulers: list) -> None:
-    """Refuse what is no optimizer, a scheduler of another one, and one that is there already."""
+    """Refuse values that are not optimizers, a scheduler of another optimizer, and one that was added already."""
     kind = type(graph).__name__
     if MODE.get().trace is not None:
         hint = f"call it in {kind}.__init__, after super().__init__()"
@@ -170,7 +170,7 @@ def check_optimizer(graph: Any, optimizer: Any, schedulers: list) -> None:
 
 
 def refuse_input(graph: Any) -> Callable[[str, Any], NoReturn]:
-    """For `flatten`: an input that is neither a tensor nor None."""
+    """The `refuse` of `flatten`: an input is neither a tensor nor None."""
 
     def refuse(path: str, leaf: Any) -> NoReturn:
         name = graph.argument_name(path)
@@ -186,7 +186,7 @@ def refuse_input(graph: Any) -> Callable[[str, Any], NoReturn]:
         elif isinstance(leaf, Iterator | set | frozenset):
             hint = "a list or a tuple of tensors"
         else:
-            hint = "an attribute of the graph holds what is no tensor and does not change"
+            hint = "a constant that is not a tensor belongs in an attribute of the graph"
         takes = "a graph takes tensors and None, in lists, tuples and dicts"
         what = f"{graph.name}: the input {name} is {a(leaf)}; {takes}"
         raise GraphError(what, values={name: short(leaf)}, where=here(), hint=hint)
@@ -195,8 +195,8 @@ def refuse_input(graph: Any) -> Callable[[str, Any], NoReturn]:
 
 
 def check_arguments(graph: Any, args: tuple, kwargs: dict) -> None:
-    """Refuse a call with other arguments than build has, and say which."""
-    try:  # the signature of a wrapper is its own: what it hands on is its business
+    """Refuse a call whose arguments do not match build, and say which."""
+    try:  # the signature of a wrapper is checked; the arguments that it passes on are not
         signature = inspect.signature(graph.build, follow_wrapped=False)
         signature.bind(*args, **kwargs)
         return
@@ -234,12 +234,12 @@ def both(names: list[str]) -> str:
 
 
 def short_input(x: Any) -> str:
-    """A tensor by its spec; anything else as `short` has it."""
+    """A tensor by its spec; any other value by `short`."""
     return str(x.spec) if isinstance(x, Tensor) else short(x)
 
 
 def symbolic_input(graph: Any, tensor: Tensor) -> NoReturn:
-    """A graph inside the build of another; or a tensor of an earlier build as the input of a graph."""
+    """Refuse a call of a graph inside the build of another, or a tensor of an earlier build as the input of a graph."""
     if MODE.get().trace is None:
         raise symbolic(tensor)
     outer = getattr(MODE.get().watch, "graph", None)
@@ -253,7 +253,7 @@ def symbolic_input(graph: Any, tensor: Tensor) -> NoReturn:
 
 
 def hooked_input(graph: Any, tensor: Tensor) -> NoReturn:
-    """A graph computes no gradient of an input, so the hook would never run."""
+    """Refuse an input with a hook: a graph computes no gradient of an input, so the hook would never run."""
     fail(
         GraphError,
         f"{graph.name}: an input has a hook, and a graph gives an input no gradient",
@@ -312,7 +312,7 @@ def check_outputs(build: Any, output: Any, flatten: Callable) -> tuple[Any, list
 
 
 def check_backward(build: Any) -> None:
-    """An optimizer needs a backward, a backward an optimizer whose parameters it reaches."""
+    """Check that an optimizer comes with a backward, and a backward with an optimizer whose parameters it reaches."""
     graph = build.graph
     if graph.optimizers and not build.backwards:
         what, hint = "an optimizer, and its build calls no backward()", "loss.backward() in build, before return loss"
@@ -327,7 +327,7 @@ def check_backward(build: Any) -> None:
 
 
 def check_parameters(build: Any, optimizer: Any) -> None:
-    """The parameters of an optimizer are in the graph, and backward reaches at least one of them."""
+    """Check that the parameters of an optimizer are in the graph, and that backward reaches at least one of them."""
     graph, kind = build.graph, type(optimizer).__name__
     held = {
         id(p): (f"{path}.{name}", p)
@@ -387,7 +387,8 @@ def eager_backward(graph: Any, tensor: Tensor) -> NoReturn:
 
 def held_symbolic(value: Any, seen: set[int] | None = None, trace: Any = None) -> Iterator[Tensor]:
     """The symbolic tensors in a value, and in lists, tuples, sets and dicts inside it; with `trace`, also the concrete
-    ones that it made and wrote."""
+    ones that it created and wrote.
+    """
     if isinstance(value, Tensor):
         if value.array is None or trace is not None and trace.created_and_wrote(value):
             yield value
@@ -408,7 +409,7 @@ def places(build: Any) -> Iterator[tuple[str, Any, dict, dict]]:
 
 
 def check_leaks(build: Any) -> None:
-    """A symbolic tensor that stayed in a module or in the graph would be of no use after build."""
+    """Refuse a symbolic tensor left in a module or in the graph, where it would be useless after build."""
     if not build.graph._keeps:
         clean(build)
         return
@@ -433,8 +434,9 @@ def check_leaks(build: Any) -> None:
 
 
 def check_hooks(build: Any, steps: int) -> None:
-    """Refuse hooks that eager would run in another way: those that each call would add to a parameter, and those that
-    wait for a `.grad` that micro-steps add up outside of the trace."""
+    """Refuse hooks that eager would run differently: those that each call would add to a parameter, and those that wait
+    for a `.grad` that micro-steps accumulate outside of the trace.
+    """
     for handle, tensor in build.trace.hooked:
         if handle.number in handle.hooks:
             fail(
@@ -456,8 +458,7 @@ def check_hooks(build: Any, steps: int) -> None:
 
 
 def clean(build: Any) -> None:
-    """After a build that failed: take symbolic tensors out of modules and the graph again, so that a next one can go
-    well."""
+    """After a failed build, remove symbolic tensors from modules and the graph, so that the next one can succeed."""
     for path, _, now, old in places(build):
         for name, value in list(now.items()):
             own = name in REGISTRIES or (path == "self" and name[:1] == "_")
@@ -475,7 +476,7 @@ def clean(build: Any) -> None:
 
 
 def purge(box: Any, seen: set[int] | None = None) -> None:
-    """Take what holds symbolic tensors out of a list, set or dict; lists inside of it are kept and purged."""
+    """Remove entries that hold symbolic tensors from a list, set or dict; lists inside of it are kept and purged."""
     seen = seen if seen is not None else set()
     if id(box) in seen:
         return
@@ -493,7 +494,7 @@ def purge(box: Any, seen: set[int] | None = None) -> None:
 
 
 def foreign(build: Any, graph: Any, error: MinflowError) -> MinflowError:
-    """The graph reads a value that it did not make: a symbolic tensor of an earlier build was used."""
+    """Explain that the graph reads a value that it did not make: a symbolic tensor of an earlier build was used."""
     own = {id(node) for node in (*graph.inputs, *graph.states, *graph.nodes)}
     uses = [(f"{node.op} reads", where_text(node.where), x) for node in graph.nodes for x in node.inputs]
     uses += [("build returns", build_line(build.graph), x) for x in graph.outputs]

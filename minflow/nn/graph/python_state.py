@@ -1,11 +1,11 @@
-"""What a build reads of Python's state: containers by content, and what a plan cannot follow, which is said.
+"""The Python state that a build reads: containers by contents, and state that a plan cannot follow, which is reported.
 
-A list, tuple, dict or set of numbers, texts and tensors, and a NumPy array of up to 64 KB, is part of the key of a plan
-by what it holds, and is looked at in every call of a graph that has one; so are which tensor or array a global, or a
-variable of a function around build, names, the modules that one of these names or that build calls, and the elements
-of a tensor that build read (`item()`). Larger arrays, objects of the learner's, large containers, and other globals and
-variables of a function around build are not: a plan keeps what they were (a job's plan follows the latter, since
-functions that make jobs take settings). Knows nothing of plans. Read next: `key.py`, `side_effects.py`.
+Part of the key of a plan by their contents, and checked at every call of a graph that has them: a list, tuple, dict or
+set of numbers, strings and tensors, and a NumPy array of up to 64 KB; which tensor or array a global, or a variable of
+a function around build, names; the modules that such a name refers to or that build calls; and the elements of a tensor
+that build read (`item()`). A plan keeps the first state of anything else: larger arrays, the user's objects, large
+containers, and other globals and variables of a function around build (a job's plan follows the latter, since functions
+that make jobs take settings). Knows nothing of plans. Read next: `key.py`, `side_effects.py`.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from ...core.source_location import OURS
 from ..hooks import EVERY, hooks_of
 from ..module import Module
 
-ENTRIES, LEVELS = 1_000, 4  # of a container that is looked at in every call
-ARRAY = 1 << 16  # bytes of a NumPy array that is looked at in every call
+ENTRIES, LEVELS = 1_000, 4  # of a container that is checked at every call
+ARRAY = 1 << 16  # bytes of a NumPy array that is checked at every call
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
 BOXES = (list, tuple, dict, set, frozenset, deque)
 DRAWERS = {("numpy.random._generator", "Generator"), ("numpy.random.mtrand", "RandomState"), ("random", "Random")}
-# attributes by which Python reads the learning rate, which is a state of a plan and no part of its key
+# attributes by which Python reads the learning rate, which is a state of a plan and not part of its key
 RATES = {"param_groups": "the learning rate of an optimizer", "get_last_lr": "the learning rate of a scheduler"}
 NAMESPACES = {("types", "SimpleNamespace"), ("argparse", "Namespace")}
 
 
 def learners(filename: str) -> bool:
-    """Is this a file of the learner's: none of ours, of Python's, or of an installed package?"""
+    """True for a file of the user's, which is not part of minflow, Python or an installed package."""
     return not OURS[filename] and not filename.startswith(installed())
 
 
@@ -53,7 +53,7 @@ def installed() -> tuple[str, ...]:
 
 
 def is_a(value: Any, names: Iterable[tuple[str, str]]) -> bool:
-    """Is it of one of these classes (module, name)? They need not be imported for that."""
+    """True if it is an instance of one of these classes (module, name), which need not be imported."""
     return any((base.__module__, base.__name__) in names for base in type(value).__mro__)
 
 
@@ -64,9 +64,9 @@ def content(
     level: int = LEVELS,
     room: list | None = None,
 ) -> Any:
-    """What is equal only as long as the value holds the same: numbers and texts by bits, all else by identity.
+    """A value that stays equal only while the contents do: numbers and strings by bits, all else by identity.
 
-    reasons: gets why a part of it cannot be followed.  alive: gets what the identities name.
+    reasons: receives why a part of it cannot be followed. alive: receives the objects that the identities refer to.
     """
     kind = value.__class__
     if isinstance(value, PLAIN):
@@ -106,8 +106,9 @@ def content(
 
 
 def modules_in(value: Any, seen: Container[int] = (), level: int = LEVELS) -> Iterable[Module]:
-    """The modules that a value is, or holds as a container, with their submodules. seen: ids of modules to skip, whose
-    submodules are known too."""
+    """The modules that a value is, or contains, with their submodules. seen: ids of modules to skip, whose submodules
+    are known too.
+    """
     if isinstance(value, Module):
         if "_modules" in value.__dict__ and id(value) not in seen:
             yield from value.modules()
@@ -122,7 +123,7 @@ def small_array(value: Any) -> bool:
 
 
 def changes_inside(value: Any) -> bool:
-    """Can what it holds change while it stays the same object, and does `content` see that?"""
+    """True if its contents can change while it stays the same object, and `content` detects that."""
     if small_array(value):
         return True
     if isinstance(value, list | dict | set | deque):
@@ -131,20 +132,21 @@ def changes_inside(value: Any) -> bool:
 
 
 def moved(contents: Iterable[tuple[Any, Any]]) -> bool:
-    """Does one of these (container, its content before) hold something else now?"""
+    """True if one of these (container, its contents before) has other contents now."""
     return any([content(value) != before for value, before in contents])
 
 
 def followed(value: Any) -> bool:
-    """Are these numbers and texts, also in containers, all of which `content` sees?"""
+    """True if these are numbers and strings, also in containers, that `content` follows completely."""
     reasons: list[str] = []
     kinds = (*PLAIN, *BOXES, np.generic, np.ndarray)
     return isinstance(value, kinds) and (content(value, reasons), not reasons)[1]
 
 
 def opaque(value: Any) -> str:
-    """What an object is whose state can change without a word; nothing for functions, classes, modules and what is
-    ours."""
+    """A description of an object whose state can change undetected; empty for functions, classes, modules and objects
+    of minflow.
+    """
     kind = type(value)
     if isinstance(value, np.ndarray):
         return f"a NumPy array {value.dtype}{list(value.shape)}"
@@ -162,7 +164,7 @@ def opaque(value: Any) -> str:
 
 
 def data(value: Any) -> str:
-    """A value that is data, in words; nothing for a module, function, class, tensor, and for containers of such."""
+    """A value that is data, in words; empty for a module, function, class, tensor, and for containers of such."""
     if isinstance(value, PLAIN) or isinstance(value, np.generic):
         return shown(value)
     if isinstance(value, BOXES):
@@ -172,7 +174,7 @@ def data(value: Any) -> str:
 
 
 def shown(value: Any) -> str:
-    """How a learner reads a value, on one line."""
+    """The value as shown to the user, on one line."""
     if isinstance(value, BOXES) and (len(value) > 20 or not printable(value)):
         return f"{type(value).__name__} of {len(value):,}"
     text = " ".join(repr(value).split()) if isinstance(value, (*PLAIN, *BOXES, np.generic)) else type(value).__name__
@@ -190,7 +192,7 @@ def printable(value: Any, level: int = LEVELS) -> bool:
 
 
 class Read(NamedTuple):
-    """Something that build read and a plan does not follow. what: the value in words."""
+    """State that build read and a plan does not follow. what: the value in words."""
 
     name: str
     what: str
@@ -198,8 +200,9 @@ class Read(NamedTuple):
 
 
 class Variable:
-    """A global, or a variable of a function around, that named a tensor when a build read it. space: its dict or its
-    cell."""
+    """A global, or a variable of an enclosing function, that named a tensor when a build read it. space: its dict or
+    its cell.
+    """
 
     __slots__ = "name", "space"
 
@@ -207,7 +210,7 @@ class Variable:
         self.name, self.space = name, space
 
     def now(self) -> Any:
-        """What it names; None if that is nothing."""
+        """The object that it names now, or None."""
         if isinstance(self.space, dict):
             return self.space.get(self.name)
         try:
@@ -220,7 +223,7 @@ Variables = dict[tuple[int, str], Variable]  # by the id of the space, and the n
 
 
 class Numbers:
-    """The numbers of a tensor that a build has read, as by `item()`: they are in its plan."""
+    """The elements of a tensor that a build has read, as by `item()`: they are constants of its plan."""
 
     __slots__ = ("tensor",)
 
@@ -228,7 +231,7 @@ class Numbers:
         self.tensor = tensor
 
     def content(self) -> Any:
-        """Equal only as long as they are; those of a large tensor by their digest."""
+        """A value that stays equal only while the elements do; for a large tensor their digest."""
         array = self.tensor.array
         if small_array(array):
             return content(array)
@@ -240,9 +243,10 @@ class Numbers:
 
 
 class Loads(NamedTuple):
-    """The names that a code and those inside of it read: globals and variables around with a place, and attributes.
+    """The names that a code object and those inside of it read: globals and enclosing variables with a location, and
+    attributes.
 
-    stored: the variables around that they write.
+    stored: the enclosing variables that they write.
     """
 
     globals: dict[str, Where]
@@ -276,16 +280,16 @@ def loads(code: CodeType, skipped: frozenset[CodeType] = frozenset()) -> Loads:
 
 
 def is_constant(name: str) -> bool:
-    """CAPITALS say that it never changes; and names such as `__name__` are Python's."""
+    """True for CAPITALS, which by convention never change, and for Python's names such as `__name__`."""
     return name.isupper() or name[:2] == "__"
 
 
 def read_by(roots: Iterable[tuple[Any, type | None]], skipped: frozenset[CodeType], around: bool) -> Reads:
-    """The Python state that functions of the learner's read.
+    """The Python state that the user's functions read.
 
-    roots: (function, the class whose method it is).  Goes on into functions and methods that these name, but not into
-    those of these codes.  around: are variables of functions around followed by what they hold, as those that name
-    tensors are?
+    roots: (function, the class whose method it is). Follows functions and methods that these name, except those with
+    the code objects in `skipped`. around: True if variables of enclosing functions are followed by contents, like those
+    that name tensors.
     """
     stack, seen = list(roots), set()
     unfollowed: dict[str, Read] = {}
@@ -319,7 +323,7 @@ def read_by(roots: Iterable[tuple[Any, type | None]], skipped: frozenset[CodeTyp
             name, value = variable.name, variable.now()
             for module in modules_in(value, modules):
                 modules.setdefault(id(module), (name, module))
-            # what the function itself sets, such as a counter, goes on at each call only in eager
+            # variables that the function itself sets, such as a counter, advance at each call only in eager
             inside = around and not isinstance(variable.space, dict) and name not in reads.stored and followed(value)
             if inside or isinstance(value, Tensor) or small_array(value):
                 variables[id(variable.space), name] = variable
@@ -335,11 +339,11 @@ def read_by(roots: Iterable[tuple[Any, type | None]], skipped: frozenset[CodeTyp
 
 
 class Reads(NamedTuple):
-    """What a build read of Python's state. unfollowed: what its plan does not follow.  variables: the names of tensors,
-    which it does.
+    """The Python state that a build read. unfollowed: state that its plan does not follow. variables: the names of
+    tensors, which it does.
 
-    attributes: the names of all attributes.  modules: (name, module) of globals and variables around that are modules,
-    or containers of some: their attributes and tensors can be read without a call.
+    attributes: the names of all attributes. modules: (name, module) of globals and enclosing variables that are
+    modules, or containers of some: their attributes and tensors can be read without a call.
     """
 
     unfollowed: list[Read]
@@ -348,8 +352,9 @@ class Reads(NamedTuple):
     modules: list[tuple[str, Module]]
 
     def and_attributes(self, opaque_attributes: dict[tuple[str, str], str]) -> list[Read]:
-        """What its plan does not follow. opaque_attributes: (owner, name) -> what it is, of those that are no part of
-        the key by content."""
+        """State that its plan does not follow. opaque_attributes: (owner, name) -> a description, for those that are
+        not part of the key by contents.
+        """
         mine = [
             Read(f"{owner}.{name}", what, None)
             for (owner, name), what in opaque_attributes.items()
@@ -367,11 +372,11 @@ def reads_of(
     holder: Any = None,
     tensors: Iterable[Tensor] = (),
 ) -> Reads:
-    """What a build read. root: (function, class).  modules: that were called.  later: functions that run after each
-    call.
+    """The Python state that a build read. root: (function, class). modules: that were called. later: functions that run
+    after each call.
 
     holder: the object whose method the root is. Functions that it or a module has as attributes count as called.
-    tensors: concrete ones that it met, whose hooks ran.
+    tensors: concrete ones that build used, whose hooks ran.
     """
     roots, seen, called = [root], set(), list(modules)
     hooks = [hook for hook, _ in EVERY.listed()] + [hook for tensor in tensors for hook, _ in functions_on(tensor)]

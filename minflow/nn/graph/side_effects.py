@@ -1,4 +1,4 @@
-"""What build does in Python and a plan will not repeat: print, writes to attributes, `random`, `time`. Each is said
+"""Side effects of build, which a plan will not repeat: print, writes to attributes, `random`, `time`. Each is reported
 once.
 
 Also the attributes that were written while build ran, for `messages.clean` and for the plan's key. Read next:
@@ -27,7 +27,7 @@ from .python_state import Read, changes_inside, content, learners, shown
 
 PLAIN = (bool, int, float, str, type(None))
 REGISTRIES = ("_parameters", "_buffers", "_modules")
-# not the learner's attributes
+# not the user's attributes
 KEPT = {*REGISTRIES, "_transient", "_hooks", "_name", "_checkpointing", "_stage", "training"}
 
 HINTS = {
@@ -46,7 +46,7 @@ DRAWN, READ = (
 
 
 def what_is_watched() -> Iterator[tuple[Any, str, str, str]]:
-    """(module, name of its function, kind, text); `random` and `np.random` are imported by the first graph."""
+    """(module, name of its function, kind, text); the first graph imports `random` and `np.random`."""
     import random
 
     yield builtins, "print", "print", "print() runs while the graph is built, not at each call"
@@ -60,7 +60,9 @@ def what_is_watched() -> Iterator[tuple[Any, str, str, str]]:
 
 
 class Notice(NamedTuple):
-    """Something that build does once and not at each call. kind: "print", "attribute", "random", "time" or "reads"."""
+    """A side effect that happens in build and not at each call. kind: "print", "attribute", "random", "time" or
+    "reads".
+    """
 
     kind: str
     text: str
@@ -68,8 +70,9 @@ class Notice(NamedTuple):
 
 
 class Before(NamedTuple):
-    """The attributes of a module, or of the graph ("self"), before build ran. contents: of its containers, and as
-    text."""
+    """The attributes of a module, or of the graph ("self"), before build ran. contents: of its containers, also as
+    text.
+    """
 
     path: str
     owner: Any
@@ -90,10 +93,9 @@ def remember(path: str, owner: Any) -> Before:
 
 @contextmanager
 def watched(build: Any) -> Iterator[None]:
-    """While build runs, note what will not repeat; afterwards everything is as it was. One build at a time
-    (`executor.LOCK`).
+    """Record side effects while build runs; afterwards everything is restored. One build at a time (`executor.LOCK`).
 
-    Only what the learner's own code does, on this thread: libraries and other threads may look at the clock.
+    Only the user's own code on this thread is watched: libraries and other threads may read the clock.
     """
     thread, originals = threading.get_ident(), []
     space = getattr(type(build.graph).build, "__globals__", {})
@@ -138,8 +140,8 @@ def watched(build: Any) -> Iterator[None]:
         finally:
             restore()
     finally:
-        restore()  # again where an interrupt came into the first
-    if random_state() != drawn:  # by a name that is not watched, such as `from random import random`
+        restore()  # again, in case an interrupt broke off the first
+    if random_state() != drawn:  # through a name that is not watched, such as `from random import random`
         note("random", f"a number of random or np.random {DRAWN}", (type(build.graph).build.__code__, 0))
     for path, owner, name, old, new in changes(build):
         build.volatile.add((path, name))
@@ -160,7 +162,7 @@ def random_state() -> tuple:
 
 
 def changes(build: Any) -> Iterator[tuple[str, Any, str, Any, Any]]:
-    """(path, owner, name, old, new) of every attribute that build set anew; old is None where there was none."""
+    """(path, owner, name, old, new) of every attribute that build set; old is None if there was none."""
     for path, owner, attributes, *_ in build.before:
         for name, new in owner.__dict__.items():
             old = attributes.get(name)
@@ -171,8 +173,9 @@ def changes(build: Any) -> Iterator[tuple[str, Any, str, Any, Any]]:
 
 
 def changes_of_contents(build: Any) -> Iterator[tuple[str, Any, str, str, str]]:
-    """(path, owner, name, old, new) of every container that build wrote into. Not where it only added what a dict or a
-    set had not: what is remembered there for the next time is the same at each call."""
+    """(path, owner, name, old, new) of every container that build wrote into, except a dict or a set that only gained
+    entries: such a cache is the same at each call.
+    """
     for before in build.before:
         for name, (old, text) in before.contents.items():
             value = before.attributes[name]
@@ -184,8 +187,7 @@ def changes_of_contents(build: Any) -> Iterator[tuple[str, Any, str, str, str]]:
 
 
 def line_of_write(build: Any, owner: Any, name: str) -> Where:
-    """Where a method of the owner's class, or build, writes `.name`, or at least uses it; if nowhere, the line of
-    build."""
+    """Where a method of the owner's class, or build, writes `.name`, or at least uses it; otherwise the line of build."""
     start = type(build.graph).build.__code__
     functions = [
         f for kind in type(owner).__mro__ for key, f in vars(kind).items() if key not in ("__init__", "__setattr__")
@@ -201,8 +203,9 @@ def line_of_write(build: Any, owner: Any, name: str) -> Where:
 
 
 def of_reads(reads: list[Read], noticed: set, what: str, code: CodeType) -> list[Notice]:
-    """One notice of all that a plan does not follow and that was not said before. what, code: of the function
-    built."""
+    """One notice of all state that a plan does not follow and that was not reported before. what, code: of the function
+    that was built.
+    """
     new = [read for read in reads if read.name not in noticed]
     noticed.update(read.name for read in new)
     if not new:
@@ -215,7 +218,7 @@ def of_reads(reads: list[Read], noticed: set, what: str, code: CodeType) -> list
 
 
 def warn_once(graph: Any, notice: Notice) -> None:
-    """A warning at the learner's line, once for each graph."""
+    """Warn at the user's line, once for each graph."""
     key = notice if notice.kind == "reads" else (notice.kind, notice.where)
     if key in graph._noticed:
         return
@@ -225,7 +228,7 @@ def warn_once(graph: Any, notice: Notice) -> None:
 
 
 def warn_of_reads(job: str, reads: list[Read], noticed: set, code: CodeType) -> None:
-    """The notice of what a job function reads and its plan does not follow."""
+    """Warn of state that a job function reads and its plan does not follow."""
     for notice in of_reads(reads, noticed, "the function", code):
         hint = (
             "give it to the job as an argument; or flow.get_variable(...), which each step reads. A constant has a "

@@ -1,4 +1,4 @@
-"""The state of a graph: what a training run needs to go on, bit for bit.
+"""The state of a graph: everything that a training run needs to resume bit for bit.
 
 `state_dict()` has OneFlow's form: one dict for each member, and beside them "System-Train-TrainStep", the optimizer's
 state as "model.fc1.weight-momentum_buffer", schedulers and the generator. Read next: `../state.py`.
@@ -28,7 +28,7 @@ OPTIMIZER, SCHEDULER = "System-Optimizer", "System-LRScheduler"
 
 
 def state_of(graph: Any) -> OrderedDict[str, Any]:
-    """A copy of everything: it does not change when the graph goes on."""
+    """A copy of the whole state: later calls of the graph do not change it."""
     saved: OrderedDict[str, Any] = OrderedDict()
     for name, member in graph.named_members():
         saved[name] = copied(member.state_dict())
@@ -52,17 +52,17 @@ def state_of(graph: Any) -> OrderedDict[str, Any]:
 
 
 def copied(entries: Mapping[str, Any]) -> OrderedDict[str, Any]:
-    """A copy of what state_dict() of a module gave, with the versions of its modules."""
+    """A copy of a module's state_dict(), with the versions of its modules."""
     copies = OrderedDict((key, x.clone() if isinstance(x, Tensor) else copy.deepcopy(x)) for key, x in entries.items())
     copies._metadata = copy.deepcopy(getattr(entries, "_metadata", OrderedDict()))  # type: ignore[attr-defined]
     return copies
 
 
 def load_into(graph: Any, saved: Any, strict: bool) -> None:
-    """Take over what `state_of` gave; before or after the first call: all of it, or a StateError and nothing.
+    """Load the result of `state_of`, before or after the first call: all of it, or a StateError and nothing.
 
-    A plain `module.state_dict()` of the graph's only module is taken too. strict=False passes over names that are not
-    here or not there; what is of another kind or shape is refused all the same.
+    A plain `module.state_dict()` of the graph's only module is accepted too. strict=False ignores missing and
+    unexpected names; an entry of another type or shape is refused all the same.
     """
     saved = of_members(graph, saved)
     members = dict(graph.named_members())
@@ -112,7 +112,9 @@ def load_into(graph: Any, saved: Any, strict: bool) -> None:
 
 
 class Plans:
-    """What loading will write: what our classes have checked, and loads of the user's own, which can only be tried."""
+    """The writes that loading will do: checked ones of our classes, and loads of the user's own, which can only be
+    tried.
+    """
 
     def __init__(self) -> None:
         self.writes: Writes = []
@@ -133,7 +135,7 @@ class Plans:
         self.own.append((owner, state, options))
 
     def write(self) -> None:
-        """The user's own loads first, because they may raise: then those before it get back what they had."""
+        """Run the user's own loads first, because they may raise: then those before are undone."""
         before = [(owner, copy.deepcopy(owner.state_dict())) for owner, _, _ in self.own]
         try:
             for owner, state, options in self.own:
@@ -147,12 +149,12 @@ class Plans:
 
 
 def written_by(kind: type, name: str) -> type | None:
-    """The class that a method is written in."""
+    """The class that defines a method."""
     return next((base for base in kind.__mro__ if name in vars(base)), None)
 
 
 def of_members(graph: Any, saved: Any) -> Mapping:
-    """The state with one dict for each member, also where that of a graph's only module was saved."""
+    """The state with one dict for each member; a saved state of a graph's only module is wrapped."""
     if not isinstance(saved, Mapping):
         fail(
             StateError,
@@ -170,14 +172,14 @@ def of_members(graph: Any, saved: Any) -> Mapping:
             fail(
                 StateError,
                 f"{graph.name}.load_state_dict: {name!r} is {messages.a(saved[name])}, not the state of a module",
-                f"what {name}.state_dict() gives; or the whole of graph.state_dict()",
+                f"the result of {name}.state_dict(); or the whole of graph.state_dict()",
                 **{name: saved[name]},
             )
     return saved
 
 
 def optimizer_state(graph: Any, number: int, moments: dict, owners: dict, entry: Any) -> dict | None:
-    """The state of one optimizer in its own form; None where nothing of it was saved."""
+    """The state of one optimizer in its own form; None if the saved state has none."""
     optimizer = graph.optimizers[number][0]
     state: dict[int, dict] = {}
     for key, value in moments.items():
@@ -198,7 +200,7 @@ def optimizer_state(graph: Any, number: int, moments: dict, owners: dict, entry:
     ):
         fail(
             StateError,
-            f"{graph.name}.load_state_dict: {OPTIMIZER}-{number} has not the {len(now)} groups of "
+            f"{graph.name}.load_state_dict: {OPTIMIZER}-{number} does not have the {len(now)} groups of "
             f"{messages.a(optimizer)}; "
             "nothing was loaded",
             "graph.state_dict() of a graph with the same optimizer",
@@ -208,7 +210,7 @@ def optimizer_state(graph: Any, number: int, moments: dict, owners: dict, entry:
 
 
 def checked(graph: Any, name: str, value: Any) -> int:
-    """A number of steps: of one number, or an array of one."""
+    """A number of steps, from a number or an array with one element."""
     try:
         array = array_of(value)
         return whole(array.reshape(-1)[0] if array is not None and array.size == 1 else value)

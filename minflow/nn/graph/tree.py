@@ -1,4 +1,4 @@
-"""Nested lists, tuples and dicts of tensors, as build takes and gives them. Read next: `build.py`."""
+"""Nested lists, tuples and dicts of tensors: the inputs and outputs of build. Read next: `build.py`."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from ...core.messages.wrong_arguments import contains_itself
 from ...core.tensor import Tensor
 from ...core.source_location import describe, here
 
-Shape = Any  # what is left of a structure without its tensors: hashable, equal for equal structures
+Shape = Any  # a structure without its tensors: hashable, equal for equal structures
 
 
 class Leaf:
-    """In a Shape: anything that is no tensor, kept as it is."""
+    """In a Shape: any value that is not a tensor, kept as it is."""
 
     def __init__(self, value: Any):
         self.value = value
 
 
 def flatten(x: Any, refuse: Callable[[str, Any], Any], path: str = "") -> tuple[Shape, list[Tensor]]:
-    """(structure, tensors in order). Leaves are tensors and None; for any other, `refuse(path, leaf)` raises or gives a
-    Leaf."""
+    """(structure, tensors in order). Leaves are tensors and None; for any other, `refuse(path, leaf)` raises or returns
+    a Leaf.
+    """
     try:
         return flat(x, refuse, path)
     except RecursionError as error:
@@ -53,7 +54,7 @@ def flat(x: Any, refuse: Callable[[str, Any], Any], path: str = "") -> tuple[Sha
 
 
 def unflatten(shape: Shape, tensors: Iterable) -> Any:
-    """The structure again, with these in the places of its tensors, in order."""
+    """The structure with these tensors in place of its own, in order."""
     return fill(shape, iter(tensors))
 
 
@@ -72,8 +73,9 @@ def fill(shape: Shape, tensors) -> Any:
 
 
 def leaves(x: Any, path: tuple = (), inside: tuple = ()) -> list[tuple[tuple, Any]]:
-    """(path of keys and positions, leaf) of everything in a structure, in order. inside: the containers around x, which
-    it may contain again."""
+    """(path of keys and indices, leaf) of everything in a structure, in order. inside: the containers around x, to
+    detect cycles.
+    """
     if not isinstance(x, dict | list | tuple):
         return [(path, x)]
     if any(x is container for container in inside):
@@ -83,7 +85,7 @@ def leaves(x: Any, path: tuple = (), inside: tuple = ()) -> list[tuple[tuple, An
 
 
 def keys_of(path: Any) -> tuple:
-    """A path of keys and positions; `flatten` gives it as text, "0[1]['key']". A key without a literal stays text."""
+    """A path of keys and indices; `flatten` gives it as text, "0[1]['key']". A key without a literal stays a string."""
     if isinstance(path, tuple):
         return path
     keys: list[Any] = []

@@ -1,4 +1,4 @@
-"""A graph held against eager, or against another implementation, operation by operation.
+"""Comparison of a graph with eager, or with another implementation, op by op.
 
-Read next: `compare.py`, both methods of a graph; `eager_run.py`, which records eager; `result.py`, what they give.
+Read next: `compare.py`, both methods of a graph; `eager_run.py`, which records eager; `result.py`, the result.
 """

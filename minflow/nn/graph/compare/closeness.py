@@ -1,6 +1,6 @@
-"""Are two arrays equal, up to a tolerance or bit for bit; and which of many results equals a given one.
+"""Equality of two arrays, up to a tolerance or bit for bit, and search for an equal one among many results.
 
-Knows no graph. Read next: `result.py`.
+Knows nothing of graphs. Read next: `result.py`.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-# dtype -> rtol, atol; of others 0
+# dtype -> rtol, atol; 0 for others
 DEFAULTS = {"bfloat16": (1.6e-2, 1e-5), "float16": (1e-3, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7)}
-ROUNDED = 8  # units in the last place of the largest number, that a sum in another order may leave
-PROBES = 16  # numbers of an array that are looked at before all of them
-NEAREST = 20  # results whose numbers are all looked at, of those of one shape
+ROUNDED = 8  # units in the last place of the largest element, by which sums in different orders may differ
+PROBES = 16  # elements of an array that are compared before all of them
+NEAREST = 20  # results compared in full, among those of one shape
 
 
 class Tolerance(NamedTuple):
-    """What is equal: |a - b| <= atol + rtol * |b|, number by number. None: the larger default of the two dtypes.
+    """Elementwise tolerance: |a - b| <= atol + rtol * |b|. None: the larger default of the two dtypes.
 
-    exact: every bit counts, so that 0.0 and -0.0 differ, and all outputs of an op.
+    exact: every bit counts, so that 0.0 and -0.0 differ, and so do all outputs of an op.
     """
 
     rtol: float | None = None
@@ -28,19 +28,19 @@ class Tolerance(NamedTuple):
     exact: bool = False
 
     def limits(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """How far each number of x may be from that of y."""
+        """The allowed difference of each element of x from that of y."""
         size = sizes(y)
         return self.of((x.dtype, y.dtype), size, size.max(initial=0.0))
 
     def of(self, dtypes: tuple, size: np.ndarray, largest: np.ndarray) -> np.ndarray:
-        """The limits for numbers of this size. largest: the size of the largest of the tensor that they are from."""
+        """The tolerance of elements of this size. largest: the size of the largest element of their tensor."""
         defaults = [DEFAULTS.get(str(dtype), (0.0, 0.0)) for dtype in dtypes]
         rtol = max(d[0] for d in defaults) if self.rtol is None else self.rtol
         atol = self.atol
         if atol is None:
             eps = max([float(np.finfo(dtype).eps) for dtype in dtypes if dtype.kind == "f"], default=0.0)
             atol = np.maximum(max(d[1] for d in defaults), ROUNDED * eps * largest)
-        with np.errstate(all="ignore"):  # an infinite rtol
+        with np.errstate(all="ignore"):  # rtol may be infinite
             return atol + rtol * size
 
 
@@ -50,7 +50,8 @@ EXACT = Tolerance(0.0, 0.0, exact=True)
 def close(a: Sequence[np.ndarray], b: Sequence[np.ndarray], tolerance: Tolerance) -> tuple[bool, float]:
     """(equal up to the tolerance, the largest difference).
 
-    Of an op that gives numbers and places (max_pool2d) the numbers count: equal numbers may stand in several places.
+    For an op that returns elements and indices (max_pool2d) only the elements count: equal ones may have several
+    indices.
     """
     if not tolerance.exact and any(x.dtype.kind == "f" for x in a) and len(a) == len(b):
         a, b = zip(*[(x, y) for x, y in zip(a, b) if x.dtype.kind == "f"])
@@ -67,42 +68,43 @@ def close(a: Sequence[np.ndarray], b: Sequence[np.ndarray], tolerance: Tolerance
 
 
 def beyond(x: np.ndarray, y: np.ndarray, tolerance: Tolerance) -> int:
-    """How many numbers are not equal."""
+    """The number of elements that are not equal."""
     return int(np.sum(~(gaps(x, y) <= tolerance.limits(x, y))))
 
 
 def gaps(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """|x - y| of each number, 0 where both are the same infinity or both NaN; NaN where one of them is."""
+    """|x - y| elementwise, 0 where both are the same infinity or both NaN; NaN where one of them is NaN."""
     with np.errstate(all="ignore"):
         gap = np.abs(np.atleast_1d(x).astype("float64") - np.atleast_1d(y).astype("float64"))
         same = np.atleast_1d((x == y) | ((x != x) & (y != y)))
     gap[same] = 0
-    gap[~same & (gap == 0)] = 1  # large integers that are the same float64
+    gap[~same & (gap == 0)] = 1  # large integers that are equal as float64
     return gap
 
 
 def sizes(x: np.ndarray) -> np.ndarray:
-    """|x|, 0 of what is not finite."""
+    """|x|, with 0 for elements that are not finite."""
     size = np.abs(np.atleast_1d(x).astype("float64"))
     size[~np.isfinite(size)] = 0.0
     return size
 
 
 class ByNumbers:
-    """Many results, to look one up by its numbers. A few numbers of each are looked at first: where one of them differs
-    nothing else is looked at, so that thousands that differ cost little."""
+    """Finds a result by its elements. A few elements of each are compared first, and the rest only if those agree, so
+    that thousands of different results cost little.
+    """
 
     def __init__(self, results: Sequence[Any], tolerance: Tolerance):
         self.results, self.tolerance = results, tolerance
-        self.kinds: dict[tuple, list[int]] = {}  # (shape, dtype) -> positions in `results`
+        self.kinds: dict[tuple, list[int]] = {}  # (shape, dtype) -> indices in `results`
         for j, arrays in enumerate(results):
             if arrays:
                 self.kinds.setdefault((arrays[0].shape, arrays[0].dtype), []).append(j)
-        # of each kind: the probes, and the largest size
+        # the probes of each kind, and the largest size
         self.probes: dict[tuple, tuple[np.ndarray, np.ndarray]] = {}
 
     def find(self, arrays: Sequence[np.ndarray]) -> int | None:
-        """The position of the first with the same numbers."""
+        """The index of the first result with the same elements."""
         near: list[tuple[float, int]] = []
         for (shape, dtype), positions in self.kinds.items() if arrays else ():
             if shape != arrays[0].shape:
@@ -123,6 +125,6 @@ class ByNumbers:
 
 
 def probes(x: np.ndarray) -> np.ndarray:
-    """A few numbers of an array, from all over it."""
+    """A few elements from all over an array."""
     flat = x.reshape(-1)
-    return flat[:: max(1, flat.size // PROBES) | 1][:PROBES].astype("float64")  # not all of one column
+    return flat[:: max(1, flat.size // PROBES) | 1][:PROBES].astype("float64")  # odd step: not all from one column

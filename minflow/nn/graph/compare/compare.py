@@ -1,7 +1,8 @@
-"""`graph.compare(reference)` and `graph.compare_eager(...)`: two runs of the same inputs, operation by operation.
+"""`graph.compare(reference)` and `graph.compare_eager(...)`: two runs on the same inputs, compared op by op.
 
 Against eager the plan runs as in a call; against another implementation the trace is computed node by node, before any
-pass. Nothing changes: all that was written is put back. Read next: `eager_run.py`, the other side; `result.py`.
+pass. There are no side effects: everything that was written is restored. Read next: `eager_run.py`, the other side;
+`result.py`.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ from .eager_run import Recording, Step, record_eager
 from .restore import input_arrays, last_call_restored, restored, states_of
 from .result import Pairing
 
-NAME = 60  # characters of the reference's name
+NAME = 60  # most characters of the reference's name
 
 
 def compare_with(graph: Any, reference: Any, args: tuple, kwargs: dict, rtol: Any, atol: Any) -> Comparison:
-    """The graph against another graph, a module or a function, which are checked."""
+    """Check the arguments and compare the graph with another graph, a module or a function."""
     if not callable(reference):
         what = f"the reference is {type(reference).__name__}, which cannot be called"
         hint = "another graph, a module, or a function of the same inputs"
@@ -40,13 +41,15 @@ def compare_with(graph: Any, reference: Any, args: tuple, kwargs: dict, rtol: An
     for option, x in (("rtol", rtol), ("atol", atol)):
         if x is not None and not (isinstance(x, int | float) and x >= 0):
             what = f"{graph.name}.compare: {option} is {x!r}"
-            fail(GraphError, what, "a number from 0 on, or None for that of the dtype")
+            fail(GraphError, what, "a number of at least 0, or None for that of the dtype")
     return compared(graph, reference, args, kwargs, Tolerance(rtol, atol))
 
 
 def compared(graph: Any, reference: Any, args: tuple, kwargs: dict, tolerance: Tolerance = EXACT) -> Comparison:
-    """reference: None for eager's run of the graph's own build and optimizers' step, whose bits a graph gives that was
-    built without passes of the machine."""
+    """Compare with `reference`, or if it is None with an eager run of the graph's own build and optimizer step.
+
+    A graph built without compiled passes gives the bits of that run.
+    """
     graphs = [graph, reference] if hasattr(reference, "compiled_for") else [graph]
     with last_call_restored(*graphs):
         plans = [g.compiled_for(args, kwargs) for g in graphs]
@@ -67,7 +70,7 @@ def compared(graph: Any, reference: Any, args: tuple, kwargs: dict, tolerance: T
                 theirs, called, kept = record_step(graph, compiled, args, kwargs), "eager", set(ir.nodes)
             else:
                 theirs, called = record_reference(graph, reference, compiled, args, kwargs), name_of(reference)
-                # eager has its own way to count and to keep running statistics
+                # eager has counters and running statistics of its own
                 kept = set(walk(dict.fromkeys(v.node for v in ir.outputs[: len(compiled.build.outputs)])))
     whole = len(kept) == len(ir.nodes)
     ours.steps = [step for step in ours.steps if whole or step.node in kept]
@@ -75,7 +78,7 @@ def compared(graph: Any, reference: Any, args: tuple, kwargs: dict, tolerance: T
 
 
 def arrays_of(graphs: list, plans: list, reference: Any, args: tuple, kwargs: dict) -> Iterator[np.ndarray]:
-    """What may be written meanwhile, also by numpy."""
+    """All arrays that may be written meanwhile, also by numpy."""
     for graph, plan in zip(graphs, plans):
         yield from states_of(plan)
         yield from [t.array for t, _ in graph.named_tensors()]
@@ -93,13 +96,13 @@ def name_of(reference: Any) -> str:
 
 
 def record_plan(compiled: Any, args: tuple, kwargs: dict) -> Recording:
-    """The operations of the trace, without arrays those that no call of the plan stands for; then what passes added."""
+    """The ops of the trace (without arrays if no call of the plan computes them), then nodes that passes added."""
     part, ran, added, read = compiled.parts[0], {}, [], {}
     before = {Value(s, 0, s.out_specs[0]): s.array.copy() for s in part.plan.graph.updates}
 
     def watch(node: Node, arrays: list[np.ndarray]) -> None:
         copies = [a.copy() for a in arrays]
-        if node.phase == "optimizer":  # nothing has taken the place of the gradient yet
+        if node.phase == "optimizer":  # the array of the gradient has not been reused yet
             read[node.number, node.op] = [
                 before[x] if x in before else part.plan.array_of(x).copy() if isinstance(x, Value) else x
                 for x in node.inputs
@@ -119,7 +122,7 @@ def record_plan(compiled: Any, args: tuple, kwargs: dict) -> Recording:
 
 
 def record_trace(compiled: Any, args: tuple, kwargs: dict) -> Recording:
-    """Every operation of the trace, in order; of a batch in parts the first. No state is written."""
+    """Every op of the trace, in order; with gradient accumulation the first part. No state is written."""
     part = compiled.parts[0]
     ir = part.stages[0].graph
     arrays = input_arrays(compiled, args, kwargs)
@@ -145,7 +148,7 @@ def step_of(part: Any, node: Node, inputs: list, arrays: list[np.ndarray]) -> St
 
 
 def outputs_as_built(compiled: Any, arrays: list[np.ndarray]) -> list[tuple[tuple, np.ndarray]]:
-    """(path, numbers) of what build returns."""
+    """(path, array) of the outputs of build."""
     tree = unflatten(compiled.build.out_tree, arrays)
     return [(path, x) for path, x in leaves(tree) if isinstance(x, np.ndarray)]
 
@@ -154,7 +157,7 @@ def outputs_as_built(compiled: Any, arrays: list[np.ndarray]) -> list[tuple[tupl
 
 
 def record_step(graph: Any, compiled: Any, args: tuple, kwargs: dict) -> Recording:
-    """build, and the optimizers' step, as eager runs them; of a batch in parts the first, up to its gradients."""
+    """Run build and the optimizer step in eager; with gradient accumulation the first part, up to its gradients."""
     args, kwargs = first_part(args, kwargs, compiled.steps)
 
     def step() -> Any:
@@ -168,7 +171,7 @@ def record_step(graph: Any, compiled: Any, args: tuple, kwargs: dict) -> Recordi
 
 
 def record_reference(graph: Any, reference: Callable, compiled: Any, args: tuple, kwargs: dict) -> Recording:
-    """A module or a function. Raises GraphError if it gives something else than tensors, arrays and numbers."""
+    """Run a module or a function. Raises GraphError if it returns anything but tensors, arrays and numbers."""
     args, kwargs = first_part(args, kwargs, compiled.steps)
 
     def call() -> Any:
@@ -185,12 +188,12 @@ def record_reference(graph: Any, reference: Callable, compiled: Any, args: tuple
 
 
 def parameters_of(graph: Any) -> list[Tensor]:
-    """Those that may have gradients from before."""
+    """The parameters that may have gradients from before."""
     own = [t for t, _ in graph.named_tensors()]
     return own + [p for optimizer, _ in graph.optimizers for p in optimizer.parameters()]
 
 
 def first_part(args: tuple, kwargs: dict, steps: int) -> tuple[tuple, dict]:
-    """The inputs of a call; of a batch in parts the first."""
+    """The inputs of a call, or with gradient accumulation of its first part."""
     tree, tensors = flatten((args, kwargs), lambda path, leaf: Leaf(leaf))
     return unflatten(tree, part_of(tensors, 0, steps))

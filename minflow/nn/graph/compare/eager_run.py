@@ -1,6 +1,6 @@
-"""A run of eager that is recorded: what every operation read and gave, in order; then all that it wrote is put back.
+"""A recorded eager run: inputs and outputs of every op, in order; then everything that it wrote is restored.
 
-`compare.py` holds such a run against a graph. No listener hears of it. Read next: `compare.py`.
+`compare.py` compares such a run with a graph. No listener is told about it. Read next: `compare.py`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from ..tree import leaves
 
 @dataclass(eq=False)
 class Step:
-    """One operation that ran. name: as a learner calls it.  inputs, arrays: what it read and gave; a number stands for
-    itself.
+    """One op that ran. name: as the user calls it. inputs, arrays: its inputs and outputs; numbers are kept as they
+    are.
 
-    reads: the names of its inputs, as far as they are known.  scope: the module that it ran in.
-    node: that of the graph's trace; None of eager.  A node that a pass took out of the plan has a Step without arrays.
+    reads: the names of its inputs, as far as they are known. scope: the module that it ran in. node: that of the
+    graph's trace; None in eager. A node that a pass removed from the plan has a Step without arrays.
     """
 
     op: str
@@ -40,26 +40,27 @@ class Step:
     node: Node | None = None
 
     def key(self, scoped: bool) -> tuple:
-        """What it is paired by. scoped: its module too, but for the outermost, which has a name in a graph alone."""
+        """The key for pairing. scoped: include its module path without the outermost part, which has a name only in a
+        graph.
+        """
         shapes = [a.shape for a in self.arrays] if self.node is None else [s.shape for s in self.node.out_specs]
         return self.op, tuple(shapes), self.scope.partition(".")[2] if scoped else ""
 
 
 @dataclass
 class Recording:
-    """A run. outputs: (path in lists and dicts, numbers).  written: name of a state -> its new numbers."""
+    """A run. outputs: (path in lists and dicts, array). written: name of a state -> its new array."""
 
     steps: list[Step]
     outputs: list[tuple[tuple, np.ndarray]]
     written: dict[str, np.ndarray] = field(default_factory=dict)
 
 
-Place = tuple[int, int]  # (number of a step, number of its result)
+Place = tuple[int, int]  # (index of a step, index of its result)
 
 
 class Written(NamedTuple):
-    """A tensor that steps computed or wrote into. array: a copy, valid at this version.  new: it was not there
-    before."""
+    """A tensor that steps computed or wrote into. array: a copy, valid at this version. new: it was created by the run."""
 
     tensor: Tensor
     places: list[Place]
@@ -69,9 +70,9 @@ class Written(NamedTuple):
 
 
 class EagerRecorder(Eager):
-    """The mode. steps: what ran so far, in order.
+    """The recording mode. steps: the ops that ran so far, in order.
 
-    held: (array, its numbers before) of each write.  buffers, grads, counts, schedules: as they were before.
+    held: (array, its elements before) of each write. buffers, grads, counts, schedules: as they were before.
     """
 
     def __init__(self, seed: float):
@@ -79,13 +80,13 @@ class EagerRecorder(Eager):
         self.steps: list[Step] = []
         self.held: list[tuple[np.ndarray, np.ndarray]] = []
         self.bound: list[tuple[Tensor, Any, bool]] = []
-        self.buffers: list[tuple[dict, str, Any]] = []  # (dict, name, tensor before) of each one bound to another
+        self.buffers: list[tuple[dict, str, Any]] = []  # (dict, name, tensor before) of each buffer that was rebound
         self.grads: dict[int, tuple[Tensor, Tensor | None]] = {}
-        self.counts: dict[int, tuple[Any, str, int]] = {}  # of steps: (the object, its attribute, the count before)
+        self.counts: dict[int, tuple[Any, str, int]] = {}  # (object, name of its step counter, count before)
         self.schedules: dict[int, tuple[Any, dict, list]] = {}
         self.tensors: dict[int, Written] = {}
-        self.readers: dict[Place, list[int]] = {}  # the steps that read a result; -1 where it is an output
-        self.absorbed: set[Place] = set()  # results that went into a state or a gradient
+        self.readers: dict[Place, list[int]] = {}  # the steps that read a result; -1 if it is an output
+        self.absorbed: set[Place] = set()  # results written to a state or a gradient
         self.last: list[Any] = [None]
 
     # ---- what runs ---------------------------------------------------------------------------------------------------
@@ -99,7 +100,7 @@ class EagerRecorder(Eager):
             for k, t in enumerate(many):
                 array = self.steps[step].arrays[k]
                 self.tensors[id(t)] = Written(t, [(step, k)], array, writes_of(t), not op.is_view)
-            if self.origin is not None:  # of backward: what nobody reads is a gradient
+            if self.origin is not None:  # in backward, a result without users is a gradient
                 self.absorbed |= {(step, k) for k in range(len(many))}
         return results
 
@@ -118,7 +119,7 @@ class EagerRecorder(Eager):
         self.wrote(root, self.places_of(new))
 
     def add_step(self, op, inputs, results, where: str) -> int:
-        """Append the Step; its number."""
+        """Append the Step and return its index."""
         step = len(self.steps)
         for x in inputs:
             if isinstance(x, Tensor):
@@ -139,7 +140,7 @@ class EagerRecorder(Eager):
         self.tensors[id(root)] = Written(root, [*(known.places if known else ()), *places], None, 0, new)
 
     def places_of(self, x: Any) -> list[Place]:
-        """The results that a tensor holds; a view also those that were written into its base."""
+        """The results that a tensor holds; for a view also those that were written into its base."""
         known = [self.tensors[id(t)].places for t in (x, x.alias.base if x.alias else None) if id(t) in self.tensors]
         return [place for places in known for place in places]
 
@@ -162,13 +163,14 @@ class EagerRecorder(Eager):
     def hears(self, event: type) -> bool:
         return False
 
-    # ---- what is put back --------------------------------------------------------------------------------------------
+    # ---- restoring
+    # ----------------------------------------------------------------------------------------------------
 
     def hold(self, tensors: Iterable[Tensor]) -> None:
         self.held += [(t.array, t.array.copy()) for t in tensors if t.array.flags.writeable]
 
     def start_gradient(self, x: Tensor) -> None:
-        """It has none yet, as in a graph."""
+        """Start without a gradient, as a graph does."""
         if id(x) not in self.grads:
             self.grads[id(x)] = x, x.gradient
             x.gradient = None
@@ -213,14 +215,14 @@ class EagerRecorder(Eager):
     # ---- afterwards --------------------------------------------------------------------------------------------------
 
     def computing(self, outputs: Iterable[Any]) -> list[Step]:
-        """The Steps without those that only move states, such as running statistics, or compute gradients.
+        """The Steps without those that only update states, such as running statistics, or compute gradients.
 
-        Results that nothing reads count: numpy may have read them.
+        Results without users are kept: numpy may have read them.
         """
         for x in outputs:
             for place in self.places_of(x) if isinstance(x, Tensor) else ():
                 self.readers.setdefault(place, []).append(-1)
-        aside = [False] * (len(self.steps) + 1)  # the last, number -1: the outputs
+        aside = [False] * (len(self.steps) + 1)  # the last one, index -1: the outputs
         for i in reversed(range(len(self.steps))):
             places = [(i, k) for k in range(len(self.steps[i].arrays))]
             aside[i] = all(
@@ -231,10 +233,10 @@ class EagerRecorder(Eager):
 
 
 def record_eager(function: Callable[[], Any], parameters: Iterable[Tensor], seed: float, whole: bool) -> Recording:
-    """Run a function in eager and record it; everything that operations wrote is then as before.
+    """Run a function in eager and record it; afterwards everything that ops wrote is restored.
 
-    parameters: they start without gradients.  seed: see `Mode`.  whole: also the steps that only move states or compute
-    gradients.
+    parameters: they start without gradients. seed: see `Mode`. whole: keep the steps that only update states or compute
+    gradients, too.
     """
     recorder = EagerRecorder(seed)
     for p in parameters:

@@ -1,4 +1,4 @@
-"""What runs only to be looked at leaves everything as it was. Read next: `compare.py`, `../explore/subject.py`."""
+"""Runs for inspection only, which restore everything that they wrote. Read next: `compare.py`, `../explore/subject.py`."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from ..compiled import part_of
 def restored(
     arrays: Iterable[np.ndarray], generators: Iterable[Generator], links: Iterable[BufferLink] = ()
 ) -> Iterator[Callable[[], None]]:
-    """At the end of the block these arrays hold their elements again, the generators draw the same numbers again, and
-    linked buffers are bound to the tensors that they had.
+    """Restore these arrays, the state of the generators and the tensors of linked buffers at the end of the block.
 
-    Gives a function that does so at once, for the next run in the block.
+    Yields a function that restores at once, before the next run in the block.
     """
     held = [(array, array.copy()) for array in {id(a): a for a in arrays}.values() if array.flags.writeable]
     states = [(generator, generator.get_state()) for generator in set(generators)]
@@ -43,8 +42,7 @@ def restored(
 
 @contextmanager
 def last_call_restored(*graphs: Any) -> Iterator[None]:
-    """At the end of the block `grads` and `values` are those of the last call again, whatever was compiled or run in
-    it."""
+    """Restore `grads` and `values` of the last call at the end of the block, whatever was compiled or run in it."""
     last = [(graph, graph._last) for graph in graphs if graph._last is not None]
     plans = [part.plan for _, compiled in last if compiled.runs for part in compiled.parts]
     slots = [list(plan.slots) for plan in plans]
@@ -65,6 +63,6 @@ def states_of(compiled: Any) -> list[np.ndarray]:
 
 
 def input_arrays(compiled: Any, args: tuple, kwargs: dict) -> list[np.ndarray]:
-    """The arrays that the first part of a step takes."""
+    """The input arrays of the first part of a step."""
     arrays = [t.array for t in compiled.build.inputs_of(args, kwargs)]
     return compiled.laid_out(part_of(arrays, 0, compiled.steps))

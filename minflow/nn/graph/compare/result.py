@@ -1,6 +1,6 @@
-"""Two recordings held against each other: the rows of the Comparison, the reason of the first difference, the picture.
+"""Comparison of two recordings: the rows of the Comparison, the reason for the first difference, the picture.
 
-Read next: `closeness.py`, what is equal; `views/renderers/divergence.py`, how it is shown.
+Read next: `closeness.py`, equality; `views/renderers/divergence.py`, the rendering.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from ....views.records.graph import GraphRecord, Input, NodeRecord, graph_record
 from .closeness import ByNumbers, Tolerance, beyond, close
 from .eager_run import Recording, Step
 
-GHOSTS = 3  # operations of the reference that are named and drawn, at most
-SHOWN = 4  # numbers of an array that are shown
+GHOSTS = 3  # at most this many ops of the reference are named and drawn
+SHOWN = 4  # elements of an array that are shown
 
-Sources = list[tuple[str, int, Any]]  # (id of a node in the picture, number of its result, the result)
+Sources = list[tuple[str, int, Any]]  # (id of a node in the picture, index of its result, the result)
 
 
 class Pairing:
-    """The operations of a graph (`ours`) and of a reference (`theirs`), paired.
+    """The ops of a graph (`ours`) and of a reference (`theirs`), paired.
 
-    name, reference: what both are called.  trace: the Steps of ours, also those that did not run.
-    there: for each of ours the number of its partner in theirs, or None.  at: the row where they diverge, or None.
+    name, reference: the names of both. trace: the Steps of ours, also those that did not run. there: for each of ours
+    the index of its partner in theirs, or None. at: the row where they diverge, or None.
     """
 
     def __init__(self, name: str, reference: str, ours: Recording, theirs: Recording, tolerance: Tolerance):
@@ -40,7 +40,7 @@ class Pairing:
         self.trace, self.theirs = ours.steps, theirs.steps
         pairs = paired(self.trace, self.theirs, tolerance.exact)
         ran = [i for i, step in enumerate(self.trace) if step.arrays]
-        if tolerance.exact:  # a pass may have added operations: they are no rows
+        if tolerance.exact:  # a pass may have added ops: they have no rows
             ran = [i for i in ran if i in pairs]
         self.ours, self.there = [self.trace[i] for i in ran], [pairs.get(i) for i in ran]
         by_numbers = ByNumbers([step.arrays for step in self.theirs], tolerance)
@@ -68,21 +68,22 @@ class Pairing:
         return ComparedOperation(step.name, spec, step.where, state, partner, gap, step.scope, phase)
 
     def by_one_gradient(self, step: Step, other: Step, gap: float) -> tuple[bool, float]:
-        """(equal, the largest difference) of an update, where the gradients are equal: both by that of this side.
+        """(equal, the largest difference) of an update whose gradients are equal: both sides use the gradient of this
+        one.
 
-        An optimizer that divides a gradient by its size makes of one that is 0 but for rounding, such as that of a bias
-        before a batch norm, a whole step one way or the other. gap: the difference by the gradient of each side.
+        An optimizer that divides a gradient by its size turns one that is 0 except for rounding, such as that of a bias
+        before a batch norm, into a whole step in either direction. gap: the difference with the gradient of each side.
         """
         updates = step.node is not None and step.node.phase == "optimizer"
         pairs = {name: both for name, *both in zip(step.node.op.inputs if updates else (), step.inputs, other.inputs)}
         if "grad" not in pairs or not close(*[[x] for x in pairs["grad"]], self.tolerance)[0]:
             return False, gap
-        # what is updated was the same before, and eager wrote over it
+        # the updated state was equal before, and eager overwrote it
         inputs = [x if name in ("grad", *step.node.op.outputs) else y for name, (x, y) in pairs.items()]
         return close(step.arrays, run_node(step.node, inputs), self.tolerance)
 
     def comparison(self, ir: IR, whole: bool) -> Comparison:
-        """The record. ir: the trace of ours.  whole: gradients and updates count, even where the outputs are equal."""
+        """The record. ir: the trace of ours. whole: gradients and updates count even if the outputs are equal."""
         outputs, others = self.outputs
         same, output = close(outputs, others, self.tolerance)
         self.at = self.divergence(same, whole)
@@ -108,9 +109,9 @@ class Pairing:
         )
 
     def divergence(self, same: bool, whole: bool) -> int | None:
-        """The first that differs; or, where operations that only this side has come just before it, the first of those.
+        """The first op that differs; or, if ops that only this side has come just before it, the first of those.
 
-        A view, such as a transposed weight, is not the cause: it has the numbers of its base.
+        A view, such as a transposed weight, is not the cause: it has the elements of its base.
         """
         rows, differing = self.rows, [i for i, row in enumerate(self.rows) if row.state == "differs"]
         if self.tolerance.exact:
@@ -143,20 +144,22 @@ class Pairing:
         return f"{both} give other outputs{why}"
 
     def place(self, step: Step) -> str:
-        """ "relu at net.py:3" of the reference, whose own name stands beside it."""
+        """ "relu at net.py:3" for an op of the reference, without the reference's name, which is shown beside it."""
         return f"{step.name.removeprefix(f'{self.reference}: ')} at {step.where}"
 
     def lacking(self, at: int) -> list[Step]:
-        """What only the reference has, between what was equal and where they diverge; or in the place of what only the
-        graph has."""
+        """The ops that only the reference has, between the last equal ones and the divergence; or, if only the graph
+        has ops there, those in their place.
+        """
         known = [j for j in self.there if j is not None]
         before = max([j for j in self.there[:at] if j is not None], default=-1)
         after = next((j for j in self.there[at:] if j is not None), len(self.theirs))
         return [step for k, step in enumerate(self.theirs[before + 1 : after], before + 1) if k not in known]
 
     def reasons(self, at: int) -> Iterator[tuple[str, str]]:
-        """(name, sentence): how it differs, what only the reference has before it, which of its inputs differs already,
-        both numbers."""
+        """(name, sentence): how it differs, which ops only the reference has before it, which of its inputs already
+        differs, and both arrays.
+        """
         row, mine, j = self.rows[at], self.ours[at], self.there[at]
         only = [(f"only in {self.reference}", self.place(step)) for step in self.lacking(at)[:GHOSTS]]
         if j is None:
@@ -181,7 +184,7 @@ class Pairing:
     # ---- the picture -------------------------------------------------------------------------------------------------
 
     def picture(self, ir: IR, title: str) -> GraphRecord:
-        """The trace up to where they diverge, with marks."""
+        """The trace up to the divergence, with marks."""
         record = graph_record(ir, title)
         sources = len(ir.inputs) + len(ir.states)
         ids = {node: shown.id for node, shown in zip(ir.nodes, record.nodes[sources:])}
@@ -202,8 +205,9 @@ class Pairing:
         return record if last is None or last.node not in ids else self.with_ghosts(record, last, ids)
 
     def with_ghosts(self, graph: GraphRecord, step: Step, ids: dict) -> GraphRecord:
-        """The graph with what only the reference has, drawn where its numbers come from and, before the last node,
-        where they go."""
+        """The graph with the ops that only the reference has, drawn between the ops that they read and, before the last
+        node, those that read them.
+        """
         at, j = self.at, self.there[self.at]
         *others, last = graph.nodes
         scopes = {n.id: n.scope for n in graph.nodes}
@@ -244,20 +248,20 @@ class Pairing:
         return replace(graph, nodes=(*others, *ghosts, replace(last, inputs=(*last.inputs, *into))))
 
     def source_of(self, x: Any, sources: Sources) -> tuple[str, int]:
-        """(id, output) of the last that gave these numbers; ("", 0) if none did."""
+        """(id, output) of the last op that computed this array; ("", 0) if none did."""
         both = [(id, k, y) for id, k, y in sources if isinstance(x, np.ndarray) and isinstance(y, np.ndarray)]
         return next(((id, k) for id, k, y in reversed(both) if close([x], [y], self.tolerance)[0]), ("", 0))
 
 
 def paired(ours: list[Step], theirs: list[Step], scoped: bool) -> dict[int, int]:
-    """Operations by name and shapes, both in the order of the program. scoped: by their modules too."""
+    """Pair ops by name and shapes, both in program order. scoped: by their modules, too."""
     keys = [[step.key(scoped) for step in steps] for steps in (ours, theirs)]
     blocks = SequenceMatcher(None, *keys, autojunk=False).get_matching_blocks()
     return {a + i: b + i for a, b, size in blocks for i in range(size)}
 
 
 def in_order(ours: list, theirs: list) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """The numbers of both outputs, those of a dict by their names, whatever order it is in."""
+    """The arrays of both outputs; entries of a dict are matched by name, in any order."""
     named = dict(theirs)
     if {path for path, _ in ours} == set(named):
         theirs = [(path, named[path]) for path, _ in ours]
@@ -270,7 +274,7 @@ def specs_text(arrays: Sequence[np.ndarray]) -> str:
 
 
 def numbers(x: np.ndarray) -> str:
-    """The first numbers and the mean of all."""
+    """The first elements and the mean of all."""
     flat = np.ravel(x)
     first = ", ".join([f"{v:.4g}" for v in flat[:SHOWN].tolist()])
     with np.errstate(all="ignore"):
@@ -278,7 +282,7 @@ def numbers(x: np.ndarray) -> str:
 
 
 def input_name(step: Step, number: int) -> str:
-    """The state or input that it reads, or how the op calls it."""
+    """The name of the state or input that it reads, or else the op's name for that argument."""
     if number < len(step.reads) and step.reads[number]:
         return step.reads[number]
     names = OPS[step.op].inputs if step.op in OPS else ()

@@ -1,4 +1,5 @@
-"""What `explore(graph)` shows: the subject, the session of one explorer, the details of one row. Plain data for views.
+"""The model of `explore(graph)`: the subject, the session of one explorer, the details of one row. Plain data for
+views.
 
-Read next: `subject.py`, the door to live objects; `session.py`, what is open; `details.py`, one row.
+Read next: `subject.py`, the access to live objects; `session.py`, the open items; `details.py`, one row.
 """

@@ -1,5 +1,7 @@
-"""An array in a few numbers: range, mean, norm, a histogram, a corner of its values, its maps. Read next:
-`subject.py`."""
+"""Summary of an array: range, mean, norm, a histogram, a corner of its values, its feature maps.
+
+Read next: `subject.py`.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +13,18 @@ import numpy as np
 from ....views.explorer.tiles import Tiles, tiles_of
 
 BINS = 24
-SAMPLE = 1 << 16  # numbers that a histogram looks at
+SAMPLE = 1 << 16  # elements that a histogram samples
 CORNER = (6, 10)  # rows and columns of the values that are kept; a page shows as many columns as fit
 
 
 @dataclass(frozen=True)
 class Summary:
-    """low, high, mean, norm: of the finite numbers.  bad: how many are not finite.  counts: of equal bins from low to
-    high.
+    """low, high, mean, norm: of the finite elements. bad: number of elements that are not finite. counts: of equal bins
+    from low to high.
 
-    sampled: how many numbers the histogram looked at, evenly spread.  corner: the first rows and columns, with equally
-    many decimals.  power: they are in units of ten to it.  tiles: what it looks like, where it holds maps.
+    sampled: number of elements in the histogram, evenly spaced. corner: the first rows and columns, all with the same
+    number of decimals. power: they are in units of ten to this power. tiles: a picture, if the array holds feature
+    maps.
     """
 
     spec: str
@@ -75,8 +78,7 @@ def summary_of(array: np.ndarray) -> Summary:
 
 
 def corner(array: np.ndarray) -> tuple[tuple[tuple[str, ...], ...], int]:
-    """The first rows and columns of the last two axes, of the first of all others; and the power of ten that they are
-    units of."""
+    """The first rows and columns of the last two axes, at index 0 of all others; and the power of ten of their unit."""
     while array.ndim > 2:
         array = array[0]
     rows = np.atleast_2d(array)[: CORNER[0], : CORNER[1]].tolist()
@@ -90,7 +92,7 @@ def corner(array: np.ndarray) -> tuple[tuple[tuple[str, ...], ...], int]:
 
 
 def fixed(x: float, power: int, places: int) -> str:
-    """In units of ten to the power, with so many decimals; what is exactly zero is "0"."""
+    """x in units of ten to `power`, with `places` decimals; exact zeros are "0"."""
     if not x or not math.isfinite(x):
         return str(x) if x else "0"
     text = f"{x * 1e200 / 10.0 ** (power + 200) if power < -200 else x / 10.0**power:.{places}f}"
@@ -98,4 +100,4 @@ def fixed(x: float, power: int, places: int) -> str:
 
 
 def number_text(x: object) -> str:
-    return f"{x + 0.0:.4g}" if isinstance(x, float) else str(x)  # no "-0"
+    return f"{x + 0.0:.4g}" if isinstance(x, float) else str(x)  # avoid "-0"

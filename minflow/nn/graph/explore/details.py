@@ -1,6 +1,6 @@
 """The details of one row of the explorer, or of one instruction: spec, source line, time, bytes, values, gradients.
 
-Plain data (texts and lists) of a Subject. Read next: `session.py`.
+Plain data (strings and lists) made from a Subject. Read next: `session.py`.
 """
 
 from __future__ import annotations
@@ -33,10 +33,9 @@ def seconds_text(s: float) -> str:
 
 
 def histogram(label: str, s: Summary) -> list:
-    """[label, text, low, high, counts, corner, its power of ten, shape, maps] as the script draws it.
+    """[label, text, low, high, counts, corner, its power of ten, shape, maps] in the form that the script draws.
 
-    maps: what `tiles_picture` gives, or nothing. The corner, mostly padding, is left out where
-    there are maps that are larger.
+    maps: the result of `tiles_picture`, or empty. The corner, mostly padding, is left out if there are larger maps.
     """
     text = s.text + (f"; histogram of {s.sampled:,} of {s.size:,}" if s.sampled < s.size - s.bad else "")
     shape = [int(n) for n in s.spec.partition("[")[2].rstrip("]").split(",") if n]
@@ -70,16 +69,16 @@ def detail_of(subject: Subject, tree: StepTree, row: Row, column: int) -> dict[s
 
 
 def order_rows(record: StepRecord, row: Row, column: int, nodes: list[int]) -> list[list[str]]:
-    """Where a pass has exchanged two gradients, so that shapes differ from those of forward."""
+    """A note if a pass has swapped two gradients, so that shapes differ from those of forward."""
     makers = list(dict.fromkeys(record.nodes[i].by for i in nodes if record.nodes[i].by))
     if column != 1 or not row.ahead or not makers:
         return []
     order = f"runs before the backward of {row.ahead}, unlike forward's order, and so on other shapes"
-    return [["order", f"{order}: the pass {', '.join(makers)} has exchanged them"]]
+    return [["order", f"{order}: the pass {', '.join(makers)} has swapped them"]]
 
 
 def whole_detail(subject: Subject, tree: StepTree) -> dict[str, Any]:
-    """The details of the step as a whole, where no row is selected."""
+    """The details of the whole step, shown if no row is selected."""
     record, rows = tree.record, []
     timed = bool(subject.seconds())
     for column, word in enumerate(WORDS):
@@ -113,12 +112,12 @@ def sizes_text(states: list[StepNode]) -> str:
 
 
 def which_step(subject: Subject) -> str:
-    """The step whose times are shown."""
+    """The name of the step whose times are shown."""
     return subject.timed if subject.instructions else "the last timed call"
 
 
 def covered(tree: StepTree, item: Item, column: int) -> list[int]:
-    """The operations of an item in a column, in order."""
+    """The ops of an item in a column, in order."""
     return tree.reads.of(column, *leaves_of(tree, item))
 
 
@@ -127,32 +126,32 @@ def leaves_of(tree: StepTree, item: Item) -> tuple[int, int]:
 
 
 def inside(tree: StepTree, item: Item) -> tuple[np.ndarray, np.ndarray]:
-    """Of each read, whether its source and its target are in the item."""
+    """For each read, whether its source and its target are in the item."""
     first, last = leaves_of(tree, item)
     source, target = tree.reads.source, tree.reads.target
     return (source >= first) & (source < last), (target >= first) & (target < last)
 
 
 def name_and_spec(tree: StepTree, x: tuple[int, int] | None) -> tuple[str, str]:
-    """(name, spec) of what an operation reads."""
+    """(name, spec) of a value that an op reads."""
     if x is None:
         return "a number", ""
     node, index = tree.record.nodes[x[0]], x[1]
     return node.name + (f", output {index}" if len(node.outs) > 1 else ""), node.outs[index]
 
 
-ROLES = {"lr": "learning rate"}  # of a number that an update reads
+ROLES = {"lr": "learning rate"}  # of a scalar that an update reads
 
 
 def brackets(spec: str) -> str:
-    """ "[8, 3]", and the dtype before it where it is not float32; of one number nothing, or its dtype."""
+    """ "[8, 3]", with the dtype before it unless it is float32; for a scalar empty, or its dtype."""
     dtype, _, rest = spec.partition("[")
     shape = "" if rest == "]" else f"[{rest}"
     return " ".join(x for x in ("" if dtype == "float32" or not shape else dtype, shape) if x)
 
 
 def read_words(subject: Subject, tree: StepTree, x: tuple[int, int] | None, values: bool) -> str:
-    """What an operation reads, and what it is for it: "parameter model.fc.bias [10], -0.16 to 0.16"."""
+    """A value that an op reads and its role: "parameter model.fc.bias [10], -0.16 to 0.16"."""
     name, spec = name_and_spec(tree, x)
     if x is None:
         return name
@@ -170,7 +169,7 @@ def title_of(node: StepNode | None, name: str) -> str:
 
 
 def result_words(record: StepRecord, i: int | None, n: int) -> list[str]:
-    """What each result is: of an update, the states that it writes, in the order in which it reads them."""
+    """The role of each result: for an update, the states that it writes, in the order in which it reads them."""
     states = [record.nodes[x[0]] for x in (record.reads[i] if i is not None else ()) if x is not None]
     written = [s for s in states if s.role in ("parameter", "optimizer state")]
     if i is not None and record.nodes[i].phase == "optimizer" and len(written) == n:
@@ -223,7 +222,7 @@ def operation_row(node: StepNode) -> list[str]:
 
 
 def place_rows(subject: Subject, name: str) -> list[list[str]]:
-    """Where the plan keeps the first result."""
+    """Where the plan stores the first result."""
     part, node, value = subject.place(name)
     if value is None:
         return []
@@ -238,7 +237,7 @@ def place_rows(subject: Subject, name: str) -> list[list[str]]:
 
 
 def gradients_of(subject: Subject, tree: StepTree, item: Item, nodes: list[int]) -> list[list]:
-    """The recorded gradient that came for the results of an item: what its backward read from that of others."""
+    """The recorded gradient of an item's results: the values that its backward read from other items."""
     record, reads = tree.record, tree.reads
     wanted = {spec for i in nodes for spec in record.nodes[i].outs}
     source, target = inside(tree, item)
@@ -248,7 +247,7 @@ def gradients_of(subject: Subject, tree: StepTree, item: Item, nodes: list[int])
 
 
 def crossing(tree: StepTree, item: Item, column: int) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """The values that come into an item in a column, and those that go out to others of it or to the caller."""
+    """The values that enter an item in a column, and those that leave it for other items or for the caller."""
     record, reads = tree.record, tree.reads
     source, target = inside(tree, item)
     own = (reads.column == column) & ((reads.source_column == column) | ((reads.source_column == -1) & (column == 0)))
@@ -306,7 +305,7 @@ def output_detail(subject: Subject, tree: StepTree, item: Item) -> dict[str, Any
 
 
 def state_detail(subject: Subject, tree: StepTree, row: Row) -> dict[str, Any]:
-    """Parameters of a row: their numbers as they stand now, gradient norms of the last step, states and update."""
+    """Parameters of a row: current values, gradient norms of the last step, states and update."""
     record, item = tree.record, row.item
     states = [record.nodes[s] for s in row.states]
     own = [s for s in states if s.role in ("parameter", "buffer")]
@@ -340,7 +339,7 @@ def state_detail(subject: Subject, tree: StepTree, row: Row) -> dict[str, Any]:
 
 
 def recorded_gradient(subject: Subject, tree: StepTree, leaf: Item) -> Summary | None:
-    """What the update of a parameter read from backward in the recorded step."""
+    """The gradient that the update of a parameter read in the recorded step."""
     nodes = tree.record.nodes
     for i in leaf.nodes:
         for x in tree.record.reads[i] if nodes[i].column == 2 else ():
@@ -350,7 +349,7 @@ def recorded_gradient(subject: Subject, tree: StepTree, leaf: Item) -> Summary |
 
 
 def instruction_detail(subject: Subject, tree: StepTree, at: int) -> dict[str, Any]:
-    """One instruction of the recorded step: what it read and gave, with values."""
+    """One instruction of the recorded step: its inputs and outputs, with values."""
     step = subject.instructions[at]
     record = tree.record
     i = next((i for i, n in enumerate(record.nodes) if n.name == step.name and n.kind == "op"), None)
@@ -366,5 +365,5 @@ def instruction_detail(subject: Subject, tree: StepTree, at: int) -> dict[str, A
     if node is not None and node.where:
         rows.append(["line", node.where])
     if step.ran < at:
-        rows.append(["runs", f"earlier, as call {step.ran + 1} of a step, right behind {step.behind}"])
+        rows.append(["runs", f"earlier, as call {step.ran + 1} of a step, right after {step.behind}"])
     return {"title": title_of(node, step.name), "rows": rows, "hists": hists, "node": -1 if i is None else i}

@@ -1,7 +1,7 @@
-"""The state of an explorer: what is open, which pass, which instruction, which search; and what to draw of it.
+"""The state of an explorer: open items, pass, instruction, search; and the data to draw it.
 
-`act` takes a request of a front end, `picture` and `detail` give plain data for it. Malformed requests change nothing.
-Read next: `details.py`; the widget is `minflow_widgets/explorer/explorer.py`.
+`act` handles a request of a front end, `picture` and `detail` return plain data for it. Malformed requests change
+nothing. Read next: `details.py`; the widget is `minflow_widgets/explorer/explorer.py`.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from ....views.text.listing import clean, count
 from .subject import Subject
 from .details import bytes_text, detail_of, instruction_detail, whole_detail
 
-LISTED = 12  # search results that are listed
+LISTED = 12  # most search results that are listed
 
 
 class ExplorerSession:
-    """What one explorer shows of a Subject. stage: how many passes were done, `subject.stages` for what runs.
+    """The state of one explorer of a Subject. stage: number of passes done, `subject.stages` for the graph that runs.
 
-    opened: keys of open items.  selected: key of the selected row, and its column.  at: the instruction, or -1.
-    last: the instruction that was shown last, from which stepping goes on.
+    opened: keys of open items. selected: key of the selected row, and its column. at: the instruction, or -1. last: the
+    instruction that was shown last, where stepping continues.
     """
 
     def __init__(self, subject: Subject):
         self.subject = subject
-        self.lock = new_lock(threading.RLock)  # requests come on the kernel's thread, which may not be the main one
+        self.lock = new_lock(threading.RLock)  # requests arrive on the kernel's thread, which may not be the main one
         self.trees: dict[int, StepTree] = {}
         self.stage = subject.stages
         self.opened = self.tree.opened_first()
@@ -49,7 +49,7 @@ class ExplorerSession:
         return self.trees[id(record)]
 
     def prepare(self) -> None:
-        """Make the trees of all passes, so that the first move of the slider is as quick as the next."""
+        """Make the trees of all passes, so that the first move of the slider is as fast as later ones."""
         with self.lock:
             now = self.stage
             for stage in range(self.subject.stages):
@@ -63,8 +63,10 @@ class ExplorerSession:
     # ---- requests ----------------------------------------------------------------------------------------------------
 
     def act(self, request: Any) -> bool:
-        """Follow a request, such as {"do": "toggle", "id": 3, "stage": 5}; did anything in the picture change? With
-        "forget" the results of the search before it go."""
+        """Handle a request, such as {"do": "toggle", "id": 3, "stage": 5}. True if anything in the picture changed.
+
+        With "forget", the results of the search before it are cleared.
+        """
         with self.lock:
             try:
                 if request.get("forget"):
@@ -73,7 +75,7 @@ class ExplorerSession:
                 method = getattr(self, f"do_{verb}", None) if verb.isidentifier() else None
                 return bool(method and method(request))
             except (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError):
-                return False  # of a picture that is no longer shown
+                return False  # it refers to a picture that is no longer shown
 
     def item(self, request: dict) -> Item:
         if request.get("stage", self.stage) != self.stage:
@@ -132,10 +134,12 @@ class ExplorerSession:
         self.arranged()
 
     def open(self, name: Any) -> None:
-        """Show the module, operation or parameter of that name, with all that it is in opened. Raises GraphError if
-        there is none."""
+        """Open the module, operation or parameter of that name, and everything that contains it.
+
+        Raises GraphError if there is none.
+        """
         if not isinstance(name, str):
-            what = f"explorer.open: a name is a text, not of type {type(name).__name__}"
+            what = f"explorer.open: name must be a string, got {type(name).__name__}"
             fail(GraphError, what, 'explorer.open("model.fc1")', name=name)
         matches = self.tree.search(name)
         exact = [item for item in matches if name in (item.path, item.name)] or matches
@@ -149,16 +153,17 @@ class ExplorerSession:
             self.arranged()
 
     def do_first(self, request: dict) -> bool:
-        """Back to what was open at first."""
+        """Restore the items that were open at first."""
         self.opened = self.tree.opened_first()
         self.arranged()
         return True
 
-    # ---- what is shown -----------------------------------------------------------------------------------------------
+    # ---- output ------------------------------------------------------------------------------------------------------
 
     def picture(self, arena: bool = False) -> dict[str, Any]:
-        """The drawing with its pass and search results. arena: also the bytes of the pass, which may take a second to
-        plan."""
+        """The drawing with its pass and search results. arena: True to include the bytes of the pass, whose plan may
+        take a second.
+        """
         with self.lock:
             counts, view = self.subject.counts(self.stage, arena), view_of(self.layout)
             return {
@@ -188,7 +193,7 @@ class ExplorerSession:
         return f"{done}; {count(c.nodes, 'operation')}{size}".removeprefix("; ")
 
     def detail(self) -> dict[str, Any]:
-        """The details of the instruction or the row that is selected, and which row and column that is."""
+        """The details of the selected instruction or row, and which row and column that is."""
         with self.lock:
             if self.at >= 0:
                 detail = instruction_detail(self.subject, self.tree, self.at)
@@ -204,20 +209,20 @@ class ExplorerSession:
             return {"at": -1, "last": self.last, "row": row.item.id, "column": column, **detail}
 
     def svg(self) -> str:
-        """The present picture as SVG."""
+        """The current picture as SVG."""
         with self.lock:
             text = self.pass_text(self.subject.counts(self.stage))
             note = f"{text}. {self.subject.note}".removesuffix(". ")
             return svg_of(view_of(self.layout), f"{self.subject.title}, {text}", note)
 
     def text(self) -> str:
-        """The present picture as lines."""
+        """The current picture as lines of text."""
         with self.lock:
             return text_of(self.layout, f"{self.subject.title}, {self.pass_text(self.subject.counts(self.stage))}")
 
 
 def views_text(subject: Subject) -> str:
-    """Why a recorded step has fewer instructions than operations, or nothing."""
+    """Why a recorded step has fewer instructions than operations; empty if it has not."""
     if not subject.instructions:
         return ""
     calls = {step.name for step in subject.instructions}
@@ -226,5 +231,5 @@ def views_text(subject: Subject) -> str:
 
 
 def place_of(item: Item) -> str:
-    """The module that it stands in."""
+    """The module that contains it."""
     return item.path if item.kind != "module" else item.path.rpartition(".")[0]

@@ -1,7 +1,7 @@
-"""What the explorer shows of a compiled graph or job: records of its stages, and one step with all its values.
+"""The data of the explorer for a compiled graph or job: records of its stages, and one step with all its values.
 
-`Subject` is the one door to live objects; views get plain data. A recorded step starts from the present state, and
-everything that it wrote is put back. Read next: `details.py`, one node of it; `../../../views/explorer/rows.py`.
+Only `Subject` accesses live objects; views get plain data. A recorded step starts from the current state, and
+everything that it wrote is restored. Read next: `details.py`, one node of it; `../../../views/explorer/rows.py`.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from ..listing.pass_changes import arena_after, changes_of, keys_of
 from ..listing.reports import phases_of
 from .array_summary import Summary, summary_of
 
-LONG, ENOUGH = 1.0, 0.1  # seconds: a step that is not run again for its times; how long others are
+LONG, ENOUGH = 1.0, 0.1  # seconds: longer steps are not repeated for their times; total time of the repeats
 COLUMNS = {"forward": 0, "backward": 1, "recompute": 1, "optimizer": 2}
 
 
 class StageCounts(NamedTuple):
-    """A pass and what it did. arena: bytes that a plan of the graph after it would take."""
+    """A pass and its effect. arena: bytes of the arena in a plan of the graph after it."""
 
     name: str
     nodes: int
@@ -50,8 +50,10 @@ class StageCounts(NamedTuple):
 
 @dataclass(frozen=True)
 class Instruction:
-    """One call of a recorded step. outs: a Summary of each result.  seconds: of the call alone, in that run.
-    ran: its place in the order in which the calls ran.  behind: the name of the call before it there."""
+    """One call of a recorded step. outs: a Summary of each result. seconds: of this call alone, in that run.
+
+    ran: its position in the order in which the calls ran. behind: the name of the call before it there.
+    """
 
     name: str
     phase: str
@@ -62,11 +64,11 @@ class Instruction:
 
 
 class Subject:
-    """A compiled graph or job. parts: what runs in a call, one after the other.  kinds: state's name -> its kind.
+    """A compiled graph or job. parts: the compiled parts of a call, in order. kinds: state's name -> its kind.
 
-    modules: path -> class.  gradient: name of a parameter -> the array of its last gradient, or None.
-    by_reader: names of states do not name their module, as in a job; they stand in that of their first reader.
-    runs: it can be run here, so that there are lines, times and passes of it.
+    modules: path -> class. gradient: name of a parameter -> the array of its last gradient, or None. by_reader: names
+    of states do not contain their module, as in a job; they are listed at their first reader. runs: True if it can be
+    run here, so that it has lines, times and passes.
     """
 
     runs = True
@@ -86,10 +88,10 @@ class Subject:
         self.records: dict[tuple[int, bool], StepRecord] = {}
         self.node_records = [NodeRecords(part, f"{k}n") for k, part in enumerate(self.parts)]
         self.arenas: dict[int, int | None] = {}
-        self.instructions: list[Instruction] = []  # forward, then backward, then update; in each, as they ran
+        self.instructions: list[Instruction] = []  # forward, then backward, then update; within each in running order
         self.times: dict[str, float] = {}  # name -> seconds of its call
-        self.timed = ""  # whose times they are, in words
-        # (name of the operation, output) -> what came out in the recorded step
+        self.timed = ""  # which step the times are from
+        # (name of the operation, output) -> its result in the recorded step
         self.numbers: dict[tuple[str, int], Summary] = {}
         self.gradients: dict[str, Summary] = {}  # name of a parameter -> its gradient in the recorded step
         self.before: dict[str, Summary] = {}  # states as they were before the recorded step
@@ -98,17 +100,19 @@ class Subject:
     # ---- records -----------------------------------------------------------------------------------------------------
 
     def record(self, stage: int) -> StepRecord:
-        """The step after this many passes (0: as traced), with marks for what the last of them did; `stages`: what
-        runs, no marks."""
+        """The step after this many passes (0: as traced), with marks for the effects of the last of them.
+
+        `stages`: the graph that runs, without marks.
+        """
         same = self.same[stage]
-        key = same, 0 < same == stage  # with marks, of a pass that changed something
+        key = same, 0 < same == stage  # with marks, if the pass changed something
         if key not in self.records:
             self.records[key] = self.step_after(*key)
         return self.records[key]
 
     @cached_property
     def same(self) -> list[int]:
-        """Of each stage the first one with the same operations in the same order."""
+        """For each stage the first one with the same operations in the same order."""
         same = [0]
         for stage in range(1, self.stages + 1):
             graphs = [[p.stages[min(k, len(p.stages) - 1)].graph for k in (same[-1], stage)] for p in self.parts]
@@ -172,7 +176,7 @@ class Subject:
         )
 
     def counts(self, stage: int, arena: bool = True) -> StageCounts:
-        """What the pass did. arena: plan its memory too, where it is not known; else it is None."""
+        """The effect of a pass. arena: True to plan its memory if that is unknown; else it is None then."""
         record = self.record(stage)
         marks = [n.mark for n in record.nodes if n.kind == "op"]
         number = {mark: marks.count(mark) for mark in ("new", "gone", "changed", "moved")}
@@ -184,10 +188,10 @@ class Subject:
         name = next((p.stages[stage].name for p in self.parts if stage < len(p.stages)), "all passes")
         return StageCounts(name, len(marks) - number["gone"], **number, arena=self.arenas.get(stage))
 
-    # ---- numbers -----------------------------------------------------------------------------------------------------
+    # ---- values ------------------------------------------------------------------------------------------------------
 
     def state_array(self, name: str) -> np.ndarray | None:
-        """The numbers of a parameter, buffer or state as they stand now."""
+        """The current array of a parameter, buffer or state."""
         return next((s.array for part in self.parts for s in part.graph.states if s.name == name), None)
 
     def place(self, name: str) -> tuple[Any, Any, Value | None]:
@@ -199,11 +203,11 @@ class Subject:
         return None, None, None
 
     def seconds(self) -> dict[str, float]:
-        """Name -> seconds of its call: of the recorded step, else of the last timed call."""
+        """Name -> seconds of its call: in the recorded step, else in the last timed call."""
         return self.times if self.instructions else self.last_times()
 
     def last_times(self) -> dict[str, float]:
-        """Those of the last timed call, as in `graph.lanes()`."""
+        """The seconds of the last timed call, as in `graph.lanes()`."""
         timed = [part for part in self.parts if part.plan.seconds is not None]
         return {part.names[node]: s for part in timed for node, s in zip(part.plan.nodes, part.plan.seconds)}
 
@@ -215,9 +219,10 @@ class Subject:
         after: Callable = lambda: None,
         warm: bool = False,
     ) -> None:
-        """Run a step call by call, keep what each gave, and put everything back.
+        """Run a step call by call, keep the results of each, and restore everything.
 
-        before: called before each run.  after: called after the recorded one.  warm: a call was timed after the first.
+        before: called before each run. after: called after the recorded one. warm: True if a call was timed after the
+        first.
         """
         cold = not self.parts[0].plan.runs
         states = [s for part in self.parts for s in part.graph.states]
@@ -243,7 +248,9 @@ class Subject:
                 self.time_again(step, restore)
 
     def time_again(self, step: Callable[[bool], None], restore: Callable[[], None]) -> None:
-        """Times as in training: the first run of a plan is slow, and to look at values between the calls slows them."""
+        """Time the step as in training: the first run of a plan is slow, and summarising values between the calls slows
+        them.
+        """
         earlier = [part.plan.seconds for part in self.parts]
         runs: list[dict[str, float]] = []
         end = time.perf_counter() + ENOUGH
@@ -257,7 +264,7 @@ class Subject:
             part.plan.seconds = seconds
 
     def watcher(self, part: CompiledPart) -> Callable:
-        """Called after each call of a plan: keeps a summary of its results."""
+        """A callback for each call of a plan, which keeps a summary of its results."""
         clock = time.perf_counter
         last = [clock()]
         views, phases = views_of(part), phases_of(part.graph.nodes)
@@ -277,12 +284,12 @@ class Subject:
         return watch
 
     def starts(self, arrays: Sequence[np.ndarray]) -> None:
-        """A step will be recorded with these inputs."""
+        """Prepare for recording a step with these inputs."""
         for source, array in zip(self.parts[0].graph.inputs, arrays):
             self.numbers[source.name, -1] = summary_of(array)
         states = [s for part in self.parts for s in part.graph.states]
         for s in states:
-            if s.read is not None and not s.array.ndim:  # a learning rate; a generator's state would move on
+            if s.read is not None and not s.array.ndim:  # a learning rate; reading a generator's state would advance it
                 s.array[...] = s.read()
         self.before = {s.name: summary_of(s.array) for s in states}
         for part in self.parts:
@@ -292,11 +299,11 @@ class Subject:
                     self.numbers[part.names[view], 0] = summary_of(array)
 
     def read(self, name: str, output: int, is_state: bool) -> Summary | None:
-        """The numbers that an operation of the recorded step read: of an operation's output, or of a state."""
+        """The values that an operation of the recorded step read: the output of an operation, or a state."""
         return self.numbers.get((name, -1)) or self.before.get(name) if is_state else self.numbers.get((name, output))
 
     def gradient_summary(self, name: str) -> Summary | None:
-        """The gradient of a parameter: of the recorded step, else of the last call."""
+        """The gradient of a parameter: from the recorded step, else from the last call."""
         if name in self.gradients:
             return self.gradients[name]
         array = self.gradient(name)
@@ -304,7 +311,7 @@ class Subject:
 
 
 def views_of(part: CompiledPart) -> dict[Node, list[Node]]:
-    """Operations that are no call, since they are views of a fixed place: by the node whose numbers they show."""
+    """Operations that have no call because they are views at a fixed address, by the node that they view."""
     called = set(part.plan.nodes)
     result: dict[Node, list[Node]] = {}
     for node in part.graph.nodes:
@@ -317,10 +324,9 @@ def views_of(part: CompiledPart) -> dict[Node, list[Node]]:
 
 
 def graph_subject(graph: Any, args: tuple = (), kwargs: dict | None = None, step: bool = False) -> Subject:
-    """The Subject of an nn.Graph: of its last plan, or with inputs of the plan for them, with a step recorded. Where
-    the machine has fused operations, they are shown and run one by one.
+    """The Subject of an nn.Graph: of its last plan, or with inputs of the plan for them, with a step recorded.
 
-    step: record one of a graph without inputs too.
+    Operations that were fused are shown and run one by one. step: record a step also for a graph without inputs.
 
     Raises GraphError if the graph was not called and no inputs are given.
     """
@@ -369,7 +375,7 @@ def subject_of(graph: Any, compiled: Any) -> Subject:
 
 
 def fused_note(compiled: Any, more: str = "") -> str:
-    """What a call runs instead of the operations that are shown."""
+    """A note on the fused operations that a call runs instead of those shown."""
     if compiled.exact:
         return ""
     fused = sum([len(part.graph.nodes) for part in compiled.parts])
@@ -377,7 +383,7 @@ def fused_note(compiled: Any, more: str = "") -> str:
 
 
 def kinds_of(graph: Any) -> dict[str, str]:
-    """Name of a parameter or buffer -> which of them it is."""
+    """Name of a parameter or buffer -> which of the two it is."""
     kinds: dict[str, str] = {}
     for path, module in graph.all_modules():
         kinds |= {f"{path}.{name}": "parameter" for name, p in module._parameters.items() if p is not None}
@@ -389,14 +395,14 @@ def kinds_of(graph: Any) -> dict[str, str]:
 
 
 def used_states(graph: IR, part: CompiledPart, gone: list[Node]) -> list[Source]:
-    """Inputs, and the states that something reads or writes."""
+    """Inputs, and the states that are read or written."""
     used = {x.node for n in (*graph.nodes, *gone) for x in n.inputs if x.__class__ is Value}
     used |= {v.node for v in graph.outputs} | {*graph.updates}
     return [*graph.inputs, *[s for s in graph.states if s in used]]
 
 
 def first_scopes(nodes: list[Node]) -> dict[Source, str]:
-    """Where each state is read first."""
+    """The scope in which each state is read first."""
     result: dict[Source, str] = {}
     for node in nodes:
         for x in node.inputs:
@@ -406,8 +412,7 @@ def first_scopes(nodes: list[Node]) -> dict[Source, str]:
 
 
 def order_of(nodes: list[Node], gone: list[Node]) -> dict[Node, float]:
-    """Where a node stands in the program: its number in the trace; one that a pass added stands behind what it
-    reads."""
+    """The position of a node in the program: its number in the trace; a node added by a pass follows its inputs."""
     result: dict[Node, float] = {}
     for node in (*nodes, *gone):
         if node.number is not None:
@@ -422,8 +427,9 @@ def order_of(nodes: list[Node], gone: list[Node]) -> dict[Node, float]:
 
 
 class NodeRecords(dict):
-    """The records of the operations of a part, by the node and what a pass may change: what two passes leave alike is
-    one record. ids: node -> its id."""
+    """The records of the operations of a part, keyed by node and all that a pass may change: nodes that two passes
+    leave alike share a record. ids: node -> its id.
+    """
 
     def __init__(self, part: CompiledPart, prefix: str):
         self.part = part
@@ -450,7 +456,7 @@ class NodeRecords(dict):
 def step_nodes(
     records: NodeRecords, listed: list[Node], marks: dict[Node, str], orders: dict[Node, float], later: float
 ) -> list[StepNode]:
-    """later: added to each place in the program."""
+    """later: added to each position in the program."""
     columns = {node: COLUMNS.get(phase, 0) for node, phase in phases_of(listed).items()}
     makers = pass_of(records.part, listed)
     by_number = {node.number: node for node in listed if not columns[node] and node.number is not None}
@@ -485,7 +491,7 @@ def step_nodes(
 
 
 def pass_of(part: CompiledPart, listed: list[Node]) -> dict[Node, str]:
-    """The name of the pass that a node comes from, of those that are not in the trace."""
+    """The name of the pass that added a node, for nodes that are not in the trace."""
     result: dict[Node, str] = {}
     added = keys_of([node for node in listed if node.number is None and node.phase != "recompute"])
     known = set(keys_of(part.stages[0].graph.nodes).values()) if added else set()

@@ -1,4 +1,4 @@
-"""What a graph gives after a call: gradients, learning rates, values, and comparisons.
+"""Values of a graph after a call: gradients, learning rates, outputs of modules, and comparisons.
 
 Read next: `reports.py`, the same and more as records for views.
 """
@@ -28,8 +28,7 @@ def last_run(graph: Any, what: str, name: str) -> Any:
 
 
 class Gradients(Mapping):
-    """name -> the gradient that the last step used, after clipping; `graph.grads["model.fc.weight"]`. Read at
-    access."""
+    """name -> the gradient used by the last step, after clipping; `graph.grads["model.fc.weight"]`. Read on access."""
 
     def __init__(self, graph: Any):
         self.graph = graph
@@ -65,7 +64,7 @@ class Gradients(Mapping):
 
 
 class GraphAccessors:
-    """The part of nn.Graph that gives values of its last call, and compares it."""
+    """Mixin of nn.Graph for values of its last call, and comparisons."""
 
     @property
     def grads(self: Any) -> Gradients:
@@ -74,7 +73,7 @@ class GraphAccessors:
 
     @property
     def lr(self: Any) -> Any:
-        """The learning rate of the next step: a number, or a list where there are several groups."""
+        """The learning rate of the next step: a number, or a list if there are several groups."""
         rates = [float(group["lr"]) for optimizer, _ in self.optimizers for group in optimizer.param_groups]
         if not rates:
             what = f"{self.name} has no optimizer, so it has no learning rate"
@@ -82,15 +81,15 @@ class GraphAccessors:
         return rates[0] if len(rates) == 1 else rates
 
     def keep(self: Any, *names: str) -> None:
-        """Keep the values of these modules or operations readable after each call, for `values`."""
+        """Keep the values of these modules or operations readable by `values` after each call."""
         self.kept.update(names)
         bump()
 
     def values(self: Any, name: str) -> Any:
         """The output of the module at path `name` (its first call), or of the operation of that name, in the last call.
 
-        A tensor, or a tuple where there are several. Values share one buffer and are gone after the step unless they
-        are kept: the first time that a name is asked for it is kept from the next call on, and GraphError says so.
+        A tensor, or a tuple if there are several. Values share one buffer and are lost after the step unless they are
+        kept: the first request for a name raises GraphError, and keeps it from the next call on.
         """
         last = self._last
         if name not in self.kept:
@@ -108,27 +107,27 @@ class GraphAccessors:
     def compare(
         self: Any, reference: Any, /, *args: Any, rtol: float | None = None, atol: float | None = None, **kwargs: Any
     ) -> Comparison:
-        """Where this graph diverges from `reference` (another graph, a module or a function) on these inputs.
+        """Find where this graph diverges from `reference` (another graph, a module or a function) on these inputs.
 
-        Operations are paired by name and shape in the order of the program, and by their numbers; numbers are equal
-        where |graph - reference| <= atol + rtol * |reference|, and NaN equals NaN. By default rtol is 1.3e-6 for
-        float32, 1e-7 for float64, 1e-3 for float16 and 0 for integers and bool; atol is 1e-5, 1e-7, 1e-5 and 0, or 8
-        units in the last place of the largest number of the tensor where that is more: what a sum in another order may
-        leave of numbers that cancel. Of two dtypes the larger tolerance counts.
+        Operations are paired by name and shape in program order, and by their values; values are equal if |graph -
+        reference| <= atol + rtol * |reference|, and NaN equals NaN. By default rtol is 1.3e-6 for float32, 1e-7 for
+        float64, 1e-3 for float16 and 0 for integers and bool; atol is 1e-5, 1e-7, 1e-5 and 0, or 8 units in the last
+        place of the largest element of the tensor if that is more: sums in different orders may differ by that much
+        when terms cancel. For two dtypes the larger tolerance applies.
 
-        The result shows itself: the first node that differs red, those before it green; `.first` is its row, `.equal`
-        says that there is none. Nothing changes, as in `compare_eager`.
+        The result displays itself: the first node that differs red, those before it green; `.first` is its row,
+        `.equal` is True if there is none. There are no side effects, as in `compare_eager`.
         """
-        from ..compare.compare import compare_with  # at first use, with its pictures
+        from ..compare.compare import compare_with  # on first use, with its pictures
 
         return compare_with(self, reference, args, kwargs, rtol, atol)
 
     def compare_eager(self: Any, *args: Any, **kwargs: Any) -> Comparison:
-        """Run the graph and eager on these inputs from the present state, and compare every operation's result.
+        """Run the graph and eager on these inputs from the current state, and compare every operation's result.
 
-        Nothing changes: parameters, buffers, gradients, optimizer and generator are put back, `grads` and `values` stay
-        those of the last call, and no listener, such as a watch, hears of it. With gradient accumulation the first
-        part of the batch is compared, up to its gradients.
+        There are no side effects: parameters, buffers, gradients, optimizer and generator are restored, `grads` and
+        `values` stay those of the last call, and no listener, such as a watch, is told. With gradient accumulation the
+        first part of the batch is compared, up to its gradients.
         """
         from ..compare.compare import compared
 

@@ -1,11 +1,10 @@
-"""What is printed while a graph is built: `graph.debug(level)`, streamed.
+"""The log printed while a graph is built: `graph.debug(level)`.
 
 Levels: 0 phases with their times; 1 also each module as it is called, with its inputs, tensors and outputs; 2 also each
-operation as it is recorded; 3 also the lines of the program that it comes from. Lines go out at once, so they are there
-when something fails; in a notebook, from level 1, they become a tree that grows in one display. What goes wrong in
-printing ends the printing, never the build. Knows nothing of passes.
-Read next: `text.py`, whose lines these are; `partial.py`, the tree so far where a build fails;
-`views/renderers/debug_tree.py`.
+operation as it is recorded; 3 also the source lines that it comes from. Lines are flushed at once, so they are there
+when something fails; in a notebook, from level 1, they become a tree that grows in one display. An error in printing
+ends the log, never the build. Knows nothing of passes. Read next: `text.py`, whose lines these are; `partial.py`, the
+tree of a failed build; `views/renderers/debug_tree.py`.
 """
 
 from __future__ import annotations
@@ -28,17 +27,17 @@ from ..build import Observer
 from .partial import failed as print_failure
 
 LEVELS = range(-1, 4)
-# how a line of a layer becomes a node
+# pattern of a layer's line that becomes a node
 ENGINE = tuple(os.path.join(ROOT, *place, "") for place in (["core"], ["nn", "graph"]))
-OPTIONS = "only_user_py_stack", "op_repr_with_py_stack", "mode"  # what OneFlow's versions take besides
+OPTIONS = "only_user_py_stack", "op_repr_with_py_stack", "mode"  # further options of OneFlow's versions
 
 
 def switch(graph: Any, v_level: int, ranks: Any, max_py_stack_depth: int, other: dict) -> None:
-    """Check and keep the arguments of `graph.debug`, for the next build.
+    """Check and store the arguments of `graph.debug`, for the next build.
 
-    ranks: those that print, None for rank 0; here there is rank 0 alone.  other: OneFlow's further options: mode=False
-    turns it off, only_user_py_stack=False prints the lines of minflow's layers too, op_repr_with_py_stack=True puts a
-    line of the program into each OPERATOR of the v1 listing.
+    ranks: the ranks that print, None for rank 0; here there is only rank 0. other: OneFlow's further options:
+    mode=False turns it off, only_user_py_stack=False prints the lines of minflow's layers too,
+    op_repr_with_py_stack=True adds a source line to each OPERATOR of the v1 listing.
     """
     if not whole(v_level) or v_level not in LEVELS:
         hint = "0 phases, 1 modules, 2 operations, 3 lines of the program, -1 nothing"
@@ -64,7 +63,7 @@ def whole(x: Any) -> bool:
 
 
 def only_prints(method: Callable) -> Callable:
-    """A method that only prints: where it fails, it says so once, and the build goes on."""
+    """Wrap a method that only prints: an error in it is reported once, and the build continues."""
 
     @functools.wraps(method)
     def guarded(self: BuildLog, *args: Any) -> None:
@@ -77,14 +76,14 @@ def only_prints(method: Callable) -> Callable:
             try:
                 self.ended("is built, and no longer logged")
                 print(f"{self.head} debug stopped: {type(error).__name__}: {error}", flush=True)
-            except Exception:  # nowhere to print
+            except Exception:  # there is nowhere to print to
                 return
 
     return guarded
 
 
 class BuildLog(Observer):
-    """Called at everything that happens while one build runs; prints what the graph's level asks for."""
+    """Receives the events of one build, and prints those of the graph's level."""
 
     def __init__(self, graph: Any, build: Any):
         self.graph, self.build, self.level = graph, build, graph._level
@@ -94,7 +93,7 @@ class BuildLog(Observer):
         self.start = self.middle = time.perf_counter()
         self.names = Names(self.source_name)
         self.tensor_names: dict[int, str] | None = None
-        self.lines: dict[Node, list[str]] = {}  # level 3: forward operation -> its lines, for its gradients
+        self.lines: dict[Node, list[str]] = {}  # level 3: forward operation -> its lines, which its gradients show too
         self.phase = ""
         self.traced_whole = False
         self.rows: list[tuple[int, str]] = []  # for the tree in a notebook
@@ -115,7 +114,7 @@ class BuildLog(Observer):
         self.show(last=False)
 
     def show(self, last: bool) -> None:
-        """The rows go into the notebook; as plain lines if it cannot be shown as a tree."""
+        """Display the rows in the notebook; as plain lines if a tree cannot be displayed."""
         try:
             self.tree.changed(last)
         except Exception:
@@ -129,7 +128,7 @@ class BuildLog(Observer):
         print_failure(self.graph, self.build, error)
 
     def ended(self, state: str) -> None:
-        """Nothing more is printed. state: how the build ended."""
+        """Stop printing. state: how the build ended."""
         if self.tree is not None and self.rows:
             self.state = state
             self.show(last=True)
@@ -141,7 +140,7 @@ class BuildLog(Observer):
     def started(self) -> None:
         self.start = time.perf_counter()
         number = len(self.graph._history)
-        if number:  # as the newer OneFlow says that it fills its cache of graphs
+        if number:  # in the words of newer OneFlow versions when they fill their cache of graphs
             names = self.graph.input_names(self.build.tree)
             inputs = ", ".join([f"{name}: {x.spec}" for name, x in zip(names, self.build.inputs)])
             self.say(0, f"{self.head} makes plan number {number}, for {inputs or 'no inputs'}.")
@@ -215,7 +214,7 @@ class BuildLog(Observer):
     def added(self, node: Node) -> None:
         if self.level < 2:
             return
-        if node.number == 0:  # the update of accumulated gradients is a graph of its own, and counts anew
+        if node.number == 0:  # the update of accumulated gradients is a separate graph with its own numbers
             self.names = Names(self.source_name)
         if node.phase == OPTIMIZER and not self.phase:
             self.phase = "optimizer"
@@ -243,7 +242,7 @@ class BuildLog(Observer):
             if source.array is None or source.array.ndim:
                 return "generator"
             return "micro-step number" if self.build.accumulators and source in self.build.trace.graph.states else "lr"
-        if self.tensor_names is None or id(source.array) not in self.tensor_names:  # perhaps of a module that is new
+        if self.tensor_names is None or id(source.array) not in self.tensor_names:  # perhaps of a new module
             build, result = self.build, self.build.paths_of_met()
             parameters = self.graph.parameter_names(result)
             self.tensor_names = {id(t.array): name for t, name in self.graph.named_tensors(result)}
@@ -252,7 +251,7 @@ class BuildLog(Observer):
         return self.tensor_names.setdefault(id(source.array), source.name or str(source.op))
 
     def places(self, node: Node) -> list[str]:
-        """The learner's lines that this operation comes from, innermost first; of a gradient the lines of its forward.
+        """The user's lines that this operation comes from, innermost first; for a gradient the lines of its forward.
 
         The optimizer's part has none: the graph adds it by itself.
         """
@@ -263,7 +262,7 @@ class BuildLog(Observer):
         while frame is not None and len(lines) < self.depth:
             code = frame.f_code
             if code is type(self.build).run.__code__:
-                break  # what stands above called the graph, and did not build it
+                break  # frames above called the graph and are not part of its build
             if not OURS[code.co_filename] or (self.ours and not code.co_filename.startswith(ENGINE)):
                 line = f"{file_name(code.co_filename)}:{frame.f_lineno} in {code.co_name}"
                 lines.append(f"{line} {source_of(code.co_filename, frame.f_lineno)}".rstrip())
@@ -277,11 +276,11 @@ def write(indent: int, text: str) -> None:
 
 
 def short(attrs: Any) -> list[str]:
-    """`name=value` of the attributes that are small enough for a line, without what is off."""
+    """`name=value` of the attributes that fit on a line, without those that are off."""
     small = {name: x for name, x in attrs.items() if isinstance(x, int | float | str | tuple) and x is not False}
     return [f"{name}={x!r}" for name, x in small.items() if len(repr(x)) <= 40]
 
 
 def seconds(x: float) -> str:
-    """As OneFlow says it, "0.51s"; what would be 0.00 with two digits more."""
+    """Seconds in OneFlow's form, "0.51s"; with two more digits if that would be 0.00."""
     return f"{x:.2f}s" if x >= 0.1 else f"{x:.4f}s"

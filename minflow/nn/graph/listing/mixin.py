@@ -1,4 +1,4 @@
-"""What a graph shows of itself: the one class of this folder that `nn.Graph` inherits.
+"""The display methods of a graph: the one class of this folder that `nn.Graph` inherits.
 
 Read next: `text.py` (print), `build_log.py` (`debug`), `accessors.py` (values), `reports.py` (records for views).
 """
@@ -22,39 +22,41 @@ if TYPE_CHECKING:
 
 
 class GraphListing(GraphAccessors, GraphReports):
-    """The part of nn.Graph that prints; with those that give values and reports."""
+    """Mixin of nn.Graph for printing; with those for values and reports."""
 
-    _level, _debug = -1, {}  # of `debug`  # noqa: RUF012
+    _level, _debug = -1, {}  # of `debug`  # arguments of `debug`  # noqa: RUF012
 
     def debug(self, v_level: int = 0, *, ranks: Any = None, max_py_stack_depth: int = 2, **other: Any) -> None:
-        """Say while the graph is built what happens: 0 phases and times, 1 modules, 2 operations, 3 also the lines of
-        the program that they come from; -1 turns it off. See `build_log.py`."""
+        """Print the progress of the next build: 0 phases and times, 1 modules, 2 operations, 3 also their source lines;
+        -1 turns it off. See `build_log.py`.
+        """
         switch(self, v_level, ranks, max_py_stack_depth, other)
 
     def observer(self, build: Build) -> BuildLog:
-        """What records a build for the listing."""
+        """The observer that logs a build."""
         return BuildLog(self, build)
 
     @property
     def plan(self: Any) -> PlanReport:
-        """The calls of a step in the order in which they run: shapes, place in the arena, line, and of the last timed
-        call microseconds, GFLOP/s or GB/s and their share of what the processor can do, which is measured the first
-        time (half a second). `graph.plan.slowest(10)` has those that took the longest."""
+        """The calls of a step in running order: shapes, position in the arena, source line, and for the last timed call
+        microseconds, GFLOP/s or GB/s and their share of the processor's peak, which is measured the first time (half a
+        second). `graph.plan.slowest(10)` has the ten slowest.
+        """
         from .roofline import plan_report
 
         return plan_report(self)
 
     def profiled(self: Any, compiled: Any, arrays: list) -> Any:
-        """A call whose operations are timed, and whose threads are watched."""
+        """Run a call; time its operations and record its threads."""
         from .threads import recording
 
         with recording(compiled):
             return compiled.run(self, arrays, True)
 
     def threads(self: Any) -> Report:
-        """Which thread did what in the last call that `graph.profile()` had timed: a lane for each thread, a bar for
-        each chunk of work that it took, and how long it had nothing to do. Threads of NumPy's own products are not
-        seen."""
+        """Timeline of the threads in the last call timed by `graph.profile()`: a lane for each thread, a bar for each
+        chunk of work that it took, and its idle time. Threads inside NumPy's own matrix products are not recorded.
+        """
         from .threads import threads_report
 
         return threads_report(self)

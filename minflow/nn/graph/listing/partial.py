@@ -1,7 +1,7 @@
-"""What is printed where a build fails: the modules so far with their shapes, the failing one and its line marked.
+"""The tree printed when a build fails: the modules so far with their shapes, the failing one and its line marked.
 
-In a notebook the card of the error has it. The error itself goes its way, with a note of where it came from.
-Read next: `../build.py`, whose calls these are.
+In a notebook it is in the card of the error. The error itself propagates, with a note of where it came from. Read next:
+`../build.py`, whose calls these are.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ....views.text.trees import cut
 from . import text as listing
 from ..tree import leaves
 
-ROWS = 40  # of a tree; beyond, what is inside of modules that went well is left out, the innermost first
+ROWS = 40  # of a tree; beyond this, the contents of modules that succeeded are left out, the innermost first
 DEEP = 24  # levels that are drawn by indenting
 PATH = 100  # characters of the path of a module
 NOTE = "while building "
@@ -31,9 +31,10 @@ MARK, PLAIN = ">>> ", "    "
 
 
 def failed(graph: Any, build: Any, error: BaseException) -> None:
-    """Print the tree of modules so far with the failing line marked, and note it on the error, which goes on its way.
+    """Print the tree of modules so far with the failing line marked, and add it as a note to the error, which
+    propagates.
 
-    Nothing for an interrupt, which is no mistake in the program, nor for an error that was noted before.
+    Does nothing for an interrupt, which is not a mistake in the program, nor for an error that has the note already.
     """
     if not isinstance(error, Exception) or any(str(note).startswith(NOTE) for note in getattr(error, "__notes__", ())):
         return
@@ -48,10 +49,10 @@ def failed(graph: Any, build: Any, error: BaseException) -> None:
         rows = [row for row in tree_so_far(graph, build, error, path, line) if row.strip(MARK)]
         text = "\n".join(map(listing.clean, rows))
         if isinstance(error, MinflowError) and with_cards():
-            error.add_note(text)  # its card folds it
+            error.add_note(text)  # the card of the error has it, folded
         else:
             print(text, flush=True)
-    except Exception as own:  # what went wrong in the program must not be hidden by what goes wrong in printing it
+    except Exception as own:  # an error while printing must not hide the error of the program
         where = where or f" (its modules could not be listed: {type(own).__name__})"
     error.add_note(f"{NOTE}{graph.name}{where}")
     if isinstance(error, RecursionError):
@@ -64,8 +65,7 @@ def failed(graph: Any, build: Any, error: BaseException) -> None:
 
 
 def calls_of(build: Any, trace: TracebackType | None) -> list[Any]:
-    """The calls of modules that the error came through, outermost first. An error that the program caught is in
-    none."""
+    """The module calls that the error passed through, outermost first. An error that the program caught is in none."""
     calls = []
     code = type(build).call.__code__
     for at in entries(trace):
@@ -75,8 +75,9 @@ def calls_of(build: Any, trace: TracebackType | None) -> list[Any]:
 
 
 def failed_line(graph: Any, trace: TracebackType | None) -> tuple[str, str]:
-    """("file.py:12", its source) of the innermost line of the learner's, or else of the def of build; ("", "") where
-    that is ours too, as of a loaded graph."""
+    """("file.py:12", its source) of the user's innermost line, or else of the def of build; ("", "") if that is ours
+    too, as in a loaded graph.
+    """
     at = innermost(trace)
     code = type(graph).build.__code__ if at is None else at.tb_frame.f_code
     if OURS[code.co_filename]:
@@ -102,13 +103,13 @@ def tree_so_far(graph: Any, build: Any, error: Exception, path: list[Any], line:
     while len(rows) > ROWS and depth:
         depth -= 1
         rows = tree(build, path, line, message, alike, depth)
-    if len(rows) > 2 * ROWS:  # a very deep nesting, perhaps without end
+    if len(rows) > 2 * ROWS:  # a very deep nesting, perhaps endless recursion
         rows[ROWS:-ROWS] = [f"{PLAIN}... {len(rows) - 2 * ROWS} rows ..."]
     return [f"{head} was built up to here:", *rows]
 
 
 def signatures(build: Any) -> dict[Any, int]:
-    """call -> a number, the same for calls of equal modules with equal shapes all the way down."""
+    """call -> a number that is the same for calls of equal modules with equal shapes all the way down."""
     numbers: dict[Any, int] = {}
     signature: dict[Any, int] = {}
     for call in reversed(list(build.top.walk())):  # children before parents
@@ -126,7 +127,7 @@ def call_depth(build: Any) -> dict[Any, int]:
 
 
 class Run(NamedTuple):
-    """Calls that follow each other and are alike: the first, the last, and how many."""
+    """Consecutive calls that are alike: the first, the last, and their number."""
 
     first: Any
     last: Any
@@ -139,7 +140,7 @@ def runs(calls: list[Any], alike: dict[Any, int]) -> list[Run]:
 
 
 def tree(build: Any, path: list[Any], line: str, message: str, alike: dict[Any, int], limit: int) -> list[str]:
-    """The rows: calls that the error came through are followed, others no deeper than `limit`."""
+    """The rows: calls that the error passed through are expanded, others no deeper than `limit`."""
     rows: list[str] = []
     through, failed_call = set(path), path[-1] if path else build.top
     stack: list[tuple[int, Any]] = [(0, Run(build.top, build.top, 1))]
@@ -165,7 +166,7 @@ def tree(build: Any, path: list[Any], line: str, message: str, alike: dict[Any, 
 
 
 def shapes(call: Any) -> str:
-    """`float32[4, 7] -> float32[4, 3]`; no result where it did not return."""
+    """`float32[4, 7] -> float32[4, 3]`; without a result if it did not return."""
     ins = specs([*call.args, *call.kwargs.values()])
     return f"{ins} -> {specs(call.output)}" if call.done else ins
 

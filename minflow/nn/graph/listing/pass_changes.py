@@ -1,6 +1,6 @@
-"""What a pass did to a graph: which operations are new, changed, moved or gone.
+"""The effect of a pass on a graph: which operations are new, changed, moved or gone.
 
-An operation stays itself by its number in the trace, or, where a pass added it, by its op and its place. Read next:
+An operation is identified by its number in the trace, or, if a pass added it, by its op and its position. Read next:
 `reports.py`, whose `stages()` and `changes()` these are; `../explore/subject.py`, which marks the explorer's records.
 """
 
@@ -18,9 +18,9 @@ from ....core.ir import Node, Value
 
 
 class PassChanges(NamedTuple):
-    """marks: node -> "new", "changed" or "moved".  gone: the nodes that are no more, in order.
+    """marks: node -> "new", "changed" or "moved". gone: the nodes that were removed, in order.
 
-    in_order: old node -> new node, of those that kept their order.
+    in_order: old node -> new node, for those that kept their order.
     """
 
     before: list[Node]
@@ -42,7 +42,7 @@ class PassChanges(NamedTuple):
 
 
 def changes_of(before: IR, now: IR) -> PassChanges:
-    """What a pass did, from the graphs before and after it."""
+    """The effect of a pass, from the graphs before and after it."""
     old, new = keys_of(before.nodes), keys_of(now.nodes)
     old_at = {key: i for i, key in enumerate(old.values())}
     old_node = {key: node for node, key in old.items()}
@@ -59,13 +59,13 @@ def changes_of(before: IR, now: IR) -> PassChanges:
 
 
 def arena_after(part: CompiledPart, at: int) -> int:
-    """Bytes of the arena that a plan of the graph after so many passes takes."""
+    """Bytes of the arena in a plan of the graph after this many passes."""
     graph = part.stages[min(at, len(part.stages) - 1)].graph
     return (part.plan if graph is part.graph else Layout(graph, len(part.plan.kept))).arena_bytes
 
 
 def keys_of(nodes: list[Node]) -> dict[Node, tuple]:
-    """A key of each node that stays the same through passes."""
+    """A key for each node that stays the same through passes."""
     counts: dict[tuple, int] = {}
     keys = {}
     for node in nodes:
@@ -84,9 +84,9 @@ def content(node: Node, keys: dict[Node, tuple]) -> tuple:
 
 
 def in_order(common: list[tuple[Node, int]]) -> dict[Node, None]:
-    """The nodes of the longest part that kept its order. common: (node, where it stood before)."""
+    """The nodes of the longest subsequence that kept its order. common: (node, its position before)."""
     tails: list[int] = []
-    ends: list[int] = []  # position in `common` of each tail
+    ends: list[int] = []  # position in `common` of the last node of each length
     back: list[int] = []
     for i, (_, at) in enumerate(common):
         k = bisect_left(tails, at)

@@ -1,6 +1,6 @@
-"""Records of a graph for views: made from what really runs, so a pass that takes a node out changes them all.
+"""Records of a graph for views, made from the plan that runs, so that a pass that removes a node changes them all.
 
-Each method gives an object with `.record` (plain data) that prints as text. Read next:
+Each method returns an object with `.record` (plain data) that prints as text. Read next:
 `../../../views/records/reports.py`.
 """
 
@@ -22,36 +22,35 @@ from ..python_state import PLAIN
 from ..tree import leaves
 from .pass_changes import arena_after, changes_of
 
-if TYPE_CHECKING:  # what only looks is imported when it is first asked for
+if TYPE_CHECKING:  # display code is imported on first use
     from ....views.records.graph import GraphRecord, PartsRecord
     from ....views.records.reports import Frozen, TreeRow
     from ....views.text.reports import Report
 
-DOES = {  # pass -> what it is for
+DOES = {  # pass -> its purpose
     "trace": "the operations as they were written",
-    "dead_code": "removes what nobody reads",
-    "constant_folding": "computes once, now, what is always the same",
-    "common_subexpressions": "computes once what stood there twice",
-    "copies": "leaves out copies that nobody can tell from what they copy",
+    "dead_code": "removes operations without users",
+    "constant_folding": "computes constant values once, now",
+    "common_subexpressions": "computes equal operations once",
+    "copies": "removes copies whose aliasing cannot be observed",
     "layout": "keeps images in blocks of 16 channels, from convolution to convolution",
-    "norms": "runs layer norm and group norm as one each, and their gradients",
-    "attention": "computes the scores of a few queries at a time, and never writes all of them",
-    "dense": "adds the bias and activates within a product of matrices",
-    "clusters": "runs neighbours of one shape as one, number by number",
-    "memory": "reorders, so that less is kept at a time",
+    "norms": "fuses each layer norm and group norm, and their gradients",
+    "attention": "computes the scores of a few queries at a time, and never stores all of them",
+    "dense": "adds the bias and applies the activation within a matrix product",
+    "clusters": "fuses adjacent elementwise operations of one shape",
+    "memory": "reorders, so that fewer values are alive at a time",
 }
 PHASES = ("forward", "backward", "recompute", "optimizer")
 
 
 class GraphReports:
-    """The part of nn.Graph that gives records of itself."""
+    """Mixin of nn.Graph for records of itself."""
 
     def tree(self: Any, depth: int | None = None) -> Report:
-        """The modules with the shapes that passed, equal neighbours once, and badges: never ran, no gradient, frozen,
-        not registered (called in build, but no attribute of the graph or of a module in it: an optimizer does not find
-        it).
+        """The modules with the shapes of their inputs and outputs, equal neighbours folded, and badges.
 
-        depth: how many levels below the members are shown; None for all.
+        Badges: never ran, no gradient, frozen, not registered (called in build, but not an attribute of the graph or of
+        a module in it, so that an optimizer does not find it). depth: number of levels below the members; None for all.
         """
         from ....views.records.reports import GraphTree
 
@@ -59,7 +58,7 @@ class GraphReports:
         return report(GraphTree(f"{self.name}: modules", tuple(rows)))
 
     def stages(self: Any) -> Report:
-        """What each pass did: operations left, removed and added, and the bytes of the arena after it."""
+        """The effect of each pass: operations left, removed and added, and the bytes of the arena after it."""
         from ....views.records.reports import StageRow, Stages
 
         rows, parts = [], called(self).parts
@@ -73,8 +72,9 @@ class GraphReports:
         return report(Stages(f"{self.name}: passes", tuple(rows)))
 
     def changes(self: Any, name: str | int, part: int = 0) -> Report:
-        """The operations before and after one pass, by its name or its place in `passes`. part: of gradient
-        accumulation."""
+        """The operations before and after one pass, by its name or its index in `passes`. part: of gradient
+        accumulation.
+        """
         from ....views.records.reports import Change
 
         compiled = called(self).parts[part]
@@ -91,8 +91,10 @@ class GraphReports:
         return report(Change(title, tuple(change.lines(lambda node: operation_text(node, compiled)))))
 
     def profile(self: Any, calls: int = 1) -> None:
-        """Time every operation of the next calls, for `plan`, `lanes()` and `flow.roofline(graph)`. The first two calls
-        of a plan are timed by themselves."""
+        """Time every operation of the next calls, for `plan`, `lanes()` and `flow.roofline(graph)`.
+
+        The first two calls of a plan are always timed.
+        """
         self.__dict__["_timed"] = int(calls)
 
     def lanes(self: Any, slowest: int = 10) -> Report:
@@ -125,7 +127,7 @@ class GraphReports:
         return report(Lanes(title, lanes, tuple(slow[:slowest]), views))
 
     def memory(self: Any, part: int = 0) -> Report:
-        """The arena: what lies where and when. part: 1 for the update of gradient accumulation."""
+        """The arena: offset, size and lifetime of each value. part: 1 for the update of gradient accumulation."""
         from ....views.records.reports import Block, MemoryMap
 
         compiled = called(self).parts[part]
@@ -142,7 +144,7 @@ class GraphReports:
         return report(MemoryMap(title, *sizes, len(plan.in_place), outputs, tuple(blocks)))
 
     def timeline(self: Any) -> Report:
-        """The first call of the present plan: trace, each pass, plan, first and second run."""
+        """The first call of the current plan: trace, each pass, plan, first and second run."""
         from ....views.records.reports import Timeline
 
         last = called(self)
@@ -154,7 +156,7 @@ class GraphReports:
         return report(Timeline(f"{self.name}: the first call", tuple(bars)))
 
     def frozen(self: Any) -> Report:
-        """What the present plan has fixed, and what it reads anew at each call."""
+        """The values that the current plan has fixed, and those that it reads at each call."""
         return report(frozen_record(self, called(self)))
 
     def why(self: Any) -> Report:
@@ -176,7 +178,7 @@ def report(record: Any) -> Report:
 
 
 def phases_of(nodes: Iterable[Node]) -> dict[Node, str]:
-    """The phase of each node. What copies a gradient at the end, outside of all modules, belongs to backward."""
+    """The phase of each node. A copy of a gradient at the end, outside of all modules, belongs to backward."""
     phases: dict[Node, str] = {}
     for node in nodes:
         phase = node.phase
@@ -245,17 +247,17 @@ def tree_row(path: str, module: Any, depth: int, calls: list, ran: bool, reached
 
 
 def specs_of(values: Any) -> tuple[str, ...]:
-    """Of the tensors in lists and dicts."""
+    """The specs of the tensors in lists and dicts."""
     return tuple([str(x.spec) for _, x in leaves(values) if isinstance(x, Tensor)])
 
 
 def is_container(module: Any) -> bool:
-    """ModuleList and its kind hold modules and are never called themselves."""
+    """True for ModuleList and its kind, which hold modules and are never called themselves."""
     return type(module).forward is Module.forward
 
 
 def folded(rows: list[TreeRow]) -> list[TreeRow]:
-    """Neighbours that are alike, with all that is inside them, as one row with their number."""
+    """Equal neighbours, with their contents, as one row with their number."""
     result: list[TreeRow] = []
     i = 0
     while i < len(rows):
@@ -275,7 +277,7 @@ def folded(rows: list[TreeRow]) -> list[TreeRow]:
 
 
 def block_size(rows: list[TreeRow], i: int) -> int:
-    """How many rows the module at i takes with all inside it."""
+    """The number of rows of the module at i and all inside it."""
     end = i + 1
     while end < len(rows) and rows[end].depth > rows[i].depth:
         end += 1
@@ -296,8 +298,9 @@ def alike(a: list[TreeRow], b: list[TreeRow]) -> bool:
 
 
 def operation_text(node: Node, part: Any) -> str:
-    """`model.fc1-matmul-0(x, model.fc1.weight) -> float32[64, 10]`; names are those of the trace; of a node that does
-    the work of several, these too."""
+    """`model.fc1-matmul-0(x, model.fc1.weight) -> float32[64, 10]` with the names of the trace; for a fused node also
+    the names of its parts.
+    """
     does = f", for {', '.join(map(part.name_of, node.parts))}" if len(node.parts) > 1 else ""
     reads = ", ".join([value_name(x, part) if x.__class__ is Value else repr(x) for x in node.inputs])
     return f"{part.name_of(node)}({reads}) -> {', '.join(str(v.spec) for v in outputs_of(node))}{does}"
@@ -369,7 +372,7 @@ def hints(summary: Any) -> tuple[str, ...]:
 
 
 def picture_record(graph: Any, **_: Any) -> GraphRecord | PartsRecord:
-    """The operations that run, for `show(graph)`; of gradient accumulation both graphs."""
+    """The operations that run, for `show(graph)`; with gradient accumulation both graphs."""
     from ....views.records.graph import GraphRecord, PartsRecord
 
     if graph._last is None:
@@ -386,7 +389,7 @@ def part_record(part: Any, title: str) -> GraphRecord:
     """The operations of one compiled graph, after all passes."""
     from ....views.records.graph import graph_record
 
-    # A state that nothing reads any more, since a pass took its reader out, is not in the picture either.
+    # Leave out a state without readers, whose reader a pass removed.
     used = {x.node for n in part.graph.nodes for x in n.inputs if x.__class__ is Value}
     used |= {v.node for v in part.plan.results} | {*part.graph.updates}
     states = [s for s in part.graph.states if s in used]

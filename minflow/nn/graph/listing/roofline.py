@@ -1,6 +1,6 @@
-"""The calls of a graph's plan, and what the processor can do, to compare them with: `graph.plan`, `flow.roofline`.
+"""The calls of a graph's plan, compared with the processor's peaks: `graph.plan`, `flow.roofline`.
 
-Read next: `work.py`, how much a call has to do; `platforms/compiled/roofline_peaks.py`, what is measured.
+Read next: `work.py`, the work of a call; `platforms/compiled/roofline_peaks.py`, the measurements.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .work import flops, moved
 
 
 def ceilings() -> Ceilings:
-    """Those of this process, as plain data; measured once, in about half a second."""
+    """The peaks of this processor, as plain data; measured once per process, in about half a second."""
     return Ceilings(*machine.ceilings())
 
 
@@ -37,7 +37,7 @@ def plan_report(graph: Any) -> PlanReport:
 
 
 def roofline_report(graph: Any = None) -> Report:
-    """The ceilings; of a graph its calls, too."""
+    """The peaks, and the calls of a graph if there is one."""
     if graph is not None and not isinstance(graph, RunningGraph):
         fail(DTypeError, f"roofline takes an nn.Graph, not {type(graph).__name__}", "flow.roofline(graph)", graph=graph)
     if graph is None:

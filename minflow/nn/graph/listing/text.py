@@ -1,9 +1,9 @@
-"""How an nn.Graph prints: OneFlow's listing with seven tags, 80 columns wide; pure text from what is there.
+"""The text of an nn.Graph: OneFlow's listing with seven tags, 80 columns wide.
 
 "seed" is the form of v0.6 (`_G_0-input_0`), "v1" that of later versions (`_G_0_input.0.0_2`) with a line per operation.
-Before the first call the modules and their tensors; after it also the inputs and outputs of every module that ran
-(those of its first call). A module that stands in two places has those lines under its first name in both.
-Knows nothing of how a build goes on. Read next: `build_log.py`, which prints the same lines while a graph is built.
+Before the first call it lists the modules and their tensors; after it also the inputs and outputs of every module that
+ran (those of its first call). A module held in two places has those lines under its first name in both. Knows nothing
+of building. Read next: `build_log.py`, which prints the same lines during a build.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ....views.text.trees import outer_lines
 from ...recursion_limit import LEVELS, levels_below
 from ..config import STYLES
 
-MOST = 500_000  # bytes of a listing
+MOST = 500_000  # most bytes of a listing
 WIDTH = 80  # columns, whatever the terminal has: the same text everywhere
 
 
@@ -27,9 +27,9 @@ WIDTH = 80  # columns, whatever the terminal has: the same text everywhere
 
 
 def meta(tensor: Tensor, lazy: bool = False, parameter: bool = False, parts: int = 1) -> str:
-    """`tensor(..., size=(64, 3, 32, 32), dtype=minflow.float32)`, broken where 80 columns are full.
+    """`tensor(..., size=(64, 3, 32, 32), dtype=minflow.float32)`, wrapped at 80 columns.
 
-    parts: how many micro-steps give one such tensor each; they come back as one.
+    parts: number of micro-steps that return one such tensor each; the call returns them as one.
     """
     spec: Spec = tensor.spec
     shape = spec.shape if parts == 1 else (parts * spec.shape[0], *spec.shape[1:]) if spec.shape else (parts,)
@@ -67,7 +67,7 @@ def numbered(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def v1_names(args: Any, kwargs: Any) -> Iterator[tuple[str, Any]]:
-    """("0.0_2", leaf), ...: the place in (args, kwargs), and a running number over all places, depth first."""
+    """("0.0_2", leaf), ...: the position in (args, kwargs), and a running number over all positions, depth first."""
     stack: list[tuple[str, Any]] = [("1", dict(kwargs)), ("0", tuple(args))]
     number = 0
     while stack:
@@ -100,7 +100,7 @@ def module_inputs(call: Any, style: str) -> list[str]:
 
 
 def module_outputs(call: Any, style: str) -> list[str]:
-    """What a module returned; a list or a tuple counts as several outputs."""
+    """The return value of a module; a list or a tuple counts as several outputs."""
     outputs = call.output if isinstance(call.output, list | tuple) else (call.output,)
     return io_lines("OUTPUT", call.path, outputs, {}, True, style) if call.done else []
 
@@ -111,8 +111,9 @@ def graph_inputs(build: Any, style: str) -> list[str]:
 
 
 def graph_outputs(build: Any, style: str) -> list[str]:
-    """What build returned, as the call gives it. A list or tuple counts as several outputs, in v1 as one that is
-    nested."""
+    """The return value of build, as the call returns it. A list or tuple counts as several outputs, in v1 as one nested
+    output.
+    """
     output = build.top.output
     outputs = output if isinstance(output, list | tuple) and style != "v1" else (output,)
     return io_lines("OUTPUT", build.graph.name, outputs, {}, False, style, build.graph.config.accumulation)
@@ -130,10 +131,10 @@ def module_head(path: str, module: Any) -> str:
 
 
 def module_text(module: Any) -> str:
-    """`Linear(in_features=4, out_features=5, bias=True)`; the brackets hold what the class says of itself."""
+    """`Linear(in_features=4, out_features=5, bias=True)`, with the class's extra_repr in the brackets."""
     try:
         return f"{type(module).__name__}({module.extra_repr()})"
-    except Exception as error:  # a listing is most wanted where something is wrong
+    except Exception as error:  # a listing is needed most when something is wrong
         return f"{type(module).__name__}(extra_repr fails: {type(error).__name__})"
 
 
@@ -145,8 +146,9 @@ def tensor_lines(path: str, module: Any) -> list[str]:
 
 
 def text(graph: Any, style: str = "seed") -> str:
-    """The whole listing, of a very large graph its outer lines. Never raises: the error stands in the place of what
-    could not be listed."""
+    """The whole listing; for a very large graph its outer lines. Never raises: an error is shown in place of the part
+    that could not be listed.
+    """
     try:
         return outer_lines("\n".join(Listing(graph, style).lines()), MOST)
     except Exception as error:
@@ -155,10 +157,9 @@ def text(graph: Any, style: str = "seed") -> str:
 
 
 class Listing:
-    """One listing: what to look up, and the lines so far.
+    """One listing in progress: lookup tables, and the lines so far.
 
-    calls: id(module) -> its first call in the last build.  operators: path -> OPERATOR lines, taken out as they are
-    added.
+    calls: id(module) -> its first call in the last build. operators: path -> OPERATOR lines, removed as they are added.
     """
 
     def __init__(self, graph: Any, style: str):
@@ -187,7 +188,7 @@ class Listing:
             self.add(1, line)
         for name, member in graph.named_members():
             self.module(name, member)
-        for path, module in graph._met:  # met by the build elsewhere: in a closure, in a global
+        for path, module in graph._met:  # used by build elsewhere: in a closure, in a global
             if "." not in path and id(module) in self.calls:
                 self.module(path, module)
         for line in [line for lines in self.operators.values() for line in lines]:
@@ -198,8 +199,8 @@ class Listing:
         return self.rows
 
     def module(self, path: str, module: Any) -> None:
-        """One module and all inside it; a loop, so that depth is no limit."""
-        trail: list[int] = []  # the modules around: one that holds itself is not followed
+        """Add one module and all inside it; with a loop, so that depth is not limited."""
+        trail: list[int] = []  # the enclosing modules: one that contains itself is not followed
         stack: list[tuple[int, str, Any]] = [(1, path, module)]
         while stack:
             depth, path, module = stack.pop()
@@ -236,7 +237,7 @@ class Listing:
 
 
 def operator_lines(graph: Any, compiled: Any, located: bool = False) -> dict[str, list[str]]:
-    """path of a module -> the OPERATOR lines of its tensors and operations, of what runs after all passes."""
+    """path of a module -> the OPERATOR lines of its tensors and operations, after all passes."""
     lines: dict[str, list[str]] = {}
     owned = {f"{path}.{name}": path for path, m in graph.all_modules() for name in (*m._parameters, *m._buffers)}
     listed = set()
@@ -254,8 +255,7 @@ def operator_lines(graph: Any, compiled: Any, located: bool = False) -> dict[str
 
 
 def operator_line(node: Node, names: dict[Node, str], more: str = "") -> str:
-    """`(OPERATOR: model.fc1-matmul-0(<in>, <in>) -> (<out>), placement=(...))`; tensors of one name as `[<in>,
-    <in>]`."""
+    """`(OPERATOR: model.fc1-matmul-0(<in>, <in>) -> (<out>), placement=(...))`; tensors of one name as `[<in>, <in>]`."""
     ins = ", ".join([lbn(x, names) if x.__class__ is Value else repr(x) for x in node.inputs])
     ins = f"[{ins}]" if getattr(node.op, "variadic", False) else ins
     outs = ", ".join([lbn(v, names) for v in outputs_of(node)])

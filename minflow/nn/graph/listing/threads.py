@@ -1,6 +1,7 @@
-"""Which thread did what in a step: the calls of the plan, and the chunks of work that threads took of them.
+"""The threads of a step: the calls of the plan, and the chunks of work that each thread took.
 
-Read next: `platforms/compiled/runtime/threads.py` and `platforms/compiled/runtime/recorder.py`, which note the chunks.
+Read next: `platforms/compiled/runtime/threads.py` and `platforms/compiled/runtime/recorder.py`, which record the
+chunks.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from ....views.records.reports import ThreadBar, Threads
 from ....views.text.reports import Report
 from .reports import called, phases_of
 
-Note = tuple[str, str, float, float]  # of a call: its name, its phase, when it began and ended
+Note = tuple[str, str, float, float]  # of a call: its name, its phase, start and end
 
 
 def recorder() -> machine.Recorder:
-    """One that notes steps too, where there are some."""
+    """A recorder that records tasks too, if compiled kernels are available."""
     if "minflow.platforms.compiled.runtime.tasks" not in sys.modules:
         return machine.Recorder()
     from ....platforms.compiled.runtime.recorder import StepRecorder
@@ -35,7 +36,7 @@ def recorder() -> machine.Recorder:
 
 @contextmanager
 def recording(compiled: Any) -> Iterator[None]:
-    """What is run inside leaves in `compiled.recorded` when each call began and ended, and who did which chunk."""
+    """Record in `compiled.recorded` the start and end of each call in the block, and the chunks of each thread."""
     notes: list[Note] = []
     clock = time.perf_counter
 
@@ -92,7 +93,7 @@ def threads_report(graph: Any) -> Report:
 
 
 def gaps(start: float, end: float, covered: Iterable[tuple[float, float]]) -> Iterator[tuple[float, float]]:
-    """What of [start, end] lies in none of these: there the caller works alone, by kernels that are not cut."""
+    """The parts of [start, end] outside all of these: there the caller works alone, in kernels that are not split."""
     for first, last in sorted(covered):
         if first > start:
             yield start, first

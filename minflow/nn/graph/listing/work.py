@@ -1,8 +1,8 @@
-"""How much a call has to do: operations on numbers, and bytes that it reads and writes.
+"""The work of a call: floating-point operations, and bytes that it reads and writes.
 
-Counted from shapes, as the definition of an operation has them: a product of (n, k) and (k, m) is 2 n k m whoever
-computes it, so an algorithm that needs fewer (Winograd's) may seem quicker than the processor. A function such as exp
-counts as one. Read next: `roofline.py`, which compares this with what the processor can do.
+Counted from shapes by the definition of the op: a product of (n, k) and (k, m) is 2 n k m, whatever the algorithm, so
+one that needs fewer operations (Winograd's) may seem faster than the processor. A function such as exp counts as one.
+Read next: `roofline.py`, which compares this with the processor's peaks.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ...summary import MACS, recurrent
 
 
 def pixels(shape: tuple, weight: tuple, geometry: dict[str, Any]) -> int:
-    """Operations of a convolution of images of this shape with filters of that one."""
+    """Operations of a convolution of images of this shape with filters of that shape."""
     sizes = {name: geometry[name] for name in ("stride", "padding", "dilation")}
     return 2 * math.prod(result_shape(shape, weight, **sizes)) * math.prod(weight[1:])
 
@@ -29,7 +29,7 @@ FLOPS: dict[str, Callable[..., int]] = {
     "blocks_conv2d": lambda out, x, weight, *_, shape, **attrs: pixels(shape, weight.shape, attrs),
     "blocks_conv2d_input_grad": lambda out, grad, weight, shape, **attrs: pixels(shape, weight.shape, attrs),
     "blocks_conv2d_weight_grad": lambda out, grad, x, shape, images, **attrs: pixels(images, shape, attrs),
-    # of a recurrent layer: the gradient of the sequence and that of the weights, each as much as forward
+    # a recurrent layer: the gradients of the sequence and of the weights, each as much as forward
     **dict.fromkeys(("rnn_grad", "gru_grad"), lambda out, gy, ghn, x, h, *w, **_: 4 * recurrent(x, *w[:2])),
     **dict.fromkeys(
         ("lstm_grad", "lstm_projected_grad"),
@@ -37,7 +37,7 @@ FLOPS: dict[str, Callable[..., int]] = {
     ),
     **dict.fromkeys(("max_pool2d", "avg_pool2d"), lambda out, x, kernel_size, **_: out.size * math.prod(kernel_size)),
 }
-# op -> operations for each number of its largest tensor; 1 of those that are elementwise and not named here
+# op -> operations per element of its largest tensor; 1 for elementwise ops not listed here
 EACH = {
     **dict.fromkeys(
         (
@@ -76,11 +76,11 @@ EACH = {
     "adam": 12,  # two means 3 and 4, root, division, step
 }
 MOVES = frozenset({"take", "gather", "flip", "roll", "tril", "triu", "pad", "im2col", "to_blocks", "from_blocks"})
-ROWS = frozenset({"take", "gather"})  # read of their first input only what they give
+ROWS = frozenset({"take", "gather"})  # of their first input they read only as much as they return
 
 
 def flops(node: Node) -> int | None:
-    """Operations of one call; None where nobody has counted them. What does the work of several does theirs."""
+    """Operations of one call; None if they are not known. A fused node has the sum of its parts."""
     if node.parts:
         counts = [flops(part) for part in node.parts]
         return None if None in counts else sum(count or 0 for count in counts)
@@ -94,8 +94,9 @@ def flops(node: Node) -> int | None:
 
 
 def moved(node: Node, root: Callable[[Value], Value] = lambda value: value) -> int:
-    """Bytes that one call reads and writes, each tensor once. root: the value that a view looks into: what is expanded
-    is read as it lies."""
+    """Bytes that one call reads and writes, each tensor once. root: maps a view to its base: an expanded tensor is read
+    at its stored size.
+    """
     if node.op.is_view:
         return 0
     read = {root(x): min(x.spec.nbytes, root(x).spec.nbytes) for x in node.inputs if x.__class__ is Value}

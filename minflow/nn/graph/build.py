@@ -222,7 +222,7 @@ class Build:
             self.loss = outputs[0].value
 
     def refuse_step(self, optimizer: Any, verb: str) -> None:
-        """Refuse optimizer.step() and scheduler.step(), which the graph does itself, and zero_grad() after backward()."""
+        """Refuse optimizer.step() and scheduler.step(), which the graph calls, and zero_grad() after backward()."""
         if verb == "zero_grad" and not self.backwards:
             return
         messages.step_in_build(self.graph, optimizer, verb)
@@ -230,7 +230,7 @@ class Build:
     # ---- the trace ---------------------------------------------------------------------------------------------------
 
     def run(self) -> list[Part]:
-        """Trace build and the optimizer's step: one Part, or two with gradient accumulation. Runs in its own context."""
+        """Trace build and the optimizer's step: one Part, or two with gradient accumulation. Runs in a new context."""
         INSIDE.set(f"the build of {self.graph.name}")
         graph, steps = self.graph, self.graph.config.accumulation
         start = time.perf_counter()

@@ -48,7 +48,7 @@ class Run:
 
 
 class Checkpoint(Function):
-    """The module's forward without a tape; its backward runs the forward again with a tape, then the backward of that."""
+    """The module's forward without a tape; backward repeats it with a tape, then runs the backward of that."""
 
     @staticmethod
     def forward(ctx, run: Run, *tensors: Tensor):

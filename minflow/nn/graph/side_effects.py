@@ -187,7 +187,7 @@ def changes_of_contents(build: Any) -> Iterator[tuple[str, Any, str, str, str]]:
 
 
 def line_of_write(build: Any, owner: Any, name: str) -> Where:
-    """Where a method of the owner's class, or build, writes `.name`, or at least uses it; otherwise the line of build."""
+    """Where a method of the owner's class, or build, writes `.name`, or at least uses it; else the line of build."""
     start = type(build.graph).build.__code__
     functions = [
         f for kind in type(owner).__mro__ for key, f in vars(kind).items() if key not in ("__init__", "__setattr__")

@@ -60,7 +60,7 @@ Place = tuple[int, int]  # (index of a step, index of its result)
 
 
 class Written(NamedTuple):
-    """A tensor that steps computed or wrote into. array: a copy, valid at this version. new: it was created by the run."""
+    """A tensor that steps computed or wrote into. array: a copy, valid at this version. new: the run created it."""
 
     tensor: Tensor
     places: list[Place]

@@ -1,4 +1,4 @@
-"""Runs for inspection only, which restore everything that they wrote. Read next: `compare.py`, `../explore/subject.py`."""
+"""Restore everything that a run for inspection wrote. Read next: `compare.py`, `../explore/subject.py`."""
 
 from __future__ import annotations
 

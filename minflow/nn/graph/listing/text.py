@@ -255,7 +255,7 @@ def operator_lines(graph: Any, compiled: Any, located: bool = False) -> dict[str
 
 
 def operator_line(node: Node, names: dict[Node, str], more: str = "") -> str:
-    """`(OPERATOR: model.fc1-matmul-0(<in>, <in>) -> (<out>), placement=(...))`; tensors of one name as `[<in>, <in>]`."""
+    """`(OPERATOR: model.fc1-matmul-0(<in>, <in>) -> (<out>), placement=(...))`; tensors of one name: `[<in>, <in>]`."""
     ins = ", ".join([lbn(x, names) if x.__class__ is Value else repr(x) for x in node.inputs])
     ins = f"[{ins}]" if getattr(node.op, "variadic", False) else ins
     outs = ", ".join([lbn(v, names) for v in outputs_of(node)])

@@ -66,20 +66,20 @@ def test_the_same_again_also_as_a_graph():
 
 test_mistakes = refusals(
     [
-        (lambda: flow.multinomial(P, 5), "5 places of 4"),
-        (lambda: flow.multinomial(P, 0), "num_samples is 0"),
+        (lambda: flow.multinomial(P, 5), "cannot draw 5 of 4"),
+        (lambda: flow.multinomial(P, 0), "num_samples must be at least 1, got 0"),
         (lambda: flow.multinomial(P - 0.2, 1), r"-0.1 \(at position 0"),
-        (lambda: flow.multinomial(P * 0, 1), "all 0"),
+        (lambda: flow.multinomial(P * 0, 1), "row are 0"),
         (lambda: flow.multinomial(P.long(), 1), "must be floating"),
         (lambda: flow.multinomial(P.reshape(1, 1, 4), 1), "3 axes"),
-        (lambda: flow.poisson(P - 1), "rate holds -0.9"),
+        (lambda: flow.poisson(P - 1), "rate must be at least 0, got -0.9"),
         (lambda: flow.binomial(P, P + 1), "prob goes from 1"),
-        (lambda: flow.binomial(-P, P), "count holds"),
+        (lambda: flow.binomial(-P, P), "count must be at least 0"),
         (lambda: flow.binomial(P.long(), P), "count must be floating"),
         (lambda: flow.binomial(P.double(), P), "count is float64"),
-        (lambda: P.clone().geometric_(1.0), "p is 1.0"),
-        (lambda: P.clone().cauchy_(0, 0), "sigma is 0"),
-        (lambda: P.clone().log_normal_(0, 0), "std is 0"),
+        (lambda: P.clone().geometric_(1.0), "p must be between 0 and 1, got 1.0"),
+        (lambda: P.clone().cauchy_(0, 0), "sigma must be above 0, got 0"),
+        (lambda: P.clone().log_normal_(0, 0), "std must be above 0, got 0"),
         (lambda: P.long().cauchy_(), "int64"),
     ]
 )

@@ -223,7 +223,7 @@ test_what_pytorch_refuses = refusals([
     (lambda: flow.broadcast_to(flow.tensor(0.0), {}), "size must be an integer, not dict"),
     (lambda: flow.autograd.grad(flow.zeros(1, requires_grad=True) * 2, [flow.zeros(1, requires_grad=True)], []),
      "1 tensors and 0 gradients"),
-    (lambda: flow.tensor(0).copy_(flow.tensor([1])), r"\(1,\) does not fit into \(\), which has fewer axes"),
+    (lambda: flow.tensor(0).copy_(flow.tensor([1])), r"\(1,\) cannot be broadcast to \(\), which has fewer axes"),
     (lambda: flow.nn.AvgPool2d(2)(flow.zeros(2, 0, 4)), r"an image of \[2, 0, 4\] has no pixels"),
     (lambda: np.ones(2) in flow.ones(2), "ndarray in a tensor"),
     (lambda: flow.nn.init.normal_(flow.ones(2), np.ones(2)), "mean and std are one number each"),

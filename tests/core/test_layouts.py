@@ -63,7 +63,7 @@ def test_how_a_tensor_lies():
     last = x.permute(0, 3, 1, 2)
     assert last.is_contiguous(memory_format=flow.channels_last) and not last.is_contiguous()
     assert not last.is_contiguous(memory_format=flow.channels_last_3d)
-    with pytest.raises(DTypeError, match="memory_format is a str"):
+    with pytest.raises(DTypeError, match="memory_format must be a flow.memory_format, got a str"):
         x.is_contiguous(memory_format="channels_last")
 
 

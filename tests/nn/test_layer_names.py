@@ -41,7 +41,7 @@ MISTAKES = [
     (lambda: F.pdist(X[0]), "input must be rows .* got 1 axes"),
     (lambda: F.bilinear(X, Y, flow.ones(2, 3, 4)), r"weight \[2, 3, 4\] do not fit"),
     (lambda: F.prelu(X, flow.ones(2)), r"weight has shape \[2\], the input 3 channels \(axis 1\)"),
-    (lambda: F.celu(X, 0.0), "alpha is 0"),
+    (lambda: F.celu(X, 0.0), "alpha must not be 0"),
     (lambda: F.glu(X), "axis 1 has size 3, which has no halves"),
     (lambda: F.hardtanh(X, 1, -1), "min_val 1 is above max_val -1"),
     (lambda: nn.Hardtanh(1, 1), "min_val must be below max_val, got 1 and 1"),

@@ -1,6 +1,6 @@
-"""The public functions on tensors: composites with PyTorch's arguments, and the ops that need no other face.
+"""Public functions on tensors: composites with PyTorch's arguments, and ops exported unchanged.
 
-They take tensors and know nothing of the Tensor class, whose methods call them. Read next: `arithmetic.py`.
+They take tensors and do not import the Tensor class, whose methods call them. Read next: `arithmetic.py`.
 """
 
 from ..base.legacy_dispatch import two_meanings as _two_meanings
@@ -52,7 +52,7 @@ from ..ops.elementwise import square as square
 from ..ops.elementwise import tan as tan
 from ..ops.elementwise import tanh as tanh
 from ..ops.elementwise import trunc as trunc
-from . import out as out  # runs the calls with out=
+from . import out as out  # handles calls with out=
 from .arguments import axis_of as axis_of
 from .arguments import need_axes as need_axes
 from .arguments import numpy_names as numpy_names
@@ -229,7 +229,7 @@ from ..ops.binary import (
     nextafter as nextafter,
     xlogy as xlogy,
 )
-from ..ops import polynomials as polynomials  # public in flow.special; a saved graph finds them
+from ..ops import polynomials as polynomials  # public in flow.special; saved graphs look them up
 from ..ops.special import (
     digamma as digamma,
     erfc as erfc,
@@ -404,5 +404,5 @@ from .matrix_products import (
 arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh = acos, acosh, asin, asinh, atan, atan2, atanh
 less, less_equal, greater, greater_equal, not_equal, sgn, fix = lt, le, gt, ge, ne, sign, trunc
 
-for _op in (eq, ne, lt, le, gt, ge, logical_and):  # ops that are public as they stand
+for _op in (eq, ne, lt, le, gt, ge, logical_and):  # ops that are exported unchanged
     _two_meanings(_op)  # type: ignore[arg-type]

@@ -1,6 +1,6 @@
 """Activations that are functions and methods as well as layers: `flow.mish(x)`, `x.selu()`. Composites over the ops.
 
-Where a function has a kink its slope there is PyTorch's. Read next: `../ops/activation.py`, `../ops/elementwise.py`.
+At a kink, the gradient is the one that PyTorch returns. Read next: `../ops/activation.py`, `../ops/elementwise.py`.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
 
 def ready(name: str, input, floating: bool = False) -> None:
-    """Refuse what is no tensor, or not floating."""
+    """Return input as a tensor; refuse anything else and, if `floating`, dtypes that are not floating."""
     if not is_tensor(input):
         raise no_tensor(name, "input", input)
     if floating and not input.spec.floating:
-        fail(DTypeError, f"{name}: input must be floating, it is {input.dtype.name}", "x.float() first", input=input)
+        fail(DTypeError, f"{name}: input must be floating, got {input.dtype.name}", "x.float() first", input=input)
 
 
-# ---- smooth ones -------------------------------------------------------------------------------------------------
+# ---- smooth -------------------------------------------------------------------------------------------------------
 
 
 def gelu(input, approximate: str = "none"):
@@ -51,7 +51,7 @@ def gelu_tanh(x):
 
 
 def quick_gelu(input):
-    """x * sigmoid(1.702 * x), near gelu. Hendrycks & Gimpel 2016, section 2."""
+    """x * sigmoid(1.702 * x), an approximation of gelu. Hendrycks & Gimpel 2016, section 2."""
     ready("quick_gelu", input, floating=True)
     return quick_gelu_of(input)
 
@@ -87,7 +87,7 @@ def mish_of(x):
 
 
 def softplus(input, beta: float = 1.0, threshold: float = 20.0):
-    """log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold."""
+    """log(1 + exp(beta * x)) / beta; where beta * x > threshold, x itself."""
     ready("softplus", input, floating=True)
     scaled = input if beta == 1 else input * beta
     smooth = e.softplus(scaled)
@@ -106,7 +106,7 @@ def softsign_of(x):
     return x / (e.abs(x) + 1)
 
 
-# ---- in pieces ---------------------------------------------------------------------------------------------------
+# ---- piecewise ---------------------------------------------------------------------------------------------------
 
 
 def square_relu(input):
@@ -116,22 +116,27 @@ def square_relu(input):
 
 
 def elu(input, alpha: float = 1.0, inplace: bool = False):
-    """x where x > 0, else alpha * (exp(x) - 1). Clevert et al. 2016, eq. 15."""
+    """x if x > 0, else alpha * (exp(x) - 1). Clevert et al. 2016, eq. 15."""
     ready("elu", input, floating=True)
     return written(elu_of, input, inplace, float(alpha))
 
 
 def selu(input, inplace: bool = False):
-    """elu with alpha = 1.6733, times 1.0507: its results keep mean 0 and variance 1. Klambauer et al. 2017, eq. 2."""
+    """1.0507 * elu(x, alpha=1.6733): keeps mean 0 and variance 1. Klambauer et al. 2017, eq. 2."""
     ready("selu", input, floating=True)
     return written(elu_of, input, inplace, SELU_ALPHA, SELU_SCALE)
 
 
 def celu(input, alpha: float = 1.0, inplace: bool = False):
-    """x where x > 0, else alpha * (exp(x / alpha) - 1): elu whose slope has no jump. Barron 2017, eq. 2."""
+    """x if x > 0, else alpha * (exp(x / alpha) - 1): an elu with a continuous derivative. Barron 2017, eq. 2."""
     ready("celu", input, floating=True)
     if not alpha:
-        fail(OutOfRangeError, "celu: alpha is 0, and x is divided by it", "alpha=1.0; or relu, its limit", input=input)
+        fail(
+            OutOfRangeError,
+            "celu: alpha must not be 0, because x is divided by it",
+            "alpha=1.0; or relu, its limit",
+            input=input,
+        )
     return written(elu_of, input, inplace, float(alpha), 1.0, 1.0 / alpha)
 
 
@@ -142,15 +147,15 @@ def written(function, x, inplace: bool, *args):
 @composite("elu")
 @in_float32
 def elu_of(x, alpha: float, scale: float = 1.0, inner: float = 1.0):
-    """scale * x above 0, else scale * alpha * (exp(inner * x) - 1)."""
+    """scale * x if x > 0, else scale * alpha * (exp(inner * x) - 1)."""
     low = le(x, 0)
-    inside = e.where(low, x, 0.0)  # no exp(x) of a large x, whose slope would be infinite
+    inside = e.where(low, x, 0.0)  # exp(x) of a large x would have an infinite gradient
     below = e.expm1(inside if inner == 1 else inside * inner) * (alpha * scale)
     return e.where(low, below, x if scale == 1 else x * scale)
 
 
 def prelu(input, weight):
-    """x where x > 0, else weight * x. weight: one number, or one for each channel (axis 1). He et al. 2015, eq. 1."""
+    """x if x > 0, else weight * x. weight: one element, or one per channel (axis 1). He et al. 2015, eq. 1."""
     ready("prelu", input, floating=True)
     if not is_tensor(weight):
         raise no_tensor("prelu", "weight", weight)
@@ -172,7 +177,7 @@ def prelu_of(x, weight):
 
 
 def threshold(input, threshold: float, value: float, inplace: bool = False):
-    """x where x > threshold, else value."""
+    """x if x > threshold, else value."""
     ready("threshold", input)
     value = fitting("threshold", value, input.spec.dtype, input=input)
     return written(threshold_of, input, inplace, threshold, value)
@@ -183,6 +188,6 @@ def threshold_of(x, threshold: float, value: float):
 
 
 def hardshrink(input, lambd: float = 0.5):
-    """x where |x| > lambd, else 0."""
+    """x if |x| > lambd, else 0."""
     ready("hardshrink", input, floating=True)
     return e.where(logical_and(ge(input, -lambd), le(input, lambd)), 0.0, input)

@@ -1,4 +1,4 @@
-"""What the functions share: axes counted from the end, numpy's names of arguments, tensors or numbers.
+"""Argument handling shared by the functions: negative axes, NumPy's argument names, tensors or Python numbers.
 
 Read next: `arithmetic.py`.
 """
@@ -27,36 +27,38 @@ def is_tensor(x) -> bool:
 
 
 def tensor_of(x):
-    """x as a tensor, if it is an array, a number or a list."""
+    """Return x as a tensor; x may be an array, a number or a list."""
     return x if is_tensor(x) else MODE.get().tensor_of(x)
 
 
 def operand(x):
-    """x as an op takes it: a tensor, or a Python number as it is."""
+    """Return x in the form that an op takes: a tensor, or a Python number unchanged."""
     return x if x.__class__ in NUMBERS or is_tensor(x) else MODE.get().tensor_of(x)
 
 
 def to(x, dtype: DType):
-    """x in this dtype: itself if it has it."""
+    """Convert x to this dtype; return x itself if it has that dtype."""
     return x if x.spec.dtype is dtype else cast(x, dtype=dtype)
 
 
 def kept(op: str, x, dtype: DType, /, **values):
-    """Convert x, a tensor or a number, for a write into this dtype. Refuses a higher kind (bool < integer < floating <
-    complex), so that nothing is cut off in silence."""
+    """Convert x, a tensor or a number, for a write into this dtype.
+
+    Refuses a higher kind (bool < integer < floating < complex), so that nothing is truncated silently.
+    """
     own = x.spec.dtype if is_tensor(x) else as_dtype(type(x))
     if own.rank > dtype.rank:
         fail(
             DTypeError,
-            f"{op}: {own.name} is written into {dtype.name}, which cannot hold it",
-            f"values.to(flow.{dtype.name}) cuts them off; or x = x.to(flow.{own.name}) first",
+            f"{op}: {own.name} cannot be written into {dtype.name}",
+            f"values.to(flow.{dtype.name}) truncates them; or x = x.to(flow.{own.name}) first",
             **values,
         )
     return to(x, dtype) if is_tensor(x) else fitting(op, x, dtype, **values)
 
 
 def one_number(op: str, x, dtype: DType, /, **values):
-    """Convert the value of a fill, a number or a tensor of one, to this dtype: of a float the whole part."""
+    """Convert a fill value, a number or a one-element tensor, to this dtype. Integer dtypes truncate floats."""
     if isinstance(x, np.generic):
         x = x.item()
     if x.__class__ not in NUMBERS and not is_tensor(x):
@@ -65,7 +67,7 @@ def one_number(op: str, x, dtype: DType, /, **values):
         if x.spec.ndim:
             fail(
                 ShapeError,
-                f"{op}: the value has shape {x.spec.shape}, where one number is wanted",
+                f"{op}: the value has shape {x.spec.shape}, and must have one element",
                 "a function that takes a tensor of values: where, index_copy, scatter(src=...)",
                 **values,
             )
@@ -76,12 +78,12 @@ def one_number(op: str, x, dtype: DType, /, **values):
 
 
 def maybe_to(x, dtype):
-    """x in the dtype that a caller asked for, or as it is."""
+    """Convert x to dtype, or return it unchanged if dtype is None."""
     return x if dtype is None else to(x, as_dtype(dtype))
 
 
 def integer(x, name: str) -> int:
-    """A Python int of an int-like argument (numpy's integers, a 0-d integer tensor); a truth value is none."""
+    """Return an int-like argument (a NumPy integer, a 0-d integer tensor) as a Python int. Bools are refused."""
     if type(x) is int:
         return x
     try:
@@ -99,14 +101,15 @@ def integer(x, name: str) -> int:
 
 
 def several(x) -> bool:
-    """Does a list, a tuple or a range stand where one number could? Bytes are sequences of ints too, but nobody means
-    that."""
-    kind = type(x)  # of the class itself: an object may answer for its `__class__` by an error
+    """True if x is a list, tuple or range where one number is also accepted. Bytes do not count, although they are
+    sequences of ints.
+    """
+    kind = type(x)  # not x.__class__, which may raise
     return issubclass(kind, Sequence) and not issubclass(kind, str | bytes | bytearray | memoryview)
 
 
 def axis_of(dim, ndim: int, x=None) -> int:
-    """`dim` counted from the front, in [0, ndim); a 0-d tensor counts as having one axis."""
+    """Return `dim` as an index in [0, ndim). A 0-d tensor counts as having one axis."""
     dim, limit = integer(dim, "dim"), ndim or 1
     if not -limit <= dim < limit:
         there_are = "there are" if x is None or x.spec.ndim == ndim else "the result has"
@@ -120,7 +123,7 @@ def axis_of(dim, ndim: int, x=None) -> int:
 
 
 def axes_of(dim, x) -> tuple[int, ...] | None:
-    """The sorted axes that a `dim` argument (int, several, or None for all) names; None is all."""
+    """Return the sorted axes for a `dim` argument: an int, several, or None for all axes, which stays None."""
     ndim = x.spec.ndim
     if dim is None:
         return None
@@ -131,7 +134,7 @@ def axes_of(dim, x) -> tuple[int, ...] | None:
 
 
 def each_axis(dim, x) -> list[int]:
-    """The axes that a `dim` argument (int or several) names, in its order, each once."""
+    """Return the axes for a `dim` argument (an int or several), in its order. Raises if one is named twice."""
     dims = dim if several(dim) else (dim,)
     axes = [axis_of(d, x.spec.ndim, x) for d in dims]
     if len(set(axes)) < len(axes):
@@ -140,18 +143,18 @@ def each_axis(dim, x) -> list[int]:
 
 
 def need_axes(op: str, x, least: int = 1) -> None:
-    """Refuse a tensor of fewer axes than an op can go along."""
+    """Refuse a tensor with fewer than `least` axes."""
     if x.spec.ndim < least:
         fail(
             ShapeError,
-            f"{op}: a tensor of {x.spec.ndim} axes, where at least {least} is wanted",
+            f"{op}: the tensor must have at least {least} axes, got {x.spec.ndim}",
             "x.reshape(-1) or x.unsqueeze(0)",
             x=x,
         )
 
 
 def fitting(op: str, number, dtype: DType, **values):
-    """A Python number as this dtype holds it: of a float the whole part; one that it cannot hold is refused."""
+    """Convert a Python number to this dtype, truncating floats for integer dtypes; refuse one that does not fit."""
     try:
         check_fits(number, dtype)
     except OutOfRangeError as error:
@@ -162,7 +165,7 @@ def fitting(op: str, number, dtype: DType, **values):
 
 
 def joined(name: str, tensors: dict) -> tuple[int, ...]:
-    """The shape to which these tensors broadcast; else an error with their names and values."""
+    """Return the shape to which these tensors broadcast; the error names them and shows their values."""
     try:
         return join(name, {mark: x.spec.shape for mark, x in tensors.items()})
     except ShapeError as error:
@@ -170,7 +173,7 @@ def joined(name: str, tensors: dict) -> tuple[int, ...]:
 
 
 def numpy_names(function: Callable) -> Callable:
-    """Also accept numpy's `axis` and `keepdims` for `dim` and `keepdim`, as PyTorch and OneFlow do."""
+    """Also accept NumPy's `axis` and `keepdims` for `dim` and `keepdim`, as PyTorch and OneFlow do."""
 
     @functools.wraps(function)
     def either(*args, **options):
@@ -178,7 +181,7 @@ def numpy_names(function: Callable) -> Callable:
             for name, ours in (("axis", "dim"), ("keepdims", "keepdim")):
                 if name in options:
                     options[ours] = options.pop(name)
-            if "out" in options and options["out"] is None:  # np.sum(tensor) says so
+            if "out" in options and options["out"] is None:  # np.sum(tensor) passes it
                 del options["out"]
         return function(*args, **options)
 
@@ -186,8 +189,10 @@ def numpy_names(function: Callable) -> Callable:
 
 
 def in_float32(function: Callable) -> Callable:
-    """Compute what float16 and bfloat16 have no room for (squares, exponentials, long sums) in float32, and round
-    once at the end."""
+    """Compute in float32 if inputs are float16 or bfloat16, whose range or precision is too small for squares,
+    exponentials
+    and long sums; round once at the end.
+    """
 
     def wide(x):
         return cast(x, dtype=float32) if is_half(x) else x
@@ -211,16 +216,16 @@ def is_half(x) -> bool:
 
 
 def sizes(shape: tuple) -> tuple[int, ...]:
-    """The ints of f(2, 3) and of f((2, 3)) alike."""
+    """Return the ints of f(2, 3) or f((2, 3))."""
     if len(shape) == 1 and several(shape[0]):
         shape = shape[0]
     return tuple([integer(n, "size") for n in shape])
 
 
 def composite(name: str) -> Callable[[Callable], Callable]:
-    """Run a function of several ops in a scope of its own, `model.act/gelu`, so that views can fold it to one row.
+    """Run a function of several ops in its own scope, `model.act/gelu`, so that views can collapse it to one row.
 
-    name: by which users know the function.
+    name: the public name of the function.
     """
     part = "/" + name
 

@@ -1,4 +1,4 @@
-"""Arithmetic, comparison and choice, with PyTorch's arguments. What needs no arguments but its inputs is an op.
+"""Arithmetic, comparison and selection, with PyTorch's arguments. Functions whose only arguments are tensors are ops.
 
 Read next: `reduction.py`.
 """
@@ -19,7 +19,7 @@ from .arguments import fitting, integer, is_tensor, joined, one_number, operand,
 
 
 def scaled(input, other, alpha):
-    """alpha * other, in the dtype in which other meets input: a float alpha does not widen it."""
+    """Return alpha * other in the promoted dtype of input and other, so that a float alpha does not widen it."""
     input, other = operand(input), operand(other)
     if alpha == 1 and alpha is not True:
         return other
@@ -62,7 +62,7 @@ def div(input, other, *, rounding_mode: str | None = None):
 
 
 def pow(input, exponent):
-    """`input ** exponent`. Raises DTypeError for an integer to a negative integer."""
+    """`input ** exponent`. Raises DTypeError for an integer tensor to a negative integer."""
     input, exponent = operand(input), operand(exponent)
     if exponent.__class__ is int and exponent < 0 and is_tensor(input) and not input.spec.dtype.floating:
         fail(
@@ -75,7 +75,7 @@ def pow(input, exponent):
 
 
 def round(input, *, decimals: int = 0):
-    """The nearest whole number (halves to the even one), or the nearest number with so many decimals."""
+    """Round to the nearest integer (halves to even), or to the given number of decimals."""
     if not integer(decimals, "decimals") or not input.spec.dtype.floating:
         return e.round(input)
     return e.div(e.round(e.mul(input, 10.0**decimals)), 10.0**decimals)
@@ -83,9 +83,9 @@ def round(input, *, decimals: int = 0):
 
 @two_meanings
 def clamp(input, min=None, max=None):
-    """input kept between min and max (numbers or tensors, one of them may be missing)."""
+    """Limit input to [min, max]; these are numbers or tensors, and one of them may be None."""
     if min is None and max is None:
-        fail(DTypeError, "clamp: neither min nor max is given", "clamp(min=0)", input=input)
+        fail(DTypeError, "clamp: min or max must be given", "clamp(min=0)", input=input)
     if min is None or max is None:
         passed = operand(max if min is None else min)
         spec = input.spec
@@ -99,7 +99,7 @@ def clamp(input, min=None, max=None):
 
 @two_meanings
 def where(condition, input=None, other=None):
-    """input where condition, else other. With the condition alone: its positions, as nonzero(as_tuple=True)."""
+    """input where condition is True, else other. With condition alone: its positions, as nonzero(as_tuple=True)."""
     if input is None and other is None:
         from .gather import nonzero
 
@@ -123,34 +123,34 @@ def where(condition, input=None, other=None):
 
 @two_meanings
 def masked_fill(input, mask, value):
-    """input with `value` (a number or a 0-d tensor) where mask is True; the dtype stays that of input."""
+    """Replace elements where mask is True by `value`, a number or a 0-d tensor. The dtype of input is kept."""
     return e.where(mask, one_number("masked_fill", value, input.spec.dtype, input=input, value=value), input)
 
 
 def lerp(input, end, weight):
     """`input + weight * (end - input)`: from input (weight 0) to end (weight 1)."""
     if hasattr(input, "spec") and not input.spec.floating:
-        fail(DTypeError, f"lerp: input must be floating, it is {input.dtype.name}", "x.float() first", input=input)
+        fail(DTypeError, f"lerp: input must be floating, got {input.dtype.name}", "x.float() first", input=input)
     return e.lerp(input, end, operand(weight))
 
 
 def addcmul(input, tensor1, tensor2, *, value=1):
-    """`input + value * tensor1 * tensor2`, in the dtype in which the three meet."""
+    """`input + value * tensor1 * tensor2`, in the promoted dtype of the three."""
     return sum_with(e.mul, input, tensor1, tensor2, value)
 
 
 def addcdiv(input, tensor1, tensor2, *, value=1):
-    """`input + value * tensor1 / tensor2`, in the dtype in which the three meet."""
+    """`input + value * tensor1 / tensor2`, in the promoted dtype of the three."""
     return sum_with(e.div, input, tensor1, tensor2, value)
 
 
 def sum_with(op, input, tensor1, tensor2, value):
-    """input + value * op(tensor1, tensor2). Between them int8 and float16 have no room: 100 * 7 would wrap in int8."""
+    """input + value * op(tensor1, tensor2). Computed in a wider dtype if needed: 100 * 7 would wrap in int8."""
     parts = [tensor_of(x) for x in (input, tensor1, tensor2)]
     dtype = promote(*[x.spec for x in parts])
     input, tensor1, tensor2 = [to(x, float32 if dtype in HALVES else dtype) for x in parts]
     shape = joined(f"addc{op.name}", dict(input=input, tensor1=tensor1, tensor2=tensor2))
-    if tensor1.spec.shape != shape:  # a gradient is summed over what was broadcast at the end, after the product
+    if tensor1.spec.shape != shape:  # reduce the broadcast gradient last, after the product
         tensor1 = expand(tensor1, shape=shape)
     out = e.add(input, e.mul(op(tensor1, tensor2), value))
     return to(out, dtype) if dtype in HALVES else out
@@ -161,18 +161,16 @@ clip = two_meanings(clamp, "clip")
 
 
 def isclose(input, other, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False):
-    """|input - other| <= atol + rtol * |other|, element by element; infinities are close to themselves."""
+    """|input - other| <= atol + rtol * |other|, elementwise; equal infinities are close."""
     for name, bound in (("rtol", rtol), ("atol", atol)):
         if not bound >= 0:
-            fail(
-                OutOfRangeError, f"isclose: {name} is {bound!r}, where a number of at least 0 is wanted", f"{name}=1e-5"
-            )
+            fail(OutOfRangeError, f"isclose: {name} must be a number of at least 0, got {bound!r}", f"{name}=1e-5")
     input, other = operand(input), tensor_of(other)
     equal = c.eq(input, other)
     if equal_nan:
         equal = c.logical_or(equal, c.logical_and(c.isnan(input), c.isnan(other)))
     dtype = promote(*[x.spec if is_tensor(x) else type(x) for x in (input, other)])
-    if not dtype.floating:  # a difference of int8 would wrap
+    if not dtype.floating:  # differences in int8 would wrap
         input, other = to(tensor_of(input), float64), to(other, float64)
     distance = e.abs(e.sub(input, other))
     bound = e.add(e.mul(e.abs(other), rtol), atol)
@@ -180,18 +178,18 @@ def isclose(input, other, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: boo
 
 
 def allclose(input, other, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
-    """Are all elements close? A Python bool."""
+    """True if all elements are close; a Python bool. See `isclose`."""
     return bool(r.all(isclose(input, other, rtol, atol, equal_nan), axis=None, keepdims=False))
 
 
 @two_meanings
 def equal(input, other) -> bool:
-    """Same shape and all elements equal? A Python bool."""
+    """True if the shapes are the same and all elements are equal; a Python bool."""
     if input.spec.shape != other.spec.shape:
         return False
     return bool(r.all(c.eq(input, other), axis=None, keepdims=False))
 
 
 def result_type(*tensors) -> DType:
-    """The dtype in which tensors and numbers meet."""
+    """The dtype to which these tensors and numbers are promoted."""
     return promote(*[x.spec if is_tensor(x) else type(x) for x in tensors])

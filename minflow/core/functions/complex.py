@@ -1,4 +1,4 @@
-"""Complex numbers by their parts: `complex`, `polar`, `real`, `imag`, `conj`, `angle`.
+"""Complex numbers and their parts: `complex`, `polar`, `real`, `imag`, `conj`, `angle`.
 
 Read next: `../ops/complex.py`.
 """
@@ -21,42 +21,42 @@ complex = z.complex
 
 
 def real(input):
-    """The real part, a view; of a real tensor itself."""
+    """The real part, a view; a real tensor is returned unchanged."""
     return z.real(input) if input.spec.dtype.is_complex else input
 
 
 def imag(input):
-    """The imaginary part, a view. Raises DTypeError for a real tensor, which has none."""
+    """The imaginary part, a view. Raises DTypeError for a real tensor."""
     return z.imag(input)
 
 
 def conj(input):
-    """The complex conjugate, computed at once; a real tensor is its own."""
+    """The complex conjugate, computed eagerly; a real tensor is returned unchanged."""
     return z.conj(input) if input.spec.dtype.is_complex else input
 
 
 def resolve_conj(input):
-    """The tensor itself: `conj` computes its numbers at once."""
+    """Return input: `conj` is never lazy here."""
     return input
 
 
 def resolve_neg(input):
-    """The tensor itself: no view has its sign turned."""
+    """Return input: negation is never lazy here."""
     return input
 
 
 def is_conj(input) -> bool:
-    """Is the tensor a view whose conjugation is put off? Never: `conj` computes its numbers at once."""
+    """Always False: `conj` is never lazy here."""
     return False
 
 
 def polar(abs, angle):
-    """abs * exp(i * angle), of a length and an angle in radians."""
+    """abs * exp(i * angle), from an absolute value and an angle in radians."""
     return z.complex(e.mul(abs, e.cos(angle)), e.mul(abs, e.sin(angle)))
 
 
 def angle(input):
-    """The angle of a complex number in radians, from -pi to pi; of a real one 0, below 0 pi."""
+    """The angle of a complex number in radians, from -pi to pi; for a real number 0, or pi if it is negative."""
     if input.spec.dtype.is_complex:
         return e.atan2(z.imag(input), z.real(input))
     x = input if input.spec.floating else to(input, default_dtype())
@@ -64,31 +64,31 @@ def angle(input):
 
 
 def isreal(input):
-    """Has x no imaginary part?"""
+    """True where the imaginary part is 0."""
     if input.spec.dtype.is_complex:
         return c.eq(z.imag(input), 0)
     return full(shape=input.spec.shape, value=True, dtype=bool_)
 
 
 def is_complex(input) -> bool:
-    """Is the dtype complex (complex64 or complex128)?"""
+    """True if the dtype is complex (complex64 or complex128)."""
     return input.is_complex()
 
 
 def view_as_real(input):
-    """Real and imaginary part along a new last axis of size 2, a view."""
+    """A view with the real and imaginary parts along a new last axis of size 2."""
     return z.view_as_real(input)
 
 
 def view_as_complex(input):
-    """Pairs along the last axis, of size 2, as complex numbers; a view, or a copy of what is not contiguous."""
+    """Pairs along the last axis, of size 2, as complex numbers; a view, or a copy if input is not contiguous."""
     return z.view_as_complex(contiguous(input))
 
 
 def adjoint(input):
-    """The conjugate transpose of matrices: their last two axes swapped; of a tensor without axes its conjugate."""
+    """The conjugate transpose of the last two axes; for a 0-d tensor the conjugate."""
     if not input.spec.ndim:
         return conj(input)
     if input.spec.ndim == 1:
-        fail(DTypeError, "adjoint: a matrix has 2 axes, this tensor has 1", "x.conj()", input=input)
+        fail(DTypeError, "adjoint: input must have at least 2 axes, got 1", "x.conj()", input=input)
     return conj(input.mT)

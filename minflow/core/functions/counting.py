@@ -1,4 +1,4 @@
-"""Counting numbers: how often each occurs, how many lie in each bin, which are equal, which are among others.
+"""Counting: `bincount`, `histogram`, `unique`, `isin`, and positions in sorted edges (`searchsorted`).
 
 Read next: `scatter.py`.
 """
@@ -25,14 +25,14 @@ from .reduction import sum
 
 
 def bincount(input, weights=None, minlength: int = 0):
-    """`int64 (max + 1,)`: how often each of 0, 1, 2, ... occurs in a vector; with weights the sum of their weights.
+    """`int64 (max + 1,)`: how often each of 0, 1, 2, ... occurs in a vector; with weights, the sum of their weights.
 
-    minlength: how long the result is at least. Raises TraceError in a graph, since its length depends on the numbers.
+    minlength: minimum length of the result. Raises TraceError in a graph, because the length depends on the data.
     """
     if input.spec.dtype.rank != 1 or input.spec.ndim != 1:
         fail(
             DTypeError if input.spec.dtype.rank != 1 else ShapeError,
-            f"bincount: a vector of integers is wanted, not {input.spec}",
+            f"bincount: input must be a vector of integers, got {input.spec}",
             "x.long().flatten()",
             input=input,
         )
@@ -51,9 +51,9 @@ def bincount(input, weights=None, minlength: int = 0):
 
 
 def histc(input, bins: int = 100, min: float = 0, max: float = 0):
-    """`(bins,)`: how many lie in each of the equal bins from min to max (0 and 0: the least and largest of the input).
+    """`(bins,)`: counts in equal bins from min to max (0 and 0: the smallest and largest element of the input).
 
-    What lies outside, and NaN, is not counted. Raises DTypeError for integers.
+    Elements outside the range, and NaN, are not counted. Raises DTypeError for integers.
     """
     bins = integer(bins, "bins")
     if bins < 1 or not min <= max:
@@ -67,15 +67,15 @@ def histc(input, bins: int = 100, min: float = 0, max: float = 0):
 
 
 def histogram(input, bins=100, *, range=None, weight=None, density: bool = False):
-    """`(hist, bin_edges)`: how many lie in each bin, or the sum of their weights.
+    """`(hist, bin_edges)`: counts per bin, or the sums of their weights.
 
-    bins: how many equal ones in `range` (default: from the smallest to the largest), or a vector of their edges.
-    density: divided so that the area under it is 1. A bin holds its left edge, the last one both.
+    bins: number of equal bins in `range` (default: from the smallest to the largest element), or a vector of edges.
+    density: normalize so that the area under the histogram is 1. A bin contains its left edge, the last one both.
     """
     if not input.spec.dtype.floating:
         fail(
             DTypeError,
-            f"histogram: the input must be floating, it is {input.spec.dtype.name}",
+            f"histogram: the input must be floating, got {input.spec.dtype.name}",
             "input.float()",
             input=input,
         )
@@ -109,7 +109,7 @@ def histogram(input, bins=100, *, range=None, weight=None, density: bool = False
 
 
 def even_edges(values, bins: int, ends):
-    """bins + 1 edges at equal distances, the last one exactly as given."""
+    """bins + 1 equally spaced edges, the last one exactly as given."""
     if bins < 1:
         fail(OutOfRangeError, f"histogram: {bins} bins", "at least 1", bins=bins)
     if ends is not None:
@@ -128,28 +128,29 @@ def even_edges(values, bins: int, ends):
     alike = c.eq(low, high)
     low, high = e.where(alike, low - 0.5, low), e.where(alike, high + 0.5, high)
     if MODE.get().trace is None and not math.isfinite(float(low) + float(high)):
-        fail(OutOfRangeError, "histogram: the numbers have no finite range", "range=(low, high)", input=values)
+        fail(OutOfRangeError, "histogram: the input must have a finite range", "range=(low, high)", input=values)
     share = tensor_of(np.arange(bins + 1) / bins)
     return to(e.lerp(to(low, share.spec.dtype), to(high, share.spec.dtype), share), values.spec.dtype)
 
 
-# ---- equal ones ----------------------------------------------------------------------------------------------------
+# ---- equal elements
+# ----------------------------------------------------------------------------------------------------
 
 
 def unique(
     input, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim=None, *, dtype=None
 ):
-    """The different numbers in order; with `dim`, the different slices along it. Eager only: a graph knows no number.
+    """The distinct elements in sorted order; with `dim`, the distinct slices along it. Eager only.
 
-    return_inverse: also where each number stands among them. return_counts: also how often each occurs. dtype: that
-    of these two, int64 where it is not given.
+    return_inverse: also the index of each element among them. return_counts: also how often each occurs. dtype: of
+    these two, int64 by default.
     """
     found = distinct("unique", input, False, return_inverse, return_counts, dim)
     return found if dtype is None or is_tensor(found) else (found[0], *[to(x, as_dtype(dtype)) for x in found[1:]])
 
 
 def unique_consecutive(input, return_inverse: bool = False, return_counts: bool = False, dim=None):
-    """The numbers (or slices along `dim`) without those that equal the one before; see `unique`. Eager only."""
+    """Collapse runs of equal elements (or slices along `dim`) to one; see `unique`. Eager only."""
     return distinct("unique_consecutive", input, True, return_inverse, return_counts, dim)
 
 
@@ -157,13 +158,13 @@ def distinct(name: str, input, runs: bool, return_inverse: bool, return_counts: 
     if MODE.get().trace is not None:
         fail(
             TraceError,
-            f"{name}: the shape of the result would depend on elements, and while a graph is built there are none",
+            f"{name}: the shape of the result would depend on the elements, which are not known while a graph is built",
             "do it before the call; flow.sort and flow.one_hot(x, n).sum(0) have fixed shapes",
             input=input,
         )
     axis = None if dim is None else axis_of(dim, input.spec.ndim, input)
     if dim is not None and not input.spec.ndim:
-        fail(ShapeError, f"{name}: dim {dim} of a tensor without axes", "no dim", input=input)
+        fail(ShapeError, f"{name}: dim is {dim}, and the tensor has no axes", "no dim", input=input)
     group = o.groups(s.detach(input), axis=axis, runs=runs)
     flat = group.reshape(-1)
     result = i.take(input if axis is not None else input.reshape(-1), o.firsts(flat), axis=axis or 0)
@@ -173,20 +174,21 @@ def distinct(name: str, input, runs: bool, return_inverse: bool, return_counts: 
 
 
 def isin(elements, test_elements, *, assume_unique: bool = False, invert: bool = False):
-    """`bool`: is each element one of the others? invert: is it none of them? NaN is never one."""
+    """`bool`: True where an element of elements is in test_elements (invert: is not). NaN is never in it."""
     elements, test_elements = tensor_of(elements), tensor_of(test_elements)
     return o.isin(elements, test_elements, invert=bool(invert))
 
 
-# ---- places in sorted edges ----------------------------------------------------------------------------------------
+# ---- positions in sorted edges
+# ----------------------------------------------------------------------------------------
 
 
 def searchsorted(
     sorted_sequence, values, *, out_int32: bool = False, right: bool = False, side: str | None = None, sorter=None
 ):
-    """`int64`: where each value would stand in a sorted vector (or row by row), before equal ones.
+    """`int64`: the index at which each value would be inserted into a sorted vector (or row by row), before equal ones.
 
-    right, or side="right": after equal ones. sorter: the indices that sort a sequence that is not.
+    right, or side="right": after equal ones. sorter: the indices that sort an unsorted sequence.
     """
     if side not in (None, "left", "right") or side == "left" and right:
         fail(
@@ -202,7 +204,7 @@ def searchsorted(
 
 
 def bucketize(input, boundaries, *, out_int32: bool = False, right: bool = False):
-    """`int64`: the number of the bucket between sorted boundaries: boundaries[i - 1] < x <= boundaries[i].
+    """`int64`: the index of the bucket between sorted boundaries: boundaries[i - 1] < x <= boundaries[i].
 
     right: boundaries[i - 1] <= x < boundaries[i].
     """
@@ -210,7 +212,7 @@ def bucketize(input, boundaries, *, out_int32: bool = False, right: bool = False
     if boundaries.spec.ndim != 1:
         fail(
             ShapeError,
-            f"bucketize: the boundaries have {boundaries.spec.ndim} axes, a vector is wanted",
+            f"bucketize: the boundaries must be a vector, got {boundaries.spec.ndim} axes",
             "flow.searchsorted takes a row for each row",
             boundaries=boundaries,
         )

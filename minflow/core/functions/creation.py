@@ -1,8 +1,8 @@
-"""Making tensors: from numbers, from a rule, from random bits.
+"""Creating tensors: from data, from a rule, from random bits.
 
-Concrete while eager. While tracing, a rule (`zeros`, `randn`) becomes a node, and a tensor made of numbers is a
-constant. What needs no Tensor class stands in `fill.py`; here are the arguments, and what a caller is promised.
-layout, pin_memory and memory_format are accepted: every tensor is strided, in the memory of the machine.
+Eager code gets concrete tensors. In a trace, a rule (`zeros`, `randn`) becomes a node, and a tensor made from data is a
+constant. The parts that do not need the Tensor class are in `fill.py`; this module handles arguments.
+layout, pin_memory and memory_format are accepted and ignored: every tensor is strided and in main memory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .windows import evenly_spaced
 
 
 def is_tensor(x) -> bool:
-    """Is x a Tensor?"""
+    """True if x is a Tensor."""
     return isinstance(x, Tensor)
 
 
@@ -47,7 +47,7 @@ def tensor(
 
 
 def as_tensor(data, dtype=None, device=None) -> Tensor:
-    """A tensor of `data` that shares its memory where it can: a tensor is given back, an array is looked at."""
+    """A tensor that shares the memory of `data` if possible: a tensor is returned unchanged, an array is wrapped."""
     if isinstance(data, Tensor):
         return data.to(dtype=dtype, device=device) if dtype is not None or device is not None else data
     if isinstance(data, np.ndarray) and (dtype is None or as_dtype(dtype).np == data.dtype):
@@ -56,11 +56,12 @@ def as_tensor(data, dtype=None, device=None) -> Tensor:
 
 
 def from_numpy(array: np.ndarray) -> Tensor:
-    """A tensor that shares the memory of a numpy array: a write to one is seen in the other. While tracing it is a
-    constant of the numbers that the array holds then."""
+    """A tensor that shares the memory of a NumPy array: a write to one is visible in the other. In a trace it is a
+    constant with the elements that the array holds at that time.
+    """
     if not isinstance(array, np.ndarray):
         fail(
-            DTypeError, f"from_numpy() takes a numpy array, not {type(array).__name__}", "flow.tensor(...)", data=array
+            DTypeError, f"from_numpy() takes a NumPy array, not {type(array).__name__}", "flow.tensor(...)", data=array
         )
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
@@ -71,8 +72,13 @@ def from_numpy(array: np.ndarray) -> Tensor:
     if array.flags.c_contiguous:
         return constant_or_lent(result, result, trace)
     if any(n < 0 for n in array.strides):
-        fail(ShapeError, "from_numpy() of an array with negative strides", "array.copy()", strides=array.strides)
-    # a strided array is a view of all elements from its first to its last; a field of records, of its first
+        fail(
+            ShapeError,
+            "from_numpy() does not take an array with negative strides",
+            "array.copy()",
+            strides=array.strides,
+        )
+    # a strided array is a view of all elements from its first to its last; a field of a structured array, of its first
     whole = storage_of(array)
     base = Tensor(whole, Spec(whole.shape, as_dtype(array.dtype)))
     path = ((strided_look, {"shape": array.shape, "strides": array.strides}),)
@@ -95,14 +101,16 @@ strided_look = s.define(
     infer=lambda x, shape, strides: x.replace(shape=shape),
     is_view=True,
     examples=[],
-    doc="A foreign numpy array that is not contiguous: looked at from its first element by its strides (bytes).",
+    doc="View of a foreign NumPy array that is not contiguous, from its first element by its strides in bytes.",
 )
 s.kernel(strided_look, lambda xp, x, shape, strides: xp.lib.stride_tricks.as_strided(x, shape, strides))
 
 
 def frombuffer(buffer, *, dtype, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
-    """A tensor of the memory of a bytearray, an array of Python or such: `count` numbers of a dtype, from byte `offset`
-    on. Memory that is read-only, such as that of bytes, can be read only."""
+    """A tensor over the memory of a bytearray, an array.array or similar: `count` elements of a dtype, from byte
+    `offset`
+    on. The tensor is read-only if the memory is, as that of bytes.
+    """
     dtype = as_dtype(dtype)
     try:
         array = np.frombuffer(buffer, dtype.np, count, offset)
@@ -119,7 +127,7 @@ def frombuffer(buffer, *, dtype, count: int = -1, offset: int = 0, requires_grad
 
 
 class Capsule:
-    """What another library's `to_dlpack` gave, as something that has it."""
+    """Wraps the capsule that another library's `to_dlpack` returned in an object with `__dlpack__`."""
 
     def __init__(self, capsule):
         self.capsule = capsule
@@ -132,8 +140,10 @@ class Capsule:
 
 
 def from_dlpack(ext_tensor, *, device=None, copy=None) -> Tensor:
-    """A tensor that shares the memory of another library's array, through DLPack; of its own with `copy=True`.
-    ext_tensor: has `__dlpack__`, or is a capsule, which can be used once.  device: the CPU."""
+    """A tensor that shares the memory of another library's array, through DLPack; a copy if `copy=True`.
+
+    ext_tensor: has `__dlpack__`, or is a capsule, which can be used once.  device: the CPU.
+    """
     theirs = Capsule(ext_tensor) if type(ext_tensor).__name__ == "PyCapsule" else ext_tensor
     result = from_numpy(np.from_dlpack(theirs))
     return result.to(device=device, copy=bool(copy))
@@ -142,7 +152,7 @@ def from_dlpack(ext_tensor, *, device=None, copy=None) -> Tensor:
 def full(
     size, fill_value, *, dtype=None, device=None, requires_grad: bool = False, layout=None, pin_memory: bool = False
 ) -> Tensor:
-    """A tensor of one number. dtype: that of the number if not given."""
+    """A tensor filled with one value. dtype: by default that of the value."""
     return finish(full_of(size, fill_value, dtype), device, requires_grad)
 
 
@@ -172,7 +182,7 @@ def empty(
     pin_memory: bool = False,
     memory_format=None,
 ) -> Tensor:
-    """A tensor whose numbers are whatever lay in the memory (zeros while tracing)."""
+    """An uninitialized tensor (zeros in a trace)."""
     return finish(empty_of(size_of(shape, size), float if dtype is None else dtype), device, requires_grad)
 
 
@@ -207,14 +217,14 @@ def ones_like(
 
 
 def new_ones(input: Tensor, size=None, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
-    """Ones of the dtype of `input`, of its shape if no size is given."""
+    """Ones of the dtype of `input`, and of its shape if size is None."""
     return input.new_ones(
         input.shape if size is None else size, dtype=dtype, device=device, requires_grad=requires_grad
     )
 
 
 def broadcast_shapes(*shapes) -> Size:
-    """The shape to which tensors of these shapes broadcast. Raises ShapeError where two sizes differ."""
+    """The shape to which tensors of these shapes broadcast. Raises ShapeError if two sizes differ."""
     shapes = [(n,) if isinstance(n, int) else tuple(n) for n in shapes]
     try:
         return Size(np.broadcast_shapes(*shapes))
@@ -238,7 +248,7 @@ def full_like(
     pin_memory: bool = False,
     memory_format=None,
 ) -> Tensor:
-    """One number, of the shape, dtype and device of `input`."""
+    """A tensor filled with one value, with the shape, dtype and device of `input`."""
     dtype = input.dtype if dtype is None else dtype
     return full(input.shape, fill_value, dtype=dtype, device=device, requires_grad=requires_grad)
 
@@ -253,7 +263,7 @@ def empty_like(
     pin_memory: bool = False,
     memory_format=None,
 ) -> Tensor:
-    """Whatever lies in the memory, of the shape, dtype and device of `input`."""
+    """An uninitialized tensor with the shape, dtype and device of `input`."""
     return empty(input.shape, dtype=input.dtype if dtype is None else dtype, device=device, requires_grad=requires_grad)
 
 
@@ -286,12 +296,19 @@ def arange(
     layout=None,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Numbers from start (0 if only one is given) up to but without end. Integers if all three are."""
+    """Values from start (default 0) up to but not including end. int64 if all three are integers."""
     if start is end is None:
-        fail(OutOfRangeError, "arange() needs its end", "arange(10), or arange(1, 10)", start=start, end=end)
+        fail(OutOfRangeError, "arange() needs an end", "arange(10), or arange(1, 10)", start=start, end=end)
     start, end = (0, start) if end is None else (0 if start is None else start, end)
     if any(getattr(x, "shape", ()) for x in (start, end, step)):
-        fail(ShapeError, "arange: start, end and step are one number each", "x.item()", start=start, end=end, step=step)
+        fail(
+            ShapeError,
+            "arange: start, end and step must be one number each",
+            "x.item()",
+            start=start,
+            end=end,
+            step=step,
+        )
     start, end, step = [x.item() if isinstance(x, Tensor | np.generic) else x for x in (start, end, step)]
     if not all(math.isfinite(x) for x in (start, end, step)):
         fail(
@@ -319,13 +336,13 @@ def arange(
             start=start,
             end=end,
         )
-    if as_dtype(dtype) is int64:  # they lose their fractions first, as in PyTorch
+    if as_dtype(dtype) is int64:  # fractions are truncated first, as in PyTorch
         if not int(step):
             fail(OutOfRangeError, f"arange: a step of {step} is 0 in int64", "flow.arange(...).long()", step=step)
         start, end, step = int(start), int(end), int(step)
     check_memory("arange", [Spec((math.ceil(min((end - start) / step, 2.0**63)),), as_dtype(dtype))])
     numbers = np.arange(start, end, step)
-    if numbers.dtype.kind == "f":  # NumPy adds up a step that is rounded: -2.8e-14 for 0
+    if numbers.dtype.kind == "f":  # NumPy accumulates a rounded step: -2.8e-14 for 0
         numbers = start + step * np.arange(len(numbers))
     return tensor(numbers, dtype, device, requires_grad)
 
@@ -341,7 +358,7 @@ def linspace(
     layout=None,
     pin_memory: bool = False,
 ) -> Tensor:
-    """`steps` numbers from start to end, both included."""
+    """`steps` equally spaced values from start to end, both included."""
     count("linspace", steps)
     dtype = as_dtype(default_dtype() if dtype is None else dtype)
     check_memory("linspace", [Spec((int(steps),), dtype)])
@@ -351,7 +368,7 @@ def linspace(
         if not math.isfinite(x):
             what = f"linspace: {name} is {x}, which {dtype.name} cannot hold"
             fail(OutOfRangeError, what, "finite ends", dtype=dtype)
-    first, last = [int(np.array(int(x)).astype(dtype.np)) for x in (start, end)]  # the ends lose their fractions first
+    first, last = [int(np.array(int(x)).astype(dtype.np)) for x in (start, end)]  # the ends are truncated first
     step, n = (last - first) / max(steps - 1, 1), np.arange(steps)
     numbers = np.where(n < steps // 2, first + step * n, last - step * (steps - 1 - n))
     return tensor(numbers if steps != 1 else [first], dtype, device, requires_grad)
@@ -359,7 +376,12 @@ def linspace(
 
 def count(name: str, n: int) -> None:
     if not isinstance(n, int | np.integer) or n is True or n is False or n < 0:
-        fail(OutOfRangeError, f"{name}: how many is an integer of 0 or more, not {n!r}", f"{name}(..., 10)", number=n)
+        fail(
+            OutOfRangeError,
+            f"{name}: the number of elements must be an integer of at least 0, got {n!r}",
+            f"{name}(..., 10)",
+            number=n,
+        )
 
 
 # ---- random ------------------------------------------------------------------------------------------------------
@@ -375,7 +397,7 @@ def rand(
     layout=None,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Uniform in [0, 1)."""
+    """Uniform random values in [0, 1)."""
     dtype = as_dtype(float if dtype is None else dtype)
     return finish(F.uniform(size_of(shape, size), 0.0, 1.0, dtype, generator), device, requires_grad)
 
@@ -390,7 +412,7 @@ def randn(
     layout=None,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Normal with mean 0 and standard deviation 1."""
+    """Normal random values with mean 0 and standard deviation 1."""
     dtype = as_dtype(float if dtype is None else dtype)
     return finish(F.normal_of(size_of(shape, size), 0.0, 1.0, dtype, generator), device, requires_grad)
 
@@ -407,7 +429,7 @@ def randint(
     layout=None,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Integers in [low, high); `randint(high, size)` starts at 0."""
+    """Random integers in [low, high); `randint(high, size)` starts at 0."""
     if size is None:
         low, high, size = 0, low, high
     elif high is None:
@@ -443,23 +465,25 @@ def normal(
     layout=None,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Normal numbers with mean and std given as numbers (then with a size) or tensors."""
+    """Normal random values; mean and std are numbers (then size is required) or tensors."""
     if isinstance(std, int | float) and not std >= 0:
-        fail(OutOfRangeError, f"normal: a standard deviation is 0 or more, not {std}", "std=1.0", std=std)
+        fail(OutOfRangeError, f"normal: the standard deviation must be at least 0, got {std}", "std=1.0", std=std)
     if size is None:
         shape = np.broadcast_shapes(*[x.shape for x in (mean, std) if isinstance(x, Tensor)])
         dtype = next((x.dtype for x in (mean, std) if isinstance(x, Tensor)), None) if dtype is None else dtype
     else:
         if isinstance(mean, Tensor) and mean.ndim or isinstance(std, Tensor) and std.ndim:
             hint = "normal(mean, std) alone: the tensors tell the size"
-            fail(ShapeError, "normal: a size beside tensors", hint, mean=mean, std=std, size=size)
+            fail(
+                ShapeError, "normal: size must not be given together with tensors", hint, mean=mean, std=std, size=size
+            )
         shape = size_of((size,))
     noise = F.normal_of(shape, 0.0, 1.0, as_dtype(float if dtype is None else dtype), generator)
     return finish(noise * std + mean, device, requires_grad)
 
 
 def bernoulli(input: Tensor, p: float | None = None, *, generator=None) -> Tensor:
-    """1 with the probability that each number of `input` (or p) says, else 0."""
+    """1 with the probability that the element of `input` (or p) gives, else 0."""
     return input.bernoulli(p, generator=generator)
 
 
@@ -474,7 +498,7 @@ def rand_like(
     pin_memory: bool = False,
     memory_format=None,
 ) -> Tensor:
-    """Uniform numbers in [0, 1) of the shape, dtype and device of `input`."""
+    """Uniform random values in [0, 1) with the shape, dtype and device of `input`."""
     return rand(
         input.shape,
         dtype=input.dtype if dtype is None else dtype,
@@ -495,7 +519,7 @@ def randn_like(
     pin_memory: bool = False,
     memory_format=None,
 ) -> Tensor:
-    """Normal numbers of the shape, dtype and device of `input`."""
+    """Normal random values with the shape, dtype and device of `input`."""
     return randn(
         input.shape,
         dtype=input.dtype if dtype is None else dtype,
@@ -518,6 +542,7 @@ def randint_like(
     pin_memory: bool = False,
     memory_format=None,
 ) -> Tensor:
-    """Integers in [low, high) of the shape, dtype and device of `input`; `randint_like(input, high)` starts at 0."""
+    """Random integers in [low, high) with the shape, dtype and device of `input`; `randint_like(input, high)` starts at
+    0."""
     low, high = (0, low) if high is None else (low, high)
     return randint(low, high, input.shape, input.dtype if dtype is None else dtype, device, generator, requires_grad)

@@ -1,4 +1,4 @@
-"""What runs along an axis: products, extremes, differences, areas under curves. Running sums: `reduction.py`.
+"""Operations along an axis: cumulative products and extremes, differences, integrals. `cumsum` is in `reduction.py`.
 
 Read next: `quantiles.py`.
 """
@@ -19,7 +19,7 @@ from .shape import cat, narrow, unsqueeze
 
 
 def along(op, input, dim):
-    """An op along one axis; a number counts as a vector of one."""
+    """Apply an op along one axis; a 0-d tensor counts as a vector of one element."""
     axis = axis_of(dim, input.spec.ndim, input)
     if input.spec.ndim:
         return op(input, axis=axis)
@@ -29,25 +29,25 @@ def along(op, input, dim):
 
 @numpy_names
 def cumprod(input, dim, *, dtype=None):
-    """The product of all up to here, along `dim`. Bools and integers give int64, or `dtype`."""
+    """The cumulative product along `dim`. Bools and integers give int64, or `dtype`."""
     return maybe_to(along(u.cumprod, maybe_to(input, dtype), dim), dtype)
 
 
 @numpy_names
 def cummax(input, dim):
-    """`(values, indices)`: the largest up to here along `dim`, NaN wins; of equal ones the last place."""
+    """`(values, indices)`: the cumulative maximum along `dim`. NaN wins; among equal elements the last index."""
     return return_types.cummax(*along(u.cummax, input, dim))
 
 
 @numpy_names
 def cummin(input, dim):
-    """`(values, indices)`: the smallest up to here along `dim`, NaN wins; of equal ones the last place."""
+    """`(values, indices)`: the cumulative minimum along `dim`. NaN wins; among equal elements the last index."""
     return return_types.cummin(*along(u.cummin, input, dim))
 
 
 @numpy_names
 def logcumsumexp(input, dim):
-    """log(exp(x1) + ... + exp(x)) up to here along `dim`, without overflow. Raises DTypeError for integers."""
+    """Cumulative log(exp(x1) + ... + exp(x)) along `dim`, without overflow. Raises DTypeError for integers."""
     return along(u.logcumsumexp, input, dim)
 
 
@@ -55,13 +55,14 @@ def logcumsumexp(input, dim):
 
 
 def step(input, axis: int, first: int, last: int):
-    """The elements along `axis` but for so many at its two ends."""
+    """The elements along `axis` without `first` elements at its beginning and `last` at its end."""
     return narrow(input, axis, first, input.spec.shape[axis] - first - last)
 
 
 @numpy_names
 def diff(input, n: int = 1, dim: int = -1, prepend=None, append=None):
-    """x[i + 1] - x[i] along `dim`, n times; of bools whether they differ. prepend, append: joined to the ends first."""
+    """x[i + 1] - x[i] along `dim`, n times; for bools, whether they differ. prepend, append: concatenated to the ends
+    first."""
     need_axes("diff", input)
     axis, n = axis_of(dim, input.spec.ndim, input), integer(n, "n")
     if n < 0:
@@ -75,9 +76,9 @@ def diff(input, n: int = 1, dim: int = -1, prepend=None, append=None):
 
 
 def gradient(input, *, spacing=1, dim=None, edge_order: int = 1):
-    """The slopes of a sampled function, one tensor for each axis of `dim`: central differences, of the second order.
+    """Numerical gradient, one tensor for each axis of `dim`: central differences of second order.
 
-    spacing: the distance of two samples, or one for each axis, or a vector of the coordinates for each axis.
+    spacing: the distance between samples, one for each axis, or a vector of coordinates for each axis.
     edge_order: 1 or 2, the order of the one-sided differences at the ends.
     """
     axes = list(range(input.spec.ndim)) if dim is None else each_axis(dim, input)
@@ -90,12 +91,14 @@ def gradient(input, *, spacing=1, dim=None, edge_order: int = 1):
 
 
 def slope(x, axis: int, space, order: int):
-    """Source: Fornberg 1988, "Generation of finite difference formulas on arbitrarily spaced grids"."""
+    """Derivative along one axis. Source: Fornberg 1988, "Generation of finite difference formulas on arbitrarily spaced
+    grids".
+    """
     size = x.spec.shape[axis]
     if size <= order:
         fail(ShapeError, f"gradient: axis {axis} has {size} samples", f"at least edge_order + 1 = {order + 1}", x=x)
     if x.spec.dtype is bool_:
-        fail(DTypeError, "gradient: a bool has no slope", "x.float()", x=x)
+        fail(DTypeError, "gradient: not defined for bool", "x.float()", x=x)
     x = x if x.spec.dtype.floating else to(x, default_dtype())
     part = lambda first, count: narrow(x, axis, first % size, count)
     if is_tensor(space) and space.spec.ndim:
@@ -125,19 +128,20 @@ def slope(x, axis: int, space, order: int):
 
 
 def edge(part, gap, places, gaps, sign: int):
-    """The one-sided difference of the second order at an end, from three samples."""
+    """One-sided difference of second order at an end, from three samples."""
     (f0, f1, f2), (a, b) = [part(k, 1) for k in places], [gap(k, 1) for k in gaps]
     return sign * ((a + b) / (a * b) * f1 - (2 * a + b) / (a * (a + b)) * f0 - a / (b * (a + b)) * f2)
 
 
-# ---- areas under sampled curves ------------------------------------------------------------------------------------
+# ---- integrals of sampled functions
+# ------------------------------------------------------------------------------------
 
 
 @numpy_names
 def trapezoid(y, x=None, *, dx=None, dim: int = -1):
-    """The area under samples y by the trapezoidal rule: the sum of (y[i] + y[i + 1]) / 2 * (x[i + 1] - x[i]).
+    """The integral of samples y by the trapezoidal rule: the sum of (y[i] + y[i + 1]) / 2 * (x[i + 1] - x[i]).
 
-    x: the coordinates, of y's shape or of what broadcasts with it; else the samples stand dx (1) apart.
+    x: the coordinates, of y's shape or broadcastable to it; without x the samples are dx (default 1) apart.
     """
     areas = trapezoids("trapezoid", y, x, dx, dim)
     return to(sum(areas, dim), areas.spec.dtype)
@@ -145,19 +149,25 @@ def trapezoid(y, x=None, *, dx=None, dim: int = -1):
 
 @numpy_names
 def cumulative_trapezoid(y, x=None, *, dx=None, dim: int = -1):
-    """The areas under samples y from the first up to each next one, by the trapezoidal rule; see `trapezoid`."""
+    """The cumulative integral of samples y by the trapezoidal rule; see `trapezoid`."""
     return cumsum(trapezoids("cumulative_trapezoid", y, x, dx, dim), dim)
 
 
 def trapezoids(name: str, y, x, dx, dim):
     need_axes(name, y)
     if x is not None and dx is not None:
-        fail(DTypeError, f"{name}: x and dx are both given", "x, the coordinates, or dx, their distance", x=x, dx=dx)
+        fail(
+            DTypeError,
+            f"{name}: only one of x and dx may be given",
+            "x, the coordinates, or dx, their distance",
+            x=x,
+            dx=dx,
+        )
     axis = axis_of(dim, y.spec.ndim, y)
     if not y.spec.shape[axis]:
         return s.detach(y)
     if bool_ in [t.spec.dtype for t in (y, x) if t is not None]:
-        fail(DTypeError, f"{name}: a bool has no area", "y.float()", y=y)
+        fail(DTypeError, f"{name}: not defined for bool", "y.float()", y=y)
     pair = e.add(step(y, axis, 0, 1), step(y, axis, 1, 0))
     if x is None:
         return pair * ((1 if dx is None else dx) / 2)

@@ -1,4 +1,4 @@
-"""einsum: sums of products named by letters, computed two tensors at a time by matmul."""
+"""`einsum`: sums of products named by letters, computed two tensors at a time with matmul."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .linear_algebra import matmul, met
 def einsum(equation: str, *operands):
     """Sums of products: `einsum("bij,bjk->bik", a, b)`. A letter missing on the right is summed over; "..." broadcasts.
 
-    Raises ShapeError where an equation does not fit the tensors.
+    Raises ShapeError if the equation does not match the tensors.
     """
     if len(operands) == 1 and isinstance(operands[0], list | tuple):
         operands = tuple(operands[0])
@@ -27,7 +27,7 @@ def einsum(equation: str, *operands):
         for letter, size in zip(term, x.spec.shape):
             if own[letter] != size:
                 what = f"einsum: {letter!r} is {size} and {own[letter]} in tensor {k}"
-                fail(ShapeError, what, "a diagonal goes along axes of one size", **{f"tensor {k} ({term})": x})
+                fail(ShapeError, what, "a diagonal needs axes of the same size", **{f"tensor {k} ({term})": x})
             if sizes.setdefault(letter, size) != size and size != 1 and sizes[letter] != 1:
                 fail(
                     ShapeError,
@@ -47,13 +47,13 @@ def einsum(equation: str, *operands):
 
 
 def parse(equation: str, operands) -> tuple[list[str], str]:
-    """Letters for each tensor and for the result; the axes that "..." stands for get Greek ones."""
+    """Letters for each tensor and for the result; the axes covered by "..." get Greek letters."""
     inputs, arrow, result = equation.replace(" ", "").partition("->")
     strange = re.sub(r"[a-zA-Z,]|\.\.\.", "", inputs + result)
     if strange:
         fail(
             ShapeError,
-            f"einsum: {strange[0]!r} in {equation!r} is no letter",
+            f"einsum: {strange[0]!r} in {equation!r} is not a letter",
             'letters from a to z and from A to Z, "..." and commas',
         )
     terms = inputs.split(",")
@@ -90,7 +90,7 @@ def parse(equation: str, operands) -> tuple[list[str], str]:
 
 
 def once(term: str, x):
-    """A letter that a tensor names twice is its diagonal."""
+    """Replace a letter that a tensor has twice by its diagonal."""
     for letter in dict.fromkeys(term):
         while term.count(letter) > 1:
             a = term.index(letter)
@@ -101,13 +101,13 @@ def once(term: str, x):
 
 
 def alone(term: str, x, needed: set[str]):
-    """The tensor summed over the letters that nothing else needs."""
+    """Sum over the letters that no other tensor and no output needs."""
     gone = tuple([d for d, letter in enumerate(term) if letter not in needed])
     return ("".join([c for c in term if c in needed]), r.sum(x, axis=gone, keepdims=False)) if gone else (term, x)
 
 
 def contract(left: str, a, right: str, b, later: set[str]):
-    """(letters, tensor) of two tensors multiplied and summed over the letters that nothing needs later."""
+    """(letters, tensor): multiply two tensors and sum over the letters that are not needed later."""
     left, a = alone(left, a, later | set(right))
     right, b = alone(right, b, later | set(left))
     both = [c for c in left if c in right]

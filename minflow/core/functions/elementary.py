@@ -1,4 +1,4 @@
-"""Elementary functions that are a few lines over other ops, with PyTorch's arguments.
+"""Elementary functions of a few lines over other ops, with PyTorch's arguments.
 
 Read next: `special.py`.
 """
@@ -21,69 +21,69 @@ from .arithmetic import clamp
 
 
 def met(*inputs) -> list:
-    """Tensors and numbers as tensors of the dtype in which they meet."""
+    """Return tensors and numbers as tensors of their promoted dtype."""
     inputs = [operand(x) for x in inputs]
     dtype = promote(*[x.spec if is_tensor(x) else type(x) for x in inputs])
     return [to(tensor_of(x), dtype) for x in inputs]
 
 
 def floats(input):
-    """input, whose integers become floats of the default dtype."""
+    """Return input, converted to the default float dtype if it is bool or integer."""
     input = tensor_of(input)
     return input if input.spec.floating else to(input, default_dtype())
 
 
 def need_floats(name: str, input) -> None:
     if not input.spec.floating:
-        fail(DTypeError, f"{name}: input must be floating, it is {input.dtype.name}", "x.float() first", input=input)
+        fail(DTypeError, f"{name}: input must be floating, got {input.dtype.name}", "x.float() first", input=input)
 
 
 def clamp_min(input, min):
-    """input, or min where that is larger."""
+    """Elementwise max(input, min)."""
     return clamp(input, min, None)
 
 
 def clamp_max(input, max):
-    """input, or max where that is smaller."""
+    """Elementwise min(input, max)."""
     return clamp(input, None, max)
 
 
 def frac(input):
-    """What stands behind the point: `input - trunc(input)`, with the sign of input."""
+    """The fractional part: `input - trunc(input)`, with the sign of input."""
     need_floats("frac", input)
     return e.sub(input, e.trunc(input))
 
 
 def rad2deg(input):
-    """An angle in radians as degrees: `input * 180 / pi`."""
+    """Convert radians to degrees: `input * 180 / pi`."""
     return e.mul(floats(input), 180 / math.pi)
 
 
 def deg2rad(input):
-    """An angle in degrees as radians: `input * pi / 180`."""
+    """Convert degrees to radians: `input * pi / 180`."""
     return e.mul(floats(input), math.pi / 180)
 
 
 def fmax(input, other):
-    """The larger of two; of a number and NaN the number. Where they tie, input has the gradient."""
+    """Elementwise maximum that ignores NaN if the other element is a number. Ties give the gradient to input."""
     input, other = met(input, other)
     return e.where(c.logical_or(c.ge(input, other), c.isnan(other)), input, other)
 
 
 def fmin(input, other):
-    """The smaller of two; of a number and NaN the number. Where they tie, input has the gradient."""
+    """Elementwise minimum that ignores NaN if the other element is a number. Ties give the gradient to input."""
     input, other = met(input, other)
     return e.where(c.logical_or(c.le(input, other), c.isnan(other)), input, other)
 
 
 def float_power(input, exponent):
-    """`input ** exponent`, computed in float64, which the result has."""
+    """`input ** exponent`, computed and returned in float64."""
     input, exponent = [to(x, float64) if is_tensor(x) else float(x) for x in (operand(input), operand(exponent))]
     return e.pow(input, exponent)
 
 
 def heaviside(input, values):
-    """0 where input is below 0 (or NaN), `values` where it is 0, 1 above. No gradient."""
+    """0 where input is negative (or NaN), `values` where it is 0, 1 where it is positive. No gradient."""
     number, input, values = not is_tensor(values), tensor_of(input), tensor_of(values)
     if input.spec.dtype is not values.spec.dtype:
         dtype = f"flow.{input.dtype.name}"
@@ -99,7 +99,7 @@ def heaviside(input, values):
 
 @in_float32
 def ldexp(input, other):
-    """`input * 2**other`, in the dtype of input where that is floating."""
+    """`input * 2**other`, in the dtype of input if that is floating."""
     input, other = floats(input), operand(other)
     exponent = to(other, input.spec.dtype) if is_tensor(other) and not other.spec.floating else other
     return e.mul(input, e.exp2(tensor_of(exponent)) if is_tensor(exponent) else 2.0**exponent)
@@ -121,19 +121,21 @@ def sinc(input):
 
 @in_float32
 def logit(input, eps: float | None = None):
-    """log(x / (1 - x)), the inverse of sigmoid; NaN outside 0 to 1. eps: x is first kept between eps and 1 - eps."""
+    """log(x / (1 - x)), the inverse of sigmoid; NaN outside [0, 1]. eps: clamp x to [eps, 1 - eps] first."""
     input = floats(input)
     if eps is not None:
         input = e.clamp(input, float(eps), 1 - float(eps))
     else:
         inside = c.logical_and(c.ge(input, 0), c.le(input, 1))
-        input = e.mul(input, e.where(inside, 1.0, math.nan))  # so that the slope is NaN too
+        input = e.mul(input, e.where(inside, 1.0, math.nan))  # so that the gradient is NaN too
     return e.sub(e.log(input), e.log(e.sub(1, input)))
 
 
 def nan_to_num(input, nan: float | None = None, posinf: float | None = None, neginf: float | None = None):
-    """input with numbers in the place of NaN (0 if none is said), inf and -inf (the largest and smallest of the
-    dtype); there is no gradient there."""
+    """Replace NaN (by 0 unless given), inf and -inf (by the largest and smallest number of the dtype). The gradient is
+    0
+    there.
+    """
     nan, posinf, neginf = [None if x is None else float(x) for x in (nan, posinf, neginf)]
     if not input.spec.floating:
         return e.add(input, 0) if input.spec.dtype is not bool_ else c.logical_or(input, False)
@@ -144,22 +146,22 @@ def nan_to_num(input, nan: float | None = None, posinf: float | None = None, neg
 
 
 def positive(input):
-    """input itself. Raises DTypeError for bools."""
+    """Return input. Raises DTypeError for bools."""
     if input.spec.dtype is bool_:
         fail(DTypeError, "positive: not defined for bool", "x.int() first", input=input)
     return input
 
 
-# ---- questions ---------------------------------------------------------------------------------------------------
+# ---- predicates ---------------------------------------------------------------------------------------------------
 
 
 def isposinf(input):
-    """Is x infinite and above 0?"""
+    """True where x is positive infinity."""
     return c.eq(input, math.inf) if input.spec.floating else never(input)
 
 
 def isneginf(input):
-    """Is x infinite and below 0?"""
+    """True where x is negative infinity."""
     return c.eq(input, -math.inf) if input.spec.floating else never(input)
 
 
@@ -168,63 +170,63 @@ def never(input):
 
 
 def is_nonzero(input) -> bool:
-    """Is the one number of input not 0? A Python bool."""
+    """True if the one element of input is not 0; a Python bool."""
     return bool(input.item() != 0) if input.spec.size == 1 else bool(input)
 
 
 def is_floating_point(input) -> bool:
-    """Has input a floating dtype? A Python bool."""
+    """True if input has a floating dtype; a Python bool."""
     return input.is_floating_point()
 
 
 def is_signed(input) -> bool:
-    """Has the dtype of input numbers below 0? A Python bool."""
+    """True if the dtype of input is signed; a Python bool."""
     return input.is_signed()
 
 
 def is_same_size(input, other) -> bool:
-    """Have both the same shape? A Python bool."""
+    """True if both have the same shape; a Python bool."""
     return input.spec.shape == other.spec.shape
 
 
-# ---- as methods are, in functions --------------------------------------------------------------------------------
+# ---- function forms of methods --------------------------------------------------------------------------------
 
 
 def clone(input, *, memory_format=None):
-    """A copy of input, through which gradients pass. memory_format: accepted; a copy is contiguous."""
+    """A copy of input through which gradients flow. memory_format: accepted; the copy is contiguous."""
     return input.clone()
 
 
 def detach(input):
-    """The same numbers in the same memory, outside the tape."""
+    """A tensor that shares the storage, outside the tape."""
     return input.detach()
 
 
 def ceil_(input):
-    """`ceil`, written into input itself."""
+    """In-place `ceil`."""
     return input.ceil_()
 
 
 def floor_(input):
-    """`floor`, written into input itself."""
+    """In-place `floor`."""
     return input.floor_()
 
 
 def frac_(input):
-    """`frac`, written into input itself."""
+    """In-place `frac`."""
     return input.frac_()
 
 
 def lerp_(input, end, weight):
-    """`lerp`, written into input itself."""
+    """In-place `lerp`."""
     return input.lerp_(end, weight)
 
 
 def round_(input, *, decimals: int = 0):
-    """`round`, written into input itself."""
+    """In-place `round`."""
     return input.round_(decimals=decimals)
 
 
 def sin_(input):
-    """`sin`, written into input itself."""
+    """In-place `sin`."""
     return input.sin_()

@@ -1,7 +1,7 @@
-"""Discrete Fourier transforms, over the one op `fft` along one axis: real ones cut or mirror its spectrum.
+"""Discrete Fourier transforms, built on the op `fft` along one axis; real transforms cut or mirror its spectrum.
 
-norm: by what a transform of n numbers is divided. "backward" (None): the inverse by n; "forward": the other by n;
-"ortho": both by sqrt(n). n, s: to how many numbers an axis is cut, or filled up with zeros, before.
+norm: what divides a transform of n elements. "backward" (None): the inverse by n; "forward": the forward one by n;
+"ortho": both by sqrt(n). n, s: sizes to which axes are cut or zero-padded first.
 Read next: `../ops/complex.py`.
 """
 
@@ -22,15 +22,15 @@ from .fill import finish
 
 
 def ready(name: str, input, real: bool = False):
-    """The input in a dtype that has a transform."""
+    """Return the input in a dtype that has a transform."""
     input = tensor_of(input)
     dtype = input.spec.dtype
     if dtype in HALVES:
-        fail(DTypeError, f"{name}: no transform in {dtype.name}", "x.float()", input=input)
+        fail(DTypeError, f"{name}: not defined for {dtype.name}", "x.float()", input=input)
     if real and dtype.is_complex:
         fail(
             DTypeError,
-            f"{name}: the input is {dtype.name}, where real numbers are wanted",
+            f"{name}: the input must be real, got {dtype.name}",
             "flow.fft.fft(x), or x.real",
             input=input,
         )
@@ -38,11 +38,11 @@ def ready(name: str, input, real: bool = False):
 
 
 def sized(name: str, input, n, axis: int):
-    """The input with n numbers along an axis: cut, or filled up with zeros."""
+    """Cut or zero-pad the input to n elements along an axis."""
     here = input.spec.shape[axis]
     n = here if n is None or n == -1 else integer(n, "n")
     if n < 1:
-        fail(OutOfRangeError, f"{name}: {n} numbers along axis {axis}, where at least 1 is wanted", "n=8", input=input)
+        fail(OutOfRangeError, f"{name}: axis {axis} must have at least 1 element, got {n}", "n=8", input=input)
     if n < here:
         return narrow(input, axis, 0, n)
     shape = list(input.spec.shape)
@@ -51,7 +51,7 @@ def sized(name: str, input, n, axis: int):
 
 
 def scale(name: str, norm, inverse: bool, n: int) -> float:
-    """What a transform of n numbers is multiplied by."""
+    """The factor of a transform of n elements."""
     if norm not in (None, "backward", "forward", "ortho"):
         fail(DTypeError, f"{name}: norm is {norm!r}", '"backward", "forward" or "ortho"', norm=norm)
     if norm == "ortho":
@@ -70,24 +70,27 @@ def one(name: str, input, n, dim, norm, inverse: bool):
 
 
 def no_axes(name: str, input):
-    fail(ShapeError, f"{name}: a tensor of no axes has nothing to transform along", "x.reshape(1)", input=input)
+    """Raise the error of a tensor without axes."""
+    fail(ShapeError, f"{name}: the tensor has no axes to transform along", "x.reshape(1)", input=input)
 
 
 def half(name: str, input, n, dim, norm, inverse: bool = False):
-    """The first half of the spectrum of real numbers, which tells the other: n // 2 + 1 numbers."""
+    """The first n // 2 + 1 elements of the spectrum of a real signal, which determine the others."""
     result = one(name, ready(name, input, real=True), n, dim, norm, inverse)
     axis = axis_of(dim, result.spec.ndim)
     return narrow(result, axis, 0, result.spec.shape[axis] // 2 + 1)
 
 
 def whole(name: str, input, n, dim, norm, inverse: bool = True):
-    """The n real numbers whose spectrum begins with input. Imaginary parts that no real number has are left out."""
+    """The real signal of n elements whose spectrum begins with input. Imaginary parts that a real signal cannot have
+    are ignored.
+    """
     input = ready(name, input)
     input = to(input, input.spec.dtype.to_complex())
     axis = axis_of(dim, input.spec.ndim, input) if input.spec.ndim else no_axes(name, input)
     n = 2 * (input.spec.shape[axis] - 1) if n is None or n == -1 else integer(n, "n")
     if n < 1:
-        fail(OutOfRangeError, f"{name}: {n} numbers along axis {axis}, where at least 1 is wanted", "n=8", input=input)
+        fail(OutOfRangeError, f"{name}: axis {axis} must have at least 1 element, got {n}", "n=8", input=input)
     first = sized(name, input, n // 2 + 1, axis)
     mirrored = index_select(first, axis, tensor_of(list(range((n - 1) // 2, 0, -1)))) if n > 2 else None
     spectrum = first if mirrored is None else cat(first, conj(mirrored), dim=axis)
@@ -95,7 +98,7 @@ def whole(name: str, input, n, dim, norm, inverse: bool = True):
 
 
 def axes_sizes(name: str, input, s, dim) -> tuple[list[int], list]:
-    """Axes and their sizes, None where an axis stays as it is."""
+    """Axes and their sizes; None for an axis that keeps its size."""
     ndim = input.spec.ndim
     if dim is not None:
         axes = each_axis(dim, input)
@@ -107,7 +110,7 @@ def axes_sizes(name: str, input, s, dim) -> tuple[list[int], list]:
     if len(sizes) != len(axes) or axes and axes[0] < 0:
         fail(
             ShapeError,
-            f"{name}: {len(sizes)} sizes for {len(axes)} axes of a tensor of {ndim} axes",
+            f"{name}: {len(sizes)} sizes for {len(axes)} axes of a tensor with {ndim} axes",
             "a size for each axis",
             input=input,
             s=s,
@@ -127,23 +130,22 @@ def ifft(input, n=None, dim: int = -1, norm=None):
 
 
 def rfft(input, n=None, dim: int = -1, norm=None):
-    """fft of real numbers: the first n // 2 + 1 of the spectrum, whose conjugates the others are."""
+    """fft of real input: the first n // 2 + 1 elements of the spectrum; the others are their conjugates."""
     return half("rfft", input, n, dim, norm)
 
 
 def irfft(input, n=None, dim: int = -1, norm=None):
-    """The inverse of rfft: n real numbers; n is 2 * (size - 1) unless it is given."""
+    """The inverse of rfft: n real elements; by default n is 2 * (size - 1)."""
     return whole("irfft", input, n, dim, norm)
 
 
 def hfft(input, n=None, dim: int = -1, norm=None):
-    """The n real numbers that are the fft of the signal whose first half is input, and its conjugate mirrored the
-    other."""
+    """The real fft of a signal with conjugate symmetry, of which input is the first half; n elements."""
     return whole("hfft", input, n, dim, norm, False)
 
 
 def ihfft(input, n=None, dim: int = -1, norm=None):
-    """The inverse of hfft: the first n // 2 + 1 numbers of the ifft of real numbers."""
+    """The inverse of hfft: the first n // 2 + 1 elements of the ifft of a real signal."""
     return half("ihfft", input, n, dim, norm, True)
 
 
@@ -232,20 +234,20 @@ def ihfft2(input, s=None, dim=(-2, -1), norm=None):
 
 
 def fftfreq(n: int, d: float = 1.0, *, dtype=None, device=None, requires_grad: bool = False):
-    """The frequencies of fft's results, for samples d apart: 0, 1, ..., -2, -1, divided by n * d."""
+    """The frequencies of the elements of fft, for samples d apart: 0, 1, ..., -2, -1, divided by n * d."""
     n = counted("fftfreq", n)
     return frequencies([*range((n + 1) // 2), *range(-(n // 2), 0)], n * d, dtype, device, requires_grad)
 
 
 def rfftfreq(n: int, d: float = 1.0, *, dtype=None, device=None, requires_grad: bool = False):
-    """The frequencies of rfft's results, for samples d apart: 0, 1, ..., n // 2, divided by n * d."""
+    """The frequencies of the elements of rfft, for samples d apart: 0, 1, ..., n // 2, divided by n * d."""
     n = counted("rfftfreq", n)
     return frequencies([*range(n // 2 + 1)], n * d, dtype, device, requires_grad)
 
 
 def counted(name: str, n) -> int:
     if integer(n, "n") < 1:
-        fail(OutOfRangeError, f"{name}: {n} numbers, where at least 1 is wanted", "n=8", n=n)
+        fail(OutOfRangeError, f"{name}: n must be at least 1, got {n}", "n=8", n=n)
     return integer(n, "n")
 
 
@@ -261,10 +263,10 @@ def shifted(input, dim, sign: int):
 
 
 def fftshift(input, dim=None):
-    """The frequency 0 in the middle: each axis turned by half its size."""
+    """Move frequency 0 to the middle: each axis is rolled by half its size."""
     return shifted(input, dim, 1)
 
 
 def ifftshift(input, dim=None):
-    """What fftshift did, taken back."""
+    """The inverse of fftshift."""
     return shifted(input, dim, -1)

@@ -1,4 +1,4 @@
-"""Picking and placing by index along one axis, PyTorch's functions. `x[index]` itself: `indexing.py`."""
+"""PyTorch's functions that gather or scatter by index along one axis. `x[index]` is in `indexing.py`."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def gather(input, dim: int, index, *, sparse_grad: bool = False):
 
 
 def listed(index, input):
-    """index as the ops take it: for a vector, one place without axes is a list of it."""
+    """Return index in the form that the ops take: for a vector, a 0-d index becomes a vector of one element."""
     single = index.spec.shape == () and input.spec.ndim == 1 and not index.spec.dtype.floating
     return s.reshape(index, shape=(1,)) if single else index
 
 
 def fitted(src, input, index):
-    """src as scatter takes it: in the dtype of input and, where it is larger than the index, its first part."""
+    """Return src in the form that scatter takes: the dtype of input, cropped to the shape of index if larger."""
     if src.__class__ in NUMBERS:
         return fitting("scatter", src, input.spec.dtype, input=input, src=src)
     src = kept("scatter", operand(src), input.spec.dtype, input=input, src=src)
@@ -46,9 +46,9 @@ def fitted(src, input, index):
 
 
 def scatter(input, dim: int, index, src=None, *, value=None, reduce: str | None = None):
-    """input with `[i, index[i, j]] = src[i, j]` for dim 1, and so on; src may be a number (`value`).
+    """Copy of input with `[i, index[i, j]] = src[i, j]` for dim 1, and so on; src may be a number (`value`).
 
-    reduce: "add" adds to what stands there, "multiply" multiplies it.
+    reduce: "add" adds to the present element, "multiply" multiplies it.
     """
     index = listed(index, input)
     if src is None:
@@ -67,7 +67,7 @@ def scatter(input, dim: int, index, src=None, *, value=None, reduce: str | None 
 
 
 def scatter_add(input, dim: int, index, src):
-    """input with `[i, index[i, j]] += src[i, j]` for dim 1, and so on."""
+    """Copy of input with `[i, index[i, j]] += src[i, j]` for dim 1, and so on."""
     index = listed(index, input)
     src = kept("scatter_add", operand(src), input.spec.dtype, input=input, src=src)
     return i.scatter_add(
@@ -76,11 +76,11 @@ def scatter_add(input, dim: int, index, src):
 
 
 def index_select(input, dim: int, index):
-    """The slices along `dim` that a vector of integers names."""
+    """The slices along `dim` at the positions in a vector of integers."""
     if index.spec.ndim > 1:
         fail(
             ShapeError,
-            f"index_select: the index has {index.spec.ndim} axes, it must be a vector",
+            f"index_select: the index must be a vector, got {index.spec.ndim} axes",
             "x[index], or flow.gather",
             index=index,
         )
@@ -90,7 +90,7 @@ def index_select(input, dim: int, index):
 
 
 def index_add(input, dim: int, index, source, *, alpha=1):
-    """input with `alpha * source` added to the slices along `dim` that a vector of integers names."""
+    """Copy of input with `alpha * source` added to the slices along `dim` at the positions in a vector of integers."""
     source = kept("index_add", source, input.spec.dtype, input=input, source=source)
     source = source if alpha == 1 else to(source * alpha, input.spec.dtype)
     index = places("index_add", input, index)
@@ -98,31 +98,31 @@ def index_add(input, dim: int, index, source, *, alpha=1):
 
 
 def places(op: str, input, index):
-    """The index as a vector: a single place is a vector of one."""
+    """Return the index as a vector; a 0-d index becomes a vector of one element."""
     if is_tensor(index) and index.spec.ndim > 1:
-        fail(ShapeError, f"{op}: index has {index.spec.ndim} axes, a vector is wanted", "index.flatten()", index=index)
+        fail(ShapeError, f"{op}: index must be a vector, got {index.spec.ndim} axes", "index.flatten()", index=index)
     return index.reshape(1) if is_tensor(index) and not index.spec.ndim and input.spec.ndim else index
 
 
 def index_copy(input, dim: int, index, source):
-    """input with the slices along `dim` that a vector of integers names replaced by those of source."""
-    if not input.spec.ndim:  # a number counts as a vector of one
+    """Copy of input with the slices along `dim` at the positions in a vector of integers replaced by source."""
+    if not input.spec.ndim:  # a 0-d tensor counts as a vector of one element
         one = index_copy(input.reshape(1), dim, index.reshape(-1), source.reshape(-1))
         return one.reshape(input.spec.shape)
     index = places("index_copy", input, index)
     source = kept("index_copy", source, input.spec.dtype, input=input, source=source)
-    if index.spec.ndim > source.spec.ndim:  # one number for one place
+    if index.spec.ndim > source.spec.ndim:  # one element for one position
         source = source.reshape(1)
     return i.index_put(input, index, source, axis=axis_of(dim, input.spec.ndim, input), by="index_copy")
 
 
 def index_fill(input, dim: int, index, value):
-    """input with the slices along `dim` that a vector of integers names filled with a number."""
+    """Copy of input with the slices along `dim` at the positions in a vector of integers filled with a number."""
     value = one_number("index_fill", value, input.spec.dtype, input=input, value=value)
     if is_tensor(index) and index.spec.ndim > 1:
         fail(
             ShapeError,
-            f"index_fill: index has {index.spec.ndim} axes, a vector is wanted",
+            f"index_fill: index must be a vector, got {index.spec.ndim} axes",
             "index.flatten()",
             index=index,
         )
@@ -132,13 +132,13 @@ def index_fill(input, dim: int, index, value):
         shape[axis] = index.spec.size
         value = s.expand(value, shape=tuple(shape))
         index = index.reshape(-1)
-    if not input.spec.ndim:  # a number counts as a vector of one
+    if not input.spec.ndim:  # a 0-d tensor counts as a vector of one element
         return i.index_put(input.reshape(1), index.reshape(-1), value, axis=0, by="index_fill").reshape(())
     return i.index_put(input, index, value, axis=axis, by="index_fill")
 
 
 def take_along_dim(input, indices, dim: int | None = None):
-    """As gather, with the other axes broadcast; without `dim`, positions in the flattened tensor."""
+    """`gather` that broadcasts the other axes; without `dim`, indices are positions in the flattened tensor."""
     if dim is None:
         return i.gather(input.reshape(-1), indices.reshape(-1), dim=0, by="take_along_dim without dim")
     axis = axis_of(dim, input.spec.ndim, input)
@@ -146,7 +146,7 @@ def take_along_dim(input, indices, dim: int | None = None):
     if len(shapes[0]) != len(shapes[1]):
         fail(
             ShapeError,
-            "take_along_dim: the two must have equally many axes",
+            "take_along_dim: input and indices must have the same number of axes",
             "indices.unsqueeze(...)",
             input=input,
             indices=indices,
@@ -170,8 +170,9 @@ def take(input, index):
 
 @two_meanings
 def nonzero(input, as_tuple: bool = False):
-    """`int64 (n, ndim)`: where it is not 0; as_tuple: one vector per axis. Raises TraceError in a graph."""
-    if as_tuple:  # a number counts as a vector of one
+    """`int64 (n, ndim)`: positions of the nonzero elements; as_tuple: one vector per axis. Raises TraceError in a
+    graph."""
+    if as_tuple:  # a 0-d tensor counts as a vector of one element
         return unbind(i.nonzero(input if input.spec.ndim else input.reshape(1)), 1)
     return i.nonzero(input)
 
@@ -180,11 +181,11 @@ argwhere = two_meanings(nonzero, "argwhere")
 
 
 def masked_select(input, mask):
-    """The elements where the mask is True, as a vector. Raises TraceError in a graph."""
+    """A vector of the elements where the mask is True. Raises TraceError in a graph."""
     if mask.spec.dtype is not bool_:
         fail(
             DTypeError,
-            f"masked_select: the mask is {mask.spec.dtype.name}, not bool",
+            f"masked_select: the mask must be bool, got {mask.spec.dtype.name}",
             "a comparison such as x > 0",
             mask=mask,
         )
@@ -196,22 +197,20 @@ def masked_select(input, mask):
 
 @two_meanings
 def one_hot(input, num_classes: int = -1, on_value=1, off_value=0):
-    """`int64 (..., num_classes)`: 1 at the class that each integer names; num_classes -1 counts them in the data.
+    """`int64 (..., num_classes)`: 1 at the class given by each integer; -1: num_classes is the largest class plus 1.
 
-    on_value, off_value: what stands in the place of 1 and 0; float32 where one of them is a float.
+    on_value, off_value: used in place of 1 and 0; the result is float32 if one of them is a float.
     """
     if num_classes == -1:
         if MODE.get().trace is not None:
             fail(
                 TraceError,
-                "one_hot: while a graph is built there are no numbers to count the classes in",
+                "one_hot: num_classes is required while a graph is built, because the elements are not known",
                 "num_classes=10",
                 input=input,
             )
         if not input.spec.size:
-            fail(
-                OutOfRangeError, "one_hot: no classes can be counted in an empty tensor", "num_classes=10", input=input
-            )
+            fail(OutOfRangeError, "one_hot: num_classes is required for an empty tensor", "num_classes=10", input=input)
         num_classes = max(int(input.max()) + 1, 1)
     num_classes = integer(num_classes, "num_classes")
     if num_classes < 1:
@@ -229,12 +228,12 @@ def one_hot(input, num_classes: int = -1, on_value=1, off_value=0):
 
 
 def tril(input, diagonal: int = 0):
-    """The lower triangle of the last two axes: 0 above the given diagonal."""
+    """The lower triangle of the last two axes; 0 above the given diagonal."""
     return i.tril(input, diagonal=integer(diagonal, "diagonal"))
 
 
 def triu(input, diagonal: int = 0):
-    """The upper triangle of the last two axes: 0 below the given diagonal."""
+    """The upper triangle of the last two axes; 0 below the given diagonal."""
     return i.triu(input, diagonal=integer(diagonal, "diagonal"))
 
 
@@ -244,19 +243,24 @@ def diagonal(input, offset: int = 0, dim1: int = 0, dim2: int = 1):
     a, b = axis_of(dim1, ndim, input), axis_of(dim2, ndim, input)
     if a == b or ndim < 2:
         fail(
-            ShapeError, f"diagonal: of axes {dim1} and {dim2} of a tensor of {ndim} axes", "two different axes", x=input
+            ShapeError, f"diagonal: axes {dim1} and {dim2} of a tensor with {ndim} axes", "two different axes", x=input
         )
     return s.diagonal(input, offset=integer(offset, "offset"), dim1=a, dim2=b)
 
 
 @two_meanings
 def diag(input, diagonal: int = 0):
-    """The diagonal of a matrix; of a vector the matrix that has it as its diagonal."""
+    """The diagonal of a matrix, or the matrix with a given vector as its diagonal."""
     diagonal = integer(diagonal, "diagonal")
     if input.spec.ndim == 2:
         return s.clone(s.diagonal(input, offset=diagonal, dim1=0, dim2=1))
     if input.spec.ndim != 1:
-        fail(ShapeError, f"diag: a tensor of {input.spec.ndim} axes", "flow.diagonal(x, offset, dim1, dim2)", x=input)
+        fail(
+            ShapeError,
+            f"diag: input must have 1 or 2 axes, got {input.spec.ndim}",
+            "flow.diagonal(x, offset, dim1, dim2)",
+            x=input,
+        )
     n = input.spec.size + abs(diagonal)
     empty = s.full(shape=(n, n), value=0, dtype=input.spec.dtype)
     return s.view_write(empty, input, path=((s.diagonal, {"offset": diagonal, "dim1": 0, "dim2": 1}),))
@@ -267,12 +271,12 @@ def trace(input):
     if input.spec.ndim != 2:
         stacks = "x.diagonal(0, -2, -1).sum(-1) for stacks of matrices"
         hint = stacks if input.spec.ndim > 2 else "flow.diag(x) makes a matrix"
-        fail(ShapeError, f"trace: a tensor of {input.spec.ndim} axes, a matrix has 2", hint, x=input)
+        fail(ShapeError, f"trace: input must be a matrix, got {input.spec.ndim} axes", hint, x=input)
     return diagonal(input).sum()
 
 
 def positions(shape: tuple[int, ...]):
-    """`int64`: where each element of such a tensor stands in the flattened one."""
+    """`int64`: the position of each element in the flattened tensor."""
     import numpy as np
 
     return MODE.get().tensor_of(np.arange(int(np.prod(shape, dtype="int64")), dtype=int64.np).reshape(shape))

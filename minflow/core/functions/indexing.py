@@ -1,7 +1,7 @@
-"""`x[index]` with lists, arrays and masks: all of it comes down to `take` and `index_put`.
+"""`x[index]` with lists, arrays and masks, reduced to `take` and `index_put`.
 
-The basic parts (slices, None, Ellipsis) are a view; the axes that are indexed by integers are brought side by side and
-merged into one, and the indices into one of positions in it. `Tensor.__getitem__` handles purely basic indices itself.
+The basic parts (slices, None, Ellipsis) become a view. The axes that are indexed by integers are moved next to each
+other and merged, and their indices combined to positions. `Tensor.__getitem__` handles purely basic indices itself.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ ALL = (None, None, None)
 
 
 def entries_of(x, index) -> list:
-    """The index as a list: slices as tuples, ints, None, and tensors of integers; masks replaced by their positions.
+    """Return the index as a list of slices as tuples, ints, None and integer tensors; masks become their positions.
 
-    Ellipsis becomes as many full slices as it stands for.
+    Ellipsis is replaced by full slices.
     """
     parts = [one_entry(part) for part in (index if isinstance(index, tuple) else (index,))]
     ndim = x.spec.ndim
     used = sum([part.spec.ndim if is_mask(part) else part is not None and part is not Ellipsis for part in parts])
     if used > ndim:
         hint = "at most one index per axis" if ndim else "x.item() is its Python number"
-        fail(ShapeError, f"indexing: {used} axes are indexed, the tensor has {ndim}", hint, x=x)
+        fail(ShapeError, f"indexing: {used} axes are indexed, and the tensor has {ndim}", hint, x=x)
     dots = [k for k, part in enumerate(parts) if part is Ellipsis]
     if len(dots) > 1:
         fail(
             ShapeError,
             "indexing: more than one Ellipsis",
-            "x[..., 0] has one, which stands for all axes not named",
+            "x[..., 0] has one, which covers all axes that are not indexed",
             x=x,
         )
     if dots:
@@ -56,7 +56,7 @@ def entries_of(x, index) -> list:
 
 
 def one_entry(part):
-    """One part of an index: None, Ellipsis, an int, a slice as a tuple, or a tensor of integers or bools."""
+    """Convert one part of an index: None, Ellipsis, an int, a slice as a tuple, or a tensor of integers or bools."""
     if part is None or part is Ellipsis or part.__class__ is int:
         return part
     if isinstance(part, slice):
@@ -84,7 +84,7 @@ def one_entry(part):
     if part.spec.dtype.floating:
         fail(
             DTypeError,
-            f"indexing: an index must hold integers or bools, it is {part.spec.dtype.name}",
+            f"indexing: an index must hold integers or bools, got {part.spec.dtype.name}",
             "index.long()",
             index=part,
         )
@@ -104,7 +104,7 @@ def unmasked(x, mask, axis: int) -> list:
             x=x,
             mask=mask,
         )
-    if not mask.spec.ndim:  # x[True]: a new axis of size 1, taken once or not at all
+    if not mask.spec.ndim:  # x[True]: a new axis, of size 1 or 0
         chosen = i.nonzero(s.reshape(mask, shape=(1,)))
         return [("new", s.reshape(chosen, shape=(chosen.spec.shape[0],)))]
     positions = i.nonzero(mask)
@@ -112,15 +112,15 @@ def unmasked(x, mask, axis: int) -> list:
 
 
 def new_axis(entry) -> bool:
-    """Is this a mask without axes, which indexes a new axis of size 1?"""
+    """True if this is a 0-d mask, which indexes a new axis of size 1."""
     return isinstance(entry, tuple) and entry[:1] == ("new",)
 
 
 def advanced_target(x, index):
-    """(y, positions, axis) such that x[index] is `take(y, positions, axis)`: y views x, its indexed axes merged.
+    """(y, positions, axis) with x[index] == `take(y, positions, axis)`: y is x with its indexed axes merged.
 
-    As in PyTorch, an int, also as a tensor, takes its axis away before the others are looked at; in numpy it counts as
-    an array, so that x[0, :, [1, 2]] has its axes in another order.
+    As in PyTorch, ints (also 0-d tensors) remove their axes first; in NumPy they count as arrays, which moves the axes
+    of x[0, :, [1, 2]].
     """
     entries = entries_of(x, index)
     arrays = any([is_tensor(entry) and entry.spec.ndim for entry in entries]) or any(
@@ -160,13 +160,13 @@ def advanced_target(x, index):
 
 
 def advanced_getitem(x, index):
-    """x[index]; a copy, as numpy's advanced indexing."""
+    """x[index]; a copy, as in NumPy's advanced indexing."""
     y, positions, axis = advanced_target(x, index)
     return i.take(y, positions, axis=axis)
 
 
 def assign_indexed(x, index, value):
-    """x after x[index] = value, as a new tensor; value (a tensor, an array or a number) broadcasts to the place."""
+    """Copy of x after x[index] = value; value (a tensor, an array or a number) is broadcast."""
     if isinstance(value, np.generic):
         value = value.item()
     if not is_tensor(value) and value.__class__ not in NUMBERS:
@@ -180,19 +180,21 @@ def assign_indexed(x, index, value):
         and not getattr(getattr(value, "spec", None), "shape", ())
     ):
         value = one_number("indexing", value, x.spec.dtype, x=x, value=value)
-        return where(mask.reshape(mask.spec.shape + (1,) * (x.spec.ndim - mask.spec.ndim)), value, x)  # also in a graph
+        return where(
+            mask.reshape(mask.spec.shape + (1,) * (x.spec.ndim - mask.spec.ndim)), value, x
+        )  # works in a graph too
     if is_tensor(value):
         value = kept("indexing", value, x.spec.dtype, x=x, value=value)
     else:
         value = fitting("indexing", value, x.spec.dtype, x=x, value=value)
     y, places, axis = advanced_target(x, index)
-    if y is not x:  # more than one axis is indexed: by positions in the flattened tensor
+    if y is not x:  # several axes are indexed: use positions in the flattened tensor
         y, axis = s.reshape(x.contiguous(), shape=(x.spec.size,)), 0
         places = advanced_getitem(positions(x.spec.shape), index)
     if is_tensor(value):
         shape = y.spec.shape[:axis] + places.spec.shape + y.spec.shape[axis + 1 :]
         lead = value.spec.ndim - len(shape)
-        if lead > 0 and set(value.spec.shape[:lead]) == {1}:  # numpy drops leading axes of size 1
+        if lead > 0 and set(value.spec.shape[:lead]) == {1}:  # NumPy drops leading axes of size 1
             value = s.reshape(value.contiguous(), shape=value.spec.shape[lead:])
         value = value if value.spec.shape == shape else s.expand(value, shape=shape)
     changed = i.index_put(y, places, value, axis=axis)

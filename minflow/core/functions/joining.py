@@ -1,4 +1,4 @@
-"""Stacks and cuts: tensors given axes and joined, cut in parts, turned, and combined element by element.
+"""Stacking, splitting, rotating, and combining tensors element by element.
 
 Read next: `counting.py`.
 """
@@ -22,11 +22,11 @@ from .arguments import axis_of, integer, is_tensor, need_axes, numpy_names, seve
 from .shape import cat, chunk, flatten, flip, meshgrid, reshape, split, stack, transpose, unsqueeze, vstack
 
 
-MOST_PARTS = 1_000_000  # of a tensor: more are a mistake, and would fill the memory
+MOST_PARTS = 1_000_000  # of a tensor; more are a mistake and would exhaust memory
 
 
 def every(function: Callable, tensors: tuple):
-    """`function` of one tensor, or of each of several."""
+    """Apply `function` to one tensor, or to each of several."""
     if len(tensors) == 1 and several(tensors[0]):
         return tuple([function(tensor_of(x)) for x in tensors[0]])
     return function(tensor_of(tensors[0])) if len(tensors) == 1 else tuple([function(tensor_of(x)) for x in tensors])
@@ -45,40 +45,41 @@ def wide3(x):
 
 
 def atleast_1d(*tensors):
-    """Tensors with at least one axis, views: a number becomes a vector of one. Of several tensors a tuple."""
+    """Views with at least one axis: a number becomes a vector of one element. Several tensors give a tuple."""
     return every(wide1, tensors)
 
 
 def atleast_2d(*tensors):
-    """Tensors with at least two axes, views: a vector becomes a row. Of several tensors a tuple."""
+    """Views with at least two axes: a vector becomes a row. Several tensors give a tuple."""
     return every(wide2, tensors)
 
 
 def atleast_3d(*tensors):
-    """Tensors with at least three axes, views: a vector becomes (1, n, 1), a matrix (m, n, 1). Of several a tuple."""
+    """Views with at least three axes: (n,) becomes (1, n, 1), (m, n) becomes (m, n, 1). Several tensors: a tuple."""
     return every(wide3, tensors)
 
 
 def column_stack(tensors: Sequence):
-    """Side by side along axis 1; a number or a vector is a column."""
+    """Concatenate along axis 1; numbers and vectors become columns."""
     tensors = [tensor_of(x) for x in tensors]
     return cat([s.reshape(x, shape=(x.spec.size, 1)) if x.spec.ndim < 2 else x for x in tensors], 1)
 
 
 def dstack(tensors: Sequence):
-    """One behind the other: along axis 2, where each tensor has at least three axes (`atleast_3d`)."""
+    """Concatenate along axis 2, after `atleast_3d`."""
     return cat([wide3(tensor_of(x)) for x in tensors], 2)
 
 
 row_stack = vstack
 
 
-# ---- cut -----------------------------------------------------------------------------------------------------------
+# ---- splitting
+# -----------------------------------------------------------------------------------------------------------
 
 
 @numpy_names
 def tensor_split(input, indices_or_sections, dim: int = 0):
-    """Parts along `dim`, views: so many (the first ones are longer where it does not divide), or cut before places."""
+    """Split along `dim` into views: n parts (the first ones one longer if needed), or parts ending at given indices."""
     need_axes("tensor_split", input)
     axis = axis_of(dim, input.spec.ndim, input)
     size, places = input.spec.shape[axis], indices_or_sections
@@ -86,7 +87,7 @@ def tensor_split(input, indices_or_sections, dim: int = 0):
         if places.spec.ndim > 1:
             fail(
                 ShapeError,
-                f"tensor_split: the places have {places.spec.ndim} axes, a vector is wanted",
+                f"tensor_split: the indices must be a vector, got {places.spec.ndim} axes",
                 "places.flatten()",
                 places=places,
             )
@@ -95,7 +96,7 @@ def tensor_split(input, indices_or_sections, dim: int = 0):
         parts = integer(places, "indices_or_sections")
         if not 0 < parts <= MOST_PARTS:
             hint = f"from 1 to {MOST_PARTS:,}, or a list of places"
-            fail(OutOfRangeError, f"tensor_split: {parts} parts", hint, x=input)
+            fail(OutOfRangeError, f"tensor_split: the number of parts must be from 1 to {MOST_PARTS:,}, got {parts}", hint, x=input)
         return split(input, [size // parts + (k < size % parts) for k in range(parts)], axis)
     ends = [integer(n, "indices_or_sections") for n in places]
     lead = ((None, None, None),) * axis
@@ -103,13 +104,13 @@ def tensor_split(input, indices_or_sections, dim: int = 0):
 
 
 def ends_of(start: int, stop: int, size: int) -> tuple[int, int, None]:
-    """A slice from start to stop, as Python counts them, empty where stop comes first."""
+    """A slice from start to stop by Python's rules; empty if stop is before start."""
     first, last, _ = slice(start, stop).indices(size)
     return first, max(first, last), None
 
 
 def cut_evenly(name: str, axes: int, axis: int):
-    """hsplit and its kind: along one axis, into parts that are equal where their number is given."""
+    """Make hsplit, vsplit or dsplit: split along one axis, into equal parts if their number is given."""
 
     def cut(input, indices_or_sections):
         need_axes(name, input, axes)
@@ -119,7 +120,7 @@ def cut_evenly(name: str, axes: int, axis: int):
             if parts < 1 or size % parts:
                 fail(
                     ShapeError,
-                    f"{name}: axis {dim} of size {size} is not cut into {parts} equal parts",
+                    f"{name}: axis {dim} of size {size} cannot be split into {parts} equal parts",
                     "a number that divides it; or flow.tensor_split, whose parts may differ by one",
                     x=input,
                 )
@@ -135,11 +136,12 @@ hsplit, vsplit, dsplit = cut_evenly("hsplit", 1, 1), cut_evenly("vsplit", 2, 0),
 
 
 def split_with_sizes(input, split_sizes: Sequence[int], dim: int = 0):
-    """Parts of these sizes along `dim`, views."""
+    """Split along `dim` into views of these sizes."""
     return split(input, list(split_sizes), dim)
 
 
-# ---- turned --------------------------------------------------------------------------------------------------------
+# ---- flipping and rotating
+# --------------------------------------------------------------------------------------------------------
 
 
 def fliplr(input):
@@ -155,10 +157,10 @@ def flipud(input):
 
 
 def rot90(input, k: int = 1, dims: Sequence[int] = (0, 1)):
-    """Turned by k quarters, from the first of two axes towards the second; a copy."""
+    """Rotate by k quarter turns, from the first of two axes towards the second; a copy."""
     need_axes("rot90", input, 2)
     if not several(dims) or len(dims) != 2:
-        fail(ShapeError, f"rot90: dims is {dims!r}, where two axes are wanted", "dims=(0, 1)", x=input)
+        fail(ShapeError, f"rot90: dims must be two axes, got {dims!r}", "dims=(0, 1)", x=input)
     a, b = [axis_of(d, input.spec.ndim, input) for d in dims]
     if a == b:
         fail(ShapeError, f"rot90: dims {tuple(dims)} names one axis twice", "dims=(0, 1)", x=input)
@@ -169,27 +171,27 @@ def rot90(input, k: int = 1, dims: Sequence[int] = (0, 1)):
 
 
 def ravel(input):
-    """All elements as a vector; a view of a contiguous tensor, else a copy."""
+    """All elements as a vector; a view if input is contiguous, else a copy."""
     return reshape(input.contiguous(), -1)
 
 
 def narrow_copy(input, dim: int, start: int, length: int):
-    """As narrow, but a copy."""
+    """A copy of `narrow(input, dim, start, length)`."""
     return s.clone(input.narrow(dim, start, length))
 
 
-# ---- combined ------------------------------------------------------------------------------------------------------
+# ---- combining ------------------------------------------------------------------------------------------------------
 
 
 def block_diag(*tensors):
-    """The matrix with these matrices along its diagonal and zeros elsewhere; a vector is a row."""
+    """A block diagonal matrix of these matrices, zeros elsewhere; a vector is a row."""
     given = [tensor_of(x) for x in (tensors[0] if len(tensors) == 1 and several(tensors[0]) else tensors)]
     blocks = [wide2(x) for x in given]
     for k, x in enumerate(blocks):
         if x.spec.ndim > 2:
             fail(
                 ShapeError,
-                f"block_diag: tensor {k} has {x.spec.ndim} axes, a matrix has 2",
+                f"block_diag: tensor {k} must have at most 2 axes, got {x.spec.ndim}",
                 "a list of its matrices",
                 **{f"tensors[{k}]": x},
             )
@@ -205,11 +207,12 @@ def block_diag(*tensors):
 
 
 def vectors(name: str, tensors: Sequence) -> list:
+    """Refuse anything but a sequence of vectors."""
     for k, x in enumerate(tensors):
         if x.spec.ndim != 1:
             fail(
                 ShapeError,
-                f"{name}: tensor {k} has {x.spec.ndim} axes, a vector has 1",
+                f"{name}: tensor {k} must be a vector, got {x.spec.ndim} axes",
                 "x.flatten()",
                 **{f"tensors[{k}]": x},
             )
@@ -217,13 +220,13 @@ def vectors(name: str, tensors: Sequence) -> list:
 
 
 def cartesian_prod(*tensors):
-    """`(n1 * n2 * ..., k)`: each choice of one element from each of k vectors, the last changing fastest."""
+    """`(n1 * n2 * ..., k)`: all tuples of one element from each of k vectors; the last one varies fastest."""
     tensors = vectors("cartesian_prod", tensors[0] if len(tensors) == 1 and several(tensors[0]) else tensors)
     return tensors[0] if len(tensors) == 1 else stack([flatten(x) for x in meshgrid(*tensors)], 1)
 
 
 def combinations(input, r: int = 2, with_replacement: bool = False):
-    """`(m, r)`: each choice of r elements of a vector in its order, with_replacement: an element may come again."""
+    """`(m, r)`: all selections of r elements of a vector, in its order. with_replacement: elements may repeat."""
     vectors("combinations", [input])
     r = integer(r, "r")
     if r < 0:
@@ -238,15 +241,15 @@ def combinations(input, r: int = 2, with_replacement: bool = False):
 
 
 def unsafe_chunk(input, chunks: int, dim: int = 0):
-    """As chunk: a write into a part is always sound here."""
+    """Same as chunk: writing into a part is always safe here."""
     return chunk(input, chunks, dim)
 
 
 def unsafe_split(tensor, split_size, dim: int = 0):
-    """As split: a write into a part is always sound here."""
+    """Same as split: writing into a part is always safe here."""
     return split(tensor, split_size, dim)
 
 
 def unsafe_split_with_sizes(input, split_sizes: Sequence[int], dim: int = 0):
-    """As split_with_sizes: a write into a part is always sound here."""
+    """Same as split_with_sizes: writing into a part is always safe here."""
     return split_with_sizes(input, split_sizes, dim)

@@ -1,4 +1,4 @@
-"""Products of vectors, matrices and stacks of them, all by the one primitive `matmul`. Read next: `einsum.py`."""
+"""Products of vectors, matrices and stacks of matrices, all built on the primitive `matmul`. Read next: `einsum.py`."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from .arguments import each_axis, integer, several, tensor_of, to
 
 
 def met(op: str, *tensors):
-    """Tensors of the same kind of number in their common dtype. Raises DTypeError where integers meet floats."""
+    """Promote tensors to their common dtype. Raises DTypeError if integers meet floats."""
     tensors = [tensor_of(x) for x in tensors]
     dtype = promote(*[x.spec.replace(shape=(1,)) for x in tensors])
     for k, x in enumerate(tensors):
         if (x.spec.dtype.rank > 1) is not (dtype.rank > 1):
             fail(
                 DTypeError,
-                f"{op}: integers meet floats, {', '.join(y.spec.dtype.name for y in tensors)}",
+                f"{op}: integers and floats cannot be mixed, got {', '.join(y.spec.dtype.name for y in tensors)}",
                 f"{'abcd'[k]}.float() makes floats of integers",
                 **{"abcd"[k]: y for k, y in enumerate(tensors)},
             )
@@ -34,21 +34,21 @@ def met(op: str, *tensors):
 
 @two_meanings
 def matmul(input, other):
-    """The matrix product. Vectors are a row on the left, a column on the right; more axes are stacks of matrices.
+    """Matrix product. A vector is a row on the left and a column on the right; more axes are stacks of matrices.
 
-    Raises ShapeError if the inner sizes differ, DTypeError where integers meet floats.
+    Raises ShapeError if the inner sizes differ, DTypeError if integers meet floats.
     """
     try:
         x, y = input.spec, other.spec
         alike = x.dtype is y.dtype
-    except AttributeError:  # an array or a list among them
+    except AttributeError:  # an array or a list
         alike = False
     if alike and x.ndim == 2 == y.ndim:
         return apply(linalg.matmul, input, other, ta=False, tb=False)
     a, b = (input, other) if alike else met("matmul", input, other)
     m, n = a.spec.ndim, b.spec.ndim
     if not m or not n:
-        fail(ShapeError, "matmul: a tensor of no axes is a number", "a * b", a=a, b=b)
+        fail(ShapeError, "matmul: inputs must have at least one axis", "a * b", a=a, b=b)
     if m == 1 or n == 1:
         inner_a, inner_b = a.spec.shape[-1], b.spec.shape[0 if n == 1 else -2]
         if inner_a != inner_b:
@@ -78,7 +78,7 @@ def checked(op: str, ndims: Sequence[int], *tensors) -> None:
             what = {1: "a vector (1 axis)", 2: "a matrix (2 axes)", 3: "a stack of matrices (3 axes)"}[ndim]
             fail(
                 ShapeError,
-                f"{op}: argument {k + 1} must be {what}, it has {x.spec.ndim}",
+                f"{op}: argument {k + 1} must be {what}, got {x.spec.ndim}",
                 "flow.matmul takes vectors, matrices and stacks"
                 if all(x.spec.ndim for x in tensors)
                 else "a * b for numbers",
@@ -93,7 +93,7 @@ def mm(input, mat2):
 
 
 def bmm(input, mat2):
-    """The products of two stacks of matrices, one by one."""
+    """The matrix products of two stacks, pair by pair."""
     checked("bmm", (3, 3), input, mat2)
     if input.spec.shape[0] != mat2.spec.shape[0]:
         fail(
@@ -119,13 +119,19 @@ def dot(input, other):
 
 
 def inner(input, other):
-    """The sums of products over the last axes of both: of two vectors their dot product; a number scales."""
+    """The sums of products over the last axes of both: for vectors the dot product; a number scales."""
     a, b = input, other
     if not a.spec.ndim or not b.spec.ndim:
         return e.mul(a, b)
     n, m = a.spec.shape[-1], b.spec.shape[-1]
     if n != m:
-        fail(ShapeError, f"inner: the last axes have sizes {n} and {m}", "the last axes must be alike", a=a, b=b)
+        fail(
+            ShapeError,
+            f"inner: the last axes have sizes {n} and {m}",
+            "the last axes must have the same size",
+            a=a,
+            b=b,
+        )
     shape = a.spec.shape[:-1] + b.spec.shape[:-1]
     rows = [s.reshape(x.contiguous(), shape=(math.prod(x.spec.shape[:-1]), n)) for x in (a, b)]
     return s.reshape(matmul(rows[0], s.permute(rows[1], dims=(1, 0))), shape=shape)
@@ -153,7 +159,7 @@ def scaled_sum(op: str, input, product, beta, alpha):
 
 
 def beside(bias, product):
-    """The bias as it is added to a product: where autocast gave that a shorter dtype, the bias takes it too."""
+    """Return the bias in the dtype of the product, which autocast may have computed in a lower precision."""
     if bias.spec.dtype is not product.spec.dtype and MODE.get().low is not None:
         return to(bias, product.spec.dtype)
     return bias
@@ -212,7 +218,7 @@ def tensordot(a, b, dims=2):
 
 
 def kron(a, b):
-    """The Kronecker product: each element of a times the whole of b, block by block; missing axes count as 1."""
+    """Kronecker product: each element of a times the whole of b, block by block; missing axes count as 1."""
     ndim = max(a.spec.ndim, b.spec.ndim)
     left, right = [(1,) * (ndim - x.spec.ndim) + x.spec.shape for x in (a, b)]
     blocks = a.reshape([k for n in left for k in (n, 1)]) * b.reshape([k for n in right for k in (1, n)])

@@ -1,4 +1,4 @@
-"""Solving, inverting and taking apart matrices, by `core/ops/linear_solvers.py` and `core/ops/factorization.py`.
+"""Solving, inverting and factorizing matrices, with the ops of `linear_solvers` and `factorization`.
 
 All take stacks of matrices: the last two axes are the matrix. Read next: `matrix_products.py`.
 """
@@ -17,49 +17,57 @@ from .linear_algebra import matmul, met
 
 
 def eye_of(x, n: int):
-    """The identity of n rows in the dtype of x."""
+    """The n x n identity in the dtype of x."""
     return factorization.diagonal_matrix(s.full(shape=(n,), value=1, dtype=x.spec.dtype))
 
 
 def none_of(x):
-    """An empty tensor, where PyTorch gives one for what was not asked."""
+    """An empty tensor, which PyTorch returns for outputs that were not requested."""
     return s.full(shape=(0,), value=0, dtype=x.spec.dtype)
 
 
-# ---- inverses and equations ------------------------------------------------------------------------------------------
+# ---- inverses and linear systems
+# ------------------------------------------------------------------------------------------
 
 
 def inverse(input):
-    """The matrix whose product with `input` is the identity. Raises LinAlgError where a matrix is singular."""
+    """The inverse matrix. Raises LinAlgError if a matrix is singular."""
     return linear_solvers.inverse(input)
 
 
 def pinv(input, rtol=None, *, atol=None, hermitian: bool = False, rcond=None):
-    """The pseudo-inverse of Moore and Penrose: the inverse where there is one, else the smallest that solves least
-    squares. Singular values up to max(atol, rtol * the largest) count as 0; rtol is max(m, n) * eps by default."""
+    """The Moore-Penrose pseudo-inverse: the inverse if it exists, else the minimum-norm least-squares solution.
+
+    Singular values up to max(atol, rtol * the largest) count as 0; rtol is max(m, n) * eps by default.
+    """
     linear_solvers.matrices("pinv", input.spec)
     rtol = rcond if rtol is None else rtol
     for name, value in (("rtol", rtol), ("atol", atol)):
         if value is not None and not isinstance(value, int | float):
-            fail(DTypeError, f"pinv: {name} is {type(value).__name__}", f"{name} as a number", input=input)
+            fail(
+                DTypeError,
+                f"pinv: {name} must be a number, got {type(value).__name__}",
+                f"{name} as a number",
+                input=input,
+            )
     rtol = (0.0 if atol else smallest(input)) if rtol is None else rtol
     return linear_solvers.pinv(input, rtol=float(rtol), atol=float(atol or 0.0))
 
 
 def smallest(input) -> float:
-    """Which part of the largest singular value counts as 0."""
+    """The fraction of the largest singular value below which one counts as 0."""
     return max(input.spec.shape[-2:]) * finfo(input.spec.dtype).eps
 
 
 def pinverse(input, rcond: float = 1e-15):
-    """`pinv` by its older name, with its older default."""
+    """Older name of `pinv`, with its older default."""
     return pinv(input, rcond)
 
 
 def solve(A, B, *, left: bool = True):
-    """X where A @ X = B (left=False: X @ A = B); B may be a vector, or a stack of vectors where A is a stack.
+    """X with A @ X = B (left=False: X @ A = B); B may be a vector, or a stack of vectors if A is a stack.
 
-    A: float (..., n, n).  B: (..., n, k) or (..., n).  Raises LinAlgError where a matrix is singular.
+    A: float (..., n, n).  B: (..., n, k) or (..., n).  Raises LinAlgError if a matrix is singular.
     """
     A, B = met("solve", A, B)
     if B.spec.ndim == 1 or (A.spec.ndim - 1 == B.spec.ndim and B.spec.shape == A.spec.shape[:-1]):
@@ -68,7 +76,7 @@ def solve(A, B, *, left: bool = True):
 
 
 def solve_triangular(A, B, *, upper: bool, left: bool = True, unitriangular: bool = False):
-    """X where A @ X = B, reading one triangle of A alone; of a 0 on the diagonal come inf and NaN."""
+    """X with A @ X = B, reading only one triangle of A; a 0 on the diagonal gives inf and NaN."""
     A, B = met("solve_triangular", A, B)
     if left:
         return linear_solvers.solve_triangular(A, B, upper=bool(upper), unit=bool(unitriangular))
@@ -76,24 +84,24 @@ def solve_triangular(A, B, *, upper: bool, left: bool = True, unitriangular: boo
 
 
 def triangular_solve(input, A, upper: bool = True, transpose: bool = False, unitriangular: bool = False):
-    """`solve_triangular` by its older name: (solution, A)."""
+    """Older name of `solve_triangular`; returns (solution, A)."""
     matrix, upper = (turned(A), not upper) if transpose else (A, upper)
     return return_types.triangular_solve(solve_triangular(matrix, input, upper=upper, unitriangular=unitriangular), A)
 
 
 def lstsq(A, B, rcond=None, *, driver=None):
-    """X with the smallest |A @ X - B|, by the pseudo-inverse: (solution, residuals, rank, singular_values).
+    """X that minimizes |A @ X - B|, by the pseudo-inverse: (solution, residuals, rank, singular_values).
 
-    driver says which of the others are not empty, as LAPACK's routines of that name compute them: "gels" gives the
-    residuals (the squared distance of each column of B, where A has more rows than columns and full rank), "gelsd" and
-    "gelss" also rank and singular values, "gelsy" (the default) the rank. Eager only: residuals depend on the rank.
+    driver selects which of the others are not empty, like LAPACK's routines of that name: "gels" gives the residuals
+    (squared distance per column of B, if A has more rows than columns and full rank), "gelsd" and "gelss" also rank and
+    singular values, "gelsy" (the default) the rank. Eager only: residuals depend on the rank.
     """
     A, B = met("lstsq", A, B)
     vector = B.spec.ndim == A.spec.ndim - 1
     columns = B.unsqueeze(-1) if vector else B
     (m, n), rtol = linear_solvers.matrices("lstsq", A.spec).shape[-2:], smallest(A) if rcond is None else rcond
     if columns.spec.shape[-2] != m:
-        fail(ShapeError, f"lstsq: {m} rows of A and {columns.spec.shape[-2]} of B", "as many rows in both", A=A, B=B)
+        fail(ShapeError, f"lstsq: A has {m} rows, B has {columns.spec.shape[-2]}", "as many rows in both", A=A, B=B)
     rank, solution = matrix_rank(A.detach(), rtol=rtol), matmul(pinv(A, rtol), columns)
     if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
         fail(OutOfRangeError, f"lstsq: driver is {driver!r}", '"gels", "gelsy", "gelsd" or "gelss"', A=A, B=B)
@@ -105,7 +113,7 @@ def lstsq(A, B, rcond=None, *, driver=None):
 
 
 def matrix_rank(A, tol=None, hermitian: bool = False, *, rtol=None, atol=None):
-    """How many singular values are greater than max(atol, rtol * the largest), as int64."""
+    """The number of singular values greater than max(atol, rtol * the largest), as int64."""
     values = svdvals(A)
     atol = tol if atol is None else atol
     rtol = (0.0 if atol is not None else smallest(A)) if rtol is None else rtol
@@ -124,22 +132,25 @@ def det(input):
 
 
 def slogdet(input):
-    """(sign, logabsdet) of the determinant; of a singular matrix 0 and -inf."""
+    """(sign, logabsdet) of the determinant; 0 and -inf for a singular matrix."""
     return return_types.slogdet(*linear_solvers.slogdet(input))
 
 
 def logdet(input):
-    """The logarithm of the determinant: NaN where that is negative, -inf where it is 0."""
+    """The logarithm of the determinant: NaN if it is negative, -inf if it is 0."""
     sign, size = linear_solvers.slogdet(input)
     return e.where(sign < 0, float("nan"), size)
 
 
-# ---- factors ---------------------------------------------------------------------------------------------------------
+# ---- factorizations
+# ---------------------------------------------------------------------------------------------------------
 
 
 def cholesky(input, upper: bool = False):
-    """The lower triangular L with L @ L.T = input (upper: U with U.T @ U = input). The matrix is symmetric and positive
-    definite, else LinAlgError; its lower triangle is read (upper: the upper one)."""
+    """The lower triangular L with L @ L.T = input (upper: U with U.T @ U = input).
+
+    input must be symmetric positive definite, else LinAlgError; only its lower (upper: upper) triangle is read.
+    """
     return turned(factorization.cholesky(turned(input))) if upper else factorization.cholesky(input)
 
 
@@ -151,14 +162,15 @@ def cholesky_inverse(L, upper: bool = False):
 
 
 def cholesky_solve(B, L, upper: bool = False):
-    """X where L @ L.T @ X = B (upper: L.T @ L @ X = B)."""
+    """X with L @ L.T @ X = B (upper: L.T @ L @ X = B)."""
     lower = turned(L) if upper else L
     return solve_triangular(turned(lower), solve_triangular(lower, B, upper=False), upper=True)
 
 
 def qr(A, mode="reduced"):
-    """(Q, R): orthonormal columns and an upper triangle with Q @ R = A. mode: "reduced", "complete" or "r" (no Q);
-    `some` of the older flow.qr is True for "reduced", False for "complete"."""
+    """(Q, R): orthonormal columns and an upper triangular matrix with Q @ R = A. mode: "reduced", "complete" or "r" (no
+    Q); `some` of the older flow.qr is True for "reduced", False for "complete".
+    """
     mode = {True: "reduced", False: "complete"}[mode] if isinstance(mode, bool) else mode
     if mode not in ("reduced", "complete", "r"):
         fail(OutOfRangeError, f"qr: mode is {mode!r}", 'mode="reduced", "complete" or "r"', A=A)
@@ -167,39 +179,42 @@ def qr(A, mode="reduced"):
 
 
 def eigh(A, UPLO: str = "L"):
-    """(eigenvalues, eigenvectors) of a symmetric matrix: the values rise, the vectors are columns. UPLO: the triangle
-    that is read. The gradient through the vectors is 0 / 0 where two values are equal."""
+    """(eigenvalues, eigenvectors) of a symmetric matrix: ascending values, vectors as columns. UPLO: the triangle that
+    is
+    read. The gradient through the vectors is 0 / 0 if two values are equal.
+    """
     if UPLO not in ("L", "U", "l", "u"):
         fail(OutOfRangeError, f"eigh: UPLO is {UPLO!r}", '"L" reads the lower triangle, "U" the upper one', A=A)
     return return_types.eigh(*factorization.eigh(A if UPLO in "Ll" else turned(A)))
 
 
 def eigvalsh(A, UPLO: str = "L"):
-    """The eigenvalues of a symmetric matrix, in rising order."""
+    """The eigenvalues of a symmetric matrix, in ascending order."""
     return eigh(A, UPLO)[0]
 
 
 def eig(A):
-    """(eigenvalues, eigenvectors) of any square matrix, complex and in no order; the vectors are columns. Without
-    gradient: `eigh` of a symmetric matrix has one."""
+    """(eigenvalues, eigenvectors) of a square matrix, complex and unordered; vectors as columns. No gradient; for a
+    symmetric matrix `eigh` has one.
+    """
     return return_types.eig(*factorization.eig(A))
 
 
 def eigvals(A):
-    """The eigenvalues of any square matrix, complex and in no order. Without gradient."""
+    """The eigenvalues of a square matrix, complex and unordered. No gradient."""
     return eig(A)[0]
 
 
 def linalg_svd(A, full_matrices: bool = True, *, driver=None):
-    """(U, S, Vh) with A = U @ diag(S) @ Vh; S falls. full_matrices: U and Vh are square.
+    """(U, S, Vh) with A = U @ diag(S) @ Vh, S descending. full_matrices: U and Vh are square.
 
-    The gradient through U and Vh is infinite where two singular values are equal; S alone always has one.
+    The gradient through U and Vh is infinite if two singular values are equal; that of S alone always exists.
     """
     return return_types.linalg_svd(*factorization.svd(A, complete=bool(full_matrices)))
 
 
 def svd(input, some: bool = True, compute_uv: bool = True):
-    """(U, S, V): V and not its transpose as in linalg.svd; some: U and V are as narrow as S is long."""
+    """(U, S, V), with V instead of the Vh of linalg.svd. some: U and V have only as many columns as S has elements."""
     u, values, v = factorization.svd(input, complete=not some)
     if not compute_uv:
         (m, n), batch = input.spec.shape[-2:], input.spec.shape[:-2]
@@ -208,18 +223,18 @@ def svd(input, some: bool = True, compute_uv: bool = True):
 
 
 def svdvals(A, *, driver=None):
-    """The singular values, in falling order."""
+    """The singular values, in descending order."""
     return factorization.svd(A, complete=False)[1]
 
 
 def svd_lowrank(A, q: int = 6, niter: int = 2, M=None):
-    """(U, S, V) of the q largest singular values, here taken from the whole svd: exact where PyTorch's draws."""
+    """(U, S, V) of the q largest singular values, taken from the full svd: exact, while PyTorch's is randomized."""
     u, values, v = svd(A if M is None else A - M)
     return u[..., :q], values[..., :q], v[..., :q]
 
 
 def pca_lowrank(A, q: int | None = None, center: bool = True, niter: int = 2):
-    """(U, S, V) of the principal components: `svd_lowrank` of A less the mean of its rows."""
+    """(U, S, V) of the principal components: `svd_lowrank` of A minus the mean of its rows."""
     q = min(6, *A.spec.shape[-2:]) if q is None else q
     return svd_lowrank(A - A.mean(-2, keepdim=True) if center else A, q)
 
@@ -227,12 +242,12 @@ def pca_lowrank(A, q: int | None = None, center: bool = True, niter: int = 2):
 def lu_factor(A, *, pivot: bool = True):
     """(LU, pivots): both triangles in one matrix; row i was swapped with row pivots[i] - 1."""
     if pivot is not True:
-        fail(LinAlgError, "lu_factor: pivot=False divides by what may be 0", "pivot=True", A=A)
+        fail(LinAlgError, "lu_factor: pivot=False may divide by 0", "pivot=True", A=A)
     return return_types.lu_factor(*factorization.lu(A))
 
 
 def lu_unpack(LU_data, LU_pivots, unpack_data: bool = True, unpack_pivots: bool = True):
-    """(P, L, U) with P @ L @ U = A, of what `lu_factor(A)` gave."""
+    """(P, L, U) with P @ L @ U = A, from the result of `lu_factor(A)`."""
     (m, n), dtype = LU_data.spec.shape[-2:], LU_data.spec.dtype
     P = L = U = none_of(LU_data)
     if unpack_data:
@@ -244,7 +259,7 @@ def lu_unpack(LU_data, LU_pivots, unpack_data: bool = True, unpack_pivots: bool 
 
 
 def packed_lu(A, pivot: bool = True, get_infos: bool = False):
-    """(LU, pivots) as `lu_factor` gives them, by the older name flow.lu; get_infos: and a 0 for each matrix."""
+    """(LU, pivots) as from `lu_factor`, by its older name flow.lu; get_infos: also a 0 for each matrix."""
     found = lu_factor(A, pivot=pivot)
     return (*found, s.full(shape=A.spec.shape[:-2], value=0, dtype=int32)) if get_infos else tuple(found)
 
@@ -255,12 +270,12 @@ def lu(A, *, pivot: bool = True):
 
 
 def lu_solve(b, LU_data, LU_pivots):
-    """X where A @ X = b, of what `lu_factor(A)` gave; linalg.lu_solve has its arguments in another order."""
+    """X with A @ X = b, from the result of `lu_factor(A)`; linalg.lu_solve has its arguments in another order."""
     return linalg_lu_solve(LU_data, LU_pivots, b)
 
 
 def linalg_lu_solve(LU, pivots, B, *, left: bool = True, adjoint: bool = False):
-    """X where A @ X = B, of what `lu_factor(A)` gave (adjoint: A.T @ X = B; left=False: X @ A = B)."""
+    """X with A @ X = B, from the result of `lu_factor(A)` (adjoint: A.T @ X = B; left=False: X @ A = B)."""
     if not left:
         return turned(linalg_lu_solve(LU, pivots, turned(B), adjoint=not adjoint))
     P, L, U = lu_unpack(LU, pivots)

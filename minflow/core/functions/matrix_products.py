@@ -1,4 +1,4 @@
-"""Powers, chains and norms of matrices, cross products, covariances. Read next: `einsum.py`."""
+"""Matrix powers, chains and norms, cross products, covariances. Read next: `einsum.py`."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from .reduction import norm, vector_norm
 
 
 def matrix_power(A, n: int):
-    """A @ A @ ... n times, by repeated squares; the identity for n = 0, powers of the inverse for n < 0."""
+    """A @ A @ ... n times, by repeated squaring; the identity for n = 0, powers of the inverse for n < 0."""
     n = integer(n, "n")
     if A.spec.ndim < 2 or A.spec.shape[-1] != A.spec.shape[-2]:
         fail(ShapeError, "matrix_power: the matrix is not square", "A.T @ A is, for any matrix", A=A)
     if n == 0:
-        return s.overwritten(s.clone(s.expand(eye_of(A, A.spec.shape[-1]), shape=A.spec.shape)), A)  # of gradient 0
+        return s.overwritten(s.clone(s.expand(eye_of(A, A.spec.shape[-1]), shape=A.spec.shape)), A)  # with gradient 0
     square, result, n = (inverse(A) if n < 0 else A), None, abs(n)
     while n:
         if n & 1:
@@ -39,11 +39,13 @@ def matrix_exp(A):
 
 
 def multi_dot(tensors: Sequence):
-    """The product of several matrices, in the order that needs the fewest multiplications (Cormen et al., 15.2); the
-    first and the last may be vectors."""
+    """The product of several matrices, in the order with the fewest multiplications (Cormen et al., 15.2); the first
+    and
+    the last may be vectors.
+    """
     tensors = list(tensors)
     if len(tensors) < 2:
-        fail(ShapeError, f"multi_dot: {len(tensors)} tensors", "at least two")
+        fail(ShapeError, f"multi_dot: at least two tensors are needed, got {len(tensors)}", "at least two")
     first, last = tensors[0].spec.ndim == 1, tensors[-1].spec.ndim == 1
     parts = list(tensors)
     parts[0] = parts[0].unsqueeze(0) if first else parts[0]
@@ -68,7 +70,7 @@ def multi_dot(tensors: Sequence):
 
 
 def chain_matmul(*matrices):
-    """`multi_dot` by its older name; one matrix is itself."""
+    """Older name of `multi_dot`; a single matrix is returned unchanged."""
     return matrices[0] if len(matrices) == 1 else multi_dot(matrices)
 
 
@@ -93,27 +95,27 @@ def addbmm(input, batch1, batch2, *, beta=1, alpha=1):
 
 
 def cross(input, other, dim: int | None = None):
-    """The cross product of vectors of 3 numbers along `dim`; None is the first axis of size 3."""
+    """The cross product of vectors of 3 elements along `dim`; None: the first axis of size 3."""
     x, y = met("cross", input, other)
     if dim is None:
         shape = joined("cross", {"input": x, "other": y})
         dim = next((k for k, n in enumerate(shape) if n == 3), None)
         if dim is None:
-            fail(ShapeError, f"cross: no axis of {list(shape)} has 3 numbers", "vectors of 3 numbers", input=x, other=y)
+            fail(ShapeError, f"cross: no axis of {list(shape)} has size 3", "vectors of 3 elements", input=x, other=y)
         dim -= len(shape)
     return linalg_cross(x, y, dim=dim)
 
 
 def linalg_cross(input, other, *, dim: int = -1):
-    """The cross product of vectors of 3 numbers along `dim`."""
+    """The cross product of vectors of 3 elements along `dim`."""
     x, y = met("cross", input, other)
     axis_x, axis_y = axis_of(dim, x.spec.ndim, x), axis_of(dim, y.spec.ndim, y)
     for name, z, axis in (("input", x, axis_x), ("other", y, axis_y)):
         if z.spec.shape[axis] != 3:
             fail(
                 ShapeError,
-                f"cross: axis {axis} of {name} has {z.spec.shape[axis]} numbers, not 3",
-                "vectors of 3 numbers along dim",
+                f"cross: axis {axis} of {name} must have size 3, got {z.spec.shape[axis]}",
+                "vectors of 3 elements along dim",
                 input=x,
                 other=y,
             )
@@ -125,10 +127,17 @@ def linalg_cross(input, other, *, dim: int = -1):
 
 
 def cov(input, *, correction: int = 1, fweights=None, aweights=None):
-    """The covariances of the rows (each a variable) over the columns (each an observation); fweights: how often each
-    observation counts, aweights: how much."""
+    """The covariance matrix of the rows (variables) over the columns (observations). fweights: how often each
+    observation
+    counts; aweights: its weight.
+    """
     if input.spec.ndim > 2:
-        fail(ShapeError, f"cov: {input.spec.ndim} axes", "variables as rows, observations as columns", input=input)
+        fail(
+            ShapeError,
+            f"cov: input must have at most 2 axes, got {input.spec.ndim}",
+            "variables as rows, observations as columns",
+            input=input,
+        )
     x = maybe_to(input, None if input.spec.dtype.floating else default_dtype())
     rows = x.reshape(1, -1) if x.spec.ndim < 2 else x
     weights = fweights if aweights is None else aweights if fweights is None else e.mul(aweights, fweights)
@@ -148,7 +157,7 @@ def cov(input, *, correction: int = 1, fweights=None, aweights=None):
 
 
 def corrcoef(input):
-    """The correlations of the rows, from -1 to 1."""
+    """The correlation coefficients of the rows, from -1 to 1."""
     matrix = cov(input)
     if matrix.spec.ndim == 0:
         return e.div(matrix, matrix)
@@ -162,13 +171,13 @@ def dist(input, other, p: float = 2):
 
 
 def renorm(input, p: float, dim: int, maxnorm: float):
-    """Each part along `dim` with a p-norm above maxnorm is scaled down to it."""
+    """Scale down each slice along `dim` whose p-norm exceeds maxnorm."""
     axis = axis_of(dim, input.spec.ndim, input)
     if not p > 0 or maxnorm < 0:
         fail(OutOfRangeError, f"renorm: p is {p}, maxnorm is {maxnorm}", "p > 0 and maxnorm >= 0", input=input)
     others = tuple(k for k in range(input.spec.ndim) if k != axis)
     if not others:
-        fail(ShapeError, "renorm: a vector has no parts along an axis", "x.unsqueeze(1)", input=input)
+        fail(ShapeError, "renorm: input must have at least 2 axes", "x.unsqueeze(1)", input=input)
     size = norm(input, p, others, keepdim=True)
     large = size > maxnorm
     return e.where(large, e.mul(input, e.div(maxnorm, e.add(e.where(large, size, 1.0), 1e-7))), input)
@@ -178,8 +187,10 @@ def renorm(input, p: float, dim: int, maxnorm: float):
 
 
 def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim: bool = False, *, dtype=None):
-    """A norm of the matrices in two axes. ord: "fro" (the root of all squares), "nuc" (the sum of the singular values),
-    2 or -2 (the largest or smallest of them), 1 or -1 (of the sums of columns), inf or -inf (of the sums of rows)."""
+    """A norm of the matrices in two axes. ord: "fro" (root of the sum of squares), "nuc" (sum of the singular values),
+    2
+    or -2 (largest or smallest singular value), 1 or -1 (over column sums), inf or -inf (over row sums).
+    """
     A = maybe_to(A, dtype)
     axes = each_axis(dim, A)
     if len(axes) != 2:
@@ -202,8 +213,9 @@ def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim: bool = False, *, dtype=None
 
 
 def linalg_norm(A, ord=None, dim=None, keepdim: bool = False, *, dtype=None, p=None):
-    """The norm of vectors or matrices: without `ord` the root of all squares; with it a vector has a p-norm, a matrix
-    (two axes, or `dim` of two) the norm of `matrix_norm`."""
+    """A norm of vectors or matrices. Without `ord` the root of the sum of squares; with it the p-norm of a vector, or
+    `matrix_norm` of a matrix (two axes, or `dim` of two).
+    """
     ord, A = p if ord is None else ord, maybe_to(A, dtype)
     axes = None if dim is None else each_axis(dim, A)
     if ord is None or (ord == "fro" and axes is None and A.spec.ndim != 2):
@@ -220,8 +232,7 @@ def nuclear_norm(input, dim=(-2, -1), keepdim: bool = False):
 
 
 def cond(A, p=None):
-    """How much a relative error may grow in solving: norm(A) * norm(inverse(A)); p=None: the largest singular value
-    divided by the smallest."""
+    """The condition number, norm(A) * norm(inverse(A)); p=None: the largest singular value divided by the smallest."""
     if p in (None, 2, -2):
         values = svdvals(A)
         first, last = values[..., 0], values[..., -1]
@@ -233,21 +244,21 @@ def cond(A, p=None):
 
 
 def tensorinv(A, ind: int = 2):
-    """The inverse of A seen as a matrix of its first `ind` axes against the others."""
+    """The inverse of A as a matrix of its first `ind` axes against the others."""
     n = integer(ind, "ind")
     rows, columns = A.spec.shape[:n], A.spec.shape[n:]
     if n < 1 or math.prod(rows) != math.prod(columns):
         fail(
             ShapeError,
             f"tensorinv: {math.prod(rows)} rows and {math.prod(columns)} columns",
-            "as many numbers before axis ind as from it on",
+            "the same number of elements before axis ind as from it on",
             A=A,
         )
     return inverse(A.reshape(math.prod(rows), -1)).reshape(*columns, *rows)
 
 
 def tensorsolve(A, B, dims=None):
-    """X where tensordot(A, X, X.ndim) = B."""
+    """X with tensordot(A, X, X.ndim) = B."""
     if dims is not None:
         A = A.movedim(tuple(dims), tuple(range(A.spec.ndim - len(dims), A.spec.ndim)))
     shape = A.spec.shape[B.spec.ndim :]
@@ -255,7 +266,7 @@ def tensorsolve(A, B, dims=None):
         fail(
             ShapeError,
             f"tensorsolve: {B.spec.size} equations and {math.prod(shape)} unknowns",
-            "A of the shape of B and that of X",
+            "A of shape B.shape + X.shape",
             A=A,
             B=B,
         )

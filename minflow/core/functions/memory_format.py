@@ -1,6 +1,6 @@
-"""How numbers lie in memory, by PyTorch's names. Here they lie row by row, or as a view looks at them.
+"""PyTorch's memory formats. Here elements are in C order, or a view has other strides.
 
-A memory format is accepted wherever PyTorch takes one: the numbers are the same, and stay where they are.
+A memory format is accepted wherever PyTorch takes one, and does not change strides.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ LAST = {channels_last: 4, channels_last_3d: 5}  # the number of axes
 
 
 def check_format(name: str, format: Any) -> None:
-    """Refuse what is no memory format."""
+    """Refuse anything that is not a memory format."""
     if not isinstance(format, memory_format | None):
         fail(
             DTypeError,
-            f"{name}: memory_format is a {type(format).__name__}",
+            f"{name}: memory_format must be a flow.memory_format, got a {type(format).__name__}",
             "flow.contiguous_format",
             memory_format=format,
         )
 
 
 def lies_as(x: Any, format: Any) -> Any:
-    """The view of x that is contiguous where x lies in that format; None where no x of so many axes does."""
+    """The view of x that is contiguous if x has that format; None if the number of axes does not fit the format."""
     check_format("is_contiguous", format)
     if format not in LAST:
         return x

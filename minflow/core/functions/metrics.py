@@ -1,4 +1,4 @@
-"""OneFlow's measures of a model: places in the k best, the area under a ROC curve, boxes that overlap."""
+"""OneFlow's metrics: top-k membership, area under the ROC curve, and non-maximum suppression of boxes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from .reduction import sum
 
 
 def roc_auc_score(label, pred):
-    """`float32 (1,)`: the share of pairs of a positive (label 1) and a negative in which the positive has the higher
-    prediction; a tie counts half. NaN where there is only one kind.
+    """`float32 (1,)`: the fraction of pairs of a positive (label 1) and a negative in which the positive has the higher
+    prediction; ties count half. NaN if there is only one class.
 
     Source: Hanley & McNeil 1982, "The meaning and use of the area under a ROC curve".
     """
@@ -33,7 +33,7 @@ def roc_auc_score(label, pred):
     positive, pred = to(c.ne(label.reshape(-1), 0), float64), detach(pred).reshape(-1)
     ranked = sort(pred, 0).values
     below, upto = [to(searchsorted(ranked, pred, right=right, dtype=int64), float64) for right in (False, True)]
-    rank = (below + upto + 1) / 2  # equal ones share the mean of their ranks
+    rank = (below + upto + 1) / 2  # ties share the mean of their ranks
     n = sum(positive)
     pairs = n * (pred.spec.size - n)
     area = (sum(rank * positive) - n * (n + 1) / 2) / pairs
@@ -41,15 +41,16 @@ def roc_auc_score(label, pred):
 
 
 def nms(boxes, scores, iou_threshold: float):
-    """`int64 (k,)`: which boxes are kept, by falling score: each that overlaps none kept before it too much.
+    """`int64 (k,)`: indices of the boxes that non-maximum suppression keeps, by descending score.
 
-    boxes: (n, 4), x1, y1, x2, y2. Two overlap too much where the area of their intersection, divided by that of their
-    union, is above iou_threshold. Eager only. Source: Girshick et al. 2014, arXiv:1311.2524, section 2.3.
+    A box is dropped if its intersection over union with a kept box is above iou_threshold. boxes: (n, 4), x1, y1, x2,
+    y2.
+    Eager only. Source: Girshick et al. 2014, arXiv:1311.2524, section 2.3.
     """
     if MODE.get().trace is not None:
         fail(
             TraceError,
-            "nms: how many boxes are kept depends on numbers, and while a graph is built there are none",
+            "nms: the number of boxes depends on the elements, which are not known while a graph is built",
             "do it before or after the call",
             boxes=boxes,
         )
@@ -62,12 +63,12 @@ def nms(boxes, scores, iou_threshold: float):
             scores=scores,
         )
     if not boxes.spec.dtype.floating:
-        fail(DTypeError, f"nms: boxes must be floating, they are {boxes.spec.dtype.name}", "boxes.float()", boxes=boxes)
+        fail(DTypeError, f"nms: boxes must be floating, got {boxes.spec.dtype.name}", "boxes.float()", boxes=boxes)
     order = argsort(detach(scores), 0, descending=True)
     return b.nms(detach(boxes), order, threshold=float(iou_threshold))
 
 
 def in_top_k(targets, predictions, k: int):
-    """`bool`: is the prediction of its target among the k largest of each row? Equal ones count as among them."""
+    """`bool`: True if the prediction of the target is among the k largest of its row; ties count as among them."""
     rows = e.sub(predictions, predictions.gather(1, targets.reshape(-1, 1)))
     return c.lt(sum(c.gt(rows, 0), 1), k)

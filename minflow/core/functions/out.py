@@ -1,8 +1,7 @@
-"""`out=`: a public function writes its result into a tensor that the caller has.
+"""`out=`: a public function writes its result into an existing tensor.
 
-One mechanism for all of them: the function runs as it does without `out`, and its results are written in place (a
-rebinding while a graph is built). A call without `out` does not come here; see `with_hints` and `Op.__call__`, which do
-once a call says `out=`.
+One mechanism for all of them: the function runs as without `out`, and its results are written in place (rebound while a
+graph is built). Calls without `out` do not come here: `with_hints` and `Op.__call__` do, if the call has `out=`.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from ..functionalize import write
 from ..source_location import fail
 from .arguments import is_tensor
 
-# The functions that PyTorch gives an `out` too; of flow.linalg, special and fft all have one.
+# The functions that take `out` in PyTorch too; all of flow.linalg, special and fft do.
 base.NAMES.update(
     """
     abs absolute acos acosh add addbmm addcdiv addcmul addmm addmv addr all amax amin aminmax angle any arange arccos
@@ -47,8 +46,9 @@ NEW = frozenset("arange empty eye full linspace logspace ones rand randint randn
 
 
 def run_into(name: str, function: Callable, args: tuple, options: Mapping[str, Any]) -> Any:
-    """function(*args, **options), written into options["out"], which is given back: a tensor, or a tuple for several
-    results."""
+    """Run function(*args, **options) and write its results into options["out"], which is returned: a tensor, or a tuple
+    for several results.
+    """
     options = dict(options)
     out = options.pop("out")
     if out is None:
@@ -60,7 +60,7 @@ def run_into(name: str, function: Callable, args: tuple, options: Mapping[str, A
     if len(results) != len(outs) or not all(map(is_tensor, outs)) or isinstance(out, list):
         wanted = "a tensor" if len(results) == 1 else f"a tuple of {len(results)} tensors"
         hint = "out=y" if is_tensor(result) else "out=(values, indices)"
-        fail(DTypeError, f"{name}: out is {kind_of(out)}, where {wanted} is wanted", hint, out=out)
+        fail(DTypeError, f"{name}: out must be {wanted}, got {kind_of(out)}", hint, out=out)
     for target, new in zip(outs, results):
         check(name, target, new)
     for target, new in zip(outs, results):
@@ -73,11 +73,11 @@ def kind_of(x) -> str:
 
 
 def check(name: str, target, new) -> None:
-    """Refuse what PyTorch refuses: gradients through `out`, a dtype that cannot hold the result; and another shape."""
+    """Refuse gradients through `out` and a dtype that cannot hold the result, as PyTorch does; also another shape."""
     if MODE.get().grad and (target.requires_grad or new.requires_grad):
         fail(
             GradError,
-            f"{name}: nothing is recorded through out=, and a gradient is wanted here",
+            f"{name}: out= does not record gradients, and an input requires one",
             f"y = {name}(...) without out; or `with flow.no_grad():` around it",
             out=target,
             result=new,
@@ -101,7 +101,7 @@ def check(name: str, target, new) -> None:
 
 
 def place(name: str, target, new) -> None:
-    """Write the result; an `out` without elements, such as flow.empty(0), takes its shape first."""
+    """Write the result; an `out` without elements, such as flow.empty(0), first takes its shape."""
     if new.spec.shape != target.spec.shape:
         if target.alias is not None or target.array is None or MODE.get().trace is not None:
             fail(

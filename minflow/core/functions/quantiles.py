@@ -1,4 +1,4 @@
-"""Orders and middles of numbers, and reductions that leave out NaN. Read next: `counting.py`."""
+"""Order statistics (quantiles, mode, kthvalue), and reductions that ignore NaN. Read next: `counting.py`."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ from .shape import flatten, movedim, squeeze
 
 
 def without_nan(input):
-    """input with 0 in the place of NaN."""
+    """Replace NaN in input by 0."""
     return e.where(c.isnan(input), 0, input) if input.spec.dtype.floating else input
 
 
 @numpy_names
 def nansum(input, dim=None, keepdim: bool = False, *, dtype=None):
-    """The sum over `dim` of what is not NaN; of nothing else it is 0."""
+    """The sum over `dim`, ignoring NaN; 0 if there is nothing else."""
     return sum(without_nan(input), dim, keepdim, dtype=dtype)
 
 
 @numpy_names
 @in_float32
 def nanmean(input, dim=None, keepdim: bool = False, *, dtype=None):
-    """The mean over `dim` of what is not NaN; NaN where there is nothing else. Raises DTypeError for integers."""
+    """The mean over `dim`, ignoring NaN; NaN if there is nothing else. Raises DTypeError for integers."""
     if not input.spec.dtype.floating:
         fail(
             DTypeError,
-            f"nanmean: the input must be floating, it is {input.spec.dtype.name}",
+            f"nanmean: the input must be floating, got {input.spec.dtype.name}",
             "input.float()",
             input=input,
         )
     if dtype is not None and not as_dtype(dtype).floating:
         fail(
             DTypeError,
-            f"nanmean: the dtype must be floating, not {as_dtype(dtype).name}",
+            f"nanmean: the dtype must be floating, got {as_dtype(dtype).name}",
             "dtype=flow.float32",
             input=input,
         )
@@ -57,7 +57,7 @@ def nanmean(input, dim=None, keepdim: bool = False, *, dtype=None):
 
 
 def picked(name: str, input, dim, keepdim: bool, place):
-    """(values, indices) of the sorted elements at a place along dim: a number, or a tensor made of the sorted."""
+    """(values, indices) at one place of the sorted elements along dim: a number, or a function of the sorted tensor."""
     axis = axis_of(dim, input.spec.ndim, input)
     values, indices = sort(input, dim)
     if input.spec.ndim:
@@ -72,13 +72,13 @@ def picked(name: str, input, dim, keepdim: bool, place):
 
 
 def there(values, axis: int):
-    """How many are not NaN along an axis."""
+    """The number of elements along an axis that are not NaN."""
     return r.sum(c.logical_not(c.isnan(values)), axis=(axis,), keepdims=True)
 
 
 @numpy_names
 def nanmedian(input, dim=None, keepdim: bool = False):
-    """The middle one of what is not NaN (of an even number the lower of the two); with `dim`, `(values, indices)`."""
+    """The median, ignoring NaN (the lower of two middle elements); with `dim`, `(values, indices)`."""
     if dim is None:
         return o.nanmedian(input)
     r.some_element("nanmedian", input.spec, (axis_of(dim, input.spec.ndim, input),) if input.spec.ndim else None)
@@ -93,7 +93,7 @@ def nanmedian(input, dim=None, keepdim: bool = False):
 
 @numpy_names
 def kthvalue(input, k: int, dim: int = -1, keepdim: bool = False):
-    """`(values, indices)`: the k-th smallest along `dim`, counted from 1; NaN counts as the largest."""
+    """`(values, indices)`: the k-th smallest element along `dim`, counted from 1; NaN counts as the largest."""
     k, axis = integer(k, "k"), axis_of(dim, input.spec.ndim, input)
     size = input.spec.shape[axis] if input.spec.ndim else 1
     if not 1 <= k <= size:
@@ -103,7 +103,7 @@ def kthvalue(input, k: int, dim: int = -1, keepdim: bool = False):
 
 @numpy_names
 def mode(input, dim: int = -1, keepdim: bool = False):
-    """`(values, indices)`: the most frequent along `dim`, of equally frequent ones the smallest; its last place."""
+    """`(values, indices)`: the most frequent element along `dim` (ties: the smallest), and its last index."""
     axis = axis_of(dim, input.spec.ndim, input)
     if not input.spec.ndim:
         return return_types.mode(s.clone(input), s.full(shape=(), value=0, dtype=int64))
@@ -113,13 +113,13 @@ def mode(input, dim: int = -1, keepdim: bool = False):
 
 
 def msort(input):
-    """In order along axis 0, NaN last."""
+    """Sort along axis 0, NaN last."""
     return sort(input, 0).values
 
 
 @numpy_names
 def aminmax(input, *, dim=None, keepdim: bool = False):
-    """`(min, max)` over `dim`, one axis, or all; equal ones share the gradient."""
+    """`(min, max)` over `dim`, one axis, or all; ties share the gradient."""
     dim = None if dim is None else axis_of(dim, input.spec.ndim, input)
     both = [function(input, dim if input.spec.ndim else None, keepdim) for function in (amin, amax)]
     return return_types.aminmax(*both)
@@ -133,17 +133,17 @@ INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 @numpy_names
 def quantile(input, q, dim=None, keepdim: bool = False, *, interpolation: str = "linear"):
-    """Where the share q (0 to 1) of the numbers along `dim` lies below; NaN where one is NaN.
+    """The q-th quantiles (q from 0 to 1) of the elements along `dim`; NaN if one element is NaN.
 
-    q: a number, or a vector of m, which gives a first axis of size m. interpolation: between two neighbours, "linear",
-    "lower", "higher", "midpoint" or "nearest". Raises DTypeError for what is not float32 or float64.
+    q: a number, or a vector of m, which adds a first axis of size m. interpolation: between neighbours, "linear",
+    "lower", "higher", "midpoint" or "nearest". Raises DTypeError unless input is float32 or float64.
     """
     return quantiles("quantile", input, q, dim, keepdim, interpolation)
 
 
 @numpy_names
 def nanquantile(input, q, dim=None, keepdim: bool = False, *, interpolation: str = "linear"):
-    """As quantile, of the numbers that are not NaN."""
+    """`quantile`, ignoring NaN."""
     return quantiles("nanquantile", input, q, dim, keepdim, interpolation)
 
 
@@ -151,7 +151,7 @@ def quantiles(name: str, input, q, dim, keepdim: bool, how: str):
     if input.spec.dtype not in (float32, float64):
         fail(
             DTypeError,
-            f"{name}: the input is {input.spec.dtype.name}, float32 or float64 is wanted",
+            f"{name}: the input must be float32 or float64, got {input.spec.dtype.name}",
             "input.float()",
             input=input,
         )
@@ -159,17 +159,17 @@ def quantiles(name: str, input, q, dim, keepdim: bool, how: str):
         fail(DTypeError, f"{name}: interpolation is {how!r}", f"one of {', '.join(INTERPOLATIONS)}", input=input)
     q = to(q, input.spec.dtype) if is_tensor(q) and q.spec.dtype is input.spec.dtype else shares(name, q, input)
     if q.spec.ndim > 1:
-        fail(ShapeError, f"{name}: q has {q.spec.ndim} axes, a number or a vector is wanted", "q.flatten()", q=q)
+        fail(ShapeError, f"{name}: q must be a number or a vector, got {q.spec.ndim} axes", "q.flatten()", q=q)
     axis = None if dim is None else axis_of(dim, input.spec.ndim, input)
     lead = reduced(input.spec, axes_of(dim, input), keepdim).shape
     whole = flatten(input) if axis is None or not input.spec.ndim else movedim(input, axis, -1)
     if not whole.spec.size:
-        fail(ShapeError, f"{name}: of nothing there is no quantile", "check x.numel() first", input=input)
+        fail(ShapeError, f"{name}: the input must have at least one element", "check x.numel() first", input=input)
     values = sort(whole, -1).values
     last, gone = values.spec.shape[-1] - 1, c.isnan(values)
     if name == "nanquantile":
         places = e.maximum(q * (there(values, values.spec.ndim - 1) - 1), 0)
-    else:  # the last one is NaN, if one is
+    else:  # NaN is sorted last
         places = e.where(r.any(gone, axis=(values.spec.ndim - 1,), keepdims=True), last, q * last)
     places = {"lower": e.floor, "higher": e.ceil, "nearest": e.round}.get(how, lambda x: x)(places)
     below = to(places, int64)
@@ -183,12 +183,12 @@ def quantiles(name: str, input, q, dim, keepdim: bool, how: str):
             if how == "midpoint"
             else places - below,
         )
-    result = movedim(result, -1, 0)  # the shares come first
+    result = movedim(result, -1, 0)  # the axis of q comes first
     return s.reshape(result.contiguous(), shape=(*([q.spec.size] if q.spec.ndim else []), *lead))
 
 
 def shares(name: str, q, input):
-    """q in the dtype of the input, each of them checked."""
+    """Return q in the dtype of the input, with each element checked."""
     if is_tensor(q):
         fail(
             DTypeError,
@@ -197,5 +197,5 @@ def shares(name: str, q, input):
             q=q,
             input=input,
         )
-    check_unit(np, name, "q", q, "the share that lies below, such as 0.5")
+    check_unit(np, name, "q", q, "a fraction from 0 to 1, such as 0.5")
     return MODE.get().tensor_of(np.asarray(q, input.spec.np))

@@ -1,4 +1,4 @@
-"""Random tensors: each call takes the next counter of its Generator (the default one if none is given)."""
+"""Random tensors: each call takes the next counter of its Generator (by default the global one)."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from .arguments import fitting, integer, to
 
 
 def draw(generator: Generator | None):
-    """The tensor of key and counter, and the attr that every random op has."""
+    """The tensor of key and counter, and the attr that every random op takes."""
     counter, offset = MODE.get().draw(source(generator))
     return counter, {"offset": offset}
 
 
 def uniform(shape: tuple[int, ...], low: float, high: float, dtype: DType, generator: Generator | None = None):
-    """Uniform numbers in [low, high)."""
+    """Uniform random values in [low, high)."""
     low, high = float(low), float(high)
     if not (math.isfinite(low) and math.isfinite(high) and low <= high):
         fail(
             OutOfRangeError,
-            f"uniform: numbers in [{low}, {high}) cannot be drawn",
+            f"uniform: low and high must be finite and in order, got [{low}, {high})",
             "two finite numbers, the lower one first",
         )
     counter, attrs = draw(generator)
@@ -36,10 +36,10 @@ def uniform(shape: tuple[int, ...], low: float, high: float, dtype: DType, gener
 
 
 def normal_of(shape: tuple[int, ...], mean: float, std: float, dtype: DType, generator: Generator | None = None):
-    """Normal numbers."""
+    """Normal random values."""
     if not std >= 0:
-        fail(OutOfRangeError, f"normal: a standard deviation is 0 or more, not {std}", "std=1.0")
-    if dtype.is_complex:  # the variance is that of the distance to the mean, half of it in each part
+        fail(OutOfRangeError, f"normal: the standard deviation must be at least 0, got {std}", "std=1.0")
+    if dtype.is_complex:  # std is that of the whole number: each part has half of the variance
         parts = [normal_of(shape, 0.0, std / math.sqrt(2), dtype.to_real(), generator) for _ in range(2)]
         return c.complex(*parts) + mean
     counter, attrs = draw(generator)
@@ -47,7 +47,7 @@ def normal_of(shape: tuple[int, ...], mean: float, std: float, dtype: DType, gen
 
 
 def randint_of(shape: tuple[int, ...], low: int, high: int, dtype: DType, generator: Generator | None = None):
-    """Integers in [low, high)."""
+    """Random integers in [low, high)."""
     low, high = integer(low, "low"), integer(high, "high")
     for number in (low, high - 1) if low < high else ():
         fitting("randint", number, dtype, low=low, high=high)
@@ -62,13 +62,13 @@ def randperm_of(n: int, dtype: DType, generator: Generator | None = None):
 
 
 def bernoulli(input, *, generator: Generator | None = None):
-    """1 with the probability that each number of `input` says, else 0."""
+    """1 with the probability that the element of `input` gives, else 0."""
     counter, attrs = draw(generator)
     return r.bernoulli(input, counter, **attrs)
 
 
 def dropout(input, p: float = 0.5, training: bool = True, *, generator: Generator | None = None):
-    """0 with probability p, else input / (1 - p); the input itself when not training.
+    """0 with probability p, else input / (1 - p); input itself unless training.
 
     Source: Srivastava et al. 2014, "Dropout: a simple way to prevent neural networks from overfitting".
     """
@@ -78,7 +78,7 @@ def dropout(input, p: float = 0.5, training: bool = True, *, generator: Generato
     return r.dropout(input, counter, p=float(p), **attrs)[0]
 
 
-# ---- what in-place methods write ---------------------------------------------------------------------------------
+# ---- values for in-place methods ---------------------------------------------------------------------------------
 
 
 def uniform_like(input, low: float = 0.0, high: float = 1.0, *, generator: Generator | None = None):
@@ -87,7 +87,7 @@ def uniform_like(input, low: float = 0.0, high: float = 1.0, *, generator: Gener
 
 def exponential_like(input, lambd: float = 1.0, *, generator: Generator | None = None):
     if not lambd > 0:
-        fail(OutOfRangeError, f"exponential: lambd is {lambd}, a rate is above 0", "lambd=1.0")
+        fail(OutOfRangeError, f"exponential: lambd must be above 0, got {lambd}", "lambd=1.0")
     return log1p(-uniform_like(input, generator=generator)) / -lambd
 
 
@@ -104,7 +104,7 @@ def bernoulli_like(input, p=0.5, *, generator: Generator | None = None):
     if hasattr(p, "spec"):
         return to(bernoulli(p, generator=generator), input.spec.dtype)
     if not 0 <= p <= 1:
-        fail(OutOfRangeError, f"bernoulli: p is {p}, where probabilities from 0 to 1 are wanted", "p=0.5")
+        fail(OutOfRangeError, f"bernoulli: p must be from 0 to 1, got {p}", "p=0.5")
     dtype = input.spec.dtype
     chance = full(shape=input.spec.shape, value=p, dtype=dtype if dtype.floating else float32)
     return to(bernoulli(chance, generator=generator), dtype)

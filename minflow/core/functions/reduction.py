@@ -1,4 +1,4 @@
-"""Sums, means, extremes and norms, with PyTorch's arguments; `axis` and `keepdims` also mean `dim` and `keepdim`.
+"""Sums, means, extremes and norms, with PyTorch's arguments; `axis` and `keepdims` are aliases of `dim` and `keepdim`.
 
 Read next: `sorting.py` for sort, topk and median.
 """
@@ -37,7 +37,7 @@ def mean(input, dim=None, keepdim: bool = False, *, dtype=None):
     """The mean over `dim`. Raises DTypeError for integers."""
     if dtype is not None:
         dtype = as_dtype(dtype)
-        if dtype in HALVES:  # of numbers that may be too large for it: only their mean is rounded
+        if dtype in HALVES:  # the sum may overflow it: only the mean is rounded
             return to(mean(input, dim, keepdim, dtype=float32), dtype)
         input = to(input, dtype)
     return r.mean(input, axis=axes_of(dim, input), keepdims=keepdim)
@@ -51,20 +51,20 @@ def prod(input, dim=None, keepdim: bool = False, *, dtype=None):
 
 @numpy_names
 def amax(input, dim=(), keepdim: bool = False):
-    """The largest over `dim`; equal ones share the gradient."""
+    """The maximum over `dim`; ties share the gradient."""
     return r.amax(input, axis=axes_of(dim, input), keepdims=keepdim)
 
 
 @numpy_names
 def amin(input, dim=(), keepdim: bool = False):
-    """The smallest over `dim`; equal ones share the gradient."""
+    """The minimum over `dim`; ties share the gradient."""
     return r.amin(input, axis=axes_of(dim, input), keepdims=keepdim)
 
 
 @two_meanings
 @numpy_names
 def argmax(input, dim=None, keepdim: bool = False):
-    """`int64`: where the first largest stands along `dim`, or in the flattened tensor."""
+    """`int64`: the index of the first maximum along `dim`, or in the flattened tensor."""
     return r.argmax(
         input,
         axis=one_axis(dim, input),
@@ -73,14 +73,14 @@ def argmax(input, dim=None, keepdim: bool = False):
 
 
 def one_axis(dim, x) -> int | None:
-    """The one axis that is named; None for all, and for the axis that a 0-d tensor counts as having."""
+    """The one axis that is named; None for all axes, and for the one axis that a 0-d tensor counts as having."""
     axis = None if dim is None else axis_of(dim, x.spec.ndim, x)
     return axis if x.spec.ndim else None
 
 
 @numpy_names
 def argmin(input, dim=None, keepdim: bool = False):
-    """`int64`: where the first smallest stands along `dim`, or in the flattened tensor."""
+    """`int64`: the index of the first minimum along `dim`, or in the flattened tensor."""
     return r.argmin(
         input,
         axis=one_axis(dim, input),
@@ -90,39 +90,38 @@ def argmin(input, dim=None, keepdim: bool = False):
 
 @numpy_names
 def any(input, dim=None, keepdim: bool = False):
-    """Is one of them true (not 0)?"""
-    if dim == () or dim == []:  # of no axis, where other reductions take all: PyTorch's choice
+    """True if an element is nonzero."""
+    if dim == () or dim == []:  # reduces no axis, while other reductions reduce all: as in PyTorch
         return r.any(input, axis=(), keepdims=keepdim)
     return r.any(input, axis=axes_of(dim, input), keepdims=keepdim)
 
 
 @numpy_names
 def all(input, dim=None, keepdim: bool = False):
-    """Are all of them true (not 0)?"""
-    if dim == () or dim == []:  # of no axis, where other reductions take all: PyTorch's choice
+    """True if all elements are nonzero."""
+    if dim == () or dim == []:  # reduces no axis, while other reductions reduce all: as in PyTorch
         return r.all(input, axis=(), keepdims=keepdim)
     return r.all(input, axis=axes_of(dim, input), keepdims=keepdim)
 
 
 @numpy_names
 def max(input, dim=None, keepdim: bool = False, *, other=None):
-    """The largest of all; with `dim`, `(values, indices)` along it; with a second tensor, the larger of the two."""
+    """The maximum; with `dim`, `(values, indices)` along it; with a second tensor, the elementwise maximum."""
     return extreme(input, dim, keepdim, other, "max")
 
 
 @numpy_names
 def min(input, dim=None, keepdim: bool = False, *, other=None):
-    """The smallest of all; with `dim`, `(values, indices)` along it; with a second tensor, the smaller of the two."""
+    """The minimum; with `dim`, `(values, indices)` along it; with a second tensor, the elementwise minimum."""
     return extreme(input, dim, keepdim, other, "min")
 
 
 def extreme(input, dim, keepdim: bool, other, name: str):
     if other is not None or is_tensor(dim):
         if keepdim or None not in (dim, other):
-            which = "larger" if name == "max" else "smaller"
             fail(
                 DTypeError,
-                f"{name}: the {which} of two and along an axis at once",
+                f"{name}: other and dim must not both be given",
                 f"{name}(x, dim) or {name}(x, other)",
                 dim=dim,
             )
@@ -133,7 +132,7 @@ def extreme(input, dim, keepdim: bool, other, name: str):
 
 
 def chosen(input, dim, keepdim: bool, arg):
-    """(values, indices) along dim, where `arg` finds the indices; the gradient goes to the one that is chosen."""
+    """(values, indices) along dim, where `arg` finds the indices; only the chosen element gets the gradient."""
     if not input.spec.ndim:
         axis_of(dim, 0, input)
         return clone(input), arg(input, axis=None, keepdims=False)
@@ -146,21 +145,19 @@ def chosen(input, dim, keepdim: bool, arg):
     return reshape(values, shape=shape), reshape(indices, shape=shape)
 
 
-# ---- spread ------------------------------------------------------------------------------------------------------
+# ---- variance ------------------------------------------------------------------------------------------------------
 
 
 @numpy_names
 def var(input, dim=None, unbiased: bool = True, keepdim: bool = False, *, correction: float | None = None):
     """The variance over `dim`: squared distances to the mean, summed and divided by n - 1 (by n if not unbiased).
 
-    correction: what is taken from n, instead of `unbiased`.
+    correction: subtracted from n, in place of `unbiased`.
     """
     if dim.__class__ is bool:  # var(input, False) is var(input, unbiased=False)
         dim, unbiased = None, dim
     if not input.spec.dtype.floating:
-        fail(
-            DTypeError, f"var: the input must be floating, it is {input.spec.dtype.name}", "input.float()", input=input
-        )
+        fail(DTypeError, f"var: the input must be floating, got {input.spec.dtype.name}", "input.float()", input=input)
     correction = (1 if unbiased else 0) if correction is None else correction
     return r.var(input, axis=axes_of(dim, input), keepdims=keepdim, correction=correction)
 
@@ -168,7 +165,7 @@ def var(input, dim=None, unbiased: bool = True, keepdim: bool = False, *, correc
 @numpy_names
 @in_float32
 def std(input, dim=None, unbiased: bool = True, keepdim: bool = False, *, correction: float | None = None):
-    """The standard deviation over `dim`: the root of `var`; its slope at 0 is taken as 0."""
+    """The standard deviation over `dim`: the square root of `var`; its derivative at 0 is defined as 0."""
     return root(var(input, dim, unbiased, keepdim, correction=correction))
 
 
@@ -185,7 +182,7 @@ def std_mean(input, dim=None, unbiased: bool = True, keepdim: bool = False, *, c
 
 
 def root(x):
-    """sqrt(x) whose slope at 0 is 0 and not infinite."""
+    """sqrt(x) with derivative 0 at 0 instead of infinity."""
     zero = c.eq(x, 0)
     return e.where(zero, 0, e.sqrt(e.where(zero, 1, x)))
 
@@ -196,13 +193,11 @@ def root(x):
 @numpy_names
 @in_float32
 def norm(input, p="fro", dim=None, keepdim: bool = False, dtype=None):
-    """(sum |x|**p) ** (1/p) over `dim`. p: a number, inf, -inf, 0 (how many are not 0) or "fro" (2)."""
+    """(sum |x|**p) ** (1/p) over `dim`. p: a number, inf, -inf, 0 (the number of nonzero elements) or "fro" (2)."""
     input = maybe_to(input, dtype)
     input = e.abs(input) if input.spec.dtype.is_complex else input
     if not input.spec.dtype.floating:
-        fail(
-            DTypeError, f"norm: the input must be floating, it is {input.spec.dtype.name}", "input.float()", input=input
-        )
+        fail(DTypeError, f"norm: the input must be floating, got {input.spec.dtype.name}", "input.float()", input=input)
     axis = axes_of(dim, input)
     options = dict(axis=axis, keepdims=keepdim)
     p = 2 if p is None or p == "fro" else p
@@ -218,11 +213,11 @@ def norm(input, p="fro", dim=None, keepdim: bool = False, dtype=None):
     if p == 0:
         return maybe_to(r.sum(c.ne(input, 0), **options), input.spec.dtype)
     one = math.prod([input.spec.shape[a] for a in axis or range(input.spec.ndim)]) == 1
-    if p == 1 or one and (p > 0 or p < 0):  # no power of one number, which may overflow
+    if p == 1 or one and (p > 0 or p < 0):  # no power of a single element: it may overflow
         return r.sum(size, **options)
     if p >= 1:
         powers = e.pow(size, float(p))
-    else:  # their slope at 0 is taken as 0 and not infinite
+    else:  # the derivative at 0 is defined as 0, not infinite
         zero = c.eq(size, 0)
         powers = e.where(zero, math.inf if p < 0 else 0, e.pow(e.where(zero, 1, size), float(p)))
     total = r.sum(powers, **options)
@@ -233,14 +228,14 @@ def norm(input, p="fro", dim=None, keepdim: bool = False, dtype=None):
 
 
 def vector_norm(x, ord=2, dim=None, keepdim: bool = False, *, dtype=None):
-    """(sum |x|**ord) ** (1/ord) over `dim`, all axes where none is named. ord: a number, inf, -inf, or 0."""
+    """(sum |x|**ord) ** (1/ord) over `dim`, by default all axes. ord: a number, inf, -inf, or 0."""
     return norm(x, ord, dim, keepdim, dtype)
 
 
 @numpy_names
 @in_float32
 def logsumexp(input, dim, keepdim: bool = False):
-    """log(sum(exp(x))) over `dim`, without overflow. Bools and integers become floats first."""
+    """log(sum(exp(x))) over `dim`, without overflow. Bools and integers are converted to floats first."""
     input = input if input.spec.dtype.floating else to(input, default_dtype())
     axis = axes_of(dim, input)
     largest = detach(r.amax(input, axis=axis, keepdims=True))
@@ -252,7 +247,7 @@ def logsumexp(input, dim, keepdim: bool = False):
 
 @numpy_names
 def cumsum(input, dim, *, dtype=None):
-    """The sum of all up to here, along `dim`."""
+    """The cumulative sum along `dim`."""
     input = maybe_to(input, dtype)
     axis = axis_of(dim, input.spec.ndim, input)
     sums = r.cumsum(input, axis=axis) if input.spec.ndim else r.sum(input, axis=None, keepdims=False)
@@ -261,5 +256,5 @@ def cumsum(input, dim, *, dtype=None):
 
 @numpy_names
 def count_nonzero(input, dim=None):
-    """How many are not 0, over `dim`."""
+    """The number of nonzero elements over `dim`."""
     return r.sum(c.ne(input, 0), axis=axes_of(dim, input), keepdims=False)

@@ -1,4 +1,4 @@
-"""Each element repeated as often as a tensor says. Read next: `shape.py`."""
+"""Repeat each element by its own count. Read next: `shape.py`."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .arguments import axis_of, integer
 
 
 def interleaved(input, repeats, dim, output_size: int | None):
-    """The elements of input along `dim` (of None: their places), each as often as a vector of integers says."""
+    """Repeat the elements of input along `dim` (None: their indices), each by its count in a vector of integers."""
     need_index("repeat_interleave", repeats.spec, "repeats")
     if repeats.spec.ndim != 1:
         fail(
             ShapeError,
-            f"repeat_interleave: repeats has {repeats.spec.ndim} axes, a vector is wanted",
+            f"repeat_interleave: repeats must be a vector, got {repeats.spec.ndim} axes",
             "repeats.flatten()",
             repeats=repeats,
         )
@@ -42,12 +42,12 @@ def interleaved(input, repeats, dim, output_size: int | None):
         if MODE.get().trace is not None:
             fail(
                 TraceError,
-                "repeat_interleave: while a graph is built there are no numbers to add up",
+                "repeat_interleave: output_size is required while a graph is built, because the elements are not known",
                 "output_size=n, the sum of repeats",
                 repeats=repeats,
             )
         if repeats.spec.size and int(repeats.min()) < 0:
-            fail(OutOfRangeError, "repeat_interleave: a number of repeats is negative", "0 or more", repeats=repeats)
+            fail(OutOfRangeError, "repeat_interleave: repeats must not be negative", "0 or more", repeats=repeats)
         output_size = int(repeats.sum())
     places = MODE.get().tensor_of(np.arange(integer(output_size, "output_size")))
     source = searchsorted(cumsum(repeats, axis=0), places, right=True, dtype=int64)

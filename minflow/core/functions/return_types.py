@@ -1,5 +1,7 @@
-"""The named results of functions that return several tensors, as PyTorch names them: each a namedtuple that is created
-when it is first returned, since Python takes long over it."""
+"""Named results of functions that return several tensors, with PyTorch's names.
+
+Each namedtuple is created when it is first returned, because creating one is slow.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random numbers whose law is given by tensors, and what in-place methods write. Uniform, normal, ...: `random.py`."""
+"""Random values of distributions that tensors parametrize, and values for in-place methods. See also `random.py`."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from .random import draw, normal_of, uniform
 
 
 def multinomial(input, num_samples: int, replacement: bool = False, *, generator: Generator | None = None):
-    """`int64 (..., num_samples)`: places drawn with the probabilities that a vector, or each row of a matrix, gives.
+    """`int64 (..., num_samples)`: indices drawn with the probabilities in a vector, or in each row of a matrix.
 
-    The rows need not add up to 1. replacement: a place may be drawn more than once.
+    Rows need not sum to 1. replacement: an index may be drawn more than once.
     Source: without replacement the smallest of exponential times, Efraimidis & Spirakis 2006.
     """
     counter, attrs = draw(generator)
@@ -28,18 +28,18 @@ def multinomial(input, num_samples: int, replacement: bool = False, *, generator
 
 
 def poisson(input, generator: Generator | None = None):
-    """Poisson numbers with the rates that input gives, in its dtype: the inverse of the distribution at a uniform."""
+    """Poisson counts with the rates in input, in its dtype: the inverse cdf of a uniform value."""
     counter, attrs = draw(generator)
     return d.poisson(detach(input), counter, **attrs)
 
 
 def binomial(count, prob, generator: Generator | None = None):
-    """How many of `count` trials succeed, each with probability `prob`; the two broadcast."""
+    """The number of successes in `count` trials with probability `prob` each; the two broadcast."""
     for name, x in (("count", count), ("prob", prob)):
         if not x.spec.dtype.floating:
             fail(
                 DTypeError,
-                f"binomial: {name} must be floating, it is {x.spec.dtype.name}",
+                f"binomial: {name} must be floating, got {x.spec.dtype.name}",
                 f"{name}.float()",
                 **{name: x},
             )
@@ -55,34 +55,34 @@ def binomial(count, prob, generator: Generator | None = None):
     return d.binomial(detach(count), detach(prob), counter, **attrs)
 
 
-# ---- what in-place methods write ---------------------------------------------------------------------------------
+# ---- values for in-place methods ---------------------------------------------------------------------------------
 
 
 def unit_like(input, generator: Generator | None):
-    """Uniform numbers in (0, 1]."""
+    """Uniform values in (0, 1]."""
     dtype = float64 if input.spec.dtype is float64 else float32
     return e.sub(1, uniform(input.spec.shape, 0.0, 1.0, dtype, generator))
 
 
 def geometric_like(input, p: float, *, generator: Generator | None = None):
-    """How many trials there are up to the first success, each with probability p."""
+    """The number of trials up to the first success, each with probability p."""
     if not 0 < p < 1:
-        fail(OutOfRangeError, f"geometric_: p is {p}, a probability between 0 and 1", "p=0.5", x=input)
+        fail(OutOfRangeError, f"geometric_: p must be between 0 and 1, got {p}", "p=0.5", x=input)
     return to(e.maximum(e.ceil(e.log(unit_like(input, generator)) / math.log1p(-p)), 1), input.spec.dtype)
 
 
 def cauchy_like(input, median: float = 0.0, sigma: float = 1.0, *, generator: Generator | None = None):
-    """Numbers of the Cauchy distribution: median + sigma * tan(pi * (u - 1/2))."""
+    """Values of the Cauchy distribution: median + sigma * tan(pi * (u - 1/2))."""
     floating("cauchy_", input)
     if not sigma > 0:
-        fail(OutOfRangeError, f"cauchy_: sigma is {sigma}, a width above 0", "sigma=1.0", x=input)
+        fail(OutOfRangeError, f"cauchy_: sigma must be above 0, got {sigma}", "sigma=1.0", x=input)
     return to(e.tan((unit_like(input, generator) - 0.5) * math.pi) * sigma + median, input.spec.dtype)
 
 
 def log_normal_like(input, mean: float = 1.0, std: float = 2.0, *, generator: Generator | None = None):
-    """Numbers whose logarithm is normal with this mean and standard deviation."""
+    """Values whose logarithm is normal with this mean and standard deviation."""
     if not std > 0:
-        fail(OutOfRangeError, f"log_normal_: std is {std}, a standard deviation above 0", "std=2.0", x=input)
+        fail(OutOfRangeError, f"log_normal_: std must be above 0, got {std}", "std=2.0", x=input)
     if not input.spec.size:
         return input
     floating("log_normal_", input)
@@ -91,4 +91,4 @@ def log_normal_like(input, mean: float = 1.0, std: float = 2.0, *, generator: Ge
 
 def floating(name: str, x) -> None:
     if not x.spec.dtype.floating:
-        fail(DTypeError, f"{name}: not for {x.spec.dtype.name}, the numbers have fractions", "x.float()", x=x)
+        fail(DTypeError, f"{name}: the tensor must be floating, got {x.spec.dtype.name}", "x.float()", x=x)

@@ -1,4 +1,4 @@
-"""Placing by index, by mask and by view, with what was there added, multiplied or replaced; and looks by strides.
+"""Scatter with a reduction, writes through indices, masks and views, and strided views.
 
 Read next: `windows.py`.
 """
@@ -31,10 +31,10 @@ REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 
 
 def scatter_reduce(input, dim: int, index, src, reduce: str, *, include_self: bool = True):
-    """input with what meets at `[i, index[i, j]]` (for dim 1) made one number: its "sum", "prod", "mean", "amax",
-    "amin".
+    """Copy of input with the elements of src that go to `[i, index[i, j]]` (for dim 1) reduced to one: "sum", "prod",
+    "mean", "amax" or "amin".
 
-    include_self: what stood there takes part. Equal extremes share the gradient.
+    include_self: the element of input takes part in the reduction. Tied extremes share the gradient.
     """
     if reduce not in REDUCTIONS:
         fail(DTypeError, f"scatter_reduce: reduce is {reduce!r}", f"one of {', '.join(REDUCTIONS)}", input=input)
@@ -68,8 +68,10 @@ def met(name: str, input, dim: int, index, src, reduce: str, include_self: bool)
 
 
 def index_reduce(input, dim: int, index, source, reduce: str, *, include_self: bool = True):
-    """input with the slices of source that meet along `dim` at each place of a vector of integers made one: their
-    "prod", "mean", "amax" or "amin". include_self: the slice that stood there takes part."""
+    """Copy of input with the slices of source that go to one position along `dim` reduced to one: "prod", "mean",
+    "amax"
+    or "amin". include_self: the slice of input takes part in the reduction.
+    """
     if reduce not in REDUCTIONS[1:]:
         fail(DTypeError, f"index_reduce: reduce is {reduce!r}", f"one of {', '.join(REDUCTIONS[1:])}", input=input)
     index, axis = places("index_reduce", input, index), axis_of(dim, input.spec.ndim, input)
@@ -77,8 +79,8 @@ def index_reduce(input, dim: int, index, source, reduce: str, *, include_self: b
     if index.spec.size != (source.spec.shape[axis] if source.spec.ndim else 1):
         fail(
             ShapeError,
-            f"index_reduce: {index.spec.size} places for a source of shape {source.spec.shape}",
-            f"one place for each slice along axis {axis}",
+            f"index_reduce: {index.spec.size} positions for a source of shape {source.spec.shape}",
+            f"one position for each slice along axis {axis}",
             index=index,
             source=source,
         )
@@ -89,7 +91,7 @@ def index_reduce(input, dim: int, index, source, reduce: str, *, include_self: b
 
 
 def index_put(input, indices: Sequence, values, accumulate: bool = False):
-    """input with `input[indices] = values`; accumulate: values are added, also those that meet at one place."""
+    """Copy of input with `input[indices] = values`; accumulate: values are added, also at repeated positions."""
     values = kept("index_put", operand(values), input.spec.dtype, input=input, values=values)
     if not accumulate:
         return assign_indexed(input, tuple(indices), values)
@@ -99,7 +101,7 @@ def index_put(input, indices: Sequence, values, accumulate: bool = False):
 
 
 def positions_of(x, index):
-    """Where the elements of x[index] stand in the flattened tensor."""
+    """The positions of the elements of x[index] in the flattened tensor."""
     from .gather import positions
     from .indexing import advanced_getitem
 
@@ -107,11 +109,11 @@ def positions_of(x, index):
 
 
 def put(input, index, source, accumulate: bool = False):
-    """input with the elements of source at integer positions of the flattened tensor; accumulate: added to them."""
+    """Copy of input with source written to positions of the flattened tensor; accumulate: added to them."""
     if source.spec.dtype is not input.spec.dtype or source.spec.size != index.spec.size:
         fail(
             ShapeError if source.spec.dtype is input.spec.dtype else DTypeError,
-            "put: source has the dtype of input and as many elements as the index",
+            "put: source must have the dtype of input and as many elements as the index",
             f"source.to({input.spec.dtype})",
             input=input,
             index=index,
@@ -130,11 +132,11 @@ def put(input, index, source, accumulate: bool = False):
 
 
 def masked_scatter(input, mask, source):
-    """input with the first elements of source, in their order, where the mask is True."""
+    """Copy of input with the first elements of source, in order, where the mask is True."""
     if mask.spec.dtype is not bool_ or source.spec.dtype is not input.spec.dtype:
         fail(
             DTypeError,
-            f"masked_scatter: a bool mask and a source of {input.spec.dtype.name} are wanted, not "
+            f"masked_scatter: mask must be bool and source {input.spec.dtype.name}, got "
             f"{mask.spec.dtype.name} and {source.spec.dtype.name}",
             f"source.to({input.spec.dtype})",
             mask=mask,
@@ -142,16 +144,18 @@ def masked_scatter(input, mask, source):
         )
     shape = np.broadcast_shapes(input.spec.shape, mask.spec.shape)
     input, mask = s.expand(input, shape=shape), s.expand(mask, shape=shape)
-    wanted = cumsum(mask.reshape(-1), 0)  # counted from 1; before the source stands one element for all the others
+    wanted = cumsum(
+        mask.reshape(-1), 0
+    )  # counted from 1; element 0, in front of the source, serves all other positions
     pool = s.cat(s.full(shape=(1,), value=0, dtype=source.spec.dtype), source.reshape(-1), dim=0)
     chosen = i.take(pool, e.where(mask.reshape(-1), wanted, 0), axis=0, by="masked_scatter")
     return e.where(mask, s.reshape(chosen, shape=shape), input)
 
 
 def batch_gather(input, indices):
-    """`(batch..., k, ...)`: of each entry of a batch the slices that its row of integers names, along the next axis.
+    """`(batch..., k, ...)`: from each entry of a batch the slices at its row of indices, along the next axis.
 
-    OneFlow's: the axes of indices but for the last are those of the batch.
+    OneFlow's function: all axes of indices but the last are batch axes.
     """
     axis = indices.spec.ndim - 1
     if axis < 0 or input.spec.ndim <= axis or input.spec.shape[:axis] != indices.spec.shape[:-1]:
@@ -171,11 +175,11 @@ def batch_gather(input, indices):
 
 
 def through(name: str, input, src, view, *path):
-    """input with src in the place that a view of it shows."""
+    """Copy of input with src written through a view."""
     if src.spec.shape != view.spec.shape:
         fail(
             ShapeError,
-            f"{name}: src has shape {src.spec.shape}, the place for it {view.spec.shape}",
+            f"{name}: src must have shape {view.spec.shape}, got {src.spec.shape}",
             "src.expand(...)",
             input=input,
             src=src,
@@ -184,7 +188,7 @@ def through(name: str, input, src, view, *path):
 
 
 def select_scatter(input, src, dim: int, index: int):
-    """input with src in the place of `input.select(dim, index)`."""
+    """Copy of input with src in place of `input.select(dim, index)`."""
     view, axis = select(input, dim, index), axis_of(dim, input.spec.ndim, input)
     return through(
         "select_scatter",
@@ -196,18 +200,18 @@ def select_scatter(input, src, dim: int, index: int):
 
 
 def slice_scatter(input, src, dim: int = 0, start=None, end=None, step: int = 1):
-    """input with src in the place of the slice start:end:step along `dim`."""
+    """Copy of input with src in place of the slice start:end:step along `dim`."""
     need_axes("slice_scatter", input)
     axis, step = axis_of(dim, input.spec.ndim, input), integer(step, "step")
     if step < 1:
-        fail(OutOfRangeError, f"slice_scatter: the step is {step}", "at least 1", input=input)
+        fail(OutOfRangeError, f"slice_scatter: step must be at least 1, got {step}", "at least 1", input=input)
     first, last, _ = slice(start, end).indices(input.spec.shape[axis])
     index = (*((None, None, None),) * axis, (first, max(first, last), step))
     return through("slice_scatter", input, src, s.getitem(input, index=index), (s.getitem, {"index": index}))
 
 
 def diagonal_scatter(input, src, offset: int = 0, dim1: int = 0, dim2: int = 1):
-    """input with src in the place of `input.diagonal(offset, dim1, dim2)`."""
+    """Copy of input with src in place of `input.diagonal(offset, dim1, dim2)`."""
     a, b = [axis_of(d, input.spec.ndim, input) for d in (dim1, dim2)]
     return through(
         "diagonal_scatter",
@@ -219,7 +223,7 @@ def diagonal_scatter(input, src, offset: int = 0, dim1: int = 0, dim2: int = 1):
 
 
 def as_strided_scatter(input, src, size, stride, storage_offset: int | None = None):
-    """input with src in the places that `as_strided` looks at."""
+    """Copy of input with src written through `as_strided`."""
     size, stride = sizes((size,)), sizes((stride,))
     attrs = {"size": size, "stride": stride, "offset": integer(storage_offset or 0, "storage_offset")}
     base = input.contiguous()
@@ -232,7 +236,9 @@ def diag_embed(input, offset: int = 0, dim1: int = -2, dim2: int = -1):
     offset, ndim = integer(offset, "offset"), input.spec.ndim + 1
     a, b = [axis_of(d, ndim) for d in (dim1, dim2)]
     if a == b:
-        fail(ShapeError, f"diag_embed: dim1 {dim1} and dim2 {dim2} are one axis", "two different axes", input=input)
+        fail(
+            ShapeError, f"diag_embed: dim1 {dim1} and dim2 {dim2} are the same axis", "two different axes", input=input
+        )
     n, shape = input.spec.shape[-1] + abs(offset), list(input.spec.shape[:-1])
     for axis in sorted((a, b)):
         shape.insert(axis, n)
@@ -241,28 +247,29 @@ def diag_embed(input, offset: int = 0, dim1: int = -2, dim2: int = -1):
 
 
 def diagflat(input, offset: int = 0):
-    """The matrix that has all elements, flattened, as its diagonal."""
+    """The matrix with all elements of input, flattened, on its diagonal."""
     return diag(flatten(input), offset)
 
 
 def fill_diagonal(input, value, wrap: bool = False):
-    """input with a number in its main diagonal; wrap: once more after each block of a tall matrix."""
+    """Copy of input with a number on its main diagonal; wrap: again below each square block of a tall matrix."""
     shape = input.spec.shape
     if len(shape) < 2 or len(shape) > 2 and len(set(shape)) > 1:
-        fail(ShapeError, f"fill_diagonal_: of a tensor of shape {shape}", "a matrix, or axes of one size", x=input)
+        fail(ShapeError, f"fill_diagonal_: the tensor has shape {shape}", "a matrix, or axes of the same size", x=input)
     mask = np.zeros(shape, bool)
     np.fill_diagonal(mask, True, wrap=bool(wrap))
     value = fitting("fill_diagonal_", value, input.spec.dtype, x=input, value=value)
     return e.where(MODE.get().tensor_of(mask), s.full(shape=(), value=value, dtype=input.spec.dtype), input)
 
 
-# ---- looks ---------------------------------------------------------------------------------------------------------
+# ---- strided views
+# ---------------------------------------------------------------------------------------------------------
 
 
 def as_strided(input, size, stride, storage_offset: int | None = None):
-    """A view of the storage that input looks into, by sizes and strides in elements; without an offset, input's.
+    """A view of the storage of input, by sizes and strides in elements; storage_offset defaults to input's.
 
-    A gradient is added up where elements are looked at more than once.
+    The gradient of an element that occurs more than once is the sum over its occurrences.
     """
     base, path = root_of(MODE.get().own(input))
     if storage_offset is None:
@@ -272,8 +279,9 @@ def as_strided(input, size, stride, storage_offset: int | None = None):
 
 
 def start_of(x, base) -> int:
-    """At which element of its base a view begins; while tracing neither has numbers, and one place stands for both."""
-    first = last = stride_probe(base)
+    """The element of its base at which a view begins. In a trace neither has elements, and a stride probe replaces
+    both."""
+    first = last = phantom(base)
     for op, attrs in root_of(x)[1]:
         last = last if op.checks else op.kernel(last, **attrs)
     begin, place = [array.__array_interface__["data"][0] for array in (first, last)]
@@ -281,7 +289,7 @@ def start_of(x, base) -> int:
 
 
 def unfold(input, dimension: int, size: int, step: int):
-    """Sliding windows along an axis, a view: their number stands in its place, their elements as the last axis."""
+    """A view of sliding windows along an axis: the axis then counts windows, and a new last axis has their elements."""
     axis = axis_of(dimension, input.spec.ndim, input)
     if not input.spec.ndim:
         return st.windows(
@@ -291,13 +299,13 @@ def unfold(input, dimension: int, size: int, step: int):
 
 
 def sum_to_size(input, *size):
-    """Summed over what broadcasting from `size` would repeat."""
+    """Sum over the axes that broadcasting from `size` would repeat."""
     shape = sizes(size)
     lead = input.spec.ndim - len(shape)
     if lead < 0 or any(n not in (1, m) for n, m in zip(shape, input.spec.shape[lead:])):
         fail(
             ShapeError,
-            f"sum_to_size: {input.spec.shape} is not what {shape} broadcasts to",
+            f"sum_to_size: {shape} does not broadcast to {input.spec.shape}",
             "sizes of 1, or the tensor's own",
             x=input,
         )
@@ -308,11 +316,11 @@ def sum_to_size(input, *size):
 
 
 def unravel_index(indices, shape):
-    """Where flat indices stand in a tensor of this shape: one `int64` tensor for each axis."""
+    """Convert flat indices into indices of a tensor of this shape: one `int64` tensor for each axis."""
     if indices.spec.dtype.rank != 1:
         fail(
             DTypeError,
-            f"unravel_index: indices hold integers, not {indices.spec.dtype.name}",
+            f"unravel_index: indices must be integers, got {indices.spec.dtype.name}",
             "indices.long()",
             indices=indices,
         )

@@ -1,6 +1,6 @@
-"""Shapes and axes with PyTorch's arguments: views where PyTorch gives views.
+"""Shapes and axes with PyTorch's arguments; views where PyTorch returns views.
 
-`reshape` copies where the strides allow no view, decided from strides in both modes. Read next: `indexing.py`.
+`reshape` copies if the strides allow no view, by the same rule in both modes. Read next: `indexing.py`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from ..source_location import fail
 from .arguments import axis_of, each_axis, integer, is_tensor, joined, need_axes, numpy_names, several, sizes
 from .arguments import tensor_of, to
 
-ALL = (None, None, None)  # a slice as getitem's attr
+ALL = (None, None, None)  # a slice in the attrs of getitem
 
 
 def work_out(shape: tuple[int, ...], total: int, name: str, x) -> tuple[int, ...]:
-    """The shape with its one -1 replaced."""
+    """Return the shape with its -1, if any, replaced."""
     known = 1
     for n in shape:
         if n.__class__ is not int or n < 0:
@@ -37,7 +37,7 @@ def work_out(shape: tuple[int, ...], total: int, name: str, x) -> tuple[int, ...
             return tuple(shape)
     shape = tuple([integer(n, "size") for n in shape])
     if shape.count(-1) > 1 or any(n < -1 for n in shape):
-        fail(ShapeError, f"{name}: {shape} is no shape", "at most one size may be -1, which is worked out", x=x)
+        fail(ShapeError, f"{name}: {shape} is not a shape", "at most one size may be -1, which is then computed", x=x)
     if -1 in shape:
         known = math.prod([n for n in shape if n != -1])
         if known == 0 or total % known:
@@ -51,7 +51,7 @@ def work_out(shape: tuple[int, ...], total: int, name: str, x) -> tuple[int, ...
     elif math.prod(shape) != total:
         fail(
             ShapeError,
-            f"{name}: {total} elements do not make {shape}, which has {math.prod(shape)}",
+            f"{name}: {total} elements do not fit {shape}, which has {math.prod(shape)}",
             "-1 stands for the size that fits: x.reshape(x.shape[0], -1)" if x.shape and total else "x.reshape(-1)",
             x=x,
         )
@@ -59,13 +59,13 @@ def work_out(shape: tuple[int, ...], total: int, name: str, x) -> tuple[int, ...
 
 
 def as_sizes(shape: tuple):
-    """The sizes of f(2, 3) and of f((2, 3)) alike."""
+    """Return the sizes of f(2, 3) or f((2, 3))."""
     return shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
 
 
 @two_meanings
 def reshape(input, *sizes, shape=None):
-    """The same elements in another shape, one size may be -1; a view where the strides allow one, else a copy."""
+    """The same elements in another shape, in which one size may be -1; a view if the strides allow one, else a copy."""
     shape = sizes if shape is None else (*sizes, shape)
     try:
         if len(shape) == 1 and type(shape[0]) is not int and several(shape[0]):
@@ -73,25 +73,24 @@ def reshape(input, *sizes, shape=None):
         shape = work_out(shape, input.spec.size, "reshape", input)
         return apply(s.reshape, input, shape=shape) if input.alias is None else in_shape(input, shape)
     except Exception as error:
-        raise spoken(error, reshape, (input, *shape), {})  # noqa: B904 (its cause is set)
+        raise spoken(error, reshape, (input, *shape), {})  # noqa: B904 (the cause is set)
 
 
 def in_shape(input, shape: tuple[int, ...]):
-    """A view where the strides allow one, else a copy; a trace knows the strides from the view path."""
+    """A view if the strides allow one, else a copy; a trace knows the strides from the view path."""
     return apply(s.reshape, input if viewable(input, shape) else s.clone(input), shape=shape)
 
 
 def viewable(input, shape: tuple[int, ...]) -> bool:
-    """Can the elements be looked at in this shape where they lie? So where each new axis stays within old ones without
-    gaps."""
-    return is_contiguous(input) or views_as(stride_probe(input), shape)
+    """True if a view of this shape exists, that is, if each new axis stays within old axes without gaps."""
+    return is_contiguous(input) or views_as(phantom(input), shape)
 
 
 def views_as(array: np.ndarray, shape: tuple[int, ...]) -> bool:
     """True if the array has a view of this shape."""
-    if array.flags.c_contiguous:  # also if it is empty
+    if array.flags.c_contiguous:  # also if empty
         return True
-    groups: list[list[int]] = []  # [elements, stride] of old axes that lie without gaps
+    groups: list[list[int]] = []  # [elements, stride] of adjacent old axes without gaps
     for n, stride in zip(array.shape, array.strides):
         if n != 1:
             if groups and groups[-1][1] == n * stride:
@@ -109,16 +108,16 @@ def views_as(array: np.ndarray, shape: tuple[int, ...]) -> bool:
 
 
 def view(input, *shape):
-    """The same elements in another shape, always a view. Raises ShapeError where the strides would need a copy."""
+    """The same elements in another shape, always as a view. Raises ShapeError if the strides would require a copy."""
     try:
         shape = work_out(as_sizes(shape), input.spec.size, "view", input)
     except Exception as error:
-        raise spoken(error, view, (input, *shape), {})  # noqa: B904 (its cause is set)
+        raise spoken(error, view, (input, *shape), {})  # noqa: B904 (the cause is set)
     if not viewable(input, shape):
         fail(
             ShapeError,
-            "view: this shape of a tensor that is not contiguous (a transposed or strided view) needs a copy",
-            "x.reshape(...), which copies if it must",
+            "view: this shape needs a copy, because the tensor is not contiguous (it is transposed or strided)",
+            "x.reshape(...), which copies if necessary",
             x=input,
         )
     return apply(s.reshape, input, shape=shape)
@@ -126,7 +125,7 @@ def view(input, *shape):
 
 @two_meanings
 def flatten(input, start_dim: int = 0, end_dim: int = -1):
-    """The axes from start_dim to end_dim as one; a view where the strides allow one, else a copy."""
+    """Merge the axes from start_dim to end_dim into one; a view if the strides allow one, else a copy."""
     shape = input.spec.shape
     start, end = axis_of(start_dim, len(shape), input), axis_of(end_dim, len(shape), input)
     if not shape:
@@ -146,7 +145,7 @@ def flatten(input, start_dim: int = 0, end_dim: int = -1):
 
 
 def unflatten(input, dim: int, sizes: Sequence[int]):
-    """One axis as several."""
+    """Split one axis into several."""
     need_axes("unflatten", input)
     shape, axis = input.spec.shape, axis_of(dim, input.spec.ndim, input)
     return s.reshape(
@@ -156,34 +155,34 @@ def unflatten(input, dim: int, sizes: Sequence[int]):
 
 @two_meanings
 def squeeze(input, dim=None):
-    """Without the axes of size 1, or without those of them that `dim` names."""
+    """Remove the axes of size 1, or those of them that `dim` names."""
     shape = input.spec.shape
     named = range(len(shape)) if dim is None else each_axis(dim, input)
     return s.reshape(input, shape=tuple([n for d, n in enumerate(shape) if n != 1 or d not in named]))
 
 
 def unsqueeze(input, dim: int):
-    """With a new axis of size 1 at `dim`."""
+    """Insert an axis of size 1 at `dim`."""
     shape = input.spec.shape
     axis = axis_of(dim, len(shape) + 1, input)
     return s.reshape(input, shape=(*shape[:axis], 1, *shape[axis:]))
 
 
-# ---- axes in another order ---------------------------------------------------------------------------------------
+# ---- permuting axes ---------------------------------------------------------------------------------------
 
 
 def permute(input, *dims):
-    """The axes in another order."""
+    """Permute the axes; a view."""
     try:
         ndim = input.spec.ndim
         return s.permute(input, dims=tuple([axis_of(d, ndim, input) for d in sizes(dims)]))
     except Exception as error:
-        raise spoken(error, permute, (input, *dims), {})  # noqa: B904 (its cause is set)
+        raise spoken(error, permute, (input, *dims), {})  # noqa: B904 (the cause is set)
 
 
 @two_meanings
 def transpose(input, dim0: int, dim1: int):
-    """Two axes swapped."""
+    """Swap two axes; a view."""
     try:
         ndim = input.spec.ndim
         a, b = axis_of(dim0, ndim, input), axis_of(dim1, ndim, input)
@@ -192,33 +191,36 @@ def transpose(input, dim0: int, dim1: int):
             order[a], order[b] = b, a
         return s.permute(input, dims=tuple(order))
     except Exception as error:
-        raise spoken(error, transpose, (input, dim0, dim1), {})  # noqa: B904 (its cause is set)
+        raise spoken(error, transpose, (input, dim0, dim1), {})  # noqa: B904 (the cause is set)
 
 
 swapdims = transpose
 
 
 def swapaxes(input, axis0: int, axis1: int):
-    """transpose by the name that NumPy gives it."""
+    """NumPy's name of `transpose`."""
     return transpose(input, axis0, axis1)
 
 
 def t(input):
-    """The transposed matrix; tensors of fewer axes as they are."""
+    """The transposed matrix; a tensor with fewer axes is returned unchanged."""
     if input.spec.ndim > 2:
         fail(
-            ShapeError, f"t: a tensor of {input.spec.ndim} axes", "x.transpose(0, 1), or x.mT for the last two", x=input
+            ShapeError,
+            f"t: input must have at most 2 axes, got {input.spec.ndim}",
+            "x.transpose(0, 1), or x.mT for the last two",
+            x=input,
         )
     return s.permute(input, dims=(1, 0) if input.spec.ndim == 2 else tuple(range(input.spec.ndim)))
 
 
 def movedim(input, source, destination):
-    """Some axes moved to other places, the others in order."""
+    """Move some axes to other positions; the others keep their order."""
     ndim = input.spec.ndim
     source, destination = [x if several(x) else (x,) for x in (source, destination)]
     source, destination = [tuple([axis_of(d, ndim, input) for d in x]) for x in (source, destination)]
     if len(source) != len(destination) or len({*source}) != len(source) or len({*destination}) != len(destination):
-        fail(ShapeError, f"movedim: {source} to {destination}", "as many places as axes, each named once", x=input)
+        fail(ShapeError, f"movedim: {source} to {destination}", "as many positions as axes, each named once", x=input)
     order = [d for d in range(ndim) if d not in source]
     for to_, from_ in sorted(zip(destination, source)):
         order.insert(to_, from_)
@@ -228,25 +230,23 @@ def movedim(input, source, destination):
 moveaxis = movedim
 
 
-# ---- repeated ----------------------------------------------------------------------------------------------------
+# ---- repeating ----------------------------------------------------------------------------------------------------
 
 
 @two_meanings
 def expand(input, *shape):
-    """Axes of size 1, and new ones in front, repeated without copying; -1 leaves an axis as it is."""
+    """Repeat axes of size 1, and new axes in front, without copying; -1 leaves an axis unchanged."""
     shape = sizes(shape)
     lead = len(shape) - input.spec.ndim
     if lead >= 0:
         if any(n == -1 for n in shape[:lead]):
-            fail(
-                ShapeError, f"expand: {shape} has -1 for an axis that is new", "-1 keeps an axis that is there", x=input
-            )
+            fail(ShapeError, f"expand: {shape} has -1 for a new axis", "-1 keeps the size of an existing axis", x=input)
         shape = tuple([input.spec.shape[d - lead] if n == -1 else n for d, n in enumerate(shape)])
     return s.expand(input, shape=shape)
 
 
 def shape_of(name: str, other) -> tuple[int, ...]:
-    """The shape of a tensor that another one shall have."""
+    """The shape of a tensor argument whose shape another tensor is to get."""
     if not is_tensor(other):
         raise no_tensor(name, "other", other)
     return other.spec.shape
@@ -257,24 +257,24 @@ def expand_as(input, other):
 
 
 def broadcast_to(input, shape):
-    """The tensor repeated to this shape, without copying."""
+    """Broadcast input to this shape without copying."""
     return expand(input, shape)
 
 
 def broadcast_tensors(*tensors):
-    """All of them expanded to their common shape."""
+    """Expand all tensors to their common shape."""
     shape = joined("broadcast_tensors", {f"tensors[{k}]": x for k, x in enumerate(tensors)})
     return tuple([s.expand(x, shape=shape) for x in tensors])
 
 
 def repeat(input, *times):
-    """Copies side by side: `times` for each axis, new axes in front."""
+    """Concatenate copies: `times` along each axis, new axes in front."""
     times = sizes(times)
     lead = len(times) - input.spec.ndim
     if lead < 0 or any(n < 0 for n in times):
         fail(
             ShapeError,
-            f"repeat: {times} for a tensor of {input.spec.ndim} axes",
+            f"repeat: {times} for a tensor with {input.spec.ndim} axes",
             "a number of at least 0 for each axis",
             x=input,
         )
@@ -285,16 +285,16 @@ def repeat(input, *times):
 
 
 def tile(input, *dims):
-    """As repeat, but missing numbers in front count as 1."""
+    """`repeat` in which missing counts in front are 1."""
     dims = sizes(dims)
     return repeat(input, (1,) * (input.spec.ndim - len(dims)) + dims)
 
 
 def repeat_interleave(input, repeats=None, dim: int | None = None, *, output_size: int | None = None):
-    """Each element `repeats` times in a row, along `dim` or in the flattened tensor.
+    """Repeat each element `repeats` times, along `dim` or in the flattened tensor.
 
-    repeats: a number, or a vector with one for each element; alone, it is that of the elements 0, 1, 2, ...
-    output_size: the sum of that vector, which a graph needs to know.
+    repeats: a number, or a vector with one count for each element; as the only argument, the elements are 0, 1, 2, ...
+    output_size: the sum of that vector, required in a graph.
     """
     if repeats is None:
         input, repeats, dim = None, input, 0
@@ -306,7 +306,7 @@ def repeat_interleave(input, repeats=None, dim: int | None = None, *, output_siz
         return interleaved(input, repeats, dim, output_size)
     axis, repeats = axis_of(dim, input.spec.ndim, input), integer(repeats, "repeats")
     if repeats < 0:
-        fail(OutOfRangeError, f"repeat_interleave: repeats is {repeats}", "0 or more", x=input)
+        fail(OutOfRangeError, f"repeat_interleave: repeats must be at least 0, got {repeats}", "0 or more", x=input)
     if not input.spec.ndim:
         input = s.reshape(input, shape=(1,))
     shape = input.spec.shape
@@ -314,25 +314,28 @@ def repeat_interleave(input, repeats=None, dim: int | None = None, *, output_siz
     return s.reshape(s.clone(wide), shape=(*shape[:axis], shape[axis] * repeats, *shape[axis + 1 :]))
 
 
-# ---- joined and cut ----------------------------------------------------------------------------------------------
+# ---- joining and splitting
+# ----------------------------------------------------------------------------------------------
 
 
 @numpy_names
 def cat(tensors: Sequence, dim: int = 0):
-    """Tensors side by side along an axis, promoted to a common dtype."""
+    """Concatenate tensors along an axis, promoted to a common dtype."""
     if is_tensor(tensors) or not tensors:
         fail(
             DTypeError,
-            "cat: a list or tuple of tensors is wanted, with at least one in it",
+            "cat: tensors must be a list or tuple of at least one tensor",
             "flow.cat([a, b])",
             tensors=tensors,
         )
     tensors = [tensor_of(x) for x in tensors]
     dtype = promote(*[x.spec for x in tensors])
-    full = [x for x in tensors if x.spec.shape != (0,)] or tensors  # torch lets an empty list take part
+    full = [
+        x for x in tensors if x.spec.shape != (0,)
+    ] or tensors  # PyTorch accepts tensors of shape (0,) among the others
     axis = axis_of(dim, full[0].spec.ndim, full[0])
     if not full[0].spec.ndim:
-        fail(ShapeError, "cat: tensors of no axes cannot stand side by side", "flow.stack([a, b])", first=full[0])
+        fail(ShapeError, "cat: tensors must have at least one axis", "flow.stack([a, b])", first=full[0])
     return s.cat(*[to(x, dtype) for x in full], dim=axis)
 
 
@@ -343,13 +346,13 @@ concat = two_meanings(cat, "concat")
 @two_meanings
 @numpy_names
 def stack(tensors: Sequence, dim: int = 0):
-    """Tensors of one shape along a new axis."""
+    """Concatenate tensors of one shape along a new axis."""
     if is_tensor(tensors):
         return cat([unsqueeze(x, dim) for x in unbind(tensors)], dim)
     if isinstance(tensors, bytes | bytearray | memoryview):
         fail(
             DTypeError,
-            f"stack: a list or tuple of tensors is wanted, not {tensors!r}",
+            f"stack: tensors must be a list or tuple of tensors, got {tensors!r}",
             "flow.stack([a, b])",
             tensors=tensors,
         )
@@ -358,8 +361,8 @@ def stack(tensors: Sequence, dim: int = 0):
         if x.spec.shape != tensors[0].spec.shape:
             fail(
                 ShapeError,
-                f"stack: tensor {k} has shape {x.spec.shape}, the first one {tensors[0].spec.shape}",
-                "all alike; cat joins along an axis",
+                f"stack: tensor {k} has shape {x.spec.shape}, the first one has {tensors[0].spec.shape}",
+                "tensors of the same shape; cat joins along an existing axis",
                 **{"tensors[0]": tensors[0], f"tensors[{k}]": x},
             )
     if tensors:
@@ -368,18 +371,18 @@ def stack(tensors: Sequence, dim: int = 0):
 
 
 def hstack(tensors: Sequence):
-    """Side by side: along axis 1, or axis 0 of vectors."""
+    """Concatenate along axis 1, vectors along axis 0."""
     tensors = [s.reshape(x, shape=(1,)) if not x.spec.ndim else x for x in map(tensor_of, tensors)]
     return cat(tensors, 0 if tensors and tensors[0].spec.ndim < 2 else 1)
 
 
 def vstack(tensors: Sequence):
-    """One below the other: along axis 0, vectors as rows."""
+    """Concatenate along axis 0; vectors become rows."""
     return cat([s.reshape(x, shape=(1, x.spec.size)) if x.spec.ndim < 2 else x for x in map(tensor_of, tensors)], 0)
 
 
 def narrow(input, dim: int, start: int, length: int):
-    """`length` elements from `start` on along `dim`; a view."""
+    """`length` elements along `dim`, beginning at `start`; a view."""
     need_axes("narrow", input)
     axis, start, length = axis_of(dim, input.spec.ndim, input), integer(start, "start"), integer(length, "length")
     size = input.spec.shape[axis]
@@ -395,7 +398,7 @@ def narrow(input, dim: int, start: int, length: int):
 
 
 def select(input, dim: int, index: int):
-    """One element along `dim`, without that axis; a view."""
+    """The slice at one index along `dim`, without that axis; a view."""
     need_axes("select", input)
     axis = axis_of(dim, input.spec.ndim, input)
     return s.getitem(input, index=(*(ALL,) * axis, integer(index, "index")))
@@ -403,7 +406,7 @@ def select(input, dim: int, index: int):
 
 @numpy_names
 def split(input, split_size_or_sections, dim: int = 0):
-    """Parts along `dim`, views: of this size (the last may be smaller), or of these sizes."""
+    """Split along `dim` into views of this size (the last may be smaller), or of these sizes."""
     need_axes("split", input)
     axis = axis_of(dim, input.spec.ndim, input)
     size = input.spec.shape[axis]
@@ -419,7 +422,12 @@ def split(input, split_size_or_sections, dim: int = 0):
     else:
         step = integer(split_size_or_sections, "split_size")
         if step < 1:
-            fail(OutOfRangeError, f"split: a part of size {step}", "a size of at least 1", x=input)
+            fail(
+                OutOfRangeError,
+                f"split: the size of a part must be at least 1, got {step}",
+                "a size of at least 1",
+                x=input,
+            )
         parts = [min(step, size - start) for start in range(0, size, step)] or [0]
     starts = [sum(parts[:k]) for k in range(len(parts))]
     return tuple([narrow(input, axis, start, n) for start, n in zip(starts, parts)])
@@ -427,11 +435,11 @@ def split(input, split_size_or_sections, dim: int = 0):
 
 @numpy_names
 def chunk(input, chunks: int, dim: int = 0):
-    """At most so many parts of equal size along `dim`, views."""
+    """Split along `dim` into at most n views of equal size (the last may be smaller)."""
     need_axes("chunk", input)
     axis, chunks = axis_of(dim, input.spec.ndim, input), integer(chunks, "chunks")
     if chunks < 1:
-        fail(OutOfRangeError, f"chunk: {chunks} parts", "at least 1", x=input)
+        fail(OutOfRangeError, f"chunk: chunks must be at least 1, got {chunks}", "at least 1", x=input)
     if not input.spec.shape[axis]:
         return split(input, [0] * chunks, axis)
     return split(input, max(-(-input.spec.shape[axis] // chunks), 1), axis)
@@ -439,26 +447,26 @@ def chunk(input, chunks: int, dim: int = 0):
 
 @numpy_names
 def unbind(input, dim: int = 0):
-    """The elements along `dim`, each without that axis; views."""
+    """The slices along `dim`, each without that axis; views."""
     if not input.spec.ndim:
-        fail(
-            ShapeError, "unbind: a tensor of no axes has no elements to go through", "x.item() for its number", x=input
-        )
+        fail(ShapeError, "unbind: the tensor must have at least one axis", "x.item() for its value", x=input)
     axis = axis_of(dim, input.spec.ndim, input)
     return tuple([s.getitem(input, index=(*(ALL,) * axis, k)) for k in range(input.spec.shape[axis])])
 
 
-# ---- orders ------------------------------------------------------------------------------------------------------
+# ---- reversing and rolling
+# ------------------------------------------------------------------------------------------------------
 
 
 def flip(input, *dims):
-    """The order along some axes reversed; a copy."""
+    """Reverse the order along some axes; a copy."""
     axes = each_axis(sizes(dims), input)
     return i.flip(input, axes=tuple(sorted(axes)) if input.spec.ndim else ())
 
 
 def roll(input, shifts, dims=None):
-    """Elements moved along some axes (or in the flattened tensor); what leaves at the end comes in at the start."""
+    """Shift elements along some axes (or in the flattened tensor); elements that leave at the end re-enter at the
+    start."""
     if dims is None:
         return s.reshape(i.roll(flatten(input), shifts=(integer(shifts, "shifts"),), axes=(0,)), shape=input.spec.shape)
     need_axes("roll", input)
@@ -473,11 +481,11 @@ def roll(input, shifts, dims=None):
 
 
 def meshgrid(*tensors, indexing: str = "ij"):
-    """Vectors of coordinates as grids. indexing: "ij" (rows first, PyTorch's default) or "xy"."""
+    """Coordinate grids from coordinate vectors. indexing: "ij" (rows first, PyTorch's default) or "xy"."""
     if len(tensors) == 1 and several(tensors[0]):
         tensors = tuple(tensors[0])
     if not tensors:
-        fail(ShapeError, "meshgrid of nothing", "meshgrid(x, y): one vector for each axis")
+        fail(ShapeError, "meshgrid needs at least one vector", "meshgrid(x, y): one vector for each axis")
     if indexing not in ("ij", "xy"):
         fail(DTypeError, f"meshgrid: indexing is {indexing!r}", '"ij" or "xy"')
     if indexing == "xy" and len(tensors) > 1:
@@ -492,5 +500,5 @@ def meshgrid(*tensors, indexing: str = "ij"):
 
 
 def numel(input) -> int:
-    """Number of elements."""
+    """The number of elements."""
     return input.spec.size

@@ -1,4 +1,4 @@
-"""softmax and its logarithm with PyTorch's arguments; the other functions of networks stand in `nn/functional`."""
+"""softmax and log_softmax with PyTorch's arguments; other neural network functions are in `nn/functional`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sorting and what follows from it: argsort, topk, median. Read next: `shape.py`."""
+"""Sorting, and argsort, topk and median, which build on it. Read next: `shape.py`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .shape import select
 @two_meanings
 @numpy_names
 def sort(input, dim=-1, descending: bool = False, stable: bool = False):
-    """`(values, indices)` sorted along `dim`; equal ones always stay as they stood, NaN counts as the largest."""
+    """`(values, indices)` sorted along `dim`. The sort is always stable; NaN counts as the largest."""
     axis = axis_of(dim, input.spec.ndim, input)
     if not input.spec.ndim:
         values, indices = s.sort(reshape(input, shape=(1,)), axis=0, descending=descending)
@@ -36,7 +36,7 @@ def argsort(input, dim=-1, descending: bool = False, stable: bool = False):
 
 @numpy_names
 def topk(input, k: int, dim=-1, largest: bool = True, sorted: bool = True):
-    """`(values, indices)` of the k largest (or smallest) along `dim`, in order."""
+    """`(values, indices)` of the k largest (or smallest) elements along `dim`, in order."""
     axis, k = axis_of(dim, input.spec.ndim, input), integer(k, "k")
     size = input.spec.shape[axis] if input.spec.ndim else 1
     if not 0 <= k <= size:
@@ -48,8 +48,7 @@ def topk(input, k: int, dim=-1, largest: bool = True, sorted: bool = True):
 
 @numpy_names
 def median(input, dim=None, keepdim: bool = False):
-    """The middle one (of an even number the lower of the two), NaN if one is; with `dim`, `(values, indices)` along
-    it."""
+    """The median (the lower of two middle elements), NaN if one element is NaN; with `dim`, `(values, indices)`."""
     if dim is None:
         return r.median(input)
     values, indices = sort(input, dim)

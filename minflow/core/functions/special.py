@@ -1,6 +1,6 @@
-"""Special functions with PyTorch's arguments: what takes an order, and what is a few lines over `../ops/special.py`.
+"""Special functions with PyTorch's arguments: those that take an order, and composites over `../ops/special.py`.
 
-They are public in `flow.special`, and some of them in `flow`. Read next: `reduction.py`.
+They are public in `flow.special`, and some also in `flow`. Read next: `reduction.py`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def polygamma(n: int, input):
     """The n-th derivative of digamma: n = 0 is digamma itself, n = 1 the trigamma function."""
     n = integer(n, "n")
     if n < 0:
-        fail(OutOfRangeError, f"polygamma: n is {n}, where an order of at least 0 is wanted", "polygamma(1, x)", n=n)
+        fail(OutOfRangeError, f"polygamma: n must be at least 0, got {n}", "polygamma(1, x)", n=n)
     return s.digamma(input) if n == 0 else s.polygamma(floats(input), n=n)
 
 
@@ -31,7 +31,7 @@ def mvlgamma(input, p: int):
     """
     p = integer(p, "p")
     if not 1 <= p <= 10_000:
-        fail(OutOfRangeError, f"mvlgamma: p is {p}, where 1 to 10,000 is wanted", "mvlgamma(x, p=1)", p=p)
+        fail(OutOfRangeError, f"mvlgamma: p must be from 1 to 10,000, got {p}", "mvlgamma(x, p=1)", p=p)
     input = floats(input)
     total = s.lgamma(input)
     for j in range(1, p):
@@ -41,10 +41,10 @@ def mvlgamma(input, p: int):
 
 @in_float32
 def ndtr(input):
-    """The share of the standard normal distribution that lies below x."""
+    """The cdf of the standard normal distribution at x."""
     return e.mul(s.erfc(e.mul(floats(input), -math.sqrt(0.5))), 0.5)
 
 
 def multigammaln(input, p: int):
-    """mvlgamma, by the name it has in `flow.special`."""
+    """The name of `mvlgamma` in `flow.special`."""
     return mvlgamma(input, p)

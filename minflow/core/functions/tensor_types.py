@@ -1,6 +1,6 @@
-"""The names of tensors by dtype: `flow.LongTensor([1, 2])`, `isinstance(x, flow.FloatTensor)`, `x.type("FloatTensor")`.
+"""Tensor types by dtype: `flow.LongTensor([1, 2])`, `isinstance(x, flow.FloatTensor)`, `x.type("FloatTensor")`.
 
-A TypedTensor makes a Tensor and tests for one; no tensor is of its class. Read next: `creation.py`.
+A TypedTensor creates Tensors and answers `isinstance`; it has no instances of its own. Read next: `creation.py`.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ BY_NAME = {name: dtype for dtype, name in NAMES.items()}
 
 
 class TypedTensor(type):
-    """The class of `FloatTensor` and the others. dtype: of the tensors that it makes.  kind: "cpu" or "cuda"."""
+    """The metaclass of `FloatTensor` and the others. dtype: of the tensors that it creates.  kind: "cpu" or "cuda"."""
 
     dtype: DType
     kind: str
 
     def __call__(cls, *data, device=None):
-        """A tensor of this dtype: `LongTensor([1, 2])` of numbers, `FloatTensor(2, 3)` of a shape, not initialised."""
+        """A tensor of this dtype: `LongTensor([1, 2])` from data, `FloatTensor(2, 3)` from a shape, uninitialized."""
         if cls.kind == "cuda":
             backend_of(Device("cuda"))
         return finish(numbers_or_shape(cls.__name__, data, cls.dtype), device, False)
@@ -48,13 +48,15 @@ class TypedTensor(type):
 def typed(name: str, kind: str = "cpu") -> TypedTensor:
     dtype = as_dtype(BY_NAME[name])
     doc = f"A {dtype.name} tensor: of numbers, `{name}([1, 2])`, or of a shape, not initialised, `{name}(2, 3)`."
-    home = "minflow" if kind == "cpu" else f"minflow.{kind}"  # where pickle finds it
+    home = "minflow" if kind == "cpu" else f"minflow.{kind}"  # where pickle looks it up
     return TypedTensor(name, (), {"dtype": dtype, "kind": kind, "__doc__": doc, "__module__": home})
 
 
 def numbers_or_shape(name: str, data: tuple, dtype: DType):
-    """The array or tensor of `Tensor(2, 3)`, a shape that is not initialised, or of `Tensor([1., 2.])`, these elements.
-    A tensor that has the dtype already gives a view, not a copy; `Tensor(x)` takes any dtype."""
+    """The array or tensor of `Tensor(2, 3)`, an uninitialized shape, or of `Tensor([1., 2.])`, these elements.
+
+    A tensor that already has the dtype gives a view, not a copy; `Tensor(x)` takes any dtype.
+    """
     if len(data) == 1 and is_tensor(data[0]):
         same = name == "Tensor" or data[0].spec.dtype is dtype
         return getitem(data[0], index=()) if same else data[0].to(dtype)
@@ -69,13 +71,13 @@ def numbers_or_shape(name: str, data: tuple, dtype: DType):
 
 
 def type_of(x) -> str:
-    """The name of a tensor's type: "minflow.FloatTensor"."""
+    """The name of the type of a tensor: "minflow.FloatTensor"."""
     place = "minflow." if x.spec.device.type == "cpu" else f"minflow.{x.spec.device.type}."
     return place + NAMES[x.spec.dtype.name]
 
 
 def meant(kind) -> tuple[DType, str]:
-    """The dtype, and the kind of device, of a type: a dtype, FloatTensor, "torch.FloatTensor", "FloatTensor", ..."""
+    """The dtype and kind of device of a type, given as a dtype, FloatTensor, "torch.FloatTensor", "FloatTensor", ..."""
     if isinstance(kind, TypedTensor):
         return kind.dtype, kind.kind
     if isinstance(kind, str) and kind.endswith("Tensor"):

@@ -1,4 +1,4 @@
-"""Vectors and matrices by a formula: windows of signal processing, numbers at equal ratios, indices of triangles.
+"""Vectors and matrices defined by a formula: signal windows, logspace, indices of triangles, Vandermonde matrices.
 
 Source of the windows: Harris 1978, "On the use of windows for harmonic analysis with the discrete Fourier transform".
 Read next: `creation.py`.
@@ -23,19 +23,19 @@ from .shape import stack
 
 
 def window(name: str, length: int, periodic: bool, shape: Callable, dtype, device, requires_grad: bool):
-    """`shape` of the places in [0, 1]; periodic: without the last of one more."""
+    """Evaluate `shape` at points in [0, 1]; periodic: a window of one element more, without its last element."""
     n, dtype = integer(length, "window_length"), as_dtype(default_dtype() if dtype is None else dtype)
     if n < 0:
-        fail(OutOfRangeError, f"{name}: window_length is {n}", "0 or more", window_length=n)
+        fail(OutOfRangeError, f"{name}: window_length must be at least 0, got {n}", "0 or more", window_length=n)
     if not dtype.floating:
-        fail(DTypeError, f"{name}: the dtype must be floating, not {dtype.name}", "dtype=flow.float32", dtype=dtype)
+        fail(DTypeError, f"{name}: the dtype must be floating, got {dtype.name}", "dtype=flow.float32", dtype=dtype)
     check_memory(name, [Spec((n,), dtype)])
     numbers = np.ones(n) if n < 2 else shape(np.arange(n) / (n if periodic else n - 1))
     return finish(copy_of(numbers, dtype), device, requires_grad)
 
 
 def hann_window(window_length: int, periodic: bool = True, *, dtype=None, device=None, requires_grad: bool = False):
-    """`(window_length,)`: (1 - cos(2 pi t)) / 2, for t from 0 to 1; periodic: of one point more, without the last."""
+    """`(window_length,)`: (1 - cos(2 pi t)) / 2 for t from 0 to 1; periodic: of one element more, without the last."""
     return window(
         "hann_window", window_length, periodic, lambda t: np.square(np.sin(np.pi * t)), dtype, device, requires_grad
     )
@@ -94,7 +94,7 @@ def kaiser_window(
 
 
 def evenly_spaced(start: float, end: float, steps: int) -> np.ndarray:
-    """`steps` floats from start to end; NaN if an end is infinite or NaN, since no step leads from one to the other."""
+    """`steps` equally spaced floats from start to end; all NaN if an end is infinite or NaN."""
     if steps > 1 and math.isfinite(end - start):
         return np.linspace(start, end, steps)
     return np.full(steps, start if steps == 1 else np.nan)
@@ -103,11 +103,11 @@ def evenly_spaced(start: float, end: float, steps: int) -> np.ndarray:
 def logspace(
     start: float, end: float, steps: int, base: float = 10.0, *, dtype=None, device=None, requires_grad: bool = False
 ):
-    """`steps` numbers from base**start to base**end, each the same multiple of the one before."""
+    """`steps` values from base**start to base**end, with a constant ratio."""
     start, end, base = [x.item() if is_tensor(x) else x for x in (start, end, base)]
     steps, dtype = integer(steps, "steps"), as_dtype(default_dtype() if dtype is None else dtype)
     if steps < 0:
-        fail(OutOfRangeError, f"logspace: steps is {steps}", "0 or more", steps=steps)
+        fail(OutOfRangeError, f"logspace: steps must be at least 0, got {steps}", "0 or more", steps=steps)
     check_memory("logspace", [Spec((steps,), dtype)])
     powers = evenly_spaced(float(start), float(end), steps)
     with np.errstate(all="ignore"):
@@ -115,7 +115,7 @@ def logspace(
 
 
 def triangle_of(name: str, row: int, col: int, pick: Callable, offset: int, dtype, device):
-    """`(2, n)`: rows and columns, row by row, of what `pick` leaves of a matrix of ones."""
+    """`(2, n)`: rows and columns, in row order, of the elements that `pick` leaves in a matrix of ones."""
     row, col, offset = integer(row, "row"), integer(col, "col"), integer(offset, "offset")
     if row < 0 or col < 0:
         fail(ShapeError, f"{name}: {row} rows and {col} columns", "0 or more", row=row, col=col)
@@ -125,22 +125,22 @@ def triangle_of(name: str, row: int, col: int, pick: Callable, offset: int, dtyp
 
 
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype=None, device=None):
-    """`int64 (2, n)`: the row and column of each element of the lower triangle, row by row."""
+    """`int64 (2, n)`: the row and column of each element of the lower triangle, in row order."""
     return triangle_of("tril_indices", row, col, np.tril, offset, dtype, device)
 
 
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype=None, device=None):
-    """`int64 (2, n)`: the row and column of each element of the upper triangle, row by row."""
+    """`int64 (2, n)`: the row and column of each element of the upper triangle, in row order."""
     return triangle_of("triu_indices", row, col, np.triu, offset, dtype, device)
 
 
 def vander(x, N: int | None = None, increasing: bool = False):
     """`(n, N)`: the powers of the elements of a vector, from N - 1 down to 0; increasing: from 0 up to N - 1."""
     if x.spec.ndim != 1:
-        fail(ShapeError, f"vander: x has {x.spec.ndim} axes, a vector is wanted", "x.flatten()", x=x)
+        fail(ShapeError, f"vander: x must be a vector, got {x.spec.ndim} axes", "x.flatten()", x=x)
     n = x.spec.size if N is None else integer(N, "N")
     if n < 0:
-        fail(OutOfRangeError, f"vander: N is {n}", "0 or more columns", x=x)
+        fail(OutOfRangeError, f"vander: N must be at least 0, got {n}", "0 or more columns", x=x)
     x = to(x, counted(x.spec).dtype)
     if not n:
         return full(shape=(x.spec.size, 0), value=0, dtype=x.spec.dtype)

@@ -1,5 +1,5 @@
-"""The methods of Tensor that are one line each: a mixin for each family, as in `ops/` and `functions/`.
+"""The one-line methods of Tensor: one mixin for each family, as in `ops/` and `functions/`.
 
-`x.sum(1)` is `functions.sum(x, 1)`; what it computes is said there. `../tensor.py` holds what a Tensor is.
+`x.sum(1)` is `functions.sum(x, 1)`, and is documented there. `../tensor.py` defines Tensor itself.
 Read next: `operators.py`.
 """

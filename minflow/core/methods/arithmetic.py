@@ -1,4 +1,4 @@
-"""Methods that compute number by number, compare, multiply matrices or draw: `x.add(y)`, `x.exp()`, `x.matmul(w)`."""
+"""Elementwise arithmetic, comparison, matrix products and sampling as methods: `x.add(y)`, `x.exp()`, `x.matmul(w)`."""
 
 from __future__ import annotations
 
@@ -244,8 +244,8 @@ class Numbers:
         if getattr(p, "shape", ()):
             fail(
                 ShapeError,
-                "bernoulli: p is a tensor, where a number is wanted",
-                "p.bernoulli() draws with its numbers",
+                "bernoulli: p must be a number, got a tensor",
+                "p.bernoulli() draws with these probabilities",
                 x=self,
                 p=p,
             )

@@ -12,7 +12,7 @@ class Complex:
 
     @property
     def real(self):
-        """Its real part, of the same memory; itself where it is real."""
+        """The real part, in the same memory; a real tensor is returned unchanged."""
         return F.real(self)
 
     @real.setter
@@ -21,7 +21,7 @@ class Complex:
 
     @property
     def imag(self):
-        """Its imaginary part, of the same memory."""
+        """The imaginary part, in the same memory."""
         return F.imag(self)
 
     @imag.setter

@@ -1,4 +1,4 @@
-"""Methods that count, order, cumulate and cut: `x.unique()`, `x.quantile(0.5)`, `x.cumprod(0)`, `x.hsplit(2)`."""
+"""Counting, order statistics, cumulative operations and splitting as methods: `x.unique()`, `x.quantile(0.5)`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..source_location import fail
 
 @hint_methods
 class Counting:
-    """Counts, quantiles, what runs along an axis; stacks and cuts."""
+    """Counts, quantiles, operations along an axis, stacking and splitting."""
 
     # ---- along an axis ----------------------------------------------------------------------------------------------
 
@@ -23,7 +23,7 @@ class Counting:
         if dtype is not None and dtype is not self.dtype:
             fail(
                 DTypeError,
-                f"cumprod_: the tensor is {self.dtype.name} and stays so",
+                f"cumprod_: the tensor is {self.dtype.name}, and in place it keeps its dtype",
                 "x.cumprod(dim, dtype=...)",
                 x=self,
             )
@@ -61,7 +61,8 @@ class Counting:
     def aminmax(self, *, dim=None, keepdim=False):
         return F.aminmax(self, dim=dim, keepdim=keepdim)
 
-    # ---- orders -----------------------------------------------------------------------------------------------------
+    # ---- order statistics
+    # -----------------------------------------------------------------------------------------------------
 
     @F.numpy_names
     def nanmedian(self, dim=None, keepdim=False):
@@ -107,13 +108,14 @@ class Counting:
         return F.multinomial(self, num_samples, replacement, generator=generator)
 
     def in_top_k(self, predictions, k):
-        """Is the class of each row among the `k` largest of its scores?"""
+        """True for each row whose class is among the `k` largest of its scores."""
         return F.in_top_k(self, predictions, k)
 
     def nms(self, scores, iou_threshold):
         return F.nms(self, scores, iou_threshold)
 
-    # ---- stacks and cuts --------------------------------------------------------------------------------------------
+    # ---- stacking and splitting
+    # --------------------------------------------------------------------------------------------
 
     @F.numpy_names
     def tensor_split(self, indices_or_sections, dim=0):
@@ -159,7 +161,7 @@ class Counting:
         return F.movedim(self, source, destination)
 
     def sum_to_size(self, *size):
-        """Summed to a shape that broadcasts to its own."""
+        """Sum to a shape that broadcasts to that of the tensor."""
         return F.sum_to_size(self, *size)
 
     # ---- products ---------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Methods that make a new tensor of this one's dtype: `x.new_zeros(2)`."""
+"""Methods that create a tensor of the same dtype: `x.new_zeros(2)`."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ class Creation:
     """New tensors like this one."""
 
     def new_tensor(self, data, dtype=None, device=None, requires_grad=False, *, layout=None, pin_memory=False):
-        """A tensor of data, by default in this one's dtype."""
+        """A tensor from data, by default in the dtype of this one."""
         return finish(copy_of(data, self.dtype if dtype is None else dtype), device, requires_grad)
 
     def new_full(
         self, size, fill_value, dtype=None, device=None, requires_grad=False, *, layout=None, pin_memory=False
     ):
-        """A tensor of one number, by default in this one's dtype."""
+        """A tensor filled with one value, by default in the dtype of this one."""
         return finish(full_of(size, fill_value, self.dtype if dtype is None else dtype), device, requires_grad)
 
     def new_zeros(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
-        """Zeros, by default in this one's dtype."""
+        """Zeros, by default in the dtype of this one."""
         return finish(zeros_of(size_of(size), self.dtype if dtype is None else dtype), device, requires_grad)
 
     def new_ones(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
         return finish(ones_of(size_of(size), self.dtype if dtype is None else dtype), device, requires_grad)
 
     def new_empty(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
-        """Whatever lies in the memory, by default in this one's dtype."""
+        """An uninitialized tensor, by default in the dtype of this one."""
         return finish(empty_of(size_of(size), self.dtype if dtype is None else dtype), device, requires_grad)

@@ -1,4 +1,4 @@
-"""Methods that convert to a dtype or ask for it: `x.half()`, `x.is_complex()`."""
+"""Methods that convert to a dtype or query it: `x.half()`, `x.is_complex()`."""
 
 from __future__ import annotations
 
@@ -21,58 +21,58 @@ from ..messages.suggestions import hint_methods
 
 @hint_methods
 class DTypes:
-    """The same numbers in another dtype; itself where it is that dtype."""
+    """Conversions to another dtype; a tensor that already has it is returned unchanged."""
 
     def cast(self, dtype):
         """OneFlow's name of `to(dtype)`."""
         return self.to(dtype)
 
     def float(self):
-        """In float32; itself if it is."""
+        """Convert to float32; see `to`."""
         return self.to(float32)
 
     def double(self):
-        """In float64; itself if it is."""
+        """Convert to float64; see `to`."""
         return self.to(float64)
 
     def half(self):
-        """In float16; itself if it is."""
+        """Convert to float16; see `to`."""
         return self.to(float16)
 
     def bfloat16(self):
-        """In bfloat16; itself if it is."""
+        """Convert to bfloat16; see `to`."""
         return self.to(bfloat16)
 
     def cfloat(self):
-        """In complex64; itself if it is."""
+        """Convert to complex64; see `to`."""
         return self.to(complex64)
 
     def cdouble(self):
-        """In complex128; itself if it is."""
+        """Convert to complex128; see `to`."""
         return self.to(complex128)
 
     def short(self):
-        """In int16; itself if it is."""
+        """Convert to int16; see `to`."""
         return self.to(int16)
 
     def int(self):
-        """In int32; itself if it is."""
+        """Convert to int32; see `to`."""
         return self.to(int32)
 
     def long(self):
-        """In int64; itself if it is."""
+        """Convert to int64; see `to`."""
         return self.to(int64)
 
     def char(self):
-        """In int8."""
+        """Convert to int8; see `to`."""
         return self.to(int8)
 
     def byte(self):
-        """In uint8."""
+        """Convert to uint8; see `to`."""
         return self.to(uint8)
 
     def bool(self):
-        """In bool: what is not 0; itself if it is."""
+        """Convert to bool: True for nonzero elements; see `to`."""
         return self.to(bool_)
 
     def is_floating_point(self):

@@ -1,6 +1,6 @@
-"""Methods that pick numbers by tensors of places or of truth: `x.gather(1, places)`, `x.masked_select(mask)`.
+"""Methods that gather elements by index or mask: `x.gather(1, index)`, `x.masked_select(mask)`.
 
-`x[places]` stands with the class, in `../tensor.py`.
+`x[index]` is in `../tensor.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from .scatter import Placing
 
 @hint_methods
 class Picking(Placing):
-    """Picking by places."""
+    """Gathering and scattering by index."""
 
     def gather(self, dim, index, *, sparse_grad=False):
         return F.gather(self, dim, index)

@@ -1,6 +1,6 @@
-"""Methods that write into their own tensor: `x.add_(y)`, `x.zero_()`, `x.scatter_(0, places, y)`.
+"""Methods that write into their tensor: `x.add_(y)`, `x.zero_()`, `x.scatter_(0, index, y)`.
 
-Each is the function without the underscore, and a rebinding; see `../functionalize.py`.
+Each calls the function without the underscore and writes its result; see `../functionalize.py`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..source_location import fail
 
 @hint_methods
 class InPlace:
-    """Writes in place."""
+    """In-place methods."""
 
     def mul_(self, other):
         return in_place(e.mul, self, other)
@@ -200,11 +200,11 @@ class InPlace:
         return write(self, F.masked_fill(self, mask, value))
 
     def copy_(self, other, non_blocking=False):
-        """The numbers of another tensor, broadcast, in place."""
+        """Copy the elements of another tensor, broadcast, into this one."""
         if len(getattr(other, "shape", ())) > self.spec.ndim:
             fail(
                 ShapeError,
-                f"copy_: {tuple(other.shape)} does not fit into {tuple(self.shape)}, which has fewer axes",
+                f"copy_: {tuple(other.shape)} cannot be broadcast to {tuple(self.shape)}, which has fewer axes",
                 "other.reshape(x.shape)" if other.numel() == self.numel() else "a tensor that broadcasts to it",
                 x=self,
                 other=other,
@@ -215,20 +215,20 @@ class InPlace:
         return write(self, apply(s.clone, other) if recorded else other, unread=True)
 
     def fill_(self, value):
-        """Filled with one number."""
+        """Fill with one value."""
         if getattr(value, "shape", ()) or isinstance(value, list | tuple):
-            what = f"fill_: one number is wanted, not {tuple(getattr(value, 'shape', ())) or value!r}"
+            what = f"fill_: the value must be one number, got {tuple(getattr(value, 'shape', ())) or value!r}"
             fail(ShapeError, what, "copy_(...), or value.item()", value=value)
         repeated = repeated_axes(self)
         if not repeated:
             return write(self, value, unread=True)
-        # where elements lie in one place
+        # if elements share memory
         once = tuple([(0, 1 if d in repeated else None, None) for d in range(self.ndim)])
         write(apply(s.getitem, self, index=once), value)
         return self
 
     def zero_(self):
-        """Filled with zeros."""
+        """Fill with zeros."""
         return self.fill_(0)
 
     def scatter_(self, dim, index, src=None, *, value=None, reduce=None):
@@ -247,43 +247,44 @@ class InPlace:
         return write(self, F.index_fill(self, dim, index, value))
 
     def uniform_(self, low=0.0, high=1.0, *, generator=None):
-        """Filled with uniform numbers in [low, high)."""
+        """Fill with uniform random values in [low, high)."""
         return write(self, F.uniform_like(self, low, high, generator=generator))
 
     def normal_(self, mean=0.0, std=1.0, *, generator=None):
-        """Filled with normal numbers of a mean and a standard deviation."""
+        """Fill with normal random values of this mean and standard deviation."""
         return write(self, F.normal_like(self, mean, std, generator=generator))
 
     def bernoulli_(self, p=0.5, *, generator=None):
         return write(self, F.bernoulli_like(self, p, generator=generator))
 
     def random_(self, low=None, high=None, *, generator=None):
-        """Integers in [low, high); `random_(high)` starts at 0, `random_()` goes up to what the dtype can count."""
+        """Fill with random integers in [low, high). `random_(high)` starts at 0; `random_()` uses the range of the
+        dtype."""
         if high is None:
             low, high = 0, counts(self.spec.dtype) if low is None else low
         return write(self, F.randint_like(self, low, high, generator=generator))
 
     def exponential_(self, lambd=1.0, *, generator=None):
-        """Filled with numbers of the exponential distribution of rate `lambd`."""
+        """Fill with random values of the exponential distribution with rate `lambd`."""
         return write(self, F.exponential_like(self, lambd, generator=generator))
 
 
 def reshaped(target, view, *args):
-    """Make `target` itself a view of what it was: `x.t_()`."""
+    """Turn `target` itself into a view of its previous elements: `x.t_()`."""
     if target.array is not None and MODE.get().trace is not None:
         fail(
             TraceError,
-            f"{view.__name__}_ of a tensor from outside while a graph is built: it would have no numbers after it",
+            f"{view.__name__}_ cannot change a tensor from outside while a graph is built: it would lose its elements",
             f"x = x.{view.__name__}(...) makes a view",
             tensor=target,
         )
-    bump()
-    check_inplace(MODE.get(), target, target)
-    leaf = target.needs and target.is_leaf  # only under no_grad: elsewhere the guard refuses a leaf
+    touch()
+    guard(MODE.get(), target, target)
+    leaf = target.needs and target.is_leaf  # only under no_grad: otherwise a leaf is refused
     base = type(target).__new__(type(target))
     base.__dict__.update(target.__dict__)
     base.cell = cell_of(target)
-    with using(MODE.get().replace(grad=True)):  # no number is written: the history stays, under no_grad too
+    with using(MODE.get().but(grad=True)):  # no element is written, so the history stays, even under no_grad
         fresh = view(base, *args)
     target.array, target.spec, target.alias, target.cell = fresh.array, fresh.spec, fresh.alias, fresh.cell
     if leaf:
@@ -294,7 +295,7 @@ def reshaped(target, view, *args):
 
 
 def counts(dtype: DType) -> int:
-    """One more than the largest integer up to which a dtype holds every integer, or than its maximum."""
+    """The exclusive upper bound of the integers that the dtype represents exactly."""
     return (
         2 ** (np.finfo(dtype.np).nmant + 1) + 1
         if dtype.floating

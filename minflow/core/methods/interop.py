@@ -1,7 +1,7 @@
-"""What other libraries ask a tensor for: its numbers as a NumPy array, an answer to NumPy's operators, DLPack.
+"""Protocols through which other libraries read tensors: NumPy arrays, NumPy's operators, DLPack.
 
-NumPy, SciPy, scikit-learn, pandas and matplotlib need nothing else. Read next: `../functions/creation.py`, which takes
-theirs.
+NumPy, SciPy, scikit-learn, pandas and matplotlib need nothing else. The opposite direction is in
+`../functions/creation.py`, which is the one to read next.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..functionalize import lend
 from ..source_location import fail
 from .operators import BY_UFUNC
 
-# numpy's functions of one meaning with ours, beside its operators
+# NumPy functions with the same meaning as ours, besides operators
 BY_UFUNC = BY_UFUNC | {
     getattr(np, name): getattr(F, name)
     for name in """absolute arccos arccosh arcsin arcsinh arctan
@@ -26,14 +26,16 @@ BY_UFUNC = BY_UFUNC | {
 
 
 class Neighbours:
-    """Other libraries' protocols."""
+    """Protocols of other libraries."""
 
     def __array__(self, dtype=None, copy=None) -> np.ndarray:
         return np.array(self.numpy(), dtype, copy=copy)
 
     def __array_ufunc__(self, ufunc, method, *inputs, out=None, **options):
-        """numpy's operators and functions of one number give tensors, with their gradients (`array * tensor`,
-        `np.float32(2) * tensor`, `np.exp(tensor)`), where we have them; its other functions give arrays."""
+        """NumPy's operators and elementwise functions return tensors, with gradients, if minflow has them (`array *
+        tensor`,
+        `np.float32(2) * tensor`, `np.exp(tensor)`); its other functions return arrays.
+        """
         op = BY_UFUNC.get(ufunc)
         if method == "__call__" and op is not None and out is None and not options:
             lift = MODE.get().tensor_of
@@ -48,15 +50,15 @@ class Neighbours:
         return getattr(ufunc, method)(*[array_of(x) for x in inputs], **options)
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
-        """The capsule through which another library shares this memory. stream: none, on the CPU."""
+        """The capsule through which another library shares this memory. stream: ignored on the CPU."""
         if self.requires_grad:
             fail(
                 GradError,
-                "DLPack of a tensor that requires grad, which the other library knows nothing of",
+                "DLPack cannot export a tensor that requires grad: the other library would not record gradients",
                 ".detach() first",
                 tensor=self,
             )
-        new = {"max_version": max_version, "dl_device": dl_device, "copy": copy}  # numpy 2.0 has none of these
+        new = {"max_version": max_version, "dl_device": dl_device, "copy": copy}  # NumPy 2.0 has none of these
         self.numbers("dlpack")
         return lend(self).__dlpack__(**{k: v for k, v in new.items() if v is not None})
 

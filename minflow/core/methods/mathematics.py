@@ -1,4 +1,4 @@
-"""Methods of elementary and special functions: `x.sinh()`, `x.hypot(y)`, `x.lgamma()`, and those that write in place.
+"""Elementary and special functions as methods, and their in-place forms: `x.sinh()`, `x.hypot(y)`, `x.lgamma_()`.
 
 Read next: `in_place.py`.
 """
@@ -15,7 +15,7 @@ from ..functionalize import in_place, overwrite, write
 
 @hint_methods
 class Mathematics:
-    """Functions of one number or two, beyond arithmetic."""
+    """Unary and binary functions beyond arithmetic."""
 
     def acos(self):
         return F.acos(self)
@@ -295,7 +295,7 @@ class Mathematics:
     def ge_(self, other):
         return write(self, F.ge(self, other))
 
-    # ---- the same by numpy's names -----------------------------------------------------------------------------------
+    # ---- NumPy's names -----------------------------------------------------------------------------------
 
     arccos, arccosh, arcsin, arcsinh = acos, acosh, asin, asinh
     arctan, arctan2, arctanh = atan, atan2, atanh

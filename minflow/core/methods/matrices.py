@@ -1,4 +1,4 @@
-"""Methods that solve, invert and take apart matrices: `A.det()`, `A.inverse()`, `A.cholesky()`."""
+"""Solving, inverting and factorizing matrices as methods: `A.det()`, `A.inverse()`, `A.cholesky()`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..functionalize import store
 
 @hint_methods
 class Matrices:
-    """Of stacks of matrices: the last two axes."""
+    """Linear algebra on stacks of matrices: the last two axes."""
 
     def det(self):
         return F.det(self)

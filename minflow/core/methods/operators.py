@@ -1,4 +1,4 @@
-"""What Python's operators mean on a tensor: `x + y`, `x @ w`, `x < 0`, `x += 1`. Read next: `arithmetic.py`."""
+"""Python's operators on tensors: `x + y`, `x @ w`, `x < 0`, `x += 1`. Read next: `arithmetic.py`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..functionalize import in_place, store
 
 
 class Operators:
-    """Operators of Python."""
+    """Python's operators."""
 
     def __add__(self, other):
         return apply(e.add, self, other)
@@ -170,11 +170,11 @@ class Operators:
 
 
 def comparable(x: Any) -> bool:
-    """Does == make sense elementwise? With None or a string it is just False."""
+    """True if == compares elementwise. With None or a string the result is just False."""
     return type(x) in NUMBERS or issubclass(type(x), np.ndarray | np.generic) or has(x, "spec")
 
 
-# numpy's operators on a tensor: `np.add(array, tensor)` is what `array + tensor` calls
+# NumPy's operators on a tensor: `array + tensor` calls `np.add(array, tensor)`
 BY_UFUNC = {
     np.add: e.add, np.subtract: e.sub, np.multiply: e.mul, np.true_divide: e.div, np.floor_divide: e.floor_divide,
     np.power: e.pow,

@@ -1,4 +1,4 @@
-"""Methods that go along axes: sums, extremes, norms, orders: `x.sum(1)`, `x.argmax(-1)`, `x.sort()`."""
+"""Reductions and sorting along axes as methods: `x.sum(1)`, `x.argmax(-1)`, `x.sort()`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .counting import Counting
 
 @hint_methods
 class Reductions(Counting):
-    """Reductions and orders along axes."""
+    """Reductions and sorting along axes."""
 
     @F.numpy_names
     def sum(self, dim=None, keepdim=False, *, dtype=None, axis=None, keepdims=False):

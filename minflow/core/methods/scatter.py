@@ -1,4 +1,4 @@
-"""Methods that place by index, mask and view, look by strides, and fill with random numbers: `x.index_put_(...)`."""
+"""Scattering by index, mask and view, strided views, and random fills as methods: `x.index_put_(...)`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..functionalize import overwrite, write
 
 @hint_methods
 class Placing:
-    """Placing and looking; each method that ends in an underscore writes into its tensor."""
+    """Scattering and strided views; a method whose name ends in an underscore writes into its tensor."""
 
     def take(self, index):
         return F.take(self, index)
@@ -69,7 +69,7 @@ class Placing:
         return F.batch_gather(self, indices)
 
     def fill_diagonal_(self, fill_value, wrap=False):
-        """The diagonal filled with one number, in place; with `wrap`, again below the end of a tall matrix."""
+        """Fill the diagonal with one value, in place; wrap: again below each square block of a tall matrix."""
         return write(self, F.fill_diagonal(self, fill_value, wrap))
 
     def as_strided(self, size, stride, storage_offset=None):
@@ -81,13 +81,13 @@ class Placing:
     # ---- random numbers ---------------------------------------------------------------------------------------------
 
     def geometric_(self, p, *, generator=None):
-        """Filled with how often one draws until a success of probability `p`."""
+        """Fill with the number of trials up to the first success of probability `p`."""
         return write(self, F.geometric_like(self, p, generator=generator))
 
     def cauchy_(self, median=0.0, sigma=1.0, *, generator=None):
-        """Filled with numbers of the Cauchy distribution."""
+        """Fill with random values of the Cauchy distribution."""
         return write(self, F.cauchy_like(self, median, sigma, generator=generator))
 
     def log_normal_(self, mean=1.0, std=2.0, *, generator=None):
-        """Filled with e to the power of normal numbers."""
+        """Fill with exp of normal random values."""
         return write(self, F.log_normal_like(self, mean, std, generator=generator))

@@ -1,4 +1,4 @@
-"""Methods that give the same numbers another shape, mostly as a view: `x.reshape(2, 3)`, `x.T`, `x.split(2)`."""
+"""Methods that change the shape, mostly as a view: `x.reshape(2, 3)`, `x.T`, `x.split(2)`."""
 
 from __future__ import annotations
 
@@ -12,42 +12,42 @@ from ..source_location import fail
 from .storage import Storage
 
 
-REVERSED = [tuple(range(ndim))[::-1] for ndim in range(65)]  # number of axes -> all of them, the last one first
+REVERSED = [tuple(range(ndim))[::-1] for ndim in range(65)]  # number of axes -> all axes in reverse order
 
 
 @hint_methods
 class Shapes(Storage):
     """Shapes and views."""
 
-    # By PyTorch's keywords too, which `core/messages/renamed.py` does for functions that are called less often.
+    # Also takes PyTorch's keywords, which `core/messages/renamed.py` handles for functions that are called less often.
     def reshape(self, *sizes, shape=None):
         return F.reshape(self, *(sizes if shape is None else (*sizes, shape)))
 
     def view(self, *shape, size=None, dtype=None):
-        """Another shape of the same memory; -1 stands for what is left."""
+        """Another shape in the same memory; one size may be -1, which is then computed."""
         if size is not None or dtype is not None:
             shape = (*shape, *[x for x in (dtype, size) if x is not None])
         if shape and type(shape[0]) is DType:
             if len(shape) > 1 or shape[0] is not self.dtype:
                 fail(
                     DTypeError,
-                    f"view: there is no look at the bits of {self.dtype.name} as {shape[0].name}",
-                    f"x.to({shape[0]}) for the numbers in that dtype",
+                    f"view: the bits of {self.dtype.name} cannot be viewed as {shape[0].name}",
+                    f"x.to({shape[0]}) converts the values",
                     x=self,
                 )
             shape = self.spec.shape
         return F.view(self, one_or_many(shape))
 
     def reshape_as(self, other):
-        """In the shape of another tensor."""
+        """Reshape to the shape of another tensor."""
         return F.reshape(self, F.shape_of("reshape_as", other))
 
     def view_as(self, other):
-        """In the shape of another tensor, of the same memory."""
+        """View in the shape of another tensor."""
         return F.view(self, F.shape_of("view_as", other))
 
     def ravel(self):
-        return F.reshape(self.contiguous(), (-1,))  # PyTorch's copies a strided tensor even where a view would do
+        return F.reshape(self.contiguous(), (-1,))  # PyTorch copies a strided tensor even if a view would do
 
     def flatten(self, start_dim=0, end_dim=-1):
         return F.flatten(self, start_dim, end_dim)
@@ -76,9 +76,9 @@ class Shapes(Storage):
         return F.t(self)
 
     T = property(
-        lambda self: apply(s.permute, self, dims=REVERSED[self.spec.ndim]), doc="Its axes in the reverse order."
+        lambda self: apply(s.permute, self, dims=REVERSED[self.spec.ndim]), doc="The tensor with its axes reversed."
     )
-    mT = property(lambda self: F.transpose(self, -2, -1), doc="Its last two axes swapped.")
+    mT = property(lambda self: F.transpose(self, -2, -1), doc="The tensor with its last two axes swapped.")
 
     def movedim(self, source, destination):
         return F.movedim(self, source, destination)
@@ -87,7 +87,7 @@ class Shapes(Storage):
         return F.expand(self, one_or_many(sizes))
 
     def expand_as(self, other):
-        """Expanded to the shape of another tensor."""
+        """Expand to the shape of another tensor."""
         return F.expand_as(self, other)
 
     def broadcast_to(self, size):
@@ -134,7 +134,7 @@ class Shapes(Storage):
 
 
 def one_or_many(sizes: tuple) -> tuple:
-    """`(2, 3)` for both calls, f(2, 3) and f((2, 3))."""
+    """Return `(2, 3)` for both f(2, 3) and f((2, 3))."""
     if len(sizes) == 1 and type(sizes[0]) is not int and F.several(sizes[0]):
         return tuple(sizes[0])
     return sizes

@@ -1,7 +1,7 @@
-"""Methods and properties that tell of a tensor's storage, make it larger or smaller, or go through it number by number.
+"""Methods and properties that describe a tensor's storage, resize it, or apply a Python function to each element.
 
-All tensors are dense, in one process, in the memory of the CPU or of one device: what PyTorch asks of other kinds of
-tensors has one answer here.
+All tensors are dense, in one process, in the memory of the CPU or of one device: questions about PyTorch's other kinds
+of tensors have one answer here.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from ..source_location import fail
 
 @hint_methods
 class Storage:
-    """What kind of tensor it is, and its storage."""
+    """Kind and storage of the tensor."""
 
-    is_cpu = property(lambda self: self.device.type == "cpu", doc="Does it lie in the memory of the CPU?")
-    is_meta = property(lambda self: False, doc="False: it has numbers.")
-    is_mkldnn = property(lambda self: False, doc="False: its numbers lie as NumPy's.")
+    is_cpu = property(lambda self: self.device.type == "cpu", doc="True if the tensor is in CPU memory.")
+    is_meta = property(lambda self: False, doc="False: the tensor has elements.")
+    is_mkldnn = property(lambda self: False, doc="False: the layout is NumPy's.")
     is_mps = property(lambda self: False, doc="False: Apple's GPUs are not used.")
-    is_nested = property(lambda self: False, doc="False: all rows have one length.")
-    is_quantized = property(lambda self: False, doc="False: its numbers are not quantised.")
+    is_nested = property(lambda self: False, doc="False: all rows have the same length.")
+    is_quantized = property(lambda self: False, doc="False: elements are not quantized.")
     is_sparse_csr = property(lambda self: False, doc="False: all tensors are dense.")
     is_xpu = property(lambda self: False, doc="False: Intel's GPUs are not used.")
-    retains_grad = property(lambda self: self.home().retains is not None, doc="Was `retain_grad()` called?")
+    retains_grad = property(lambda self: self.home().retains is not None, doc="True if `retain_grad()` was called.")
 
     def is_inference(self):
-        """False: inference mode makes tensors as others."""
+        """False: inference mode creates ordinary tensors."""
         return False
 
     def is_distributed(self):
-        """False: it lies in one process."""
+        """False: the tensor is in one process."""
         return False
 
     def is_set_to(self, tensor):
-        """Do both look at the same elements of the same memory?"""
-        mine, its = [stride_probe(x).__array_interface__ for x in (self, tensor)]
+        """True if both view the same elements of the same memory."""
+        mine, its = [phantom(x).__array_interface__ for x in (self, tensor)]
         return (mine["data"][0], self.shape, self.stride()) == (its["data"][0], tensor.shape, tensor.stride())
 
     def const_data_ptr(self):
@@ -51,19 +51,19 @@ class Storage:
         return self.data_ptr()
 
     def dim_order(self):
-        """The axes, from that with the largest stride to that with the smallest."""
+        """The axes, in order of descending stride."""
         return tuple(sorted(range(self.ndim), key=lambda d: -self.stride(d)))
 
     # ---- another size -----------------------------------------------------------------------------------------------
 
     def resize_(self, *sizes, memory_format=None):
-        """Another shape, in place: the first elements stay, and what is new holds whatever lay in the memory."""
+        """Resize in place: the first elements are kept, and new ones are uninitialized."""
         shape = size_of(sizes)
         if MODE.get().trace is not None or self.requires_grad:
             fail(
                 TraceError if MODE.get().trace is not None else GradError,
-                "resize_ while a graph is built, or of a tensor that requires grad: nothing could follow it",
-                "x.reshape(...), or flow.cat with what is to be added",
+                "resize_ is not possible while a graph is built, or on a tensor that requires grad",
+                "x.reshape(...), or flow.cat with the elements to add",
                 x=self,
                 size=shape,
             )
@@ -74,11 +74,11 @@ class Storage:
         return self
 
     def resize_as_(self, tensor, memory_format=None):
-        """The shape of another tensor, in place; see `resize_`."""
+        """Resize in place to the shape of another tensor; see `resize_`."""
         return self.resize_(*tensor.shape)
 
     def set_(self, source=None, storage_offset=0, size=None, stride=None):
-        """Look at another tensor's storage from now on, perhaps by an offset, sizes and strides of one's own."""
+        """Make this tensor a view of another tensor's storage, optionally with its own offset, sizes and strides."""
         if source is None:
             source = empty_of((0,), self.dtype)
         if not hasattr(source, "spec") or source.dtype is not self.dtype or size is None and storage_offset != 0:
@@ -93,18 +93,19 @@ class Storage:
         self.data = source if size is None else F.as_strided(source.detach(), size, stride or (1,), storage_offset)
         return self
 
-    # ---- number by number -------------------------------------------------------------------------------------------
+    # ---- element by element
+    # -------------------------------------------------------------------------------------------
 
     def apply_(self, callable):
-        """Each number replaced by what a Python function gives for it: slow, and not in a graph."""
+        """Replace each element by the result of a Python function of it: slow, and not in a graph."""
         return through(self, "apply_", callable)
 
     def map_(self, tensor, callable):
-        """Each number replaced by what a Python function gives for it and for that of another tensor."""
+        """Replace each element by the result of a Python function of it and of that of another tensor."""
         return through(self, "map_", callable, tensor)
 
     def map2_(self, x, y, callable):
-        """Each number replaced by what a Python function gives for it and for those of two other tensors."""
+        """Replace each element by the result of a Python function of it and of those of two other tensors."""
         return through(self, "map2_", callable, x, y)
 
 
@@ -112,12 +113,17 @@ def through(target, name: str, function, *others):
     if target.requires_grad:
         fail(
             GradError,
-            f"{name}: the tensor requires grad, and nothing is known of the slope of a Python function",
+            f"{name}: the tensor requires grad, and the derivative of a Python function is not known",
             "x.detach(), or an autograd.Function",
             x=target,
         )
     if not callable(function) and target.numel():
-        fail(DTypeError, f"{name}: {type(function).__name__} is no function", "lambda x: x + 1", function=function)
+        fail(
+            DTypeError,
+            f"{name}: the argument must be a function, got {type(function).__name__}",
+            "lambda x: x + 1",
+            function=function,
+        )
     arrays = [MODE.get().tensor_of(x).numbers(name) for x in (target, *others)]
     try:
         rows = np.broadcast_arrays(*arrays)
@@ -126,7 +132,7 @@ def through(target, name: str, function, *others):
     if not rows or rows[0].shape != arrays[0].shape:
         fail(
             ShapeError,
-            f"{name}: the other tensors do not fit into shape {tuple(target.shape)}",
+            f"{name}: the other tensors cannot be broadcast to shape {tuple(target.shape)}",
             "other.expand_as(x)",
             x=target,
             **{f"other{k}": x for k, x in enumerate(others)},
@@ -137,7 +143,7 @@ def through(target, name: str, function, *others):
     except OverflowError:
         fail(
             OutOfRangeError,
-            f"{name}: the function gives what does not fit into {target.dtype.name}",
+            f"{name}: the function returned a value that does not fit into {target.dtype.name}",
             "x.long() first",
             x=target,
         )

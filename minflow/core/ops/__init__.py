@@ -1,5 +1,5 @@
-"""The primitives by family. One op is one block: definition, gradient rules, kernel, examples.
+"""The primitives by family. An op is one block: definition, gradient rules, kernel, examples.
 
-Importing this package defines them all; `op.OPS` lists them. Composite functions live in `functions/` and
+Importing this package defines all of them; `op.OPS` lists them. Composite functions are in `functions/` and
 `nn/functional`.
 """

@@ -1,6 +1,6 @@
-"""Activations that are primitives: what mobile networks run after every convolution.
+"""Activations that are primitives: those that mobile networks run after every convolution.
 
-The others are composites in `nn/functional/activation.py`; relu stands in `elementwise.py`.
+The others are composites in `nn/functional/activation.py`; relu is in `elementwise.py`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from .examples import case, floats, strided, unary
 from ..op import define, kernel
 from .rules import SPLIT_1, SPLIT_2, broadcast, write_out
 
-# A primitive, for speed: every mobile network runs it after each convolution.
+# A primitive for speed: mobile networks run it after each convolution.
 relu6 = define(
     "relu6(x)",
     broadcast("relu6", "x", refuse_bool="x.int() first"),
@@ -19,7 +19,7 @@ relu6 = define(
     scalar="min(max(x, 0), 6)",
     sbp=SPLIT_1,
     examples=[*unary(), floats(4, 5, low=2.0, high=10.0)],
-    doc="min(max(x, 0), 6); slope 0 at 0 and at 6.",
+    doc="min(max(x, 0), 6); the derivative at 0 and at 6 is 0.",
 )
 kernel(relu6, lambda xp, x, out=None: xp.clip(x, 0, 6, out=out))
 
@@ -35,7 +35,7 @@ relu6_grad = define(
         case(floats(()), floats(())),
         case(strided(4, 5), strided(4, 5, high=8.0)),
     ],
-    doc="0 where y, what relu6 was given or gave, is 0 or 6 (or beyond), else x: also where it is NaN.",
+    doc="0 where y, the input or output of relu6, is <= 0 or >= 6, else x, also if it is NaN.",
 )
 
 
@@ -46,7 +46,7 @@ def _(xp, x, y, out=None):
     return xp.multiply(x, ~flat, out=out)
 
 
-# A primitive, since a maximum of x and x * slope shares the gradient where they tie, at 0.
+# A primitive, because maximum(x, x * slope) would share the gradient at 0, where they tie.
 leaky_relu = define(
     "leaky_relu(x, slope)",
     broadcast("leaky_relu", "x", "slope", refuse_bool="x.float() first"),
@@ -61,7 +61,7 @@ leaky_relu = define(
         case(strided(4, 5), 0.0),
         case(floats(5, dtype="float32"), 0.2),
     ],
-    doc="x where x > 0, else x * slope; the slope at 0 is `slope`.",
+    doc="x if x > 0, else x * slope; the derivative at 0 is `slope`.",
 )
 
 leaky_relu_grad = define(
@@ -76,7 +76,7 @@ leaky_relu_grad = define(
         case(floats(()), floats(()), 0.5),
         case(strided(4, 5), strided(4, 5), -0.5),
     ],
-    doc="grad where x > 0, else grad * slope.",
+    doc="grad if x > 0, else grad * slope.",
 )
 
 

@@ -1,7 +1,7 @@
-"""Functions of two numbers beyond arithmetic, functions of integers, and the parts of a float.
+"""Binary functions beyond arithmetic, integer functions, and the parts of a float.
 
-They are primitives because the obvious composite overflows (`hypot`, `logaddexp`), has another slope at 0 (`xlogy`), or
-has no numbers of its own at all (`nextafter`, `gcd`, shifts). Read next: `special.py`.
+They are primitives because the obvious composite overflows (`hypot`, `logaddexp`), has another derivative at 0
+(`xlogy`), or does not exist (`nextafter`, `gcd`, shifts). Read next: `special.py`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def pair(
     elementwise: str = "float",
     examples: list | None = None,
 ):
-    """An op of the numbers a and b; its kernel is the ufunc, if one is named."""
+    """Define an op of a and b; its kernel is the ufunc, if one is named."""
     op = define(
         f"{name}(a, b)",
         broadcast(name, "a", "b", refuse_bool=refuse_bool),
@@ -47,14 +47,14 @@ def pair(
 hypot = pair(
     "hypot",
     dict(a=lambda g, a, out: g * (a / out), b=lambda g, b, out: g * (b / out)),
-    "sqrt(a*a + b*b), the length of a vector with legs a and b, also where a*a would overflow.",
+    "sqrt(a*a + b*b), the length of the vector (a, b), even if a*a would overflow.",
     ufunc="hypot",
     refuse_bool="a.float() first",
 )
 copysign = pair(
     "copysign",
     dict(a=lambda g, a, out: g * where(eq(a, 0), 0.0, out / where(eq(a, 0), 1.0, a)), b=nothing),
-    "The size of a with the sign of b; -0.0 has one too.",
+    "The absolute value of a with the sign of b, including that of -0.0.",
     ufunc="copysign",
     examples=[*binary(), case(floats(4), -2.0)],
 )
@@ -80,7 +80,7 @@ xlogy = pair(
         a=lambda g, a, b: where(logical_and(eq(a, 0), le(b, 0)), 0.0, xlogy(g, tensor_like(b, a))),
         b=lambda g, a, b: g * (a / b),
     ),
-    "a * log(b); 0 where a is 0 and b is a number.",
+    "a * log(b); 0 if a is 0 and b is not NaN.",
 )
 xlog1py = pair(
     "xlog1py",
@@ -88,12 +88,12 @@ xlog1py = pair(
         a=lambda g, a, b: g * where(logical_and(eq(a, 0), le(b, -1)), 0.0, log1p(tensor_like(b, a))),
         b=lambda g, a, b: g * (a / (b + 1)),
     ),
-    "a * log(1 + b), exact for small b; 0 where a is 0 and b is a number.",
+    "a * log(1 + b), exact for small b; 0 if a is 0 and b is not NaN.",
 )
 
 
 def tensor_like(b, a):
-    """b as a tensor, where it is a Python number."""
+    """Return b as a tensor, also if it is a Python number."""
     return b if hasattr(b, "spec") else nothing(a) + b
 
 
@@ -112,7 +112,7 @@ product_or_zero(xlog1py, "log1p")
 
 
 def floating(name: str, *names: str):
-    """The shape rule of floats alone."""
+    """The shape rule of ops that take only floats."""
     rule = broadcast(name, *names)
 
     def checked(*specs):
@@ -138,10 +138,10 @@ nextafter = define(
         case(strided(4, 5), 1.0),
         case(floats(3, dtype="float32"), floats(3, dtype="float32")),
     ],
-    doc="The number that a float of this dtype can hold next to a, on the way to b.",
+    doc="The next representable number after a in the direction of b.",
 )
 kernel(nextafter, ufunc="nextafter")
-nextafter.fast_path = False  # integers must meet the rule, which refuses them
+nextafter.shortcut = False  # integers must reach the shape rule, which refuses them
 
 
 def split(x):
@@ -184,7 +184,7 @@ SHIFTS = [
 
 
 def whole(name: str, ufunc: str, doc: str, examples: list):
-    """An op of two integers."""
+    """Define an op of two integers."""
     op = define(
         f"{name}(a, b)",
         broadcast(name, "a", "b", integers=True, refuse_bool="a.int() first"),
@@ -195,11 +195,11 @@ def whole(name: str, ufunc: str, doc: str, examples: list):
         doc=doc,
     )
     kernel(op, ufunc=ufunc)
-    op.fast_path = False  # floats must meet the rule, which refuses them
+    op.shortcut = False  # floats must reach the shape rule, which refuses them
     return op
 
 
-gcd = whole("gcd", "gcd", "The largest integer that divides both.", WHOLE)
-lcm = whole("lcm", "lcm", "The smallest integer above 0 that both divide; 0 where one is 0.", WHOLE)
-bitwise_left_shift = whole("bitwise_left_shift", "left_shift", "a << b: a * 2**b, what overflows is lost.", SHIFTS)
+gcd = whole("gcd", "gcd", "The greatest common divisor.", WHOLE)
+lcm = whole("lcm", "lcm", "The least common multiple; 0 if one is 0.", WHOLE)
+bitwise_left_shift = whole("bitwise_left_shift", "left_shift", "a << b: a * 2**b; overflowing bits are lost.", SHIFTS)
 bitwise_right_shift = whole("bitwise_right_shift", "right_shift", "a >> b: floor(a / 2**b).", SHIFTS)

@@ -1,4 +1,4 @@
-"""Boxes of images: which are kept of those that overlap. Read next: `core/functions/metrics.py`."""
+"""Non-maximum suppression of image boxes. Read next: `core/functions/metrics.py`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ nms = define(
         case(floats(5, 4)(layout=lambda a: abs(a).cumsum(1)), ints(3), threshold=0.3),
         case(floats(0, 4), ints(0), threshold=0.5),
     ],
-    doc="Of boxes, in an order, those that overlap none kept before by more than a share; only eager.",
+    doc="Of boxes in an order, keep each that overlaps no kept one by more than the threshold; eager only.",
 )
 
 

@@ -1,7 +1,7 @@
-"""Checks of numbers. A kernel calls them before it writes, so that eager, a graph and a job refuse the same, and once.
+"""Checks of element values. A kernel calls them before it writes, so eager, graphs and jobs refuse the same inputs.
 
-An error says which number was wrong and where it stood; in a graph the executor adds the module and the line.
-What specs can tell (shapes, dtypes, axes) is refused before: `rules.py`. Read next: `index.py`.
+An error names the wrong element and its position; in a graph the executor adds the module and the line.
+Shapes, dtypes and axes are checked earlier, in `rules.py`. Read next: `index.py`.
 """
 
 from __future__ import annotations
@@ -12,19 +12,24 @@ from ..base.errors import DivisionError, OutOfRangeError
 from ..spec import spec_of
 from ..source_location import fail, here
 
-UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}  # as which negative numbers are huge
-FROM_THE_END = ("indexing", "take", "take_along_dim", "index_fill")  # where -1 is the last one, as in PyTorch
+UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}  # negative numbers are huge in these dtypes
+FROM_THE_END = (
+    "indexing",
+    "take",
+    "take_along_dim",
+    "index_fill",
+)  # callers for which -1 is the last index, as in PyTorch
 
 
 def first(xp, numbers, wrong, name: str) -> tuple:
-    """(12, " (at position 3 of the index)"): the first number that is wrong, and where it stands."""
+    """(12, " (at position 3 of the index)"): the first wrong element, and its position."""
     wrong = xp.broadcast_to(wrong, xp.shape(numbers))
     place = tuple(xp.argwhere(wrong)[0].tolist())
     return numbers[place].item(), f" (at position {place if len(place) > 1 else place[0]} of {name})" if place else ""
 
 
 def check_bounds(xp, by: str, index, size: int, axis: int, x=None) -> None:
-    """Refuse an index outside [0, size), or [-size, size) where `by` counts from the end."""
+    """Refuse an index outside [0, size), or [-size, size) if `by` counts negative indices from the end."""
     low = -size if by in FROM_THE_END else 0
     if (
         index.size
@@ -36,8 +41,8 @@ def check_bounds(xp, by: str, index, size: int, axis: int, x=None) -> None:
             fail(
                 OutOfRangeError,
                 f"embedding: index {wrong}{at} is outside 0 to {size - 1}, the rows of the weight",
-                f"nn.Embedding({max(int(index.max()) + 1, size)}, {x.shape[1]}), if there are so many; indices count "
-                f"from 0",
+                f"nn.Embedding({max(int(index.max()) + 1, size)}, {x.shape[1]}), if there are that many; indices start "
+                "at 0",
                 input=spec_of(index),
                 weight=spec_of(x),
             )
@@ -57,8 +62,7 @@ def check_bounds(xp, by: str, index, size: int, axis: int, x=None) -> None:
 
 
 def check_labels(xp, name: str, labels, classes: int, ignore_index: int) -> None:
-    """Refuse class numbers outside [0, classes) that are not `ignore_index`, naming the first one and where it
-    stands."""
+    """Refuse class indices outside [0, classes) that are not `ignore_index`; name the first one and its position."""
     if not labels.size or xp.maximum.reduce(labels.view(UNSIGNED[labels.itemsize]), None) < classes:
         return
     outside, counted = (labels != ignore_index) & ((labels < 0) | (labels >= classes)), labels[labels != ignore_index]
@@ -83,7 +87,7 @@ def check_labels(xp, name: str, labels, classes: int, ignore_index: int) -> None
 
 
 def check_divisor(xp, op: str, a, b) -> None:
-    """Refuse to divide integers by 0, which has no answer (of floats it is inf or NaN)."""
+    """Refuse division of integers by 0, which is undefined (floats give inf or NaN)."""
     if (a if hasattr(a, "dtype") else b).dtype.kind == "f" or xp.all(b):
         return
     at = first(xp, b, xp.equal(b, 0), "b")[1] if hasattr(b, "dtype") else ""
@@ -97,7 +101,7 @@ def check_divisor(xp, op: str, a, b) -> None:
 
 
 def check_unit(xp, op: str, name: str, numbers, hint: str) -> None:
-    """Refuse what is no probability: below 0, above 1, or NaN."""
+    """Refuse values that are not probabilities: below 0, above 1, or NaN."""
     numbers = xp.asarray(numbers)
     if not numbers.size or (numbers.min() >= 0 and numbers.max() <= 1):
         return

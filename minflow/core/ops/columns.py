@@ -1,6 +1,6 @@
-"""im2col and col2im: what a filter meets at each of its positions as a column, and columns added back to an image.
+"""im2col and col2im: the pixels under a filter at each position as a column, and columns added back to an image.
 
-They are linear, and each is the gradient of the other. Read next: `conv.py`, which needs no columns in memory.
+Both are linear, and each is the gradient of the other. Read next: `conv.py`, which stores no columns.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Pair = tuple[int, int]
 
 
 def places(op: str, size: Pair, kernel_size: Pair, stride: Pair, padding: Pair, dilation: Pair) -> int:
-    """How many positions the window has in an image of this size."""
+    """The number of positions of the window along height and width of an image of this size."""
     need_window(op, kernel_size, stride, padding, dilation)
     rows, columns = positions(size, kernel_size, stride, padding, dilation)
     if min(rows, columns) < 1:
@@ -34,7 +34,7 @@ def places(op: str, size: Pair, kernel_size: Pair, stride: Pair, padding: Pair, 
 def columns_spec(x: Spec, kernel_size, stride, padding, dilation) -> Spec:
     need_floating("im2col", x)
     if x.ndim != 4:
-        raise ShapeError("im2col: {x} needs four axes, (N, C, H, W)", hint="x.unsqueeze(0) for one image")
+        raise ShapeError("im2col: {x} must have four axes, (N, C, H, W)", hint="x.unsqueeze(0) for one image")
     count = places("im2col", x.shape[2:], kernel_size, stride, padding, dilation)
     return x.replace(shape=(x.shape[0], x.shape[1] * kernel_size[0] * kernel_size[1], count))
 
@@ -47,8 +47,8 @@ def image_spec(columns: Spec, shape, kernel_size, stride, padding, dilation) -> 
     want = (shape[0], shape[1] * kernel_size[0] * kernel_size[1], count)
     if columns.shape != want:
         raise ShapeError(
-            f"col2im: {{columns}} has shape {columns.shape}, where {want} is wanted for images {shape}",
-            hint="the columns that im2col gives with the same options",
+            f"col2im: {{columns}} must have shape {want} for images {shape}, got {columns.shape}",
+            hint="columns from im2col with the same options",
         )
     return columns.replace(shape=tuple(shape))
 
@@ -84,7 +84,7 @@ col2im = define(
         g, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation
     ),
     examples=[case(floats(*columns_of(shape, o)), shape=shape, **(WINDOW | o)) for shape, o in CASES],
-    doc="Columns added back to where im2col takes them from; where windows overlap, what meets is added.",
+    doc="The adjoint of im2col: columns added back to their pixels; overlapping windows are summed.",
 )
 
 

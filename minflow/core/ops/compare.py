@@ -1,4 +1,4 @@
-"""Comparisons, logic and bits, element by element. No gradients. Read next: `reduce.py`."""
+"""Elementwise comparisons, logical and bitwise ops. No gradients. Read next: `reduce.py`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ gt = comparison("gt", "greater", ">", "a > b.")
 ge = comparison("ge", "greater_equal", ">=", "a >= b.")
 
 
-# ---- tests of one number -----------------------------------------------------------------------------------------
+# ---- predicates of one element
+# -----------------------------------------------------------------------------------------
 
 
 def test(name: str, ufunc: str, doc: str, **options):
@@ -52,14 +53,14 @@ def test(name: str, ufunc: str, doc: str, **options):
     return op
 
 
-isnan = test("isnan", "isnan", "Is x not a number?", numbers="complex")
-isinf = test("isinf", "isinf", "Is x infinite, of either sign?", numbers="complex")
-isfinite = test("isfinite", "isfinite", "Is x neither infinite nor NaN?", numbers="complex")
-signbit = test("signbit", "signbit", "Does x have a minus sign? -0.0 has one.")
-logical_not = test("logical_not", "logical_not", "Is x zero or False?", numbers="complex")
+isnan = test("isnan", "isnan", "True where x is NaN.", numbers="complex")
+isinf = test("isinf", "isinf", "True where x is inf or -inf.", numbers="complex")
+isfinite = test("isfinite", "isfinite", "True where x is neither infinite nor NaN.", numbers="complex")
+signbit = test("signbit", "signbit", "True where x has a minus sign, also for -0.0.")
+logical_not = test("logical_not", "logical_not", "True where x is zero or False.", numbers="complex")
 
 
-# ---- logic, where anything but 0 counts as true ------------------------------------------------------------------
+# ---- logic; anything but 0 counts as true ------------------------------------------------------------------
 
 LOGIC = [
     case(bools(3, 4), bools(3, 4)),
@@ -83,9 +84,9 @@ def logic(name: str, doc: str):
     return op
 
 
-logical_and = logic("logical_and", "Are both true?")
-logical_or = logic("logical_or", "Is one of the two, or both, true?")
-logical_xor = logic("logical_xor", "Is exactly one of the two true?")
+logical_and = logic("logical_and", "True where both are true.")
+logical_or = logic("logical_or", "True where at least one of the two is true.")
+logical_xor = logic("logical_xor", "True where exactly one of the two is true.")
 
 
 # ---- bits --------------------------------------------------------------------------------------------------------
@@ -109,13 +110,13 @@ def bitwise(name: str, symbol: str, doc: str):
         doc=doc,
     )
     kernel(op, ufunc=name)
-    op.fast_path = False  # floats must meet the rule, which refuses them
+    op.shortcut = False  # floats must reach the shape rule, which refuses them
     return op
 
 
-bitwise_and = bitwise("bitwise_and", "&", "a & b: of bools and, of integers bit by bit.")
-bitwise_or = bitwise("bitwise_or", "|", "a | b: of bools or, of integers bit by bit.")
-bitwise_xor = bitwise("bitwise_xor", "^", "a ^ b: of bools exclusive or, of integers bit by bit.")
+bitwise_and = bitwise("bitwise_and", "&", "a & b: logical for bools, bitwise for integers.")
+bitwise_or = bitwise("bitwise_or", "|", "a | b: logical for bools, bitwise for integers.")
+bitwise_xor = bitwise("bitwise_xor", "^", "a ^ b: logical for bools, bitwise for integers.")
 
 bitwise_not = define(
     "bitwise_not(x)",
@@ -124,7 +125,7 @@ bitwise_not = define(
     scalar="~x",
     sbp=SPLIT_1,
     examples=[bools(3, 4), ints(4), ints(4, dtype="uint8"), bools(())],
-    doc="~x: of bools not, of integers every bit turned.",
+    doc="~x: logical for bools, bitwise for integers.",
 )
 kernel(bitwise_not, ufunc="invert")
 bitwise_not.fast_path = False

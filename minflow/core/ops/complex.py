@@ -1,8 +1,8 @@
-"""Complex numbers: their parts, as views; made of two real tensors; conjugated.
+"""Complex numbers: construction from two real tensors, parts as views, conjugation, and the transform `fft`.
 
-The gradient of a real loss by z = x + iy is dL/dx + i dL/dy, as in PyTorch: the direction in which the loss rises most.
-The rules here say that themselves; those of `add`, `mul`, `exp`, ... multiply by f'(z), and autograd conjugates around
-them. An op says by `numbers=` whether it takes complex ones. Read next: `../functions/complex.py`.
+The gradient of a real loss by z = x + iy is dL/dx + i dL/dy, as in PyTorch: the direction of steepest ascent. The
+rules here return it directly; those of `add`, `mul`, `exp`, ... multiply by f'(z), and autograd conjugates around them.
+An op declares by `numbers=` whether it takes complex inputs. Read next: `../functions/complex.py`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .shape import cast
 
 def need_complex(op: str, x: Spec) -> Spec:
     if not x.dtype.is_complex:
-        raise DTypeError(f"{op}: {mark('x')} must be complex, it is {x.dtype.name}", hint="flow.complex(x, y)")
+        raise DTypeError(f"{op}: {mark('x')} must be complex, got {x.dtype.name}", hint="flow.complex(x, y)")
     return x
 
 
@@ -26,7 +26,7 @@ def paired(real: Spec, imag: Spec) -> Spec:
     for name, x in (("real", real), ("imag", imag)):
         if x.dtype.name not in ("float32", "float64"):
             raise DTypeError(
-                f"complex: {mark(name)} must be float32 or float64, it is {x.dtype.name}", hint=f"{mark(name)}.float()"
+                f"complex: {mark(name)} must be float32 or float64, got {x.dtype.name}", hint=f"{mark(name)}.float()"
             )
     if real.dtype is not imag.dtype:
         raise DTypeError(
@@ -59,7 +59,7 @@ conj = define(
     lambda g: conj(g),
     alias_safe=True,
     numbers="complex",
-    doc="The complex conjugate: the sign of the imaginary part turned.",
+    doc="The complex conjugate: the imaginary part negated.",
 )
 kernel(conj, ufunc="conjugate")
 
@@ -102,7 +102,7 @@ def _(xp, x):
 def of_pairs(x: Spec) -> Spec:
     """The shape rule of view_as_complex."""
     if x.dtype.name not in ("float32", "float64"):
-        raise DTypeError(f"view_as_complex: {{x}} must be float32 or float64, it is {x.dtype.name}", hint="{x}.float()")
+        raise DTypeError(f"view_as_complex: {{x}} must be float32 or float64, got {x.dtype.name}", hint="{x}.float()")
     if x.shape[-1:] != (2,):
         raise ShapeError(
             f"view_as_complex: the last axis of {{x}} holds real and imaginary part, and its size is 2, "
@@ -127,7 +127,7 @@ def _(xp, x):
     if x.size and x.strides[-1] != x.itemsize:
         fail(
             ShapeError,
-            "view_as_complex: real and imaginary part are not side by side in memory",
+            "view_as_complex: real and imaginary part must be adjacent in memory",
             "x.contiguous()",
             x=spec_of(x),
         )
@@ -137,14 +137,14 @@ def _(xp, x):
 def transformed(x: Spec, axis: int, inverse: bool) -> Spec:
     need_axis("fft", x, axis)
     if not x.shape[axis]:
-        raise ShapeError("fft: of no numbers", hint="an axis of at least one")
+        raise ShapeError("fft: the axis must have at least one element", hint="an axis of size 1 or more")
     return need_complex("fft", x)
 
 
 fft = define(
     "fft(x; axis, inverse)",
     transformed,
-    lambda g, axis, inverse: fft(g, axis=axis, inverse=inverse),  # its matrix is symmetric
+    lambda g, axis, inverse: fft(g, axis=axis, inverse=inverse),  # the matrix of the transform is symmetric
     numbers="holomorphic",
     doc="out[k] = sum of x[j] * exp(-2 pi i j k / n) along an axis; inverse: exp(2 pi i j k / n), not divided by n.",
 )

@@ -1,8 +1,8 @@
-"""conv2d and its two gradients, position by position of the filter.
+"""conv2d and its two gradients, computed for one filter position at a time.
 
 The three ops are bilinear in (image, filter, cotangent), and each is the gradient of the others, so any derivative is
 one of them again. Source: Dumoulin & Visin 2016 (arXiv:1603.07285), relationships 6 and 15.
-Read next: `../backend/fast/conv.py`, the kernels that programs run.
+Read next: `../backend/fast/conv.py`, the fast kernels.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ Pair = tuple[int, int]
 def positions(
     size: Pair, kernel: Pair, stride: Pair, padding: Pair, dilation: Pair = (1, 1), ceil_mode: bool = False
 ) -> Pair:
-    """How many positions a filter or a window has along height and width.
+    """The number of positions of a filter or window along height and width.
 
-    In ceil mode the last one may reach over the edge, but must begin inside.
+    In ceil mode the last one may extend past the edge, but must begin inside.
     """
     result = []
     for n, k, s, p, d in zip(size, kernel, stride, padding, dilation):
@@ -35,19 +35,18 @@ def positions(
 
 
 def need_window(op: str, kernel_size: Pair, stride: Pair, padding: Pair, dilation: Pair) -> None:
-    """Refuse a window of no pixels, one that does not move, and less than no padding."""
+    """Refuse an empty window, a stride of 0 and negative padding."""
     least = (("kernel_size", kernel_size, 1), ("stride", stride, 1), ("padding", padding, 0), ("dilation", dilation, 1))
     for name, sizes, n in least:
         if min(sizes) < n:
             raise ShapeError(
-                f"{op}: {name} is {tuple(sizes)}, where at least {n} is wanted",
+                f"{op}: {name} must be at least {n}, got {tuple(sizes)}",
                 hint=f"{name}=({max(n, 1)}, {max(n, 1)})",
             )
 
 
 def check_border(op: str, shape: tuple[int, ...], out: Pair, padding: Pair, itemsize: int) -> None:
-    """Refuse a border that takes far more memory than the images on both sides of it: 64 MB for one of them at
-    least."""
+    """Refuse padding that takes far more memory than the images on both sides of it (and at least 64 MB)."""
     (c, h, w), grown = shape[1:], [n + 2 * p for n, p in zip(shape[2:], padding)]
     if c * math.prod(grown) * itemsize > 1 << 26 and math.prod(grown) > 256 * (h * w + math.prod(out)):
         raise ShapeError(
@@ -67,7 +66,7 @@ def conv_spec(x: Spec, weight: Spec, stride: Pair, padding: Pair, dilation: Pair
         )
     if x.ndim != 4 or weight.ndim != 4:
         raise ShapeError(
-            "conv2d: {x} and {weight} need four axes, (N, C, H, W) and (F, C, KH, KW)",
+            "conv2d: {x} and {weight} must have four axes, (N, C, H, W) and (F, C, KH, KW)",
             hint="x.unsqueeze(0) for one image",
         )
     if x.shape[1] != weight.shape[1] * groups:
@@ -182,7 +181,7 @@ conv2d_weight_grad = define(
 
 
 def shifted(x, u: int, v: int, size: Pair, stride: Pair, dilation: Pair):
-    """The pixels that filter position (u, v) meets: a view of (..., OH, OW)."""
+    """The pixels under filter position (u, v): a view of shape (..., OH, OW)."""
     top, left = u * dilation[0], v * dilation[1]
     return x[
         ...,
@@ -192,12 +191,12 @@ def shifted(x, u: int, v: int, size: Pair, stride: Pair, dilation: Pair):
 
 
 def grouped(x, groups: int):
-    """(N, C, H, W) as (N, groups, C / groups, H, W)."""
+    """Reshape (N, C, H, W) to (N, groups, C / groups, H, W)."""
     return x.reshape(x.shape[0], groups, x.shape[1] // groups, *x.shape[2:])
 
 
 def bordered(xp, x, padding: Pair):
-    """Images with zeros around them."""
+    """Images with a border of zeros."""
     return xp.pad(x, ((0, 0), (0, 0), *[(p, p) for p in padding]))
 
 

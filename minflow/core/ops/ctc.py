@@ -17,6 +17,7 @@ from .rules import need_floating, need_index, need_spec
 
 
 def one_each(log_probs: Spec, targets: Spec, input_lengths: Spec, target_lengths: Spec, blank: int) -> Spec:
+    """The shape rule of ctc: one loss for each example."""
     need_floating("ctc_loss", log_probs, "log_probs")
     for name, spec in (("targets", targets), ("input_lengths", input_lengths), ("target_lengths", target_lengths)):
         if not isinstance(spec, Spec):
@@ -41,7 +42,7 @@ CASES = [
     (floats(3, 1, 3, dtype="float32", **FRAMES), ints(1, 0, low=1, high=2), ints(1, low=3, high=4), ints(1, high=1)),
 ]
 
-# A primitive: a loop over the frames, each of which would be a dozen ops.
+# A primitive, because a loop over the frames would take a dozen ops per frame.
 ctc = define(
     "ctc(log_probs, targets, input_lengths, target_lengths; blank)",
     one_each,
@@ -52,7 +53,7 @@ ctc = define(
     ),
     second_order=False,
     examples=[case(*each, blank=0) for each in CASES],
-    doc="-log of the probability that the frames (T, N, C) spell each of N targets, repeats and blanks left out.",
+    doc="-log probability that the frames (T, N, C) spell each of N targets, without repeats and blanks.",
 )
 
 
@@ -66,12 +67,12 @@ ctc_grad = define(
     ctc_grad_spec,
     second_order=False,
     examples=[case(floats(each[0].shape[1], dtype=each[0].dtype), *each, blank=0) for each in CASES],
-    doc="The gradient of ctc: less how probable each class is in each frame, given the target.",
+    doc="The gradient of ctc: minus the probability of each class in each frame, given the target.",
 )
 
 
 class Lattice:
-    """The states of all examples: a blank, a label, a blank, ... (N, 2 * S + 1), and what each frame emits in them."""
+    """The states of all examples, blank, label, blank, ... (N, 2 * S + 1), and their emissions in each frame."""
 
     def __init__(self, xp, log_probs, targets, input_lengths, target_lengths, blank: int):
         frames, examples, classes = log_probs.shape
@@ -93,7 +94,7 @@ class Lattice:
             fail(OutOfRangeError, what, f"log_probs (T, N, C) with more classes; {blank} is the blank")
         self.states = xp.full((examples, 2 * longest + 1), blank, "int64")
         self.states[:, 1::2] = xp.where(inside, targets, blank)
-        self.skips = xp.zeros(self.states.shape, bool)  # from two states before: no blank, and no repeat
+        self.skips = xp.zeros(self.states.shape, bool)  # a transition from two states back: not to a blank or a repeat
         self.skips[:, 2:] = (self.states[:, 2:] != blank) & (self.states[:, 2:] != self.states[:, :-2])
         self.emits = xp.take_along_axis(log_probs.astype("float64"), self.states[None], 2)
         self.xp, self.each = xp, xp.arange(examples)
@@ -104,7 +105,7 @@ class Lattice:
             fail(OutOfRangeError, f"ctc_loss: {name} holds {wrong}, where 0 to {most} can be", "lengths as they are")
 
     def forward(self):
-        """alpha (T, N, states): log of the probability of all ways into a state, its frame included."""
+        """alpha (T, N, states): log probability of all paths into a state, including its frame."""
         xp, alpha = self.xp, self.xp.full(self.emits.shape, -math.inf)
         alpha[:1, :, :2] = self.emits[:1, :, :2]
         for t in range(1, len(alpha) if alpha.size else 0):
@@ -115,7 +116,7 @@ class Lattice:
         return alpha
 
     def backward(self):
-        """beta (T, N, states): log of the probability of all ways out of a state, its frame left out."""
+        """beta (T, N, states): log probability of all paths out of a state, excluding its frame."""
         xp, beta = self.xp, self.xp.full(self.emits.shape, -math.inf)
         for t in reversed(range(len(beta) if beta.size else 0)):
             if t + 1 < len(beta):
@@ -129,7 +130,7 @@ class Lattice:
         return beta
 
     def total(self, alpha):
-        """log of the probability of each target."""
+        """Log probability of each target."""
         xp, last = self.xp, 2 * self.labels
         if not len(alpha):
             return xp.where(last == 0, 0.0, -math.inf)

@@ -1,6 +1,6 @@
-"""What runs along an axis: products, extremes, log of sums of exp, and the recurrence that their slopes need.
+"""Cumulative products, extremes and logsumexp along an axis, and the recurrence that their gradients need.
 
-The running sum stands with the sums, in `reduce.py`. Read next: `core/functions/cumulative.py`.
+The cumulative sum is with the sums, in `reduce.py`. Read next: `core/functions/cumulative.py`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..spec import Spec, int64
 
 
 def moved(x, axis: int, by: int, fill):
-    """x one place further along an axis (by=1) or nearer (by=-1); `fill` comes in at the end that is left."""
+    """Shift x by one along an axis, to higher (by=1) or lower indices; the free end gets `fill`."""
     n, lead = x.spec.shape[axis], ((None, None, None),) * axis
     if not n:
         return x
@@ -28,7 +28,7 @@ def moved(x, axis: int, by: int, fill):
 
 
 def back(function, *tensors, axis: int):
-    """A running function from the end of the axis to its beginning."""
+    """Apply a cumulative function from the end of the axis to its beginning."""
     return flip(function(*[flip(x, axes=(axis,)) for x in tensors], axis=axis), axes=(axis,))
 
 
@@ -47,7 +47,7 @@ recurrence = define(
         case(floats(2, 5, 3), floats(2, 5, 3), axis=1),
         case(floats(0, 3), floats(0, 3), axis=0),
     ],
-    doc="y[i] = a[i] * y[i - 1] + b[i] along an axis, where y[-1] is 0.",
+    doc="y[i] = a[i] * y[i - 1] + b[i] along an axis, with y[-1] = 0.",
 )
 
 
@@ -69,7 +69,7 @@ def _(xp, a, b, axis):
 cumprod = define(
     "cumprod(x; axis)",
     running("cumprod"),
-    # of each factor: the product before it, times what comes after it by a recurrence that divides by nothing
+    # for each factor: the product before it times a recurrence over those after it, without a division
     lambda g, x, out, axis: moved(out, axis, 1, 1) * back(recurrence, moved(x, axis, -1, 0), g, axis=axis),
     examples=[
         case(floats(3, 4), axis=0),
@@ -78,7 +78,7 @@ cumprod = define(
         case(floats(0, 3), axis=0),
         case(ints(3, 4), axis=1),
     ],
-    doc="The product of all up to here, along an axis.",
+    doc="The cumulative product along an axis.",
 )
 kernel(
     cumprod,
@@ -117,8 +117,8 @@ def extreme(name: str, ufunc: str, doc: str):
     return op
 
 
-cummax = extreme("cummax", "maximum", "The largest up to here along an axis, NaN wins; and the last place of it.")
-cummin = extreme("cummin", "minimum", "The smallest up to here along an axis, NaN wins; and the last place of it.")
+cummax = extreme("cummax", "maximum", "The cumulative maximum along an axis, NaN wins; and its last index.")
+cummin = extreme("cummin", "minimum", "The cumulative minimum along an axis, NaN wins; and its last index.")
 
 
 def logarithmic(x: Spec, axis: int) -> Spec:
@@ -137,12 +137,12 @@ logcumsumexp = define(
         case(strided(4, 5), axis=1),
         case(floats(0, 3), axis=0),
     ],
-    doc="log(exp(x1) + ... + exp(x)) up to here, along an axis, without overflow.",
+    doc="Cumulative log(exp(x1) + ... + exp(x)) along an axis, without overflow.",
 )
 
 
 def behind(g, x, out, axis):
-    """The sum of g[j] * exp(x[i] - out[j]) for j from i on, by a recurrence in which no exponent is above 0."""
+    """The sum of g[j] * exp(x[i] - out[j]) for j >= i, by a recurrence in which no exponent is above 0."""
     ratio = exp(out - moved(out, axis, -1, math.inf))
     return exp(x - out) * back(recurrence, ratio, g, axis=axis)
 

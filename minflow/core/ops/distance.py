@@ -1,4 +1,4 @@
-"""Distances of each row to each row, and a floor that no gradient sees."""
+"""Pairwise distances of rows, and a lower bound that passes gradients."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .examples import case, floats, positive, strided
 from .rules import need_floating, need_spec, write_out, single
 from .shape import permute
 
-MANY = 625  # pairs, from which on a product of matrices is worth it: 25 rows and 25 rows
+MANY = 625  # number of pairs from which a matrix product pays off: 25 rows and 25 rows
 
-# A primitive: maximum has no slope below the floor, and what is held above it still has to learn.
+# A primitive, because maximum has no gradient below the bound, and clamped elements must still learn.
 at_least = define(
     "at_least(x; least, name)",
     lambda x, least, name: need_floating("clamp", x),
     lambda g: g,
-    second_order=False,  # its slope is not that of its numbers, on purpose
+    second_order=False,  # its gradient deliberately differs from its derivative
     examples=[
         case(positive(3, 4), least=0.1, name="var"),
         case(floats(()), least=-3.0, name=""),
@@ -29,7 +29,7 @@ at_least = define(
         case(floats(0, 3), least=0.5, name="var"),
         case(positive(3)(dtype="float32"), least=0.1, name=""),
     ],
-    doc="max(x, least), whose slope is 1 everywhere; with a name, negative numbers are refused under it.",
+    doc="max(x, least) with gradient 1 everywhere; if name is given, negative elements raise an error with it.",
 )
 
 
@@ -38,23 +38,23 @@ def _(xp, x, least, name, out=None):
     if name and x.size and (wrong := x < 0).any():
         number, at = first(xp, x, wrong, name)
         what = f"{name} goes down to {float(x.min()):.4g}, and is never negative; the first is {number:.4g}{at}"
-        fail(OutOfRangeError, what, "softplus(x), x.square() or x.exp() of what a model gives", **{name: spec_of(x)})
+        fail(OutOfRangeError, what, "softplus(x), x.square() or x.exp() of the model's output", **{name: spec_of(x)})
     return xp.maximum(x, x.dtype.type(least), out=out)
 
 
 def pairs(a: Spec, b: Spec, p: float) -> Spec:
     need_floating("cdist", a)
     if a.ndim < 2 or b.ndim != a.ndim:
-        raise ShapeError(f"cdist: {{a}} has {a.ndim} axes, {{b}} {b.ndim}", hint="rows of both in the same batches")
-    need_spec("cdist", a.replace(shape=(*a.shape[:-2], b.shape[-2], a.shape[-1])), b=b)
-    return a.replace(shape=(*a.shape[:-1], b.shape[-2]))
+        raise ShapeError(f"cdist: {{a}} has {a.ndim} axes, {{b}} {b.ndim}", hint="the same batch axes for both")
+    need_spec("cdist", a.but(shape=(*a.shape[:-2], b.shape[-2], a.shape[-1])), b=b)
+    return a.but(shape=(*a.shape[:-1], b.shape[-2]))
 
 
 def turned(x):
     return permute(x, dims=(*range(x.spec.ndim - 2), x.spec.ndim - 1, x.spec.ndim - 2))
 
 
-# A primitive, for room: all differences at once, (P, R, M) numbers, are M times as many as the result.
+# A primitive to save memory: all differences at once, (P, R, M), are M times as large as the result.
 pair_distances = define(
     "pair_distances(a, b; p)",
     pairs,
@@ -71,7 +71,7 @@ pair_distances = define(
         case(floats(2, 0), floats(2, 0), p=1.0),
         case(floats(30, 2, dtype="float32"), floats(30, 2, dtype="float32"), p=2.0),
     ],
-    doc="The distances of order p from each row of a to each row of b.",
+    doc="The p-norm distance of each row of a to each row of b.",
 )
 
 
@@ -94,12 +94,12 @@ pair_distances_grad = define(
             p=2.0,
         )
     ],
-    doc="The gradient of pair_distances for the rows of a; 0 where a distance is 0.",
+    doc="The gradient of pair_distances with respect to a; 0 where a distance is 0.",
 )
 
 
 def by_product(xp, a, b, p: float) -> bool:
-    """Is |a|**2 + |b|**2 - 2ab exact enough? In double precision it is, for numbers of float32."""
+    """True if |a|**2 + |b|**2 - 2ab is exact enough: for float32 inputs in double precision."""
     return p == 2 and a.dtype.char == "f" and a.shape[-2] * b.shape[-2] > MANY
 
 

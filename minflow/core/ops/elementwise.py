@@ -1,7 +1,7 @@
-"""Arithmetic and mathematical functions, element by element. Comparisons and logic stand in `compare.py`.
+"""Elementwise arithmetic and mathematical functions. Comparisons and logic are in `compare.py`.
 
-Inputs broadcast and are promoted before an op runs, so a gradient rule here need not think of either. Kernels that may
-divide by zero or overflow do it in silence: inf and NaN are results, numpy's warnings would name our lines.
+Inputs are broadcast and promoted before an op runs, so gradient rules need not handle either. Kernels that may divide
+by zero or overflow do so silently: inf and NaN are results, and NumPy's warnings would point to minflow's lines.
 Read next: `compare.py`, `reduce.py`.
 """
 
@@ -23,18 +23,18 @@ from .shape import cast, zeros_of
 
 
 def quiet(op, ufunc: str) -> None:
-    """A kernel that is one ufunc which may overflow or leave its domain."""
+    """A kernel of one ufunc that may overflow or leave its domain."""
 
     def run(xp, *arrays, out=None):
         with silent():
             return getattr(xp, ufunc)(*arrays, out=out)
 
-    run.ufunc = ufunc  # for plans, which are quiet anyhow
+    run.ufunc = ufunc  # for plans, which suppress warnings themselves
     kernel(op, run)
 
 
 def whole(op, ufunc: str) -> None:
-    """A kernel of a division that keeps integers: they cannot be divided by 0."""
+    """The kernel of a division that keeps integers, which refuses 0 as their divisor."""
 
     @kernel(op)
     def _(xp, a, b, out=None):
@@ -44,12 +44,12 @@ def whole(op, ufunc: str) -> None:
 
 
 def numeric(name: str, hint: str = "x.int() or x.float() first"):
-    """The rule of a function of one number that bool does not have."""
+    """The shape rule of a unary function that is not defined for bool."""
     return broadcast(name, "x", refuse_bool=hint)
 
 
 def nothing(g):
-    """The gradient of a function made of steps."""
+    """The gradient of a step function."""
     return zeros_of(g.spec)
 
 
@@ -64,13 +64,13 @@ add = define(
     sbp=(*SPLIT_2, ("P", "P", "P")),
     numbers="holomorphic",
     examples=binary(),
-    doc="a + b; of bools: or.",
+    doc="a + b; logical or for bools.",
 )
 kernel(add, ufunc="add")
 
 sub = define(
     "sub(a, b)",
-    broadcast("sub", "a", "b", refuse_bool="a ^ b (logical_xor) for where they differ, ~b for not"),
+    broadcast("sub", "a", "b", refuse_bool="a ^ b (logical_xor) if they differ, ~b for not"),
     dict(a=lambda g: g, b=lambda g: -g),
     elementwise="same",
     scalar="a - b",
@@ -90,7 +90,7 @@ mul = define(
     sbp=(*SPLIT_2, ("P", "B", "P"), ("B", "P", "P")),
     numbers="holomorphic",
     examples=binary(),
-    doc="a * b; of bools: and.",
+    doc="a * b; logical and for bools.",
 )
 kernel(mul, ufunc="multiply")
 
@@ -103,7 +103,7 @@ div = define(
     sbp=(*SPLIT_2, ("P", "B", "P")),
     numbers="holomorphic",
     examples=binary(low=0.3, high=2.0),
-    doc="a / b; of integers: floats of the default dtype.",
+    doc="a / b; integers give the default float dtype.",
 )
 quiet(div, "true_divide")
 
@@ -123,12 +123,12 @@ pow = define(
         case(floats(3), 0),
         case(ints(3), 3),
     ],
-    doc="a to the power b; of integers: b must not be negative.",
+    doc="a to the power b; for integers b must not be negative.",
 )
 
 
 def power_slope(g, a, b):
-    """d a**b / da = b * a**(b - 1); 0 where b is 0, also at a = 0."""
+    """d a**b / da = b * a**(b - 1); 0 if b is 0, also at a = 0."""
     if not hasattr(b, "spec"):
         return nothing(g) if b == 0 else g * (2 * a) if b == 2 else g * (b * pow(a, b - 1))
     flat = eq(b, 0)
@@ -136,7 +136,7 @@ def power_slope(g, a, b):
 
 
 def exponent_slope(a, b, out):
-    """d a**b / db = a**b * log(a); 0 where a is 0 and b is not below 0, since there a**b stays as it is."""
+    """d a**b / db = a**b * log(a); 0 if a is 0 and b >= 0, where a**b is constant."""
     if hasattr(a, "spec"):
         return out * log(where(logical_and(eq(a, 0), ge(b, 0)), 1.0, a))
     return out * math.log(a) if a > 0 else where(ge(b, 0), 0.0, -out) if a == 0 else out * math.nan
@@ -167,7 +167,7 @@ floor_divide = define(
     scalar="floor(a / b)",
     sbp=SPLIT_2,
     examples=binary(low=0.3, high=2.0),
-    doc="The whole number below a / b.",
+    doc="a / b rounded down.",
 )
 whole(floor_divide, "floor_divide")
 
@@ -179,7 +179,7 @@ remainder = define(
     scalar="a - b * floor(a / b)",
     sbp=SPLIT_2,
     examples=[*binary(low=0.3, high=2.0), case(floats(4), -0.7), case(floats(3, 4), positive(4))],
-    doc="What a / b leaves, with the sign of b (Python's %).",
+    doc="The remainder of a / b, with the sign of b (Python's %).",
 )
 whole(remainder, "remainder")
 
@@ -191,11 +191,11 @@ fmod = define(
     scalar="a - b * trunc(a / b)",
     sbp=SPLIT_2,
     examples=[*binary(low=0.3, high=2.0), case(floats(4), -0.7), case(floats(3, 4), positive(4))],
-    doc="What a / b leaves, with the sign of a (C's fmod).",
+    doc="The remainder of a / b, with the sign of a (C's fmod).",
 )
 whole(fmod, "fmod")
 
-# A primitive: trunc(a / b) has the slope 0 too, but where b is 0 the rule of a / b would make it 0 * inf.
+# A primitive: trunc(a / b) has derivative 0 too, but at b = 0 the rule of a / b would give 0 * inf.
 trunc_divide = define(
     "trunc_divide(a, b)",
     broadcast("trunc_divide", "a", "b"),
@@ -204,7 +204,7 @@ trunc_divide = define(
     scalar="trunc(a / b)",
     sbp=SPLIT_2,
     examples=binary(low=0.3, high=2.0),
-    doc="The whole number next to a / b on the side of 0.",
+    doc="a / b rounded towards 0.",
 )
 
 
@@ -214,7 +214,7 @@ def _(xp, a, b, out=None):
         return xp.trunc(xp.true_divide(a, b), out=out)
 
 
-# A primitive: near b it counts back from b, so that weight 1 gives b itself, as in PyTorch.
+# A primitive: near b it is computed from b, so that weight 1 gives b exactly, as in PyTorch.
 lerp = define(
     "lerp(a, b, weight)",
     broadcast("lerp", "a", "b", "weight"),
@@ -233,7 +233,7 @@ lerp = define(
         case(floats(0, 3), floats(3), 1),
         case(floats(3, dtype="float32"), floats(3, dtype="float32"), 0.5),
     ],
-    doc="From a (weight 0) to b (weight 1): a + weight * (b - a).",
+    doc="Interpolate from a (weight 0) to b (weight 1): a + weight * (b - a).",
 )
 
 
@@ -252,7 +252,7 @@ atan2 = define(
     scalar="atan2(y, x)",
     sbp=SPLIT_2,
     examples=binary(low=0.3, high=2.0),
-    doc="The angle of the point (x, y), in radians from -pi to pi; its slope at (0, 0) is 0.",
+    doc="The angle of the point (x, y), in radians from -pi to pi; its gradient at (0, 0) is 0.",
 )
 quiet(atan2, "arctan2")
 
@@ -270,7 +270,7 @@ maximum = define(
     scalar="max(a, b)",
     sbp=SPLIT_2,
     examples=binary(),
-    doc="The larger of two; NaN wins; ties share the gradient.",
+    doc="The elementwise maximum; NaN wins; ties share the gradient.",
 )
 kernel(maximum, ufunc="maximum")
 
@@ -282,13 +282,13 @@ minimum = define(
     scalar="min(a, b)",
     sbp=SPLIT_2,
     examples=binary(),
-    doc="The smaller of two; NaN wins; ties share the gradient.",
+    doc="The elementwise minimum; NaN wins; ties share the gradient.",
 )
 kernel(minimum, ufunc="minimum")
 
 
 def share(large, small, g):
-    """0 where `large` is the smaller, 1/2 where they tie, else 1: also where one is NaN, as in PyTorch."""
+    """g * 0 if `large` is the smaller, g / 2 for ties, else g: also if one is NaN, as in PyTorch."""
     return 1 - (cast(lt(large, small), dtype=g.spec.dtype) + cast(le(large, small), dtype=g.spec.dtype)) * 0.5
 
 
@@ -312,19 +312,19 @@ clamp = define(
         case(ints(5), 1, 3),
         case(floats(5, dtype="float32"), -0.5, 0.5),
     ],
-    doc="x kept between min and max; where min > max: max.",
+    doc="x limited to [min, max]; max if min > max.",
 )
 
 
 def raised(x, min, max):
-    """Where the result of clamp is min; an infinite max is one that is missing, and then also an infinite min."""
+    """True where the result of clamp is min. An infinite max counts as missing, and then also an infinite min."""
     missing = not hasattr(max, "spec") and max == math.inf
     return lt(x, min) if missing else logical_and(lt(x, min), lt(min, max))
 
 
 @kernel(clamp)
 def _(xp, x, min, max, out=None):
-    low = xp.maximum(x, min)  # not into out, which may be max
+    low = xp.maximum(x, min)  # not into out, which may be max itself
     return xp.minimum(low, max, out=out)
 
 
@@ -337,7 +337,7 @@ def chosen(cond, a, b):
     for name in ("a", "b"):
         if name in arrays and arrays[name].dtype is not dtype:
             raise DTypeError(
-                f"where: {{{name}}} is {arrays[name].dtype.name}, the result would be {dtype.name}",
+                f"where: {{{name}}} is {arrays[name].dtype.name}, and the result would be {dtype.name}",
                 hint=f"{{{name}}}.to(flow.{dtype.name})",
             )
     return cond.replace(shape=join("where", {name: s.shape for name, s in arrays.items()}), dtype=dtype)
@@ -360,7 +360,7 @@ where = define(
         case(bools(4), ints(4), 7),
         case(bools(4), floats(4, dtype="float32"), 7),
     ],
-    doc="a where cond, else b.",
+    doc="a where cond is True, else b.",
 )
 
 
@@ -369,11 +369,11 @@ def _(xp, cond, a, b, out=None):
     chosen = xp.where(cond, a, b)
     if out is None:
         return chosen
-    xp.copyto(out, chosen, casting="unsafe")  # two Python numbers give numpy's float64
+    xp.copyto(out, chosen, casting="unsafe")  # two Python numbers give NumPy's float64
     return out
 
 
-# ---- functions of one number -------------------------------------------------------------------------------------
+# ---- unary functions -------------------------------------------------------------------------------------
 
 neg = define(
     "neg(x)",
@@ -392,7 +392,7 @@ neg = define(
 def _(xp, x, out=None):
     if out is None or out.flags.c_contiguous:
         return xp.negative(x, out=out)
-    xp.copyto(out, xp.negative(x))  # NumPy 2.4 reads wrong places where both are strided
+    xp.copyto(out, xp.negative(x))  # NumPy 2.4 reads wrong addresses if both are strided
     return out
 
 
@@ -405,13 +405,13 @@ abs = define(
     sbp=SPLIT_1,
     numbers="complex",
     examples=unary(),
-    doc="|x|; slope 0 at 0.",
+    doc="|x|; the derivative at 0 is 0.",
 )
 kernel(abs, ufunc="absolute")
 
 
 def direction(x, size):
-    """x / |x| of a complex number, 0 at 0."""
+    """x / |x| of a complex number; 0 at 0."""
     zero = eq(size, 0)
     return where(zero, 0.0, x / where(zero, 1.0, size))
 
@@ -424,14 +424,14 @@ sign = define(
     scalar="(x > 0) - (x < 0)",
     sbp=SPLIT_1,
     examples=unary(),
-    doc="-1, 0 or 1; of NaN 0.",
+    doc="-1, 0 or 1; 0 for NaN.",
 )
 kernel(sign, lambda xp, x, out=None: xp.subtract(xp.greater(x, 0), xp.less(x, 0), out=out, dtype=x.dtype))
 
 square = define(
     "square(x)",
     numeric("square"),
-    lambda g, x: g * 2 * x,  # in this order: of a large float16, twice itself would be infinite
+    lambda g, x: g * 2 * x,  # in this order: twice a large float16 would be infinite
     elementwise="same",
     scalar="x * x",
     sbp=SPLIT_1,
@@ -453,7 +453,7 @@ def smooth(
     high: float = 2.0,
     numbers: str = "real",
 ):
-    """An op of one number that makes floats of integers; its kernel is the ufunc, if one is named."""
+    """Define a unary op that converts integers to floats; its kernel is the ufunc, if one is named."""
     op = define(
         f"{name}(x)",
         same,
@@ -470,7 +470,7 @@ def smooth(
     return op
 
 
-holomorphic = functools.partial(smooth, numbers="holomorphic")  # those that complex numbers have too
+holomorphic = functools.partial(smooth, numbers="holomorphic")  # those that are defined for complex numbers too
 
 exp = holomorphic("exp", lambda g, out: g * out, "e to the power x.", ufunc="exp")
 exp2 = smooth("exp2", lambda g, out: g * out * math.log(2), "2 to the power x.", ufunc="exp2")
@@ -495,26 +495,26 @@ tan = holomorphic(
     "tan", lambda g, out: g * (out * out + 1), "The tangent, x in radians.", ufunc="tan", low=-1.2, high=1.2
 )
 asin = smooth(
-    "asin", lambda g, x: g * rsqrt(1 - x * x), "The angle whose sine is x.", ufunc="arcsin", low=-0.8, high=0.8
+    "asin", lambda g, x: g * rsqrt(1 - x * x), "The inverse sine, in radians.", ufunc="arcsin", low=-0.8, high=0.8
 )
 acos = smooth(
-    "acos", lambda g, x: -(g * rsqrt(1 - x * x)), "The angle whose cosine is x.", ufunc="arccos", low=-0.8, high=0.8
+    "acos", lambda g, x: -(g * rsqrt(1 - x * x)), "The inverse cosine, in radians.", ufunc="arccos", low=-0.8, high=0.8
 )
-atan = smooth("atan", lambda g, x: g / (x * x + 1), "The angle whose tangent is x.", ufunc="arctan")
+atan = smooth("atan", lambda g, x: g / (x * x + 1), "The inverse tangent, in radians.", ufunc="arctan")
 tanh = holomorphic("tanh", lambda g, out: g * (1 - out * out), "The hyperbolic tangent.", ufunc="tanh")
 sinh = holomorphic("sinh", lambda g, x: g * cosh(x), "The hyperbolic sine.", ufunc="sinh")
 cosh = holomorphic("cosh", lambda g, x: g * sinh(x), "The hyperbolic cosine.", ufunc="cosh")
-asinh = smooth("asinh", lambda g, x: g * rsqrt(x * x + 1), "The number whose sinh is x.", ufunc="arcsinh")
+asinh = smooth("asinh", lambda g, x: g * rsqrt(x * x + 1), "The inverse hyperbolic sine.", ufunc="arcsinh")
 acosh = smooth(
     "acosh",
     lambda g, x: g * rsqrt(x * x - 1),
-    "The number of at least 0 whose cosh is x.",
+    "The inverse hyperbolic cosine, at least 0.",
     ufunc="arccosh",
     low=1.2,
     high=3.0,
 )
 atanh = smooth(
-    "atanh", lambda g, x: g / (1 - x * x), "The number whose tanh is x.", ufunc="arctanh", low=-0.8, high=0.8
+    "atanh", lambda g, x: g / (1 - x * x), "The inverse hyperbolic tangent.", ufunc="arctanh", low=-0.8, high=0.8
 )
 rsqrt = holomorphic(
     "rsqrt", lambda g, out: g * (out * out * out * -0.5), "1 / sqrt(x).", scalar="1 / sqrt(x)", low=0.2, high=3.0
@@ -543,7 +543,7 @@ def _(xp, x, out=None):
         return xp.reciprocal(t, out=out)
 
 
-# A primitive: max(x, 0) + log1p(exp(-|x|)) has its value, but two kinks at 0, whose slopes do not add up to 1/2.
+# A primitive: max(x, 0) + log1p(exp(-|x|)) has the same value, but two kinks at 0, whose derivatives do not sum to 1/2.
 softplus = smooth("softplus", lambda g, x: g * sigmoid(x), "log(1 + exp(x)), without overflow.")
 
 
@@ -556,7 +556,7 @@ def _(xp, x, out=None):
 
 @kernel(erf)
 def _(xp, x, out=None):
-    special = need("scipy.special", "erf")  # not at import: it takes longer than all of minflow
+    special = need("scipy.special", "erf")  # not at module import: importing it takes longer than all of minflow
 
     out = xp.empty(x.shape, x.dtype) if out is None else out
     return special.erf(x, out=out, casting="same_kind")
@@ -570,11 +570,11 @@ relu = define(
     scalar="max(x, 0)",
     sbp=SPLIT_1,
     examples=unary(),
-    doc="max(x, 0); slope 0 at 0.",
+    doc="max(x, 0); the derivative at 0 is 0.",
 )
 kernel(relu, lambda xp, x, out=None: xp.maximum(x, 0, out=out))
 
-# A primitive, for speed: every network runs it at each step, and a composite makes two arrays more.
+# A primitive for speed: networks run it at each step, and a composite would create two more arrays.
 relu_grad = define(
     "relu_grad(x, y)",
     broadcast("relu_grad", "x", "y"),
@@ -587,7 +587,7 @@ relu_grad = define(
         case(floats(()), floats((), low=0)),
         case(strided(4, 5), strided(4, 5, low=0)),
     ],
-    doc="x where y, a result of relu, is not 0 (a NaN is not), else 0.",
+    doc="x where y, an output of relu, is not 0 (NaN included), else 0.",
 )
 kernel(relu_grad, lambda xp, x, y, out=None: xp.multiply(x, xp.not_equal(y, 0), out=out))
 
@@ -612,7 +612,7 @@ def rounding(name: str, ufunc: str, doc: str):
     return op
 
 
-floor = rounding("floor", "floor", "The largest whole number that is not above x.")
-ceil = rounding("ceil", "ceil", "The smallest whole number that is not below x.")
-round = rounding("round", "rint", "The nearest whole number; halves go to the even one.")
-trunc = rounding("trunc", "trunc", "x without its fraction.")
+floor = rounding("floor", "floor", "x rounded down.")
+ceil = rounding("ceil", "ceil", "x rounded up.")
+round = rounding("round", "rint", "x rounded to the nearest integer, halves to even.")
+trunc = rounding("trunc", "trunc", "x rounded towards 0.")

@@ -1,7 +1,7 @@
-"""Factorisations of matrices, and of stacks of them: what LAPACK computes, with its gradients.
+"""Factorizations of (stacks of) matrices by LAPACK, with their gradients.
 
 Rules follow Murray 2016 (Cholesky), Walter & Lehmann 2018 (QR), Townsend 2016 (SVD) and Giles 2008 ("Collected matrix
-derivative results"). What needs several of these is a composite: `functions/matrices.py`.
+derivative results"). Functions that need several of these are composites: `functions/matrices.py`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .linear_solvers import dot, factored, matrices, need_finite, regular, solve
 
 
 def definite(*shape: int, dtype: str = "float64") -> Maker:
-    """Symmetric matrices whose eigenvalues are positive and apart."""
+    """Symmetric matrices with distinct positive eigenvalues."""
 
     def lay(a):
         return a @ a.swapaxes(-1, -2) + np.diag(np.arange(1.0, shape[-1] + 1)).astype(dtype)
@@ -37,7 +37,7 @@ DEFINITE = [definite(3, 3), definite(2, 4, 4), definite(2, 2, dtype="float32"), 
 
 
 def columns(x):
-    """A vector of each matrix as a row, which scales its columns."""
+    """A vector per matrix as a row, which scales the columns of the matrix."""
     return x.unsqueeze(-2)
 
 
@@ -58,7 +58,7 @@ cholesky = define(
     lambda a: square("cholesky", a),
     _cholesky_gradient,
     examples=DEFINITE,
-    doc="The lower triangular L with L @ L.T = a, of a symmetric positive definite a; its lower triangle is read.",
+    doc="The lower triangular L with L @ L.T = a, for a symmetric positive definite a, whose lower triangle is read.",
 )
 
 
@@ -81,7 +81,7 @@ def _qr_gradient(g, out0, out1, complete):
     if complete and m > n:
         fail(
             LinAlgError,
-            f"qr: no gradient of mode='complete' where there are more rows ({m}) than columns ({n})",
+            f"qr: mode='complete' has no gradient if there are more rows ({m}) than columns ({n})",
             "mode='reduced', whose q is determined by the matrix",
             r=out1,
         )
@@ -94,7 +94,7 @@ def _qr_gradient(g, out0, out1, complete):
 
 
 def tall(gq, gr, q, r):
-    """The gradient of a matrix with at least as many rows as columns."""
+    """The gradient for a matrix with at least as many rows as columns."""
     inner = dot(r, turned(gr)) - dot(turned(gq), q)
     symmetric = inner.tril() + turned(inner.tril(-1))
     found = gq + dot(q, symmetric)
@@ -151,7 +151,7 @@ eigh = define(
     lambda a: (square("eigh", a).replace(shape=a.shape[:-1]), a),
     _eigh_gradient,
     examples=DEFINITE,
-    doc="The eigenvalues in rising order, and the eigenvectors as columns, of a symmetric a (its lower triangle).",
+    doc="Ascending eigenvalues, and eigenvectors as columns, of a symmetric a (its lower triangle).",
 )
 
 
@@ -160,7 +160,9 @@ def _(xp, a):
     if not a.size:
         return xp.zeros(a.shape[:-1], a.dtype), a.copy()
     need_finite(xp, "eigh", a)
-    values, vectors = factored(xp, "eigh", "has eigenvalues that were not found", "linalg.svd of it", xp.linalg.eigh, a)
+    values, vectors = factored(
+        xp, "eigh", "has eigenvalues that did not converge", "linalg.svd of it", xp.linalg.eigh, a
+    )
     return values, vectors
 
 
@@ -168,7 +170,7 @@ eig = define(
     "eig(a) -> values, vectors",
     lambda a: tuple(s.replace(dtype=a.dtype.to_complex()) for s in (square("eig", a).replace(shape=a.shape[:-1]), a)),
     examples=[regular(3, 3), floats(2, 4, 4), regular(2, 2, dtype="float32"), floats(0, 0)],
-    doc="The complex eigenvalues, in no order, and the eigenvectors as columns, of any square a. It has no gradient.",
+    doc="The complex eigenvalues, unordered, and the eigenvectors as columns, of a square a. No gradient.",
 )
 
 
@@ -178,7 +180,7 @@ def _(xp, a):
     if not a.size:
         return xp.zeros(a.shape[:-1], wide), a.astype(wide)
     need_finite(xp, "eig", a)
-    values, vectors = factored(xp, "eig", "has eigenvalues that were not found", "linalg.svd of it", xp.linalg.eig, a)
+    values, vectors = factored(xp, "eig", "has eigenvalues that did not converge", "linalg.svd of it", xp.linalg.eig, a)
     return values.astype(wide), vectors.astype(wide)
 
 
@@ -193,7 +195,7 @@ def decomposed(a: Spec, complete: bool) -> tuple[Spec, Spec, Spec]:
 def _svd_gradient(g, out0, out1, out2):
     gu, gs, gv = g
     (m, n), k = (out0.spec.shape[-2], out2.spec.shape[-1]), out1.spec.shape[-1]
-    u, v, s = out0[..., :k], out2[..., :k, :], columns(out1)  # of complete ones, what the matrix determines
+    u, v, s = out0[..., :k], out2[..., :k, :], columns(out1)  # of complete factors, the part that the matrix determines
     apart = gaps(out1 * out1)
     inner = diagonal_matrix(0 * out1 if gs is None else gs)
     beyond = None
@@ -226,7 +228,7 @@ svd = define(
         case(floats(3, 2, dtype="float32"), complete=True),
         case(floats(0, 2), complete=False),
     ],
-    doc="Orthonormal u, v and falling s >= 0 with a = u @ diag(s) @ v; complete: u and v are square.",
+    doc="Orthonormal u, v and descending s >= 0 with a = u @ diag(s) @ v; complete: u and v are square.",
 )
 
 
@@ -237,7 +239,7 @@ def _(xp, a, complete):
         factored(
             xp,
             "svd",
-            "has singular values that were not found",
+            "has singular values that did not converge",
             "check it for large numbers",
             lambda x: xp.linalg.svd(x, full_matrices=complete),
             a,
@@ -250,7 +252,7 @@ def _lu_gradient(g, out0, out1):
     if not out0.spec.size:
         return 0 * out0
     if m != n:
-        fail(GradError, f"lu: no gradient of a matrix of {m} rows and {n} columns", "linalg.qr has one", packed=out0)
+        fail(GradError, f"lu: a matrix of {m} rows and {n} columns has no gradient", "linalg.qr has one", packed=out0)
     upper = out0.triu()
     inner = matmul(out0.tril(-1), g[0].tril(-1), ta=True, tb=False) + g[0].tril(-1)
     inner = inner.tril(-1) + matmul(g[0].triu(), upper, ta=False, tb=True).triu()
@@ -270,8 +272,7 @@ lu = define(
         floats(2, 3, dtype="float32"),
         floats(0, 0),
     ],
-    doc="L (below the diagonal, whose ones are left out) and U of the rows of a swapped; row i was swapped with "
-    "pivots[i] - 1.",
+    doc="L (below the diagonal, without its ones) and U of a with rows swapped; row i was swapped with pivots[i] - 1.",
 )
 
 
@@ -295,8 +296,10 @@ def _(xp, a):
 def permuted(pivots: Spec, size: int, dtype) -> Spec:
     need_index("lu_permutation", pivots, "pivots")
     if not pivots.ndim or pivots.shape[-1] > size:
-        raise ShapeError(f"lu_permutation: {{pivots}} is {list(pivots.shape)}, of {size} rows", hint="what lu gives")
-    return pivots.replace(shape=(*pivots.shape[:-1], size, size), dtype=dtype)
+        raise ShapeError(
+            f"lu_permutation: {{pivots}} is {list(pivots.shape)}, of {size} rows", hint="the pivots from lu"
+        )
+    return pivots.but(shape=(*pivots.shape[:-1], size, size), dtype=dtype)
 
 
 lu_permutation = define(
@@ -306,7 +309,7 @@ lu_permutation = define(
         case(ints(3, low=3, high=4), size=3, dtype=float64),
         case(ints(2, 2, low=2, high=4), size=3, dtype=float32),
     ],
-    doc="The matrix P with P @ L @ U = a, of the swaps that lu made.",
+    doc="The matrix P with P @ L @ U = a, from the row swaps of lu.",
 )
 
 

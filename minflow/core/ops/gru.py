@@ -51,7 +51,7 @@ def _(xp, x, h0, w_ih, w_hh, b_ih, b_hh, sizes, reverse):
     h, size = h0.copy(), h0.shape[1]
     arriving, w = flat(x) @ w_ih.T, xp.ascontiguousarray(w_hh.T)
     arriving += b_ih
-    gates = xp.empty((len(arriving), 4 * size), h.dtype)  # r, z, n, and what r scales
+    gates = xp.empty((len(arriving), 4 * size), h.dtype)  # r, z, n, and the product that r scales
     y, every = xp.empty((len(arriving), size), h.dtype), xp.empty((len(h), 3 * size), h.dtype)
     both, new, scaled = gates[:, : 2 * size], gates[:, 2 * size : 3 * size], gates[:, 3 * size :]
     for a, b in spans(x, sizes, reverse):
@@ -93,7 +93,7 @@ gru_grad = define(
 def _(xp, gy, ghn, x, h0, w_ih, w_hh, y, gates, sizes, reverse):
     steps, gy, gh, size = spans(x, sizes, reverse), flat(gy), ghn.copy(), h0.shape[1]
     previous, (r, z, n, scaled) = before(xp, flat(y), h0, steps), xp.split(gates, 4, axis=1)
-    # What is multiplied by the gradient of the state: for all steps at once.
+    # Factors of the gradient of the state, for all steps at once.
     inner = xp.empty((len(gates), len(w_ih)), gates.dtype)
     gr, gz, gn = xp.split(inner, 3, axis=1)  # views
     xp.subtract(1, xp.multiply(n, n, out=gn), out=gn)
@@ -103,7 +103,7 @@ def _(xp, gy, ghn, x, h0, w_ih, w_hh, y, gates, sizes, reverse):
     gr *= gn
     gz *= z
     gz *= previous - n
-    own = inner.copy()  # of the products with h
+    own = inner.copy()  # gradients of the products with h
     own[:, 2 * size :] *= r
     for a, b in reversed(steps):
         g = gy[a:b] + gh[: b - a]

@@ -1,8 +1,8 @@
-"""Picking and placing by integer tensors, masks of triangles, and orders of elements reversed or turned.
+"""Gather and scatter by integer tensors, triangles, one-hot, flips and rolls.
 
-Every index is checked before it is used: numpy would say which number was wrong, but not where it stood.
-`x[index]` with lists, arrays and masks comes down to `take` and `index_put`: `functions/indexing.py`.
-by: the function that was called, which an error names; not every one counts negative indices from the end.
+Each index is checked before use: NumPy would name the wrong index, but not its position.
+`x[index]` with lists, arrays and masks is reduced to `take` and `index_put` in `functions/indexing.py`.
+by: the calling function, for errors; only some of them count negative indices from the end.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .shape import zeros_of
 
 
 def fresh(xp, like, out):
-    """An array to write into, C-contiguous; `write_out` brings it to `out` if it is not `out` itself."""
+    """A C-contiguous array to write into; `settle` copies it to `out` if it is not `out` itself."""
     return out if out is not None and out.flags.c_contiguous else xp.empty(like.shape, like.dtype)
 
 
@@ -54,7 +54,7 @@ take = define(
         case(floats(5, 3), ints(0, high=5), axis=0),
         case(ints(5, 3), ints(2, high=5), axis=0),
     ],
-    doc="x at integer positions along an axis; the axes of the index stand where that axis was.",
+    doc="x at integer positions along an axis, which the axes of the index replace.",
 )
 
 
@@ -69,7 +69,7 @@ def _(xp, x, index, axis, by="indexing", out=None):
         x = x.copy()
     return xp.take(
         x, index, axis=axis, out=out, mode="wrap"
-    )  # "raise" would buffer; what is left to wrap is -1 and its like
+    )  # "raise" would buffer; only negative indices are left to wrap
 
 
 def placed(x: Spec, index: Spec, src, axis: int, by: str = "indexing") -> Spec:
@@ -96,7 +96,7 @@ index_add = define(
         case(floats(5, 3), ints(0, high=5), floats(0, 3), axis=0),
         case(strided(5, 3), ints(3, high=5), strided(3, 3), axis=0),
     ],
-    doc="x with src added at integer positions along an axis; a position named twice gets both.",
+    doc="x with src added at integer positions along an axis; repeated positions accumulate.",
 )
 
 
@@ -123,7 +123,7 @@ index_put = define(
         case(strided(3, 4), ints(2, low=-4, high=4), 0, axis=1),
         case(floats(5, 3), ints(0, high=5), floats(0, 3), axis=0),
     ],
-    doc="x with src in the integer positions along an axis; of a position named twice the last one counts.",
+    doc="x with src written to integer positions along an axis; at a repeated position the last one wins.",
 )
 
 
@@ -154,7 +154,7 @@ ravel_index = define(
         case(ints(4, 1, high=3), ints(2, high=5), 1, shape=(3, 5, 2)),
         case(ints((), high=3), shape=(3,)),
     ],
-    doc="Where an element stands in the flattened tensor: one integer index per axis, broadcast.",
+    doc="The position in the flattened tensor, from one integer index per axis, broadcast.",
 )
 
 
@@ -164,7 +164,7 @@ def _(xp, *index, shape, by="indexing", out=None):
     for axis in range(len(shape) - 1, -1, -1):
         i = xp.asarray(index[axis])
         check_bounds(xp, by, i, shape[axis], axis)
-        i = i.astype("int64")  # the axis may be longer than a small dtype can say
+        i = i.astype("int64")  # the axis may be longer than a small dtype can hold
         total = total + xp.where(i < 0, i + shape[axis], i) * step
         step *= shape[axis]
     if out is None:
@@ -188,7 +188,7 @@ def gathered(x: Spec, index: Spec, *src, dim: int, by: str = "indexing") -> Spec
         return x.replace(shape=index.shape)
     if isinstance(src[0], Spec) and src[0].shape != index.shape:
         raise ShapeError(
-            f"{by}: {{src}} has shape {src[0].shape}, {{index}} has {index.shape}", hint="the two must be alike"
+            f"{by}: {{src}} has shape {src[0].shape}, {{index}} has {index.shape}", hint="the shapes must be the same"
         )
     if isinstance(src[0], Spec) and src[0].dtype is not x.dtype:
         raise DTypeError(f"{by}: {{src}} is {src[0].dtype.name}, {{x}} is {x.dtype.name}", hint="{src}.to({x}.dtype)")
@@ -196,7 +196,7 @@ def gathered(x: Spec, index: Spec, *src, dim: int, by: str = "indexing") -> Spec
 
 
 def everywhere(xp, by: str, x, index, dim: int):
-    """The index of each element, one broadcastable array per axis."""
+    """The index of each element: one broadcastable array per axis."""
     check_bounds(xp, by, index, x.shape[dim], dim)
     return tuple(
         [
@@ -207,7 +207,7 @@ def everywhere(xp, by: str, x, index, dim: int):
 
 
 def in_row(xp, by: str, x, index, dim: int):
-    """Where each element stands in the flattened x."""
+    """The position of each element in the flattened x."""
     check_bounds(xp, by, index, x.shape[dim], dim)
     index, steps = xp.asarray(index, "int64"), [stride // x.itemsize for stride in x.strides]
     if by in FROM_THE_END:
@@ -272,7 +272,7 @@ scatter_add = define(
     dict(x=lambda g: g, src=lambda g, index, dim: gather(g, index, dim=dim)),
     numbers="holomorphic",
     examples=[*SCATTERS, case(floats(3, 4), ints(6, 4, high=3), floats(6, 4), dim=0)],
-    doc="x with x[i, index[i, j]] += src[i, j] for dim 1, and so on; what meets is added.",
+    doc="x with x[i, index[i, j]] += src[i, j] for dim 1, and so on; repeated positions accumulate.",
 )
 
 
@@ -280,18 +280,21 @@ scatter_add = define(
 def _(xp, x, index, src, dim, by="indexing"):
     result = x.copy()
     src = src.reshape(-1) if hasattr(src, "dtype") else src
-    xp.add.at(result.reshape(-1), in_row(xp, by, result, index, dim).reshape(-1), src)  # slow where there are more axes
+    xp.add.at(
+        result.reshape(-1), in_row(xp, by, result, index, dim).reshape(-1), src
+    )  # add.at is slow with several axes
     return result
 
 
-# ---- shapes that depend on numbers -------------------------------------------------------------------------------
+# ---- shapes that depend on element values
+# -------------------------------------------------------------------------------
 
 nonzero = define(
     "nonzero(x)",
     data_dependent,
     numbers="complex",
     examples=[ints(3, 4, high=2), bools(5), bools(()), floats(0, 3)],
-    doc="The positions of what is not 0, one row each; only eager, since the shape depends on the numbers.",
+    doc="The positions of nonzero elements, one row each; eager only, because the shape depends on the elements.",
 )
 kernel(nonzero, lambda xp, x: xp.argwhere(x).astype("int64", order="C"))
 
@@ -301,16 +304,16 @@ kernel(nonzero, lambda xp, x: xp.argwhere(x).astype("int64", order="C"))
 
 def triangular(x: Spec, diagonal: int, op: str) -> Spec:
     if x.ndim < 2:
-        raise ShapeError(f"{op}: {{x}} has {x.ndim} axes, a matrix has 2", hint="flow.diag, or reshape")
+        raise ShapeError(f"{op}: {{x}} must have at least 2 axes, got {x.ndim}", hint="flow.diag, or reshape")
     return x
 
 
-BAND = 64  # rows of a triangle: left and right of where they meet the diagonal they are copied, or filled, whole
+BAND = 64  # rows per band of a triangle: left and right of the diagonal block, rows are copied or filled whole
 
 
 @functools.lru_cache(64)
 def beyond(xp, rows: int, columns: int, diagonal: int, lower: bool):
-    """A mask of what is not in a triangle; at most BAND rows and columns."""
+    """A mask of the elements outside a triangle; at most BAND rows and columns."""
     inside = xp.arange(columns) - diagonal - xp.arange(rows)[:, None]
     return inside > 0 if lower else inside < 0
 
@@ -369,8 +372,8 @@ checked_labels = define(
     is_view=True,
     checks=True,
     examples=[case(ints(4, high=3), loss="cross_entropy", classes=3, ignore_index=-100)],
-    doc="The labels of a loss, once each of them is known to be a class; what a graph has where eager looks at "
-    "numbers.",
+    doc="The labels of a loss, each checked to be a class; in a graph, this replaces the check that eager makes "
+    "beforehand.",
 )
 
 
@@ -388,13 +391,13 @@ one_hot = define(
         case(ints(2, 3, high=3), num_classes=5),
         case(ints((), high=2), num_classes=2),
     ],
-    doc="1 at the class that each integer names, else 0.",
+    doc="1 at the class given by each integer, else 0.",
 )
 
 
 @functools.lru_cache(8)
 def units(xp, many: int):
-    """The rows of which `one_hot` gives one for each integer; of few classes."""
+    """The rows that `one_hot` copies for the integers; for few classes."""
     return xp.eye(many, dtype="int64")
 
 
@@ -448,6 +451,6 @@ roll = define(
         case(floats(2, 3, 4), shifts=(-1, 2), axes=(0, 2)),
         case(strided(4, 5), shifts=(7,), axes=(1,)),
     ],
-    doc="Elements moved along some axes; what leaves at the end comes in at the start.",
+    doc="Elements shifted along some axes; those that leave at the end re-enter at the start.",
 )
 kernel(roll, lambda xp, x, shifts, axes, out=None: write_out(xp, xp.ascontiguousarray(xp.roll(x, shifts, axes)), out))

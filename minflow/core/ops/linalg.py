@@ -1,6 +1,6 @@
-"""Matrix multiplication: the one primitive of linear algebra, with transposition flags so that gradients copy nothing.
+"""Matrix multiplication, the one primitive of linear algebra; its transposition flags let gradients avoid copies.
 
-Vectors, more than two axes against a matrix, einsum and the rest are composites: `functions/linear_algebra.py`.
+Vectors, tensors with more axes times a matrix, einsum and others are composites: `functions/linear_algebra.py`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from .rules import join
 
 
 def product(a: Spec, b: Spec, ta: bool, tb: bool) -> Spec:
-    """The shape rule of matmul, in words that name axes as the learner wrote them."""
+    """The shape rule of matmul; its errors name axes as the learner wrote them."""
     for name, x in (("a", a), ("b", b)):
         if x.ndim < 2:
             raise ShapeError(
-                f"matmul: {{{name}}} has {x.ndim} axes, a matrix has 2",
+                f"matmul: {{{name}}} must have at least 2 axes, got {x.ndim}",
                 hint=f"{{{name}}}.reshape(1, -1) is a matrix of one row",
             )
     if a.dtype is not b.dtype:
@@ -38,7 +38,7 @@ def product(a: Spec, b: Spec, ta: bool, tb: bool) -> Spec:
 
 
 def transposed(k: int, m: int, n: int, p: int, turned: str) -> str:
-    """(n, k) @ (m, p) with k != m: which transposition would fit?"""
+    """Hint for (n, k) @ (m, p) with k != m: the transposition that would fit."""
     if k == p:
         return f"{{a}} @ {{b}}{turned}: the second one transposed"
     if n == m:
@@ -71,11 +71,11 @@ matmul = define(
         case(floats(3, 4, dtype="float32"), floats(4, 2, dtype="float32"), ta=False, tb=False),
         case(ints(3, 4), ints(4, 2), ta=False, tb=False),
     ],
-    doc="Matrix products over the last two axes; the axes before them broadcast. ta, tb: that input is transposed.",
+    doc="Matrix products over the last two axes; the others broadcast. ta, tb: transpose that input first.",
 )
 
 
-DOTS = {  # (ta, tb) -> the product of two matrices, by BLAS
+DOTS = {  # (ta, tb) -> the BLAS product of two matrices
     (False, False): np.ndarray.dot,
     (True, False): lambda a, b: a.T.dot(b),
     (False, True): lambda a, b: a.dot(b.T),
@@ -84,8 +84,10 @@ DOTS = {  # (ta, tb) -> the product of two matrices, by BLAS
 
 
 def dot_of(a: Spec, b: Spec, ta: bool, tb: bool):
-    """dot makes the same BLAS call as matmul, in a third of its time where they are small; of one number it leaves out
-    0 * NaN."""
+    """Choose dot if possible: the same BLAS call as matmul, in a third of the time for small matrices. For 1x1 matrices
+    dot
+    would skip 0 * NaN.
+    """
     fits = a.ndim == b.ndim == 2 and a.dtype in (float32, float64) and a.size > 1 < b.size
     return DOTS[bool(ta), bool(tb)] if fits else None
 
@@ -96,16 +98,16 @@ def _(xp, a, b, ta, tb, out=None):
         a = a.T if a.ndim == 2 else a.swapaxes(-1, -2)
     if tb:
         b = b.T if b.ndim == 2 else b.swapaxes(-1, -2)
-    if a.dtype.char == "e":  # float16: numpy has no fast product for it, and adds up in it
+    if a.dtype.char == "e":  # float16: NumPy has no fast product, and accumulates in float16
         with silent():
             product = xp.matmul(a.astype("float32"), b.astype("float32"))
             if out is None:
                 return product.astype("float16")
             xp.copyto(out, product, casting="same_kind")
             return out
-    if a.ndim == b.ndim == 2 and a.size > 1 < b.size:  # of one number, dot leaves out 0 * NaN
-        return a.dot(b, out)  # the same BLAS call as xp.matmul's, in a third of its time where they are small
+    if a.ndim == b.ndim == 2 and a.size > 1 < b.size:  # for one element, dot skips 0 * NaN
+        return a.dot(b, out)  # the same BLAS call as xp.matmul, in a third of the time for small matrices
     with silent():
-        if a.ndim == b.ndim == 2 and 1 in (a.size, b.size):  # where xp.matmul takes ten times as long
+        if a.ndim == b.ndim == 2 and 1 in (a.size, b.size):  # here xp.matmul takes ten times as long
             return xp.multiply(a, b, out=out)
         return xp.matmul(a, b, out=out)

@@ -1,7 +1,7 @@
-"""Inverses, equations, determinants and the exponential of matrices, and of stacks of them, with their gradients.
+"""Inverses, linear systems, determinants and exponentials of (stacks of) matrices, with their gradients.
 
-Rules follow Giles 2008 ("Collected matrix derivative results"). What factorisations need too, the rules of matrices and
-the errors of LAPACK, stands here. Read next: `factorization.py`.
+Rules follow Giles 2008 ("Collected matrix derivative results"). Shape rules and LAPACK errors that factorizations share
+are here too. Read next: `factorization.py`.
 """
 
 from __future__ import annotations
@@ -33,45 +33,45 @@ SQUARE = [regular(3, 3), regular(2, 4, 4), regular(2, 2, dtype="float32"), regul
 
 
 def matrices(op: str, x: Spec, name: str = "a") -> Spec:
-    """Refuse what is no stack of float matrices."""
+    """Refuse anything but stacks of float matrices."""
     if x.ndim < 2:
         raise ShapeError(
-            f"{op}: {mark(name)} has {x.ndim} axes, a matrix has 2",
+            f"{op}: {mark(name)} must have at least 2 axes, got {x.ndim}",
             hint=f"{mark(name)}.reshape(1, -1) is a matrix of one row",
         )
     if x.dtype not in (float32, float64):
         raise DTypeError(
-            f"{op}: matrices of {x.dtype.name}, where float32 or float64 is wanted", hint=f"{mark(name)}.float() first"
+            f"{op}: matrices must be float32 or float64, got {x.dtype.name}", hint=f"{mark(name)}.float() first"
         )
     return x
 
 
 def square(op: str, x: Spec, name: str = "a") -> Spec:
-    """Refuse what is no stack of square float matrices."""
+    """Refuse anything but stacks of square float matrices."""
     matrices(op, x, name)
     if x.shape[-1] != x.shape[-2]:
         raise ShapeError(
-            f"{op}: a matrix of {x.shape[-2]} rows and {x.shape[-1]} columns is not square",
+            f"{op}: the matrix must be square, got {x.shape[-2]} rows and {x.shape[-1]} columns",
             hint="linalg.pinv and linalg.lstsq take any matrix",
         )
     return x
 
 
 def fitting(op: str, a: Spec, b: Spec) -> Spec:
-    """The shape of x where a @ x = b."""
+    """The shape of x with a @ x = b."""
     square(op, a)
     matrices(op, b, "b")
     if a.shape[-1] != b.shape[-2]:
         raise ShapeError(
             f"{op}: {a.shape[-1]} unknowns (columns of {mark('a')}) and {b.shape[-2]} rows of {mark('b')}",
-            hint="a has one row and one column for each row of b",
+            hint="a needs one row and one column for each row of b",
         )
     return b.replace(shape=(*join(op, {"a": a.shape[:-2], "b": b.shape[:-2]}), *b.shape[-2:]))
 
 
 def factored(xp, op: str, what: str, hint: str, function, a, *others):
-    """What LAPACK gives; where it gives up, an error that says which matrix of the stack is `what`."""
-    if not a.size:  # LAPACK knows no empty matrices; numpy's functions return at once for most
+    """Call a LAPACK function; if it fails, raise an error that says which matrix of the stack is `what`."""
+    if not a.size:  # LAPACK does not accept empty matrices; most NumPy functions return early for them
         with silent():
             return function(a, *others)
     try:
@@ -85,10 +85,10 @@ def factored(xp, op: str, what: str, hint: str, function, a, *others):
 
 
 def need_finite(xp, op: str, a) -> None:
-    """Refuse infinity and NaN, with which LAPACK's iterations do not end."""
+    """Refuse infinity and NaN, with which LAPACK's iterations do not terminate."""
     if not xp.isfinite(a).all():
         wrong, at = first(xp, a, ~xp.isfinite(a), "a")
-        fail(LinAlgError, f"{op}: the matrix has {wrong} among its numbers{at}", "a.nan_to_num() first", a=spec_of(a))
+        fail(LinAlgError, f"{op}: the matrix has the element {wrong}{at}", "a.nan_to_num() first", a=spec_of(a))
 
 
 def fails(xp, function, matrix, others) -> bool:
@@ -100,7 +100,7 @@ def fails(xp, function, matrix, others) -> bool:
 
 
 def turned(x):
-    """The matrices transposed."""
+    """Transpose the matrices."""
     axes = tuple(range(x.spec.ndim))
     return permute(x, dims=(*axes[:-2], axes[-1], axes[-2]))
 
@@ -124,7 +124,7 @@ inverse = define(
     lambda a: square("inverse", a),
     lambda g, out: -dot(turned(out), g, turned(out)),
     examples=SQUARE,
-    doc="The matrix that gives the identity when multiplied with a.",
+    doc="The inverse matrix.",
 )
 
 
@@ -144,7 +144,7 @@ solve = define(
         case(regular(2, 2, dtype="float32"), floats(2, 2, dtype="float32")),
         case(floats(0, 0), floats(0, 2)),
     ],
-    doc="x where a @ x = b, by an LU factorisation with pivots.",
+    doc="x with a @ x = b, by an LU factorization with pivoting.",
 )
 
 
@@ -154,7 +154,7 @@ def _(xp, a, b):
 
 
 def triangle(x, upper: bool, unit: bool):
-    """The part of a gradient that belongs to the numbers that solve_triangular reads."""
+    """The part of a gradient for the elements that solve_triangular reads."""
     return x.triu(int(unit)) if upper else x.tril(-int(unit))
 
 
@@ -173,7 +173,7 @@ solve_triangular = define(
         case(regular(2, 2, dtype="float32"), floats(2, 2, dtype="float32"), upper=False, unit=True),
         case(floats(0, 0), floats(0, 2), upper=True, unit=False),
     ],
-    doc="x where a @ x = b, reading one triangle of a; unit: its diagonal counts as ones.",
+    doc="x with a @ x = b, reading one triangle of a; unit: its diagonal counts as ones.",
 )
 
 
@@ -183,7 +183,7 @@ def _(xp, a, b, upper, unit):
     batch = xp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     x = xp.array(xp.broadcast_to(b, (*batch, *b.shape[-2:])), order="C")
     with silent():
-        for i in range(n - 1, -1, -1) if upper else range(n):  # substitution: each row needs those before it
+        for i in range(n - 1, -1, -1) if upper else range(n):  # substitution: each row needs the rows before it
             solved = slice(i + 1, n) if upper else slice(0, i)
             x[..., i : i + 1, :] -= xp.matmul(a[..., i : i + 1, solved], x[..., solved, :])
             if not unit:
@@ -193,8 +193,8 @@ def _(xp, a, b, upper, unit):
 
 def _pinv_gradient(g, a, out):
     across, down = turned(out), turned(g)
-    outside = down - dot(a, out, down)  # of the columns of a
-    beside = down - dot(down, out, a)  # of its rows
+    outside = down - dot(a, out, down)  # for the columns of a
+    beside = down - dot(down, out, a)  # for its rows
     return dot(outside, out, across) - dot(across, g, across) + dot(across, out, beside)
 
 
@@ -222,7 +222,7 @@ def _(xp, a, rtol, atol):
     u, s, v = factored(
         xp,
         "pinv",
-        "has singular values that were not found",
+        "has singular values that did not converge",
         "check it for large numbers",
         lambda x: xp.linalg.svd(x, full_matrices=False),
         a,
@@ -245,7 +245,7 @@ det = define(
     lambda a: per_matrix("det", a),
     lambda g, a: mul(g.unsqueeze(-1).unsqueeze(-1), cofactors(a)),
     examples=SQUARE,
-    doc="The determinant: how much the matrix scales volumes.",
+    doc="The determinant: the factor by which the matrix scales volumes.",
 )
 
 
@@ -266,7 +266,7 @@ cofactors = define(
     lambda a: square("cofactors", a),
     _cofactors_gradient,
     examples=SQUARE,
-    doc="The gradient of the determinant, det(a) * inverse(a).T, which singular matrices have too.",
+    doc="The gradient of the determinant, det(a) * inverse(a).T, also for singular matrices.",
 )
 
 
@@ -287,7 +287,7 @@ slogdet = define(
     lambda a: (per_matrix("slogdet", a),) * 2,
     lambda g, a: 0 * a if g[1] is None else mul(g[1].unsqueeze(-1).unsqueeze(-1), turned(inverse(a))),
     examples=SQUARE,
-    doc="The sign of the determinant, and the logarithm of its size, which does not overflow.",
+    doc="The sign of the determinant, and the logarithm of its absolute value, which does not overflow.",
 )
 
 
@@ -313,7 +313,7 @@ matrix_exp = define(
     lambda a: square("matrix_exp", a),
     _matrix_exp_gradient,
     examples=[floats(3, 3), floats(2, 4, 4), floats(2, 2, dtype="float32"), floats(1, 1), floats(0, 0)],
-    doc="I + a + a @ a / 2 + ...: the exponential of a matrix (Al-Mohy & Higham 2009, by SciPy).",
+    doc="The matrix exponential, I + a + a @ a / 2 + ... (Al-Mohy & Higham 2009, by SciPy).",
 )
 
 

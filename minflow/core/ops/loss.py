@@ -1,4 +1,4 @@
-"""Losses that are ops, since the slopes of their pieces do not make up theirs. Those over classes: `softmax.py`."""
+"""Losses that are primitives because the gradients of their parts do not add up. Losses over classes: `softmax.py`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ UNIT = dict(low=0.1, high=0.9)
 
 
 def entropy_slope(g, p, target, p_spec: Spec):
-    """g * (p - target) / (p * (1 - p)); where p is 0 or 1 the divisor is the least that is taken, not 0."""
+    """g * (p - target) / (p * (1 - p)); the divisor has a lower bound, in case p is 0 or 1."""
     least = max(1e-12, finfo(p_spec.dtype).tiny)
     return g * ((p - target) / maximum(p * (1 - p), least))
 
 
-# A primitive: through logarithms cut off at -100 a sigmoid that has come to 0 or 1 exactly gets the gradient 0/0.
+# A primitive: through logarithms clamped at -100, a sigmoid of exactly 0 or 1 would get the gradient 0/0.
 binary_entropy = define(
     "binary_entropy(p, target)",
     broadcast("binary_entropy", "p", "target"),
@@ -34,7 +34,7 @@ binary_entropy = define(
         case(floats(0, 3, **UNIT), floats(3, **UNIT)),
         case(floats(3, dtype="float32", **UNIT), floats(3, dtype="float32", **UNIT)),
     ],
-    doc="-(target * log(p) + (1 - target) * log(1 - p)), the logarithms no lower than -100.",
+    doc="-(target * log(p) + (1 - target) * log(1 - p)), with logarithms clamped at -100.",
 )
 
 
@@ -48,8 +48,7 @@ def _(xp, p, target, out=None):
         return xp.subtract((target - 1) * no, target * yes, out=out)
 
 
-# A primitive: by softplus alone the slope of the target, -x, would be the difference of two numbers that are nearly
-# equal.
+# A primitive: with softplus alone the gradient of the target, -x, would be the difference of two nearly equal terms.
 logit_entropy = define(
     "logit_entropy(x, target)",
     broadcast("logit_entropy", "x", "target"),

@@ -1,6 +1,6 @@
 """Long short-term memory over a whole sequence, with and without a projection of its states.
 
-Source: Hochreiter & Schmidhuber 1997, with the forget gate of Gers et al. 2000. Read next: `rnn.py`, what is shared.
+Source: Hochreiter & Schmidhuber 1997, with the forget gate of Gers et al. 2000. Read next: `rnn.py`, the shared part.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ lstm = define(
     {"x, h0, c0, w_ih, w_hh, b_ih, b_hh": lstm_rule},
     second_order=False,
     examples=[*forward_cases(4, 2, 2), *forward_cases(4, 2, 2, dtype="float32")[2:]],
-    doc="c = f * c + i * g; h = o * tanh(c) step by step; all h, the last h and c, and what the gradient needs.",
+    doc="c = f * c + i * g; h = o * tanh(c) step by step; all h, the last h and c, and tensors saved for the gradient.",
 )
 lstm_projected = define(
     "lstm_projected(x, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr; sizes, reverse) -> y, hn, cn, gates, cells",
@@ -107,7 +107,7 @@ lstm_grad = define(
     lstm_grad_spec,
     {"gy, ghn, gcn, x, h0, c0, w_ih, w_hh": refused("LSTM")},
     examples=backward_cases(lstm, "gy ghn gcn x h0 c0 w_ih w_hh y gates cells", 4, 2, 2),
-    doc="The gradients of lstm; that of both biases is one.",
+    doc="The gradients of lstm; both biases have the same one.",
 )
 lstm_projected_grad = define(
     "lstm_projected_grad(gy, ghn, gcn, x, h0, c0, w_ih, w_hh, y, gates, cells, w_hr; sizes, reverse) "
@@ -117,7 +117,7 @@ lstm_projected_grad = define(
     examples=backward_cases(
         lstm_projected, "gy ghn gcn x h0 c0 w_ih w_hh y gates cells w_hr", 4, 2, 3, extra=((2, 3),)
     ),
-    doc="The gradients of lstm_projected; that of both biases is one.",
+    doc="The gradients of lstm_projected; both biases have the same one.",
 )
 
 
@@ -127,7 +127,7 @@ def lstm_grad_kernel(xp, gy, ghn, gcn, x, h0, c0, w_ih, w_hh, y, gates, cells, w
     arriving = xp.empty_like(gy)
     i, f, g, o = xp.split(gates, 4, axis=1)
     tanh = xp.tanh(cells)
-    # What is multiplied by the gradient of the cell, or (of the output gate) of what is seen: for all steps at once.
+    # Factors of the gradient of the cell or, for the output gate, of the output, for all steps at once.
     inner = xp.subtract(1, gates)
     inner *= gates
     gi, gf, gg, go = xp.split(inner, 4, axis=1)  # views

@@ -1,6 +1,6 @@
-"""Batch normalization by the statistics of the batch, with its gradient as one op, which gives all three gradients.
+"""Batch normalization with batch statistics, and one op for its three gradients.
 
-Source: Ioffe & Szegedy 2015 (arXiv:1502.03167), algorithm 1 and section 3. The kernels that programs run:
+Source: Ioffe & Szegedy 2015 (arXiv:1502.03167), algorithm 1 and section 3. The fast kernels are in
 `../backend/fast/norm.py`.
 """
 
@@ -22,7 +22,7 @@ def channel_shape(ndim: int) -> tuple[int, ...]:
 
 
 def others(ndim: int) -> tuple[int, ...]:
-    """All axes but that of the channels."""
+    """All axes except the channel axis."""
     return (0, *range(2, ndim))
 
 
@@ -33,11 +33,11 @@ def batch_spec(x: Spec, weight: Spec, bias: Spec, eps: float):
         raise ShapeError(
             f"batch_norm: {{x}} has {channels} channels (axis 1), {{weight}} is for "
             f"{weight.shape[0] if weight.ndim else 1}",
-            hint="num_features is the number of channels of what the layer gets, shape (N, C, ...)",
+            hint="num_features is the number of channels of the input, shape (N, C, ...)",
         )
     if x.size and x.size // channels == 1:
         raise ShapeError(
-            "batch_norm: {x} has one number per channel, and one number has no variance",
+            "batch_norm: {x} has one element per channel, which has no variance",
             hint="batches of two or more; model.eval() uses the running statistics",
         )
     need_spec("batch_norm", x.replace(shape=weight.shape), weight=weight, bias=bias)
@@ -78,7 +78,7 @@ def _(xp, x, weight, bias, eps):
 
 
 def batch_norm_grad_rule(g, grad, x, weight, mean, var, eps):
-    """Second derivatives: the gradient of the three gradients, written out in ops."""
+    """Second derivatives: the gradient of the three gradients, written in ops."""
     shape, axes = channel_shape(x.spec.ndim)[:1] + (x.spec.shape[1],) + (1,) * (x.spec.ndim - 2), others(x.spec.ndim)
     wide = lambda v: reshape(v, shape=shape)  # noqa: E731
     over = lambda v: average(v, axis=axes, keepdims=True)  # noqa: E731
@@ -89,7 +89,7 @@ def batch_norm_grad_rule(g, grad, x, weight, mean, var, eps):
     to_grad = to_x = to_weight = None
     if gx is not None:
         scaled = inverse * wide(weight)
-        along = over(gx * hat)  # the part of gx along hat, per channel
+        along = over(gx * hat)  # the component of gx along hat, per channel
         to_grad = scaled * (gx - over(gx) - hat * along)
         slope = over(grad * hat)
         to_weight = total(to_grad * grad, axis=axes, keepdims=False) / weight
@@ -114,8 +114,9 @@ batch_norm_grad = define(
     batch_grad_spec,
     {"grad, x, weight": batch_norm_grad_rule},
     examples=[case(floats(4, 3, 2, 2), floats(4, 3, 2, 2), positive(3), floats(3), positive(3), eps=1e-5)],
-    second_order=False,  # mean and var are functions of x: the rule takes them so, differences of this op alone do not
-    doc="The gradients of batch_norm with respect to x, weight and bias; mean and var are those of x.",
+    # mean and var are functions of x: the rule differentiates through them, a numeric check of this op does not
+    second_order=False,
+    doc="The gradients of batch_norm with respect to x, weight and bias, given the mean and var of x.",
 )
 
 

@@ -1,5 +1,4 @@
-"""What asks for the order of numbers: the middle without NaN, the most frequent, places in sorted edges, groups of
-equal ones and how many they are, counts in bins.
+"""Order statistics: nanmedian, mode, searchsorted, groups of equal elements and their counts, histograms.
 
 Sorting itself: `sort.py`. Read next: `functions/counting.py`.
 """
@@ -24,12 +23,12 @@ nanmedian = define(
     lambda x: x.replace(shape=()),
     lambda g, x, out: shared(g, x, out),
     examples=[distinct(5), distinct(3, 4), floats(()), strided(4, 5), floats(5, dtype="float32"), ints(7)],
-    doc="The middle one of what is not NaN, of an even number the lower of the two; equal ones share the gradient.",
+    doc="The median, ignoring NaN (the lower of two middle elements); ties share the gradient.",
 )
 
 
 def shared(g, x, out):
-    """g to where the result was found; all of them share it where they are NaN."""
+    """g for the elements equal to the result; all elements share it if they are all NaN."""
     out = spread(out, x.spec, None)
     hit = cast(where(isnan(out), isnan(x), eq(x, out)), dtype=g.spec.dtype)
     return spread(g / reshape(sum(hit, axis=None, keepdims=False), shape=()), x.spec, None) * hit
@@ -44,7 +43,7 @@ def _(xp, x, out=None):
 
 
 def nothing(xp, dtype):
-    """The middle of no numbers, as PyTorch has it."""
+    """The median of no elements, as in PyTorch."""
     return xp.nan if dtype.kind == "f" else xp.iinfo(dtype).min if dtype.kind != "b" else True
 
 
@@ -62,7 +61,7 @@ mode_place = define(
         case(distinct(3, 4), axis=0),
         case(bools(5, 2), axis=0),
     ],
-    doc="Where the most frequent number stands last along an axis, the smallest of equally frequent ones.",
+    doc="The last index of the most frequent element along an axis (ties: the smallest).",
 )
 
 
@@ -75,20 +74,21 @@ def _(xp, x, axis, out=None):
 
 
 def before(xp, ranked):
-    """How many equal ones stand before each of sorted numbers."""
+    """For each of the sorted elements, the number of equal elements before it."""
     n, begins = xp.arange(ranked.shape[-1]), xp.ones(ranked.shape, bool)
     begins[..., 1:] = ranked[..., 1:] != ranked[..., :-1]
     return n - xp.maximum.accumulate(xp.where(begins, n, 0), -1)
 
 
-# ---- places in sorted edges ----------------------------------------------------------------------------------------
+# ---- positions in sorted edges
+# ----------------------------------------------------------------------------------------
 
 
 def sought(edges: Spec, x: Spec, right: bool, dtype: DType) -> Spec:
     if edges.ndim != 1 and edges.shape[:-1] != x.shape[:-1] or not edges.ndim:
         raise ShapeError(
             f"searchsorted: {{edges}} has shape {edges.shape}, {{x}} has {x.shape}",
-            hint="a vector of edges for all, or a row of edges for each row: alike but for the last axis",
+            hint="a vector of edges for all, or a row of edges for each row: the same shape except for the last axis",
         )
     return x.replace(dtype=dtype)
 
@@ -102,7 +102,7 @@ searchsorted = define(
         case(distinct(3, 4)(layout=lambda a: a[:, :1] + abs(a).cumsum(1)), floats(3, 2), right=False, dtype=int64),
         case(floats(1), floats(()), right=True, dtype=int64),
     ],
-    doc="Where each number would stand among sorted edges, before equal ones (right: after them).",
+    doc="The insertion index of each element into sorted edges, before equal ones (right: after them).",
 )
 
 
@@ -125,12 +125,13 @@ isin = define(
         case(ints(5), ints(0), invert=True),
         case(floats(()), distinct(3), invert=False),
     ],
-    doc="Is it one of the others? invert: is it none of them?",
+    doc="True where x is one of the others (invert: is not).",
 )
 kernel(isin, lambda xp, x, among, invert, out=None: write_out(xp, xp.asarray(xp.isin(x, among, invert=invert)), out))
 
 
-# ---- groups of equal ones ------------------------------------------------------------------------------------------
+# ---- groups of equal elements
+# ------------------------------------------------------------------------------------------
 
 
 def numbered(x: Spec, axis: int | None, runs: bool) -> Spec:
@@ -150,7 +151,7 @@ groups = define(
         case(ints(2, 6, high=2), axis=1, runs=True),
         case(floats(0), axis=None, runs=False),
     ],
-    doc="The number of the group of equal elements (or slices) that each is in: in their order, or runs as they stand.",
+    doc="The index of each element's (or slice's) group of equals: in sorted order, or runs in their order.",
 )
 
 
@@ -163,7 +164,7 @@ def _(xp, x, axis, runs, out=None):
 
 
 def numbered_rows(xp, rows, runs: bool):
-    """The number of the group of each row; in their order the first column counts most."""
+    """The index of the group of each row; groups are ordered by the first column first."""
     n = len(rows)
     order = xp.arange(n) if runs or not rows.size else xp.lexsort(rows.T[::-1])
     ranked, numbers = rows[order], xp.empty(n, "int64")
@@ -175,7 +176,7 @@ firsts = define(
     "firsts(group)",
     data_dependent,
     examples=[ints(6, high=1), ints(0)],
-    doc="Where each of the groups 0, 1, 2, ... stands first; only eager, since the shape depends on the numbers.",
+    doc="The first position of each group 0, 1, 2, ...; eager only, because the shape depends on the elements.",
 )
 kernel(firsts, lambda xp, group: xp.unique(group, return_index=True)[1].astype("int64"))
 
@@ -187,8 +188,8 @@ bincount = define(
         case(ints(6, dtype="int32"), floats(6), minlength=8),
         case(ints(0), 1, minlength=2),
     ],
-    doc="How often each of 0, 1, 2, ... occurs, or the sum of its weights; only eager: the shape depends on the "
-    "numbers.",
+    doc="The count of each of 0, 1, 2, ..., or the sum of its weights; eager only, because the shape depends on the "
+    "elements.",
 )
 
 
@@ -202,13 +203,11 @@ def _(xp, x, weights, minlength):
 def need_natural(xp, x) -> None:
     if x.size and x.min() < 0:
         wrong, at = first(xp, x, x < 0, "the input")
-        fail(
-            OutOfRangeError, f"bincount: {wrong}{at}, only integers of 0 or more are counted", "x[x >= 0]", x=spec_of(x)
-        )
+        fail(OutOfRangeError, f"bincount: elements must be at least 0, got {wrong}{at}", "x[x >= 0]", x=spec_of(x))
 
 
 def ends(xp, x, low: float, high: float) -> tuple:
-    """From where to where bins go, both finite and not alike."""
+    """The range of the bins: two different finite numbers."""
     low, high = (x.min(), x.max()) if low == high and x.size else (low, high)
     if not (xp.isfinite(low) and xp.isfinite(high)):
         fail(OutOfRangeError, f"histc: bins from {low} to {high}", "min= and max=, two finite numbers", x=spec_of(x))
@@ -218,8 +217,8 @@ def ends(xp, x, low: float, high: float) -> tuple:
 def binned(x: Spec, bins: int, low: float, high: float) -> Spec:
     need_floating("histc", x)
     if bins < 1:
-        raise OutOfRangeError(f"histc: {bins} bins", hint="at least 1")
-    return x.replace(shape=(bins,))
+        raise OutOfRangeError(f"histc: bins must be at least 1, got {bins}", hint="at least 1")
+    return x.but(shape=(bins,))
 
 
 histc = define(
@@ -230,7 +229,7 @@ histc = define(
         case(floats(7, dtype="float32"), bins=3, low=0, high=0),
         case(floats(0), bins=2, low=0, high=0),
     ],
-    doc="How many lie in each of the equal bins between two numbers (0 and 0: the smallest and largest of them).",
+    doc="Counts in equal bins between two numbers (0 and 0: the smallest and largest element).",
 )
 
 

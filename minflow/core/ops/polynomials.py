@@ -1,6 +1,6 @@
 """Orthogonal polynomials of degree n at x, by SciPy's recurrences. Without gradients, as in PyTorch.
 
-A degree loses what it has behind the point; below 0 the result is 0, above 1,000 NaN. Read next: `special.py`.
+Degrees are truncated to integers; below 0 the result is 0, above 1,000 NaN. Read next: `special.py`.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ DEGREES = [
     case(floats(5, dtype="float32"), ints(5)),
     case(ints(3), ints(3)),
 ]
-LARGEST = 1000  # degree: the recurrences take one step for each
+LARGEST = 1000  # degree; recurrences take one step per degree
 
 
 def polynomial(name: str, evaluate: Callable, doc: str):
-    """evaluate: of scipy.special, of the degrees, which are integers, and x."""
+    """Define an op. evaluate: a function of scipy.special, of integer degrees and x."""
     op = pair(name, {}, doc, examples=DEGREES)
-    op.__module__ = __name__  # where its name stands, for help and pickle
+    op.__module__ = __name__  # for help and pickle
 
     @kernel(op)
     @single
@@ -47,27 +47,27 @@ def polynomial(name: str, evaluate: Callable, doc: str):
 
 
 def third(s, n, x):
-    """U(n) - U(n-1): the third kind, cos((n + 1/2) t) / cos(t / 2) where x is cos(t)."""
+    """U(n) - U(n-1): the third kind, cos((n + 1/2) t) / cos(t / 2) with x = cos(t)."""
     return s.eval_chebyu(n, x) - (n > 0) * s.eval_chebyu(abs(n - 1), x)
 
 
 def fourth(s, n, x):
-    """U(n) + U(n-1): the fourth kind, sin((n + 1/2) t) / sin(t / 2) where x is cos(t)."""
+    """U(n) + U(n-1): the fourth kind, sin((n + 1/2) t) / sin(t / 2) with x = cos(t)."""
     return s.eval_chebyu(n, x) + (n > 0) * s.eval_chebyu(abs(n - 1), x)
 
 
 chebyshev_polynomial_t = polynomial(
     "chebyshev_polynomial_t",
     lambda s, n, x: s.eval_chebyt(n, x),
-    "Chebyshev's polynomial of the first kind: cos(n * t) where a is cos(t).",
+    "Chebyshev polynomial of the first kind: cos(n * t) with a = cos(t).",
 )
 chebyshev_polynomial_u = polynomial(
     "chebyshev_polynomial_u",
     lambda s, n, x: s.eval_chebyu(n, x),
-    "Chebyshev's polynomial of the second kind: sin((n + 1) * t) / sin(t).",
+    "Chebyshev polynomial of the second kind: sin((n + 1) * t) / sin(t).",
 )
-chebyshev_polynomial_v = polynomial("chebyshev_polynomial_v", third, "Chebyshev's polynomial of the third kind.")
-chebyshev_polynomial_w = polynomial("chebyshev_polynomial_w", fourth, "Chebyshev's polynomial of the fourth kind.")
+chebyshev_polynomial_v = polynomial("chebyshev_polynomial_v", third, "Chebyshev polynomial of the third kind.")
+chebyshev_polynomial_w = polynomial("chebyshev_polynomial_w", fourth, "Chebyshev polynomial of the fourth kind.")
 shifted_chebyshev_polynomial_t = polynomial(
     "shifted_chebyshev_polynomial_t",
     lambda s, n, x: s.eval_chebyt(n, 2 * x - 1),
@@ -87,12 +87,12 @@ shifted_chebyshev_polynomial_w = polynomial(
 hermite_polynomial_h = polynomial(
     "hermite_polynomial_h",
     lambda s, n, x: s.eval_hermite(n, x),
-    "Hermite's polynomial of physics: 2 * a * H(n-1) - 2 * (n-1) * H(n-2).",
+    "Physicists' Hermite polynomial: 2 * a * H(n-1) - 2 * (n-1) * H(n-2).",
 )
 hermite_polynomial_he = polynomial(
     "hermite_polynomial_he",
     lambda s, n, x: s.eval_hermitenorm(n, x),
-    "Hermite's polynomial of statistics: a * He(n-1) - (n-1) * He(n-2).",
+    "Probabilists' Hermite polynomial: a * He(n-1) - (n-1) * He(n-2).",
 )
 laguerre_polynomial_l = polynomial(
     "laguerre_polynomial_l", lambda s, n, x: s.eval_laguerre(n, x), "Laguerre's polynomial."

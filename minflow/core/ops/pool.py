@@ -1,4 +1,4 @@
-"""Pooling: the largest number, or the mean, of each window of an image, and what sends gradients back.
+"""Max and average pooling over windows of an image, and their gradients.
 
 Windows are visited as K*K shifted views of the whole array, never pixel by pixel. Read next: `conv.py`.
 """
@@ -24,13 +24,13 @@ Pair = tuple[int, int]
 def pooled(op: str, x: Spec, kernel_size: Pair, stride: Pair, padding: Pair, dilation: Pair, ceil_mode: bool) -> Spec:
     need_floating(op, x)
     if x.ndim != 4:
-        raise ShapeError(f"{op}: {{x}} needs four axes, (N, C, H, W)", hint="x.unsqueeze(0) for one image")
+        raise ShapeError(f"{op}: {{x}} must have four axes, (N, C, H, W)", hint="x.unsqueeze(0) for one image")
     need_window(op, kernel_size, stride, padding, dilation)
     for n, k, p in zip(x.shape[2:], kernel_size, padding):
         if p > k // 2:
             raise ShapeError(
-                f"{op}: padding {p} is more than half of the window of {k}",
-                hint="at most half: a window must see the image",
+                f"{op}: padding must be at most half of the window of {k}, got {p}",
+                hint="less padding: each window must overlap the image",
             )
         if k > n + 256:
             raise ShapeError(f"{op}: a window of {k} on {n} pixels", hint="adaptive pooling sees the whole image")
@@ -46,7 +46,7 @@ def pooled(op: str, x: Spec, kernel_size: Pair, stride: Pair, padding: Pair, dil
 
 
 def bordered(xp, x, size: Pair, kernel_size: Pair, stride: Pair, padding: Pair, dilation: Pair, value):
-    """x with `value` around it, as far as the windows reach."""
+    """x with a border of `value`, as far as the windows reach."""
     need = [(n - 1) * s + d * (k - 1) + 1 for n, s, d, k in zip(size, stride, dilation, kernel_size)]
     n, c, h, w = x.shape
     if not any(padding) and need[0] <= h and need[1] <= w:
@@ -57,7 +57,7 @@ def bordered(xp, x, size: Pair, kernel_size: Pair, stride: Pair, padding: Pair, 
     return out
 
 
-# ---- the largest -------------------------------------------------------------------------------------------------
+# ---- max pooling -------------------------------------------------------------------------------------------------
 
 WINDOW = dict(stride=(2, 2), padding=(0, 0), dilation=(1, 1), ceil_mode=False)
 MAX_CASES = [
@@ -77,13 +77,12 @@ max_pool2d = define(
         )
     ),
     examples=[case(distinct(*shape), **(WINDOW | o)) for shape, o in MAX_CASES],
-    doc="The largest number of each window (the first of equal ones; NaN wins, the last one), and where in H * W it "
-    "stood.",
+    doc="The maximum of each window (ties: the first; NaN wins, the last one), and its position in H * W.",
 )
 
 
 def largest_of(xp, seen):
-    """Where the largest stands along axis 0: the first of equal ones; of NaN, which win, the last, as in PyTorch."""
+    """The index of the maximum along axis 0: the first of ties, the last NaN, as in PyTorch."""
     nan = xp.isnan(seen)
     return xp.where(nan.any(0), len(seen) - 1 - xp.argmax(nan[::-1], 0), xp.argmax(seen, 0))
 
@@ -98,13 +97,13 @@ def _(xp, x, kernel_size, stride, padding, dilation, ceil_mode):
     number = largest_of(xp, seen)
     row = xp.arange(size[0])[:, None] * stride[0] - padding[0] + number // kernel_size[1] * dilation[0]
     column = xp.arange(size[1]) * stride[1] - padding[1] + number % kernel_size[1] * dilation[1]
-    # of -inf, the first that is no padding
+    # if all are -inf, the first one that is not padding
     row, column = [xp.where(at < 0, at % d, at) for at, d in zip((row, column), dilation)]
     return xp.take_along_axis(seen, number[None], 0)[0], row * x.shape[3] + column
 
 
 def at_places(op: str, x: Spec, indices: Spec, picked: Spec) -> Spec:
-    """The one of two images that is the result: x, or (where x is an input) the numbers at places in it."""
+    """Return whichever of two images is the result: x, or (if x is an input) its elements at the given positions."""
     need_index(op, indices, "indices")
     need_spec(op, indices.shape, **{"grad" if op.endswith("grad") else "indices": picked})
     if x.ndim != 4 or indices.ndim != 4 or x.shape[:2] != indices.shape[:2]:
@@ -117,8 +116,7 @@ max_pool2d_grad = define(
     lambda grad, indices, shape, apart: at_places("max_pool2d_grad", grad.replace(shape=shape), indices, grad),
     dict(grad=lambda g, indices: picked(g, indices)),
     examples=[],
-    doc="Each number of the cotangent added to where its window had the largest number; apart: no two windows share a "
-    "pixel.",
+    doc="The cotangent added to the position of each window's maximum; apart: windows do not overlap.",
 )
 
 
@@ -135,7 +133,7 @@ picked = define(
     lambda x, indices: at_places("max_pool2d_pick", x, indices, x.replace(shape=indices.shape)),
     dict(x=lambda g, indices, x_spec: max_pool2d_grad(g, indices, shape=x_spec.shape, apart=False)),
     examples=[],
-    doc="The numbers of an image at given places in H * W.",
+    doc="The elements of an image at given positions in H * W.",
 )
 
 
@@ -147,7 +145,7 @@ def _(xp, x, indices):
 
 
 def places(*shape: int):
-    """Example indices: one place in a 4x4 image for each window."""
+    """Example indices: one position in a 4x4 image for each window."""
     from .examples import ints
 
     return ints(*shape, high=16)
@@ -156,7 +154,8 @@ def places(*shape: int):
 max_pool2d_grad.examples = (case(floats(2, 3, 2, 2), places(2, 3, 2, 2), shape=(2, 3, 4, 4), apart=False),)
 picked.examples = (case(floats(2, 3, 4, 4), places(2, 3, 2, 2)),)
 
-# ---- the mean ----------------------------------------------------------------------------------------------------
+# ---- average pooling
+# ----------------------------------------------------------------------------------------------------
 
 MEAN = WINDOW | dict(count_include_pad=True, divisor_override=None)
 del MEAN["dilation"]
@@ -192,8 +191,8 @@ avg_pool2d = define(
 
 
 def sent_back(op: str, grad: Spec, shape, rule) -> Spec:
-    """The images of this shape, for which the rule of the pooling must give the spec of the cotangent."""
-    x = grad.replace(shape=shape)
+    """The shape rule of a pooling gradient: images of `shape`, for which `rule` must give the spec of the cotangent."""
+    x = grad.but(shape=shape)
     need_spec(op, rule(x), grad=grad)
     return x
 
@@ -213,12 +212,12 @@ avg_pool2d_grad = define(
         divisor_override=divisor_override,
     ),
     examples=[case(floats(2, 3, 2, 3), shape=(2, 3, 4, 6), kernel_size=(2, 2), **MEAN)],
-    doc="Each number of the cotangent shared among its window.",
+    doc="Each element of the cotangent distributed evenly over its window.",
 )
 
 
 def divisors(xp, shape, size, kernel_size, stride, padding, include: bool, override, dtype):
-    """What the sum of each window is divided by: (OH, OW)."""
+    """The divisor of the sum of each window: (OH, OW)."""
     if override is not None:
         return xp.full(size, override, dtype)
     counts = []
@@ -270,7 +269,7 @@ def _(xp, grad, shape, kernel_size, stride, padding, ceil_mode, count_include_pa
     return out
 
 
-# ---- the mean of as many windows as wanted -----------------------------------------------------------------------
+# ---- adaptive average pooling -----------------------------------------------------------------------
 
 
 def windows(n: int, m: int) -> list[tuple[int, int]]:
@@ -282,7 +281,7 @@ def adaptive_spec(x: Spec, output_size: Pair) -> Spec:
     need_floating("adaptive_avg_pool2d", x)
     if x.ndim != 4 or not all(x.shape[2:]):
         raise ShapeError(
-            "adaptive_avg_pool2d: {x} needs four axes, (N, C, H, W), and at least one pixel",
+            "adaptive_avg_pool2d: {x} must have four axes, (N, C, H, W), and at least one pixel",
             hint="x.unsqueeze(0) for one image",
         )
     (h, w), (m, n) = x.shape[2:], output_size
@@ -298,7 +297,7 @@ adaptive_avg_pool2d = define(
     examples=[case(floats(2, 3, 4, 6), output_size=(1, 1)), case(floats(2, 3, 5, 7), output_size=(3, 2)),
               case(floats(1, 2, 2, 2), output_size=(3, 3)),
               case(floats(0, 2, 4, 4), output_size=(2, 2))],
-    doc="The mean of windows that divide the image into output_size parts.",
+    doc="The mean of output_size windows that cover the image.",
 )  # fmt: skip
 
 adaptive_avg_pool2d_grad = define(
@@ -306,7 +305,7 @@ adaptive_avg_pool2d_grad = define(
     lambda grad, shape: sent_back("adaptive_avg_pool2d_grad", grad, shape, lambda x: adaptive_spec(x, grad.shape[2:])),
     lambda g, grad_spec: adaptive_avg_pool2d(g, output_size=grad_spec.shape[2:]),
     examples=[case(floats(2, 3, 1, 1), shape=(2, 3, 4, 6)), case(floats(1, 2, 3, 2), shape=(1, 2, 5, 7))],
-    doc="Each number of the cotangent shared among its window.",
+    doc="Each element of the cotangent distributed evenly over its window.",
 )
 
 
@@ -319,7 +318,9 @@ def _(xp, x, output_size, out=None):
     if output_size == (1, 1):
         xp.add.reduce(x, (2, 3), keepdims=True, out=out)
         return xp.true_divide(out, x.shape[2] * x.shape[3], out=out)
-    rows = xp.empty((*x.shape[:2], output_size[0], x.shape[3]))  # float64: nothing is rounded between the two
+    rows = xp.empty(
+        (*x.shape[:2], output_size[0], x.shape[3])
+    )  # float64, so that nothing is rounded between the two passes
     for i, (start, stop) in enumerate(windows(x.shape[2], output_size[0])):
         xp.mean(x[:, :, start:stop], 2, dtype="float64", out=rows[:, :, i])
     for i, (start, stop) in enumerate(windows(x.shape[3], output_size[1])):

@@ -1,8 +1,9 @@
-"""Random tensors from counter-based bits: element i of a tensor depends on (key, counter, i) alone.
+"""Random tensors from counter-based bits: element i of a tensor depends only on (key, counter, i).
 
-So a part of a tensor can be drawn alone, with the bits it has in the whole. `counter` is an int64[2] tensor, the
-Generator's key and its counter: while tracing it is a state that is read at each call, so that a new seed needs no new
-graph; `offset` numbers the random ops within one call. How bits become numbers is written at each function.
+So a part of a tensor can be drawn alone and gets the same bits. `counter` is an int64[2] tensor, the Generator's key
+and
+counter: a trace reads it as a state at each call, so a new seed needs no new graph; `offset` distinguishes the random
+ops of one call. Each function documents how bits become values.
 Read next: `core/random.py`; `functions/random.py`.
 """
 
@@ -22,27 +23,28 @@ COUNTER = ints(2, high=100)
 
 
 def words(xp, counter, offset: int, size: int, start: int = 0):
-    """`uint32[size]` for the elements from `start` on."""
+    """`uint32[size]` for the elements that begin at `start`."""
     key, first = (int(word) % 2**64 for word in counter)
     return bits(xp, key, (first + offset) % 2**64, size, start)
 
 
 def unit(xp, counter, offset: int, size: int, dtype: DType, start: int = 0):
-    """Uniform numbers in [0, 1): 24 bits of one word (float16: 11), or for float64 53 bits of two words, per
-    element."""
+    """Uniform values in [0, 1) from 24 bits of a word (float16: 11), or for float64 53 bits of two words."""
     if dtype is float64:
         pair = words(xp, counter, offset, 2 * size, 2 * start).reshape(-1, 2).astype("uint64")
         return ((pair[:, 0] << xp.uint64(21)) | (pair[:, 1] >> xp.uint64(11))) * 2.0**-53
-    unused = {float16: 21, bfloat16: 24}.get(dtype, 8)  # what rounds up to 1 in the dtype would not be below 1
+    unused = {float16: 21, bfloat16: 24}.get(dtype, 8)  # bits that could make a value round up to 1 in the dtype
     return (words(xp, counter, offset, size, start) >> xp.uint32(unused)).astype("float32") * xp.float32(
         2.0 ** (unused - 32)
     )
 
 
 def bell(xp, counter, offset: int, size: int, dtype: DType, start: int = 0):
-    """Standard normal numbers in float64 by Box and Muller: elements 2j and 2j+1 are the cosine and sine of one pair.
+    """Standard normal values in float64 by the Box-Muller transform: elements 2j and 2j+1 are the cosine and sine of
+    one
+    pair.
 
-    A float64 tensor takes 53 bits for each uniform number, the others 32 (which ends their tail at 6.7).
+    Float64 tensors use 53 bits per uniform value, others 32 (their tails end at 6.7).
     Source: Box & Muller 1958, "A note on the generation of random normal deviates".
     """
     first, last = start // 2, (start + size + 1) // 2
@@ -57,7 +59,7 @@ def bell(xp, counter, offset: int, size: int, dtype: DType, start: int = 0):
 
 
 def filled(xp, numbers, shape, dtype: DType, out):
-    """`numbers` as the result: in its shape and dtype, in `out` if there is one."""
+    """Return `numbers` as the result, in its shape and dtype, and in `out` if that is given."""
     out = xp.empty(shape, dtype.np) if out is None else out
     xp.copyto(out, numbers.reshape(shape), casting="unsafe")
     return out
@@ -71,7 +73,7 @@ def drawn(op: str):
     def infer(counter, shape, dtype, **_) -> Spec:
         need_counter(op, counter)
         if not dtype.floating:
-            raise DTypeError(f"{op}: the dtype must be floating, not {dtype.name}", hint="flow.randint for integers")
+            raise DTypeError(f"{op}: the dtype must be floating, got {dtype.name}", hint="flow.randint for integers")
         return Spec(shape, dtype)
 
     return infer
@@ -84,7 +86,7 @@ uniform = define(
         case(COUNTER, shape=(3, 5), low=0.0, high=1.0, dtype=float32, offset=0),
         case(COUNTER, shape=(), low=-2.0, high=3.0, dtype=float64, offset=1),
     ],
-    doc="Uniform numbers in [low, high).",
+    doc="Uniform random values in [low, high).",
 )
 
 
@@ -93,7 +95,7 @@ def _(xp, counter, shape, low, high, dtype, offset, out=None):
     u = unit(xp, counter, offset, math.prod(shape), dtype)
     if (low, high) != (0, 1):
         u = u * u.dtype.type(high - low) + u.dtype.type(low)
-        last = xp.nextafter(dtype.np.type(high), dtype.np.type(low))  # rounding may have come to `high`
+        last = xp.nextafter(dtype.np.type(high), dtype.np.type(low))  # rounding may have produced `high`
         u = xp.minimum(u, last.astype(u.dtype)) if high > low else u
     return filled(xp, u, shape, dtype, out)
 
@@ -117,9 +119,7 @@ def _(xp, counter, shape, mean, std, dtype, offset, out=None):
 def whole(counter, shape, low, high, dtype, offset) -> Spec:
     need_counter("randint", counter)
     if low >= high:
-        raise OutOfRangeError(
-            f"randint: there is no integer in [{low}, {high})", hint="the second number is the first that is too large"
-        )
+        raise OutOfRangeError(f"randint: there is no integer in [{low}, {high})", hint="the second number is excluded")
     if high - low > 2**32:
         raise OutOfRangeError(f"randint: the range [{low}, {high}) is wider than 2**32", hint="two draws of 32 bits")
     return Spec(shape, dtype)
@@ -190,8 +190,8 @@ def dropped(x: Spec, counter, p: float, offset):
     need_counter("dropout", counter)
     if not 0 <= p <= 1:
         raise OutOfRangeError(
-            f"dropout: p is {p}, a probability lies in [0, 1]",
-            hint="the share of numbers that are dropped, such as 0.5",
+            f"dropout: p must be in [0, 1], got {p}",
+            hint="the fraction of elements to drop, such as 0.5",
         )
     return x, x
 
@@ -199,14 +199,14 @@ def dropped(x: Spec, counter, p: float, offset):
 dropout = define(
     "dropout(x, counter; p, offset) -> y, mask",
     dropped,
-    dict(x=lambda g, out1: None if g[0] is None else g[0] * out1),  # the mask itself has no slope
+    dict(x=lambda g, out1: None if g[0] is None else g[0] * out1),  # the mask itself has no gradient
     examples=[
         case(floats(3, 5), COUNTER, p=0.5, offset=0),
         case(floats(()), COUNTER, p=0.25, offset=0),
         case(floats(4, dtype="float32"), COUNTER, p=1.0, offset=1),
         case(floats(0, 3), COUNTER, p=0.5, offset=0),
     ],
-    doc="0 with probability p, else x / (1 - p): a number is dropped where 16 random bits are below p * 2**16.",
+    doc="0 with probability p, else x / (1 - p): an element is dropped if 16 random bits are below p * 2**16.",
 )
 
 

@@ -1,4 +1,4 @@
-"""Ops that make many numbers one: sums, means, products, extremes, and the running sum.
+"""Reductions: sums, means, products, extremes, median; and the cumulative sum.
 
 `axis` is a sorted tuple of axes, or None for all of them; argmax, argmin and cumsum take one axis.
 float16 is summed in float32. Read next: `functions/reduction.py`, the public functions with PyTorch's arguments.
@@ -32,18 +32,18 @@ EXAMPLES = [
 ]
 EMPTY = [case(floats(0, 3), axis=(0,), keepdims=False), case(floats(0, 3), axis=(1,), keepdims=True)]
 INTEGERS = [case(ints(3, 4), axis=(0,), keepdims=False), case(bools(3, 4), axis=None, keepdims=False)]
-FEW = 1 << 12  # numbers: above, a fast kernel may add them up sooner
+FEW = 1 << 12  # elements; above that, a fast kernel may be quicker
 
 
 def spread(g, x: Spec, axis):
-    """g of a reduced shape, repeated over the axes that were reduced."""
+    """g, which has a reduced shape, broadcast over the axes that were reduced."""
     if g.spec.ndim:
         g = reshape(g.contiguous(), shape=kept_shape(x.shape, axis))
     return expand(g, shape=x.shape)
 
 
 def wide(x):
-    """The dtype to add numbers up in: numpy's own choice but for float16."""
+    """The dtype for sums: NumPy's own choice, except for float16."""
     return "float32" if x.dtype.char == "e" else None
 
 
@@ -53,12 +53,12 @@ sum = define(
     lambda g, x_spec, axis: spread(g, x_spec, axis),
     numbers="holomorphic",
     examples=[*EXAMPLES, *EMPTY, *INTEGERS],
-    doc="The sum; of bools and integers an int64.",
+    doc="The sum; int64 for bools and integers.",
 )
 
 
 def own_sum(x: Spec, axis, keepdims: bool):
-    """numpy's own sum of a few numbers, where its strides and class are no choice of numpy's."""
+    """NumPy's own sum, for few elements, if strides and class cannot change its order of summation."""
     ndim = 0 if axis is None else x.ndim - len(axis)
     if x.size >= FEW or x.dtype not in (float32, float64) or keepdims or ndim > 1:
         return None
@@ -82,7 +82,7 @@ mean = define(
     lambda g, x_spec, axis: spread(g / max(count(x_spec.shape, axis), 1), x_spec, axis),
     numbers="holomorphic",
     examples=EXAMPLES,
-    doc="The sum divided by the count; NaN of nothing.",
+    doc="The sum divided by the count; NaN if there are no elements.",
 )
 
 
@@ -96,13 +96,13 @@ def _(xp, x, axis, keepdims, out=None):
     return xp.true_divide(xp.add.reduce(x, axis, keepdims=keepdims, out=out), n, out=out)
 
 
-# A primitive: the slope needs x and its mean alone, and float16 is squared in float32.
+# A primitive: the gradient needs only x and its mean, and float16 is squared in float32.
 var = define(
     "var(x; axis, keepdims, correction)",
     lambda x, axis, keepdims, correction: varied(x, axis, keepdims),
     lambda g, x, axis, correction: spread(g, x.spec, axis) * var_slope(x, axis, count(x.spec.shape, axis) - correction),
     examples=[case(m.inputs[0], **m.attrs, correction=k) for m, k in zip(EXAMPLES, (1, 0, 1, 0, 0.5, 1))],
-    doc="Squared distances to the mean, summed and divided by the count less `correction`.",
+    doc="Squared distances to the mean, summed and divided by the count minus `correction`.",
 )
 
 
@@ -112,7 +112,7 @@ def varied(x: Spec, axis, keepdims: bool) -> Spec:
 
 
 def var_slope(x, axis, free: float):
-    """What the gradient of var is multiplied by. Where nothing is free it is what PyTorch has: of all, infinite."""
+    """The factor in the gradient of var. Without degrees of freedom it is PyTorch's: infinite over all axes."""
     middle = mean(x, axis=axis, keepdims=True)
     if axis is None and free <= 0:
         return where(eq(x, middle), math.nan, math.inf)
@@ -135,7 +135,7 @@ prod = define(
     lambda g, x, axis: others(g, x, axis),
     numbers="holomorphic",
     examples=[*EXAMPLES, *EMPTY, *INTEGERS, case(positive(3, 4), axis=(0,), keepdims=False)],
-    doc="The product; of bools and integers an int64.",
+    doc="The product; int64 for bools and integers.",
 )
 kernel(
     prod, lambda xp, x, axis, keepdims, out=None: xp.multiply.reduce(x, axis, dtype=wide(x), keepdims=keepdims, out=out)
@@ -143,9 +143,9 @@ kernel(
 
 
 def others(g, x, axis):
-    """g times the product of all the other factors, by a tree of products: up to the whole, and down again.
+    """g times the product of all other factors, by a tree of products, up and down again.
 
-    It divides by nothing, so a factor may be 0, and the slope of this slope is right there too.
+    It never divides, so a factor may be 0, and second derivatives are correct there too.
     """
     shape, axes = x.spec.shape, tuple(range(x.spec.ndim)) if axis is None else axis
     kept = tuple([i for i in range(len(shape)) if i not in axes])
@@ -168,7 +168,7 @@ def others(g, x, axis):
 
 
 def some_element(name: str, x: Spec, axis) -> Spec:
-    """x, which must have elements along the axes."""
+    """The shape rule of ops that need at least one element along the axes."""
     if not count(x.shape, axis):
         place = "" if axis is None else f" along {'axis' if len(axis) == 1 else 'axes'} {', '.join(map(str, axis))}"
         raise ShapeError(
@@ -191,13 +191,13 @@ def extreme(name: str, ufunc: str, doc: str):
 
 
 def spread_evenly(g, x, out, axis):
-    """g to where the result was found; equal ones share it, and so do NaN, since one of them is the result."""
+    """g for the elements equal to the result; ties share it, and so do NaN if the result is NaN."""
     hit = cast(logical_or(eq(x, spread(out, x.spec, axis)), isnan(x)), dtype=g.spec.dtype)
     return spread(g / reshape(sum(hit, axis=axis, keepdims=False), shape=g.spec.shape), x.spec, axis) * hit
 
 
-amax = extreme("amax", "maximum", "The largest; NaN wins; equal ones share the gradient.")
-amin = extreme("amin", "minimum", "The smallest; NaN wins; equal ones share the gradient.")
+amax = extreme("amax", "maximum", "The maximum; NaN wins; ties share the gradient.")
+amin = extreme("amin", "minimum", "The minimum; NaN wins; ties share the gradient.")
 
 
 median = define(
@@ -205,14 +205,14 @@ median = define(
     lambda x: some_element("median", x, None).replace(shape=()),
     lambda g, x, out: spread_evenly(g, x, out, None),
     examples=[distinct(5), distinct(3, 4), floats(()), strided(4, 5), floats(5, dtype="float32"), ints(7)],
-    doc="The middle one, of an even number the lower of the two; NaN wins; equal ones share the gradient.",
+    doc="The median (the lower of two middle elements); NaN wins; ties share the gradient.",
 )
 
 
 @kernel(median)
 def _(xp, x, out=None):
     flat = x.reshape(-1)
-    result = xp.partition(flat, ((flat.size - 1) // 2, flat.size - 1))[[(flat.size - 1) // 2, -1]]  # NaN comes last
+    result = xp.partition(flat, ((flat.size - 1) // 2, flat.size - 1))[[(flat.size - 1) // 2, -1]]  # NaN is sorted last
     out = xp.empty((), x.dtype) if out is None else out
     out[...] = result[1] if result[1] != result[1] else result[0]
     return out
@@ -244,8 +244,8 @@ def position(name: str, doc: str):
     return op
 
 
-argmax = position("argmax", "Where the largest stands: the first one, in the flattened tensor if axis is None.")
-argmin = position("argmin", "Where the smallest stands: the first one, in the flattened tensor if axis is None.")
+argmax = position("argmax", "The index of the first maximum, in the flattened tensor if axis is None.")
+argmin = position("argmin", "The index of the first minimum, in the flattened tensor if axis is None.")
 
 
 def quantifier(name: str, ufunc: str, doc: str):
@@ -260,8 +260,8 @@ def quantifier(name: str, ufunc: str, doc: str):
     return op
 
 
-any = quantifier("any", "logical_or", "Is one of them true (not 0)?")
-all = quantifier("all", "logical_and", "Are all of them true (not 0)?")
+any = quantifier("any", "logical_or", "True if an element is nonzero.")
+all = quantifier("all", "logical_and", "True if all elements are nonzero.")
 
 
 cumsum = define(
@@ -277,6 +277,6 @@ cumsum = define(
         case(ints(3, 4), axis=1),
         case(bools(4), axis=0),
     ],
-    doc="The sum of all up to here, along an axis.",
+    doc="The cumulative sum along an axis.",
 )
 kernel(cumsum, lambda xp, x, axis, out=None: xp.add.accumulate(x, axis, dtype=wide(x), out=out))

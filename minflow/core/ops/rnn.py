@@ -1,8 +1,9 @@
-"""Recurrent layers: one op runs a layer over the whole sequence, and one gives all its gradients.
+"""Recurrent layers: one op runs a layer over the whole sequence, and one computes all its gradients.
 
-x is (T, N, I), or (rows, I) in packed order: then `sizes` says how many sequences are alive at each step, never more
-than at the step before. The products with the input are one matrix product for all steps; the states go step by step.
-Here stands what `lstm.py` and `gru.py` share, and the simplest of the three. Source: Elman 1990. Read next: `lstm.py`.
+x is (T, N, I), or (rows, I) in packed order: then `sizes` is the number of sequences at each step and never increases.
+The products with the input are one matrix product for all steps; the states are computed step by step.
+This module has the simplest layer and the parts that `lstm.py` and `gru.py` share. Source: Elman 1990. Read next:
+`lstm.py`.
 """
 
 from __future__ import annotations
@@ -20,17 +21,18 @@ from .examples import Case, Maker, floats
 from .rules import need_floating, need_spec, single
 from .shape import full
 
-# ---- rules, for all three ------------------------------------------------------------------------------------------
+# ---- shape rules of all three layers
+# ------------------------------------------------------------------------------------------
 
 
 def layer_spec(
     op: str, gates: int, hidden: int, sizes: tuple, x: Spec, h0: Spec, w_ih: Spec, w_hh: Spec, b_ih: Spec, b_hh: Spec
 ) -> Spec:
-    """The Spec of the states of all steps; `gates` times `hidden` rows are those of the weights."""
+    """The Spec of the states of all steps; the weights have `gates * hidden` rows."""
     need_floating(op, x)
     if x.ndim != (2 if sizes else 3) or h0.ndim != 2 or not x.shape[0]:
         raise ShapeError(
-            f"{op}: {{x}} is {list(x.shape)}, where (T, N, I) with at least one step is wanted",
+            f"{op}: {{x}} must be (T, N, I) with at least one step, got {list(x.shape)}",
             hint="x.unsqueeze(1) for one sequence of (T, I)",
         )
     rows, batch = gates * hidden, sizes[0] if sizes else x.shape[1]
@@ -40,11 +42,11 @@ def layer_spec(
     for name, spec in dict(h0=h0, w_ih=w_ih, w_hh=w_hh, b_ih=b_ih, b_hh=b_hh).items():
         if spec.dtype is not x.dtype or spec.shape != wanted[name]:
             raise ShapeError(
-                f"{op}: {{{name}}} is {list(spec.shape)}, where {list(wanted[name])} is wanted",
-                hint="input_size is the last axis of x, hidden_size that of the states",
+                f"{op}: {{{name}}} must have shape {list(wanted[name])}, got {list(spec.shape)}",
+                hint="input_size is the size of the last axis of x, hidden_size that of the states",
             )
     if not hidden or list(sizes) != sorted(sizes, reverse=True) or 0 in sizes:
-        raise ShapeError(f"{op}: {hidden} numbers of a state, sizes {sizes}", hint="each at most as the one before")
+        raise ShapeError(f"{op}: a state of {hidden} elements, sizes {sizes}", hint="sizes that never increase")
     if sum(sizes) != (x.shape[0] if sizes else 0):
         raise ShapeError(
             f"{op}: sizes add up to {sum(sizes)}, {{x}} has {x.shape[0]} rows",
@@ -58,25 +60,25 @@ def rnn_spec(x, h0, w_ih, w_hh, b_ih, b_hh, relu, sizes, reverse):
 
 
 def filled(g, *specs: Spec) -> list:
-    """The cotangents of the first outputs, zeros where there is none."""
+    """The cotangents of the first outputs, with zeros for missing ones."""
     return [full(shape=s.shape, value=0.0, dtype=s.dtype) if x is None else x for x, s in zip(g, specs)]
 
 
 def refused(layer: str) -> Callable:
-    """The gradient of the gradient op, which nobody has written."""
+    """The gradient rule of a gradient op, which is not implemented."""
 
     def rule(g):
         fail(
             GradError,
             f"{layer}: the gradient of its gradient is not defined",
-            f"nn.{layer}Cell in a loop over the steps: it is made of ordinary operations",
+            f"nn.{layer}Cell in a loop over the steps: it consists of ordinary ops",
         )
 
     return rule
 
 
 class Backward(Case):
-    """An example of a gradient op: cotangents, and by name what the forward op takes and gives."""
+    """An example of a gradient op: cotangents, and the forward op's inputs and outputs by name."""
 
     def __init__(self, inputs: tuple[Any, ...], attrs: dict[str, Any], forward: Op, names: tuple[str, ...]):
         super().__init__(inputs, attrs)
@@ -92,7 +94,7 @@ class Backward(Case):
 def examples(
     gates: int, *states: int, extra: tuple = (), dtype: str = "float64", steady: bool = False, **attrs
 ) -> list[tuple]:
-    """(makers, attrs): four steps of two sequences forward and backward, and three packed ones of 3, 2 and 1 steps.
+    """(makers, attrs): four steps of two sequences forward and backward, and packed sequences of 3, 2 and 1 steps.
 
     steady: all biases are 0.1.
     """
@@ -116,32 +118,32 @@ def forward_cases(*args, **options) -> list[Case]:
 
 
 def backward_cases(forward: Op, names: str, *args, **options) -> list[Case]:
-    """In float32: these have no gradient of their own."""
+    """Examples in float32, because gradient ops have no gradient to check."""
     return [
         Backward(tuple(makers), attrs, forward, tuple(names.split()))
         for makers, attrs in examples(*args, **options, dtype="float32", steady=True)
     ]
 
 
-# ---- what the kernels share ----------------------------------------------------------------------------------------
+# ---- shared by the kernels ----------------------------------------------------------------------------------------
 
 
 def spans(x, sizes: tuple, reverse: bool) -> list[tuple[int, int]]:
-    """The rows (from, to) of each step, in the order in which the layer meets them."""
+    """The rows (start, stop) of each step, in the order in which the layer visits them."""
     ends = list(accumulate(sizes or (x.shape[1],) * (len(x) if x.shape[1] else 0)))
     steps = list(zip([0, *ends], ends))
     return steps[::-1] if reverse else steps
 
 
 def flat(x):
-    """(T, N, I) as (T * N, I)."""
+    """Reshape (T, N, I) to (T * N, I)."""
     return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
 
 
 def before(xp, states, first, steps):
-    """The state that each row began with: that of the step before, or the first."""
+    """The state at the beginning of each row: that of the step before, or the first."""
     result, n = xp.empty_like(states), len(first)
-    if steps and len(steps) * n == len(states):  # all sequences are alive at each step
+    if steps and len(steps) * n == len(states):  # all sequences have all steps
         result[slice(*steps[0])] = first
         (into, source) = (slice(n, None), slice(-n)) if steps[0][0] == 0 else (slice(-n), slice(n, None))
         if len(steps) > 1:
@@ -155,15 +157,15 @@ def before(xp, states, first, steps):
 
 
 def sigmoid_(xp, x):
-    """1 / (1 + exp(-x)), written into x: not by tanh, of which no digit of a small result would be right."""
+    """1 / (1 + exp(-x)), in place. Not by tanh, which would lose all digits of small results."""
     with xp.errstate(over="ignore"):
-        xp.exp(xp.multiply(x, -1, out=x), out=x)  # negative() errs on strided arrays: NumPy 2.4
+        xp.exp(xp.multiply(x, -1, out=x), out=x)  # not negative(), which is wrong for strided arrays in NumPy 2.4
     x += 1
     xp.reciprocal(x, out=x)
 
 
 def sums(x, w_ih, inner, previous, at_state=None):
-    """Gradients of x, w_ih, w_hh and the bias from those of what the non-linearities got."""
+    """Gradients of x, w_ih, w_hh and the bias from those of the pre-activations."""
     gw_hh = (inner if at_state is None else at_state).T @ previous
     return (inner @ w_ih).reshape(x.shape), inner.T @ flat(x), gw_hh, inner.sum(0)
 
@@ -210,7 +212,7 @@ def bias_of(w_ih: Spec) -> Spec:
 
 
 def need_states(op: str, wanted: tuple[Spec, ...], *found: Spec) -> None:
-    """Refuse what the forward op did not give, and cotangents that are not like it."""
+    """Refuse tensors that do not have the specs of the forward op's outputs and their cotangents."""
     for i, (want, x) in enumerate(zip(wanted, found)):
         need_spec(op, want, **{f"result_{i}": x})
 
@@ -227,7 +229,7 @@ rnn_grad = define(
     rnn_grad_spec,
     {"gy, ghn, x, h0, w_ih, w_hh": refused("RNN")},
     examples=backward_cases(rnn, "gy ghn x h0 w_ih w_hh y", 1, 2, relu=False),
-    doc="The gradients of rnn; that of both biases is one.",
+    doc="The gradients of rnn; both biases have the same one.",
 )
 
 

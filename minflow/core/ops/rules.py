@@ -1,8 +1,8 @@
-"""Shape and dtype rules that many ops share.
+"""Shape and dtype rules shared by many ops, and helpers of kernels.
 
-A rule gets the Spec of each tensor input, or the Python type of a number, and returns the Spec of the result, or raises
-an error that teaches: `{a}` in a text stands for the learner's name of the input `a` (put there by `op.explain`).
-At the end stands what kernels share. Knows no tensors. Read next: `elementwise.py`.
+A rule gets the Spec of each tensor input, or the Python type of a number. It returns the Spec of the result, or raises
+an error in which `{a}` is the placeholder for the learner's name of input `a` (filled in by `op.explain`).
+Must not import tensors. Read next: `elementwise.py`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..spec import DType, Spec, bool_, int64, promote
 
-# Signatures of elementwise ops on many ranks: split alike, or all there; P where the op is linear in that input.
+# SBP signatures of elementwise ops: all split the same way, or broadcast; P if the op is linear in that input.
 SPLIT_1 = (("S", "S"), ("B", "B"))
 SPLIT_2 = (("S", "S", "S"), ("B", "B", "B"))
 LINEAR_1 = (*SPLIT_1, ("P", "P"))
@@ -25,8 +25,8 @@ def mark(name: str) -> str:
 
 
 def join(op: str, shapes: dict[str, tuple[int, ...]]) -> tuple[int, ...]:
-    """The shape to which these shapes (by input name) broadcast, as numpy's, or a ShapeError that names two sizes."""
-    result: list[tuple[int, str, int]] = []  # from the right: size, and the input and axis that it came from
+    """The shape to which these shapes (by input name) broadcast, as in NumPy, or a ShapeError that names two sizes."""
+    result: list[tuple[int, str, int]] = []  # from the right: size, and the input and axis that it comes from
     for name, shape in shapes.items():
         for back, size in enumerate(reversed(shape)):
             axis = len(shape) - 1 - back
@@ -45,7 +45,7 @@ def join(op: str, shapes: dict[str, tuple[int, ...]]) -> tuple[int, ...]:
 
 
 def fitting(a: str, left: tuple[int, ...], b: str, right: tuple[int, ...]) -> str:
-    """What to try where two shapes do not broadcast."""
+    """A hint for two shapes that do not broadcast."""
     if len(left) == len(right) == 2 and left == right[::-1]:
         return f"{mark(b)}.T, if its axes are swapped"
     for name, small, large in ((b, right, left), (a, left, right)):
@@ -58,9 +58,9 @@ def fitting(a: str, left: tuple[int, ...], b: str, right: tuple[int, ...]) -> st
 def broadcast(
     op: str, *names: str, refuse_bool: str = "", integers: bool = False, out: DType | None = None
 ) -> Callable:
-    """The rule of an elementwise op whose inputs are called `names`.
+    """The rule of an elementwise op with inputs `names`.
 
-    refuse_bool: what to try with bool tensors.  integers: only bool and integer dtypes.  out: dtype of the result.
+    refuse_bool: the hint for bool tensors.  integers: only bool and integer dtypes.  out: dtype of the result.
     """
 
     def rule(*specs):
@@ -69,9 +69,7 @@ def broadcast(
         if refuse_bool and first.dtype is bool_:
             raise DTypeError(f"{op}: not defined for bool", hint=refuse_bool)
         if integers and first.dtype.floating:
-            raise DTypeError(
-                f"{op}: bits of floats are not defined, {first.dtype.name} was given", hint="x.int(), or x > 0"
-            )
+            raise DTypeError(f"{op}: bitwise ops are not defined for {first.dtype.name}", hint="x.int(), or x > 0")
         if any(s is not first for s in arrays.values()):
             first = first.replace(shape=join(op, {name: s.shape for name, s in arrays.items()}))
         return first if out is None else first.replace(dtype=out)
@@ -80,20 +78,20 @@ def broadcast(
 
 
 def same(x):
-    """The result is like the input."""
+    """The result has the spec of the input."""
     return x if isinstance(x, Spec) else Spec((), promote(x))
 
 
 def need_floating(op: str, x: Spec, name: str = "x") -> Spec:
     if not x.dtype.floating:
-        raise DTypeError(f"{op}: {mark(name)} must be floating, it is {x.dtype.name}", hint=f"{mark(name)}.float()")
+        raise DTypeError(f"{op}: {mark(name)} must be floating, got {x.dtype.name}", hint=f"{mark(name)}.float()")
     return x
 
 
 def need_index(op: str, index: Spec, name: str = "index") -> Spec:
     if index.dtype.rank != 1:
         hint = f"{mark(name)}.long()" if index.dtype.floating else f"{mark(name)}.nonzero(), or a mask as x[mask]"
-        raise DTypeError(f"{op}: {mark(name)} must hold integers, it is {index.dtype.name}", hint=hint)
+        raise DTypeError(f"{op}: {mark(name)} must hold integers, got {index.dtype.name}", hint=hint)
     return index
 
 
@@ -108,46 +106,48 @@ def need_axes(op: str, x: Spec, axes: tuple[int, ...]) -> None:
 
 
 def need_spec(op: str, wanted: Spec | tuple[int, ...] | None, **specs) -> None:
-    """Refuse inputs, by name, that are not of this Spec, or shape, or (None) not a tensor."""
+    """Refuse inputs, by name, that do not have this Spec, or shape, or (None) are not tensors."""
     for name, x in specs.items():
         found = x.shape if isinstance(wanted, tuple) and isinstance(x, Spec) else x
         if not isinstance(x, Spec) or found != wanted and wanted is not None:
             raise ShapeError(
-                f"{op}: {mark(name)} is {x}, where {wanted or 'a tensor'} is wanted",
-                hint="what belongs to the other inputs",
+                f"{op}: {mark(name)} must be {wanted or 'a tensor'}, got {x}",
+                hint="a tensor that matches the other inputs",
             )
 
 
 def kept_shape(shape: tuple[int, ...], axis: tuple[int, ...] | None) -> tuple[int, ...]:
-    """`shape` with the reduced axes (None is all) as 1."""
+    """`shape` with the reduced axes (None: all) replaced by 1."""
     return tuple(1 if axis is None or i in axis else n for i, n in enumerate(shape))
 
 
 def reduced(x: Spec, axis: tuple[int, ...] | None, keepdims: bool) -> Spec:
-    """The Spec of a reduction over the sorted axes (None is all)."""
+    """The Spec of a reduction over the sorted axes (None: all)."""
     if isinstance(keepdims, int) and keepdims not in (False, True):
         raise DTypeError(
-            f"keepdim is {keepdims!r}, where True or False is wanted", hint="several axes are a tuple: dim=(0, 1)"
+            f"keepdim must be True or False, got {keepdims!r}", hint="several axes are a tuple: dim=(0, 1)"
         )
     if axis is not None and [*axis] != sorted({i for i in axis if 0 <= i < x.ndim}):
-        raise OutOfRangeError(f"axes {axis} of {{x}}, which has {x.ndim} axes", hint="each axis once, in rising order")
+        raise OutOfRangeError(
+            f"axes {axis} of {{x}}, which has {x.ndim} axes", hint="each axis once, in ascending order"
+        )
     if keepdims:
         return x.replace(shape=kept_shape(x.shape, axis))
     return x.replace(shape=() if axis is None else tuple(n for i, n in enumerate(x.shape) if i not in axis))
 
 
 def count(shape: tuple[int, ...], axis: tuple[int, ...] | None) -> int:
-    """How many elements are reduced to one."""
+    """The number of elements that are reduced to one."""
     return math.prod(shape) if axis is None else math.prod(shape[i] for i in axis)
 
 
 def counted(x: Spec) -> Spec:
-    """Sums and products of integers are int64, as in PyTorch."""
-    return x if x.dtype.rank > 1 else x.replace(dtype=int64)
+    """The rule for sums and products, which are int64 for integers, as in PyTorch."""
+    return x if x.dtype.rank > 1 else x.but(dtype=int64)
 
 
 def running(op: str):
-    """The shape rule of a running sum or product along an axis."""
+    """The shape rule of a cumulative sum or product along an axis."""
 
     def infer(x: Spec, axis: int) -> Spec:
         need_axis(op, x, axis)
@@ -159,8 +159,8 @@ def running(op: str):
 # ---- kernels -----------------------------------------------------------------------------------------------------
 
 
-def write_out(xp, found, out):
-    """A result that a kernel has already: as it is, or copied into `out`."""
+def settle(xp, found, out):
+    """Return a result that a kernel already has, or copy it into `out`."""
     if out is None or out is found:
         return found
     xp.copyto(out, found)
@@ -169,18 +169,18 @@ def write_out(xp, found, out):
 
 @functools.cache
 def constant(xp, dtype, value: float):
-    """A number as an array, which ufuncs read in half of the time that they take to make one of it."""
+    """A number as an array, which ufuncs read in half the time that converting a Python number takes."""
     return xp.asarray(value, dtype)
 
 
 def alike(xp, *inputs):
-    """The inputs as arrays of one dtype: a function that is no ufunc of numpy may take a Python number for float64."""
+    """The inputs as arrays of one dtype: functions other than ufuncs may treat Python numbers as float64."""
     dtype = next((x.dtype for x in inputs if hasattr(x, "dtype")), "float64")
     return [xp.asarray(x, dtype) for x in inputs]
 
 
 def single(function: Callable) -> Callable:
-    """A kernel that computes float16 in float32, and rounds its results once."""
+    """Wrap a kernel so that it computes float16 in float32 and rounds its results once."""
 
     @functools.wraps(function)
     def wider(xp, *arrays, out=None, **attrs):

@@ -1,7 +1,7 @@
-"""Random numbers whose law is given by tensors: places by probabilities, Poisson and binomial numbers.
+"""Random values of distributions that tensors parametrize: multinomial, Poisson and binomial.
 
-Each number comes of uniform numbers of its own, as in `random.py`. Counts are the inverse of their distribution at one
-uniform number of 53 bits, by SciPy. Read next: `core/functions/sampling.py`.
+Each value uses its own uniform values, as in `random.py`. Counts are SciPy's inverse cdf of one uniform value of 53
+bits. Read next: `core/functions/sampling.py`.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ def chosen(p: Spec, counter, num_samples: int, replacement: bool, offset: int) -
     need_counter("multinomial", counter)
     if p.ndim not in (1, 2):
         raise ShapeError(
-            f"multinomial: {{p}} has {p.ndim} axes, a vector or a matrix of rows is wanted", hint="{p}.reshape(-1, n)"
+            f"multinomial: {{p}} must be a vector or a matrix, got {p.ndim} axes", hint="{p}.reshape(-1, n)"
         )
     if num_samples < 1:
-        raise OutOfRangeError(f"multinomial: num_samples is {num_samples}", hint="at least 1")
+        raise OutOfRangeError(f"multinomial: num_samples must be at least 1, got {num_samples}", hint="at least 1")
     if num_samples > p.shape[-1] and not (replacement and p.shape[-1]):
         raise OutOfRangeError(
-            f"multinomial: {num_samples} places of {p.shape[-1]}, each at most once",
-            hint="replacement=True, where a place may be drawn again",
+            f"multinomial: cannot draw {num_samples} of {p.shape[-1]} indices, each at most once",
+            hint="replacement=True, which allows repeated indices",
         )
     return p.replace(shape=(*p.shape[:-1], num_samples), dtype=int64)
 
@@ -42,7 +42,7 @@ multinomial = define(
         case(positive(2, 5), COUNTER, num_samples=7, replacement=True, offset=1),
         case(floats(0, 3, dtype="float32"), COUNTER, num_samples=1, replacement=False, offset=0),
     ],
-    doc="Places drawn with the probabilities of a row: by the sum up to them, or the smallest of exponential times.",
+    doc="Indices drawn with the probabilities of a row: by their cumulative sum, or the smallest of exponential times.",
 )
 
 
@@ -56,24 +56,24 @@ def _(xp, p, counter, num_samples, replacement, offset, out=None):
         places = [xp.searchsorted(a, xp.minimum(b * a[-1], xp.nextafter(a[-1], 0)), "right") for a, b in zip(sums, u)]
     else:
         u = unit(xp, counter, offset, rows.size, float64).reshape(rows.shape)
-        with silent():  # never, where the probability is 0
+        with silent():  # infinite, that is never drawn, if the probability is 0
             places = xp.argsort(-xp.log1p(-u) / rows, 1, kind="stable")[:, :num_samples]
     return write_out(xp, xp.asarray(places, "int64").reshape((*p.shape[:-1], num_samples)), out)
 
 
 def check_weights(xp, p, rows) -> None:
-    """Refuse what is no weight, and rows of zeros."""
+    """Refuse negative or non-finite weights, and rows of zeros."""
     wrong = ~((p >= 0) & (p < xp.inf))
     if wrong.any():
         number, at = first(xp, p, wrong, "the input")
         fail(
             OutOfRangeError,
-            f"multinomial: {number:.4g}{at} is no probability: those are finite, and 0 or more",
+            f"multinomial: probabilities must be finite and at least 0, got {number:.4g}{at}",
             "logits.softmax(-1)",
             p=spec_of(p),
         )
     if rows.size and not rows.sum(1).min() > 0:
-        fail(OutOfRangeError, "multinomial: the probabilities of a row are all 0", "at least one above 0", p=spec_of(p))
+        fail(OutOfRangeError, "multinomial: all probabilities of a row are 0", "at least one above 0", p=spec_of(p))
 
 
 def need_positive(xp, op: str, name: str, x) -> None:
@@ -81,7 +81,7 @@ def need_positive(xp, op: str, name: str, x) -> None:
         number, at = first(xp, x, ~(x >= 0), name)
         fail(
             OutOfRangeError,
-            f"{op}: {name} holds {number:.4g}{at}, where 0 or more is wanted",
+            f"{op}: {name} must be at least 0, got {number:.4g}{at}",
             f"{name}.clamp(min=0)",
             **{name: spec_of(x)},
         )
@@ -101,7 +101,7 @@ poisson = define(
         case(floats(0), COUNTER, offset=1),
         case(floats((), low=5, high=50, dtype="float32"), COUNTER, offset=0),
     ],
-    doc="Poisson numbers with these rates.",
+    doc="Poisson counts with these rates.",
 )
 
 
@@ -115,7 +115,7 @@ def _(xp, rate, counter, offset, out=None):
 
 
 def smallest(xp, u, inverse, below, *law):
-    """The smallest count whose probability, with all below it, is u: the inverse, where rounding did not lift it."""
+    """The smallest count whose cdf reaches u: SciPy's inverse, corrected for rounding."""
     with silent():
         count = xp.maximum(xp.ceil(xp.nan_to_num(inverse(u, *law))), 0)
         lower = xp.maximum(count - 1, 0)
@@ -136,7 +136,7 @@ binomial = define(
         case(floats(3, 1, low=5, high=9), floats(4, low=0.1, high=0.9), COUNTER, offset=0),
         case(floats((), low=5, high=9, dtype="float32"), floats((), low=0, high=1, dtype="float32"), COUNTER, offset=1),
     ],
-    doc="How many of `count` trials succeed, each with probability `prob`.",
+    doc="The number of successes in `count` trials with probability `prob` each.",
 )
 
 
@@ -148,6 +148,6 @@ def _(xp, count, prob, counter, offset, out=None):
     n, p = xp.broadcast_arrays(xp.floor(count.astype("float64")), prob.astype("float64"))
     u = unit(xp, counter, offset, n.size, float64).reshape(n.shape)
     hits = smallest(xp, u, special.bdtrik, lambda k, n, p: special.bdtr(k, n.astype("int64"), p), n, p)
-    # the inverse fails where nothing is left to chance
+    # the inverse fails for prob 0 and 1
     hits = xp.where(p == 0, 0, xp.where(p == 1, n, xp.minimum(hits, n)))
     return filled(xp, hits, n.shape, spec_of(count).dtype, out)

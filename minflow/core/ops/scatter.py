@@ -1,4 +1,4 @@
-"""scatter with a product or an extreme of what meets; the others are `scatter` and `scatter_add`: `index.py`."""
+"""scatter_reduce with a product or an extreme; sums and plain writes are `scatter_add` and `scatter` in `index.py`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STARTS = {
 
 
 def least(xp, dtype, sign: int):
-    """What the other always wins against: -inf for the largest, inf for the smallest."""
+    """The neutral element of an extreme: -inf for the maximum, inf for the minimum."""
     if dtype.kind == "f":
         return sign * xp.inf
     if dtype.kind == "b":
@@ -42,7 +42,7 @@ scatter_reduce = define(
         case(ints(5), ints(4, high=5), ints(4), dim=0, reduce="amax", include_self=True),
         case(floats(5), ints(0, high=5), floats(0), dim=0, reduce="amax", include_self=True),
     ],
-    doc="x with the product, largest or smallest of what meets at each place, with what stood there or without it.",
+    doc="x with the product, maximum or minimum of the elements of src at each position, with or without that of x.",
 )
 
 
@@ -56,12 +56,12 @@ def _(xp, x, index, src, dim, reduce, include_self, by="scatter_reduce"):
 
 
 def own(g, index, dim: int, include_self: bool):
-    """What is left for x of its gradient."""
+    """The part of the gradient that is left for x."""
     return g if include_self else scatter(g, index, 0, dim=dim)
 
 
 def winners(g, x, index, src, out, dim: int, include_self: bool):
-    """g to where the results were found; equal ones share it."""
+    """g for the elements equal to the results; ties share it."""
     mine = own(cast(eq(x, out), dtype=g.spec.dtype), index, dim, include_self)
     theirs = cast(eq(src, gather(out, index, dim=dim)), dtype=g.spec.dtype)
     share = g / scatter_add(mine, index, theirs, dim=dim)
@@ -69,7 +69,8 @@ def winners(g, x, index, src, out, dim: int, include_self: bool):
 
 
 def factors(g, x, index, src, out, dim: int, include_self: bool):
-    """g times the product of the other factors: of all of them over this one, where it is 0 of the others alone."""
+    """g times the product of the other factors: the product of all divided by this one, or if this one is 0, of the
+    others."""
     reduced = lambda x, src: scatter_reduce(x, index, src, dim=dim, reduce="prod", include_self=include_self)
     ones = where(eq(x, 0), 1, x)
     zero = eq(src, 0)

@@ -1,7 +1,8 @@
-"""Primitives that move or look at numbers without computing: views, copies, casts, and the write through a view.
+"""Primitives that move or view elements without arithmetic: views, copies, casts, and writes through a view.
 
-A view's kernel gives a numpy view of its input, always (never a scalar): `core/functionalize.py` builds writing in
-place on that. Read next: `core/functionalize.py`.
+The kernel of a view always returns a NumPy view of its input, never a scalar: `core/functionalize.py` relies on that
+for
+in-place writes. Read next: `core/functionalize.py`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ..spec import DType, Spec, bfloat16, bool_, finfo, float32, float64, iinfo
 
 
 def derive(x, path):
-    """Follow a path of views, `((op, attrs), ...)`, from x."""
+    """Apply a path of views, `((op, attrs), ...)`, to x."""
     for op, attrs in path:
         x = apply(op, x, **attrs)
     return x
@@ -43,7 +44,7 @@ clone = define(
     numbers="holomorphic",
     dtype_agnostic=True,
     examples=unary(),
-    doc="A copy, with gradient.",
+    doc="A copy that passes gradients.",
 )
 
 
@@ -51,7 +52,7 @@ clone = define(
 def _(xp, x, out=None):
     if out is None:
         return x.copy()
-    xp.copyto(out, x)  # a third of the time of `positive`
+    xp.copyto(out, x)  # takes a third of the time of `positive`
     return out
 
 
@@ -67,14 +68,14 @@ cast = define(
         case(floats(()), dtype=bool_),
         case(strided(4, 5), dtype=float32),
     ],
-    doc="The same numbers in another dtype; floats become integers by cutting off.",
+    doc="Conversion to another dtype; floats are truncated to integers.",
 )
 
 
 @kernel(cast)
 def _(xp, x, dtype: DType, out=None):
     x = x.real if x.dtype.kind == "c" and 0 < dtype.rank < 3 else x
-    with silent():  # NaN to integer is undefined, not an error
+    with silent():  # converting NaN to an integer is undefined, not an error
         if out is None:
             return x.astype(dtype.np, order="C")
         xp.copyto(out, x, casting="unsafe")
@@ -82,16 +83,16 @@ def _(xp, x, dtype: DType, out=None):
 
 
 def in_dtype(x, dtype: DType):
-    """An input in the dtype that an op needs: a visible `cast`; a number as it is."""
+    """Convert an input to the dtype that an op needs, by a visible `cast`; a number is returned unchanged."""
     return cast(x, dtype=dtype) if hasattr(x, "spec") and x.spec.dtype is not dtype else x
 
 
 def converted(mode, op, inputs, attrs, dtype: DType, specs):
-    """What `infer` asks for: the op run on inputs of another dtype; or, of bfloat16, in float32, and rounded once."""
+    """Run an op on inputs of another dtype, as `infer` asks for; or, for bfloat16, in float32 with one rounding."""
     if specs is None:
         return mode.run(op, tuple([in_dtype(x, dtype) for x in inputs]), attrs)
     wide = [in_dtype(x, float32) if hasattr(x, "spec") and x.spec.dtype is bfloat16 else x for x in inputs]
-    mode = mode if mode.low is None else mode.replace(low=None)  # autocast has had its say
+    mode = mode if mode.low is None else mode.but(low=None)  # autocast was applied already
     results = mode.run(op, tuple(wide), attrs)
     rounded = [
         x if s is not None and x.spec.dtype is s.dtype or x.spec.dtype is not float32 else in_dtype(x, bfloat16)
@@ -101,7 +102,7 @@ def converted(mode, op, inputs, attrs, dtype: DType, specs):
 
 
 def check_fits(value, dtype: DType) -> None:
-    """Refuse a number that a dtype cannot hold: NaN and infinities as integers, and what is too large."""
+    """Refuse a number that a dtype cannot hold: NaN and infinities as integers, and numbers out of range."""
     if isinstance(value, complex) and 0 < dtype.rank < 3:
         raise DTypeError(f"{value} does not fit into {dtype.name}, which has no imaginary part", hint="flow.complex64")
     if (
@@ -132,7 +133,7 @@ full = define(
     numbers="holomorphic",
     dtype_agnostic=True,
     examples=[case(shape=(2, 3), value=1.5, dtype=float32), case(shape=(), value=2, dtype=float64)],
-    doc="A tensor of one number.",
+    doc="A tensor filled with one value.",
 )
 
 
@@ -147,7 +148,7 @@ def _(xp, shape, value, dtype, out=None):
 
 
 def indexed(x: Spec, index: tuple) -> Spec:
-    """The shape rule of basic indexing. A slice comes as a tuple (start, stop, step), which has a hash."""
+    """The shape rule of basic indexing. A slice is a tuple (start, stop, step), which is hashable."""
     used = sum(1 for i in index if i is not None and i is not Ellipsis)
     if used > x.ndim:
         hint = "at most one index per axis" if x.ndim else "{x}.item() is its Python number"
@@ -183,12 +184,12 @@ getitem = define(
         case(floats(2, 3, 4), index=(Ellipsis, (None, None, -1))),
         case(strided(4, 5), index=((1, 3, None),)),
     ],
-    doc="Basic indexing, as numpy's: integers, slices, None and Ellipsis; always a view.",
+    doc="Basic indexing, as in NumPy: integers, slices, None and Ellipsis; always a view.",
 )
 
 
 def look_at(index: tuple):
-    """The function that looks there. The dots: always a view, never a numpy scalar."""
+    """The function that applies an index. It appends an Ellipsis, so that NumPy returns a view and never a scalar."""
     index = tuple([slice(*i) if i.__class__ is tuple else i for i in index])
     return operator.itemgetter(index if Ellipsis in index else (*index, ...))
 
@@ -200,7 +201,7 @@ def reshaped(x: Spec, shape: tuple[int, ...]) -> Spec:
     if math.prod(shape) != x.size:
         raise ShapeError(
             f"reshape: {{x}} has {x.size} elements, the shape {shape} has {math.prod(shape)}",
-            hint="-1 for one axis lets minflow work it out: x.reshape(x.shape[0], -1)",
+            hint="-1 for one axis lets minflow compute it: x.reshape(x.shape[0], -1)",
         )
     return x.replace(shape=shape)
 
@@ -211,7 +212,7 @@ reshape = define(
     is_view=True,
     vjp=lambda g, x_spec: reshape(g.contiguous(), shape=x_spec.shape),
     examples=[case(floats(3, 4), shape=(2, 6)), case(floats(()), shape=(1, 1)), case(floats(0, 3), shape=(3, 0))],
-    doc="The same elements in another shape (of a contiguous tensor).",
+    doc="A contiguous tensor in another shape.",
 )
 kernel(
     reshape, lambda xp, x, shape: x.reshape(shape), specialize=lambda x, shape: operator.methodcaller("reshape", shape)
@@ -233,7 +234,7 @@ permute = define(
     is_view=True,
     vjp=lambda g, dims: permute(g, dims=tuple(sorted(range(len(dims)), key=dims.__getitem__))),
     examples=[case(floats(2, 3, 4), dims=(2, 0, 1)), case(floats(3, 4), dims=(1, 0)), case(floats(()), dims=())],
-    doc="The axes in another order.",
+    doc="The axes permuted.",
 )
 kernel(
     permute, lambda xp, x, dims: x.transpose(dims), specialize=lambda x, dims: operator.methodcaller("transpose", dims)
@@ -271,7 +272,8 @@ def _(xp, x, shape):
 
 
 def written_too(view, x):
-    """A view that can be written where `x` can: numpy marks it read-only for caution, `rebind.write` looks itself."""
+    """Make a view writable if `x` is: NumPy marks it read-only as a precaution, and `functionalize.write` checks
+    itself."""
     if x.flags.writeable:
         view.flags.writeable = True
     return view
@@ -282,7 +284,7 @@ detach = define(
     infer=lambda x: x,
     is_view=True,
     examples=[floats(3, 4), floats(())],
-    doc="The same storage outside the tape: no gradient passes.",
+    doc="The same storage outside the tape: it passes no gradient.",
 )
 kernel(detach, lambda xp, x: x[...])
 
@@ -291,13 +293,13 @@ recompute = define(
     infer=lambda x, after, call: x,
     is_view=True,
     examples=[],
-    doc="x once more: where a checkpoint begins to compute again, when the gradient `after` is there.",
+    doc="x again: the start of a checkpoint's recomputation, once the gradient `after` is available.",
 )
 kernel(recompute, lambda xp, x, after, call: x[...])
 
 
 def diagonal_of(array, offset: int, dim1: int, dim2: int):
-    """numpy's, which goes wrong in memory at offsets far outside (NumPy 2.4)."""
+    """NumPy's diagonal, which in NumPy 2.4 reads outside the array for large offsets."""
     return array.diagonal(min(max(offset, -array.shape[dim1]), array.shape[dim2]), dim1, dim2)
 
 
@@ -320,14 +322,16 @@ def _(xp, x, offset, dim1, dim2):
     return written_too(diagonal_of(x, offset, dim1, dim2), x)
 
 
-# ---- writing through a view, and its gradients -------------------------------------------------------------------
+# ---- writes through a view, and their gradients -------------------------------------------------------------------
 
 
 def written(base: Spec, value, path) -> Spec:
     place = base
     for op, attrs in path:
         if not op.is_view:
-            raise ShapeError(f"view_write: {op.name} is no view", hint="what getitem, permute or diagonal gives")
+            raise ShapeError(
+                f"view_write: {op.name} is not a view op", hint="the result of getitem, permute or diagonal"
+            )
         place = op.infer(place, **attrs)
     if isinstance(value, Spec) and (value.dtype is not place.dtype or expanded(value, place.shape) is not place):
         raise DTypeError(
@@ -345,15 +349,15 @@ view_write = define(
         base=lambda g, value_spec, path: view_write(g, zeros_of(value_spec), path=path),
         value=lambda g, path: derive(g, path),
     ),
-    numbers="complex",  # they move numbers, also between a complex base and its real view
-    dtype_agnostic=True,
+    numbers="complex",  # moves elements, also between a complex base and its real view
+    moves=True,
     examples=[
         case(floats(3, 4), floats(4), path=((getitem, {"index": (1,)}),)),
         case(
             floats(3, 4), floats(2, 2), path=((permute, {"dims": (1, 0)}), (getitem, {"index": ((0, 2, 1), (1, 3, 1))}))
         ),
     ],
-    doc="`base` with `value` in the place that a path of views leads to.",
+    doc="`base` with `value` written through a path of views.",
 )
 
 
@@ -379,9 +383,9 @@ unrecorded = define(
     infer=unrecorded_spec,
     vjp=dict(old=lambda g: g),
     is_view=True,
-    second_order=False,  # its gradient is not that of its numbers, on purpose
+    second_order=False,  # its gradient deliberately differs from its derivative
     examples=[],
-    doc="Numbers written outside the tape: the value is `new`, gradients pass to `old` as if nothing was written.",
+    doc="A write outside the tape: the value is `new`, gradients pass to `old` as if nothing was written.",
 )
 kernel(unrecorded, lambda xp, new, old: new)
 
@@ -391,12 +395,12 @@ overwritten = define(
     vjp=dict(new=lambda g: g, old=lambda g: zeros_of(g.spec)),
     is_view=True,
     examples=[case(floats(3, 4), floats(3, 4)), case(floats(()), floats(()))],
-    doc="`new` in the place of `old`, which stays on the tape with the gradient 0: `y.zero_()`.",
+    doc="`new` in place of `old`, which stays on the tape with the gradient 0: `y.zero_()`.",
 )
 kernel(overwritten, lambda xp, new, old: new)
 
 
-# ---- sums that undo broadcasting, and joining --------------------------------------------------------------------
+# ---- undoing broadcasting, and concatenation --------------------------------------------------------------------
 
 
 def summed(x: Spec, shape: tuple[int, ...]) -> Spec:
@@ -415,7 +419,7 @@ sum_to = define(
         case(floats(0, 3), shape=(3,)),
         case(strided(4, 5), shape=(5,)),
     ],
-    doc="Sum over what broadcasting had repeated, down to `shape`.",
+    doc="Sum over broadcast axes, down to `shape`.",
 )
 
 
@@ -463,7 +467,7 @@ cat = define(
         case(floats(2, 1), strided(2, 3), floats(2, 0), dim=1),
         case(distinct(2), dim=0),
     ],
-    doc="Tensors side by side along an axis.",
+    doc="Tensors concatenated along an axis.",
 )
 kernel(cat, lambda xp, *tensors, dim, out=None: xp.concatenate(tensors, dim, out=out))
 
@@ -471,8 +475,8 @@ kernel(cat, lambda xp, *tensors, dim, out=None: xp.concatenate(tensors, dim, out
 def padded(x: Spec, widths: tuple, value) -> Spec:
     check_fits(value, x.dtype)
     if len(widths) != x.ndim or any([width < 0 for both in widths for width in both]):
-        raise ShapeError(f"pad: widths {widths} for the {x.ndim} axes of {{x}}", hint="(before, behind) for each axis")
-    return x.replace(shape=tuple([before + n + after for n, (before, after) in zip(x.shape, widths)]))
+        raise ShapeError(f"pad: widths {widths} for the {x.ndim} axes of {{x}}", hint="(before, after) for each axis")
+    return x.but(shape=tuple([before + n + after for n, (before, after) in zip(x.shape, widths)]))
 
 
 pad = define(
@@ -489,13 +493,13 @@ pad = define(
         case(floats(2, 0, 3), widths=((1, 1), (1, 0), (0, 0)), value=-2),
         case(floats(()), widths=(), value=0),
     ],
-    doc="x with one number around it: for each axis, how many stand before and behind.",
+    doc="x with a border of one value; widths: (before, after) for each axis.",
 )
 
 
 @functools.lru_cache(256)
 def parts_of_padded(shape: tuple, widths: tuple) -> tuple:
-    """The new shape, where x stands, and where the number does."""
+    """The new shape, the slices of x in it, and those of the border."""
     inside, beside = (), []
     for n, (before, after) in zip(shape, widths):
         beside += [(*inside, slice(before))] * (before > 0) + [(*inside, slice(before + n, None))] * (after > 0)

@@ -1,6 +1,6 @@
 """softmax, log_softmax, and the losses over classes that are fused with them.
 
-Classes lie along axis 1 (axis 0 of a single example). Labels that equal `ignore_index` count for nothing.
+Classes are along axis 1 (axis 0 of a single example). Labels that equal `ignore_index` are ignored.
 Source: Goodfellow, Bengio & Courville 2016, section 6.2.2.3.
 """
 
@@ -48,7 +48,7 @@ def kept_sum(x, dim: int):
 
 
 def wide(x):
-    """float16 as float32: what cancels or adds up loses too much in it."""
+    """float16 as float32, because cancellation and long sums lose too much precision in it."""
     return cast(x, dtype=float32) if x.spec.dtype is float16 else x
 
 
@@ -93,7 +93,7 @@ def _(xp, x, dim, out=None):
         return xp.subtract(out, xp.log(xp.add.reduce(xp.exp(out), axis, keepdims=True)), out=out)
 
 
-# ---- what the losses share: scores as rows, and which labels count ------------------------------------------------
+# ---- shared by the losses: scores as rows, and labels that count ------------------------------------------------
 
 
 def axis_of_classes(ndim: int) -> int:
@@ -101,14 +101,14 @@ def axis_of_classes(ndim: int) -> int:
 
 
 def rows(xp, x):
-    """(N, C, ...) or (C,) as (examples, C)."""
+    """Reshape (N, C, ...) or (C,) to (examples, C)."""
     if x.ndim == 1:
         return x[None]
     return x if x.ndim == 2 else xp.moveaxis(x, 1, -1).reshape(-1, x.shape[1])
 
 
 def unrow(xp, flat, shape, out):
-    """(examples, C) back in `shape`, written into out."""
+    """Reshape (examples, C) back to `shape`, in out if that is given."""
     if len(shape) > 2:
         flat = xp.moveaxis(flat.reshape(shape[0], *shape[2:], shape[1]), -1, 1)
     out[...] = flat.reshape(shape)
@@ -116,7 +116,7 @@ def unrow(xp, flat, shape, out):
 
 
 def counted(xp, labels, ignore_index: int):
-    """(labels with the ignored ones as 0, which ones count or None for all, how many count)."""
+    """(labels with 0 for ignored ones, mask of the others or None for all, number of the others)."""
     labels = labels.reshape(-1)
     if not (labels == ignore_index).any():
         return labels, None, labels.size
@@ -125,8 +125,12 @@ def counted(xp, labels, ignore_index: int):
 
 
 def labelled(function: Callable) -> Callable:
-    """A kernel whose labels, its second input, are classes. A program's are known to be (`checked_labels`), those of a
-    graph from a file may be anything: numpy finds them, at no cost."""
+    """Wrap a kernel whose second input is labels.
+
+    Those of a program are checked (`checked_labels`); those of a graph from a file may be anything, and NumPy finds
+    wrong
+    ones at no extra cost.
+    """
 
     @functools.wraps(function)
     def run(xp, *arrays, out=None, **attrs):
@@ -135,8 +139,8 @@ def labelled(function: Callable) -> Callable:
         except IndexError:
             fail(
                 OutOfRangeError,
-                f"cross_entropy: labels go from {arrays[1].min()} to {arrays[1].max()}, which are not all classes",
-                "labels from 0 to one less than the classes",
+                f"cross_entropy: labels go from {arrays[1].min()} to {arrays[1].max()}, and some are not classes",
+                "labels from 0 to the number of classes minus 1",
                 labels=spec_of(arrays[1]),
             )
 
@@ -144,7 +148,7 @@ def labelled(function: Callable) -> Callable:
 
 
 def reduce_rows(xp, losses, n: int, reduction: str, out):
-    """One loss per example (0 where ignored) as the loss; the mean over none is NaN, as in PyTorch."""
+    """Reduce one loss per example (0 for ignored ones); the mean of none is NaN, as in PyTorch."""
     if reduction == "none":
         out[...] = losses.reshape(out.shape)
     elif reduction == "sum":
@@ -167,13 +171,13 @@ def loss_spec(x: Spec, labels: Spec, reduction: str) -> Spec:
 
 
 def scores_spec(x: Spec, labels: Spec, grad: Spec, reduction: str) -> Spec:
-    """x, if its loss has the spec of this cotangent."""
+    """The spec of x, if its loss has the spec of this cotangent."""
     need_spec("cross_entropy", loss_spec(x, labels, reduction), grad=grad)
     return x
 
 
 def row_scale(xp, g, keep, n: int, reduction: str):
-    """What multiplies each example's gradient: a number, or one per example."""
+    """The factor of each example's gradient: a number, or one per example."""
     scale = g.reshape(-1, 1) if reduction == "none" else g / g.dtype.type(n or 1) if reduction == "mean" else g
     return scale if keep is None else scale * keep.reshape(-1, 1)
 
@@ -241,11 +245,11 @@ def _(xp, grad, labels, shape, ignore_index, reduction, out=None):
     return unrow(xp, flat, shape, out)
 
 
-# ---- softmax and cross-entropy in one ----------------------------------------------------------------------------
+# ---- fused softmax and cross-entropy ----------------------------------------------------------------------------
 
 
 def cross_entropy_rule(g, out1, labels, ignore_index, reduction):
-    """Through the loss, and (in second derivatives) through the probabilities."""
+    """The gradient through the loss, and (in second derivatives) through the probabilities."""
     loss_g, probs_g = g
     result = None
     if loss_g is not None:
@@ -261,7 +265,7 @@ softmax_cross_entropy = define(
     lambda x, labels, ignore_index, reduction: (loss_spec(x, labels, reduction), x),
     dict(x=cross_entropy_rule),
     examples=LOSSES,
-    doc="-log softmax(x)[label]; the second result, softmax(x), is kept for the gradient.",
+    doc="-log softmax(x)[label]; the second result, softmax(x), is saved for the gradient.",
 )
 
 
@@ -287,7 +291,7 @@ def _(xp, x, labels, ignore_index, reduction, out=None):
 
 
 def example_weights(grad, labels, shape, ignore_index: int, reduction: str):
-    """What the rule of the gradient op multiplies by, as a tensor that broadcasts against the scores."""
+    """The factors in the rule of the gradient op, as a tensor that broadcasts against the scores."""
     axis = axis_of_classes(len(shape))
     keep = cast(ne(labels, ignore_index), dtype=grad.spec.dtype)
     if reduction == "mean":

@@ -1,5 +1,4 @@
-"""Sorting along an axis, stable, and the first of what that gives. argsort and median are composites of it:
-`core/functions/sorting.py`."""
+"""Stable sorting along an axis, and topk. argsort and median are composites: `core/functions/sorting.py`."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from .index import scatter
 from .rules import need_axis, write_out
 from .shape import zeros_of
 
-LITTLE = 1 << 10  # numbers
+LITTLE = 1 << 10  # elements
 
 
 def ordered(x: Spec, axis: int, descending: bool):
@@ -30,26 +29,26 @@ sort = define(
         case(floats(0, 3), axis=0, descending=False),
         case(ints(8, high=3), axis=0, descending=True),
     ],
-    doc="In order along an axis, equal ones as they stood, NaN as the largest; and where each came from.",
+    doc="Sorted along an axis, stable, NaN as the largest; and the index of each element.",
 )
 
 
 @kernel(sort)
 def _(xp, x, axis, descending, out=None):
     order = (slice(None),) * axis
-    if descending:  # the reverse of an ascending sort of the reverse keeps equal ones as they stood
+    if descending:  # the reverse of an ascending sort of the reversed input is stable
         back = (*order, slice(None, None, -1))
         indices = x.shape[axis] - 1 - xp.argsort(x[back], axis, kind="stable")[back]
     else:
         indices = xp.argsort(x, axis, kind="stable")
-    again = x.size < LITTLE and not descending  # of so few in a third of the time
+    again = x.size < LITTLE and not descending  # for few elements in a third of the time
     values = xp.sort(x, axis, kind="stable") if again else xp.take_along_axis(x, indices, axis)
     if out is None:
         return values, xp.ascontiguousarray(indices)
     return write_out(xp, values, out[0]), write_out(xp, indices, out[1])
 
 
-GROUP = 16  # numbers of which a search for the first few looks at one
+GROUP = 16  # group size: the search for the first few elements looks at one per group
 
 
 def first_ones(x: Spec, k: int, axis: int, descending: bool):
@@ -60,7 +59,7 @@ def first_ones(x: Spec, k: int, axis: int, descending: bool):
     return found, found.replace(dtype=int64)
 
 
-# A primitive, since a sort of everything costs ten times as much as to find where few of many are.
+# A primitive, because a full sort costs ten times as much as finding a few of many elements.
 topk = define(
     "topk(x; k, axis, descending) -> values, indices",
     first_ones,
@@ -73,7 +72,7 @@ topk = define(
         case(floats(0, 30), k=2, axis=1, descending=False),
         case(ints(150, high=9), k=4, axis=0, descending=True),
     ],
-    doc="The first k along an axis of what sort gives.",
+    doc="The first k elements of sort along an axis.",
 )
 
 
@@ -92,9 +91,10 @@ def _(xp, x, k, axis, descending, out=None):
 
 
 def places_of_few(xp, x, k, descending):
-    """Where the first k of each row are, in order; None where k is not small, something is NaN, or too many are equal.
+    """The positions of the first k of each row, in order; None if k is not small, an element is NaN, or too many are
+    equal.
 
-    What is among the first k is at least the k-th of the largest numbers of groups. Few are, and only those are sorted.
+    The first k are at least the k-th largest of the group maxima. Few elements are, and only those are sorted.
     """
     rows, n = x.shape[:-1], x.shape[-1]
     groups = n // GROUP

@@ -1,7 +1,7 @@
-"""Special functions, computed by SciPy, which is imported by the first of their kernels that runs.
+"""Special functions computed by SciPy, which the first of their kernels imports.
 
-Slopes are written in ops, so that the gradient of the gradient comes for free where the slope has one. The functions of
-Bessel and Airy have none here, as in PyTorch. Read next: `../functions/special.py`.
+Gradient rules are written in ops, so second derivatives exist wherever first ones do. The Bessel and Airy functions
+have no gradient, as in PyTorch. Read next: `../functions/special.py`.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ def by_scipy(op, name: str):
     @kernel(op)
     @single
     def _(xp, *arrays, out=None):
-        special = need("scipy.special", op.name)  # not at import: it takes longer than all of minflow
+        special = need("scipy.special", op.name)  # not at module import: importing it takes longer than all of minflow
         with silent():
             return getattr(special, name)(*alike(xp, *arrays), out=out)
 
-    op.__module__ = __name__  # where its name stands, for help and pickle
+    op.__module__ = __name__  # for help and pickle
     return op
 
 
 def special(name: str, rule, doc: str, scipy: str = "", low: float = -2.0, high: float = 2.0):
-    """An op of one number, which SciPy calls `scipy` (or the same)."""
+    """Define a unary op that is SciPy's function `scipy` (default: the same name)."""
     return by_scipy(smooth(name, rule, doc, low=low, high=high), scipy or name)
 
 
 # ---- the error function and the normal distribution --------------------------------------------------------------
 
 erfc = special(
-    "erfc", lambda g, x: g * (exp(-square(x)) * (-2 / math.sqrt(math.pi))), "1 - erf(x), exact where that is small."
+    "erfc", lambda g, x: g * (exp(-square(x)) * (-2 / math.sqrt(math.pi))), "1 - erf(x), exact if that is small."
 )
 erfcx = special(
     "erfcx", lambda g, x, out: g * (2 * x * out - 2 / math.sqrt(math.pi)), "exp(x*x) * erfc(x), without overflow."
@@ -50,21 +50,21 @@ erfcx = special(
 erfinv = special(
     "erfinv",
     lambda g, x: g * (exp(square(erfinv(x))) * (math.sqrt(math.pi) / 2)),
-    "The number whose erf is x; NaN outside -1 to 1.",
+    "The inverse of erf; NaN outside [-1, 1].",
     low=-0.9,
     high=0.9,
 )
 ndtri = special(
     "ndtri",
     lambda g, out: g * (exp(square(out) * 0.5) * math.sqrt(2 * math.pi)),
-    "The number below which a share x of the standard normal distribution lies.",
+    "The inverse cdf of the standard normal distribution.",
     low=0.1,
     high=0.9,
 )
 log_ndtr = special(
     "log_ndtr",
     lambda g, x: g * (math.sqrt(2 / math.pi) / erfcx(x * -math.sqrt(0.5))),
-    "log of the share of the standard normal distribution below x, without underflow.",
+    "log of the standard normal cdf, without underflow.",
 )
 entr = special("entr", lambda g, x: g * (-log(x) - 1), "-x * log(x): 0 at 0, -inf below.", low=0.2, high=3.0)
 
@@ -73,7 +73,7 @@ entr = special("entr", lambda g, x: g * (-log(x) - 1), "-x * log(x): 0 at 0, -in
 lgamma = special(
     "lgamma", lambda g, x: g * digamma(x), "log |gamma(x)|; gamma(n) is the factorial of n - 1.", "gammaln", 0.2, 3.0
 )
-digamma = special("digamma", lambda g, x: g * polygamma(x, n=1), "The slope of lgamma.", "psi", 0.2, 3.0)
+digamma = special("digamma", lambda g, x: g * polygamma(x, n=1), "The derivative of lgamma.", "psi", 0.2, 3.0)
 
 
 @kernel(lgamma)
@@ -81,13 +81,13 @@ digamma = special("digamma", lambda g, x: g * polygamma(x, n=1), "The slope of l
 def _(xp, x, out=None):
     special = need("scipy.special", "lgamma")
     with silent():
-        return special.gammaln(xp.where(xp.isneginf(x), -x, x), out=out)  # at -inf as in C: inf
+        return special.gammaln(xp.where(xp.isneginf(x), -x, x), out=out)  # inf at -inf, as in C
 
 
 def ordered(x: Spec, n: int) -> Spec:
     need_floating("polygamma", x)
-    if not 1 <= n <= 170:  # 171! is no float any more
-        raise OutOfRangeError(f"polygamma: the derivative of order {n}", hint="orders from 1 to 170")
+    if not 1 <= n <= 170:  # 171! exceeds the range of floats
+        raise OutOfRangeError(f"polygamma: the order must be from 1 to 170, got {n}", hint="polygamma(1, x)")
     return x
 
 
@@ -103,7 +103,7 @@ polygamma = define(
         case(strided(4, 5, low=0.3, high=3.0), n=3),
         case(floats(5, dtype="float32", low=0.3), n=1),
     ],
-    doc="The n-th derivative of digamma, n of at least 1.",
+    doc="The n-th derivative of digamma, n >= 1.",
 )
 
 
@@ -117,16 +117,21 @@ def _(xp, x, n, out=None):
 
 
 def no_formula(name: str):
-    """The rule of an input in which the slope has no formula: backward is refused there."""
+    """The rule of an input whose derivative has no closed form: backward is refused there."""
 
     def rule(g):
-        fail(GradError, f"{name}: its slope in the first argument has no formula", f"{name}(x.detach(), y)", gradient=g)
+        fail(
+            GradError,
+            f"{name}: its derivative in the first argument has no closed form",
+            f"{name}(x.detach(), y)",
+            gradient=g,
+        )
 
     return rule
 
 
 def power_of_gamma(a, b, sign: int):
-    """The slope of igamma (sign 1) and igammac (-1) in b: b**(a-1) * exp(-b) / gamma(a)."""
+    """The derivative of igamma (sign 1) and igammac (-1) in b: b**(a-1) * exp(-b) / gamma(a)."""
     return sign * exp((a - 1) * log(b) - b - lgamma(a))
 
 
@@ -141,7 +146,7 @@ igamma = by_scipy(
     pair(
         "igamma",
         dict(a=no_formula("igamma"), b=lambda g, a, b: g * power_of_gamma(a, b, 1)),
-        "The part of gamma(a) that lies below b, 0 to 1; it has a slope in b alone.",
+        "The regularized lower incomplete gamma function; differentiable only in b.",
         examples=POSITIVE,
     ),
     "gammainc",
@@ -150,7 +155,7 @@ igammac = by_scipy(
     pair(
         "igammac",
         dict(a=no_formula("igammac"), b=lambda g, a, b: g * power_of_gamma(a, b, -1)),
-        "The part of gamma(a) that lies above b, 1 - igamma; it has a slope in b alone.",
+        "The regularized upper incomplete gamma function, 1 - igamma; differentiable only in b.",
         examples=POSITIVE,
     ),
     "gammaincc",
@@ -167,19 +172,17 @@ zeta = by_scipy(
     pair(
         "zeta",
         dict(a=no_formula("zeta"), b=lambda g, a, b: g * (-a * zeta(a + 1, b))),
-        "The sum of (b + k)**-a over k = 0, 1, 2, ...; Riemann's zeta(a) where b is 1.",
+        "The sum of (b + k)**-a over k = 0, 1, 2, ...; Riemann's zeta(a) if b is 1.",
         examples=ABOVE_ONE,
     ),
     "zeta",
 )
 
 
-# ---- the functions of Bessel and Airy ----------------------------------------------------------------------------
+# ---- Bessel and Airy functions ----------------------------------------------------------------------------
 
-i0 = special("i0", lambda g, x: g * i1(x), "Bessel's modified function of the first kind, order 0.")
-i1 = special(
-    "i1", lambda g, x, out: g * (i0(x) - over(out, x)), "Bessel's modified function of the first kind, order 1."
-)
+i0 = special("i0", lambda g, x: g * i1(x), "Modified Bessel function of the first kind, order 0.")
+i1 = special("i1", lambda g, x, out: g * (i0(x) - over(out, x)), "Modified Bessel function of the first kind, order 1.")
 i0e = special("i0e", lambda g, x, out: g * (i1e(x) - sign(x) * out), "exp(-|x|) * i0(x).")
 i1e = special("i1e", lambda g, x, out: g * (i0e(x) - out * sign(x) - over(out, x)), "exp(-|x|) * i1(x).")
 
@@ -190,16 +193,16 @@ def over(out, x):
     return where(zero, 0.5, out * reciprocal(where(zero, 1.0, x)))
 
 
-airy_ai = special("airy_ai", None, "Airy's function Ai.", "airy")
-bessel_j0 = special("bessel_j0", None, "Bessel's function of the first kind, order 0.", "j0")
-bessel_j1 = special("bessel_j1", None, "Bessel's function of the first kind, order 1.", "j1")
-bessel_y0 = special("bessel_y0", None, "Bessel's function of the second kind, order 0.", "y0", 0.2, 3.0)
-bessel_y1 = special("bessel_y1", None, "Bessel's function of the second kind, order 1.", "y1", 0.2, 3.0)
+airy_ai = special("airy_ai", None, "Airy function Ai.", "airy")
+bessel_j0 = special("bessel_j0", None, "Bessel function of the first kind, order 0.", "j0")
+bessel_j1 = special("bessel_j1", None, "Bessel function of the first kind, order 1.", "j1")
+bessel_y0 = special("bessel_y0", None, "Bessel function of the second kind, order 0.", "y0", 0.2, 3.0)
+bessel_y1 = special("bessel_y1", None, "Bessel function of the second kind, order 1.", "y1", 0.2, 3.0)
 modified_bessel_k0 = special(
-    "modified_bessel_k0", None, "Bessel's modified function of the second kind, order 0.", "k0", 0.2, 3.0
+    "modified_bessel_k0", None, "Modified Bessel function of the second kind, order 0.", "k0", 0.2, 3.0
 )
 modified_bessel_k1 = special(
-    "modified_bessel_k1", None, "Bessel's modified function of the second kind, order 1.", "k1", 0.2, 3.0
+    "modified_bessel_k1", None, "Modified Bessel function of the second kind, order 1.", "k1", 0.2, 3.0
 )
 scaled_modified_bessel_k0 = special(
     "scaled_modified_bessel_k0", None, "exp(x) * modified_bessel_k0(x).", "k0e", 0.2, 3.0

@@ -1,4 +1,4 @@
-"""Views whose elements overlap: user-given strides, and sliding windows. Read next: `core/functions/scatter.py`."""
+"""Views with overlapping elements: by explicit strides, and sliding windows. Read next: `core/functions/scatter.py`."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def reached(x: Spec, size: tuple[int, ...], stride: tuple[int, ...], offset: int
     last = offset + sum([(n - 1) * k for n, k in zip(size, stride)])
     if 0 not in size and not 0 <= offset <= last < x.size:
         raise OutOfRangeError(
-            f"as_strided: sizes {size} with strides {stride} from {offset} on reach element {last}, there are {x.size}",
-            hint="(size - 1) * stride, added up, plus the offset: below that",
+            f"as_strided: sizes {size}, strides {stride} and offset {offset} reach element {last}, and there are {x.size}",
+            hint="the sum of (size - 1) * stride, plus the offset, must be below the number of elements",
         )
     return x.replace(shape=size)
 
@@ -41,7 +41,7 @@ as_strided = define(
         case(floats(5), size=(2, 0), stride=(1, 1), offset=0),
         case(floats(4), size=(), stride=(), offset=2),
     ],
-    doc="A look at the elements of a contiguous tensor by sizes and strides, in elements, from an offset on.",
+    doc="A view of a contiguous tensor by sizes, strides and an offset, in elements.",
 )
 
 
@@ -53,7 +53,7 @@ def _(xp, x, size, stride, offset):
 
 
 def gathered_back(g, x: Spec, size, stride, offset: int):
-    """g added up where it came from; an element that stands in several places gets all of theirs."""
+    """g added up at its source; an element that occurs several times gets the sum."""
     places = np.full(size, offset, "int64")
     for axis, (n, k) in enumerate(zip(size, stride)):
         places += (np.arange(n) * k).reshape((-1,) + (1,) * (len(size) - 1 - axis))
@@ -85,7 +85,7 @@ windows = define(
         case(strided(4, 6), dim=1, size=4, step=1),
         case(floats(3), dim=0, size=0, step=1),
     ],
-    doc="Sliding windows along an axis: their number stands in its place, their elements as the last axis.",
+    doc="Sliding windows along an axis, which then counts windows; their elements are a new last axis.",
 )
 
 

@@ -1,8 +1,8 @@
-"""The rules of optimizers: each takes a parameter, its gradient and its state, and gives all of them anew.
+"""Update rules of optimizers: each maps a parameter, its gradient and its state to new ones.
 
-No rule has a gradient. Eager runs the kernel with `out=` on the parameter's own storage; a trace records the updates of
-its states. Every output may be written over the input that it replaces. The kernels that programs run:
-`../backend/fast/update.py`. Read next: `../../optim/sgd.py`.
+No rule has a gradient. Eager runs the kernel with `out=` on the parameter's own storage; a trace records updates of its
+states. Each output may overwrite the input that it replaces. The fast kernels are in `../backend/fast/update.py`.
+Read next: `../../optim/sgd.py`.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from .rules import need_spec
 
 
 def steepest(p, grad, weight_decay: float, maximize: bool):
-    """The gradient to go down along: negated to maximize, with the decay of weights added."""
+    """The gradient to descend along: negated if maximize, plus weight decay."""
     down = -grad if maximize else grad
     return down + weight_decay * p if weight_decay else down
 
 
 def toward(mean, new, weight: float):
-    """The running mean a share `weight` nearer to `new`. Once infinite it becomes NaN, as PyTorch's lerp."""
+    """Move the running mean by `weight` towards `new`. An infinite mean becomes NaN, as with PyTorch's lerp."""
     return mean + weight * (new - mean) if weight < 0.5 else new - (new - mean) * (1 - weight)
 
 
 def rule(op: str, same: tuple[str, ...], numbers: tuple[str, ...]):
-    """The shape rule: inputs `same` have the spec of p, inputs `numbers` are 0-d; the result is as the state was."""
+    """The shape rule: inputs `same` have the spec of p, inputs `numbers` are 0-d; outputs have the state's specs."""
 
     def infer(*specs: Spec, **attrs):
         p = specs[0]
@@ -39,10 +39,10 @@ def rule(op: str, same: tuple[str, ...], numbers: tuple[str, ...]):
             if name in same and spec is not p:
                 raise ShapeError(
                     f"{op}: {{{name}}} is {spec}, {{p}} is {p}",
-                    hint="gradient and state have the shape and dtype of {p}",
+                    hint="gradient and state need the shape and dtype of {p}",
                 )
             if name in numbers and getattr(spec, "shape", ()) != ():
-                raise ShapeError(f"{op}: {{{name}}} has shape {spec.shape}, one number is wanted", hint="a 0-d tensor")
+                raise ShapeError(f"{op}: {{{name}}} must be one number, got shape {spec.shape}", hint="a 0-d tensor")
         kept = tuple(s for name, s in zip(names, specs) if name not in ("grad", "lr"))
         return kept if len(kept) > 1 else p
 
@@ -50,7 +50,8 @@ def rule(op: str, same: tuple[str, ...], numbers: tuple[str, ...]):
 
 
 def signatures(arrays: int, numbers: int, outputs: str) -> tuple:
-    """On many ranks: arrays split alike or all there, numbers everywhere; outputs: S for an array, B for a number."""
+    """SBP signatures: arrays split the same way or broadcast, numbers broadcast; outputs: S for an array, B for a
+    number."""
     return (
         (*("S",) * arrays, *("B",) * numbers, *outputs),
         ("B",) * (arrays + numbers + len(outputs)),
@@ -115,7 +116,7 @@ sgd_dampened = define(
         case(small, small(), small(), count, rate, momentum=0.9, dampening=0.1, weight_decay=0.0, maximize=False),
         case(small, small(), small(), count, rate, momentum=0.9, dampening=0.5, weight_decay=0.1, maximize=True),
     ],
-    doc="sgd_momentum, buf = momentum * buf + (1 - dampening) * direction; the first step takes the direction whole.",
+    doc="sgd_momentum with buf = momentum * buf + (1 - dampening) * direction; the first step is not dampened.",
 )
 
 
@@ -130,7 +131,7 @@ def _(xp, p, grad, buf, step, lr, momentum, dampening, weight_decay, maximize):
 
 
 def moved(xp, p, grad, first, second, most, step, lr, beta1, beta2, eps, weight_decay, decoupled, corrected, maximize):
-    """(p, first moment, second moment) after one step of Adam, and the largest second moment where `most` is given."""
+    """(p, first moment, second moment) after a step of Adam, and the largest second moment if `most` is given."""
     lr, now = float(lr), float(step) + 1
     down = steepest(p, grad, 0.0 if decoupled else weight_decay, maximize)
     first = beta1 * first + (1 - beta1) * down
@@ -196,7 +197,7 @@ def _(xp, p, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, step, lr, **attrs):
     return *moved(xp, p, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, step, lr, **attrs), step + 1
 
 
-# ---- adding up gradients -----------------------------------------------------------------------------------------
+# ---- gradient accumulation -----------------------------------------------------------------------------------------
 
 
 def accumulated(total: Spec, grad: Spec, count: Spec) -> Spec:

@@ -1,6 +1,6 @@
-"""The rules of optimizers whose steps adapt to each number's past gradients: RMSprop, Adagrad, Adadelta, Rprop, ASGD.
+"""Update rules of optimizers that adapt to each element's past gradients: RMSprop, Adagrad, Adadelta, Rprop, ASGD.
 
-Written as those of `update.py`, which says how they are run. Read next: `../../optim/adaptive.py`.
+They run as described in `update.py`. Read next: `../../optim/adaptive.py`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from .update import count, empty, rate, rule, signatures, single, small, square,
 
 
 def scaled_gradient(xp, p, grad, square_avg, grad_avg, alpha, eps, weight_decay, maximize):
-    """(the gradient, its quotient's denominator, the new means): what the four forms of RMSprop have in common."""
+    """(the gradient, the denominator of its quotient, the new means), shared by the four forms of RMSprop."""
     down = steepest(p, grad, weight_decay, maximize)
     spread = square_avg = alpha * square_avg + (1 - alpha) * down * down
     if grad_avg is not None:
@@ -24,7 +24,7 @@ def scaled_gradient(xp, p, grad, square_avg, grad_avg, alpha, eps, weight_decay,
 
 past = {"alpha": 0.9, "eps": 1e-8, "weight_decay": 0.0, "maximize": False}
 single_square = positive(5)(dtype="float32")
-wide, low = positive(3, 4, low=2.0, high=3.0), floats(3, 4, low=-0.5, high=0.5)  # a variance that is positive
+wide, low = positive(3, 4, low=2.0, high=3.0), floats(3, 4, low=-0.5, high=0.5)  # gives a positive variance
 
 rmsprop = define(
     "rmsprop(p, grad, square_avg, step, lr; alpha, eps, weight_decay, maximize) -> p, square_avg, step",
@@ -53,7 +53,7 @@ rmsprop_momentum = define(
     alias_safe=True,
     sbp=signatures(4, 2, "SSSB"),
     examples=[case(small, small(), square, small(), count, rate, momentum=0.9, **past)],
-    doc="rmsprop whose quotients add up: buf = momentum * buf + grad / (sqrt(s) + eps); p - lr * buf.",
+    doc="rmsprop with momentum: buf = momentum * buf + grad / (sqrt(s) + eps); p - lr * buf.",
 )
 
 
@@ -88,7 +88,7 @@ rmsprop_centered_momentum = define(
     alias_safe=True,
     sbp=signatures(5, 2, "SSSSB"),
     examples=[case(small, small(), wide, low, small(), count, rate, momentum=0.9, **past)],
-    doc="rmsprop_centered whose quotients add up as in rmsprop_momentum.",
+    doc="rmsprop_centered with momentum, as in rmsprop_momentum.",
 )
 
 
@@ -193,7 +193,7 @@ def _(xp, p, grad, prev, step_size, step, lr, etaminus, etaplus, smallest, large
     same = down * prev
     factor = xp.where(same > 0, etaplus, xp.where(same < 0, etaminus, 1.0)).astype(p.dtype)
     size, down = xp.clip(step_size * factor, smallest, largest), xp.where(same < 0, p.dtype.type(0), down)
-    sign = (down > 0).astype(p.dtype) - (down < 0).astype(p.dtype)  # 0 of a NaN, as PyTorch's
+    sign = (down > 0).astype(p.dtype) - (down < 0).astype(p.dtype)  # 0 for NaN, as in PyTorch
     return p - sign * size, down, size, step + 1
 
 

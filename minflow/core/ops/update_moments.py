@@ -1,6 +1,6 @@
-"""The rules of Adam's relatives: Adamax, NAdam, RAdam, LAMB, with running means of the gradient and of its square.
+"""Update rules of Adam's relatives: Adamax, NAdam, RAdam, LAMB, with running means of the gradient and its square.
 
-Written as those of `update.py`, which has Adam and says how they are run. Read next: `../../optim/moments.py`.
+They run as described in `update.py`, which has Adam. Read next: `../../optim/moments.py`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from .update import count, empty, rate, rule, signatures, single, small, square,
 
 
 def moments(p, grad, exp_avg, exp_avg_sq, lr, beta1, beta2, weight_decay, decoupled, maximize):
-    """(p after a decay of its own, the gradient, its running mean, that of its square)."""
+    """(p after decoupled decay, the gradient, its running mean, that of its square)."""
     down = steepest(p, grad, 0.0 if decoupled else weight_decay, maximize)
     p = p * (1 - float(lr) * weight_decay) if decoupled and weight_decay else p
     return p, down, toward(exp_avg, down, 1 - beta1), beta2 * exp_avg_sq + (1 - beta2) * down * down
@@ -136,7 +136,7 @@ def _(xp, p, grad, exp_avg, exp_avg_sq, step, lr, beta1, beta2, eps, weight_deca
     )
     fix1, fix2 = 1 - beta1**now, 1 - beta2**now
     most = 2 / (1 - beta2) - 1
-    length = most - 2 * now * beta2**now / fix2  # how many gradients the second moment is a mean of
+    length = most - 2 * now * beta2**now / fix2  # the number of gradients that the second moment averages
     update = exp_avg / fix1 * lr
     if length > 5:
         rectified = math.sqrt((length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length))
@@ -149,7 +149,7 @@ lamb = define(
     " -> p, exp_avg, exp_avg_sq, step",
     infer=rule("lamb", ("grad", "exp_avg", "exp_avg_sq"), ("step", "lr")),
     alias_safe=True,
-    sbp=(("B",) * 10,),  # a norm is of the whole array
+    sbp=(("B",) * 10,),  # a norm needs the whole array
     examples=[
         case(small, small(), small(), square, count, rate, decoupled=True, corrected=True, **betas),
         case(

@@ -46,11 +46,19 @@ test_mistakes = refusals(
         (lambda: flow.nms(BOXES, SCORES[:2], 0.5), "4"),
         (lambda: flow.nms(BOXES.long(), SCORES, 0.5), "int64"),
         (lambda: flow.roc_auc_score(IDS, SCORES), "4 labels for 3"),
-        (TraceError, lambda: Compiled(lambda b, s: flow.nms(b, s, 0.5))(BOXES, SCORES), "nms: the number of boxes depends"),
+        (
+            TraceError,
+            lambda: Compiled(lambda b, s: flow.nms(b, s, 0.5))(BOXES, SCORES),
+            "nms: the number of boxes depends",
+        ),
         (TraceError, lambda: Compiled(lambda x: flow.unique(x))(IDS), "shape of the result"),
         (TraceError, lambda: Compiled(lambda x: flow.unique_consecutive(x))(IDS), "shape of the result"),
         (TraceError, lambda: Compiled(lambda x: flow.bincount(x))(IDS), "shape of the result"),
-        (TraceError, lambda: Compiled(lambda x: x.repeat_interleave(x, 0))(IDS), "output_size is required while a graph is built"),
+        (
+            TraceError,
+            lambda: Compiled(lambda x: x.repeat_interleave(x, 0))(IDS),
+            "output_size is required while a graph is built",
+        ),
     ]
 )
 

@@ -32,7 +32,11 @@ test_refused = refusals(
         ),
         (flow.ShapeError, lambda: linalg.det(flow.ones(2, 3)), "must be square, got 2 rows and 3 columns"),
         (flow.ShapeError, lambda: flow.inverse(flow.ones(3)), "must have at least 2 axes, got 1"),
-        (flow.DTypeError, lambda: linalg.svd(flow.ones(2, 2).long()), r"(?s)must be float32 or float64, got int64.*\.float\(\) first"),
+        (
+            flow.DTypeError,
+            lambda: linalg.svd(flow.ones(2, 2).long()),
+            r"(?s)must be float32 or float64, got int64.*\.float\(\) first",
+        ),
         (flow.ShapeError, lambda: linalg.solve(REGULAR, flow.ones(3, 1).double()), "(?s)2 unknowns.*3 rows"),
         (flow.OutOfRangeError, lambda: linalg.qr(REGULAR, "all"), "(?s)mode is 'all'.*\"reduced\""),
         (flow.OutOfRangeError, lambda: linalg.norm(REGULAR, "nuclear"), "(?s)ord is 'nuclear'.*\"nuc\""),

@@ -79,7 +79,7 @@ def test_new_tensors_take_the_dtype_of_out():
 test_refused = refusals([
     (ShapeError, lambda: flow.add(X, 1, out=flow.zeros(3)), r"add: the result has the shape \(2, 2\), out has \(3,\)"),
     (DTypeError, lambda: flow.add(X, 1, out=flow.zeros(2, 2, dtype=flow.int64)), "float32, which out, int64"),
-    (GradError, lambda: flow.exp(flow.ones(2, requires_grad=True), out=flow.zeros(2)), "exp: out= does not record gradients"),
+    (GradError, lambda: flow.exp(flow.ones(2, requires_grad=True), out=flow.zeros(2)), "does not record gradients"),
     (GradError, lambda: flow.add(ONE, 1, out=flow.zeros(2, requires_grad=True)), "add: out= does not record gradients"),
     (CallError, lambda: flow.relu(X, out=X), "relu has no argument 'out'"),
     (CallError, lambda: flow.reshape(X, (4,), out=X), "reshape has no argument 'out'"),

@@ -93,8 +93,6 @@ from .gather import index_select as index_select
 from .gather import masked_select as masked_select
 from .gather import nonzero as nonzero
 from .gather import one_hot as one_hot
-from .gather import scatter as scatter
-from .gather import scatter_add as scatter_add
 from .gather import take as take
 from .gather import take_along_dim as take_along_dim
 from .gather import trace as trace
@@ -342,6 +340,8 @@ from .scatter import (
     index_reduce as index_reduce,
     masked_scatter as masked_scatter,
     put as put,
+    scatter as scatter,
+    scatter_add as scatter_add,
     scatter_reduce as scatter_reduce,
     select_scatter as select_scatter,
     slice_scatter as slice_scatter,

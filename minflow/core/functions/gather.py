@@ -1,18 +1,19 @@
-"""PyTorch's functions that gather or scatter by index along one axis. `x[index]` is in `indexing.py`."""
+"""Gather elements and slices by index along one axis; triangles and diagonals. `x[index]` is in `indexing.py`.
+
+Read next: `scatter.py`.
+"""
 
 from __future__ import annotations
 
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError, TraceError
 from ..base.legacy_dispatch import two_meanings
-from ..ir import NUMBERS
 from ..mode import MODE
 from ..ops import elementwise as e
 from ..ops import index as i
-from ..ops import scatter as sc
 from ..ops import shape as s
 from ..spec import bool_, float32, int64
 from ..source_location import fail
-from .arguments import axis_of, fitting, integer, is_tensor, kept, one_number, operand, to
+from .arguments import axis_of, integer, is_tensor, kept, one_number, to
 from .shape import unbind
 
 
@@ -27,52 +28,6 @@ def listed(index, input):
     """Return index in the form that the ops take: for a vector, a 0-d index becomes a vector of one element."""
     single = index.spec.shape == () and input.spec.ndim == 1 and not index.spec.dtype.floating
     return s.reshape(index, shape=(1,)) if single else index
-
-
-def fitted(src, input, index):
-    """Return src in the form that scatter takes: the dtype of input, cropped to the shape of index if larger."""
-    if src.__class__ in NUMBERS:
-        return fitting("scatter", src, input.spec.dtype, input=input, src=src)
-    src = kept("scatter", operand(src), input.spec.dtype, input=input, src=src)
-    if src.spec.shape == () and index.spec.shape == (1,):
-        return s.reshape(src, shape=(1,))
-    if (
-        src.spec.shape != index.spec.shape
-        and src.spec.ndim == index.spec.ndim
-        and all(m <= n for m, n in zip(index.spec.shape, src.spec.shape))
-    ):
-        src = s.getitem(src, index=tuple([(0, n, None) for n in index.spec.shape]))
-    return src
-
-
-def scatter(input, dim: int, index, src=None, *, value=None, reduce: str | None = None):
-    """Copy of input with `[i, index[i, j]] = src[i, j]` for dim 1, and so on; src may be a number (`value`).
-
-    reduce: "add" adds to the present element, "multiply" multiplies it.
-    """
-    index = listed(index, input)
-    if src is None:
-        src = one_number("scatter", value, input.spec.dtype, input=input, value=value)
-        src = s.expand(src, shape=index.spec.shape) if is_tensor(src) else src
-    if reduce is not None:
-        if reduce not in ("add", "multiply"):
-            fail(OutOfRangeError, f"scatter: reduce is {reduce!r}", '"add", "multiply", or scatter_reduce', input=input)
-        src, axis = fitted(src, input, index), axis_of(dim, input.spec.ndim, input)
-        if not is_tensor(src):
-            src = s.full(shape=index.spec.shape, value=src, dtype=input.spec.dtype)
-        if reduce == "add":
-            return i.scatter_add(input, index, src, dim=axis, by="scatter")
-        return sc.scatter_reduce(input, index, src, dim=axis, reduce="prod", include_self=True, by="scatter")
-    return i.scatter(input, index, fitted(src, input, index), dim=axis_of(dim, input.spec.ndim, input), by="scatter")
-
-
-def scatter_add(input, dim: int, index, src):
-    """Copy of input with `[i, index[i, j]] += src[i, j]` for dim 1, and so on."""
-    index = listed(index, input)
-    src = kept("scatter_add", operand(src), input.spec.dtype, input=input, src=src)
-    return i.scatter_add(
-        input, index, fitted(src, input, index), dim=axis_of(dim, input.spec.ndim, input), by="scatter_add"
-    )
 
 
 def index_select(input, dim: int, index):

@@ -95,8 +95,8 @@ def tensor_split(input, indices_or_sections, dim: int = 0):
     if not several(places):
         parts = integer(places, "indices_or_sections")
         if not 0 < parts <= MOST_PARTS:
-            hint = f"from 1 to {MOST_PARTS:,}, or a list of places"
-            fail(OutOfRangeError, f"tensor_split: the number of parts must be from 1 to {MOST_PARTS:,}, got {parts}", hint, x=input)
+            what = f"tensor_split: the number of parts must be from 1 to {MOST_PARTS:,}, got {parts}"
+            fail(OutOfRangeError, what, "another number, or a list of indices", x=input)
         return split(input, [size // parts + (k < size % parts) for k in range(parts)], axis)
     ends = [integer(n, "indices_or_sections") for n in places]
     lead = ((None, None, None),) * axis

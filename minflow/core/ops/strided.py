@@ -24,7 +24,8 @@ def reached(x: Spec, size: tuple[int, ...], stride: tuple[int, ...], offset: int
     last = offset + sum([(n - 1) * k for n, k in zip(size, stride)])
     if 0 not in size and not 0 <= offset <= last < x.size:
         raise OutOfRangeError(
-            f"as_strided: sizes {size}, strides {stride} and offset {offset} reach element {last}, and there are {x.size}",
+            f"as_strided: sizes {size}, strides {stride} and offset {offset} "
+            f"reach element {last}, and there are {x.size}",
             hint="the sum of (size - 1) * stride, plus the offset, must be below the number of elements",
         )
     return x.replace(shape=size)

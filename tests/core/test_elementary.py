@@ -77,7 +77,7 @@ test_refused = refusals([
     (DTypeError, lambda: flow.positive(X > 0), "positive: not defined for bool"),
     (DTypeError, lambda: flow.nextafter(flow.tensor([1]), 2), "nextafter: a must be floating, got int64"),
     (ShapeError, lambda: flow.hypot(X, flow.ones(2)), "hypot: sizes differ, 3 .axis 0 of a. and 2 .axis 0 of b."),
-    (ShapeError, lambda: flow.is_nonzero(X), "3 numbers has no single answer"),
+    (ShapeError, lambda: flow.is_nonzero(X), "3 elements has no single answer"),
     (GradError, lambda: flow.igamma(X.clone().requires_grad_(), Y).sum().backward(), "derivative in the first"),
     (GradError, lambda: flow.special.zeta((X + 1).requires_grad_(), Y).sum().backward(), "zeta: its derivative"),
 ])  # fmt: skip

@@ -341,7 +341,7 @@ def as_strided(input, size, stride, storage_offset: int | None = None):
 def start_of(x, base) -> int:
     """The element of its base at which a view begins. In a trace neither has elements, and a stride probe replaces
     both."""
-    first = last = phantom(base)
+    first = last = stride_probe(base)
     for op, attrs in root_of(x)[1]:
         last = last if op.checks else op.kernel(last, **attrs)
     begin, place = [array.__array_interface__["data"][0] for array in (first, last)]

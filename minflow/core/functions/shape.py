@@ -83,7 +83,7 @@ def in_shape(input, shape: tuple[int, ...]):
 
 def viewable(input, shape: tuple[int, ...]) -> bool:
     """True if a view of this shape exists, that is, if each new axis stays within old axes without gaps."""
-    return is_contiguous(input) or views_as(phantom(input), shape)
+    return is_contiguous(input) or views_as(stride_probe(input), shape)
 
 
 def views_as(array: np.ndarray, shape: tuple[int, ...]) -> bool:

@@ -278,13 +278,13 @@ def reshaped(target, view, *args):
             f"x = x.{view.__name__}(...) makes a view",
             tensor=target,
         )
-    touch()
-    guard(MODE.get(), target, target)
+    bump()
+    check_inplace(MODE.get(), target, target)
     leaf = target.needs and target.is_leaf  # only under no_grad: otherwise a leaf is refused
     base = type(target).__new__(type(target))
     base.__dict__.update(target.__dict__)
     base.cell = cell_of(target)
-    with using(MODE.get().but(grad=True)):  # no element is written, so the history stays, even under no_grad
+    with using(MODE.get().replace(grad=True)):  # no element is written, so the history stays, even under no_grad
         fresh = view(base, *args)
     target.array, target.spec, target.alias, target.cell = fresh.array, fresh.spec, fresh.alias, fresh.cell
     if leaf:

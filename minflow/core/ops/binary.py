@@ -141,7 +141,7 @@ nextafter = define(
     doc="The next representable number after a in the direction of b.",
 )
 kernel(nextafter, ufunc="nextafter")
-nextafter.shortcut = False  # integers must reach the shape rule, which refuses them
+nextafter.fast_path = False  # integers must reach the shape rule, which refuses them
 
 
 def split(x):
@@ -195,7 +195,7 @@ def whole(name: str, ufunc: str, doc: str, examples: list):
         doc=doc,
     )
     kernel(op, ufunc=ufunc)
-    op.shortcut = False  # floats must reach the shape rule, which refuses them
+    op.fast_path = False  # floats must reach the shape rule, which refuses them
     return op
 
 

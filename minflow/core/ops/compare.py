@@ -110,7 +110,7 @@ def bitwise(name: str, symbol: str, doc: str):
         doc=doc,
     )
     kernel(op, ufunc=name)
-    op.shortcut = False  # floats must reach the shape rule, which refuses them
+    op.fast_path = False  # floats must reach the shape rule, which refuses them
     return op
 
 

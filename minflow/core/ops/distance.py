@@ -46,8 +46,8 @@ def pairs(a: Spec, b: Spec, p: float) -> Spec:
     need_floating("cdist", a)
     if a.ndim < 2 or b.ndim != a.ndim:
         raise ShapeError(f"cdist: {{a}} has {a.ndim} axes, {{b}} {b.ndim}", hint="the same batch axes for both")
-    need_spec("cdist", a.but(shape=(*a.shape[:-2], b.shape[-2], a.shape[-1])), b=b)
-    return a.but(shape=(*a.shape[:-1], b.shape[-2]))
+    need_spec("cdist", a.replace(shape=(*a.shape[:-2], b.shape[-2], a.shape[-1])), b=b)
+    return a.replace(shape=(*a.shape[:-1], b.shape[-2]))
 
 
 def turned(x):

@@ -299,7 +299,7 @@ def permuted(pivots: Spec, size: int, dtype) -> Spec:
         raise ShapeError(
             f"lu_permutation: {{pivots}} is {list(pivots.shape)}, of {size} rows", hint="the pivots from lu"
         )
-    return pivots.but(shape=(*pivots.shape[:-1], size, size), dtype=dtype)
+    return pivots.replace(shape=(*pivots.shape[:-1], size, size), dtype=dtype)
 
 
 lu_permutation = define(

@@ -21,7 +21,7 @@ from .shape import zeros_of
 
 
 def fresh(xp, like, out):
-    """A C-contiguous array to write into; `settle` copies it to `out` if it is not `out` itself."""
+    """A C-contiguous array to write into; `write_out` copies it to `out` if it is not `out` itself."""
     return out if out is not None and out.flags.c_contiguous else xp.empty(like.shape, like.dtype)
 
 

@@ -218,7 +218,7 @@ def binned(x: Spec, bins: int, low: float, high: float) -> Spec:
     need_floating("histc", x)
     if bins < 1:
         raise OutOfRangeError(f"histc: bins must be at least 1, got {bins}", hint="at least 1")
-    return x.but(shape=(bins,))
+    return x.replace(shape=(bins,))
 
 
 histc = define(

@@ -192,7 +192,7 @@ avg_pool2d = define(
 
 def sent_back(op: str, grad: Spec, shape, rule) -> Spec:
     """The shape rule of a pooling gradient: images of `shape`, for which `rule` must give the spec of the cotangent."""
-    x = grad.but(shape=shape)
+    x = grad.replace(shape=shape)
     need_spec(op, rule(x), grad=grad)
     return x
 

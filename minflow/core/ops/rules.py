@@ -143,7 +143,7 @@ def count(shape: tuple[int, ...], axis: tuple[int, ...] | None) -> int:
 
 def counted(x: Spec) -> Spec:
     """The rule for sums and products, which are int64 for integers, as in PyTorch."""
-    return x if x.dtype.rank > 1 else x.but(dtype=int64)
+    return x if x.dtype.rank > 1 else x.replace(dtype=int64)
 
 
 def running(op: str):
@@ -159,7 +159,7 @@ def running(op: str):
 # ---- kernels -----------------------------------------------------------------------------------------------------
 
 
-def settle(xp, found, out):
+def write_out(xp, found, out):
     """Return a result that a kernel already has, or copy it into `out`."""
     if out is None or out is found:
         return found

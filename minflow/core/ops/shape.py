@@ -92,7 +92,7 @@ def converted(mode, op, inputs, attrs, dtype: DType, specs):
     if specs is None:
         return mode.run(op, tuple([in_dtype(x, dtype) for x in inputs]), attrs)
     wide = [in_dtype(x, float32) if hasattr(x, "spec") and x.spec.dtype is bfloat16 else x for x in inputs]
-    mode = mode if mode.low is None else mode.but(low=None)  # autocast was applied already
+    mode = mode if mode.low is None else mode.replace(low=None)  # autocast was applied already
     results = mode.run(op, tuple(wide), attrs)
     rounded = [
         x if s is not None and x.spec.dtype is s.dtype or x.spec.dtype is not float32 else in_dtype(x, bfloat16)
@@ -350,7 +350,7 @@ view_write = define(
         value=lambda g, path: derive(g, path),
     ),
     numbers="complex",  # moves elements, also between a complex base and its real view
-    moves=True,
+    dtype_agnostic=True,
     examples=[
         case(floats(3, 4), floats(4), path=((getitem, {"index": (1,)}),)),
         case(
@@ -476,7 +476,7 @@ def padded(x: Spec, widths: tuple, value) -> Spec:
     check_fits(value, x.dtype)
     if len(widths) != x.ndim or any([width < 0 for both in widths for width in both]):
         raise ShapeError(f"pad: widths {widths} for the {x.ndim} axes of {{x}}", hint="(before, after) for each axis")
-    return x.but(shape=tuple([before + n + after for n, (before, after) in zip(x.shape, widths)]))
+    return x.replace(shape=tuple([before + n + after for n, (before, after) in zip(x.shape, widths)]))
 
 
 pad = define(

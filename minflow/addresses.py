@@ -1,7 +1,7 @@
 """Alias module paths that PyTorch and OneFlow programs import from, such as `minflow.nn.modules.batchnorm`.
 
-SAME maps an alias to one of our modules (the same object) or, after a colon, to an attribute of it. VIEWS maps an
-alias to several modules and resolves their names lazily. `Addresses` comes first on `sys.meta_path`: otherwise the
+ALIASES maps an alias to one of our modules (the same object) or, after a colon, to an attribute of it. MERGED maps an
+alias to several modules and resolves their names lazily. `AliasFinder` comes first on `sys.meta_path`: otherwise the
 package's own path would import each file below "compatible.single_client" a second time.
 Read next: `core/messages/unsupported.py`, the names that are missing on purpose.
 """
@@ -22,7 +22,7 @@ from .core.messages.unsupported import reason
 from .core.source_location import here
 
 ROOT = __name__.rpartition(".")[0]
-SAME = {
+ALIASES = {
     **{name: f"compat.namespaces.{name}" for name in """accelerator backends comm distributed hub jit mps
     multiprocessing
         types version""".split()},
@@ -48,8 +48,8 @@ RENAMED = {
     "machine": "platforms.compiled", "core.door": "core.dispatch", "core.where": "core.source_location",
     "diagnosis.would_fit": "diagnosis.shape_suggestions", "headless": "run_notebook",
 }  # fmt: skip
-SAME.update(RENAMED)
-VIEWS = {
+ALIASES.update(RENAMED)
+MERGED = {
     **{f"nn.modules.{name}": ("nn", "nn.functional") for name in """activation adaptive batchnorm channelshuffle conv
         distance dropout flatten fold instancenorm lazy linear loss normalization padding pixelshuffle pooling rnn
         sparse transformer upsampling norm interpolate math_ops reshape dataset fused_batch_norm""".split()},
@@ -65,7 +65,7 @@ VIEWS = {
     "serialization": ("io",), "torch_version": ("version",),
 }  # fmt: skip
 # Base classes and helpers that PyTorch names with an underscore, mostly imported for isinstance -> their path here.
-BEHIND = {
+NAME_ALIASES = {
     "_BatchNorm": "nn.modules.norm.BatchNorm", "_NormBase": "nn.modules.norm.BatchNorm",
     "_InstanceNorm": "nn.modules.instance_norm.InstanceNorm",
     "binary_cross_entropy_with_logits_loss": "nn.functional.binary_cross_entropy_with_logits",
@@ -74,41 +74,41 @@ BEHIND = {
 }  # fmt: skip
 
 
-def name_here(path: str) -> str:
+def absolute_name(path: str) -> str:
     return f"{ROOT}.{path}" if path else ROOT
 
 
-def below(name: str) -> str:
+def resolve_submodule(name: str) -> str:
     """Real path of a module below an alias: "typing" for "compatible.single_client.typing", "" if there is none."""
     above, _, last = name.rpartition(".")
-    home = SAME.get(above, above and below(above))
-    return f"{home}.{last}".lstrip(".") if home or above in SAME and ":" not in home else ""
+    home = ALIASES.get(above, above and resolve_submodule(above))
+    return f"{home}.{last}".lstrip(".") if home or above in ALIASES and ":" not in home else ""
 
 
-def same(name: str) -> Any:
+def resolve_alias(name: str) -> Any:
     """Import the target of an alias: a module, or the attribute after the colon."""
-    home, _, inner = SAME.get(name, below(name)).partition(":")
-    found = importlib.import_module(name_here(home))
-    return getattr(found, inner) if inner else found
+    home, _, inner = ALIASES.get(name, resolve_submodule(name)).partition(":")
+    module = importlib.import_module(absolute_name(home))
+    return getattr(module, inner) if inner else module
 
 
-class Addresses:
+class AliasFinder:
     """Meta path finder of the aliases. Raises MissingModuleError, with the reason, for modules left out on purpose."""
 
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        room, _, inner = name.partition(".")
-        if room == "einops":
-            return for_einops(name, path)
-        if room != ROOT:
+        top, _, inner = name.partition(".")
+        if top == "einops":
+            return einops_spec(name, path)
+        if top != ROOT:
             return None
-        if inner not in SAME and inner not in VIEWS:
+        if inner not in ALIASES and inner not in MERGED:
             why = reason(inner)
             if why and PathFinder.find_spec(name, path) is None:
                 raise MissingModuleError(f"there is no module {name}", where=here(), hint=why)
-            if not below(inner):
+            if not resolve_submodule(inner):
                 return None
-        return ModuleSpec(name, Addresses, is_package=True)  # type: ignore[arg-type]
+        return ModuleSpec(name, AliasFinder, is_package=True)  # type: ignore[arg-type]
 
     @staticmethod
     def create_module(spec: ModuleSpec) -> None:
@@ -118,54 +118,54 @@ class Addresses:
     def exec_module(module: ModuleType) -> None:
         name = module.__name__.partition(".")[2]
         if name in RENAMED:
-            warnings.warn(f"{module.__name__} is now {name_here(RENAMED[name])}", DeprecationWarning, stacklevel=2)
-        if name not in VIEWS:  # the import system returns what is in sys.modules after exec_module
-            sys.modules[module.__name__] = other = same(name)
+            warnings.warn(f"{module.__name__} is now {absolute_name(RENAMED[name])}", DeprecationWarning, stacklevel=2)
+        if name not in MERGED:  # the import system returns what is in sys.modules after exec_module
+            sys.modules[module.__name__] = other = resolve_alias(name)
             if isinstance(other, ModuleType):
                 vars(other).setdefault("__path__", [])  # so that aliases below it reach this finder
         else:
-            module.__doc__ = f"The names of {', '.join(map(name_here, VIEWS[name]))}, under an alias."
-            open_to(module, VIEWS[name])
+            module.__doc__ = f"The names of {', '.join(map(absolute_name, MERGED[name]))}, under an alias."
+            add_lazy_names(module, MERGED[name])
 
 
-class Einops(SourceFileLoader):
+class EinopsLoader(SourceFileLoader):
     """Loader that adds minflow to einops's list of backends, and serves `einops.layers.minflow`."""
 
     def exec_module(self, module: ModuleType) -> None:
         if module.__name__ == "einops._backends":
             super().exec_module(module)
-            importlib.import_module(name_here("compat.einops_backend"))
+            importlib.import_module(absolute_name("compat.einops_backend"))
         else:
-            sys.modules[module.__name__] = importlib.import_module(name_here("compat.einops"))
+            sys.modules[module.__name__] = importlib.import_module(absolute_name("compat.einops"))
 
 
-def for_einops(name: str, path: Any) -> ModuleSpec | None:
+def einops_spec(name: str, path: Any) -> ModuleSpec | None:
     spec = PathFinder.find_spec(name, path) if name == "einops._backends" else None
     if spec is not None and spec.origin is not None:
-        spec.loader = Einops(name, spec.origin)
-    return ModuleSpec(name, Einops(name, "")) if name == "einops.layers.minflow" else spec
+        spec.loader = EinopsLoader(name, spec.origin)
+    return ModuleSpec(name, EinopsLoader(name, "")) if name == "einops.layers.minflow" else spec
 
 
-def open_to(module: ModuleType, rooms: Sequence[str]) -> None:
-    """Give `module` a `__getattr__` that looks up missing names in the modules `rooms`, and a matching `__dir__`."""
+def add_lazy_names(module: ModuleType, paths: Sequence[str]) -> None:
+    """Give `module` a `__getattr__` that looks up missing names in the modules `paths`, and a matching `__dir__`."""
     own = module.__name__.partition(".")[2]
 
     def __getattr__(name: str) -> Any:
-        if f"{own}.{name}" in SAME or f"{own}.{name}" in VIEWS:
+        if f"{own}.{name}" in ALIASES or f"{own}.{name}" in MERGED:
             return importlib.import_module(f"{module.__name__}.{name}")
-        for room in rooms if name not in BEHIND and name[:1] != "_" else ():
-            home, later = importlib.import_module(name_here(room)), suggestions.LATER.get(f"flow{room}", {})
+        for path in paths if name not in NAME_ALIASES and name[:1] != "_" else ():
+            home, later = importlib.import_module(absolute_name(path)), suggestions.LATER.get(f"flow{path}", {})
             if name in vars(home) or name in suggestions.AT_FIRST_USE.get(home.__name__, ()):
                 return getattr(home, name)
             if name in later:
                 return later[name]
-        if name not in BEHIND:
+        if name not in NAME_ALIASES:
             raise suggestions.no_name(f"flow.{own}", name, __dir__())
-        home, _, attribute = BEHIND[name].rpartition(".")
-        return getattr(importlib.import_module(name_here(home)), attribute)
+        home, _, attribute = NAME_ALIASES[name].rpartition(".")
+        return getattr(importlib.import_module(absolute_name(home)), attribute)
 
     def __dir__() -> list[str]:
-        homes = [vars(importlib.import_module(name_here(room))) for room in rooms]
+        homes = [vars(importlib.import_module(absolute_name(path))) for path in paths]
         later = [suggestions.AT_FIRST_USE.get(names["__name__"], {}) for names in homes]
         found = {
             n: it
@@ -177,17 +177,17 @@ def open_to(module: ModuleType, rooms: Sequence[str]) -> None:
         return sorted({*found, *classes, *suggestions.public(vars(module))})
 
     module.__getattr__ = __getattr__  # type: ignore[method-assign]
-    if module.__spec__ is None or module.__spec__.loader is Addresses:  # a real file keeps its own __dir__
+    if module.__spec__ is None or module.__spec__.loader is AliasFinder:  # a real file keeps its own __dir__
         module.__dir__ = __dir__  # type: ignore[method-assign]
 
 
-def opened(room: str, name: str) -> Any:
+def import_alias(package: str, name: str) -> Any:
     """Import an alias on attribute access: `flow.backends` without `import minflow.backends`. None if there is none."""
-    path = f"{room}.{name}".partition(".")[2]
-    if path not in SAME and path not in VIEWS:
+    path = f"{package}.{name}".partition(".")[2]
+    if path not in ALIASES and path not in MERGED:
         return None
-    importlib.import_module(name_here(path))
-    return sys.modules[name_here(path)]
+    importlib.import_module(absolute_name(path))
+    return sys.modules[absolute_name(path)]
 
 
 def install() -> None:
@@ -196,11 +196,11 @@ def install() -> None:
     The modules below `nn.modules` also get the lazy lookup, because PyTorch has some layers, such as Flatten, in other
     files than minflow.
     """
-    sys.meta_path.insert(0, Addresses)  # type: ignore[arg-type]
+    sys.meta_path.insert(0, AliasFinder)  # type: ignore[arg-type]
     if "einops._backends" in sys.modules:  # imported before us
-        importlib.import_module(name_here("compat.einops_backend"))
-    suggestions.OPENED[:] = [opened]
-    for name in {name_here(name.rpartition(".")[0]) for name in (*SAME, *VIEWS)} & {*sys.modules}:
+        importlib.import_module(absolute_name("compat.einops_backend"))
+    suggestions.OPENED[:] = [import_alias]
+    for name in {absolute_name(name.rpartition(".")[0]) for name in (*ALIASES, *MERGED)} & {*sys.modules}:
         vars(sys.modules[name]).setdefault("__path__", [])
     for name in [n for n in sys.modules if n.startswith(f"{ROOT}.nn.modules")]:
-        open_to(sys.modules[name], VIEWS.get(name.partition(".")[2], ("nn",)))
+        add_lazy_names(sys.modules[name], MERGED.get(name.partition(".")[2], ("nn",)))

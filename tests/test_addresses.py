@@ -10,7 +10,7 @@ from minflow import addresses, nn
 from minflow.core.base.errors import MissingModuleError, MissingNameError
 
 
-@pytest.mark.parametrize("path", sorted({*addresses.SAME, *addresses.VIEWS}))
+@pytest.mark.parametrize("path", sorted({*addresses.ALIASES, *addresses.MERGED}))
 def test_every_address_is_a_module(path):
     found = importlib.import_module(f"minflow.{path}")
     assert found is importlib.import_module(f"minflow.{path}")

@@ -26,8 +26,8 @@ class Borrowed:
 
     @classmethod
     def find_spec(cls, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        room = name.partition(".")[0]
-        return ModuleSpec(name, cls, is_package=True) if room in cls.borrowed else None  # type: ignore[arg-type]
+        library = name.partition(".")[0]
+        return ModuleSpec(name, cls, is_package=True) if library in cls.borrowed else None  # type: ignore[arg-type]
 
     @staticmethod
     def create_module(spec: ModuleSpec) -> None:
@@ -35,8 +35,8 @@ class Borrowed:
 
     @classmethod
     def exec_module(cls, module: ModuleType) -> None:
-        room, dot, inner = module.__name__.partition(".")
-        name = f"{cls.borrowed[room]}{dot}{inner}"
+        library, dot, inner = module.__name__.partition(".")
+        name = f"{cls.borrowed[library]}{dot}{inner}"
         importlib.import_module(name)
         sys.modules[module.__name__] = sys.modules[
             name

@@ -18,7 +18,7 @@ from .core.ops.shape import cast, in_dtype
 from .core.spec import as_dtype, bfloat16, float32
 from .core.source_location import fail, warn
 
-KEYS = {
+STATE_KEYS = {
     "scale",
     "growth_factor",
     "backoff_factor",
@@ -26,12 +26,12 @@ KEYS = {
     "_growth_tracker",
 }  # keys of PyTorch's scaler state
 # Ops and composite functions that run in the lower dtype: matrix products, convolutions, LSTM.
-LOWER = set(
+LOWER_PRECISION_OPS = set(
     """matmul conv2d conv2d_input_grad conv1d conv3d conv_transpose1d conv_transpose2d conv_transpose3d lstm
     scaled_dot_product_attention""".split()
 )
 # Ops that run in float32, because the lower dtype would lose too much accuracy.
-WIDE = set(
+FLOAT32_OPS = set(
     """prod trace cdist pair_distances quantile nanquantile inverse det slogdet cholesky qr svd eigh solve pinv
     nll softmax_cross_entropy binary_entropy logit_entropy ctc cross_entropy kl_div mse_loss l1_loss smooth_l1_loss
     huber_loss binary_cross_entropy binary_cross_entropy_with_logits multi_margin_loss multilabel_margin_loss
@@ -46,20 +46,20 @@ class Casting:
     def run(self, op, inputs, attrs):
         if self.low is not None and op is not cast:
             names = {op.name, self.scope.rpartition("/")[2]}
-            wanted = float32 if names & WIDE else self.low if names & LOWER else None
-            if wanted is not None:
+            target = float32 if names & FLOAT32_OPS else self.low if names & LOWER_PRECISION_OPS else None
+            if target is not None:
                 inputs = tuple(
-                    [in_dtype(x, wanted) if hasattr(x, "spec") and is_cast(x.spec.dtype) else x for x in inputs]
+                    [in_dtype(x, target) if hasattr(x, "spec") and is_castable(x.spec.dtype) else x for x in inputs]
                 )
         return super().run(op, inputs, attrs)
 
 
-def is_cast(dtype) -> bool:
+def is_castable(dtype) -> bool:
     return dtype is float32 or dtype in HALVES
 
 
 @functools.cache
-def casting(kind: type) -> type:
+def casting_class(kind: type) -> type:
     return type(f"Casting{kind.__name__}", (Casting, kind), {})
 
 
@@ -94,7 +94,7 @@ class autocast(Restoring):
         mode = MODE.get()
         inner = mode.replace(low=self.dtype if on else None if self.device_type == "cpu" else mode.low)
         if inner.low is not None and not isinstance(mode, Casting):
-            inner.__class__ = casting(type(mode))
+            inner.__class__ = casting_class(type(mode))
         return inner
 
     def __call__(self, function):
@@ -166,7 +166,7 @@ class GradScaler:
 
     def load_state_dict(self, state_dict: dict) -> None:
         """Ignore the state of a PyTorch scaler. Raises StateError for any other state."""
-        if not isinstance(state_dict, Mapping) or not KEYS.issuperset(state_dict):
+        if not isinstance(state_dict, Mapping) or not STATE_KEYS.issuperset(state_dict):
             fail(
                 StateError,
                 "GradScaler.load_state_dict: this is not the state of a GradScaler",

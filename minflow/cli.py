@@ -22,7 +22,7 @@ from .core.base.optional import install_command, without_grammars
 
 PACKAGE = Path(__file__).resolve().parent
 VERSION = ("-v", "-V", "--version")
-SETTINGS = ".jupyter"  # in the learner's folder: Jupyter's own files, if the home folder is read-only
+SETTINGS_FOLDER = ".jupyter"  # in the learner's folder: Jupyter's own files, if the home folder is read-only
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -59,61 +59,61 @@ def parser() -> argparse.ArgumentParser:
     )
 
     text = "open JupyterLab on your copy of the course"
-    one = commands.add_parser(
+    sub = commands.add_parser(
         "lab",
         help=f"{text} (the default)",
         allow_abbrev=False,
         description=f"{text}, which is laid out, or brought up to date, first. Other options go to JupyterLab.",
     )
-    one.add_argument("--folder", help="where your copy is (default: $MINFLOW_COURSE, else ~/minflow-course)")
-    one.add_argument(
+    sub.add_argument("--folder", help="where your copy is (default: $MINFLOW_COURSE, else ~/minflow-course)")
+    sub.add_argument(
         "--lang",
         type=language,
         help="the language of lessons and checks: en or zh (default: "
         "$MINFLOW_LANG, else en); lessons in zh are in the folder zh of your copy",
     )
-    one.set_defaults(command=lab)
+    sub.set_defaults(command=lab)
 
-    one = commands.add_parser("run", help="execute a notebook without a browser and print its outputs as text")
-    one.add_argument("notebook", help="its number (00), its name (07_eager_and_static) or a path")
-    one.add_argument("--timeout", type=seconds, default=600, help="seconds that one cell may take (default 600)")
-    one.add_argument(
+    sub = commands.add_parser("run", help="execute a notebook without a browser and print its outputs as text")
+    sub.add_argument("notebook", help="its number (00), its name (07_eager_and_static) or a path")
+    sub.add_argument("--timeout", type=seconds, default=600, help="seconds that one cell may take (default 600)")
+    sub.add_argument(
         "--here",
         action="store_true",
         help="in the notebook's own folder, not in a temporary one: it reads or writes files there",
     )
-    one.set_defaults(command=run)
+    sub.set_defaults(command=run)
 
-    one = commands.add_parser("doctor", help="check the installation and say what to do about missing parts")
-    one.set_defaults(command=lambda options: doctor())
+    sub = commands.add_parser("doctor", help="check the installation and say what to do about missing parts")
+    sub.set_defaults(command=lambda options: doctor())
 
-    one = commands.add_parser("onnx", help="write a graph that flow.save wrote as an ONNX file")
-    one.add_argument("folder", help="the folder of the saved graph")
-    one.add_argument("file", help="the file to write, such as model.onnx")
-    one.set_defaults(command=onnx)
+    sub = commands.add_parser("onnx", help="write a graph that flow.save wrote as an ONNX file")
+    sub.add_argument("folder", help="the folder of the saved graph")
+    sub.add_argument("file", help="the file to write, such as model.onnx")
+    sub.set_defaults(command=onnx)
 
-    one = commands.add_parser("exercises", help="for teachers and translators: editions of lessons, marks, a report")
-    for_exercises(
-        one.add_subparsers(title="commands", metavar="build | grade | mend | report | translate", required=True)
+    sub = commands.add_parser("exercises", help="for teachers and translators: editions of lessons, marks, a report")
+    add_exercise_commands(
+        sub.add_subparsers(title="commands", metavar="build | grade | mend | report | translate", required=True)
     )
 
-    one = commands.add_parser("slides", help="write a lesson as slides: one page that needs no network")
-    one.add_argument("lesson", help="its number (05), its name or a path")
-    one.add_argument("--out", help="the file to write (default: 05_NAME.slides.html here)")
-    one.add_argument(
+    sub = commands.add_parser("slides", help="write a lesson as slides: one page that needs no network")
+    sub.add_argument("lesson", help="its number (05), its name or a path")
+    sub.add_argument("--out", help="the file to write (default: 05_NAME.slides.html here)")
+    sub.add_argument(
         "--reveal",
         nargs="?",
         const="",
         metavar="ADDRESS",
         help="write reveal.js slides with nbconvert; reveal.js is loaded from ADDRESS (default: the network)",
     )
-    one.add_argument("--not-run", action="store_true", help="do not run the lesson: show code without results")
-    one.set_defaults(command=teach("slides"))
+    sub.add_argument("--not-run", action="store_true", help="do not run the lesson: show code without results")
+    sub.set_defaults(command=teacher_command("slides"))
 
-    one = commands.add_parser(
+    sub = commands.add_parser(
         "warmup", help="compile the kernels for this processor ahead of use, for instance in a container image"
     )
-    one.set_defaults(command=lambda options: warmup())
+    sub.set_defaults(command=lambda options: warmup())
     return top
 
 
@@ -126,48 +126,48 @@ def language(text: str) -> str:
     return short(text)
 
 
-def for_exercises(commands: Any) -> None:
-    one = commands.add_parser("build", help="write student and teacher editions of lessons with exercises")
-    one.add_argument("--for", dest="kind", choices=("plain", "nbgrader", "otter"), default="plain", help="format")
-    one.add_argument("folder", help="the folder to write into")
-    one.add_argument("--lesson", nargs="+", action="extend", default=[], metavar="02", help="only these lessons")
-    one.set_defaults(command=teach("build"))
+def add_exercise_commands(commands: Any) -> None:
+    sub = commands.add_parser("build", help="write student and teacher editions of lessons with exercises")
+    sub.add_argument("--for", dest="kind", choices=("plain", "nbgrader", "otter"), default="plain", help="format")
+    sub.add_argument("folder", help="the folder to write into")
+    sub.add_argument("--lesson", nargs="+", action="extend", default=[], metavar="02", help="only these lessons")
+    sub.set_defaults(command=teacher_command("build"))
 
-    one = commands.add_parser(
+    sub = commands.add_parser(
         "grade",
         help="mark answers, each in a new process with limits, and write a CSV file",
         description="Answers run with limits of time and memory, and without a network if the system can disable it. "
         "They are still other people's programs: a separate machine is better.",
     )
-    one.add_argument("files", nargs="+", help="notebooks, or folders of them")
-    one.add_argument("--out", help="the file to write (default: print)")
-    one.add_argument("--seed", type=int, default=0, help="seed of the cases (default 0)")
-    one.add_argument(
+    sub.add_argument("files", nargs="+", help="notebooks, or folders of them")
+    sub.add_argument("--out", help="the file to write (default: print)")
+    sub.add_argument("--seed", type=int, default=0, help="seed of the cases (default 0)")
+    sub.add_argument(
         "--word",
         default="",
         help="word of the class, as in MINFLOW_WORD: it selects the questions of some exercises (default: none)",
     )
-    one.add_argument(
+    sub.add_argument(
         "--memory", type=seconds, default=2.0, metavar="GB", help="limit for one answer (default 2; Linux only)"
     )
-    one.add_argument("--seconds", type=seconds, help="limit for one answer (default: set by its exercise, at least 60)")
-    one.add_argument("--jobs", type=int, help="answers graded in parallel (default: one per core)")
-    one.set_defaults(command=teach("grade"))
+    sub.add_argument("--seconds", type=seconds, help="limit for one answer (default: set by its exercise, at least 60)")
+    sub.add_argument("--jobs", type=int, help="answers graded in parallel (default: one per core)")
+    sub.set_defaults(command=teacher_command("grade"))
 
-    one = commands.add_parser("mend", help="rebuild a notebook whose cells were copied, split or deleted")
-    one.add_argument("files", nargs="+", help="notebooks, or folders of them")
-    one.add_argument("--release", help="the notebook that was given out (default: the course's own)")
-    one.add_argument("--in-place", action="store_true", help="replace the file (default: write NAME.mended.ipynb)")
-    one.set_defaults(command=teach("mend"))
+    sub = commands.add_parser("mend", help="rebuild a notebook whose cells were copied, split or deleted")
+    sub.add_argument("files", nargs="+", help="notebooks, or folders of them")
+    sub.add_argument("--release", help="the notebook that was given out (default: the course's own)")
+    sub.add_argument("--in-place", action="store_true", help="replace the file (default: write NAME.mended.ipynb)")
+    sub.set_defaults(command=teacher_command("mend"))
 
-    one = commands.add_parser("report", help="write a table of a class from the files NAME/.progress.jsonl in a folder")
-    one.add_argument("folder", help="folder that contains one folder per learner")
-    one.add_argument("--csv", help="the file to write (default: report.csv in the folder)")
-    one.add_argument("--html", help="the page to write (default: report.html in the folder)")
-    one.set_defaults(command=teach("report"))
+    sub = commands.add_parser("report", help="write a table of a class from the files NAME/.progress.jsonl in a folder")
+    sub.add_argument("folder", help="folder that contains one folder per learner")
+    sub.add_argument("--csv", help="the file to write (default: report.csv in the folder)")
+    sub.add_argument("--html", help="the page to write (default: report.html in the folder)")
+    sub.set_defaults(command=teacher_command("report"))
 
-    one = commands.add_parser("translate", help="bring translations up to date, check them, build lessons from them")
-    task = one.add_mutually_exclusive_group(required=True)
+    sub = commands.add_parser("translate", help="bring translations up to date, check them, build lessons from them")
+    task = sub.add_mutually_exclusive_group(required=True)
     task.add_argument(
         "--update",
         nargs="+",
@@ -177,10 +177,10 @@ def for_exercises(commands: Any) -> None:
     )
     task.add_argument("--check", nargs="+", metavar=("LANGUAGE", "PAGE"), help="list what remains to be translated")
     task.add_argument("--build", nargs=2, metavar=("LANGUAGE", "FOLDER"), help="write the lessons into a folder")
-    one.set_defaults(command=translate)
+    sub.set_defaults(command=translate)
 
 
-def teach(name: str) -> Callable[[argparse.Namespace], int]:
+def teacher_command(name: str) -> Callable[[argparse.Namespace], int]:
     """A command of exercises/teach, imported when it is called."""
 
     def command(options: argparse.Namespace) -> int:
@@ -230,8 +230,8 @@ def lab(options: argparse.Namespace) -> int:
     try:
         top = course.work_folder(options.folder)
     except RuntimeError as error:
-        return not_laid_out("your home folder", error)
-    have_home(top)
+        return report_setup_error("your home folder", error)
+    ensure_home(top)
     try:
         with without_grammars():
             from jupyter_client.manager import KernelManager
@@ -254,15 +254,15 @@ def lab(options: argparse.Namespace) -> int:
     try:
         replaced, beside = course.update(top, inside, notebook.in_language(inside or "en", course.source()))
     except (OSError, ValueError) as error:
-        return not_laid_out(top, error)
+        return report_setup_error(top, error)
     folder = top / inside
     print(f"Your copy of the course is in {folder}")
     if replaced:
         print(f"Brought up to date: {', '.join(path.name for path in replaced)}")
     if beside:
         print(f"New versions of files you have changed are beside yours: {', '.join(path.name for path in beside)}")
-    if closed := move_settings(top):
-        print(f"You cannot write to {', '.join(closed)}, so Jupyter's own files are in {top / SETTINGS}")
+    if closed := redirect_settings(top):
+        print(f"You cannot write to {', '.join(closed)}, so Jupyter's own files are in {top / SETTINGS_FOLDER}")
     print(
         "JupyterLab opens in your browser; if it does not, copy the address below into one.\n"
         "Leave this window open while you work. To end: Ctrl-C here, then y and Enter.\n"
@@ -291,7 +291,7 @@ def lab(options: argparse.Namespace) -> int:
     return 0
 
 
-def not_laid_out(place: object, error: Exception) -> int:
+def report_setup_error(place: object, error: Exception) -> int:
     print(
         f"minflow lab: the course cannot be laid out in {place}: {error}\n"
         f"Try: {command('lab', '--folder', 'PLACE')}, or set MINFLOW_COURSE, to a folder that you may write to",
@@ -312,13 +312,13 @@ def unknown_option(words: list[str], known: list[Any]) -> str | None:
     return next((word for word, name in options if "." not in name and name not in there), None)
 
 
-def have_home(top: Path) -> None:
+def ensure_home(top: Path) -> None:
     """Set HOME if it is unknown, as for a nameless user in a container: Jupyter's modules raise without one."""
     if os.path.expanduser("~") == "~":
-        os.environ["HOME"] = str(top / SETTINGS)
+        os.environ["HOME"] = str(top / SETTINGS_FOLDER)
 
 
-def move_settings(top: Path) -> list[str]:
+def redirect_settings(top: Path) -> list[str]:
     """Redirect the files of Jupyter and its kernels to `top` if the home folder is read-only.
 
     JupyterLab would end in a traceback otherwise, and Matplotlib would warn. Returns the read-only folders.
@@ -337,7 +337,7 @@ def move_settings(top: Path) -> list[str]:
     }
     closed = {name: str(folder) for name, place in places.items() if (folder := course.unwritable(Path(place)))}
     for name in closed:
-        place = top / SETTINGS / name.lower()
+        place = top / SETTINGS_FOLDER / name.lower()
         place.mkdir(mode=0o700, parents=True, exist_ok=True)  # IPython requires an existing folder
         os.environ[name] = str(place)
     return list(dict.fromkeys(closed.values()))
@@ -346,7 +346,7 @@ def move_settings(top: Path) -> list[str]:
 def run(options: argparse.Namespace) -> int:
     """Execute a notebook cell by cell, and print its headings and outputs as they arrive."""
     one_blas_thread()
-    path, new = course.find(options.notebook), course.moved(options.notebook)
+    path, new = course.find(options.notebook), course.renamed_to(options.notebook)
     if new and not (path and options.notebook == "00"):  # no notice for 00: newcomers run the first lesson
         print(f"minflow run: what was {options.notebook} is now {new}: {command('run', new[:2])}", file=sys.stderr)
     if path is None:
@@ -355,7 +355,7 @@ def run(options: argparse.Namespace) -> int:
             print(f"  {file.stem}", file=sys.stderr)
         return 1
     with tempfile.TemporaryDirectory(prefix="minflow-home-", ignore_cleanup_errors=True) as home:
-        have_home(Path(home))
+        ensure_home(Path(home))
         try:
             with without_grammars():
                 from minflow.run_notebook import execute
@@ -365,7 +365,7 @@ def run(options: argparse.Namespace) -> int:
                 file=sys.stderr,
             )
             return 1
-        move_settings(Path(home))
+        redirect_settings(Path(home))
         return execute(path, options.timeout, options.here)
 
 

@@ -23,7 +23,7 @@ from .io.files import opened
 
 PACKAGE = Path(__file__).resolve().parent
 RECORD = ".minflow-course"
-MOVED = {
+RENAMED = {
     "00_tour": "R1_from_2_plus_3_to_the_kernel",
     "05_eager_and_static": "07_eager_and_static",
     "06_debugging_graphs": "08_debugging_graphs",
@@ -58,13 +58,13 @@ def files() -> dict[str, Path]:
     docs = source().with_name("docs" if checkout() else "_docs")
     result = {}
     for name, top in (("notebooks", source()), ("docs", docs)):
-        for file in sorted(file for file in top.rglob("*") if file.is_file() and shown(file, top)):
+        for file in sorted(file for file in top.rglob("*") if file.is_file() and is_visible(file, top)):
             if name == "notebooks" and file.suffix != ".po" or file.suffix in (".md", ".svg"):  # .po: translations
                 result[f"{name}/{file.relative_to(top).as_posix()}"] = file
     return result
 
 
-def place(name: str) -> str:
+def learner_path(name: str) -> str:
     """Path in the learner's folder of a file of the repository."""
     return name.removeprefix("notebooks/")
 
@@ -72,7 +72,7 @@ def place(name: str) -> str:
 def lessons() -> list[Path]:
     """The course's notebooks in order: lessons, then reading tours."""
     top = source()
-    return sorted(file for file in top.rglob("*.ipynb") if shown(file, top))
+    return sorted(file for file in top.rglob("*.ipynb") if is_visible(file, top))
 
 
 def work_folder(named: str | None = None) -> Path:
@@ -97,20 +97,20 @@ def find(name: str) -> Path | None:
         file
         for folder in folders
         for file in sorted(folder.rglob("*.ipynb"))
-        if lesson.fullmatch(file.name) and shown(file, folder) and file.is_file()
+        if lesson.fullmatch(file.name) and is_visible(file, folder) and file.is_file()
     ]
     return min(
-        found, key=lambda file: file.stem in MOVED, default=None
+        found, key=lambda file: file.stem in RENAMED, default=None
     )  # old copies last: another lesson has their number now
 
 
-def moved(name: str) -> str | None:
+def renamed_to(name: str) -> str | None:
     """Current name of a lesson that was renamed, from its old number, name or path (`05`, `05_eager_and_static`)."""
     asked = Path(name).name.removesuffix(".ipynb")
-    return next((new for old, new in MOVED.items() if asked in (old, old[:2])), None)
+    return next((new for old, new in RENAMED.items() if asked in (old, old[:2])), None)
 
 
-def shown(file: Path, folder: Path) -> bool:
+def is_visible(file: Path, folder: Path) -> bool:
     """True if no part of the path is hidden, as Jupyter's checkpoints are."""
     return not any(part.startswith(".") for part in file.relative_to(folder).parts)
 
@@ -127,18 +127,18 @@ def update(
     Returns the replaced files, and the new versions written beside changed files.
     Raises OSError, or ValueError if the folder is inside the checkout.
     """
-    refuse(folder)
+    check_location(folder)
     folder.mkdir(parents=True, exist_ok=True)
     replaced, beside = [], []
     top, known = source(), files()
-    for old in MOVED:
+    for old in RENAMED:
         path = folder / inside / f"{old}.ipynb"
-        for file in [path, *itertools.takewhile(os.path.lexists, places_beside(path))]:
-            if not (top / path.name).exists() and what_is_at(file) in recorded(folder):
+        for file in [path, *itertools.takewhile(os.path.lexists, sibling_paths(path))]:
+            if not (top / path.name).exists() and checksum_at(file) in recorded(folder):
                 remove(file)
     for name, file in known.items():
-        path, data = folder / inside / place(name), relinked(content(file, file.read_bytes()), name, known)
-        mine, new, ours = what_is_at(path), checksum(path, data), recorded(folder)
+        path, data = folder / inside / learner_path(name), rewrite_links(content(file, file.read_bytes()), name, known)
+        mine, new, ours = checksum_at(path), checksum(path, data), recorded(folder)
         if mine is None or (mine != new and mine in ours):
             path.parent.mkdir(parents=True, exist_ok=True)
             record(folder, new, path)  # first: a written but unrecorded file would count as changed
@@ -147,23 +147,23 @@ def update(
         elif mine == new and new not in ours:
             record(folder, new, path)
         elif mine != new and new not in ours:
-            other = next(place for place in places_beside(path) if what_is_at(place) in (None, new, *ours))
+            other = next(place for place in sibling_paths(path) if checksum_at(place) in (None, new, *ours))
             write(other, data)
             record(folder, new, other)  # last: a recorded version is not written beside again
             beside.append(other)
-        if what_is_at(path) == new:
-            for other in itertools.takewhile(os.path.lexists, places_beside(path)):
-                if what_is_at(other) in (new, *ours):  # it is unchanged, and superseded
+        if checksum_at(path) == new:
+            for other in itertools.takewhile(os.path.lexists, sibling_paths(path)):
+                if checksum_at(other) in (new, *ours):  # it is unchanged, and superseded
                     remove(other)
     return replaced, beside
 
 
-def relinked(data: bytes, name: str, known: Collection[str]) -> bytes:
+def rewrite_links(data: bytes, name: str, known: Collection[str]) -> bytes:
     """Rewrite the links of a page or notebook for the learner's folder.
 
     A link to a file that is not copied, such as minflow's source, becomes plain text.
     """
-    home, mine = posixpath.dirname(name), posixpath.dirname(place(name))
+    home, mine = posixpath.dirname(name), posixpath.dirname(learner_path(name))
 
     def new(match: re.Match) -> str:
         text, path, anchor = match["text"], match["path"], match["anchor"] or ""
@@ -172,7 +172,7 @@ def relinked(data: bytes, name: str, known: Collection[str]) -> bytes:
         target = posixpath.normpath(posixpath.join(home, path))
         if target not in known:
             return text
-        link = posixpath.relpath(place(target), mine or ".")
+        link = posixpath.relpath(learner_path(target), mine or ".")
         return f"{match['sign']}[{text}]({link}{anchor})"
 
     if name.endswith(".md"):
@@ -191,7 +191,7 @@ def relinked(data: bytes, name: str, known: Collection[str]) -> bytes:
     return data if after == before else (json.dumps(book, indent=1, ensure_ascii=False) + "\n").encode()
 
 
-def refuse(folder: Path) -> None:
+def check_location(folder: Path) -> None:
     """Raise if the course cannot be in `folder`. In the checkout, git would see the files, and pulls would conflict."""
     top = checkout()
     if top and any(place.exists() and place.samefile(top) for place in (folder, *folder.parents)):
@@ -232,17 +232,17 @@ def checksum(path: Path, data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def what_is_at(path: Path) -> str | None:
+def checksum_at(path: Path) -> str | None:
     """Checksum of the file at `path`; None if nothing is there, "" if it is not a readable plain file (left alone)."""
     if not os.path.lexists(path):
         return None
     try:
-        return "" if path.is_symlink() else checksum(path, content_of(path))
+        return "" if path.is_symlink() else checksum(path, read_plain_file(path))
     except OSError:
         return ""
 
 
-def content_of(path: Path) -> bytes:
+def read_plain_file(path: Path) -> bytes:
     """Contents of a plain file. Raises OSError for anything else: reading a pipe would block."""
     with opened(path) as file:
         return file.read()
@@ -251,16 +251,17 @@ def content_of(path: Path) -> bytes:
 def recorded(folder: Path) -> set[str]:
     """Checksums of all files that were ever installed in the folder."""
     try:
-        data = content_of(folder / RECORD)
+        data = read_plain_file(folder / RECORD)
     except FileNotFoundError:
         return set()
     return set(re.findall(r"^([0-9a-f]{64}) ", data.decode(errors="replace"), re.MULTILINE))
 
 
-def record(folder: Path, number: str, path: Path) -> None:
+def record(folder: Path, digest: str, path: Path) -> None:
+    """Append the checksum of a file to the record of the folder."""
     with open(folder / RECORD, "a", encoding="utf-8") as file:
         file.write(
-            f"\n{number}  {path.relative_to(folder).as_posix()}"
+            f"\n{digest}  {path.relative_to(folder).as_posix()}"
         )  # the newline first: a line torn by a kill spoils no other
 
 
@@ -273,7 +274,7 @@ def write(path: Path, data: bytes) -> None:
     atomic.write(path, data)
 
 
-def places_beside(path: Path) -> Iterator[Path]:
+def sibling_paths(path: Path) -> Iterator[Path]:
     """Yield `02_downhill.new.ipynb`, `02_downhill.new2.ipynb`, ..."""
     yield path.with_name(f"{path.stem}.new{path.suffix}")
     for i in itertools.count(2):

@@ -162,7 +162,7 @@ def folder() -> Iterator[Line]:
 
     place = course.work_folder()
     try:
-        course.refuse(place)
+        course.check_location(place)
         if there := course.unwritable(place):
             raise PermissionError(f"you cannot write to {there}")
     except (OSError, ValueError) as error:

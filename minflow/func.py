@@ -27,40 +27,40 @@ from .core.source_location import fail
 _depth: ContextVar[int] = ContextVar("depth", default=0)  # how many transforms are running
 
 
-def _leaves(tree: Any) -> list:
+def _tree_leaves(tree: Any) -> list:
     """Leaves of a tree of tuples, lists and dicts, in order."""
     try:
-        return _flat(tree)
+        return _flatten(tree)
     except RecursionError as error:
         if not _contains_itself(tree):
             raise
         raise _own_entry("func", "an argument", tree) from error
 
 
-def _flat(tree: Any) -> list:
+def _flatten(tree: Any) -> list:
     if isinstance(tree, Mapping):
-        return [leaf for value in tree.values() for leaf in _flat(value)]
+        return [leaf for value in tree.values() for leaf in _flatten(value)]
     if isinstance(tree, list | tuple):
-        return [leaf for value in tree for leaf in _flat(value)]
+        return [leaf for value in tree for leaf in _flatten(value)]
     return [tree]
 
 
-def _like(tree: Any, leaves: Any) -> Any:
+def _unflatten(tree: Any, leaves: Any) -> Any:
     """Rebuild the structure of `tree` with leaves from an iterator."""
     if isinstance(tree, Mapping):
-        return {key: _like(value, leaves) for key, value in tree.items()}
+        return {key: _unflatten(value, leaves) for key, value in tree.items()}
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return type(tree)(*[_like(value, leaves) for value in tree])
+        return type(tree)(*[_unflatten(value, leaves) for value in tree])
     if isinstance(tree, list | tuple):
-        return type(tree)([_like(value, leaves) for value in tree])
+        return type(tree)([_unflatten(value, leaves) for value in tree])
     return next(leaves)
 
 
-def _map(function: Callable, tree: Any) -> Any:
-    return _like(tree, iter([function(leaf) for leaf in _leaves(tree)]))
+def _tree_map(function: Callable, tree: Any) -> Any:
+    return _unflatten(tree, iter([function(leaf) for leaf in _tree_leaves(tree)]))
 
 
-class _Inside(Restoring):
+class _Nesting(Restoring):
     """Counts nested transforms: inside another transform, results stay on the tape."""
 
     variable = _depth
@@ -69,7 +69,7 @@ class _Inside(Restoring):
         return _depth.get() + 1
 
 
-def _ready(x: Any, nested: bool) -> Any:
+def _as_leaf(x: Any, nested: bool) -> Any:
     """Tensor to differentiate by: a new leaf, or inside another transform a clone that stays on its tape."""
     if not isinstance(x, Tensor) or not x.spec.floating:
         fail(
@@ -81,14 +81,14 @@ def _ready(x: Any, nested: bool) -> Any:
     return x.clone() if x.requires_grad and nested else x.detach().requires_grad_()
 
 
-def _off(tree: Any, nested: bool) -> Any:
+def _detach_result(tree: Any, nested: bool) -> Any:
     """Detach the leaves of a result, unless another transform is running and may differentiate it."""
-    return tree if nested else _map(lambda x: x.detach() if isinstance(x, Tensor) else x, tree)
+    return tree if nested else _tree_map(lambda x: x.detach() if isinstance(x, Tensor) else x, tree)
 
 
-def _chosen(owner: str, argnums: int | tuple[int, ...], args: tuple) -> list[int]:
-    numbers = list(argnums) if isinstance(argnums, tuple | list) else [argnums]
-    for i in numbers:
+def _checked_argnums(owner: str, argnums: int | tuple[int, ...], args: tuple) -> list[int]:
+    indices = list(argnums) if isinstance(argnums, tuple | list) else [argnums]
+    for i in indices:
         if not isinstance(i, int) or not -len(args) <= i < len(args):
             fail(
                 GradError,
@@ -96,7 +96,7 @@ def _chosen(owner: str, argnums: int | tuple[int, ...], args: tuple) -> list[int
                 "argnums=0",
                 argnums=argnums,
             )
-    return [i % len(args) for i in numbers]
+    return [i % len(args) for i in indices]
 
 
 def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable:
@@ -109,11 +109,11 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
 
     @wraps(func)
     def wrapped(*args: Any, **kwargs: Any) -> tuple:
-        numbers = _chosen("grad", argnums, args)
+        indices = _checked_argnums("grad", argnums, args)
         nested = _depth.get() > 0
-        with enable_grad(), _Inside():
-            wanted = {i: _map(lambda x: _ready(x, nested), args[i]) for i in numbers}
-            result = func(*[wanted.get(i, x) for i, x in enumerate(args)], **kwargs)
+        with enable_grad(), _Nesting():
+            targets = {i: _tree_map(lambda x: _as_leaf(x, nested), args[i]) for i in indices}
+            result = func(*[targets.get(i, x) for i, x in enumerate(args)], **kwargs)
             value = result[0] if has_aux else result
             if not isinstance(value, Tensor) or value.ndim != 0:
                 fail(
@@ -122,14 +122,14 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
                     "reduce it: .sum()",
                     value=value,
                 )
-            flat = [leaf for i in numbers for leaf in _leaves(wanted[i])]
-            found: Any = [None] * len(flat)
+            flat = [leaf for i in indices for leaf in _tree_leaves(targets[i])]
+            grads: Any = [None] * len(flat)
             if value.requires_grad:
-                found = _grad(value, flat, create_graph=nested, retain_graph=True, allow_unused=True)
-            found = iter([zeros_like(x) if g is None else g for g, x in zip(found, flat)])
-            gradients = tuple([_like(wanted[i], found) for i in numbers])
+                grads = _grad(value, flat, create_graph=nested, retain_graph=True, allow_unused=True)
+            grads = iter([zeros_like(x) if g is None else g for g, x in zip(grads, flat)])
+            gradients = tuple([_unflatten(targets[i], grads) for i in indices])
         picked = gradients if isinstance(argnums, tuple | list) else gradients[0]
-        return _off(picked, nested), _off(result, nested)
+        return _detach_result(picked, nested), _detach_result(result, nested)
 
     return wrapped
 
@@ -155,20 +155,20 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     has_aux: func returns (value, aux), and the result is (value, pull, aux).
     """
     nested = _depth.get() > 0
-    with enable_grad(), _Inside():
-        inputs = [_map(lambda x: _ready(x, nested), x) for x in primals]
+    with enable_grad(), _Nesting():
+        inputs = [_tree_map(lambda x: _as_leaf(x, nested), x) for x in primals]
         result = func(*inputs)
     value, aux = result if has_aux else (result, None)
-    outs, flat = _leaves(value), [leaf for x in inputs for leaf in _leaves(x)]
+    outs, flat = _tree_leaves(value), [leaf for x in inputs for leaf in _tree_leaves(x)]
 
     def pull(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> tuple:
         keep = nested if create_graph is None else create_graph
         with enable_grad():
-            found = _functional.slopes("vjp", outs, flat, _leaves(cotangents), keep, False)
-        rest = iter(found)
-        return tuple([_off(_like(x, rest), keep) for x in inputs])
+            grads = _functional.slopes("vjp", outs, flat, _tree_leaves(cotangents), keep, False)
+        rest = iter(grads)
+        return tuple([_detach_result(_unflatten(x, rest), keep) for x in inputs])
 
-    return (_off(value, nested), pull, aux) if has_aux else (_off(value, nested), pull)
+    return (_detach_result(value, nested), pull, aux) if has_aux else (_detach_result(value, nested), pull)
 
 
 def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False, has_aux: bool = False) -> tuple:
@@ -180,15 +180,15 @@ def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False
     if not isinstance(primals, tuple | list) or not isinstance(tangents, tuple | list):
         fail(GradError, "jvp: primals and tangents must be tuples", "jvp(func, (x,), (v,))", primals=primals)
     nested = _depth.get() > 0
-    with enable_grad(), _Inside():
-        inputs = _map(lambda x: _ready(x, nested), tuple(primals))
+    with enable_grad(), _Nesting():
+        inputs = _tree_map(lambda x: _as_leaf(x, nested), tuple(primals))
         result = func(*inputs)
         value, aux = result if has_aux else (result, None)
-        dummies = [zeros_like(out).requires_grad_() for out in _leaves(value)]
-        back = _functional.slopes("jvp", _leaves(value), _leaves(inputs), dummies, True, strict)
-        found = _functional.slopes("jvp", back, dummies, _leaves(tuple(tangents)), nested, False)
-        tangent = _like(value, iter(found))
-    return (_off(value, nested), _off(tangent, nested), *([aux] if has_aux else []))
+        dummies = [zeros_like(out).requires_grad_() for out in _tree_leaves(value)]
+        back = _functional.slopes("jvp", _tree_leaves(value), _tree_leaves(inputs), dummies, True, strict)
+        tangent_leaves = _functional.slopes("jvp", back, dummies, _tree_leaves(tuple(tangents)), nested, False)
+        tangent = _unflatten(value, iter(tangent_leaves))
+    return (_detach_result(value, nested), _detach_result(tangent, nested), *([aux] if has_aux else []))
 
 
 def jacrev(
@@ -206,25 +206,27 @@ def jacrev(
 
     @wraps(func)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        numbers = _chosen("jacrev", argnums, args)
+        indices = _checked_argnums("jacrev", argnums, args)
         nested = _depth.get() > 0
-        with enable_grad(), _Inside():
-            wanted = {i: _map(lambda x: _ready(x, nested), args[i]) for i in numbers}
-            result = func(*[wanted.get(i, x) for i, x in enumerate(args)], **kwargs)
+        with enable_grad(), _Nesting():
+            targets = {i: _tree_map(lambda x: _as_leaf(x, nested), args[i]) for i in indices}
+            result = func(*[targets.get(i, x) for i, x in enumerate(args)], **kwargs)
             value, aux = result if has_aux else (result, None)
 
             def rows(out: Tensor) -> Any:
-                flat = [leaf for i in numbers for leaf in _leaves(wanted[i])]
+                flat = [leaf for i in indices for leaf in _tree_leaves(targets[i])]
                 parts = [
                     _functional.slopes("jacrev", [number], flat, [None], nested, False)
                     for number in out.reshape(-1).unbind()
                 ]
                 columns = iter([stack(column).reshape(*out.shape, *x.shape) for column, x in zip(zip(*parts), flat)])
-                tables = tuple([_like(wanted[i], columns) for i in numbers])
+                tables = tuple([_unflatten(targets[i], columns) for i in indices])
                 return tables if isinstance(argnums, tuple | list) else tables[0]
 
-            table = _map(rows, value)
-        return (_off(table, nested), _off(aux, nested)) if has_aux else _off(table, nested)
+            table = _tree_map(rows, value)
+        return (
+            (_detach_result(table, nested), _detach_result(aux, nested)) if has_aux else _detach_result(table, nested)
+        )
 
     return wrapped
 
@@ -261,8 +263,8 @@ def vmap(
                 "in_dims=(0, None)",
                 in_dims=in_dims,
             )
-        axes = [leaf for arg, dim in zip(args, dims) for leaf in _axes(dim, arg)]
-        flat = [leaf for arg in args for leaf in _leaves(arg)]
+        axes = [leaf for arg, dim in zip(args, dims) for leaf in _leaf_axes(dim, arg)]
+        flat = [leaf for arg in args for leaf in _tree_leaves(arg)]
         sizes = {x.shape[axis] for x, axis in zip(flat, axes) if axis is not None}
         if len(sizes) != 1:
             fail(
@@ -280,16 +282,16 @@ def vmap(
         results = []
         for i in range(count):
             part = iter([x if axis is None else x.select(axis, i) for x, axis in zip(flat, axes)])
-            results.append(func(*[_like(arg, part) for arg in args], **kwargs))
-        columns = zip(*[_leaves(result) for result in results])
-        places = _axes(out_dims, results[0])
-        joined = [_joined(column, place) for column, place in zip(columns, places)]
-        return _like(results[0], iter(joined))
+            results.append(func(*[_unflatten(arg, part) for arg in args], **kwargs))
+        columns = zip(*[_tree_leaves(result) for result in results])
+        places = _leaf_axes(out_dims, results[0])
+        joined = [_stack_results(column, place) for column, place in zip(columns, places)]
+        return _unflatten(results[0], iter(joined))
 
     return wrapped
 
 
-def _joined(column: Any, place: int | None) -> Tensor:
+def _stack_results(column: Any, place: int | None) -> Tensor:
     for x in column:
         if not isinstance(x, Tensor):
             fail(
@@ -301,14 +303,14 @@ def _joined(column: Any, place: int | None) -> Tensor:
     return column[0] if place is None else stack(list(column), place)
 
 
-def _axes(dim: Any, tree: Any) -> list:
+def _leaf_axes(dim: Any, tree: Any) -> list:
     """Axis of each leaf of `tree`. dim: one axis for all leaves, or a tree of axes."""
     if dim is None or isinstance(dim, int):
-        return [dim if isinstance(leaf, Tensor) else None for leaf in _leaves(tree)]
+        return [dim if isinstance(leaf, Tensor) else None for leaf in _tree_leaves(tree)]
     if isinstance(dim, Mapping) and isinstance(tree, Mapping) and dim.keys() == tree.keys():
-        return [axis for key in tree for axis in _axes(dim[key], tree[key])]
+        return [axis for key in tree for axis in _leaf_axes(dim[key], tree[key])]
     if isinstance(dim, list | tuple) and isinstance(tree, list | tuple) and len(dim) == len(tree):
-        return [axis for d, t in zip(dim, tree) for axis in _axes(d, t)]
+        return [axis for d, t in zip(dim, tree) for axis in _leaf_axes(d, t)]
     fail(
         ShapeError,
         f"vmap: {dim!r} does not match the structure of an argument",

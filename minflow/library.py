@@ -22,7 +22,7 @@ from .core.ops.rules import same as same_spec
 from .core.spec import Spec as Spec
 from .core.source_location import fail, here
 
-CUSTOM: set[str] = set()  # names that may be redefined, because notebook cells run more than once
+CUSTOM_OPS: set[str] = set()  # names that may be redefined, because notebook cells run more than once
 
 
 def custom_op(
@@ -55,7 +55,7 @@ def custom_op(
             where=here(),
             hint='"softclip(x; beta)"',
         )
-    if name in OPS and name not in CUSTOM:
+    if name in OPS and name not in CUSTOM_OPS:
         raise ShapeError(f"custom op: there is already an op named {name!r}", where=here(), hint=f'"my_{name}(x)"')
 
     def decorate(function: Callable) -> Op:
@@ -75,7 +75,7 @@ def custom_op(
             )
         old = OPS.pop(name, None)
         try:
-            op = define(signature, infer or same_spec_of_first, vjp, doc=doc or function.__doc__ or "", version=version)
+            op = define(signature, infer or first_input_spec, vjp, doc=doc or function.__doc__ or "", version=version)
         except Exception as error:
             if old is not None:
                 OPS[name] = old
@@ -87,19 +87,19 @@ def custom_op(
                 ) from error
             raise
         op.custom = True
-        CUSTOM.add(name)
+        CUSTOM_OPS.add(name)
         bump()
-        kernel(op, checked(op, function))
+        kernel(op, checked_kernel(op, function))
         return op
 
     return decorate
 
 
-def same_spec_of_first(x: Spec, *others: Any, **attributes: Any) -> Spec:
+def first_input_spec(x: Spec, *others: Any, **attributes: Any) -> Spec:
     return same_spec(x)
 
 
-def checked(op: Op, function: Callable) -> Callable:
+def checked_kernel(op: Op, function: Callable) -> Callable:
     """Wrap a kernel to raise if its results differ from the shape rule: a plan reserves memory by the shape rule."""
 
     @functools.wraps(function)
@@ -107,15 +107,15 @@ def checked(op: Op, function: Callable) -> Callable:
         result = function(xp, *arrays, **attributes)
         specs = op.infer(*[spec_of_array(a) for a in arrays], **attributes)
         results = result if isinstance(result, tuple) else (result,)
-        wanted = specs if isinstance(specs, tuple) else (specs,)
-        if len(results) != len(wanted):
+        expected = specs if isinstance(specs, tuple) else (specs,)
+        if len(results) != len(expected):
             raise ShapeError(
                 f"the kernel of {op.name} must return as many arrays as its signature",
-                values={"signature": len(wanted), "kernel": len(results)},
+                values={"signature": len(expected), "kernel": len(results)},
                 hint="return a tuple of arrays",
             )
-        fixed = []
-        for spec, array in zip(wanted, results):
+        outputs = []
+        for spec, array in zip(expected, results):
             array = xp.asarray(array)
             if array.shape != spec.shape or array.dtype != spec.np:
                 raise ShapeError(
@@ -126,8 +126,8 @@ def checked(op: Op, function: Callable) -> Callable:
                     },
                     hint="infer=lambda x: x.replace(shape=(...)); or .astype(x.dtype) in the kernel",
                 )
-            fixed.append(array)
-        return tuple(fixed) if op.many else fixed[0]
+            outputs.append(array)
+        return tuple(outputs) if op.many else outputs[0]
 
     return run
 

@@ -26,19 +26,19 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 
 from .core.messages.invocation import command
 
-LARGEST = 200_000_000  # bytes of a notebook that `execute` accepts
-QUIET = logging.getLogger(__name__)  # nbclient's log is discarded: `execute` reports its errors
-QUIET.addHandler(logging.NullHandler())
-QUIET.propagate = False
-COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+MAX_BYTES = 200_000_000  # bytes of a notebook that `execute` accepts
+SILENT_LOG = logging.getLogger(__name__)  # nbclient's log is discarded: `execute` reports its errors
+SILENT_LOG.addHandler(logging.NullHandler())
+SILENT_LOG.propagate = False
+ANSI_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def say(text: str, stream) -> None:
     """Write and flush; without colours unless the stream is a terminal."""
-    print(text if stream.isatty() else COLOURS.sub("", text), end="", flush=True, file=stream)
+    print(text if stream.isatty() else ANSI_COLOURS.sub("", text), end="", flush=True, file=stream)
 
 
-def text_of(output: dict) -> str:
+def output_text(output: dict) -> str:
     """Text of one output for a terminal; if it has none, its MIME types."""
     if output["output_type"] == "stream":
         return output["text"]
@@ -49,7 +49,7 @@ def text_of(output: dict) -> str:
     return (text if text is not None else f"[{', '.join(sorted(data))}]") + "\n"
 
 
-class Printing(NotebookClient):
+class PrintingClient(NotebookClient):
     """A NotebookClient that prints.
 
     shown: last text of each display id, so that an update that leaves the text unchanged is not printed again.
@@ -85,7 +85,7 @@ class Printing(NotebookClient):
     def show(self, output: dict, display_id: str | None = None) -> None:
         if output["output_type"] == "error" and not self.expected:
             return  # printed once, with its cell, by `execute`
-        text = text_of(output)
+        text = output_text(output)
         if display_id is not None:
             if self.shown.get(display_id) == text:
                 return
@@ -130,12 +130,12 @@ def execute(path: Path, timeout: float = 600, here: bool = False) -> int:
     os.environ.setdefault("MINFLOW_CARDS", "0")
     warnings.filterwarnings("ignore", "Proactor event loop", RuntimeWarning)  # on Windows: slower, but it works
     try:
-        if path.stat().st_size > LARGEST:
-            raise ValueError(f"it has more than {LARGEST:,} bytes")
+        if path.stat().st_size > MAX_BYTES:
+            raise ValueError(f"it has more than {MAX_BYTES:,} bytes")
         notebook = nbformat.read(path, as_version=4)
         nbformat.validate(notebook)
     except Exception as error:  # nbformat, json, jsonschema and the OS all raise their own types
-        reason = COLOURS.sub("", str(error)).strip().partition("\n")[0][:200] or type(error).__name__
+        reason = ANSI_COLOURS.sub("", str(error)).strip().partition("\n")[0][:200] or type(error).__name__
         say(
             f"minflow run: {path} is not a readable notebook: {ascii(reason)[1:-1]}\n"
             "Try: open it in JupyterLab, or copy it again from its source\n",
@@ -148,13 +148,13 @@ def execute(path: Path, timeout: float = 600, here: bool = False) -> int:
         tempfile.TemporaryFile("w+", errors="replace") as log,
     ):
         importing = f"__import__('sys').path.insert(1, {str(own)!r})"
-        client = Printing(
+        client = PrintingClient(
             notebook,
             timeout=min(math.ceil(timeout), 10**7),
             kernel_name="python3",
             store_widget_state=False,
             resources={"metadata": {"path": str(own if here else work)}},
-            log=QUIET,
+            log=SILENT_LOG,
             extra_arguments=[
                 "--IPKernelApp.log_level=ERROR",
                 "--InteractiveShell.xmode=Plain",
@@ -164,16 +164,16 @@ def execute(path: Path, timeout: float = 600, here: bool = False) -> int:
         try:
             client.execute(stdout=log, stderr=log)
         except (CellExecutionError, CellTimeoutError, DeadKernelError, asyncio.CancelledError) as error:
-            return failed(client, path, error, log, here)
+            return report_failure(client, path, error, log, here)
         except Exception as error:  # jupyter_client and the system raise many kinds if a kernel cannot start
             if client.ready:
                 raise
             atexit.unregister(client._cleanup_kernel)  # registered by nbclient, which has cleaned up already
-            return not_started(path, error, log)
+            return report_start_failure(path, error, log)
     return 0
 
 
-def not_started(path: Path, error: Exception, log: IO[str]) -> int:
+def report_start_failure(path: Path, error: Exception, log: IO[str]) -> int:
     """Report why the kernel did not start. Returns the exit code."""
     log.seek(0)
     lines, hint = "", f"{command('doctor')}; a firewall, a VPN or a sandbox must allow connections to 127.0.0.1"
@@ -183,7 +183,7 @@ def not_started(path: Path, error: Exception, log: IO[str]) -> int:
     return 1
 
 
-def failed(client: Printing, path: Path, error: BaseException, log: IO[str], here: bool) -> int:
+def report_failure(client: PrintingClient, path: Path, error: BaseException, log: IO[str], here: bool) -> int:
     """Report why the notebook stopped. Returns the exit code."""
     cell = client.nb.cells[client.at]
     number = sum(cell.cell_type == "code" for cell in client.nb.cells[: client.at + 1])
@@ -191,7 +191,7 @@ def failed(client: Printing, path: Path, error: BaseException, log: IO[str], her
     if client.stopped:
         say(f"{place} was interrupted\n", sys.stderr)
         return 128 + client.stopped
-    traces = "".join(text_of(output) for output in cell.get("outputs", []) if output["output_type"] == "error")
+    traces = "".join(output_text(output) for output in cell.get("outputs", []) if output["output_type"] == "error")
     source = "".join(f"    {line}\n" for line in cell.source.splitlines())
     if isinstance(error, CellTimeoutError):
         say(

@@ -58,32 +58,32 @@ def assert_close(
             rtol=rtol,
             atol=atol,
         )
-    for place, a, b in pairs(actual, expected, "", msg):
-        why = difference(a, b, rtol, atol, equal_nan, check_dtype, check_stride)
+    for place, a, b in leaf_pairs(actual, expected, "", msg):
+        why = describe_difference(a, b, rtol, atol, equal_nan, check_dtype, check_stride)
         if why:
-            refuse(f"{why}{place}", msg)
+            fail_assertion(f"{why}{place}", msg)
 
 
-def pairs(actual: Any, expected: Any, place: str, msg: Any) -> list[tuple[str, Any, Any]]:
+def leaf_pairs(actual: Any, expected: Any, place: str, msg: Any) -> list[tuple[str, Any, Any]]:
     """Flatten nested sequences and mappings into (location, actual, expected), one per leaf."""
     if isinstance(actual, Mapping) and isinstance(expected, Mapping):
         if actual.keys() != expected.keys():
-            refuse(f"The keys differ: {sorted(map(str, actual))} and {sorted(map(str, expected))}{place}", msg)
+            fail_assertion(f"The keys differ: {sorted(map(str, actual))} and {sorted(map(str, expected))}{place}", msg)
         entries: Any = [(key, actual[key], expected[key]) for key in actual]
     elif all(isinstance(x, Sequence) and not isinstance(x, str) for x in (actual, expected)):
         if len(actual) != len(expected):
-            refuse(f"The lengths differ: {len(actual)} and {len(expected)}{place}", msg)
+            fail_assertion(f"The lengths differ: {len(actual)} and {len(expected)}{place}", msg)
         entries = zip(range(len(actual)), actual, expected)
     else:
         return [(place, actual, expected)]
-    return [pair for key, a, b in entries for pair in pairs(a, b, f"{place}\n  in the entry {key!r}", msg)]
+    return [pair for key, a, b in entries for pair in leaf_pairs(a, b, f"{place}\n  in the entry {key!r}", msg)]
 
 
-def refuse(text: str, msg: Any) -> None:
+def fail_assertion(text: str, msg: Any) -> None:
     raise AssertionError(msg(text) if callable(msg) else msg or text)
 
 
-def difference(
+def describe_difference(
     actual: Any,
     expected: Any,
     rtol: float | None,

@@ -526,7 +526,7 @@ def test_run_says_where_a_lesson_is_now(installed, monkeypatch, capsys):
 
 def test_what_moved_is_there():
     assert course.find("R1").parent.name == "inside"
-    for name in course.MOVED.values():
+    for name in course.RENAMED.values():
         assert course.find(name)
 
 

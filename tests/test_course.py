@@ -52,7 +52,7 @@ def content(folder):
     return {
         file.relative_to(folder).as_posix(): file.read_text(encoding="utf-8")
         for file in sorted(folder.rglob("*"))
-        if file.is_file() and course.shown(file, folder)
+        if file.is_file() and course.is_visible(file, folder)
     }
 
 
@@ -288,12 +288,12 @@ def test_each_link_of_the_copy_leads_to_a_file_of_it(tmp_path, inside):
 )
 def test_links_are_those_of_the_copy(name, text, now):
     known = ["notebooks/a.md", "notebooks/b.md", "notebooks/in/c.md", "docs/p.md", "docs/t/q.svg", "docs/t/r.md"]
-    assert course.relinked(text.encode(), name, known).decode() == now
+    assert course.rewrite_links(text.encode(), name, known).decode() == now
     if name.endswith(".md"):
         known = [*known, (book := name.replace(".md", ".ipynb"))]
         cells = [{"cell_type": "code", "source": ["[x](y.md)"]}, {"cell_type": "markdown", "source": [text]}]
         data = json.dumps({"cells": cells}).encode()
-        code, words = json.loads(copy := course.relinked(data, book, known))["cells"]
+        code, words = json.loads(copy := course.rewrite_links(data, book, known))["cells"]
         assert code == cells[0] and "".join(words["source"]) == now and (copy == data) == (now == text)
 
 

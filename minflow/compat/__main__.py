@@ -10,7 +10,7 @@ import os
 import runpy
 import sys
 
-from .names import borrow, installed
+from .names import substitute, is_installed
 
 USAGE = "usage: python -m minflow.compat [--torch] script.py | -m module  [arguments ...]"
 
@@ -26,9 +26,9 @@ def main(words: list[str]) -> int:
     if not by_name and not os.path.exists(words[0]):
         print(f"python -m minflow.compat: there is no file {words[0]!r}", file=sys.stderr)
         return 2
-    borrow("oneflow")
-    if wanted or not installed("torch"):
-        borrow("torch")
+    substitute("oneflow")
+    if wanted or not is_installed("torch"):
+        substitute("torch")
     sys.argv = words[by_name:]
     sys.path[0] = os.getcwd() if by_name else os.path.dirname(os.path.realpath(words[0]))
     try:

@@ -19,7 +19,7 @@ LIBRARIES = {
 }
 
 
-class Borrowed:
+class LibraryFinder:
     """Meta path finder: `torch.nn` is `minflow.nn` for the library names in `borrowed`."""
 
     borrowed: dict[str, str] = {}
@@ -43,20 +43,20 @@ class Borrowed:
         ]  # the import system returns what is in sys.modules after exec_module
 
 
-def installed(library: str) -> bool:
+def is_installed(library: str) -> bool:
     """True if the real library is installed, whatever our own finder serves."""
-    if library in Borrowed.borrowed:
+    if library in LibraryFinder.borrowed:
         return False
     return importlib.util.find_spec(library) is not None
 
 
-def borrow(library: str) -> None:
+def substitute(library: str) -> None:
     """Make `import oneflow` or `import torch` return minflow from now on, even if the real library is installed.
 
     Raises StateError if the program has already imported the real library: two libraries would share one name.
     """
     for name, ours in LIBRARIES[library].items():
-        if name in Borrowed.borrowed:
+        if name in LibraryFinder.borrowed:
             continue
         if name == library and name in sys.modules:
             fail(
@@ -65,7 +65,7 @@ def borrow(library: str) -> None:
                 f"import minflow.compat.{name} before it",
                 file=getattr(sys.modules[name], "__file__", name),
             )
-        if name == library or library == "torch" or not installed(name):
-            Borrowed.borrowed = {**Borrowed.borrowed, name: ours}
-    if Borrowed not in sys.meta_path:
-        sys.meta_path.insert(0, Borrowed)  # type: ignore[arg-type]
+        if name == library or library == "torch" or not is_installed(name):
+            LibraryFinder.borrowed = {**LibraryFinder.borrowed, name: ours}
+    if LibraryFinder not in sys.meta_path:
+        sys.meta_path.insert(0, LibraryFinder)  # type: ignore[arg-type]

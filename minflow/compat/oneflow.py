@@ -1,5 +1,5 @@
 """On import: `import oneflow` is minflow from now on, and `import flowvision` too unless it is installed."""
 
-from .names import borrow
+from .names import substitute
 
-borrow("oneflow")
+substitute("oneflow")

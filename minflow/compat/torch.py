@@ -1,5 +1,5 @@
 """On import: `import torch` is minflow and `import torchvision` is minflow.vision from now on."""
 
-from .names import borrow
+from .names import substitute
 
-borrow("torch")
+substitute("torch")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from minflow.compat.__main__ import main
-from minflow.compat.names import Borrowed
+from minflow.compat.names import LibraryFinder
 
 TOP = Path(__file__).parents[2]
 
@@ -24,7 +24,7 @@ def run(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(sys, "argv", list(sys.argv))
-    monkeypatch.setattr(Borrowed, "borrowed", {})
+    monkeypatch.setattr(LibraryFinder, "borrowed", {})
 
     def running(text, *words, flags=(), site=()):
         script = tmp_path / "script.py"

@@ -61,7 +61,7 @@ Group.WORLD = Group()
 ProcessGroup = Group
 
 
-def one(name: str, what: str, value: Any) -> None:
+def check_single_rank(name: str, what: str, value: Any) -> None:
     """Raise DeviceError for a rank other than 0 or a world size other than 1."""
     if value not in (None, -1, int(what == "world_size")):
         fail(
@@ -107,10 +107,10 @@ def init_process_group(
     device_id: Any = None,
 ) -> None:
     """Start the group of one process. Raises DeviceError if an argument or WORLD_SIZE asks for more."""
-    one("init_process_group", "world_size", world_size)
-    one("init_process_group", "rank", rank)
+    check_single_rank("init_process_group", "world_size", world_size)
+    check_single_rank("init_process_group", "rank", rank)
     if world_size == -1:
-        one("init_process_group", "world_size", int(os.environ.get("WORLD_SIZE") or 1))
+        check_single_rank("init_process_group", "world_size", int(os.environ.get("WORLD_SIZE") or 1))
     State.started, State.backend = True, str(backend or "gloo")
 
 
@@ -136,7 +136,7 @@ def get_backend(group: Any = None) -> str:
 
 def get_global_rank(group: Any, group_rank: int) -> int:
     """Return the rank itself, 0."""
-    one("get_global_rank", "rank", group_rank)
+    check_single_rank("get_global_rank", "rank", group_rank)
     return 0
 
 
@@ -146,58 +146,58 @@ get_group_rank = get_global_rank
 def new_group(ranks: Any = None, timeout: Any = None, backend: Any = None, pg_options: Any = None) -> Group:
     """Return the group of this process. Raises DeviceError for other ranks."""
     for rank in ranks or ():
-        one("new_group", "rank", rank)
+        check_single_rank("new_group", "rank", rank)
     return Group.WORLD
 
 
-def done(async_op: bool) -> Work | None:
+def completed(async_op: bool) -> Work | None:
     return Work() if async_op else None
 
 
 def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None) -> Work | None:
     """Return at once: there is only this rank."""
-    return done(async_op)
+    return completed(async_op)
 
 
 def all_reduce(tensor: Any, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Work | None:
     """Leave `tensor` unchanged: the sum over one rank."""
-    return done(async_op)
+    return completed(async_op)
 
 
 def reduce(tensor: Any, dst: int = 0, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Work | None:
     """Leave `tensor` unchanged: the sum over one rank. dst: must be 0."""
-    one("reduce", "dst", dst)
-    return done(async_op)
+    check_single_rank("reduce", "dst", dst)
+    return completed(async_op)
 
 
 def broadcast(tensor: Any, src: int = 0, group: Any = None, async_op: bool = False) -> Work | None:
     """Leave `tensor` unchanged. src: must be 0."""
-    one("broadcast", "src", src)
-    return done(async_op)
+    check_single_rank("broadcast", "src", src)
+    return completed(async_op)
 
 
 def all_gather(tensor_list: list, tensor: Any, group: Any = None, async_op: bool = False) -> Work | None:
     """Copy `tensor` to tensor_list[0]."""
     tensor_list[0].copy_(tensor)
-    return done(async_op)
+    return completed(async_op)
 
 
 def gather(
     tensor: Any, gather_list: list | None = None, dst: int = 0, group: Any = None, async_op: bool = False
 ) -> Work | None:
     """Copy `tensor` to gather_list[0]. dst: must be 0."""
-    one("gather", "dst", dst)
-    return all_gather(gather_list, tensor, async_op=async_op) if gather_list else done(async_op)
+    check_single_rank("gather", "dst", dst)
+    return all_gather(gather_list, tensor, async_op=async_op) if gather_list else completed(async_op)
 
 
 def scatter(
     tensor: Any, scatter_list: list | None = None, src: int = 0, group: Any = None, async_op: bool = False
 ) -> Work | None:
     """Copy scatter_list[0] to `tensor`. src: must be 0."""
-    one("scatter", "src", src)
+    check_single_rank("scatter", "src", src)
     if scatter_list:
         tensor.copy_(scatter_list[0])
-    return done(async_op)
+    return completed(async_op)
 
 
 def all_gather_into_tensor(
@@ -205,7 +205,7 @@ def all_gather_into_tensor(
 ) -> Work | None:
     """Copy input_tensor to output_tensor."""
     output_tensor.copy_(input_tensor.reshape(output_tensor.shape))
-    return done(async_op)
+    return completed(async_op)
 
 
 def reduce_scatter(
@@ -213,7 +213,7 @@ def reduce_scatter(
 ) -> Work | None:
     """Copy input_list[0] to output."""
     output.copy_(input_list[0])
-    return done(async_op)
+    return completed(async_op)
 
 
 def reduce_scatter_tensor(
@@ -249,12 +249,12 @@ def all_gather_object(object_list: list, obj: Any, group: Any = None) -> None:
 
 def broadcast_object_list(object_list: list, src: int = 0, group: Any = None, device: Any = None) -> None:
     """Leave object_list unchanged. src: must be 0."""
-    one("broadcast_object_list", "src", src)
+    check_single_rank("broadcast_object_list", "src", src)
 
 
 def gather_object(obj: Any, object_gather_list: list | None = None, dst: int = 0, group: Any = None) -> None:
     """Set object_gather_list[0] to `obj`. dst: must be 0."""
-    one("gather_object", "dst", dst)
+    check_single_rank("gather_object", "dst", dst)
     if object_gather_list:
         object_gather_list[0] = obj
 
@@ -269,6 +269,6 @@ __all__ = sorted(
     if n[:1] != "_"
     and isinstance(it, type | Callable)  # type: ignore
     and getattr(it, "__module__", "") == __name__
-    and n not in ("State", "Group", "one", "done")
+    and n not in ("State", "Group", "check_single_rank", "completed")
 )
 __getattr__ = _name_hints("flow.distributed", globals())

@@ -9,7 +9,7 @@ from ...core.base.errors import OutOfRangeError
 from ...core.base.optional import install_command
 from ...core.source_location import fail, warn
 
-MOST = 1024  # upper limit of threads, above the core count of any supported machine
+MAX_THREADS = 1024  # upper limit of threads, above the core count of any supported machine
 PRECISIONS = ("highest", "high", "medium")
 
 
@@ -49,10 +49,10 @@ def set_num_threads(num: int) -> None:
     between 1 and 1024.
     """
     Settings.threads = check_count("set_num_threads", num)
-    if num > MOST:
+    if num > MAX_THREADS:
         fail(
             OutOfRangeError,
-            f"set_num_threads: the number of threads must be at most {MOST}, got {num}",
+            f"set_num_threads: the number of threads must be at most {MAX_THREADS}, got {num}",
             "os.cpu_count() is usual",
             num=num,
         )

@@ -89,7 +89,7 @@ def notebooks(paths: Iterable[str]) -> list[Path]:
     result: list[Path] = []
     for path in map(Path, paths):
         inside = sorted(path.rglob("*.ipynb")) if path.is_dir() else [path]
-        result += [file for file in inside if file == path or course.shown(file, path)]
+        result += [file for file in inside if file == path or course.is_visible(file, path)]
     return list(dict.fromkeys(result))
 
 

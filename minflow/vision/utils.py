@@ -40,17 +40,21 @@ def make_grid(
             tensor=tensor,
         )
     if nrow < 1 or padding < 0:
-        fail(OutOfRangeError, f"make_grid: nrow is {nrow}, padding {padding}", "nrow from 1 on, padding from 0 on")
+        fail(
+            OutOfRangeError,
+            f"make_grid: nrow must be positive, got nrow={nrow}, padding={padding}",
+            "nrow=8, padding=2",
+        )
     parts = [tensor] if isinstance(tensor, Tensor) else tensor
     if any(part.shape != parts[0].shape for part in parts):
         fail(
             ShapeError,
-            f"make_grid: images of the shapes {sorted({tuple(p.shape) for p in parts})}",
-            "images of one size: transforms.Resize((height, width))",
+            f"make_grid: images must have one size, got shapes {sorted({tuple(p.shape) for p in parts})}",
+            "transforms.Resize((height, width)) for each image",
         )
     images = parts[0].detach().numpy() if isinstance(tensor, Tensor) else np.stack([p.detach().numpy() for p in parts])
     if images.ndim not in (2, 3, 4) or 0 in images.shape:
-        fail(ShapeError, f"make_grid: images of the shape {list(images.shape)}", "(N, C, H, W)")
+        fail(ShapeError, f"make_grid: images must have shape (N, C, H, W), got {list(images.shape)}", "(N, C, H, W)")
     images = images.reshape(-1, 1 if images.ndim == 2 else images.shape[-3], *images.shape[-2:])
     images = np.repeat(images, 3, 1) if images.shape[1] == 1 else images
     if normalize:

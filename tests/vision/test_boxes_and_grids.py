@@ -76,8 +76,8 @@ def test_a_picture_in_a_file(tmp_path):
 
 
 @pytest.mark.parametrize(("mistake", "kind", "said"), [
-    (lambda: ops.box_area(flow.ones(3, 5)), ShapeError, r"box_area: boxes of the shape \[3, 5\]"),
-    (lambda: ops.box_iou(BOXES, flow.ones(2)), ShapeError, r"box_iou: boxes of the shape \[2\]"),
+    (lambda: ops.box_area(flow.ones(3, 5)), ShapeError, r"box_area: boxes must have shape \(n, 4\), got \[3, 5\]"),
+    (lambda: ops.box_iou(BOXES, flow.ones(2)), ShapeError, r"box_iou: boxes must have shape \(n, 4\), got \[2\]"),
     (lambda: ops.box_convert(BOXES, "xyxy", "yxyx"), OutOfRangeError, "'yxyx'"),
     (lambda: ops.roi_align, MissingNameError, "F.interpolate"),
     (lambda: utils.draw_bounding_boxes, MissingNameError, "PIL.ImageDraw"),
@@ -85,7 +85,7 @@ def test_a_picture_in_a_file(tmp_path):
     (lambda: utils.make_grid(np.ones((2, 3, 4, 4))), DTypeError, "not ndarray"),
     (lambda: utils.make_grid([flow.ones(3, 4, 4), flow.ones(3, 5, 4)]), ShapeError, r"\(3, 4, 4\), \(3, 5, 4\)"),
     (lambda: utils.make_grid(flow.ones(1, 1, 1, 4, 4)), ShapeError, r"\[1, 1, 1, 4, 4\]"),
-    (lambda: utils.make_grid(flow.ones(2, 1, 4, 4), nrow=0), OutOfRangeError, "nrow is 0"),
+    (lambda: utils.make_grid(flow.ones(2, 1, 4, 4), nrow=0), OutOfRangeError, "nrow=0"),
 ])  # fmt: skip
 def test_mistakes(mistake, kind, said):
     with pytest.raises(kind, match=said) as caught:

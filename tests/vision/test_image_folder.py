@@ -75,7 +75,7 @@ def test_mistakes(root, tmp_path):
     with pytest.raises(DataError, match=r"no folders in .*empty"):
         datasets.ImageFolder(tmp_path / "empty")
     (root / "bird").mkdir()
-    with pytest.raises(DataError, match=r"no file that fits in the folder of bird[\s\S]*\.png"):
+    with pytest.raises(DataError, match=r"no matching file in the folder of bird[\s\S]*\.png"):
         datasets.ImageFolder(root)
     with pytest.raises(LoaderError, match="either extensions or is_valid_file"):
         datasets.DatasetFolder(root, np.load)
@@ -85,5 +85,5 @@ def test_mistakes(root, tmp_path):
     (root / "bird" / "text.png").write_text("no image")
     data = datasets.ImageFolder(root)
     for i, name in ((0, "broken.png"), (1, "text.png")):
-        with pytest.raises(DataError, match=f"{name}: is damaged, or no image"):
+        with pytest.raises(DataError, match=f"{name}: is damaged or not an image"):
             data[i]

@@ -71,7 +71,7 @@ def test_to_tensor():
     assert transforms.ToTensor()(GREY.astype("float64")).dtype is flow.float64
     back = transforms.ToPILImage()(transforms.ToTensor()(RGB))
     assert np.array_equal(np.asarray(back), RGB)
-    with pytest.raises(DTypeError, match="a tensor already"):
+    with pytest.raises(DTypeError, match="already a tensor"):
         transforms.ToTensor()(flow.ones(3, 4, 4))
 
 
@@ -102,19 +102,19 @@ def test_normalize():
         (
             lambda: transforms.Normalize([0.5] * 3, [0.5] * 3)(flow.rand(1, 4, 4)),
             ShapeError,
-            r"mean has 3 numbers, and the image has 1",
+            r"mean must have one value per channel, got 3 for 1",
         ),
         (lambda: transforms.Normalize(0.5, 0.5)(RGB), DTypeError, "ToTensor comes first"),
-        (lambda: transforms.Normalize(0.5, 0), OutOfRangeError, r"std is \[0.0\]"),
+        (lambda: transforms.Normalize(0.5, 0), OutOfRangeError, r"std must be positive, got \[0.0\]"),
         (lambda: transforms.Normalize([0.5, 0.5], 0.5), ShapeError, "2 means and 1"),
         (lambda: transforms.RandomCrop(20)(RGB), ShapeError, "20x20 pixels does not fit into an image of 12x16"),
-        (lambda: transforms.RandomHorizontalFlip(1.5), OutOfRangeError, "p is 1.5"),
-        (lambda: transforms.Resize(0), OutOfRangeError, "the size is 0"),
+        (lambda: transforms.RandomHorizontalFlip(1.5), OutOfRangeError, r"p must be in \[0, 1\], got 1.5"),
+        (lambda: transforms.Resize(0), OutOfRangeError, "size must be positive, got 0"),
         (lambda: transforms.Resize(8, "cubic")(RGB), OutOfRangeError, "'cubic'"),
         (lambda: transforms.RandomHorizontalFlip()([1, 2]), DTypeError, "not list"),
         (lambda: transforms.CenterCrop(2)(flow.ones(3)), ShapeError, r"\[3\]"),
         (lambda: transforms.Compose([transforms.ToTensor]), LoaderError, r"ToTensor\(\)"),
-        (lambda: transforms.RandomCrop(4, padding=-1), OutOfRangeError, "padding is -1"),
+        (lambda: transforms.RandomCrop(4, padding=-1), OutOfRangeError, "padding must be non-negative, got -1"),
         (lambda: transforms.Lambda(3), DTypeError, "3 cannot be called"),
     ],
 )

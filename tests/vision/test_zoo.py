@@ -266,13 +266,13 @@ def test_summary():
 
 
 @pytest.mark.parametrize(("mistake", "kind", "said"), [
-    (lambda: models.ResNet(resnet.BasicBlock, [1, 1, 1, 1], groups=2), ShapeError, "groups is 2"),
-    (lambda: models.ResNet(resnet.BasicBlock, [1, 1]), ShapeError, r"layers is \[1, 1\]"),
+    (lambda: models.ResNet(resnet.BasicBlock, [1, 1, 1, 1], groups=2), ShapeError, "groups=2"),
+    (lambda: models.ResNet(resnet.BasicBlock, [1, 1]), ShapeError, r"layers=\[1, 1\]"),
     (lambda: models.SqueezeNet("2_0"), OutOfRangeError, "version '2_0'"),
-    (lambda: models.vit_tiny(image_size=30), OutOfRangeError, "image_size 30 is no multiple of patch_size 4"),
-    (lambda: models.vit_tiny()(flow.rand(2, 3, 28, 28)), ShapeError, r"32x32, x has the shape \[2, 3, 28, 28\]"),
-    (lambda: models.DCGANGenerator(image_size=48), OutOfRangeError, "image_size is 48"),
-    (lambda: models.DCGANDiscriminator(image_size=4), OutOfRangeError, "image_size is 4"),
+    (lambda: models.vit_tiny(image_size=30), OutOfRangeError, "a multiple of patch_size, got 30 and 4"),
+    (lambda: models.vit_tiny()(flow.rand(2, 3, 28, 28)), ShapeError, r"32x32, got shape \[2, 3, 28, 28\]"),
+    (lambda: models.DCGANGenerator(image_size=48), OutOfRangeError, "power of two, at least 8, got 48"),
+    (lambda: models.DCGANDiscriminator(image_size=4), OutOfRangeError, "power of two, at least 8, got 4"),
     (lambda: models.neural_style_transfer(style_model="monet"), OutOfRangeError, "style_model 'monet'"),
     (lambda: models.resnet18(weights="IMAGENET1K_V2"), OutOfRangeError, "no weights 'IMAGENET1K_V2'"),
     (lambda: models.resnet18(weights=models.ResNet34_Weights.DEFAULT), OutOfRangeError, "no weights .*ResNet34"),

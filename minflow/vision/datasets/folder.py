@@ -26,7 +26,7 @@ def default_loader(path: str | os.PathLike) -> Any:
             return image.convert("RGB")
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         hint = "delete the file or copy a good one there; is_valid_file=... of the dataset leaves files out"
-        raise bad(Path(path), "is damaged, or no image", hint, reason=str(error)) from None
+        raise bad(Path(path), "is damaged or not an image", hint, reason=str(error)) from None
 
 
 class DatasetFolder(Dataset):
@@ -102,7 +102,7 @@ class DatasetFolder(Dataset):
         if empty and not allow_empty:
             fail(
                 DataError,
-                f"{type(self).__name__}: no file that fits in the folder of {', '.join(empty)}",
+                f"{type(self).__name__}: no matching file in the folder of {', '.join(empty)}",
                 "allow_empty=True; or other extensions",
                 root=root,
                 extensions=", ".join(ends) or "is_valid_file",

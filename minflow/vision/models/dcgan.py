@@ -16,7 +16,11 @@ def halvings(name: str, size: int) -> int:
     """Number of times that `size` pixels are halved to reach 4."""
     times = size.bit_length() - 3
     if size != 4 << max(times, 1):
-        fail(OutOfRangeError, f"{name}: image_size is {size}", "a power of two from 8 on: 32, 64, ...")
+        fail(
+            OutOfRangeError,
+            f"{name}: image_size must be a power of two, at least 8, got {size}",
+            "image_size=32, 64, ...",
+        )
     return times
 
 

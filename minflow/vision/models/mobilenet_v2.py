@@ -60,7 +60,7 @@ class InvertedResidual(nn.Module):
     ):
         super().__init__()
         if stride not in (1, 2):
-            fail(ShapeError, f"InvertedResidual: stride is {stride}", "1 or 2")
+            fail(ShapeError, f"InvertedResidual: stride must be 1 or 2, got {stride}", "stride=1")
         norm_layer = norm_layer or nn.BatchNorm2d
         self.stride, self.use_res_connect = stride, stride == 1 and inp == oup
         hidden = round(inp * expand_ratio)
@@ -105,7 +105,7 @@ class MobileNetV2(nn.Module):
         if any(len(stage) != 4 for stage in stages):
             fail(
                 ShapeError,
-                "MobileNetV2: each stage of inverted_residual_setting has four numbers",
+                "MobileNetV2: each stage of inverted_residual_setting must have four numbers",
                 "[t, c, n, s], as in STAGES",
             )
         channels = make_divisible(32 * width_mult, round_nearest)

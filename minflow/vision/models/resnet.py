@@ -49,8 +49,8 @@ class BasicBlock(nn.Module):
         if groups != 1 or base_width != 64 or dilation != 1:
             fail(
                 ShapeError,
-                f"BasicBlock: groups is {groups}, base_width {base_width}, dilation {dilation}",
-                "groups=1, base_width=64, dilation=1; or a Bottleneck, which has them",
+                f"BasicBlock does not support groups={groups}, base_width={base_width}, dilation={dilation}",
+                "groups=1, base_width=64, dilation=1; or a Bottleneck, which supports them",
             )
         norm_layer = norm_layer or nn.BatchNorm2d
         self.conv1, self.bn1 = conv3x3(inplanes, planes, stride), norm_layer(planes)
@@ -122,8 +122,8 @@ class ResNet(nn.Module):
         if len(spread) != 4 or len(layers) != 4:
             fail(
                 ShapeError,
-                f"ResNet: layers is {list(layers)}, replace_stride_with_dilation {replace_stride_with_dilation}",
-                "four numbers of blocks; three bools, or None",
+                f"ResNet: got layers={list(layers)}, replace_stride_with_dilation={replace_stride_with_dilation}",
+                "four block counts; three bools, or None",
             )
         self.conv1 = nn.Conv2d(3, 64, 7, stride=2, padding=3, bias=False)
         self.bn1, self.relu = self.norm_layer(64), nn.ReLU(inplace=True)

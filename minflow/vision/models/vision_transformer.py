@@ -124,8 +124,8 @@ class VisionTransformer(nn.Module):
         if image_size % patch_size:
             fail(
                 OutOfRangeError,
-                f"VisionTransformer: image_size {image_size} is no multiple of patch_size {patch_size}",
-                "a patch_size that divides it",
+                f"VisionTransformer: image_size must be a multiple of patch_size, got {image_size} and {patch_size}",
+                "a patch_size that divides image_size",
             )
         norm_layer = norm_layer or functools.partial(nn.LayerNorm, eps=1e-6)
         self.image_size, self.patch_size, self.hidden_dim = image_size, patch_size, hidden_dim
@@ -154,7 +154,7 @@ class VisionTransformer(nn.Module):
             size = self.image_size
             fail(
                 ShapeError,
-                f"VisionTransformer takes batches of images of {size}x{size}, x has the shape {list(x.shape)}",
+                f"VisionTransformer takes batches of images of {size}x{size}, got shape {list(x.shape)}",
                 f"transforms.Resize(({size}, {size})); or image_size=... of the model",
                 x=x,
             )

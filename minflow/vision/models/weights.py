@@ -160,7 +160,7 @@ def choice(name: str, weights: Any) -> Weights:
         fail(
             OutOfRangeError,
             f"{name}: there are no weights {weights!r}",
-            f"one of {', '.join(members)}; or None for fresh ones",
+            f"one of {', '.join(members)}; or None for random weights",
         )
     return members[key]
 

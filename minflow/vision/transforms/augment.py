@@ -23,7 +23,7 @@ def between(low: float, high: float, word: int) -> float:
 
 def probability(name: str, p: float) -> float:
     if not 0 <= p <= 1:
-        fail(OutOfRangeError, f"{name}: p is {p}, a probability lies in [0, 1]", "p=0.5")
+        fail(OutOfRangeError, f"{name}: p must be in [0, 1], got {p}", "p=0.5")
     return p
 
 
@@ -31,7 +31,11 @@ def pair(name: str, what: str, value: Any, low: float = -math.inf, high: float =
     """(min, max): a single number n means (-n, n)."""
     ends = (-value, value) if isinstance(value, int | float) else tuple(value)
     if len(ends) != 2 or not low <= ends[0] <= ends[1] <= high:
-        fail(OutOfRangeError, f"{name}: {what} is {value}", f"a number, or (smallest, largest), from {low} to {high}")
+        fail(
+            OutOfRangeError,
+            f"{name}: {what} must be a number or (min, max) in [{low}, {high}], got {value}",
+            "(min, max) in order",
+        )
     return ends
 
 
@@ -53,7 +57,9 @@ class ColorJitter(Transform):
         """(min, max) of a factor: a single number x means (max(0, 1 - x), 1 + x)."""
         if isinstance(value, int | float):
             if value < 0:
-                fail(OutOfRangeError, f"ColorJitter: {what} is {value}", "a number from 0 on, or (smallest, largest)")
+                fail(
+                    OutOfRangeError, f"ColorJitter: {what} must be non-negative, got {value}", "a number, or (min, max)"
+                )
             value = max(0.0, 1.0 - value), 1.0 + value
         return pair("ColorJitter", what, value, 0)
 
@@ -166,7 +172,11 @@ class RandomAffine(Transform):
         self.degrees = pair("RandomAffine", "degrees", degrees)
         self.translate = (0.0, 0.0) if translate is None else tuple(translate)
         if len(self.translate) != 2 or not all(0 <= t <= 1 for t in self.translate):
-            fail(OutOfRangeError, f"RandomAffine: translate is {translate}", "two numbers from 0 to 1: (0.1, 0.1)")
+            fail(
+                OutOfRangeError,
+                f"RandomAffine: translate must be two numbers in [0, 1], got {translate}",
+                "translate=(0.1, 0.1)",
+            )
         self.scale = pair("RandomAffine", "scale", (1.0, 1.0) if scale is None else scale, 1e-9)
         shears = (0.0, 0.0) if shear is None else (-shear, shear) if isinstance(shear, int | float) else tuple(shear)
         self.shear = (pair("RandomAffine", "shear", shears[:2]), pair("RandomAffine", "shear", shears[2:] or (0, 0)))
@@ -258,12 +268,12 @@ class RandomErasing(Transform):
         self.scale = pair("RandomErasing", "scale", scale, 0, 1)
         self.ratio = pair("RandomErasing", "ratio", ratio, 1e-9)
         if isinstance(value, str) and value != "random":
-            fail(OutOfRangeError, f"RandomErasing: value is {value!r}", "a number, one per channel, or 'random'")
+            fail(OutOfRangeError, f"RandomErasing: invalid value {value!r}", "a number, one per channel, or 'random'")
 
     def __call__(self, image: Any) -> Any:
         if not isinstance(image, Tensor) or image.ndim < 3:
             kind = f"tensor {list(image.shape)}" if isinstance(image, Tensor) else type(image).__name__
-            fail(DTypeError, f"RandomErasing takes a tensor [C, H, W], not a {kind}", "ToTensor() comes first")
+            fail(DTypeError, f"RandomErasing takes a tensor [C, H, W], got {kind}", "ToTensor() comes first")
         if not chance(self.p, words()[0]):
             return image
         channels, h, w = image.shape[-3:]

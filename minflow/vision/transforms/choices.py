@@ -51,8 +51,8 @@ class RandomChoice(Compose):
         if not self.p or len(self.p) != len(self.transforms) or min(self.p) < 0 or sum(self.p) <= 0:
             fail(
                 OutOfRangeError,
-                f"RandomChoice: p is {p}, of {len(self.transforms)} transforms",
-                "one number from 0 on for each of at least one transform",
+                f"RandomChoice: p must be weights of {len(self.transforms)} transforms, got {p}",
+                "a non-negative number for each transform, and at least one transform",
             )
 
     def __call__(self, image: Any) -> Any:

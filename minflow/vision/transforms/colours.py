@@ -37,7 +37,7 @@ def by_kind(name: str, image: Any, pil: Callable, planes: Callable[[np.ndarray],
     if image.ndim < 3 or image.shape[-3] not in (1, 3):
         fail(
             ShapeError,
-            f"{name}: the image has the shape {list(image.shape)}",
+            f"{name}: the image must have 1 or 3 channels, got shape {list(image.shape)}",
             "a tensor [C, H, W] of 1 or 3 channels",
             image=image,
         )
@@ -46,7 +46,7 @@ def by_kind(name: str, image: Any, pil: Callable, planes: Callable[[np.ndarray],
 
 def check_factor(name: str, factor: float, low: float = 0, high: float = float("inf")) -> float:
     if not low <= factor <= high:
-        fail(OutOfRangeError, f"{name}: the factor is {factor}", f"a number from {low} to {high}")
+        fail(OutOfRangeError, f"{name}: the factor must be in [{low}, {high}], got {factor}", "a factor in that range")
     return float(factor)
 
 
@@ -157,7 +157,7 @@ def rgb_to_grayscale(img: Any, num_output_channels: int = 1) -> Any:
     """Convert to grey, in one channel or three equal ones."""
     n = num_output_channels
     if n not in (1, 3):
-        fail(OutOfRangeError, f"rgb_to_grayscale: num_output_channels is {n}", "1 or 3")
+        fail(OutOfRangeError, f"rgb_to_grayscale: num_output_channels must be 1 or 3, got {n}", "num_output_channels=1")
 
     def planes(x: np.ndarray) -> np.ndarray:
         return np.repeat(luma(x), n, -3)

@@ -56,7 +56,7 @@ def check_image(name: str, image: Any) -> None:
     if image.ndim < 2 or (isinstance(image, np.ndarray) and image.ndim > 3):
         fail(
             ShapeError,
-            f"{name}: an image has a height and a width, this has the shape {list(image.shape)}",
+            f"{name}: an image must have a height and a width, got shape {list(image.shape)}",
             "an array [H, W] or [H, W, C], or a tensor [C, H, W]",
         )
 
@@ -82,7 +82,7 @@ def to_array(image: Any) -> np.ndarray:
 def to_tensor(image: Any) -> Tensor:
     """Convert a PIL image or uint8 array `[H, W(, C)]` to `float32[C, H, W]` in [0, 1]; other dtypes keep values."""
     if isinstance(image, Tensor):
-        fail(DTypeError, "to_tensor: this is a tensor already", "leave ToTensor() out", image=image)
+        fail(DTypeError, "to_tensor: this is already a tensor", "leave ToTensor() out", image=image)
     check_image("ToTensor", image)
     array = to_array(image)
     if array.dtype == np.bool_ and is_pil(image):  # a bilevel image
@@ -120,8 +120,8 @@ def check_normal(image: Any, mean: Sequence[float], std: Sequence[float]) -> Non
         if channels is None or len(values) not in (1, channels):
             fail(
                 ShapeError,
-                f"Normalize: {name} has {len(values)} numbers, and the image has {channels or 'no'} channels",
-                "one number per channel",
+                f"Normalize: {name} must have one value per channel, got {len(values)} for {channels or 'no'} channels",
+                "one value per channel",
                 image=image,
                 **{name: values},
             )
@@ -133,7 +133,11 @@ def two(name: str, size: int | Sequence[int]) -> tuple[int, int]:
     if len(pair) == 1:
         pair = pair * 2
     if len(pair) != 2 or not all(isinstance(n, int | np.integer) and n > 0 for n in pair):
-        fail(OutOfRangeError, f"{name}: the size is {size}", "a positive number of pixels, or (height, width)")
+        fail(
+            OutOfRangeError,
+            f"{name}: size must be positive, got {size}",
+            "a positive number of pixels, or (height, width)",
+        )
     return int(pair[0]), int(pair[1])
 
 
@@ -225,7 +229,7 @@ def four(padding: int | Sequence[int]) -> tuple[int, int, int, int]:
     if len(p) != 4 or not all(isinstance(n, int | np.integer) and n >= 0 for n in p):
         fail(
             OutOfRangeError,
-            f"the padding is {padding}",
+            f"padding must be non-negative, got {padding}",
             "a number of pixels, (left and right, top and bottom), or all four",
         )
     return p

@@ -52,7 +52,7 @@ class Compose(Transform):
                 name = getattr(t, "__name__", repr(t))
                 fail(
                     LoaderError,
-                    f"Compose: {name} is no transform",
+                    f"Compose: {name} is not a transform",
                     f"{name}()" if isinstance(t, type) else "functions and transforms",
                 )
 
@@ -118,7 +118,11 @@ class Normalize(Transform):
                 "one of each per channel",
             )
         if any(s <= 0 for s in self.std):
-            fail(OutOfRangeError, f"Normalize: std is {self.std}, and images are divided by it", "positive numbers")
+            fail(
+                OutOfRangeError,
+                f"Normalize: std must be positive, got {self.std}",
+                "positive numbers: images are divided by std",
+            )
 
     def __call__(self, image: Tensor) -> Tensor:
         return F.normalize(image, self.mean, self.std, self.inplace)
@@ -146,7 +150,7 @@ class Resize(Transform):
         if max_size is not None and not (isinstance(size, int) and size < max_size):
             fail(
                 OutOfRangeError,
-                f"Resize: max_size is {max_size}, with the size {size}",
+                f"Resize: max_size must be larger than size, got max_size={max_size}, size={size}",
                 "one number for the shorter side, and a larger max_size for the longer one",
             )
 
@@ -220,7 +224,7 @@ class RandomHorizontalFlip(Transform):
     def __init__(self, p: float = 0.5):
         self.p = p
         if not 0 <= p <= 1:
-            fail(OutOfRangeError, f"{type(self).__name__}: p is {p}, a probability lies in [0, 1]", "p=0.5")
+            fail(OutOfRangeError, f"{type(self).__name__}: p must be in [0, 1], got {p}", "p=0.5")
 
     def __call__(self, image: Any) -> Any:
         F.check_image(type(self).__name__, image)

@@ -55,7 +55,7 @@ def inverse_matrix(
 def sampled(name: str, image: np.ndarray, matrix: Sequence[float], size: tuple[int, int], mode: int, fill: Any):
     """Sample planes `[..., C, H, W]` at the places given by `matrix`, in pixels from the centre; `fill` outside."""
     if mode not in SAMPLED:
-        fail(OutOfRangeError, f"{name}: tensors have no interpolation of that kind", "nearest or bilinear")
+        fail(OutOfRangeError, f"{name}: tensors do not support this interpolation", "nearest or bilinear")
     (height, width), (h, w) = size, image.shape[-2:]
     x, y = np.meshgrid(np.arange(width) - (width - 1) / 2, np.arange(height) - (height - 1) / 2)
     a, b, c, d, e, f = matrix
@@ -127,7 +127,7 @@ def affine(
 ) -> Any:
     """Shear and rotate (degrees, clockwise), scale, and move by `translate` pixels (x, y); keeps the size."""
     if scale <= 0:
-        fail(OutOfRangeError, f"affine: scale is {scale}", "a positive number: 1 keeps the size")
+        fail(OutOfRangeError, f"affine: scale must be positive, got {scale}", "scale=1 keeps the size")
     mode, both = mode_number("affine", interpolation), (shear, 0.0) if isinstance(shear, int | float) else (*shear, 0.0)
 
     def pil(image: Any) -> Any:
@@ -151,14 +151,18 @@ def gaussian_blur(img: Any, kernel_size: int | Sequence[int], sigma: float | Seq
     check_image("gaussian_blur", img)
     sizes = (kernel_size,) * 2 if isinstance(kernel_size, int) else tuple(kernel_size)
     if len(sizes) != 2 or any(k < 1 or k % 2 == 0 for k in sizes):
-        fail(OutOfRangeError, f"gaussian_blur: kernel_size is {kernel_size}", "an odd number, or two: 3, 5, ...")
+        fail(
+            OutOfRangeError,
+            f"gaussian_blur: kernel_size must be odd, got {kernel_size}",
+            "an odd number, or two: 3, 5, ...",
+        )
     widths = (
         [0.15 * k + 0.35 for k in sizes]
         if sigma is None
         else ((float(sigma),) * 2 if isinstance(sigma, int | float) else (*sigma, *sigma)[:2])
     )
     if min(widths) <= 0:
-        fail(OutOfRangeError, f"gaussian_blur: sigma is {sigma}", "positive numbers, in pixels")
+        fail(OutOfRangeError, f"gaussian_blur: sigma must be positive, got {sigma}", "one or two numbers, in pixels")
     array = to_array(img) if not isinstance(img, Tensor) else img.detach().numpy()
     work = array if array.dtype.kind == "f" else array.astype("float32")
     spatial = (array.ndim - 2, array.ndim - 1) if isinstance(img, Tensor) else (0, 1)
@@ -213,7 +217,7 @@ def ten_crop(img: Any, size: int | Sequence[int], vertical_flip: bool = False) -
 def erase(img: Any, i: int, j: int, h: int, w: int, v: Any, inplace: bool = False) -> Any:
     """Write `v` (a number, or a tensor that broadcasts to [C, h, w]) into the part of a tensor at (i, j)."""
     if not isinstance(img, Tensor):
-        fail(DTypeError, f"RandomErasing takes a tensor, not a {type(img).__name__}", "ToTensor() comes first")
+        fail(DTypeError, f"RandomErasing takes a tensor, got {type(img).__name__}", "ToTensor() comes first")
     out = img if inplace else img.clone()
     out[..., i : i + h, j : j + w] = v
     return out
@@ -236,7 +240,7 @@ def get_image_size(img: Any) -> list[int]:
 def pil_to_tensor(pic: Any) -> Tensor:
     """Convert a PIL image or an array `[H, W(, C)]` to a tensor `[C, H, W]` of the same dtype and values."""
     if isinstance(pic, Tensor):
-        fail(DTypeError, "PILToTensor: this is a tensor already", "leave PILToTensor() out", image=pic)
+        fail(DTypeError, "PILToTensor: this is already a tensor", "leave PILToTensor() out", image=pic)
     check_image("PILToTensor", pic)
     array = to_array(pic)
     array = array.astype("uint8") if array.dtype == np.bool_ else array
@@ -246,7 +250,7 @@ def pil_to_tensor(pic: Any) -> Tensor:
 def convert_image_dtype(image: Tensor, dtype: DType = float32) -> Tensor:
     """Convert the colours of a tensor: floats range from 0 to 1, integers from 0 to their maximum."""
     if not isinstance(image, Tensor):
-        fail(DTypeError, f"ConvertImageDtype takes a tensor, not a {type(image).__name__}", "PILToTensor() comes first")
+        fail(DTypeError, f"ConvertImageDtype takes a tensor, got {type(image).__name__}", "PILToTensor() comes first")
     if image.dtype is dtype or image.dtype.floating and dtype.floating:
         return image.to(dtype)
     if dtype.floating:

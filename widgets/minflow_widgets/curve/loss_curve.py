@@ -191,7 +191,7 @@ class LossCurve:
             self._note = "; ".join(filter(None, [self._note, note]))
 
     def mark(self, text: str = "") -> None:
-        """Mark the current step, such as the end of an epoch, by a faint line. `text`: default: the number of the mark."""
+        """Mark the current step, such as the end of an epoch, by a faint line; `text` defaults to its number."""
         with self._lock:
             self._take()
             self._epochs.mark(*self._now(), text)
@@ -237,7 +237,7 @@ class LossCurve:
         return out.getvalue()
 
     def finish(self, note: str = "") -> None:
-        """Show the last values and replace the live picture by the static one. Called at the end of the `with` block."""
+        """Show the last values, and replace the live picture by the static one. Called when the `with` block ends."""
         if self._source is not None:
             self._source.end()  # takes the remaining values and stops listening
         if not self._ending.first(self._pump):

@@ -1,7 +1,7 @@
-"""Fast style transfer, with flowvision's names, which are those of PyTorch's example.
+"""Fast style transfer, with the names of flowvision and of PyTorch's example.
 
-Source: Johnson et al. 2016 (arXiv:1603.08155) and its supplement, table 1, with enlargement before a convolution in the
-place of a transposed one (Odena et al. 2016, distill.pub) and instance norm (Ulyanov et al. 2016, arXiv:1607.08022).
+Source: Johnson et al. 2016 (arXiv:1603.08155) and its supplement, table 1, with upsampling and a convolution instead of
+a transposed convolution (Odena et al. 2016, distill.pub) and instance norm (Ulyanov et al. 2016, arXiv:1607.08022).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ STYLES = {
 
 
 class ConvLayer(nn.Module):
-    """A convolution that sees the image mirrored at its borders; upsample: how much the image is enlarged first."""
+    """A convolution with reflection padding. upsample: factor by which the image is enlarged first."""
 
     def __init__(self, in_channels: int, out_channels: int, kernel_size: int, stride: int, upsample: int | None = None):
         super().__init__()
@@ -53,7 +53,7 @@ class ResidualBlock(nn.Module):
 
 
 def without_statistics(module: nn.Module, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
-    """Leave out of a state_dict what instance norms kept when PyTorch's example was trained, and never used."""
+    """Remove the statistics of instance norms from a state_dict of PyTorch's example, which never uses them."""
     for name in [n for n in state_dict if n.startswith(prefix) and n.endswith((".running_mean", ".running_var"))]:
         del state_dict[name]
 
@@ -87,10 +87,10 @@ class NeuralStyleTransfer(nn.Module):
 def neural_style_transfer(
     pretrained: bool = False, progress: bool = True, style_model: str = "sketch"
 ) -> NeuralStyleTransfer:
-    """A network for style transfer: 1,679,235 parameters.
+    """Network for style transfer: 1,679,235 parameters.
 
-    style_model: sketch, candy, mosaic, rain_princess or udnie; with pretrained=True its weights are read from a file of
-    that name. Raises DataError if it is not there.
+    style_model: sketch, candy, mosaic, rain_princess or udnie. pretrained: True to read its weights from a file of that
+    name. Raises DataError if the file is missing.
     """
     if style_model not in STYLES:
         fail(

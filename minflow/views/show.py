@@ -196,7 +196,7 @@ def view_of(
     numbers = None
     if not values and getattr(x, "array", None) is not None and hasattr(x, "value"):
         if x.value is None:
-            return View(replace(tensor_record(x), about="no tape: nothing that it was computed from wants a gradient"))
+            return View(replace(tensor_record(x), about="no tape: none of its inputs requires a gradient"))
         if x.spec.size > 1:
             numbers = tensor_record(x)
             if not x.value.node.inputs:

@@ -347,7 +347,7 @@ def test_a_roofline_is_drawn_to_scale():
     words = [t.text for t in root.iter(f"{SVG}text")]
     assert {"computing: 100.0 GFLOP/s", "cache: 100.0 GB/s", "memory: 10.0 GB/s"} <= set(words)
     assert {"forward", "backward", "optimizer"} <= set(words) and "recompute" not in words
-    assert any("it only moves numbers" in word for word in words if word)
+    assert any("it only moves data" in word for word in words if word)
     assert not off_their_plates(svg_in(html(record)))
 
 

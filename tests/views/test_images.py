@@ -24,7 +24,7 @@ from minflow.views.show import picture
     ((4, 3, 5, 7), (4, 5, 7, 3), "images, colours, height, width"),
     ((4, 5, 7, 3), (4, 5, 7, 3), "images, height, width, colours"),
     ((4, 5, 7, 1), (4, 5, 7), "images, height, width, channel"),
-    ((4, 6, 5, 7), (24, 5, 7), "images, channels as images of their own, height, width"),
+    ((4, 6, 5, 7), (24, 5, 7), "images, each channel as an image, height, width"),
 ])  # fmt: skip
 def test_axes(shape, images, axes):
     found, read = images_of(np.zeros(shape))
@@ -51,7 +51,7 @@ def test_brightness():
     pixels, scale, _ = as_bytes(np.array([[[-2.0, 0.0, 2.0]]]))
     assert pixels.tolist() == [[[0, 128, 255]]] and scale == "-2 is black, 2 white"
     pixels, _, bad = as_bytes(np.array([[[0.0, math.nan, 1.0]]]))
-    assert pixels.shape == (1, 1, 3, 3) and bad == "1 numbers are NaN or infinite, drawn magenta with a cross"
+    assert pixels.shape == (1, 1, 3, 3) and bad == "1 elements are NaN or infinite, drawn magenta with a cross"
 
 
 @pytest.mark.parametrize("x", [
@@ -127,9 +127,9 @@ def test_labels_that_do_not_fit():
     x = flow.rand(5, 4, 4)
     with pytest.raises(ShapeError, match="2 labels for 5 images"):
         show(x, images=True, labels=[1, 2])
-    with pytest.raises(DTypeError, match="'abc' is no list of labels"):
+    with pytest.raises(DTypeError, match="'abc' is not a list of labels"):
         show(x, images=True, labels="abc")
-    with pytest.raises(DTypeError, match="int is no list of labels"):
+    with pytest.raises(DTypeError, match="int is not a list of labels"):
         show(x, images=True, labels=3)
     with pytest.raises(DTypeError, match="labels are written under images"):
         show(x, labels=[1, 2, 3, 4, 5])

@@ -30,7 +30,7 @@ def test_the_table(golden):
     loss.backward()
     after = picture(loss, memory=True, names={"w": w, "loss": loss})
     assert re.fullmatch(
-        r"tape of loss float32\[\]: keeps no arrays any more; backward at test_tape_memory\.py:\d+ let go what 4 "
+        r"tape of loss float32\[\]: no longer keeps arrays; backward at test_tape_memory\.py:\d+ freed what 4 "
         r"operations had saved\n\(besides the tape, \.grad of 1 leaf holds 8,000 bytes\)",
         after.text,
     )

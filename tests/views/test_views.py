@@ -119,7 +119,7 @@ def test_a_tensor_without_a_tape_shows_its_numbers(capsys):
     flow.show(flow.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
     out = capsys.readouterr().out
     assert out.startswith(
-        "float32[2, 3]  no tape: nothing that it was computed from wants a gradient\n6 numbers: min 1, mean 3.5, max 6"
+        "float32[2, 3]  no tape: none of its inputs requires a gradient\n6 numbers: min 1, mean 3.5, max 6"
     )
     assert "<img" in picture(flow.ones(2, 3)).bundle()["text/html"]
     leaf = picture(flow.ones(2, 3, requires_grad=True))

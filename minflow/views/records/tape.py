@@ -52,9 +52,7 @@ def tape_record(
     names = names or {}
     title = title or f"tape of {names.get(id(tensor), '')} {tensor.spec}".replace("  ", " ")
     if tensor.value is None:
-        return TapeRecord(
-            (), "", 0, title, "no gradient is wanted by anything it was computed from, so nothing is recorded"
-        )
+        return TapeRecord((), "", 0, title, "none of its inputs requires a gradient, so nothing was recorded")
     value: Value = tensor.value
     order = walk([value.node])
     freed = (

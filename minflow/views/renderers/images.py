@@ -61,7 +61,7 @@ def images_of(array: np.ndarray) -> tuple[np.ndarray, str]:
     """
     if not 2 <= array.ndim <= 4 or not array.size:
         raise DTypeError(
-            f"show(images=True): an array of shape {list(array.shape)} is no image",
+            f"show(images=True): an array of shape {list(array.shape)} is not an image",
             hint="(height, width), (channels, height, width) or (images, channels, height, width)",
         )
     at = "images, " if array.ndim == 4 else ""
@@ -75,7 +75,7 @@ def images_of(array: np.ndarray) -> tuple[np.ndarray, str]:
     elif array.ndim == 3:
         return array, "images, height, width"
     else:
-        return array.reshape(-1, *array.shape[2:]), "images, channels as images of their own, height, width"
+        return array.reshape(-1, *array.shape[2:]), "images, each channel as an image, height, width"
     array = array if array.ndim == 4 else array[None]
     return (array[..., 0], axes[0]) if array.shape[-1] == 1 else (array, axes[1])
 
@@ -95,7 +95,8 @@ def label_texts(labels: Any, total: int, shown: int) -> tuple[str, ...]:
     ):
         what = repr(labels) if isinstance(labels, str) else type(labels).__name__
         raise DTypeError(
-            f"show(labels=): {clean(what)} is no list of labels", hint="one label for each image, as in labels=targets"
+            f"show(labels=): {clean(what)} is not a list of labels",
+            hint="one label for each image, as in labels=targets",
         )
     if len(labels) != total:
         raise ShapeError(
@@ -175,7 +176,7 @@ def as_bytes(images: np.ndarray) -> tuple[np.ndarray, str, str]:
     else:
         wrong = ~finite.all(axis=-1)
     pixels[wrong] = NO_NUMBER
-    return pixels, scale, f"{int((~finite).sum()):,} numbers are NaN or infinite, drawn magenta with a cross"
+    return pixels, scale, f"{int((~finite).sum()):,} elements are NaN or infinite, drawn magenta with a cross"
 
 
 def images_text(record: ImagesRecord) -> str:

@@ -59,7 +59,7 @@ def roofline_svg(record: Roofline) -> str:
     calls = timed(record)
     placed = [call for call in calls if call.flops]
     axes = Axes(record, placed)
-    kernels = "the machine's kernels" if record.ceilings.compiled else "NumPy's kernels"
+    kernels = "compiled kernels" if record.ceilings.compiled else "NumPy's kernels"
     about = f"what {count(record.ceilings.threads, 'thread')} can do, measured with {kernels}"
     parts = [
         svg.label(
@@ -78,7 +78,7 @@ def roofline_svg(record: Roofline) -> str:
     y += 26 * bool(phases)
     for i, call in enumerate(calls[:NAMED], 1):
         words = f"{ms(call.seconds or 0)}, {percent(share(call, record.ceilings))} of what is possible"
-        words += "" if call.flops else "; it only moves numbers, and has no place above"
+        words += "" if call.flops else "; it only moves data, and is not in the diagram"
         name = fitted(f"{i}: {call.name}", WIDTH - 2 * svg.PAD - 16 - wide(f", {words}"))
         parts.append(svg.label(svg.PAD + 2, y, f"{name}, {words}"))
         y += LINE

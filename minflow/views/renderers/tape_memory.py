@@ -205,7 +205,7 @@ def headline(record: MemoryRecord) -> str:
         return f"{title}: keeps {size(record.total)} for backward, in {arrays}, for {record.keeping:,} of {operations}"
     if record.freed:
         done = count(record.freed, "operation")
-        return f"{title}: keeps no arrays any more; backward at {clean(record.freed_at)} let go what {done} had saved"
+        return f"{title}: no longer keeps arrays; backward at {clean(record.freed_at)} freed what {done} had saved"
     return f"{title}: keeps no arrays; the gradient rules of its {operations} read none"
 
 
@@ -217,16 +217,16 @@ def notes(record: MemoryRecord) -> list[str]:
         alone = (
             f"only the tape holds {size(record.alone)} of them" if record.alone else "the tape alone holds none of them"
         )
-        lines.append(f"{alone}; {size(shared)} are numbers of leaves or variables too, and stay with those")
+        lines.append(f"{alone}; {size(shared)} are also held by leaves or variables, and stay with them")
     if record.rows:
         lines.append(
-            "operations are numbered as they ran; backward passes them from the last to #1, and then needs "
-            "the array no more"
+            "operations are numbered in the order in which they ran; backward visits them from the last to #1 and "
+            "then frees the array"
         )
         lines.append("backward(retain_graph=True) keeps all of them until the result itself is gone")
     if record.rows and record.freed:
         lines.append(
-            f"backward at {clean(record.freed_at)} has let go what {count(record.freed, 'operation')} had saved"
+            f"backward at {clean(record.freed_at)} has freed what {count(record.freed, 'operation')} had saved"
         )
     if record.gradients[0]:
         lines.append(

@@ -232,7 +232,7 @@ def numbers_line(record: TensorRecord) -> str:
         return (
             f"{record.true:,} of {what} true"
             if record.looked == record.size
-            else f"{record.true:,} of {record.looked:,} looked at true"
+            else f"{record.true:,} of {record.looked:,} sampled true"
         )
     if record.nan + record.plus + record.minus == record.looked:
         return f"{what}, none finite: {', '.join(bad)}"

@@ -54,7 +54,7 @@ def note(ceilings: Ceilings) -> str:
 def more(record: PlanListing) -> str:
     """Count of calls that are not shown."""
     left = len(record.calls) - ROWS
-    return f"... {count(left, 'more call')}: .slowest(10) has those that matter, .record.calls all" if left > 0 else ""
+    return f"... {count(left, 'more call')}: .slowest(10) has the slowest, .record.calls all" if left > 0 else ""
 
 
 def plan_text(record: PlanListing) -> str:
@@ -95,12 +95,12 @@ def roofline_text(record: Roofline) -> str:
     limits = record.ceilings
     rows = [("computing", "float32", rate_text(limits.flops, "FLOP"))]
     rows += [("copying", nbytes_text(size), rate_text(speed, "B")) for size, speed in limits.copies]
-    kernels = "the machine's kernels" if limits.compiled else "NumPy's kernels"
+    kernels = "compiled kernels" if limits.compiled else "NumPy's kernels"
     lines = [
         clean(record.title),
         f"measured with {count(limits.threads, 'thread')}, {kernels}",
         *table(rows, (1, 2)),
-        f"from {limits.flops / limits.copies[-1][1]:.1f} operations a byte on computing takes longer than reading "
+        f"above {limits.flops / limits.copies[-1][1]:.1f} operations per byte, computing takes longer than reading "
         "and writing memory",
     ]
     calls = timed(record)

@@ -176,8 +176,8 @@ def lanes_text(record: Lanes) -> str:
 
 
 def views_note(record: Lanes) -> str:
-    are = "is a view of numbers" if record.views == 1 else "are views of numbers"
-    return f"{record.views:,} of the operations {are} that are there, and run{'s' * (record.views == 1)} without a call"
+    are = "is a view" if record.views == 1 else "are views"
+    return f"{record.views:,} of the operations {are} and need{'s' * (record.views == 1)} no call"
 
 
 def place(x: Operation) -> str:
@@ -189,7 +189,7 @@ def memory_text(record: MemoryMap) -> str:
     lines = [
         clean(record.title),
         f"arena {nbytes_text(record.arena)} for values of {nbytes_text(record.total)} in all; "
-        f"no placement could do with less than {nbytes_text(record.least)}",
+        f"no placement needs less than {nbytes_text(record.least)}",
         f"outside it: states {nbytes_text(record.states)} ({record.in_place} updates written in place), "
         f"new outputs {nbytes_text(record.fresh)} a call",
     ]

@@ -39,7 +39,7 @@ def idle(record: Threads) -> list[tuple[ThreadBar, int, float]]:
 def verdict(record: Threads) -> str:
     """The threads in one sentence."""
     if record.count < 2:
-        return f"one thread, {ms(record.seconds)}; those that NumPy's own products have are not seen"
+        return f"one thread, {ms(record.seconds)}; threads inside NumPy's products are not counted"
     share = percent(sum(busy(record)) / (record.at_once * record.seconds or 1.0))
     return f"{count(record.at_once, 'thread')} at a time, {ms(record.seconds)}: they worked {share} of it"
 

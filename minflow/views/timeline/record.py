@@ -369,7 +369,7 @@ def verdict(record: TimelineRecord) -> str:
             return PACE[slowest(record)]
         much = f"Loader and worker together do {record.overlap:.2f} seconds of work in each second."
         return (
-            f"{much} What was won over sync? Compare with a sync loop: bars get longer where two share a core or "
+            f"{much} What was gained over sync? Compare with a sync loop: bars get longer where two share a core or "
             "the GIL."
         )
     return "One step alone does not show who waits for whom."

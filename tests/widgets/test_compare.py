@@ -133,7 +133,7 @@ def test_thousands_of_runs_leave_a_small_picture(folder):
         ("step,epoch,seconds\n1,1,1\n", "no column of numbers"),
         ("step,loss\n", "it has no row"),
         ("step,loss\n1,0.5\n2\n3,0.5\n", "row 3 is broken: 1 values for 2 columns"),
-        ("step,loss\n1,abc\n", "(?s)no number.*'abc'"),
+        ("step,loss\n1,abc\n", "(?s)not a number.*'abc'"),
         ("step;loss\n1;0,5\n", "no column `step`"),
         (b"PK\x03\x04\xff\xfe\x00\n", "cannot be read"),
     ],
@@ -144,7 +144,7 @@ def test_what_is_no_run(folder, text, words):
     with pytest.raises(FormatError, match=f"(?s){words}.*Try: "):
         compare(path)
     WARNED.clear()
-    with pytest.warns(MinflowWarning, match="compare: of wrong.csv nothing is shown") as caught:
+    with pytest.warns(MinflowWarning, match="compare: skipped wrong.csv") as caught:
         runs = compare(folder)
     assert len(runs.runs) == 3 and len(caught) == 1
 
@@ -169,7 +169,7 @@ def test_a_run_that_is_being_written(folder):
     [
         ((), "looked in +nothing"),
         (("nowhere/at/all",), "(?s)cannot be read.*because +No such file"),
-        ((3,), "no run\n +got +3"),
+        ((3,), "takes runs.*\n +got +3"),
     ],
 )
 def test_what_is_nowhere(tmp_path, things, words):
@@ -177,7 +177,7 @@ def test_what_is_nowhere(tmp_path, things, words):
         compare(*things)
     with pytest.raises(MinflowError, match="no run here"):
         compare(tmp_path)
-    with pytest.raises(MinflowError, match="x is the axis"):
+    with pytest.raises(MinflowError, match="x must be the axis"):
         compare(tmp_path, x="epoch")
 
 

@@ -47,7 +47,7 @@ def test_before_a_call_it_says_so(graph):
     with pytest.raises(GraphError, match="Train_[0-9]+ has not been called yet") as caught:
         explore(graph)
     assert "explore(graph, x, y)" in str(caught.value) and "at test_explore.py:" in str(caught.value)
-    with pytest.raises(GraphError, match="no graph, no job and no model, but of type float"):
+    with pytest.raises(GraphError, match="takes a graph, a job or a model, got float"):
         explore(3.0)
     with pytest.raises(GraphError, match="but the class Train, and one is made of it first"):
         explore(Train)

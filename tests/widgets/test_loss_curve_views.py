@@ -243,7 +243,7 @@ def test_what_is_no_step_or_no_float_is_said(front):
         curve.add(float("nan"), loss=1.0)
     with pytest.raises(DTypeError, match="loss must be one number, got int that no float can hold"):
         curve.add(loss=10**400)
-    with pytest.raises(MinflowError, match="total is a number of steps\n  got  inf"):
+    with pytest.raises(MinflowError, match="total must be a number of steps\n  got  inf"):
         LossCurve(total=float("inf"))
     assert curve.data == {}
 

@@ -277,7 +277,7 @@ def test_what_goes_wrong_in_watching_does_not_stop_the_run(monkeypatch):
         (lambda: LossCurve(x="wall"), "'wall'"),
         (lambda: LossCurve(total=0), r"total (.|\n)*got +0"),
         (lambda: watch(Step), "the class Step"),
-        (lambda: watch(model_and_optimizer()[1], model_and_optimizer()[1], names=["a", "a"]), "no two alike"),
+        (lambda: watch(model_and_optimizer()[1], model_and_optimizer()[1], names=["a", "a"]), "distinct names"),
         *[
             (lambda options=options: watch(model_and_optimizer()[1], **options), "watch: ")
             for options in ({"names": 3}, {"names": "s"}, {"names": [None]}, {"into": 3})

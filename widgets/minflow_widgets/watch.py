@@ -68,11 +68,11 @@ def watch(
     check_names(names, len(sources))
     if into is not None and not isinstance(into, LossCurve):
         hint = "with watch(graph, into=curve): ..."
-        raise MinflowError("watch: into is a LossCurve", values={"got": described(into)}, hint=hint)
+        raise MinflowError("watch: into must be a LossCurve", values={"got": described(into)}, hint=hint)
     if into is not None and (log is not None or compare):
         values = {"log": repr(log)[:60], "compare": repr(compare)[:60]}
         hint = 'LossCurve(log="runs/"), and watch(..., name="lr 0.1", into=curve)'
-        raise MinflowError("watch: with into, log and compare are the curve's", values=values, hint=hint)
+        raise MinflowError("watch: with into, log and compare belong to the curve", values=values, hint=hint)
     config = check_name(name, config)
     if into is not None and name is not None and names is None and len(sources) == 1:
         names = [name]
@@ -111,7 +111,7 @@ def source_of(thing, gradients: bool) -> Source:
         return RunSource(thing)
     if hasattr(thing, "param_groups") and hasattr(thing, "stepped"):
         return OptimizerSource(thing, gradients)
-    hint = "an nn.Graph, a job function, what flow.start returned, or a model and its optimizer"
+    hint = "an nn.Graph, a job function, the result of flow.start, or a model and its optimizer"
     raise MinflowError("watch does not know what this is", values={"got": described(thing)}, hint=hint)
 
 
@@ -121,7 +121,7 @@ def check_names(names, count: int) -> None:
             return
     values = {"names": repr(names)[:60], "things": count}
     hint = 'names=["sync", "async"]'
-    raise MinflowError("watch: names is a list with a name for each, no two alike", values=values, hint=hint)
+    raise MinflowError("watch: names must be a list of distinct names, one for each", values=values, hint=hint)
 
 
 def described(thing) -> str:

@@ -23,16 +23,16 @@ def check_options(total, epoch, x, control=None) -> None:
     from minflow.core.base.errors import MinflowError
 
     if not isinstance(x, str) or x not in AXES:
-        raise MinflowError("LossCurve: x is the axis", values={"got": repr(x)[:60]}, hint='x="step" or x="time"')
+        raise MinflowError("LossCurve: x must be the axis", values={"got": repr(x)[:60]}, hint='x="step" or x="time"')
     for name, value in (("total", total), ("epoch", epoch)):
         number = isinstance(value, Real) and not isinstance(value, bool) and 0 < value < float("inf")
         if value is not None and not number:
             values = {"got": repr(value)[:60]}
-            raise MinflowError(f"LossCurve: {name} is a number of steps", values=values, hint=f"{name}=100")
+            raise MinflowError(f"LossCurve: {name} must be a number of steps", values=values, hint=f"{name}=100")
     if control is not None and not any(callable(getattr(control, act, None)) for act in ACTS):
-        hint = "what flow.start returned, or an object with pause(), resume(), stop() and state"
+        hint = "the result of flow.start, or an object with pause(), resume(), stop() and state"
         values = {"got": type(control).__name__}
-        raise MinflowError("LossCurve: control is what the buttons act on", values=values, hint=hint)
+        raise MinflowError("LossCurve: control must have the methods of the buttons", values=values, hint=hint)
 
 
 def check_name(name, config) -> dict[str, Any]:
@@ -41,11 +41,13 @@ def check_name(name, config) -> dict[str, Any]:
 
     if name is not None and not (isinstance(name, str) and name.strip()):
         values = {"got": repr(name)[:60]}
-        raise MinflowError("LossCurve: name is what the run is called", values=values, hint='name="lr 0.1"')
+        raise MinflowError("LossCurve: name must be a string", values=values, hint='name="lr 0.1"')
     config = vars(config) if isinstance(config, Namespace) else config
     if config is not None and not isinstance(config, Mapping):
         values = {"got": repr(config)[:60]}
-        raise MinflowError("LossCurve: config holds hyper-parameters by name", values=values, hint='config={"lr": 0.1}')
+        raise MinflowError(
+            "LossCurve: config must map names to hyperparameters", values=values, hint='config={"lr": 0.1}'
+        )
     return {str(name): as_json(value) for name, value in (config or {}).items()}
 
 
@@ -67,7 +69,7 @@ def words(panels) -> tuple[str, ...]:
     names = (panels,) if isinstance(panels, str) else tuple(panels) if isinstance(panels, Iterable) else (None,)
     if not all(isinstance(name, str) for name in names):
         values = {"got": repr(panels)[:60]}
-        raise MinflowError("LossCurve: panels are last words of names", values=values, hint='panels=("loss", "lr")')
+        raise MinflowError("LossCurve: panels must be last words of names", values=values, hint='panels=("loss", "lr")')
     return tuple(dict.fromkeys(map(word_of, names)))
 
 

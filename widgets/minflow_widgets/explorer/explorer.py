@@ -327,14 +327,14 @@ def subject_of(x: Any, args: tuple, kwargs: dict, step: bool = False) -> Subject
         if args or kwargs or step:
             fail(
                 GraphError,
-                f"explore: nothing of {x.subject.title} is run, so that it takes no inputs",
+                f"explore: no operation of {x.subject.title} is run, so it takes no inputs",
                 'explore("model.onnx"); onnxruntime runs such a file',
             )
         return x.subject
     hint = "explore(graph) of an nn.Graph, explore(job) of a job function, explore(model, x) of a model, "
     hint += "explore(path) of an ONNX file; "
     hint += "show(x) draws a tensor's tape"
-    what = f"but of type {type(x).__name__}"
+    what = f"got {type(x).__name__}"
     if isinstance(x, type):
-        what = f"but the class {x.__name__}, and one is made of it first"
-    raise GraphError(f"explore: this is no graph, no job and no model, {what}", where=here(), hint=hint)
+        what = f"got the class {x.__name__}; create an object of it first"
+    raise GraphError(f"explore takes a graph, a job or a model, {what}", where=here(), hint=hint)

@@ -21,7 +21,7 @@ def outputs_of(model: Any, x: Any) -> dict[str, list[np.ndarray]]:
     mode."""
     if isinstance(model, type) or not hasattr(model, "named_modules"):
         hint = "activations(model, x), an nn.Module"
-        raise DTypeError("activations: this is no model", values={"got": described(model)}, hint=hint)
+        raise DTypeError("activations: the model must be an nn.Module", values={"got": described(model)}, hint=hint)
     outputs: dict[str, list[np.ndarray]] = {}
     modules = dict(model.named_modules())
     handles = []

@@ -28,7 +28,7 @@ class Looks:
             shares = shares[0]
         if shares.ndim not in (2, 3) or shares.shape[-1] != shares.shape[-2] or not 0 < shares.shape[-1] <= MOST:
             values = {"weights": f"shape {list(shares.shape)}"}
-            raise ShapeError(f"attention: weights are a square, of at most {MOST} places", values=values, hint=HINT)
+            raise ShapeError(f"attention: weights must be square, with at most {MOST} places", values=values, hint=HINT)
         self.heads = "" if shares.ndim == 2 else f", mean of {len(shares)} heads"
         if head is not None:
             heads = len(shares) if shares.ndim == 3 else 1
@@ -44,7 +44,9 @@ class Looks:
         if not hasattr(symbols, "__len__") or len(symbols) != n:
             got = f"{len(symbols)} of them" if hasattr(symbols, "__len__") else described(symbols)
             values = {"weights": f"shape {list(shares.shape)}", "symbols": got}
-            raise ShapeError("attention: symbols are one for each place", values=values, hint='symbols="3+4=7"')
+            raise ShapeError(
+                "attention: symbols must have one entry for each place", values=values, hint='symbols="3+4=7"'
+            )
         self.words = [repr(str(s)) if str(s).isspace() else plain(s) for s in symbols]
         above = np.triu(np.ones((n, n), bool), 1)
         if mask is None:  # if no place looks at a later one, the weights are causal
@@ -53,7 +55,9 @@ class Looks:
             masked = numbers_of(mask, "attention: mask", "True where a place must not look")
             if masked.shape != (n, n):
                 values = {"weights": f"shape {list(shares.shape)}", "mask": f"shape {list(masked.shape)}"}
-                raise ShapeError("attention: the mask has a place for each weight", values=values, hint="mask (T, T)")
+                raise ShapeError(
+                    "attention: the mask must have the shape of the weights", values=values, hint="mask (T, T)"
+                )
             self.masked = masked != 0
 
     def at(self, place: int) -> str:

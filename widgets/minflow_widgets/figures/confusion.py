@@ -33,10 +33,10 @@ def confusion_counts(targets: Any, predictions: Any, classes: int | None = None)
     least, most = (min(true.min(), guess.min()), max(true.max(), guess.max())) if true.size else (0, -1)
     classes = max(classes or 0, int(most) + 1)
     if least < 0 or not classes:
-        what = f"classes are 0, 1, 2, ...; got {int(least)}" if true.size else "no targets"
+        what = f"classes must be 0, 1, 2, ..., got {int(least)}" if true.size else "no targets"
         raise DTypeError(f"confusion_matrix: {what}")
     if classes > CLASSES:
-        what = f"confusion_matrix: {classes} classes are more than {CLASSES}"
+        what = f"confusion_matrix: at most {CLASSES} classes are supported, got {classes}"
         raise DTypeError(what, hint="number the classes 0, 1, 2, ...")
     return np.bincount(true * classes + guess, minlength=classes * classes).reshape(classes, classes)
 
@@ -47,7 +47,7 @@ def whole(x: Any, what: str) -> np.ndarray:
     hint = "integers; for a probability (p > 0.5).int(), for words np.unique(words, return_inverse=True)[1]"
     numbers = numbers_of(x, f"confusion_matrix: {what}", hint).reshape(-1)
     if not (np.isfinite(numbers) & (numbers == np.round(numbers)) & (abs(numbers) < 2**53)).all():
-        raise DTypeError(f"confusion_matrix: {what} are whole numbers", values={"got": described(x)}, hint=hint)
+        raise DTypeError(f"confusion_matrix: {what} must be whole numbers", values={"got": described(x)}, hint=hint)
     return numbers.astype(np.int64)
 
 
@@ -55,7 +55,7 @@ def how_many(names: Sequence[Any] | None) -> int | None:
     """Number of named classes, or None."""
     if names is not None and not hasattr(names, "__len__"):
         values = {"got": described(names)}
-        raise DTypeError("confusion_matrix: names is a list", values=values, hint='names=["cat", "dog"]')
+        raise DTypeError("confusion_matrix: names must be a list", values=values, hint='names=["cat", "dog"]')
     return len(names) if names is not None else None
 
 

@@ -160,7 +160,7 @@ def numbers_of(x: Any, what: str, hint: str) -> np.ndarray:
             raise TypeError
         return np.array(array, np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise DTypeError(f"{what}: these are no numbers", values={"got": described(x)}, hint=hint) from error
+        raise DTypeError(f"{what} must be numbers", values={"got": described(x)}, hint=hint) from error
 
 
 def described(x: Any) -> str:
@@ -190,7 +190,7 @@ def several(first: Any, what: str) -> int:
     """Check the limit of what is drawn."""
     if isinstance(first, bool) or not isinstance(first, int | np.integer) or first < 1:
         values = {"got": described(first)}
-        raise DTypeError(f"{what}: first is how many are drawn", values=values, hint=f"first={FIRST}")
+        raise DTypeError(f"{what}: first must be a positive integer", values=values, hint=f"first={FIRST}")
     return int(first)
 
 
@@ -227,5 +227,5 @@ def draw_tiles(ax: Any, tiles: np.ndarray, columns: int, title: str, what: str) 
     ax.set_facecolor(GAP)
     ax.set_xticks([])
     ax.set_yticks([])
-    ax.set_title(title + (f"; {bad} numbers are NaN or infinite" if bad else ""), parse_math=False, fontsize=10)
+    ax.set_title(title + (f"; {bad} elements are NaN or infinite" if bad else ""), parse_math=False, fontsize=10)
     return ax

@@ -24,13 +24,13 @@ def filters(layer: Any, *, shape: tuple[int, ...] | None = None, first: int = FI
         shape = (1, shape)
     if shape is not None and weights.ndim == 2:
         if int(np.prod(shape)) != weights.shape[1]:
-            what = f"filters: rows of {weights.shape[1]} numbers are no images of shape {list(shape)}"
+            what = f"filters: rows of {weights.shape[1]} elements do not fit images of shape {list(shape)}"
             raise ShapeError(what, hint="shape=(height, width) or (channels, height, width)")
         weights = weights.reshape(-1, *shape)
     weights = weights[:, None] if weights.ndim == 3 else weights
     if weights.ndim != 4 or not weights.size:
         hint = "(filters, channels, height, width); of a Linear: filters(layer, shape=(28, 28))"
-        raise ShapeError(f"filters: weights of shape {list(weights.shape)} are no filters", hint=hint)
+        raise ShapeError(f"filters: weights must have 3 or 4 axes, got shape {list(weights.shape)}", hint=hint)
     many, channels, height, width = weights.shape
     shown = weights[:first]
     title = f"weights: {many} filters of {channels} x {height} x {width}"

@@ -52,9 +52,11 @@ class Landscape(Growing):
     ):
         if not callable(loss):
             hint = "a function: loss=lambda w, b: ((w * x + b - y) ** 2).mean()"
-            raise DTypeError("Landscape: the loss is no function", values={"loss": described(loss)}, hint=hint)
+            raise DTypeError("Landscape: the loss must be a function", values={"loss": described(loss)}, hint=hint)
         if isinstance(names, str) or not hasattr(names, "__len__") or len(names) != 2:
-            raise DTypeError("Landscape: names are two", values={"names": described(names)}, hint='names=("w", "b")')
+            raise DTypeError(
+                "Landscape: names must be two", values={"names": described(names)}, hint='names=("w", "b")'
+            )
         self.loss, self.names, self.pause = loss, tuple(map(plain, names)), as_number("pause", pause, "Landscape")
         self.w, self.b = (np.linspace(*span(name, x), PLACES) for name, x in (("w", w), ("b", b)))
         self.heights = np.array([[self._loss_at(w, b) for w in self.w.tolist()] for b in self.b.tolist()])
@@ -189,7 +191,7 @@ def span(name: str, x: Any) -> tuple[float, float]:
     numbers = numbers_of(x, f"Landscape: {name}", PAIR)
     if numbers.shape != (2,) or not np.isfinite(numbers).all() or not numbers[0] < numbers[1]:
         values = {name: described(x)}
-        raise ShapeError(f"Landscape: {name} is two numbers, from where to where", values=values, hint=PAIR)
+        raise ShapeError(f"Landscape: {name} must be two increasing numbers", values=values, hint=PAIR)
     return float(numbers[0]), float(numbers[1])
 
 
@@ -201,5 +203,5 @@ def pairs(path: Any) -> list[tuple[float, float]]:
     numbers = numbers_of(path, "Landscape: path", hint)
     if numbers.ndim != 2 or numbers.shape[1] != 2:
         values = {"path": f"shape {list(numbers.shape)}"}
-        raise ShapeError("Landscape: path is two numbers for each step", values=values, hint=hint)
+        raise ShapeError("Landscape: path must have two numbers for each step", values=values, hint=hint)
     return [(w, b) for w, b in numbers.tolist()]

@@ -29,7 +29,7 @@ def line_and_points(x: Any, y: Any, w: Any, b: Any, *, ax: Any = None) -> Any:
     x, y = (numbers_of(values, f"line_and_points: {name}", "[0, 1, 2]") for name, values in (("x", x), ("y", y)))
     if x.ndim != 1 or x.shape != y.shape or not x.size:
         values = {"x": f"shape {list(x.shape)}", "y": f"shape {list(y.shape)}"}
-        raise ShapeError("line_and_points: x and y are rows of the same length", values=values, hint="[0, 1], [1, 3]")
+        raise ShapeError("line_and_points: x and y must have the same length", values=values, hint="[0, 1], [1, 3]")
     w, b = as_number("w", w, "line_and_points"), as_number("b", b, "line_and_points")
     error = w * x + b - y
     result = f"w = {w:.3g}, b = {b:.3g}: the mean squared error is {np.mean(error**2):.3g}"

@@ -49,19 +49,25 @@ class Plane(Growing):
     ):
         if not callable(model) or isinstance(model, type):
             values = {"model": described(model)}
-            raise DTypeError("plane: this is no model", values=values, hint="plane(model, x, y), an nn.Module")
+            raise DTypeError(
+                "plane: the model must be callable", values=values, hint="plane(model, x, y), an nn.Module"
+            )
         self.model, self.pause = model, as_number("pause", pause, "Plane")
         self.x = numbers_of(x, "plane: x", 'points: x, y = flow.data.points("moons")')
         if self.x.ndim != 2 or self.x.shape[1] != 2 or not self.x.size or not np.isfinite(self.x).all():
             values = {"x": f"shape {list(self.x.shape)}"}
-            raise ShapeError("plane: x is two numbers for each point", values=values, hint="x of shape (n, 2), finite")
+            raise ShapeError(
+                "plane: x must have two numbers for each point", values=values, hint="x of shape (n, 2), finite"
+            )
         labels = numbers_of(y, "plane: y", "the classes of the points, integers")
         if labels.shape != self.x.shape[:1]:
             values = {"x": f"shape {list(self.x.shape)}", "y": f"shape {list(labels.shape)}"}
-            raise ShapeError("plane: y is one class for each point", values=values, hint="y of shape (n,)")
+            raise ShapeError("plane: y must have one class for each point", values=values, hint="y of shape (n,)")
         if not np.isin(labels, np.arange(len(LETTERS))).all():
             wrong = labels[~np.isin(labels, np.arange(len(LETTERS)))][0]
-            raise DTypeError("plane: classes are 0 to 9", values={"y": f"{wrong:g}"}, hint="y of integers from 0 on")
+            raise DTypeError(
+                "plane: classes must be 0 to 9", values={"y": f"{wrong:g}"}, hint="y of integers from 0 on"
+            )
         self.y, self.names = labels.astype(np.int64), names
         low, high = self.x.min(axis=0), self.x.max(axis=0)
         rim = np.where(high > low, (high - low) * 0.1, 1.0)
@@ -81,13 +87,13 @@ class Plane(Growing):
         grid = np.stack(np.meshgrid(self.across, self.up), axis=-1).reshape(-1, 2)
         inputs = np.concatenate([grid, self.x]).astype(np.float32)
         result = asked(self.model, tensor(inputs))
-        scores = numbers_of(result, "plane: what the model gives", "scores (n, classes)")
+        scores = numbers_of(result, "plane: the model's result", "scores (n, classes)")
         if scores.shape in ((len(inputs),), (len(inputs), 1)):
             scores = np.stack([np.zeros(len(inputs)), scores.reshape(-1)], axis=1)
         if scores.ndim != 2 or len(scores) != len(inputs) or scores.shape[1] > len(LETTERS):
             values = {"input": f"shape {list(inputs.shape)}", "result": f"shape {list(array_of(result).shape)}"}
             hint = "a score for each class, at most 10: (n, classes)"
-            raise ShapeError("plane: the model gives no scores of classes", values=values, hint=hint)
+            raise ShapeError("plane: the model must return class scores", values=values, hint=hint)
         classes = max(scores.shape[1], self.y.max() + 1)
         if self.names is not None and len(self.names) < classes:
             what = f"plane: {len(self.names)} names for {classes} classes"

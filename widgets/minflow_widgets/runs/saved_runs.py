@@ -45,7 +45,9 @@ def read(path: Path) -> Kept:
     names = [name for name in header if name not in ("step", "epoch", "seconds") and not name.endswith(MEAN)]
     if "step" not in header or not names or not rows:
         missing = "column `step`" if "step" not in header else "column of numbers" if not names else "row"
-        raise refused(path, f"this is no table of a run: it has no {missing}", columns=", ".join(header)[:80] or "none")
+        raise refused(
+            path, f"this is not the table of a run: it has no {missing}", columns=", ".join(header)[:80] or "none"
+        )
     for number, row in enumerate(rows, 2):
         if len(row) != len(header):
             raise refused(path, f"row {number} is broken: {len(row)} values for {len(header)} columns")
@@ -57,7 +59,7 @@ def read(path: Path) -> Kept:
             if name in columns
         }
     except ValueError as error:
-        raise refused(path, "a value of this table is no number", because=error) from error
+        raise refused(path, "a value of this table is not a number", because=error) from error
     times = numbers.get("seconds", numbers["step"])
     there = np.isfinite(numbers["step"]) & np.isfinite(times)
     series = {}
@@ -132,7 +134,7 @@ def gather(things: Sequence, most: int, needed: bool = True) -> tuple[list[Kept]
             continue
         if not isinstance(thing, str | os.PathLike):
             raise MinflowError(
-                "compare: this is no run",
+                "compare takes runs",
                 values={"got": repr(thing)[:60]},
                 where=here(),
                 hint='compare("runs/"), compare("runs/a.csv", "runs/b.csv"), compare(curve_a, curve_b)',
@@ -146,7 +148,7 @@ def gather(things: Sequence, most: int, needed: bool = True) -> tuple[list[Kept]
     if skipped and runs:
         names = ", ".join(Path(error.values["file"]).name for error in skipped[:SAID])
         more = f" and {len(skipped) - SAID} more" if len(skipped) > SAID else ""
-        warn(f"compare: of {names}{more} nothing is shown: {skipped[0].what}", "a folder that holds runs alone")
+        warn(f"compare: skipped {names}{more}: {skipped[0].what}", "a folder that contains only runs")
     if not runs and needed:
         raise (
             skipped[0]

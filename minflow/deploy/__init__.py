@@ -1,8 +1,8 @@
-"""A trained graph leaves home: saved with its computation, and run again without the code that made it.
+"""Save a graph with its computation, and load and run it without the code that defined it.
 
-Read next, as a graph goes: `program.py` says what is saved, `writing.py` makes data of it, `folder.py` keeps the files;
-`document.py` holds what was read against the shape rules, `replay.py` runs it, `training/__init__.py` goes on training,
-and `saving.py` puts them together.
+Read next, in the order of a save and a load: `program.py` (what is saved), `writing.py` (as data), `folder.py` (files);
+`document.py` (checks what was read against the shape rules), `replay.py` (runs it), `training/__init__.py` (resumes
+training), and `saving.py`, which combines them.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 
 
 def load_graph(path: str | os.PathLike) -> LoadedGraph:
-    """The graph that `flow.save(graph, path)` wrote, without the code that it was made of.
+    """Load a graph that `flow.save(graph, path)` wrote, without the code that defined it.
 
-    What it gives is an nn.Graph: it is called with tensors of the saved shapes and dtypes (of dynamic axes, any sizes),
-    and gives the same numbers, bit for bit on one machine with one count of threads. `print`, `show`, `explore`,
-    `tree()` and times work as on the graph that was saved. A training graph goes on with the next step: optimizers,
-    schedules, and the default generator stand where they stood when it was saved. Its modules hold the parameters
-    under their names (`graph.model.state_dict()`); their classes are not there, so a module alone is not called.
+    The result is an nn.Graph. It is called with tensors of the saved shapes and dtypes (dynamic axes may have any size)
+    and returns the same results, bit for bit on the same machine with the same number of threads. `print`, `show`,
+    `explore`, `tree()` and times work as on the saved graph. A training graph continues with the next step: optimizers,
+    schedules and the default generator have the state in which they were saved. Its modules hold the parameters by name
+    (`graph.model.state_dict()`), but not their classes, so a module cannot be called on its own.
 
-    Raises GraphFormatError if the folder is damaged, or none that `flow.save` wrote; nothing of a file is executed.
+    Raises GraphFormatError if the folder is damaged or was not written by `flow.save`. Nothing in a file is executed.
     """
-    from . import saving  # at first use: with all that it needs
+    from . import saving  # imported on first use, because it imports much
 
     return saving.load(path)
 
 
 def save_graph(obj: Any, path: str | os.PathLike, dynamic: Any = None) -> None:
-    """What `flow.save` does with a graph or a predict job."""
+    """Save a graph or a predict job; called by `flow.save`."""
     from . import saving
 
     saving.save(obj, path, dynamic)

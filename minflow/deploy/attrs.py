@@ -1,9 +1,9 @@
-"""Attrs of operations as data for a file: what JSON has stays as it is, tuples are lists, a dtype is its name, Ellipsis
-is "...", NaN is {"float": "nan"}, 1j is {"complex": [0.0, 1.0]}, an operation in a path of views is its name.
+"""Encode and decode the attrs of ops as JSON.
 
-Nothing in a file says what its data mean: that says the table KINDS, by the attr's name (OF_OP: where ops differ). A
-kind is a check as those of `checks.py`: (JSON value, place) -> value, or Malformed. What fits the shapes of the inputs
-is asked later, by the rule of the op. Read next: `checks.py`.
+JSON values are kept; tuples become lists, a dtype its name, Ellipsis "...", NaN {"float": "nan"}, 1j {"complex": [0.0,
+1.0]}, an op in a view path its name. The type of an attr is not in the file: the table KINDS gives it by name (OF_OP:
+exceptions per op). A kind is a check as in `checks.py`: (JSON value, place) -> value, or Malformed. Consistency with
+the shapes of the inputs is checked later, by the op's shape rule. Read next: `checks.py`.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from . import checks
 from .checks import FAR, Check, Malformed, choice, fields, finite, flag, items, maybe, one_of, text, whole
 from .dynamic_shapes.derived_sizes import Follows, Ratio, at
 
-AXES, STEPS, TERMS = 64, 1_000_000, 64  # entries of a shape; of the sizes of a sequence's steps; of a Follows
-DEPTH = 8  # of the tuples of a custom op
-# Bytes of a tensor, one that is only looked at too; and of one without numbers, if its sizes of 0 were 1: kernels loop
-# over its other sizes.
+AXES, STEPS, TERMS = 64, 1_000_000, 64  # entries of a shape; of the step sizes of a sequence; of a Follows
+DEPTH = 8  # nested tuples in an attr of a custom op
+# Largest size in bytes of a tensor, including views; and of an empty tensor with its sizes of 0 counted as 1, because
+# kernels loop over its other sizes.
 MOST, MOST_EMPTY = 2**40, 2**27
-# Inputs that may be a number, besides those of elementwise ops.
+# Inputs that may be Python numbers, besides those of elementwise ops.
 NUMBER_AT = {"index_put": (2,), "scatter": (2,), "where": (1, 2)}
 
 
@@ -36,7 +36,7 @@ NUMBER_AT = {"index_put": (2,), "scatter": (2,), "where": (1, 2)}
 
 
 def encode(value: Any) -> Any:
-    """The JSON value of an attr. Raises TypeError for what no file can hold."""
+    """The JSON value of an attr. Raises TypeError for a value that cannot be stored."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or type(value) in (bool, int, str):
@@ -51,26 +51,27 @@ def encode(value: Any) -> Any:
         return "..."
     if isinstance(value, DType | Op):
         return value.name
-    if isinstance(value, Mapping):  # the attrs of a view in a path
+    if isinstance(value, Mapping):  # the attrs of a view in a view path
         return {name: encode(x) for name, x in value.items()}
     if isinstance(value, Follows):
         return {"follows": [[factor, list(names)] for factor, names in value.terms]}
     if isinstance(value, Ratio):
         return {"ratio": [encode(value.scale), encode(value.top), encode(value.bottom)]}
-    raise TypeError(f"{type(value).__name__} is no value that a file can hold")
+    raise TypeError(f"{type(value).__name__} is not a value that a file can hold")
 
 
 def encode_attrs(op: Op, attrs: Mapping[str, Any]) -> dict[str, Any]:
-    """The attrs of a node as JSON values. Raises TypeError or Malformed for what `decode_attrs` would not give back."""
+    """The attrs of a node as JSON values. Raises TypeError or Malformed for values that `decode_attrs` would not
+    restore."""
     data = {name: encode(value) for name, value in attrs.items()}
     if op.custom and (other := [x for x in leaves(tuple(attrs.values())) if type(x) not in PLAIN]):
-        raise TypeError(f"{type(other[0]).__name__} is no plain value, as attrs of custom operations are in a file")
+        raise TypeError(f"{type(other[0]).__name__} must be a plain value: an attr of a custom operation")
     decode_attrs(op, data)
     return data
 
 
 def leaves(value: Any) -> list:
-    """What stands in nested tuples."""
+    """The leaves of nested tuples."""
     return [leaf for x in value for leaf in leaves(x)] if type(value) is tuple else [value]
 
 
@@ -78,7 +79,7 @@ def leaves(value: Any) -> list:
 
 
 def integer(x: Any, place: str, low: int = -FAR) -> Any:
-    """An int, or a Follows: an int that is known when the sizes of dynamic axes are."""
+    """An int, or a Follows: an int that depends on the sizes of dynamic axes."""
     return follows(x, place) if type(x) is dict else whole(x, place, low, FAR)
 
 
@@ -97,7 +98,7 @@ def follows(x: Any, place: str) -> Follows:
 
 
 def real(x: Any, place: str) -> Any:
-    """A float, or an int that the program gave for one; or what follows dynamic axes."""
+    """A float, an int in its place, or a value that depends on dynamic axes."""
     if type(x) is dict and "follows" in x:
         return follows(x, place)
     if type(x) is dict and "ratio" in x:
@@ -123,17 +124,17 @@ def dtype(x: Any, place: str) -> DType:
 
 
 def several(kind: Check, most: int = AXES) -> Check:
-    """A tuple, each entry of this kind."""
+    """A tuple whose entries are of this kind."""
     return lambda x, place: tuple([kind(y, f"{place}[{i}]") for i, y in enumerate(items(x, place, most))])
 
 
 def pair(kind: Check) -> Check:
-    """Of height and width."""
+    """A pair for height and width."""
     return lambda x, place: tuple([kind(y, place) for y in items(x, place, 2, 2)])
 
 
 def part(x: Any, place: str) -> Any:
-    """One part of an index: an int, None, the dots, or a slice as (start, stop, step)."""
+    """One entry of an index: an int, None, Ellipsis, or a slice as (start, stop, step)."""
     if x is None or type(x) is str:
         return None if x is None else Ellipsis if one_of(x, place, ("...",)) else x
     if type(x) is not list:
@@ -152,14 +153,14 @@ def index(x: Any, place: str) -> tuple:
 
 
 def view(x: Any, place: str) -> tuple[Op, dict[str, Any]]:
-    """One step of a path: a view and its attrs."""
+    """One step of a view path: an op and its attrs."""
     name, attrs = items(x, place, 2, 2)
     op = OPS[one_of(name, place, [name for name, op in OPS.items() if op.is_view and len(op.inputs) == 1])]
     return op, decode_attrs(op, attrs, place)
 
 
 def custom(x: Any, place: str, depth: int = DEPTH) -> Any:
-    """A plain value: None, a text, a number, or a tuple of such."""
+    """A plain value: None, a string, a number, or a tuple of these."""
     if x is None or type(x) is str:
         return None if x is None else text(x, place, STEPS, lines=True)
     if type(x) is not list:
@@ -178,7 +179,7 @@ def named(kind: Check, names: str) -> dict[str, Check]:
     return dict.fromkeys(names.split(), kind)
 
 
-KINDS: dict[str, Check] = {  # attr -> what it is
+KINDS: dict[str, Check] = {  # attr -> its kind
     **named(
         flag,
         """apart ceil_mode complete corrected count_include_pad decoupled descending include_self inverse
@@ -205,7 +206,7 @@ KINDS: dict[str, Check] = {  # attr -> what it is
     "value": number,
     "widths": several(pair(natural)),
 }
-OF_OP: dict[str, dict[str, Check]] = {  # op -> its attrs that are something else there
+OF_OP: dict[str, dict[str, Check]] = {  # op -> attrs with another kind
     **{op: {"axis": AXES_OR_NONE} for op in "sum mean var prod amax amin any all".split()},
     **{op: {"axis": AXIS_OR_NONE} for op in "argmax argmin groups".split()},
     "as_strided": {"size": SIZES, "stride": SIZES, "offset": natural},
@@ -214,24 +215,24 @@ OF_OP: dict[str, dict[str, Check]] = {  # op -> its attrs that are something els
 
 
 def kind_of(op: Op, name: str) -> Check:
-    """What an attr of an op is."""
+    """The kind of an op's attr."""
     return custom if op.custom else OF_OP.get(op.name, {}).get(name) or KINDS[name]
 
 
 def storable(op: Op) -> bool:
-    """May a file hold it? Not what is known only when the program runs (shapes that depend on numbers, foreign memory),
-    nor the rules of optimizers, which are made again by the optimizer."""
+    """True if a file can hold the op. False for ops that need values known only at run time (data-dependent shapes,
+    foreign memory), and for optimizer rules, which the optimizer recreates."""
     return op.name != "strided_look" and op.infer is not data_dependent and "lr" not in op.inputs
 
 
 def plausible(shape: Sequence[int], dtype: DType) -> bool:
-    """Is there a machine that could compute it? An `expand` takes no memory, but what reads it takes its time."""
+    """True if a tensor of this size can be computed at all. `expand` takes no memory, but its consumers take time."""
     return math.prod(n or 1 for n in shape) * dtype.itemsize <= (MOST_EMPTY if 0 in shape else MOST)
 
 
 def check_inputs(op: Op, inputs: Sequence[Any], place: str = "inputs") -> None:
-    """Refuse another number of inputs (numbers, and Specs of tensors) than the op has, and numbers where a tensor is
-    wanted or that its dtype cannot hold. Raises Malformed, or the error of `check_fits`."""
+    """Check the inputs of an op (Python numbers, or Specs of tensors): their count, that numbers are allowed, and that
+    the dtype can hold them. Raises Malformed, or the error of `check_fits`."""
     numbers = [i for i, x in enumerate(inputs) if type(x) in NUMBERS]
     if not inputs if op.variadic else len(inputs) != len(op.inputs):
         raise Malformed(f"{len(op.inputs)} inputs of {op.name}", len(inputs), place)
@@ -246,7 +247,7 @@ def check_inputs(op: Op, inputs: Sequence[Any], place: str = "inputs") -> None:
 
 
 def decode_attrs(op: Op, data: Any, place: str = "attrs") -> dict[str, Any]:
-    """The attrs of a node of this op, of its own names alone and each of its kind, or Malformed."""
+    """Decode the attrs of a node: exactly those of the op, each of its kind. Raises Malformed."""
     if not storable(op):
         raise Malformed("an operation that a file can hold", op.name, place)
     optional = [name for name in op.attrs if name == "by"]
@@ -255,14 +256,14 @@ def decode_attrs(op: Op, data: Any, place: str = "attrs") -> dict[str, Any]:
 
 
 def settled(op: Op, attrs: Mapping[str, Any], sizes: Mapping[str, int], place: str = "attrs") -> dict[str, Any]:
-    """Attrs at these sizes of the dynamic axes, each still of its kind. Raises Malformed where one is not."""
+    """Attrs at these sizes of the dynamic axes. Raises Malformed if one is no longer of its kind."""
     now = resolved(attrs, sizes)
     return dict(now) if now == attrs else decode_attrs(op, {name: encode(x) for name, x in now.items()}, place)
 
 
 def resolved(value: Any, sizes: Mapping[str, int]) -> Any:
-    """A decoded attr whose Follows are ints, at these sizes of the dynamic axes. Raises Malformed for one out of all
-    range; what does not fit the inputs is refused by the op's rule."""
+    """Replace each Follows in a decoded attr by its value at these sizes of the dynamic axes. Raises Malformed for
+    absurd values; consistency with the inputs is checked by the op's shape rule."""
     return at(value, sizes, check_range)
 
 

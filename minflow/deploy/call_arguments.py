@@ -1,7 +1,7 @@
-"""How a loaded graph is called: the arguments of a call, held against those of the call that was saved.
+"""Match the arguments of a call of a loaded graph with those of the saved call.
 
-The names of build's parameters are saved, and which of them had tensors. So a tensor may be given by its place or by
-its name, in a dict in any order, as in a call of the graph that was saved. Read next: `replay.py`, which runs it.
+The names of build's parameters are saved, and which of them were tensors. A tensor may therefore be passed by position,
+by name, or in a dict in any order, as for the saved graph. Read next: `replay.py`, which runs it.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from .document import Document
 
 @dataclass(frozen=True)
 class Place:
-    """Where a call has the tensor of an input."""
+    """Marks the position of an input's tensor in the arguments."""
 
     number: int
 
 
 class Arguments:
-    """Those of a saved call. tree: its structure, with the arguments in the order that build has, so that tensors by
-    place and by name come in the same one; order: the numbers of the inputs in it."""
+    """Arguments of the saved call. tree: its structure, with arguments in the order of build's parameters, so that
+    positional and keyword tensors have the same order.  order: indices of the inputs in it."""
 
     def __init__(self, document: Document):
         self.document = document
@@ -47,8 +47,8 @@ class Arguments:
         self.order = [x.number for _, x in leaves(ordered) if isinstance(x, Place)]
 
     def inputs(self, graph: str, args: tuple, kwargs: dict) -> list[Tensor]:
-        """The tensors of a call, by the numbers of the inputs. Raises TypeError if build takes other arguments,
-        GraphError if the call has tensors in other places than the one that was saved."""
+        """The tensors of a call, in the order of the inputs. Raises TypeError if the arguments do not match build's
+        signature, GraphError if tensors are in other positions than in the saved call."""
         bound = self.signature.bind(*args, **kwargs)
         bound.apply_defaults()
         tensors: dict[int, Tensor] = {}
@@ -62,7 +62,7 @@ class Arguments:
         return [tensors[number] for number in range(len(tensors))]
 
     def check(self, graph: str, specs: Sequence[Spec]) -> None:
-        """Refuse inputs of other dtypes, and of other sizes where they are not dynamic. specs: of all inputs."""
+        """Raise GraphError unless dtypes and static sizes equal those saved. specs: of all inputs."""
         for number, (got, (label, spec)) in enumerate(zip(specs, self.document.inputs)):
             dynamic = self.axes_of(number)
             wrong = {
@@ -89,16 +89,16 @@ class Arguments:
     # ---- as text -----------------------------------------------------------------------------------------------------
 
     def axes_of(self, number: int) -> dict[int, str]:
-        """The dynamic axes of an input, with their names."""
+        """The dynamic axes of an input: axis -> name."""
         return {axis: name for name, places in self.document.axes.items() for n, axis in places if n == number}
 
     def wanted(self, number: int) -> str:
-        """What an input must be: "float32[batch, 3]"."""
+        """Required spec of an input as text: "float32[batch, 3]"."""
         spec, dynamic = self.document.inputs[number][1], self.axes_of(number)
         return f"{spec.dtype.name}[{', '.join([dynamic.get(axis, str(n)) for axis, n in enumerate(spec.shape)])}]"
 
     def shown(self, bound: inspect.BoundArguments) -> str:
-        """ "x float32[batch, 3], mask None"."""
+        """Arguments as text: "x float32[batch, 3], mask None"."""
         return ", ".join([f"{name} {self.text(x)}" for name, x in bound.arguments.items()]) or "nothing"
 
     def text(self, x: Any) -> str:
@@ -112,7 +112,7 @@ class Arguments:
 
 
 def signature_of(names: Sequence[str], saved: Any) -> inspect.Signature:
-    """That of build. What the saved call left out, it need not be given."""
+    """Signature of build. Parameters that the saved call omitted are optional."""
     kinds = inspect.Parameter
     given, by_name = saved
     parameters: list[inspect.Parameter] = []
@@ -130,7 +130,7 @@ def signature_of(names: Sequence[str], saved: Any) -> inspect.Signature:
 
 
 def matches(saved: Any, x: Any, tensors: dict[int, Tensor]) -> bool:
-    """Has this call tensors where the saved one has a Place, and nothing else besides? Notes them by their numbers."""
+    """True if this call has tensors exactly where the saved one has a Place; collects them by input index."""
     if isinstance(saved, Place):
         tensors[saved.number] = x
         return isinstance(x, Tensor)

@@ -1,10 +1,10 @@
-"""Is a value from a file what it should be? Each check gives the value back, or raises Malformed: what was wanted, what
-is there, and the place, `nodes[12].attrs.axis`.
+"""Checks of values from a file. Each returns the value or raises Malformed, which has the expected value, the actual
+one, and the place, such as `nodes[12].attrs.axis`.
 
     node = fields(x, "nodes[12]", ("op", "inputs"), optional=("line",))
     inputs = each(node["inputs"], "nodes[12].inputs", lambda value, place: whole(value, place, 0, 11), most=64)
 
-`refuse` and `judging` make one GraphFormatError of it. Knows no files and no graphs. Read next: `core/base/errors.py`.
+`refuse` and `judging` turn it into a GraphFormatError. Knows no files and no graphs. Read next: `core/base/errors.py`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from ..io import tree
 T = TypeVar("T")
 Check = Callable[[Any, str], Any]  # (value, its place) -> the value, or Malformed
 LARGEST = 2**63 - 1
-FAR = 2**62  # no size, step or place in memory is as far
+FAR = 2**62  # beyond any size, step or memory offset
 NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
-NAME = 255  # characters of a name: as many as an error shows
+NAME = 255  # characters of a name, as many as an error shows
 AGAIN = "save the graph or copy the folder again; flow.save never leaves half of one, so it was damaged later"
 
 SHOW = reprlib.Repr()
@@ -32,24 +32,25 @@ SHOW.maxlevel = 3
 
 
 class Malformed(tree.Malformed):
-    """What was wanted at a place of a file, and what is there; of a large value its beginning."""
+    """A wrong value at a place of a file. wanted: the expected value.  found: the actual one, truncated."""
 
     def __init__(self, wanted: str, value: Any, place: str = ""):
         super().__init__(wanted, None)
         self.found, self.place = SHOW.repr(value), place
 
     def __str__(self) -> str:
-        return f"{self.place or 'the whole'}: {self.wanted} is wanted, and {self.found} is there"
+        return f"{self.place or 'the whole'} must be {self.wanted}, got {self.found}"
 
 
 def refuse(what: str, hint: str = "", error: BaseException | None = None, /, **values: object) -> NoReturn:
-    """Raise the GraphFormatError, its values named by these words."""
+    """Raise a GraphFormatError with these named values."""
     named = {name.replace("_", " "): value for name, value in values.items()}
     raise GraphFormatError(what, values=named, where=here(), hint=hint or AGAIN) from error
 
 
 class judging:
-    """`with judging("graph.json"):` what is Malformed in the block becomes one GraphFormatError about the file."""
+    """Context manager: `with judging("graph.json"):` turns a Malformed in the block into a GraphFormatError about the
+    file."""
 
     def __init__(self, file: object, hint: str = ""):
         self.file, self.hint = file, hint
@@ -71,7 +72,7 @@ def flag(x: Any, place: str) -> bool:
 
 
 def whole(x: Any, place: str, low: int = 0, high: int = LARGEST) -> int:
-    """A whole number from `low` to `high`, both included; true and 1.0 are none."""
+    """An integer from `low` to `high` inclusive; true and 1.0 are refused."""
     if type(x) is not int or not low <= x <= high:
         limits = f"from {low} to {high}" if high != LARGEST else f"from {low}"
         raise Malformed(f"a whole number {limits}", x, place)
@@ -79,12 +80,12 @@ def whole(x: Any, place: str, low: int = 0, high: int = LARGEST) -> int:
 
 
 def finite(x: float) -> float | dict[str, str]:
-    """A float as JSON has it: {"float": "nan"} of one that is not finite."""
+    """A float as JSON: {"float": "nan"} if it is not finite."""
     return x if math.isfinite(x) else {"float": str(x)}
 
 
 def real(x: Any, place: str, low: float | None = None) -> int | float:
-    """What `finite` gives, as a float; an int that stands for one stays an int. low: the least; NaN is none then."""
+    """Decode the result of `finite`; an int is kept. low: the minimum, which also excludes NaN."""
     if type(x) is dict:
         x = NOT_FINITE[one_of(fields(x, place, ("float",))["float"], place, NOT_FINITE)]
     elif type(x) is not float or not math.isfinite(x):
@@ -95,7 +96,7 @@ def real(x: Any, place: str, low: float | None = None) -> int | float:
 
 
 def text(x: Any, place: str, most: int = NAME, least: int = 0, lines: bool = False) -> str:
-    """A text of `least` to `most` characters that can be shown; lines: its lines may end."""
+    """A printable string of `least` to `most` characters. lines: True if it may contain line breaks."""
     if type(x) is not str or not least <= len(x) <= most:
         raise Malformed(f"a text of {least} to {most} characters", x, place)
     if not (x.replace("\n", "").replace("\t", "") if lines else x).isprintable():
@@ -104,7 +105,7 @@ def text(x: Any, place: str, most: int = NAME, least: int = 0, lines: bool = Fal
 
 
 def one_of(x: Any, place: str, allowed: Collection[str]) -> str:
-    """One of the known texts."""
+    """One of the allowed strings."""
     if type(x) is not str or x not in allowed:
         known = ", ".join(sorted(allowed)[:12]) + (f" or one of {len(allowed) - 12} more" if len(allowed) > 12 else "")
         raise Malformed(f"one of {known}", x, place)
@@ -116,7 +117,7 @@ def choice(*allowed: str) -> Check:
 
 
 def maybe(check: Check) -> Check:
-    """None, or what the check takes."""
+    """Accept None besides the values of `check`."""
     return lambda x, place: None if x is None else check(x, place)
 
 
@@ -129,12 +130,12 @@ def items(x: Any, place: str, most: int = LARGEST, least: int = 0) -> list:
 
 
 def each(x: Any, place: str, check: Callable[[Any, str], T], most: int = LARGEST, least: int = 0) -> list[T]:
-    """A list, each entry as `check(entry, its place)` gives it back."""
+    """A list, with each entry replaced by `check(entry, its place)`."""
     return [check(entry, f"{place}[{i}]") for i, entry in enumerate(items(x, place, most, least))]
 
 
 def fields(x: Any, place: str, names: Collection[str], optional: Collection[str] = ()) -> dict[str, Any]:
-    """A dict that has all of `names`, perhaps some of `optional`, and nothing else."""
+    """A dict with all keys in `names`, any in `optional`, and no others."""
     if type(x) is not dict:
         raise Malformed(f"an object with {', '.join(names) or 'nothing in it'}", x, place)
     if missing := [name for name in names if name not in x]:
@@ -145,7 +146,7 @@ def fields(x: Any, place: str, names: Collection[str], optional: Collection[str]
 
 
 def table(x: Any, place: str, check: Callable[[Any, str], T], most: int = LARGEST) -> dict[str, T]:
-    """A dict of at most `most` names, each value as `check(value, its place)` gives it back."""
+    """A dict of at most `most` names, with each value replaced by `check(value, its place)`."""
     if type(x) is not dict or len(x) > most:
         raise Malformed("an object" if most == LARGEST else f"an object of at most {most} names", x, place)
     for name in x:

@@ -1,7 +1,7 @@
-"""Data of a file as a Document: checked whole, before any of it is used.
+"""Parse the data of a file into a Document, and check all of it before any is used.
 
-The data are what `writing.py` makes. Every node is held against the shape rule of its op, so a Document is a graph that
-can run. Read next: `call_arguments.py`, what a call of it takes.
+The data are the output of `writing.py`. Every node is checked against the shape rule of its op, so a Document is a
+graph that can run. Read next: `call_arguments.py`, the arguments of a call.
 """
 
 from __future__ import annotations
@@ -31,33 +31,33 @@ KINDS = ("parameter", "buffer", "captured", "constant", "generator")
 SPEC = re.compile(r"([a-z]+[0-9]*)\[((?:[0-9]+(?:,[0-9]+)*)?)\]")
 VALUE = re.compile(r"%(0|[1-9][0-9]{0,11})")
 LINE = re.compile(r"(.{1,200}):([0-9]{1,8})")
-LONG = 4_000  # characters of a text that a module says of itself
-MOST_STEPS = 10**6  # numbers of a constant that counts along a dynamic axis, as it is saved
-DEPTH = 100  # of lists and dicts among the arguments of a call
+LONG = 4_000  # characters of a module's extra_repr
+MOST_STEPS = 10**6  # elements of a saved constant that is a range along a dynamic axis
+DEPTH = 100  # nesting of lists and dicts in the arguments of a call
 MOST_ARGUMENTS = 255
-MOST_INPUTS = 10_000  # of one operation that takes any number
-MOST_PATHS = 100_000  # ways to the modules, for one that two others hold is printed twice
-MOST_LETTERS = 1 << 24  # characters of all these ways: each name has those of the modules around it in front
+MOST_INPUTS = 10_000  # of an op with a variable number of inputs
+MOST_PATHS = 100_000  # module paths; a module with two parents has two paths
+MOST_LETTERS = 1 << 24  # characters of all these paths, each of which contains those of its parents
 
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """A tensor of a document. array: its numbers, None of a generator, which has its key and counter as `words`."""
+    """A tensor of a document. array: its elements, or None for a generator, whose key and counter are `words`."""
 
     name: str
     kind: str
     spec: Spec
     array: np.ndarray | None = None
     requires_grad: bool = False
-    filled: Filled | None = None  # of a constant that follows dynamic axes: how
+    filled: Filled | None = None  # how a constant depends on dynamic axes
     draws: int = 0
     words: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, eq=False)
 class NodeEntry:
-    """An operation. inputs: numbers of values as Ref, or Python numbers (or Follows).  first: number of its first
-    value.  origin: number of the node whose gradient it is, "recompute", or None."""
+    """A node. inputs: Refs to values, or Python numbers (or Follows).  first: index of its first output value. origin:
+    index of the node whose gradient it computes, "recompute", or None."""
 
     op: Op
     inputs: tuple[Any, ...]
@@ -72,12 +72,12 @@ class NodeEntry:
 
 
 class Ref(int):
-    """The number of a value, among the inputs of a node and in structures."""
+    """Index of a value, in the inputs of a node and in structures."""
 
 
 @dataclass(frozen=True, eq=False)
 class Document:
-    """A saved graph, checked. Structures have a Ref at each tensor. See `program.py` for the other names."""
+    """A checked saved graph. Structures have a Ref in place of each tensor. For the other names see `program.py`."""
 
     name: str
     kind: str
@@ -103,8 +103,8 @@ class Document:
 
 
 def from_data(data: Any, arrays: Mapping[str, np.ndarray]) -> Document:
-    """The Document of graph.json and its weights; raises Malformed or GraphFormatError where they are not a graph that
-    minflow writes."""
+    """Parse graph.json and its weights. Raises Malformed or GraphFormatError unless they are a graph that minflow
+    writes."""
     return Reading(data, arrays).document()
 
 
@@ -133,13 +133,13 @@ TOP = (
 
 
 class Reading:
-    """specs: those of the values so far, by number."""
+    """Parser of a Document. specs: of the values so far, by index."""
 
     def __init__(self, data: Any, arrays: Mapping[str, np.ndarray]):
         self.data, self.arrays = fields(data, "graph", TOP), arrays
         self.specs: list[Spec] = []
         self.sizes: dict[str, int] = {}
-        self.draws: dict[int, int] = {}  # number of a generator -> how often a call draws
+        self.draws: dict[int, int] = {}  # index of a generator -> number of draws per call
 
     def document(self) -> Document:
         data = self.data
@@ -166,7 +166,7 @@ class Reading:
         updates = self.values_of("updates", states, lambda x, place: self.ref(x, place, first, last) - first)
         gradients = self.values_of("gradients", states, lambda x, place: whole(x, place, 0, len(states) - 1))
         if any(states[target].kind == "constant" for target, _ in updates):
-            raise Malformed("tensors that are no constants", updates, "updates")
+            raise Malformed("tensors that are not constants", updates, "updates")
         loss = None if data["loss"] is None else self.ref(data["loss"], "loss")
         if self.training and (loss is None or not gradients) or (loss is not None and self.specs[loss].size != 1):
             raise Malformed("one number that gradients come from", data["loss"], "loss")
@@ -249,7 +249,7 @@ class Reading:
         if step and len(shape) != 1:
             raise Malformed("one axis", x["shape"], f"{place}.shape")
         sizes = resolved(shape, self.sizes)
-        if sizes != wanted.shape or (step and wanted.size > MOST_STEPS):  # before it is made
+        if sizes != wanted.shape or (step and wanted.size > MOST_STEPS):  # before the array is allocated
             raise Malformed(
                 f"the shape of {wanted}" + f", at most {MOST_STEPS:,} numbers" * bool(step),
                 x["shape"],
@@ -260,12 +260,12 @@ class Reading:
         return Filled(shape, first, step)
 
     def gives(self, filled: Filled, wanted: Spec, array: np.ndarray) -> bool:
-        """Are these the numbers of a constant at the sizes of the file?"""
+        """True if `array` holds the elements of this constant at the sizes of the file."""
         if isinstance(filled.first, complex) and not wanted.dtype.is_complex:
             return False
         try:
             return equal(filled.at(self.sizes, wanted.np), array)
-        except MinflowError:  # none that its dtype can hold
+        except MinflowError:  # the dtype cannot hold its elements
             return False
 
     # ---- operations --------------------------------------------------------------------------------------------------
@@ -311,8 +311,8 @@ class Reading:
         return self.ref(x, place, draws=True) if isinstance(x, str) else number(x, place)
 
     def check_draws(self, nodes: tuple[NodeEntry, ...]) -> None:
-        """Random operations alone read generators, at as many places of each as it is said to be drawn from."""
-        offsets: dict[int, set[int]] = {number: set() for number in self.draws}  # what is computed again has the same
+        """Check that only random ops read generators, and that the draws of each match its declared number."""
+        offsets: dict[int, set[int]] = {number: set() for number in self.draws}  # recomputed nodes have the same offset
         for i, node in enumerate(nodes):
             for v in node.inputs:
                 if isinstance(v, Ref) and v in offsets:
@@ -328,11 +328,11 @@ class Reading:
         if found is None or not low <= int(found[1]) < high:
             raise Malformed(f"a value from %{low} to %{high - 1}", x, place)
         if not draws and int(found[1]) in self.draws:
-            raise Malformed("a tensor, and no generator", x, place)
+            raise Malformed("a tensor, not a generator", x, place)
         return Ref(found[1])
 
     def values_of(self, key: str, states: tuple[State, ...], number: Check) -> tuple[tuple[int, int], ...]:
-        """(number of a tensor, number of its new value or its gradient), of each tensor once."""
+        """(index of a tensor, index of its new value or gradient), for each tensor at most once."""
         pairs = []
         for i, pair in enumerate(items(self.data[key], key)):
             place = f"{key}[{i}]"
@@ -348,7 +348,7 @@ class Reading:
     # ---- structures, modules and calls -------------------------------------------------------------------------------
 
     def structure(self, x: Any, place: str, among: Any = None) -> Any:
-        """(shape, Refs) as `flatten` gives them of tensors."""
+        """(structure, Refs), as `flatten` returns them for tensors."""
         refs: list[Ref] = []
         shape = self.shape(x, place, 0, refs)
         if among is not None and list(refs) != list(among):
@@ -380,8 +380,8 @@ class Reading:
         return dict, keys, tuple([self.shape(part, place, depth + 1, refs) for _, part in pairs])
 
     def calls(self, rows: Any, modules: tuple, firsts: list[int]) -> tuple[CallEntry, ...]:
-        """The calls, each inside the one before it that is less deep. firsts: the first value of each node, and the
-        count of values."""
+        """The calls; each is nested in the nearest preceding call of smaller depth. firsts: index of the first value of
+        each node, then the number of values."""
         top: list[CallEntry] = []
         stack = [(0, len(firsts) - 1, top)]
         for i, x in enumerate(items(rows, "calls")):
@@ -409,7 +409,7 @@ class Reading:
 
 
 def call_arguments(structure: Any, place: str) -> Any:
-    """That of a call: the arguments by place and by name."""
+    """Check the structure of a call: positional and keyword arguments."""
     match structure[0]:
         case (_, None, ((by_place, None, _), (by_name, tuple() as keys, _))) if by_place in (list, tuple):
             if by_name is dict and all(isinstance(key, str) for key in keys):
@@ -455,12 +455,12 @@ def spec(x: Any, place: str) -> Spec:
 
 
 def inferred(op: Op, inputs: list, attrs: Mapping[str, Any], place: str) -> tuple[Spec, ...]:
-    """What the op's shape rule gives for these, or Malformed with what it says."""
+    """Output specs from the op's shape rule. Raises Malformed with its error."""
     specs = tuple([x.__class__ if x.__class__ in NUMBERS else x for x in inputs])
     try:
         check_inputs(op, inputs, place)
         dtype, got = consult(op, specs, attrs)
-    except Exception as error:  # a rule that was never asked about such attrs may raise anything
+    except Exception as error:  # a shape rule may raise anything for such attrs
         said = error.what if isinstance(error, MinflowError) else f"{type(error).__name__}: {error}"
         raise Malformed(f"what {op.name} takes ({said})", f"{[str(s) for s in specs]} {dict(attrs)}", place) from None
     if got is None:
@@ -499,10 +499,10 @@ def module(x: Any, place: str, states: tuple[State, ...]) -> ModuleEntry:
 
 
 def check_tree(modules: tuple[ModuleEntry, ...]) -> None:
-    """No module holds itself, and none is there so often, or so deep, that the names of all would fill the memory."""
-    done: dict[int, bool] = {}  # number -> all of it was seen
-    lines: dict[int, int] = {}  # number -> of its listing
-    letters: dict[int, int] = {}  # number -> characters of the names in its listing
+    """Check that no module contains itself, and that the names of all module paths fit into memory."""
+    done: dict[int, bool] = {}  # index -> True once its subtree was visited
+    lines: dict[int, int] = {}  # index -> lines of its listing
+    letters: dict[int, int] = {}  # index -> characters of the names in its listing
     for root in range(len(modules)):
         stack = [(root, False)]
         while stack:
@@ -525,7 +525,7 @@ def check_tree(modules: tuple[ModuleEntry, ...]) -> None:
                     )
                 continue
             if done.get(number) is False:
-                raise Malformed("modules inside one another, none inside itself", modules[number].path, "modules")
+                raise Malformed("modules without cycles", modules[number].path, "modules")
             if done.get(number):
                 continue
             done[number] = False

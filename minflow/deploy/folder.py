@@ -1,9 +1,10 @@
-"""The folder of a saved graph: `graph.json`, what is computed; `weights.safetensors`, its numbers; `meta.json`, what it
-is, and a sha256 of everything. All three are plain files for people and other programs.
+"""The files of a saved graph: `graph.json` (the computation), `weights.safetensors`, and `meta.json` (description,
+sha256 of the others).
 
-Written beside its place and put there in one step, so that nobody ever sees half of one. Read with distrust: no link is
-followed, a text is judged before it costs memory, and each damage ends in one GraphFormatError. Knows no graph: what
-the text says is for `document.py`. Read next: `strict_json.py`, `io/atomic.py`; then `document.py`.
+All three are plain files, readable by people and other programs. They are written to a temporary folder that is
+renamed, so a partial graph is never visible. Files are not trusted: links are not followed, the size of a text is
+checked before it is parsed, and any damage raises one GraphFormatError. Knows nothing of graphs: `document.py`
+interprets the text. Read next: `strict_json.py`, `io/atomic.py`; then `document.py`.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ from .strict_json import Lines, cost, dumps, lines_of, parse
 from .versions import FORMAT, VERSION
 
 LONGEST_META = 1 << 20  # bytes
-ROOM, TIMES = 8_000_000, 8  # bytes of memory that texts may take, and those for each byte of the files
-TRIES = 40  # to find the folder at rest, while others save it
+ROOM, TIMES = 8_000_000, 8  # bytes of memory that texts may take: a constant, plus so much per byte of the files
+TRIES = 40  # attempts to read the folder while others write it
 
 Saved = tuple[dict[str, Any], dict[str, Any], dict[str, np.ndarray]]
 
@@ -43,10 +44,10 @@ Saved = tuple[dict[str, Any], dict[str, Any], dict[str, np.ndarray]]
 
 
 def write(path: str | os.PathLike, graph: Mapping, meta: Mapping, arrays: Mapping[str, np.ndarray]) -> None:
-    """Make the folder `path` hold this graph, whole, or raise CheckpointError and leave it as it was.
+    """Write this graph into the folder `path`, all or nothing. Raises CheckpointError and leaves the folder as it was.
 
-    Folders above it are made; a graph that was saved there before stays until the new one is on the disk. The same
-    graph gives the same bytes. Raises GraphFormatError if the graph or meta holds what JSON cannot.
+    Parent folders are created; an older graph there is kept until the new one is on disk. Equal graphs give equal
+    bytes. Raises GraphFormatError if the graph or meta contains values that JSON cannot hold.
     """
     path = files.absolute(files.place(path, "save", 'flow.save(graph, "1/model")'))
     with judging(GRAPH, "numbers, texts, lists and dicts of them"):
@@ -79,7 +80,7 @@ def write(path: str | os.PathLike, graph: Mapping, meta: Mapping, arrays: Mappin
 
 
 class Hashing(io.RawIOBase):
-    """A file that hashes what is written into it."""
+    """A file that hashes the data written to it."""
 
     def __init__(self, file: BinaryIO):
         self.file, self.hash = file, hashlib.sha256()
@@ -91,8 +92,8 @@ class Hashing(io.RawIOBase):
 
 
 def put(path: Path, write: Any) -> str:
-    """Write a new file, to the disk; gives its sha256."""
-    with open(path, "xb") as file:  # buffered: it takes all that it is given, or raises
+    """Write a new file, flush it to disk, and return its sha256."""
+    with open(path, "xb") as file:  # buffered, so that write() is complete or raises
         hashing = Hashing(file)
         write(hashing)
         file.flush()
@@ -104,10 +105,10 @@ def put(path: Path, write: Any) -> str:
 
 
 def read(path: str | os.PathLike) -> Saved:
-    """(graph, meta, name -> array) of a folder that `write` made; raises GraphFormatError for anything else.
+    """Read (graph, meta, name -> array) from a folder that `write` made. Raises GraphFormatError for anything else.
 
-    Takes at most 20 MB and ten times the size of the files. Nothing in the folder changes: if a process was killed
-    while it moved files one by one, the copies that it kept are read.
+    Uses at most 20 MB plus ten times the size of the files. The folder is not changed: if a process was killed while it
+    moved files one by one, its backup copies are read.
     """
     path = files.absolute(files.place(path, "load_graph", 'flow.load_graph("1/model")', GraphFormatError))
     for tries in range(TRIES):
@@ -117,7 +118,7 @@ def read(path: str | os.PathLike) -> Saved:
         except GraphFormatError:
             if tries == TRIES - 1 or (standing(path) == before and not moving(path)):
                 raise
-        time.sleep(0.01 * (tries > 1))  # another process saves it just now
+        time.sleep(0.01 * (tries > 1))  # another process is saving it
     raise AssertionError
 
 
@@ -126,7 +127,7 @@ def read_once(path: Path) -> Saved:
         opened = open_all(path, stack)
         sizes = {name: os.fstat(file.fileno()).st_size for name, file in opened.items()}
         free = free_bytes()
-        if free is not None and sum(sizes.values()) > free:  # a file with holes costs nothing, and its hash takes hours
+        if free is not None and sum(sizes.values()) > free:  # hashing a sparse file could take hours
             refuse(
                 f"{path} has {sum(sizes.values()):,} bytes, more than the free memory",
                 "a machine with more memory",
@@ -143,7 +144,7 @@ def read_once(path: Path) -> Saved:
 
 
 def standing(path: Path) -> list:
-    """What tells whether the folder, and each of its files, is the one that it was a moment ago."""
+    """Identity of the folder and its files, to detect changes."""
     result: list = []
     for name in ("", *SAVED_GRAPH):
         try:
@@ -155,7 +156,7 @@ def standing(path: Path) -> list:
 
 
 def open_all(path: Path, stack: ExitStack) -> dict[str, BinaryIO]:
-    """The three files, open, all of one folder."""
+    """Open the three files of one folder."""
     before = standing(path)
     result = {}
     for name in SAVED_GRAPH:
@@ -187,13 +188,13 @@ def refuse_missing(path: Path, name: str) -> NoReturn:
         if inside:
             hint = f'flow.load_graph("{path / inside[0]}")'
         elif any(entry.endswith(".safetensors") or entry == "snapshot_done" for entry in there):
-            hint = f'flow.load("{path}"): it holds numbers alone; or {hint}'
-        refuse(f"load_graph: {path} is no saved graph, it has no {name}", hint, path=path, it_holds=listed)
+            hint = f'flow.load("{path}"): it holds only tensors; or {hint}'
+        refuse(f"load_graph: {path} is not a saved graph, it has no {name}", hint, path=path, it_holds=listed)
     refuse(f"{path} is half of a saved graph: it has no {name}", "", path=path, it_holds=listed)
 
 
 def refuse_file(path: Path) -> NoReturn:
-    hint = f'flow.load("{path}"), if it holds numbers; or the path of the folder that flow.save(graph, path) wrote'
+    hint = f'flow.load("{path}"), if it holds tensors; or the path of the folder that flow.save(graph, path) wrote'
     if path.suffix == ".onnx":
         hint = f'flow.onnx.show("{path}") draws it'
     elif path.name in SAVED_GRAPH and os.path.isfile(path):
@@ -218,7 +219,7 @@ def read_meta(path: Path, file: BinaryIO) -> dict[str, Any]:
 
 
 def check_format(data: Any, file: Path) -> None:
-    """Is it of a saved graph, in a version that is known?"""
+    """Check that the meta is of a saved graph in a supported version."""
     if type(data) is not dict:
         raise Malformed("an object with format and version", data)
     one_of(data.get("format"), "format", [FORMAT])
@@ -231,7 +232,8 @@ def check_format(data: Any, file: Path) -> None:
 
 
 def check_hashes(path: Path, meta: dict[str, Any], opened: dict[str, BinaryIO], stack: ExitStack) -> None:
-    """Refuse files that were not saved together. Copies that a save kept, in the place of moved files, are opened."""
+    """Raise GraphFormatError if the files were not saved together. Backup copies of an interrupted save replace moved
+    files."""
     plain = dumps({name: x for name, x in meta.items() if name != "sha256"}, "", indent=1)
     got = {META: hashlib.sha256(plain.encode()).hexdigest()}
     for name in (GRAPH, WEIGHTS):
@@ -252,7 +254,7 @@ def check_hashes(path: Path, meta: dict[str, Any], opened: dict[str, BinaryIO], 
 
 
 def digest(file: BinaryIO) -> str:
-    """The sha256 of an open file, which is then at its beginning again."""
+    """The sha256 of an open file, which is rewound."""
     result = hashlib.file_digest(cast(Any, file), "sha256").hexdigest()
     file.seek(0)
     return result
@@ -273,7 +275,7 @@ def read_weights(path: Path, file: BinaryIO, budget: int) -> dict[str, np.ndarra
 
 
 def check_header(path: Path, file: BinaryIO, budget: int) -> None:
-    """Refuse a header of weights that would take more memory than `budget` once parsed."""
+    """Raise GraphFormatError if the header of the weights would take more memory than `budget` when parsed."""
     (length,) = struct.unpack("<Q", file.read(8).ljust(8, b"\0"))
     needed = 0
     while length > 0 and needed <= budget and (block := file.read(min(length, container.PIECE))):

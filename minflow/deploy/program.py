@@ -1,8 +1,8 @@
-"""What is saved and exported: the computation of a graph or job that was called, apart from the code that made it.
+"""The computation of a traced graph or job, independent of its code: the input of saving and export.
 
-A Program is the trace before any pass, without the optimizer's part (the optimizer makes that again), with the tensors
-that it holds, the modules by class name and text alone, and the calls of modules by the nodes that they made.
-Read next: `dynamic_shapes/__init__.py`, what differs from call to call; `writing.py`, a Program as data.
+A Program is the trace before any pass, without the optimizer's nodes (the optimizer recreates them), with the tensors
+it uses, the modules by class name and text only, and the calls of modules by the nodes that they recorded. Read next:
+`dynamic_shapes/__init__.py`, what differs from call to call; `writing.py`, a Program as data.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from .dynamic_shapes.traces import grown
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """A tensor that a program holds. kind: "parameter", "buffer", "captured", "constant", or "generator" of random
-    numbers, which has `draws`, how many a call takes, and no array."""
+    """A tensor that a program holds. kind: "parameter", "buffer", "captured", "constant", or "generator", which has no
+    array but `draws`, its number of draws per call."""
 
     name: str
     kind: str
     tensor: Tensor | None = None
-    source: Source | None = None  # its source in the trace; None of what the program does not read
+    source: Source | None = None  # its source in the trace; None if the program does not read it
     generator: Any = None
     draws: int = 0
 
 
 @dataclass(frozen=True, eq=False)
 class ModuleEntry:
-    """A module as it is listed: its first path, class, text of `extra_repr`; tensors and children by their numbers."""
+    """A module as listed: its first path, class, and `extra_repr`; tensors and children by index."""
 
     path: str
     kind: str
@@ -55,13 +55,13 @@ class ModuleEntry:
     parameters: dict[str, int]
     buffers: dict[str, int]
     children: dict[str, int]
-    transient: tuple[str, ...] = ()  # names of buffers that are no part of a state_dict
-    container: bool = False  # it has no forward, as a ModuleList
+    transient: tuple[str, ...] = ()  # names of non-persistent buffers
+    container: bool = False  # True if it has no forward, like ModuleList
 
 
 @dataclass(frozen=True, eq=False)
 class CallEntry:
-    """One call of a module: its nodes are nodes[first:last]. inputs, output: structures with Values at the leaves."""
+    """One call of a module, with nodes[first:last]. inputs, output: structures with Values at the leaves."""
 
     module: int
     first: int
@@ -73,13 +73,14 @@ class CallEntry:
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """graph: before all passes; its sources have the names of listings.  arguments: names of build's parameters.
+    """A computation without its code.
 
+    graph: before all passes; its sources are named as in listings.  arguments: names of build's parameters.
     tree, out_tree: structures of arguments and result, see `../nn/graph/tree.py`.  names: of the nodes, as listed.
-    held: parameters, buffers and whatever else it reads.  members: attribute of the graph -> number of a module.
-    met: path -> number of a module that is no member.  gradients: number of a parameter -> its gradient, of a training
-    graph.  loss: what backward was called on.  axes: that are dynamic.  follows, fills: what follows those, attrs
-    by name, literals by their place among the inputs, and constants; see `dynamic_shapes/derived_sizes.py`.
+    held: parameters, buffers and all other tensors it reads.  members: attribute of the graph -> index of a module.
+    met: path -> index of a module that is not a member.  gradients: index of a parameter -> its gradient (training
+    graphs).  loss: the tensor on which backward was called.  axes: the dynamic axes.  follows, fills: what depends on
+    them: attrs by name, literals by input position, and constants; see `dynamic_shapes/derived_sizes.py`.
     """
 
     name: str
@@ -104,15 +105,15 @@ class Program:
 
 
 def program_of(obj: Any, dynamic: Any = None) -> Program:
-    """The Program of the plan that was used last. obj: an nn.Graph or a predict job; raises GraphError if it was not
-    called. dynamic: the axes whose size may be another at each call, {"x": {0: "batch"}}; build is then traced at other
-    sizes too."""
+    """The Program of the most recently used plan of an nn.Graph or a predict job. dynamic: axes whose size may change
+    from call to call, {"x": {0: "batch"}}; build is then also traced at other sizes. Raises GraphError if `obj` was
+    never called."""
     if isinstance(obj, Job):
         return of_job(obj, dynamic)
     if not isinstance(obj, RunningGraph):
         fail(
             GraphError,
-            f"a graph or a job function is wanted, not a {type(obj).__name__}",
+            f"only a graph or a job function can be saved or exported, got a {type(obj).__name__}",
             "class MyGraph(nn.Graph): ..., an object of it, called once",
             got=obj,
         )
@@ -127,7 +128,7 @@ def program_of(obj: Any, dynamic: Any = None) -> Program:
     compiled.relink()
     frozen = frozen_record(obj, compiled).built_in
     build = compiled.build
-    if compiled.strided:  # a file says nothing of how the inputs of a call lie in memory
+    if compiled.strided:  # a file does not record the strides of inputs
         build = graph_again(obj, compiled, [tensor.spec for tensor in build.inputs])
     program = of_build(obj, build, frozen)
     if not dynamic:
@@ -141,7 +142,7 @@ def program_of(obj: Any, dynamic: Any = None) -> Program:
 
 
 def at_all_sizes(program: Program, dynamic: Any, again: Callable[[list], Program]) -> Program:
-    """The program with what of it follows the dynamic axes. again: traces it for inputs of other specs."""
+    """Add to the program what depends on the dynamic axes. again: traces it for inputs of other specs."""
     inputs = program.graph.inputs
     names, specs = [source.name for source in inputs], [source.out_specs[0] for source in inputs]
     axes = axes_of(dynamic, names, specs)
@@ -184,7 +185,7 @@ def of_build(graph: Any, build: Build, frozen: tuple) -> Program:
 
 
 def argument_names(graph: Any) -> tuple[str, ...]:
-    """What build calls its arguments, in the order of a call by position; those by keyword have their own names."""
+    """Names of build's parameters, in positional order; keyword arguments have their own names."""
     import inspect
 
     parameters = inspect.signature(graph.build).parameters.values()
@@ -195,7 +196,7 @@ def of_job(job: Job, dynamic: Any = None) -> Program:
     if job.training:
         fail(
             GraphError,
-            f"the job {job.name} trains; what leaves home is a predict job",
+            f"the job {job.name} trains; only predict jobs can be saved and exported",
             '@flow.global_function(type="predict") for the part that predicts; flow.checkpoint.save keeps the '
             "variables of a training",
             job=job.name,
@@ -211,7 +212,7 @@ def of_job(job: Job, dynamic: Any = None) -> Program:
     if job.devices > 1:
         fail(
             GraphError,
-            f"the job {job.name} runs on {job.devices} devices; one that is saved runs on one",
+            f"the job {job.name} runs on {job.devices} devices; a saved job must run on one",
             "flow.config.cpu_device_num(1)",
             job=job.name,
         )
@@ -228,7 +229,8 @@ def of_job(job: Job, dynamic: Any = None) -> Program:
 
 
 def of_step(job: Job, build: Any, graph: Graph, uses: frozenset[str]) -> Program:
-    """build: has the trace, the value and the positions of the results.  uses: names of the variables."""
+    """The Program of one step of a job. build: has the trace, the value and the positions of the results.  uses: names
+    of the variables."""
     held = Holder(build.trace)
     variables = {
         name.replace(".", "/"): held.add(name, "parameter", variable.tensor)
@@ -256,7 +258,7 @@ def of_step(job: Job, build: Any, graph: Graph, uses: frozenset[str]) -> Program
 
 
 def placeholders(tree: Any) -> Any:
-    """The structure of an argument of a job, as `flatten` gives it."""
+    """The structure of a job's argument, as `flatten` returns it."""
     return (tuple, None, tuple([placeholders(inner) for inner in tree])) if isinstance(tree, tuple) else "tensor"
 
 
@@ -265,19 +267,19 @@ def keep_leaf(path: str, leaf: Any) -> Leaf:
 
 
 class Holder:
-    """Collects what a trace reads. passed: outputs of a node of autograd.Function -> the values that it hands on."""
+    """Collects the tensors that a trace reads. passed: output of an autograd.Function node -> the value it forwards."""
 
     def __init__(self, trace: Trace):
         self.trace = trace
         self.held: list[Held] = []
-        self.numbers: dict[tuple, int] = {}  # storage -> number of the tensor in `held`
+        self.numbers: dict[tuple, int] = {}  # storage -> index of the tensor in `held`
         self.passed: dict[Value, Value] = {}
         self.names: set[str] = set()
         self.sources = {key_of(s.array): s for s in trace.graph.states if s.read is None}
         self.traced: set[str] = set()  # names of the parameters and buffers that the trace reads or writes
 
     def add(self, name: str, kind: str, tensor: Tensor) -> int:
-        """The number of a tensor; tensors on one storage have one."""
+        """Index of a tensor, which is added if new; tensors that share a storage share an index."""
         if tensor.array is None:
             fail(
                 GraphError,
@@ -296,7 +298,7 @@ class Holder:
         if kind != "captured" and key not in self.sources and name in self.traced:
             fail(
                 GraphError,
-                f"{name} is another tensor than at the last call",
+                f"{name} is not the tensor of the last call",
                 "call it once more, then save it",
                 tensor=tensor,
             )
@@ -314,8 +316,8 @@ class Holder:
         return name
 
     def graph(self, count: int, outputs: list[Value], updates: Mapping[Source, Value]) -> Graph:
-        """The first `count` nodes of the trace and their sources, without nodes of autograd.Function: what its forward
-        and backward did are nodes of their own."""
+        """The first `count` nodes of the trace and their sources, without autograd.Function nodes: the ops of its
+        forward and backward are separate nodes."""
         nodes = []
         for node in self.trace.graph.nodes[:count]:
             if node.op.custom_backward is not None:
@@ -332,7 +334,7 @@ class Holder:
         return self.passed.get(value, value) if value.__class__ is Value else value
 
     def passing(self, node: Node) -> Node:
-        """The node, or where it reads what a Function handed on or is made anew itself, one like it."""
+        """The node, or a copy with replaced inputs if it reads forwarded values or outputs of such a copy."""
         if not self.passed:
             return node
         inputs = [self.now(x) for x in node.inputs]
@@ -344,7 +346,7 @@ class Holder:
         return fresh
 
     def read_sources(self, nodes: list[Node], others: list[Value]) -> None:
-        """Add the sources that the nodes read and no name is known of: constants, captured tensors, generators."""
+        """Add the unnamed sources that the nodes read: constants, captured tensors, generators."""
         generators = {id(entry[1].value.node): (g, entry[0]) for g, entry in self.trace.draws.items()}
         known = {id(h.source) for h in self.held}
         tensors = {id(t.array): t for t in self.trace.kept if t.array is not None}
@@ -359,7 +361,7 @@ class Holder:
             elif source.read is not None:
                 fail(
                     GraphError,
-                    f"{source.name or 'a number'} is read anew at each call by a Python function, which is not saved",
+                    f"{source.name or 'a number'} is computed at each call by a Python function, which is not saved",
                     "give it to build as an input",
                     place=source.name,
                 )
@@ -371,7 +373,7 @@ class Holder:
                 self.held.append(Held(self.free(source.name or kind), kind, tensor, source))
 
     def calls(self, calls: list, modules: Modules) -> Iterator[CallEntry]:
-        """The calls of modules as data. A call that a checkpoint made again is none."""
+        """The calls of modules as data, without those repeated by checkpointing."""
         for call in calls:
             first, last = self.place(call.first), self.place(call.last)
             inputs = self.structure((call.args, call.kwargs), call.given), self.structure(call.output, call.gave)
@@ -379,7 +381,7 @@ class Holder:
             yield CallEntry(modules.number(call.path, call.module), first, last, *inputs, children)
 
     def place(self, number: int) -> int:
-        """A place among the trace's nodes as one among those that stay."""
+        """Convert an index into the trace's nodes to one into the kept nodes."""
         return (
             number - sum(node.op.custom_backward is not None for node in self.trace.graph.nodes[:number])
             if self.passed
@@ -387,12 +389,12 @@ class Holder:
         )
 
     def structure(self, x: Any, values: list[Value]) -> tuple[Any, list[Value]]:
-        """A structure, and the Values that were in it when it was passed."""
+        """A structure, and the Values that it contained when it was passed."""
         return flatten(x, keep_leaf)[0], [self.now(v) for v in values]
 
 
 class Modules:
-    """Numbers modules as they are met, each once."""
+    """Numbers modules in the order in which they are found, each once."""
 
     def __init__(self, holder: Holder):
         self.holder = holder
@@ -405,7 +407,7 @@ class Modules:
         if key in self.open:
             fail(
                 GraphError,
-                f"{path} holds itself, which a file cannot say",
+                f"{path} contains itself, which a file cannot represent",
                 "a module inside another, not around it",
                 module=type(module).__name__,
             )
@@ -439,10 +441,10 @@ class Modules:
 def text_of(module: Any) -> str:
     try:
         return str(module.extra_repr())
-    except Exception:  # a learner's own, which is only shown
+    except Exception:  # a user's extra_repr is only displayed
         return ""
 
 
 def key_of(array: np.ndarray) -> tuple:
-    """The storage that a State is found by, as `Trace.state` does."""
+    """Key of an array's storage, as in `Trace.state`."""
     return array.ctypes.data if array.size else id(array), array.shape, array.strides, array.dtype

@@ -1,8 +1,8 @@
-"""A saved graph that runs: an nn.Graph whose build makes the saved operations again, one after the other.
+"""Run a saved graph: an nn.Graph whose build replays the saved nodes in order.
 
-Its modules have the names, texts and tensors of those that were saved and none of their code: each runs its own part
-of the operations. So a loaded graph is compiled, listed, explored and compared as any other.
-Read next: `../nn/graph/build.py`, which calls it; `training/__init__.py`.
+Its modules have the names, texts and tensors of the saved ones but not their code: each runs its part of the nodes. A
+loaded graph can therefore be compiled, listed, explored and compared like any other. Read next: `../nn/graph/build.py`,
+which calls it; `training/__init__.py`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ RUN: ContextVar[Run | None] = ContextVar("replay", default=None)
 
 
 class LoadedContainer(Module):
-    """A module of a saved graph: what it was called and what it held, without its class."""
+    """A module of a saved graph: its name and contents, without its class."""
 
     _text = ""
 
@@ -57,7 +57,7 @@ class LoadedContainer(Module):
         return self._text
 
     def train(self, mode: bool = True) -> LoadedContainer:
-        """A saved graph computes what it computed when it was saved, in train() or in eval()."""
+        """Warn if the mode would change: a saved graph stays in the mode in which it was saved."""
         if mode is not self.training:
             warn(
                 f"{type(self).__name__}.{'train' if mode else 'eval'}: a saved graph stays in the mode in which it "
@@ -69,7 +69,7 @@ class LoadedContainer(Module):
 
 
 class LoadedModule(LoadedContainer):
-    """One that has a forward: it runs as a part of its graph."""
+    """A module with a forward, which runs as part of its graph."""
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         run = RUN.get()
@@ -77,8 +77,7 @@ class LoadedModule(LoadedContainer):
             name = type(self).__name__
             fail(
                 GraphError,
-                f"this {name} is a part of a saved graph, without the code of its class: it runs only "
-                "inside of its graph",
+                f"this {name} is a part of a saved graph, without the code of its class: it runs only inside its graph",
                 f"the graph itself; or the class: {name}(...) and load_state_dict",
                 module=name,
             )
@@ -86,7 +85,7 @@ class LoadedModule(LoadedContainer):
 
 
 class LoadedGraph(Graph):
-    """A graph that `flow.load_graph` gave: it computes what the saved one computed. See `flow.load_graph`."""
+    """A graph returned by `flow.load_graph`, which see."""
 
     _document: Document
     _tensors: list[Any]
@@ -96,8 +95,8 @@ class LoadedGraph(Graph):
 
     @property
     def _last(self) -> Any:
-        """The plan that was used last; of a graph that was not called yet that of the inputs it was saved with, so that
-        it can be looked at."""
+        """The most recently used plan; before the first call, a plan for the saved input specs, so that it can be
+        inspected."""
         own = self.__dict__
         if own["_plans"].last is None and not self._compiling:
             own["_compiling"] = True
@@ -110,8 +109,8 @@ class LoadedGraph(Graph):
         return own["_plans"].last
 
     def structure(self, args: tuple, kwargs: dict) -> tuple[Any, list[Tensor], tuple[Spec, ...]]:
-        """The structure of a call as it is saved, and its tensors, in whatever way they are given."""
-        super().structure(args, kwargs)  # refuses what no graph takes
+        """The structure of a call in its saved form, and its tensors, however they are passed."""
+        super().structure(args, kwargs)  # refuses arguments that no graph accepts
         arguments = self.__dict__["_arguments"]
         try:
             tensors = arguments.inputs(self.name, args, kwargs)
@@ -129,13 +128,13 @@ class LoadedGraph(Graph):
         return next((s.name for s, t in zip(self._document.states, self._tensors) if t is tensor), "")
 
     def frozen(self) -> Any:
-        """What was fixed when the graph was saved, and what it reads anew at each call."""
+        """Parts of the plan key: what was fixed at the save, and what is read at each call."""
         report = super().frozen()
         rows = tuple([(name, text) for name, text in self._saved_frozen])
         return type(report)(replace(report.record, built_in=rows)) if rows else report
 
     def replay(self, args: tuple, kwargs: dict) -> Any:
-        """What the saved build did, for these arguments."""
+        """Replay the saved build for these arguments."""
         if self.training and self.config.accumulation != self._accumulation:
             hint = f"config.set_gradient_accumulation_steps({self._accumulation}); another number where its class is"
             fail(
@@ -157,7 +156,7 @@ class LoadedGraph(Graph):
         try:
             run = Run(self, self._document, args, kwargs)
             return run.whole()
-        except Malformed as error:  # it fits the sizes of the file, and not these
+        except Malformed as error:  # valid at the sizes of the file, but not at these
             fail(
                 ShapeError,
                 f"{self.name}: {error.place} must be {error.wanted} at these sizes of the dynamic axes",
@@ -168,14 +167,14 @@ class LoadedGraph(Graph):
         except RecursionError:
             fail(
                 GraphError,
-                f"{self.name}: its modules call one another deeper than Python goes",
+                f"{self.name}: its module calls are nested deeper than Python's recursion limit",
                 "sys.setrecursionlimit(100_000), if the file is to be trusted",
                 calls=len(self._document.nodes),
             )
 
 
 def saved_axes(graph: LoadedGraph) -> dict[int, dict[int, str]]:
-    """The dynamic axes that a loaded graph was saved with, as `dynamic` has them."""
+    """The saved dynamic axes of a loaded graph, in the form of the argument `dynamic`."""
     axes: dict[int, dict[int, str]] = {}
     for name, places in graph.__dict__["_document"].axes.items():
         for i, axis in places:
@@ -184,14 +183,15 @@ def saved_axes(graph: LoadedGraph) -> dict[int, dict[int, str]]:
 
 
 def part_of_batch(spec: Spec, parts: int) -> Spec:
-    """The opposite of `whole_batch`; of an input that cannot be divided itself: the build says so."""
+    """Inverse of `whole_batch`. An input that cannot be divided is returned as it is; the build then raises the
+    error."""
     if parts == 1 or not spec.shape or spec.shape[0] % parts:
         return spec
     return spec.replace(shape=(spec.shape[0] // parts, *spec.shape[1:]))
 
 
 def loaded(document: Document, frozen: Any = ()) -> LoadedGraph:
-    """The graph of a document, without optimizers yet."""
+    """Create the graph of a document, without optimizers."""
     arguments = Arguments(document)
     graph = class_of(document, arguments)()
     own = graph.__dict__
@@ -226,14 +226,14 @@ def loaded(document: Document, frozen: Any = ()) -> LoadedGraph:
     )
     for name, module in named.items():
         if hasattr(type(graph), name) or name in own:
-            raise Malformed("names that a graph has not", name, "members")
+            raise Malformed("names that a graph does not have", name, "members")
         if "." not in name:
             setattr(graph, name, module)
     return graph
 
 
 def class_of(document: Document, arguments: Arguments) -> type[LoadedGraph]:
-    """A class of the saved name, whose build has the saved arguments."""
+    """Create a class with the saved name, whose build has the saved parameters."""
 
     def build(self: LoadedGraph, *args: Any, **kwargs: Any) -> Any:
         return self.replay(args, kwargs)
@@ -247,7 +247,7 @@ def class_of(document: Document, arguments: Arguments) -> type[LoadedGraph]:
 
 
 def tensor_of(state: State) -> Any:
-    """The tensor of a state; of a generator the Generator itself."""
+    """The tensor of a state, or its Generator."""
     if state.kind == "generator":
         if state.name == "generator":
             return default_generator
@@ -260,12 +260,12 @@ def tensor_of(state: State) -> Any:
 
 
 def needs_copy(op: Op, array: np.ndarray, attrs: Any) -> bool:
-    """True if the op looks into contiguous elements, and the array has none in the shape of its result."""
+    """True if the op is a view of contiguous elements and the array is not contiguous in the required shape."""
     return op is as_strided or op is reshape and not views_as(array, attrs["shape"])
 
 
 class Run:
-    """One replay, in a trace or in eager. env: number of a value -> its Value in a trace, else its Tensor."""
+    """One replay, in a trace or in eager mode. env: index of a value -> its Value in a trace, else its Tensor."""
 
     def __init__(self, graph: LoadedGraph, document: Document, args: tuple, kwargs: dict):
         self.graph, self.document = graph, document
@@ -281,7 +281,7 @@ class Run:
         self.draws: dict[int, Any] = {}
         for number, x in enumerate(inputs):
             self.env[number] = x.value if self.traced else x
-        # what an exact graph takes as it is in memory: inputs that are not contiguous, and views of them
+        # non-contiguous inputs of an exact graph, and views of them, keep their strides
         self.strided = {x.value: stride_probe(x) for x in inputs if self.traced and x.alias is not None}
         for number, (state, tensor) in enumerate(zip(document.states, graph._tensors), len(inputs)):
             self.add_state(number, state, tensor)
@@ -298,7 +298,7 @@ class Run:
                 array = state.filled.at(self.sizes, tensor.spec.np)
                 tensor = Tensor(array, spec_of(array))
             if self.traced:
-                tensor.array.flags.writeable = False  # as where it was saved
+                tensor.array.flags.writeable = False  # as in the saved graph
                 self.mode.trace.created[id(tensor.array)] = tensor.array
         self.env[number] = self.mode.trace.own(tensor).value if self.traced else tensor
 
@@ -315,7 +315,7 @@ class Run:
             RUN.reset(token)
 
     def part(self, first: int, last: int, calls: Sequence[CallEntry]) -> None:
-        """The nodes first:last; those of calls inside of the modules that were called."""
+        """Replay nodes[first:last]; nested calls run inside their modules."""
         modules = self.graph.__dict__["_modules_by_number"]
         for call in calls:
             self.nodes(first, call.first)
@@ -345,7 +345,7 @@ class Run:
             (self.trace_node if self.traced else self.run_node)(number, entry, attrs)
 
     def attrs(self, entry: NodeEntry) -> Mapping[str, Any]:
-        """At the sizes of this call."""
+        """Attrs at the sizes of this call."""
         check_sizes(entry.op.name, resolved(entry.attrs, self.sizes).get("shape", ()), self.sizes)
         now = settled(entry.op, entry.attrs, self.sizes)
         given = [x.spec if isinstance(x, Tensor | Value) else x for x in map(self.given, entry.inputs)]
@@ -353,7 +353,7 @@ class Run:
         return now
 
     def trace_node(self, number: int, entry: NodeEntry, attrs: Any) -> None:
-        """Append the node to the trace, as it was there."""
+        """Append the node to the trace, as it was recorded."""
         trace, mode = self.mode.trace, MODE.get()
         values = [self.given(x) for x in entry.inputs]
         array = self.strided.get(values[0]) if self.strided and values and isinstance(values[0], Value) else None
@@ -379,7 +379,8 @@ class Run:
             self.strided[outputs_of(node)[0]] = entry.op.kernel(array, **attrs)
 
     def need_room(self, entry: NodeEntry, specs: Sequence[Spec]) -> None:
-        """Refuse what would not fit into memory if it was there: a view takes none, and what reads it copies it."""
+        """Raise GraphError if an output would not fit into memory. Views count too: they take no memory, but a consumer
+        copies them."""
         needed = sum([spec.nbytes for spec in specs])
         if needed > LITTLE and needed > self.most:
             fail(
@@ -395,15 +396,15 @@ class Run:
         return math.inf if free is None else free
 
     def run_node(self, number: int, entry: NodeEntry, attrs: Any) -> None:
-        """Run the node now, as eager does."""
+        """Run the node at once, as in eager mode."""
         values = [self.given(x) for x in entry.inputs]
         for k, x in enumerate(entry.inputs):
             if isinstance(x, Ref) and x in self.draws:
                 draws, done = self.draws[x]
-                place = attrs["offset"]  # of the file: what is computed again has the numbers of the first time
+                place = attrs["offset"]  # from the file: a recomputed node draws the same numbers
                 values[k], offset = done[place] if place in done else done.setdefault(place, next(draws))
                 attrs = {**attrs, "offset": offset}
-        _, mark, part = (entry.scope or "").partition("/")  # of a function in several operations: its name
+        _, mark, part = (entry.scope or "").partition("/")  # a part is the name of a function made of several ops
         mode = MODE.get()
         mode = mode.replace(
             grad=False, origin=None if entry.origin is None else "backward", scope=f"{mode.scope}{mark}{part}"
@@ -419,14 +420,14 @@ class Run:
         return resolved(x, self.sizes)
 
     def tensor(self, number: int) -> Tensor:
-        """The tensor of a value, for those who take and give tensors."""
+        """The tensor of a value, for code that takes tensors."""
         x = self.env[number]
         return x if x.__class__ is not Value else self.mode.trace.symbol(None, x.spec, x, False)
 
-    # ---- what a call leaves behind -----------------------------------------------------------------------------------
+    # ---- effects of a call -------------------------------------------------------------------------------------------
 
     def finish(self) -> None:
-        """New values of states; gradients, which the optimizers take from there."""
+        """Write new values of states, and gradients, which the optimizers read."""
         document, tensors, watch = self.document, self.graph._tensors, self.mode.watch
         for number, value in document.updates:
             if self.traced:
@@ -435,7 +436,7 @@ class Run:
                 with using(self.mode.replace(grad=False)):
                     write(tensors[number], self.env[value])
         for number, value in document.gradients:
-            if tensors[number].requires_grad:  # one that is frozen since then takes no step
+            if tensors[number].requires_grad:  # a parameter frozen after loading takes no step
                 tensors[number].grad = self.tensor(value)
         if document.loss is not None and watch is not None:
             watch.loss = self.env[document.loss]
@@ -443,9 +444,9 @@ class Run:
 
 
 def place_of(file: str, line: int) -> tuple[Any, int]:
-    """A place of the program that was saved: its file is only a name here."""
+    """A source location in the saved program; its file need not exist."""
     return partial(_empty.__code__.replace, co_filename=f"<saved>/{file}", co_firstlineno=line)(), 0
 
 
 def _empty() -> None:
-    """Lends its code to `place_of`; never called."""
+    """Provides a code object for `place_of`; never called."""

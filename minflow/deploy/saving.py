@@ -1,6 +1,6 @@
-"""What `flow.save(graph, path)` and `flow.load_graph(path)` do: a Program to a folder, and a folder to a graph.
+"""`flow.save(graph, path)` and `flow.load_graph(path)`: from a Program to a folder, and from a folder to a graph.
 
-Everything is made and checked before anything is written. The last file of this room.
+Everything is created and checked before anything is written. This is the top module of the package.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ def save(obj: Any, path: str | os.PathLike, dynamic: Mapping | None = None) -> N
         arrays |= {name: tensor.array for name, tensor in tensors.items()}
     meta = {
         "format": FORMAT, "version": VERSION,
-        "minflow": sys.modules[__name__.partition(".")[0]].__version__,  # the face of the package, which stands above
+        "minflow": sys.modules[__name__.partition(".")[0]].__version__,  # the layering forbids importing it
         "inputs": inputs_of(program, parts), "outputs": outputs_of(program, parts),
         "settings": settings, "optimizers": optimizers, "frozen": [list(row) for row in program.frozen],
     }  # fmt: skip
-    if obj.config.bits:  # else left out, as earlier versions do, which can then read it
+    if obj.config.bits:  # omitted otherwise, so that earlier versions can read the file
         meta["exact"] = True
     try:
-        from_data(graph, arrays)  # what is written can be read: that it cannot is found here, not in another process
+        from_data(graph, arrays)  # checks that the output can be read, here and not in another process
     except Malformed as error:
         raise GraphError(
             f"{program.name} cannot be saved: {error.place} must be {error.wanted}",
@@ -69,9 +69,9 @@ def save(obj: Any, path: str | os.PathLike, dynamic: Mapping | None = None) -> N
 
 
 def inputs_of(program: Program, parts: int) -> list[dict[str, Any]]:
-    """For who looks into the folder, or serves it: each input with its shape; a dynamic axis by its name.
+    """Describe the inputs, for readers of the folder and servers: each with its shape; a dynamic axis by its name.
 
-    parts: how many parts of a batch a call takes one after the other.
+    parts: number of parts of a batch that a call processes in sequence.
     """
     rows = []
     for number, source in enumerate(program.graph.inputs):
@@ -86,7 +86,7 @@ def inputs_of(program: Program, parts: int) -> list[dict[str, Any]]:
 
 
 def outputs_of(program: Program, parts: int) -> list[dict[str, Any]]:
-    """The shapes of the results of the call that was saved: those of the parts joined, numbers stacked."""
+    """Describe the results of the saved call: parts are concatenated, 0-d results stacked."""
     rows = []
     for value in program.graph.outputs:
         shape = [*whole_batch(value.spec, parts).shape] if value.spec.shape or parts == 1 else [parts]
@@ -107,7 +107,7 @@ def load(path: str | os.PathLike) -> LoadedGraph:
             graph = prepared(loaded(document, rows), document, meta, optimizers, arrays)
         except GraphFormatError:
             raise
-        except MinflowError as error:  # of a name that no module can have, of an optimizer that the graph refuses
+        except MinflowError as error:  # an invalid module name, or an optimizer that the graph refuses
             raise Malformed("what a graph can hold", error.what, "modules and optimizers") from error
         graph.config.exact(exact)
         return graph
@@ -118,7 +118,7 @@ def shown(x: Any, place: str) -> str:
 
 
 def prepared(graph: LoadedGraph, document: Document, meta: Mapping, optimizers: list, arrays: Mapping) -> LoadedGraph:
-    """With its optimizers, at the step at which it was saved."""
+    """Add the optimizers in their saved state."""
     parameters = {s.name: t for s, t in zip(document.states, graph.__dict__["_tensors"]) if s.kind == "parameter"}
     for optimizer, schedulers in optimizers_from_data(optimizers, parameters, arrays):
         graph.add_optimizer(optimizer, lr_sch=schedulers)

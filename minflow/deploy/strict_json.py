@@ -1,4 +1,4 @@
-"""JSON that people read and `diff` compares: each entry of a list or an object at the top has a line of its own.
+"""JSON that is readable and diffable: each entry of a top-level list or object has its own line.
 
     {
       "format": "minflow.graph",
@@ -8,9 +8,9 @@
       ]
     }
 
-It is read line by line, with distrust: what a line may cost in memory is bounded before it is parsed (`[],[],[]` takes
-20 times its bytes) and added up after; and JSON that only Python reads, or that says a name twice, is Malformed.
-Knows no graphs. Read next: `checks.py`.
+Input is not trusted and is read line by line: the memory that a line may need is bounded before it is parsed
+(`[],[],[]` takes 20 times its size) and summed afterwards. Nonstandard JSON that Python accepts, and duplicate names,
+are Malformed. Knows nothing of graphs. Read next: `checks.py`.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ from typing import Any, BinaryIO, NoReturn
 from .checks import LARGEST, Malformed
 
 LONGEST = 1 << 19  # bytes of a line
-COSTLIEST = 10_000_000  # bytes of memory that one line may take
-DEEPEST = 200  # lists and objects inside one another
+COSTLIEST = 10_000_000  # bytes of memory for one line
+DEEPEST = 200  # nested lists and objects
 KEY = re.compile(r'"([^"\\]+)": (.+)')
 OPENING = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\Z)|([\[{])|[\]}]', re.DOTALL)
-# Bytes that a name takes beside its text, at most: 80 in the set of all names, 66 in the table of interned ones. Both
-# double when they are full, and the old one lives until the new one is filled.
+# Most bytes that a name takes besides its text: 80 in the set of all names, 66 in the table of interned strings. Both
+# double when full, and the old table is freed only after the new one is filled.
 NAMED = 150
-# Bytes of memory for each such byte of a text: a dict, a list, a name in a dict, a number and its place, half a text.
+# Bytes of memory per occurrence: of a dict, a list, a name in a dict, an entry, and half a string.
 COSTS = {b"{": 200, b"[": 90, b":": 90, b",": 34, b'"': 40}
 
 
 def cost(text: bytes) -> int:
-    """About the most memory, in bytes, that parsing this JSON takes, whatever stands in it."""
-    wide = 1 if text.isascii() and b"\\u" not in text else 4  # a text with one wide character has all of them wide
+    """Approximate upper bound of the memory, in bytes, for parsing this JSON."""
+    wide = 1 if text.isascii() and b"\\u" not in text else 4  # one wide character makes all characters of a string wide
     return wide * len(text) + sum(each * text.count(mark) for mark, each in COSTS.items())
 
 
 def size(x: Any, names: set[str]) -> int:
-    """The memory, in bytes, of a value that was parsed. names: those that were counted before, which it shares."""
+    """Memory of a parsed value in bytes. names: already counted names, which it shares."""
     total, stack = 0, [x]
     while stack:
         x = stack.pop()
-        if x is None or x is True or x is False or (type(x) is int and -6 < x < 257):  # Python has one of each
+        if x is None or x is True or x is False or (type(x) is int and -6 < x < 257):  # shared objects of Python
             continue
         total += sys.getsizeof(x)
         if type(x) is list:
@@ -65,7 +65,7 @@ def size(x: Any, names: set[str]) -> int:
 
 
 def lines_of(data: dict[str, Any]) -> Iterator[bytes]:
-    """The lines of an object. Raises Malformed for what could not be read again."""
+    """The lines of an object. Raises Malformed for values that could not be read back."""
     yield b"{\n"
     for i, (name, value) in enumerate(data.items()):
         end = "," if i < len(data) - 1 else ""
@@ -83,7 +83,7 @@ def lines_of(data: dict[str, Any]) -> Iterator[bytes]:
 
 
 def dumps(x: Any, place: str, indent: int | None = None) -> str:
-    """The JSON text of a value that `parse` reads again."""
+    """The JSON text of a value, which `parse` can read."""
     try:
         text = json.dumps(x, ensure_ascii=False, allow_nan=False, indent=indent)
         text.encode()
@@ -104,14 +104,14 @@ def line(text: str, place: str) -> bytes:
 
 
 class Lines:
-    """The lines of an open file, whose values may take `budget` bytes of memory together."""
+    """Reader of the lines of an open file, whose values may take `budget` bytes of memory in total."""
 
     def __init__(self, file: BinaryIO, budget: int):
         self.file, self.left, self.number = file, budget, 0
         self.names: set[str] = set()
 
     def next(self) -> str:
-        """The next line without what stands around it, "" after the last."""
+        """The next line without surrounding whitespace; "" after the last."""
         data = self.file.readline(LONGEST + 1)
         self.number += 1
         if len(data) > LONGEST:
@@ -138,7 +138,7 @@ class Lines:
         raise Malformed(wanted, text, self.place)
 
     def data(self) -> dict[str, Any]:
-        """The object that the lines are."""
+        """Parse the lines as one object."""
         if (text := self.next()) != "{":
             self.wrong("{ alone", text)
         result: dict[str, Any] = {}
@@ -160,7 +160,7 @@ class Lines:
         return result
 
     def entries(self, kind: str) -> tuple[Any, bool]:
-        """(the list or dict whose entries are the next lines, whether a comma stands after it)."""
+        """Parse a list or dict with one entry per line. Returns it, and True if a comma follows."""
         close = "]" if kind == "[" else "}"
         found: list[Any] = []
         more = True
@@ -185,7 +185,7 @@ class Lines:
 
 
 def parse(text: str, place: str) -> Any:
-    """The value of a JSON text, or Malformed."""
+    """Parse a JSON text. Raises Malformed."""
     if text.count("[") + text.count("{") > DEEPEST and depth(text) > DEEPEST:
         raise Malformed(f"at most {DEEPEST} lists and objects inside one another", text, place)
     try:
@@ -225,7 +225,7 @@ def real(text: str) -> float:
 
 
 def constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no JSON number")
+    raise ValueError(f"{text} is not a JSON number")
 
 
 DECODER = json.JSONDecoder(object_pairs_hook=distinct, parse_int=integer, parse_float=real, parse_constant=constant)

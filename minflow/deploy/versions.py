@@ -1,8 +1,8 @@
-"""Versions of operations: does a saved graph mean by a name what we mean by it?
+"""Versions of ops, so that a saved graph keeps its meaning.
 
-A change of an op's signature or results raises the `version=` of its `define`; a node that was saved with an older one
-is brought to the next by a function of CONVERTERS, or refused by name. `tests/golden/ops.txt` keeps what each version
-gives. Read next: `folder.py`.
+A change of an op's signature or results increments the `version=` in its `define`; a node saved with an older version
+is converted by a function in CONVERTERS, or refused by name. `tests/golden/ops.txt` records the results of each
+version. Read next: `folder.py`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from ..core.op import OPS, Op
 from .checks import Malformed, refuse
 
 FORMAT, VERSION = "minflow.graph", 1  # of the folder itself
-# (name, version) -> the function that makes of a node's data, {"op": name, "in": [...], "attrs": {...}, ...}, that of
-# the next version. A view in the path of a view_write has its op and attrs alone.
+# (name, version) -> function that converts a node's data, {"op": name, "in": [...], "attrs": {...}, ...}, to the next
+# version. A view in the path of a view_write has only op and attrs.
 CONVERTERS: dict[tuple[str, int], Callable[[dict[str, Any]], dict[str, Any]]] = {}
 
 
 def versions_of(nodes: Iterable[Node]) -> dict[str, int]:
-    """Name -> version of each op that the nodes use, also of those in paths of views; sorted by name."""
+    """Name -> version of each op that the nodes use, including ops in view paths; sorted by name."""
     ops = {op for node in nodes for op in (node.op, *ops_in(tuple(node.attrs.values())))}
     return {op.name: op.version for op in sorted(ops, key=lambda op: op.name)}
 
@@ -32,7 +32,7 @@ def ops_in(value: Any) -> list[Op]:
 
 
 def check_versions(ops: Mapping[str, int]) -> Mapping[str, int]:
-    """`ops`, name -> version as a file has them, each of which is ours or can be converted; raises GraphFormatError."""
+    """Check name -> version from a file: each is current or can be converted. Raises GraphFormatError."""
     for name, version in ops.items():
         if name not in OPS:
             refuse(
@@ -65,13 +65,13 @@ def check_versions(ops: Mapping[str, int]) -> Mapping[str, int]:
 
 
 def converted(nodes: list, known: Mapping[str, int]) -> list:
-    """The data of nodes as of the current versions. known: the result of `check_versions`."""
+    """Convert the data of nodes to the current versions. known: the result of `check_versions`."""
     old = {name: version for name, version in known.items() if version < OPS[name].version}
     return [of_now(node, old, f"nodes[{i}]") for i, node in enumerate(nodes)] if old else nodes
 
 
 def of_now(node: Any, old: Mapping[str, int], place: str) -> Any:
-    """A node's data brought to the versions of now, and so the views in the path of a view_write."""
+    """Convert a node's data to the current version, including the views in the path of a view_write."""
     try:
         name = node["op"]
         if name == "view_write":

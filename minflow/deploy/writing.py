@@ -1,8 +1,8 @@
-"""A Program as data for a file: `graph.json` as dicts and lists, and the weights by name.
+"""Convert a Program to data for a file: `graph.json` as dicts and lists, and the weights by name.
 
-Values are numbered: inputs, then tensors, then what each node makes; `"%12"` in the file. What a file cannot hold is
-refused here, with its line in the program. Read next: `attrs.py`, how an attribute is written; `versions.py`;
-`document.py` reads this back.
+Values are numbered: inputs, then tensors, then the outputs of each node; `"%12"` in the file. Content that a file
+cannot hold is refused here, with its line in the program. Read next: `attrs.py`, the encoding of attrs; `versions.py`;
+`document.py`, which reads the data.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from .versions import FORMAT, VERSION, versions_of
 
 
 def to_data(program: Program) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """(graph.json, weights by name). Raises GraphError for what a file cannot hold."""
+    """Returns (graph.json, weights by name). Raises GraphError for content that a file cannot hold."""
     return Writing(program).data()
 
 
 class Writing:
-    """numbers: value -> its number."""
+    """Writer of a Program. numbers: value -> its index."""
 
     def __init__(self, program: Program):
         self.program = program
@@ -70,7 +70,7 @@ class Writing:
         return data, arrays
 
     def check_registered(self) -> None:
-        """Refuse ops that no other process can find by their name."""
+        """Raise GraphError for ops that another process cannot find by name."""
         unknown = dict.fromkeys(
             f"{node.op.name} ({where_text(node.where)})"
             for node in self.program.graph.nodes
@@ -144,7 +144,7 @@ class Writing:
         return f"%{self.numbers[value]}"
 
     def structure(self, shape: Any, values: Iterator) -> Any:
-        """A structure with the numbers of values at its leaves."""
+        """A structure with indices of values at its leaves."""
         if shape == "tensor":
             value = next(values)
             return self.ref(value if value.__class__ is Value else Value(value, 0, value.out_specs[0]))
@@ -176,7 +176,7 @@ class Writing:
         return result | {"training": entry.training}
 
     def calls(self, call: CallEntry, depth: int) -> Iterator[dict[str, Any]]:
-        """A call and those inside it, a row each."""
+        """Yield a row for a call and for each call nested in it."""
         yield {
             "module": call.module,
             "depth": depth,
@@ -189,7 +189,7 @@ class Writing:
 
 
 def printable(x: str) -> str:
-    """What a program says of itself, without control characters; its lines stay."""
+    """Text of the user's program without control characters, except line breaks."""
     return "".join(c if c.isprintable() or c in "\n\t" else " " for c in x)
 
 

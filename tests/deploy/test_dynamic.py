@@ -476,11 +476,11 @@ def test_names_of_nested_inputs():
     ({"x": {2: "n"}}, r"the input x has no axis 2.*0 to 1"),
     ({"x": {-3: "n"}}, r"no axis -3"),
     ({"x": {"0": "n"}}, r"no axis '0'"),
-    ({"x": {0: 3}}, r"axis 0 of x is named 3"),
-    ({"x": {0: "a b"}}, r"axis 0 of x is named 'a b'"),
+    ({"x": {0: 3}}, r"name of axis 0 of x must be a word, got 3"),
+    ({"x": {0: "a b"}}, r"name of axis 0 of x must be a word, got 'a b'"),
     ({"x": {0: "a", -2: "b"}}, r"axis 0 of x is named twice"),
-    ({"x": 0}, r"of the input x there is 0"),
-    (["x"], r"dynamic is \['x'\]"),
+    ({"x": 0}, r"input x must have a dict from axes to names, got 0"),
+    (["x"], r"dynamic must be a dict .*, got \['x'\]"),
     ({"x": {1: "n"}, "y": {0: "n"}}, r"'n' has one size.*784 \(axis 1 of x\)|4 \(axis 0 of y\)"),
 ])  # fmt: skip
 def test_wrong_axes(dynamic, message):

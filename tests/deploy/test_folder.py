@@ -425,7 +425,7 @@ DEEP = 100_000
         (b"\xef\xbb\xbf{\n}\n", "{ alone"),
         (b"null\n", "{ alone"),
         (b'{\n  "a": \xff\n}\n', "line 2 must be UTF-8 (invalid start byte at byte 7"),
-        (b'{\n  "a": NaN\n}\n', "NaN is no JSON number"),
+        (b'{\n  "a": NaN\n}\n', "NaN is not a JSON number"),
         (b'{\n  "a": [\n    -Infinity\n  ]\n}\n', "line 3 must be JSON (-Infinity"),
         (b'{\n  "a": 1e999\n}\n', "beyond a float64"),
         (b'{\n  "a": 9223372036854775808\n}\n', "beyond 64 bits"),

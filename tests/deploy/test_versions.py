@@ -107,7 +107,7 @@ def test_a_view_in_the_path_of_a_write_is_converted(monkeypatch, older):
 def test_no_node_breaks_a_converter(monkeypatch, older, node):
     older("sum", 2)
     monkeypatch.setitem(versions.CONVERTERS, ("sum", 1), lambda node: {**node, "attrs": node["attrs"]["axis"]})
-    with pytest.raises(Malformed, match=r"nodes\[1\]: a node is wanted"):
+    with pytest.raises(Malformed, match=r"nodes\[1\] must be a node, got"):
         converted([NODE, node], {"sum": 1})
 
 

@@ -105,12 +105,12 @@ def test_there_are_twelve_initializers_and_truncated_normal():
 
 @pytest.mark.parametrize("wrong, told", [
     (lambda: init.random_uniform_initializer(2, 1), "minval 2 is above maxval 1"),
-    (lambda: init.truncated_normal(-0.1), r"stddev is -0\.1"),
+    (lambda: init.truncated_normal(-0.1), r"stddev must be at least 0, got -0\.1"),
     (lambda: init.random_normal_initializer(seed=3), "seed=3"),
     (lambda: init.variance_scaling_initializer(mode="fan"), "mode is 'fan'"),
     (lambda: init.variance_scaling_initializer(distribution="normal"), "distribution is 'normal'"),
     (lambda: init.xavier_uniform_initializer("CHW"), "data_format is 'CHW'"),
-    (lambda: init.kaiming_initializer((3,)), r"shape is \(3,\)"),
+    (lambda: init.kaiming_initializer((3,)), r"shape must be .*, got \(3,\)"),
     (lambda: init.kaiming_initializer(SHAPE, nonlinearity="gelu"), "nonlinearity is 'gelu'"),
     (lambda: checks.check_initializer("flow.layers.dense", 0.1), r"constant_initializer\(0\.1\)"),
     (

@@ -163,7 +163,7 @@ def test_without_a_file_a_program_is_returned(tmp_path):
         ({"dynamic_axes": {"y": [0]}}, "dynamic_axes names 'y'"),
         ({"dynamic_axes": ["x"]}, "dynamic_axes is no dict"),
         ({"dynamic_shapes": {"y": {0: "n"}}}, "dynamic_shapes names 'y'"),
-        ({"dynamic": True}, "dynamic is True"),
+        ({"dynamic": True}, "dynamic must be a dict .*, got True"),
         ({"dynamic": {}, "dynamic_axes": {}}, "dynamic axes are named twice"),
         ({"kwargs": {"mask": MASK, "size": X}}, r"Masked.forward takes \(x, mask=None.*'size'"),
     ],
@@ -178,5 +178,7 @@ def test_what_asks_for_another_file(options, words):
 def test_what_has_no_effect_is_said():
     with pytest.warns(torch.MinflowWarning, match="report, verify: without effect"):
         exported(Masked(), X, report=True, verify=True, profile=False)
-    with pytest.raises(torch.GraphError, match="job function is wanted, not a function"):
+    with pytest.raises(
+        torch.GraphError, match="only a graph or a job function can be saved or exported, got a function"
+    ):
         torch.onnx.export(lambda x: x, X, io.BytesIO())

@@ -1,4 +1,4 @@
-"""Which axes of the inputs have a size of their own at each call, as a user names them, and their sizes in a call.
+"""The dynamic axes of the inputs, as the user names them, and their sizes in a call.
 
 Read next: `derived_sizes.py`.
 """
@@ -13,8 +13,8 @@ from ...core.base.errors import GraphError, ShapeError
 from ...core.spec import Spec
 from ...core.source_location import here
 
-AXES = 3  # each one more doubles the number of traces
-Axes = Mapping[str, tuple[tuple[int, int], ...]]  # name of an axis -> (number of an input, axis of that)
+AXES = 3  # each axis doubles the number of traces
+Axes = Mapping[str, tuple[tuple[int, int], ...]]  # name of an axis -> (index of an input, its axis)
 EXAMPLE = 'dynamic={"x": {0: "batch"}}'
 
 
@@ -23,22 +23,22 @@ def refuse(what: str, hint: str, values: Mapping[str, Any], where: str = "", kin
 
 
 def axes_of(dynamic: Any, names: Sequence[str], specs: Sequence[Spec]) -> Axes:
-    """The axes that a user names: `{"x": {0: "batch"}}`, or `{"x": [0]}`, which makes the name "x_0".
+    """Parse the axes that a user names: `{"x": {0: "batch"}}`, or `{"x": [0]}`, which generates the name "x_0".
 
-    names, specs: of the inputs of the program. An input is also known by its position: 0, "input_0",
-    "_LeNetGraph_0-input_0". Equal names are one size. Raises GraphError for names and axes that are not there.
+    names, specs: of the inputs of the program. An input can also be named by position: 0, "input_0",
+    "_LeNetGraph_0-input_0". Equal names mean equal sizes. Raises GraphError for unknown names and axes.
     """
     inputs = {name: str(spec) for name, spec in zip(names, specs)}
     axes: dict[str, list[tuple[int, int]]] = {}
     if not isinstance(dynamic, Mapping):
-        refuse(f"dynamic is {dynamic!r}, where a dict from inputs to axes is wanted", EXAMPLE, inputs)
+        refuse(f"dynamic must be a dict from inputs to axes, got {dynamic!r}", EXAMPLE, inputs)
     for key, wanted in dynamic.items():
         i = number_of(key, names, inputs)
         if isinstance(wanted, list | tuple):
             wanted = {axis: f"{re.sub(r'[^A-Za-z0-9]+', '_', names[i]).strip('_')}_{axis}" for axis in wanted}
         if not isinstance(wanted, Mapping):
             refuse(
-                f"dynamic: of the input {names[i]} there is {wanted!r}, where a dict from axes to names is wanted",
+                f"dynamic: the input {names[i]} must have a dict from axes to names, got {wanted!r}",
                 EXAMPLE,
                 inputs,
             )
@@ -51,7 +51,7 @@ def axes_of(dynamic: Any, names: Sequence[str], specs: Sequence[Spec]) -> Axes:
                     inputs,
                 )
             if not isinstance(name, str) or not name.isidentifier():
-                refuse(f"dynamic: axis {axis} of {names[i]} is named {name!r}, where a word is wanted", EXAMPLE, inputs)
+                refuse(f"dynamic: the name of axis {axis} of {names[i]} must be a word, got {name!r}", EXAMPLE, inputs)
             if (place := (i, axis % n)) in [p for other in axes.values() for p in other]:
                 refuse(f"dynamic: axis {place[1]} of {names[i]} is named twice", "one name for each axis", inputs)
             axes.setdefault(name, []).append(place)
@@ -67,7 +67,7 @@ def axes_of(dynamic: Any, names: Sequence[str], specs: Sequence[Spec]) -> Axes:
 
 
 def number_of(key: Any, names: Sequence[str], inputs: Mapping[str, str]) -> int:
-    """The number of an input that is known by its name or position."""
+    """Index of an input that is given by name or position."""
     if key in names:
         return list(names).index(key)
     match = re.fullmatch(r"(.*-)?input_(\d{1,4})", key) if isinstance(key, str) else None
@@ -83,8 +83,8 @@ def number_of(key: Any, names: Sequence[str], inputs: Mapping[str, str]) -> int:
 
 
 def sizes_of(axes: Axes, specs: Sequence[Spec], names: Sequence[str] = ()) -> dict[str, int]:
-    """The size of each dynamic axis in inputs of these specs. Raises ShapeError where one is 0, or differs between
-    inputs that share it."""
+    """The size of each dynamic axis in inputs of these specs. Raises ShapeError if one is 0 or differs between inputs
+    that share it."""
     sizes: dict[str, int] = {}
     names = names or [f"input_{i}" for i in range(len(specs))]
     for name, places in axes.items():

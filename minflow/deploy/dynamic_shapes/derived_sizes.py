@@ -1,4 +1,4 @@
-"""What follows dynamic axes: an int, a float, a constant; each gives its number at the sizes of a call.
+"""Ints, floats and constants that depend on dynamic axes; each has its value at the sizes of a call.
 
 Read next: `size_relations.py`, which finds them.
 """
@@ -20,7 +20,7 @@ from .axes import refuse
 
 @dataclass(frozen=True)
 class Follows:
-    """An int that follows dynamic axes. terms: ((8, ("batch", "time")), (3, ())) is 8*batch*time + 3."""
+    """An int that depends on dynamic axes. terms: ((8, ("batch", "time")), (3, ())) is 8*batch*time + 3."""
 
     terms: tuple[tuple[int, tuple[str, ...]], ...]
 
@@ -30,7 +30,7 @@ class Follows:
         return frozenset(name for _, names in self.terms for name in names)
 
     def at(self, sizes: Mapping[str, int]) -> int:
-        """The number at these sizes."""
+        """The value at these sizes."""
         return sum(factor * math.prod([sizes[name] for name in names]) for factor, names in self.terms)
 
     def __str__(self) -> str:
@@ -40,7 +40,8 @@ class Follows:
 
 @dataclass(frozen=True)
 class Ratio:
-    """A float that follows dynamic axes, `scale * (top / bottom)`: 1 / batch, and what makes a variance unbiased."""
+    """A float that depends on dynamic axes, `scale * (top / bottom)`: 1 / batch, or the factor of an unbiased
+    variance."""
 
     scale: float
     top: Follows
@@ -52,7 +53,7 @@ class Ratio:
         return self.top.axes | self.bottom.axes
 
     def at(self, sizes: Mapping[str, int]) -> float:
-        """The number at these sizes; inf or NaN where it divides by 0."""
+        """The value at these sizes; inf or NaN for a division by 0."""
         top, bottom = self.top.at(sizes), self.bottom.at(sizes)
         return self.scale * (top / bottom) if bottom else math.copysign(math.inf, top) if top else math.nan
 
@@ -62,14 +63,14 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Filled:
-    """A constant that follows dynamic axes: of one number, or along one axis `first`, `first + step`, ..."""
+    """A constant that depends on dynamic axes: filled with one value, or along one axis `first`, `first + step`, ..."""
 
     shape: tuple[int | Follows, ...]
     first: Any
     step: int = 0
 
     def at(self, sizes: Mapping[str, int], dtype: Any) -> np.ndarray:
-        """The array at these sizes. dtype: of numpy."""
+        """The array at these sizes. dtype: a NumPy dtype."""
         shape, first = at(self.shape, sizes), at(self.first, sizes)
         check_sizes("a constant", shape, sizes)
         needed, free = math.prod(shape) * (24 if self.step else np.dtype(dtype).itemsize), free_bytes()
@@ -84,7 +85,7 @@ class Filled:
             if not self.step:
                 return np.full(shape, first, dtype)
             return (first + self.step * np.arange(shape[0])).astype(dtype)
-        except (OverflowError, TypeError, ValueError) as error:  # it fits the sizes of the file, and not these
+        except (OverflowError, TypeError, ValueError) as error:  # valid at the sizes of the file, but not at these
             refuse(
                 f"no {np.dtype(dtype)} is a constant that begins with {first} and has the shape {tuple(shape)} "
                 f"({error})",
@@ -95,8 +96,8 @@ class Filled:
 
 
 def at(x: Any, sizes: Mapping[str, int], check: Callable | None = None) -> Any:
-    """A structure with the numbers of these sizes in the place of all that follows an axis. check: is asked before,
-    with what follows and the sizes."""
+    """Replace all dependent values in a structure by their values at these sizes. check: called before, with the
+    dependent value and the sizes."""
     if isinstance(x, Follows | Ratio):
         if check is not None:
             check(x, sizes)
@@ -107,7 +108,7 @@ def at(x: Any, sizes: Mapping[str, int], check: Callable | None = None) -> Any:
 
 
 def check_sizes(what: str, shape: Any, sizes: Mapping[str, int]) -> None:
-    """Refuse a shape that no tensor has at these sizes of the dynamic axes."""
+    """Raise ShapeError for a shape that is impossible at these sizes of the dynamic axes."""
     if any(n < 0 for n in shape):
         refuse(f"{what} would have the shape {tuple(shape)}", "larger inputs along these axes", sizes, kind=ShapeError)
 

@@ -1,7 +1,7 @@
-"""Runs the build of a graph, or a job's function, once more in a trace only, with inputs of other sizes.
+"""Trace the build of a graph, or a job's function, once more with inputs of other sizes.
 
-No plan is made, no input has memory, and whatever the build does besides is taken back: attributes, containers, random
-numbers; what it prints or warns of is not shown. Read next: `../writing.py`.
+No plan is made and inputs have no memory. Side effects are undone (attributes, containers, random generators), and
+prints and warnings suppressed. Read next: `../writing.py`.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from ...nn.graph.key import differences
 
 
 def check_unchanged(name: str, plans: PlanCache, compiled: Any, dtype: Any = None) -> None:
-    """Refuse a graph or job that a call would compile anew: what it is now is not what was called. dtype: the default
-    one at that call."""
+    """Raise GraphError if the next call would recompile the graph or job, because it has changed since its last call.
+    dtype: the default dtype of that call."""
     with LOCK:
         changed = compiled.stale()
         plans.look()
@@ -52,9 +52,9 @@ def check_unchanged(name: str, plans: PlanCache, compiled: Any, dtype: Any = Non
 
 
 def graph_again(graph: Any, compiled: CompiledGraph, specs: Sequence[Spec]) -> Build:
-    """The build of a graph traced anew, with inputs of these specs. compiled: its plan, whose mode and structure of
-    arguments are used. Raises what build raises."""
-    inputs = [without_memory(whole_batch(spec, compiled.steps)) for spec in specs]  # build gets one part of each
+    """Trace a graph's build with inputs of these specs. compiled: the plan whose mode and argument structure are used.
+    Raises the errors of build."""
+    inputs = [without_memory(whole_batch(spec, compiled.steps)) for spec in specs]  # build receives one part of each
     with LOCK, collector_waiting():
         build = Build(graph, compiled.build.tree, inputs)
         build.observer = Observer()
@@ -64,7 +64,7 @@ def graph_again(graph: Any, compiled: CompiledGraph, specs: Sequence[Spec]) -> B
 
 
 def job_again(job: Job, specs: Sequence[Spec]) -> tuple[JobBuild, Any]:
-    """A job's function traced anew with inputs of these specs: its build and the Part. The session stays as it is."""
+    """Trace a job's function with inputs of these specs. Returns its build and the Part. The session is unchanged."""
     with LOCK, collector_waiting():
         build = JobBuild(job, job.session, [list(specs)])
         with unseen(list(job.modules.values())):
@@ -80,21 +80,21 @@ def traced(run: Callable[[], Any], mode: Any, inside: str = "") -> Any:
 
 
 def whole_batch(spec: Spec, parts: int) -> Spec:
-    """That of an input of which a call takes so many parts, one after the other."""
+    """Spec of an input that a call splits into `parts` parts."""
     return spec if parts == 1 else spec.replace(shape=(spec.shape[0] * parts, *spec.shape[1:]))
 
 
 def without_memory(spec: Spec) -> Tensor:
-    """A tensor of this spec whose numbers are all the one zero that it has."""
+    """A tensor of this spec that stores a single zero."""
     return Tensor(np.broadcast_to(np.zeros((), spec.np), spec.shape), spec)
 
 
-# ---- what a build does besides ---------------------------------------------------------------------------------------
+# ---- side effects of a build -----------------------------------------------------------------------------------------
 
 
 @contextmanager
 def unseen(owners: Sequence[Any]) -> Iterator[None]:
-    """Run the block without a trace of it in these objects, in the random generators, on the screen."""
+    """Context manager: undo changes to these objects and to random generators, and suppress output."""
     contents: dict[int, tuple[Any, Any]] = {}
     attributes = [(owner.__dict__, dict(owner.__dict__)) for owner in owners]
     for _, values in attributes:
@@ -127,7 +127,7 @@ def unseen(owners: Sequence[Any]) -> Iterator[None]:
 
 
 def remember(value: Any, contents: dict[int, tuple[Any, Any]]) -> None:
-    """Note what lists, dicts and sets hold, also inside each other."""
+    """Record the contents of nested lists, dicts and sets."""
     if isinstance(value, tuple):
         for x in value:
             remember(x, contents)

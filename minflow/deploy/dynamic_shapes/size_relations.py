@@ -1,6 +1,6 @@
-"""From what a number is at some sizes of the dynamic axes to what it is at all of them.
+"""Infer how a number depends on dynamic axes from its values at some sizes.
 
-Read next: `traces.py`, where the numbers come from.
+Read next: `traces.py`, which provides the values.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from .derived_sizes import Follows, Ratio
 
 
 class Unfollowed(Exception):
-    """A difference between traces that follows no axis. values: at each size.  why: what would do instead."""
+    """A value differs between traces in a way that does not follow the axes. values: at each size.  why: a hint."""
 
     def __init__(self, values: Sequence[Any], why: str = ""):
         self.values, self.why = values, why
 
 
 class Law:
-    """Finds what a number is at all sizes from what it was at some. names: of the axes.  sizes: of each trace, the
-    first is the base; all combinations of its sizes and the second of each axis are among them."""
+    """Infers a number at all sizes from its values at some. names: of the axes.  sizes: of each trace; the first is the
+    base, and all combinations of its sizes with the second size of each axis must occur."""
 
     def __init__(self, names: Sequence[str], sizes: Sequence[tuple[int, ...]]):
         self.names, self.sizes = tuple(names), list(sizes)
@@ -32,7 +32,7 @@ class Law:
         self.high = tuple(next(s[k] for s in sizes if s[k] != n) for k, n in enumerate(self.low))
 
     def of(self, values: Sequence[Any]) -> Any:
-        """A structure of these, one of each trace, with what follows at the leaves. Raises Unfollowed."""
+        """Combine the structures of all traces into one with dependent values at its leaves. Raises Unfollowed."""
         first = values[0]
         if all(same(x, first) for x in values[1:]):
             return first
@@ -58,7 +58,7 @@ class Law:
         raise Unfollowed(values)
 
     def integer(self, values: Sequence[int]) -> Follows | None:
-        """The multilinear function with whole factors that has these values."""
+        """The multilinear function with integer coefficients that has these values, or None."""
         terms = self.factors(dict(zip(self.sizes, values)).__getitem__)
         if any(factor.denominator != 1 for factor in terms.values()):
             return None
@@ -67,7 +67,7 @@ class Law:
         return result if all(result.at(s) == x for s, x in zip(self.dicts, values)) else None
 
     def factors(self, value: Callable[[tuple], int], rest: tuple = ()) -> dict[tuple[str, ...], Fraction]:
-        """Names of axes -> the factor of their product. rest: the sizes that are chosen."""
+        """Names of axes -> coefficient of their product. rest: the sizes chosen so far."""
         k = len(rest)
         if k == len(self.names):
             return {(): Fraction(value(rest))}
@@ -79,7 +79,7 @@ class Law:
         return result
 
     def number(self, values: Sequence[float]) -> Ratio | None:
-        """The Ratio that has exactly these values."""
+        """The Ratio that has exactly these values, or None."""
         if not all(1e-300 < abs(x) < math.inf for x in values):
             return None
         for ratio in self.ratios(values):
@@ -88,7 +88,7 @@ class Law:
         return None
 
     def ratios(self, values: Sequence[float]) -> Iterator[Ratio]:
-        """Candidates: a whole number; 1 or 2 divided by one; and momentum * (n / (n - 1)), as in a batch norm."""
+        """Candidates: an integer; 1 or 2 divided by an integer; and momentum * (n / (n - 1)), as in batch norm."""
         if all(x == int(x) for x in values) and (top := self.integer(list(map(int, values)))):
             yield Ratio(1.0, top, whole(1))
         for c in (1, 2, -1, -2):
@@ -98,7 +98,7 @@ class Law:
             for names in itertools.combinations(self.names, count):
                 n = [math.prod([s[name] for name in names]) for s in self.dicts]
                 j = next(j for j, m in enumerate(n) if m != n[0])
-                # 1 / value = 1/scale - 1/(scale * factor * n), a line in 1 / n
+                # 1 / value = 1/scale - 1/(scale * factor * n), linear in 1 / n
                 slope = (1 / values[j] - 1 / values[0]) / (1 / n[0] - 1 / n[j])
                 start = 1 / values[0] + slope / n[0]
                 if slope > 0 < start and (factor := round(start / slope)):

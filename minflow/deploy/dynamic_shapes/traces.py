@@ -1,4 +1,4 @@
-"""A program traced at several sizes of its dynamic axes: what differs between the traces, and how that follows.
+"""Compare traces of a program at several sizes of its dynamic axes, and find what depends on them.
 
 Read next: `retrace.py`, which traces.
 """
@@ -20,18 +20,18 @@ from .axes import Axes, refuse, resized, sizes_of
 from .derived_sizes import Filled, equal
 from .size_relations import Law, Unfollowed
 
-SHOWN = 3  # sizes at which a build failed that an error shows with the reason
+SHOWN = 3  # failed sizes that an error shows with their reasons
 
 
 def follow(
     names: Sequence[str], traces: Mapping[tuple[int, ...], Graph]
 ) -> tuple[dict[Node, dict[str | int, Any]], dict[Source, Filled]]:
-    """What differs between traces of one program at several sizes, as it is at all sizes: of a node its attrs by name
-    and the numbers among its inputs by their place; and constants.
+    """Find everything that depends on the sizes: for each node its attrs by name and literal inputs by position; and
+    constants.
 
-    names: of the axes.  traces: sizes of these -> the trace; the first is the base, whose nodes the result names. There
-    must be each combination of the first two sizes of every axis, and one further size to check. Raises GraphError with
-    the op, its line and the values for what does not follow.
+    names: of the axes.  traces: sizes of the axes -> trace; the first is the base, to whose nodes the result refers.
+    Required are all combinations of the first two sizes of every axis, and one further size as a check. Raises
+    GraphError with the op, its line and the values for a difference that does not follow the sizes.
     """
     law, graphs = Law(names, list(traces)), list(traces.values())
     base = graphs[0]
@@ -41,7 +41,7 @@ def follow(
     fills: dict[Source, Filled] = {}
     for nodes in zip(*[graph.nodes for graph in graphs]):
         node = nodes[0]
-        for key, value in ({} if node.op is recompute else node.attrs).items():  # its `call` counts through all builds
+        for key, value in ({} if node.op is recompute else node.attrs).items():  # its `call` is counted across builds
             columns = [other.attrs.get(key) for other in nodes]
             if (result := solved(law, columns, node, f"its {key}", labels)) is not value:
                 follows.setdefault(node, {})[key] = result
@@ -74,7 +74,7 @@ def solved(law: Law, columns: Sequence[Any], node: Node, what: str, labels: Sequ
 
 
 def differs(what: str, error: Unfollowed, node: Node | None, labels: Sequence[str], hint: str) -> NoReturn:
-    """Refuse a difference, with its values at all sizes."""
+    """Raise GraphError for a difference, with its values at all sizes."""
     refuse(
         f"{what} differs between sizes of the dynamic axes, and does not follow them",
         f"{hint}; or leave that axis out of dynamic",
@@ -96,7 +96,7 @@ def place(node: Node | None) -> str:
 
 
 def aligned(graphs: Sequence[Graph], labels: Sequence[str]) -> None:
-    """Refuse traces that have other ops, or ops that read other values."""
+    """Raise GraphError if the traces differ in their ops or in the values that these read."""
     keys = list(map(positions, graphs))
     for i, nodes in enumerate(itertools.zip_longest(*[graph.nodes for graph in graphs])):
         ops = [None if node is None else node.op for node in nodes]
@@ -134,12 +134,12 @@ def positions(graph: Graph) -> dict[Node, tuple[str, int]]:
 
 
 def wiring(inputs: Any, key: Mapping[Node, tuple[str, int]]) -> list:
-    """What a node reads, by position; a number by its type."""
+    """The inputs of a node by position; literals by type."""
     return [(key[x.node], x.index) if x.__class__ is Value else type(x) for x in inputs]
 
 
 def fill(law: Law, arrays: Sequence[np.ndarray]) -> Filled:
-    """Constants that differ, if they are of one number each, or count on by one step."""
+    """Express differing constants as one value each, or as ranges with the same step."""
     if len({(a.dtype, a.ndim) for a in arrays}) > 1 or not all(a.size for a in arrays):
         raise Unfollowed(arrays)
     shape = law.of([a.shape for a in arrays])
@@ -154,8 +154,8 @@ def fill(law: Law, arrays: Sequence[np.ndarray]) -> Filled:
 
 
 class Tries:
-    """Traces of a program at several sizes. base: what it is at `specs`; has a `graph` and an `out_tree`.  again:
-    traces it for inputs of other specs.  done: sizes -> the program.  failed: sizes -> what was raised there."""
+    """Traces of a program at several sizes. base: the program at `specs`, with a `graph` and an `out_tree`.  again:
+    traces it for inputs of other specs.  done: sizes -> program.  failed: sizes -> exception."""
 
     def __init__(
         self, axes: Axes, names: Sequence[str], specs: Sequence[Spec], base: Any, again: Callable[[list[Spec]], Any]
@@ -166,20 +166,20 @@ class Tries:
         self.failed: dict[str, str] = {}
 
     def at(self, sizes: Mapping[str, int]) -> Any:
-        """The program at these sizes; None where its build fails."""
+        """The program at these sizes, or None if its build fails."""
         if dict(sizes) == self.first:
             return self.base
         try:
             return self.again(resized(self.axes, self.specs, sizes))
         except MinflowError as error:
             texts = [error.what, *[f"{name} {x}" for name, x in error.values.items()], error.where]
-        except Exception as error:  # the learner's code may raise anything
+        except Exception as error:  # the user's code may raise anything
             texts = [f"{type(error).__name__}: {error}"]
         self.failed[label(sizes)] = "; ".join(filter(None, texts))
         return None
 
     def take(self, sizes: Mapping[str, int]) -> bool:
-        """Trace at these sizes, if that goes well."""
+        """Trace at these sizes. Returns True on success."""
         key = tuple(sizes[name] for name in self.axes)
         if key not in self.done and (program := self.at(sizes)) is not None:
             self.done[key] = program
@@ -195,7 +195,7 @@ class Tries:
             )
 
     def hint(self) -> str:
-        """Which further axes may have to be dynamic."""
+        """Suggest further axes that may have to be dynamic."""
         for name, places in self.axes.items():
             for i, spec in enumerate(self.specs):
                 others = [axis for axis, n in enumerate(spec.shape) if n == self.first[name]]
@@ -214,10 +214,10 @@ def label(sizes: Mapping[str, int]) -> str:
 def grown(
     axes: Axes, names: Sequence[str], specs: Sequence[Spec], base: Any, again: Callable[[list[Spec]], Any]
 ) -> tuple[Any, dict[Node, dict[str | int, Any]], dict[Source, Filled]]:
-    """Trace at other sizes; gives the base, and what of it follows, as `follow` does. The arguments: see Tries.
+    """Trace at other sizes. Returns the base and what depends on the sizes, as `follow` does. Arguments: see Tries.
 
-    A size of 1 is broadcast, and a program can read otherwise then: its base is a trace at 2. Sizes at which a build
-    fails are left out, as long as there are two besides the base.
+    A size of 1 broadcasts, so a program may differ there: its base is then a trace at size 2. Sizes at which a build
+    fails are skipped if two others besides the base remain.
     """
     tries = Tries(axes, names, specs, base, again)
     low = {name: max(n, 2) for name, n in tries.first.items()}
@@ -244,8 +244,8 @@ def grown(
 
 
 def check_results(law: Law, results: Sequence[Sequence[Value]], sizes: Mapping[str, int], program: Any) -> None:
-    """Refuse a program whose results have other axes at a size of 1 than at larger ones: squeeze() takes an axis away
-    there. results: of each trace.  program: the trace at these sizes; None if there is none."""
+    """Raise GraphError if results have other axes at size 1 than at larger sizes, as after squeeze(). results: of each
+    trace.  program: the trace at these sizes, or None."""
     for i, value in enumerate([] if program is None else program.graph.outputs):
         shapes = [values[i].spec.shape for values in results]
         if {len(shape) for shape in shapes} != {value.spec.ndim}:
@@ -257,6 +257,6 @@ def check_results(law: Law, results: Sequence[Sequence[Value]], sizes: Mapping[s
 
 
 def candidates(n: int) -> list[int]:
-    """Sizes to trace at besides n: one that n divides, one that it does not, and smaller ones for a program that takes
-    no more than n."""
+    """Sizes to trace at besides n: a multiple of n, a non-multiple, and smaller ones for a program that allows at most
+    n."""
     return [m for m in dict.fromkeys((2 * n, 2 * n + 1, 3 * n, n // 2, n - 1, n // 4, n - 2)) if m > 1 and m != n]

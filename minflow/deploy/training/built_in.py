@@ -1,7 +1,7 @@
-"""The optimizers and schedules that a file can name, and what each of their values may be.
+"""Tables of the optimizers and schedules that a file can name, and of the allowed kinds of their values.
 
-A class is written by its name and looked up again here; every value of a file is held against the kind that its name
-has in these tables, so nothing of a file is run. Read next: `optimizers.py`.
+A class is stored by name and looked up here; every value from a file is checked against the kind of its name in these
+tables, so nothing from a file is executed. Read next: `optimizers.py`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from ...optim.swa_utils import SWALR
 from .. import checks
 from ..checks import Check, Malformed, choice, each, finite, flag, maybe, text, whole
 
-LONGEST = 100_000  # milestones of a schedule, entries of a list in a group
+LONGEST = 100_000  # milestones of a schedule, or entries of a list in a group
 
 
 def plain(x: Any, depth: int = 0) -> Any:
-    """A number, text, flag, None or list of them as JSON has it; inf as {"float": "inf"}. Raises Malformed."""
+    """A number, string, bool, None or list of these as JSON; inf as {"float": "inf"}. Raises Malformed."""
     if isinstance(x, Tensor | np.ndarray | np.generic) and np.ndim(x) == 0 and array_of(x) is not None:
         x = x.item()
     if isinstance(x, float) and not math.isfinite(x):
@@ -62,7 +62,7 @@ def listed(check: Check) -> Check:
 
 
 def only(value: Any) -> Check:
-    """Nothing but this value."""
+    """Accept only this value."""
 
     def check(x: Any, place: str) -> Any:
         if x is not value:
@@ -73,7 +73,7 @@ def only(value: Any) -> Check:
 
 
 def milestones(x: Any, place: str) -> Counter:
-    """Step -> how often it counts."""
+    """Step -> its multiplicity."""
     return Counter({step: times for step, times in each(x, place, steps_and_times, LONGEST)})
 
 
@@ -90,7 +90,7 @@ rates = listed(real)
 
 # ---- the tables ------------------------------------------------------------------------------------------------------
 
-OPTIMIZERS = {  # class -> the names of the states that its parameters may have
+OPTIMIZERS = {  # class -> names of the states of its parameters
     SGD: "momentum_buffer step",
     Adam: "exp_avg exp_avg_sq max_exp_avg_sq step",
     AdamW: "exp_avg exp_avg_sq max_exp_avg_sq step",
@@ -104,7 +104,7 @@ OPTIMIZERS = {  # class -> the names of the states that its parameters may have
     RAdam: "exp_avg exp_avg_sq step",
     LAMB: "exp_avg exp_avg_sq step",
 }
-OF_GROUPS: dict[str, Check] = {  # of any optimizer, where a group has them
+OF_GROUPS: dict[str, Check] = {  # options that a group of any optimizer may have
     "initial_lr": functools.partial(real, low=0),
     "clip_grad_max_norm": maybe(functools.partial(real, low=0)),
     "clip_grad_norm_type": maybe(real),
@@ -118,7 +118,7 @@ COMMON: dict[str, Check] = {  # attributes of every schedule
 }
 TOGETHER: dict[str, Check] = {"anew": listed(maybe(flag)), "milestones": listed(positive)}
 s = lr_scheduler
-SCHEDULES: dict[type, dict[str, Check]] = {  # class -> its own attributes, and what each may be
+SCHEDULES: dict[type, dict[str, Check]] = {  # class -> its own attributes and their kinds
     s.StepLR: {"step_size": positive, "gamma": real},
     s.MultiStepLR: {"milestones": milestones, "gamma": real},
     s.LinearLR: {"start_factor": real, "end_factor": real, "total_iters": count},
@@ -150,13 +150,13 @@ SCHEDULES: dict[type, dict[str, Check]] = {  # class -> its own attributes, and 
     SWALR: {"goals": rates, "anneal_epochs": count, "anneal_strategy": choice("cos", "linear")},
 }  # fmt: skip
 HOLDING = (s.SequentialLR, s.WarmupLR, s.ChainedScheduler)  # they have `schedulers`
-OF_EACH_GROUP = ("base_lrs", "rates", "bases", "tops", "goals")  # lists of one number for each group
+OF_EACH_GROUP = ("base_lrs", "rates", "bases", "tops", "goals")  # lists with one number per group
 NAMED = {kind.__name__: kind for kind in (*OPTIMIZERS, *SCHEDULES)}
 
 
 @functools.cache
 def options_of(kind: Any) -> dict[str, Check]:
-    """Hyperparameter -> what it may be, from the default that it has."""
+    """Hyperparameter -> its kind, derived from its default."""
     parameters = inspect.signature(kind).parameters.values()
     defaults = hyperparameters({p.name: p.default for p in parameters})
     return {

@@ -1,6 +1,6 @@
-"""Optimizers and their schedules as data, and objects that go on where those were, made of such data.
+"""Convert optimizers and their schedules to data, and restore them from it.
 
-Read next: `../../nn/graph/state.py`, which names the states alike; `settings.py`.
+Read next: `../../nn/graph/state.py`, which names the states in the same way; `settings.py`.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from .built_in import (
     plain,
 )
 
-NUMBERS_ALONE = "or keep its class, and save the numbers alone: flow.save(graph.state_dict(), path)"
+NUMBERS_ALONE = "or keep its class, and save only the tensors: flow.save(graph.state_dict(), path)"
 
 
 # ---- saving ----------------------------------------------------------------------------------------------------------
 
 
 def optimizers_as_data(graph: Any) -> tuple[list[dict[str, Any]], dict[str, Tensor]]:
-    """(the optimizers of a graph with their schedules, as JSON has it; name -> tensor of their states).
+    """Returns (the optimizers of a graph with their schedules as JSON, name -> tensor of their states).
 
-    The tensors are the optimizers' own. Raises GraphError, naming it, for what no file can hold: a function, a class of
-    the program's own, hooks.
+    The tensors are not copied. Raises GraphError, naming the object, for anything that a file cannot hold: functions,
+    user-defined classes, hooks.
     """
     names = graph.parameter_names()
     data: list[dict[str, Any]] = []
@@ -56,14 +56,14 @@ def optimizers_as_data(graph: Any) -> tuple[list[dict[str, Any]], dict[str, Tens
         entry, states = Saving(graph, optimizer, names).entry(schedulers)
         data.append(entry)
         tensors.update(states)
-        with judged(graph, type(optimizer).__name__):  # what cannot be read back is not written
+        with judged(graph, type(optimizer).__name__):  # refuses values that could not be read back
             checked_optimizer(entry, f"optimizers[{number}]")
     return data, tensors
 
 
 @contextmanager
 def judged(graph: Any, what: str) -> Iterator[None]:
-    """What is Malformed inside of this block is a GraphError about saving `what`."""
+    """Context manager: turn a Malformed in the block into a GraphError about saving `what`."""
     try:
         yield
     except Malformed as error:
@@ -85,12 +85,12 @@ def refuse_saving(graph: Any, why: str, hint: str, error: BaseException | None =
 
 
 class Saving:
-    """One optimizer of a graph on its way into data."""
+    """Converts one optimizer of a graph to data."""
 
     def __init__(self, graph: Any, optimizer: Any, names: Mapping[int, str]):
         self.graph, self.optimizer, self.names = graph, optimizer, names
         self.kind = type(optimizer).__name__
-        self.seen: set[int] = set()  # ids of its schedules
+        self.seen: set[int] = set()  # id() of its schedules
 
     def refuse(self, why: str, hint: str, **values: Any) -> NoReturn:
         refuse_saving(self.graph, why, f"{hint}; {NUMBERS_ALONE}", **values)
@@ -114,11 +114,11 @@ class Saving:
         return data, {f"{name}-{key}": x.detach() for name, state in states.items() for key, x in state.items()}
 
     def check_optimizer(self) -> None:
-        """Refuse what is no optimizer of the table, and one that does more than those do."""
+        """Raise GraphError for an optimizer that is not in the table, or that has hooks or replaced methods."""
         optimizer, kind = self.optimizer, type(self.optimizer)
         if kind not in OPTIMIZERS:
             self.refuse(
-                f"{self.kind} is no built-in optimizer whose step is a rule, and only those are saved by name",
+                f"{self.kind} is not a built-in optimizer whose step is a rule; only those can be saved",
                 "flow.optim.SGD, Adam, AdamW, ...",
                 optimizer=self.kind,
             )
@@ -149,7 +149,7 @@ class Saving:
         return result | ({"param_names": list(group["param_names"])} if "param_names" in group else {})
 
     def options(self, group: Mapping[str, Any], where: str) -> tuple[dict[str, Any], dict[str, Any]]:
-        """(what a step reads, what else the program wrote into the group)."""
+        """Split a group into (options that a step reads, other entries)."""
         known = options_of(type(self.optimizer)) | OF_GROUPS
         options: dict[str, Any] = {}
         extra: dict[str, Any] = {}
@@ -202,7 +202,7 @@ class Saving:
         return data
 
     def refuse_schedule(self, scheduler: Any) -> NoReturn:
-        """Say what may take the place of this scheduler."""
+        """Raise GraphError that suggests a replacement for this scheduler."""
         kind = type(scheduler)
         name = kind.__name__
         if kind in (lr_scheduler.LambdaLR, lr_scheduler.MultiplicativeLR):
@@ -218,7 +218,7 @@ class Saving:
                 scheduler=name,
             )
         self.refuse(
-            f"{name} is no built-in schedule, and only those are saved by name",
+            f"{name} is not a built-in schedule; only those can be saved",
             "flow.optim.lr_scheduler.MultiStepLR, LinearLR, SequentialLR, ...",
             scheduler=name,
         )
@@ -230,10 +230,10 @@ class Saving:
 def optimizers_from_data(
     data: Any, parameters: Mapping[str, Tensor], tensors: Mapping[str, Any]
 ) -> list[tuple[Optimizer, list[LRScheduler]]]:
-    """What `optimizers_as_data` wrote, as objects that go on where those were: for `graph.add_optimizer`.
+    """Restore optimizers from the output of `optimizers_as_data`, for `graph.add_optimizer`.
 
-    parameters: name -> what the graph holds under it.  tensors: name -> tensor or array of a state, which is copied.
-    Raises GraphFormatError for data that no graph was saved with.
+    parameters: name -> parameter of the graph.  tensors: name -> tensor or array of a state, which is copied. Raises
+    GraphFormatError for invalid data.
     """
     with judging(META):
         entries = each(data, "optimizers", checked_optimizer, LONGEST)
@@ -249,14 +249,14 @@ def optimizers_from_data(
 
 
 def state_names(data: Any) -> Iterator[str]:
-    """The names of the tensors that belong to checked data of optimizers."""
+    """Names of the tensors that belong to checked optimizer data."""
     for entry in data:
         for name, keys in entry["state"].items():
             yield from (f"{name}-{key}" for key in keys)
 
 
 def checked_optimizer(x: Any, place: str) -> dict[str, Any]:
-    """One optimizer's data with every value looked at, but for what the parameters and the class itself say."""
+    """Check one optimizer's data, except for constraints of the parameters and of the class itself."""
     x = fields(x, place, ("class", "steps", "defaults", "groups", "state", "schedulers"))
     kind: Any = NAMED[one_of(x["class"], f"{place}.class", [known.__name__ for known in OPTIMIZERS])]
     options: dict[str, Check] = options_of(kind)
@@ -301,7 +301,7 @@ def checked_options(x: Mapping[str, Any], place: str, options: Mapping[str, Chec
 
 
 def checked_schedule(groups: int, x: Any, place: str, depth: int = 0) -> dict[str, Any]:
-    """One schedule's attributes by name, and its class as "kind"."""
+    """Check one schedule: its attributes by name, and its class as "kind"."""
     if depth > DEEPEST:
         raise Malformed(f"at most {DEEPEST} schedules inside each other", depth, place)
     kinds = {kind.__name__: kind for kind in SCHEDULES}
@@ -323,7 +323,7 @@ def checked_schedule(groups: int, x: Any, place: str, depth: int = 0) -> dict[st
 def restored(
     entry: dict[str, Any], place: str, parameters: Mapping[str, Tensor], tensors: Mapping[str, Any]
 ) -> tuple[Optimizer, list[LRScheduler]]:
-    """The objects of one checked entry."""
+    """Create the objects of one checked entry."""
     groups = []
     for group in entry["groups"]:
         held: list[Any] = [parameters[name] for name in group["params"]]
@@ -349,7 +349,7 @@ def restored(
 
 
 def state_tensor(name: str, tensors: Mapping[str, Any], p: Tensor, key: str, single: bool) -> Tensor:
-    """A copy of the state of this name, if it has the spec that p asks for."""
+    """Copy the state of this name. Raises Malformed unless its spec fits `p`."""
     spec: Any = Spec((), float32) if single else p.spec
     array = array_of(tensors[name]) if name in tensors else None
     if array is None or array.shape != tuple(spec.shape) or array.dtype != spec.np:
@@ -361,7 +361,7 @@ def state_tensor(name: str, tensors: Mapping[str, Any], p: Tensor, key: str, sin
 
 
 def restored_schedule(data: dict[str, Any], optimizer: Optimizer) -> LRScheduler:
-    """A schedule with these attributes: it was begun when it was first made, so its `__init__` has nothing to do."""
+    """Create a schedule with these attributes, without `__init__`, which would start it again."""
     kind = data["kind"]
     scheduler: LRScheduler = kind.__new__(kind)
     scheduler.__dict__.update(data, optimizer=optimizer, initial=False)

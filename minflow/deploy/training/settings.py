@@ -1,4 +1,5 @@
-"""Settings, style and passes of a graph as data and back; of a training graph also its steps and the generator.
+"""Convert settings, style and passes of a graph to data and back; for a training graph also its steps and the
+generator.
 
 Read next: `../saving.py`.
 """
@@ -25,9 +26,9 @@ KNOWN_PASSES = {name_of_pass(step): step for step in PASSES}
 
 
 def config_as_data(graph: Any) -> dict[str, Any]:
-    """Settings, style and passes of a graph; of a training graph also its steps and the default generator's state.
+    """Settings, style and passes of a graph; for a training graph also its steps and the default generator's state.
 
-    Raises GraphError for a pass of the program's own, which is a function.
+    Raises GraphError for a user-defined pass, which is a function.
     """
     config = graph.config
     for step in graph.passes:
@@ -53,8 +54,8 @@ def config_as_data(graph: Any) -> dict[str, Any]:
 
 
 def config_from_data(data: Any, graph: Any) -> None:
-    """Set a graph up as the one that `config_as_data` was asked of, all or nothing. The default generator of this
-    process goes on where that one was, if data is of a training graph.
+    """Apply the output of `config_as_data` to a graph, all or nothing. For a training graph, the default generator of
+    this process continues from the saved state.
 
     Raises GraphFormatError.
     """

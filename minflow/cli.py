@@ -119,11 +119,11 @@ def parser() -> argparse.ArgumentParser:
 
 def language(text: str) -> str:
     """Argparse type: a language that has translations, or "en"."""
-    from minflow.exercises.i18n import languages, short
+    from minflow.exercises.i18n import languages, language_code
 
-    if short(text) not in ("en", *languages()):
+    if language_code(text) not in ("en", *languages()):
         raise argparse.ArgumentTypeError(f"must be en or {', '.join(languages())}, got {text!r}")
-    return short(text)
+    return language_code(text)
 
 
 def add_exercise_commands(commands: Any) -> None:

@@ -219,7 +219,7 @@ def test_the_next_days_command_is_the_end_of_the_first():
 def test_the_drawn_questions_are_listed():
     section = PAGES["docs/teaching/grading.md"].partition("## Other questions for each class")[2].partition("\n## ")[0]
     numbers = dict(re.findall(r"^\| (\d\d\.\d) \| `(\w+)`", PAGES["docs/exercises.md"], re.MULTILINE))
-    drawn = {one.name for one in registry.course() if one.draws}
+    drawn = {one.name for one in registry.all_exercises() if one.draws}
     listed = dict(re.findall(r"(\d\d\.\d) `(\w+)`", section))
     assert listed == {no: name for no, name in numbers.items() if name in drawn}
-    assert f"`{checker.WORD}`" in section
+    assert f"`{checker.WORD_VARIABLE}`" in section

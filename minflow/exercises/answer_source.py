@@ -21,16 +21,16 @@ from typing import Any
 
 from ..diagnosis import notebook
 from ..diagnosis.name_suggestions import similar
-from .i18n import odd_characters, say
+from .i18n import find_non_ascii, say
 
 
-BRIEFLY = reprlib.Repr()  # complete for any value that one can type; the beginning of larger ones
-BRIEFLY.maxlevel, BRIEFLY.maxstring, BRIEFLY.maxother = 20, 100_000, 100_000
-BRIEFLY.maxlist = BRIEFLY.maxtuple = BRIEFLY.maxdict = BRIEFLY.maxset = BRIEFLY.maxfrozenset = 1000
+SHORT_REPR = reprlib.Repr()  # complete for any value that one can type; the beginning of larger ones
+SHORT_REPR.maxlevel, SHORT_REPR.maxstring, SHORT_REPR.maxother = 20, 100_000, 100_000
+SHORT_REPR.maxlist = SHORT_REPR.maxtuple = SHORT_REPR.maxdict = SHORT_REPR.maxset = SHORT_REPR.maxfrozenset = 1000
 
 
 @dataclasses.dataclass(frozen=True)
-class Written:
+class AnswerSource:
     """Source of an answer.
 
     file: its name in tracebacks. text: source of the answer alone. node: its syntax tree, or None if there is no source
@@ -42,13 +42,13 @@ class Written:
     node: ast.AST | None
 
 
-def written(answer: Any) -> Written:
+def find_source(answer: Any) -> AnswerSource:
     """Find the source of a function or class."""
-    code = code_of(answer)
+    code = code_object(answer)
     if code is None:
-        return Written("", "", None)
+        return AnswerSource("", "", None)
     lines = linecache.getlines(code.co_filename, getattr(answer, "__globals__", None))
-    name = getattr(behind(answer), "__name__", "")
+    name = getattr(unwrap(answer), "__name__", "")
     try:
         found = [
             node
@@ -62,17 +62,17 @@ def written(answer: Any) -> Written:
     if found:
         node = found[-1]
         text = "".join(lines[node.lineno - 1 : node.end_lineno])
-        return Written(code.co_filename, textwrap.dedent(text), node)
+        return AnswerSource(code.co_filename, textwrap.dedent(text), node)
     try:
         text = textwrap.dedent(inspect.getsource(answer))
-        return Written(code.co_filename, text, ast.parse(text).body[0])
+        return AnswerSource(code.co_filename, text, ast.parse(text).body[0])
     except (OSError, TypeError, SyntaxError, IndexError):
-        return Written(code.co_filename, "", None)
+        return AnswerSource(code.co_filename, "", None)
 
 
-def code_of(answer: Any) -> types.CodeType | None:
+def code_object(answer: Any) -> types.CodeType | None:
     """Code object of a function, or of the first method of a class."""
-    answer = behind(answer)
+    answer = unwrap(answer)
     if isinstance(answer, type):
         for value in vars(answer).values():
             if isinstance(value, types.FunctionType | classmethod | staticmethod | property):
@@ -83,27 +83,27 @@ def code_of(answer: Any) -> types.CodeType | None:
     return answer.__code__ if isinstance(answer, types.FunctionType) else None
 
 
-def behind(answer: Any) -> Any:
+def unwrap(answer: Any) -> Any:
     """Function or class that the learner wrote, without decorators; for any other object, its class."""
     try:
         answer = inspect.unwrap(answer)
     except Exception:  # an object that wraps itself, or has every attribute
         pass
     if isinstance(answer, functools.partial | types.MethodType):
-        return behind(answer.func if isinstance(answer, functools.partial) else answer.__func__)
+        return unwrap(answer.func if isinstance(answer, functools.partial) else answer.__func__)
     return answer if isinstance(answer, types.FunctionType | types.BuiltinFunctionType | type) else type(answer)
 
 
 def fingerprint(answer: Any) -> str:
     """Hash of an answer that ignores comments and whitespace; for a value, hash of its repr."""
-    own, code = (written(answer), code_of(answer)) if callable(answer) else (None, None)
+    own, code = (find_source(answer), code_object(answer)) if callable(answer) else (None, None)
     if own and own.node:
         text = ast.dump(own.node)
     elif code is not None:  # made by exec, or under %%time
         text = repr(marshal.dumps(code))
     else:
         try:
-            text = re.sub(r" at 0x\w+", "", BRIEFLY.repr(answer))
+            text = re.sub(r" at 0x\w+", "", SHORT_REPR.repr(answer))
         except (Exception, SystemExit):  # the learner's own __repr__
             text = type(answer).__name__
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
@@ -118,7 +118,7 @@ def same_program(one: str, other: str) -> bool:
     return ast.dump(trees[0]) == ast.dump(trees[1])
 
 
-def only_placeholder(node: ast.AST | None) -> bool:
+def is_placeholder(node: ast.AST | None) -> bool:
     """True if the body is only `...`, `pass`, a docstring or `raise NotImplementedError`."""
     if isinstance(node, ast.Lambda):
         return isinstance(node.body, ast.Constant) and node.body.value is ...
@@ -132,7 +132,7 @@ def only_placeholder(node: ast.AST | None) -> bool:
     )
 
 
-def empty_class(answer: Any) -> bool:
+def is_empty_class(answer: Any) -> bool:
     """True for a class without base classes and methods, which has no code object to find its source by."""
     return (
         isinstance(answer, type)
@@ -141,7 +141,7 @@ def empty_class(answer: Any) -> bool:
     )
 
 
-def forbidden(node: ast.AST | None, names: dict[str, str]) -> tuple[str, int] | None:
+def find_forbidden(node: ast.AST | None, names: dict[str, str]) -> tuple[str, int] | None:
     """(name, line) of the first forbidden name in use, or None. "for" also means comprehensions, "while" the loop."""
     loops = {"for": (ast.For, ast.comprehension), "while": (ast.While,)}
     for one in ast.walk(node) if node else ():
@@ -157,7 +157,7 @@ def forbidden(node: ast.AST | None, names: dict[str, str]) -> tuple[str, int] | 
     return None
 
 
-def gives_nothing(node: ast.AST | None) -> bool:
+def returns_nothing(node: ast.AST | None) -> bool:
     """True for a function without `yield` and without a `return` that has a value."""
     return isinstance(node, ast.FunctionDef) and not any(
         isinstance(one, ast.Return) and one.value is not None or isinstance(one, ast.Yield | ast.YieldFrom)
@@ -165,7 +165,7 @@ def gives_nothing(node: ast.AST | None) -> bool:
     )
 
 
-def unread(name: str) -> str:
+def explain_syntax_error(name: str) -> str:
     """Explain the syntax error in the last cell that defines `name`; the answer is still the previous one then.
 
     "" if the cell has none, and outside notebooks.
@@ -178,7 +178,7 @@ def unread(name: str) -> str:
         ast.parse(shell.transform_cell(last) if last else "")
         return ""
     except SyntaxError as error:
-        odd = odd_characters(last)
+        odd = find_non_ascii(last)
         if odd:
             line, column, sign, plain = odd[0]
             why = say("Line {line} has the sign {sign}; code wants {plain}.", line=line, sign=sign, plain=plain)
@@ -190,7 +190,7 @@ def unread(name: str) -> str:
 # ---- where it stopped ------------------------------------------------------------------------------------------------
 
 
-def line_of(error: BaseException, own: Written) -> tuple[int, str]:
+def error_line(error: BaseException, own: AnswerSource) -> tuple[int, str]:
     """(line number, text) where the learner's code raised; (0, "") if it was not running.
 
     The last frame in the answer's own cell or file counts, else the last one in another cell.
@@ -210,7 +210,7 @@ def is_cell(file: str) -> bool:
     return file in linecache.cache and not os.path.exists(file)
 
 
-def meant(error: BaseException, own: Written) -> str:
+def suggest_name(error: BaseException, own: AnswerSource) -> str:
     """Suggest a similar name in the learner's code for the unknown name of a NameError; "" if there is none."""
     name = getattr(error, "name", None)
     if not isinstance(error, NameError) or not name or own.node is None:
@@ -222,11 +222,11 @@ def meant(error: BaseException, own: Written) -> str:
         elif isinstance(node, ast.arg):
             known.setdefault(node.arg, node.lineno)
     near = [one for one in similar(name, known, 1) if one != name]
-    near = near or [one for one in known if same_letters(one, name)]
+    near = near or [one for one in known if is_abbreviation(one, name)]
     return say("Line {line} has '{name}': is it meant?", line=known[near[0]], name=near[0]) if near else ""
 
 
-def same_letters(one: str, other: str) -> bool:
+def is_abbreviation(one: str, other: str) -> bool:
     """True for pairs such as gw and grad_w: same first and last letter, and all letters of the shorter one in order."""
     short, long = sorted((one, other), key=len)
     letters = iter(long)

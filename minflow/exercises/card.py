@@ -19,7 +19,7 @@ from ..core.base.errors import MinflowError
 from ..views.draw.theme import AMBER, BLUE, GREEN, RED
 from ..views.html.table import framed, table
 from . import answer_source
-from .compare import array_of, clue, cut, short, shown
+from .compare import to_array, clue, shorten, format_number, format_value
 from .judge import Verdict
 from .i18n import say
 from .i18n.width import padded, width, wrapped
@@ -27,12 +27,12 @@ from .i18n.width import padded, width, wrapped
 MARKS = {"right": "\u2713", "nearly": "\u2248", "not started": "\u00b7", "changed": "!"}  # other outcomes: a cross
 COLORS = {"right": GREEN, "nearly": AMBER, "not started": BLUE}
 INDENT, WIDTH = "  ", 78
-BESIDE, BEHIND = (
+NOT_AFTER_WORD, NOT_BEFORE_WORD = (
     r"(?<![A-Za-z0-9_*])",
     r"(?![A-Za-z0-9_*])",
 )  # the star in 2*x is not emphasis; \b would fail: Chinese has no spaces
-LONGEST = 500  # characters of an error message
-GRID = 8  # largest number of rows and columns drawn as a grid
+MAX_ERROR_CHARS = 500  # characters of an error message
+MAX_GRID = 8  # largest number of rows and columns drawn as a grid
 
 
 @dataclasses.dataclass
@@ -57,7 +57,7 @@ class Card:
         return MARKS.get(self.outcome, "\u2717")
 
 
-def card_of(verdict: Verdict, level: int = 1, stuck: bool = False, progress: str = "") -> Card:
+def make_card(verdict: Verdict, level: int = 1, stuck: bool = False, progress: str = "") -> Card:
     """Make the card of a verdict.
 
     level: how many times in a row this wrong answer has come. stuck: True after many attempts or a long time.
@@ -66,9 +66,9 @@ def card_of(verdict: Verdict, level: int = 1, stuck: bool = False, progress: str
     write = {"right": right, "not started": not_started, "refused": refused, "changed": changed, "stopped": stopped}
     write.get(verdict.outcome, wrong)(verdict, card)
     if verdict.outcome in ("nearly", "wrong", "stopped"):
-        help_with(verdict, card, level, stuck)
+        add_help(verdict, card, level, stuck)
     if verdict.result is not None:
-        own_output(verdict, card)
+        add_output(verdict, card)
     return card
 
 
@@ -76,11 +76,11 @@ def card_of(verdict: Verdict, level: int = 1, stuck: bool = False, progress: str
 
 
 def right(verdict: Verdict, card: Card) -> None:
-    if verdict.of <= 1 and not verdict.held[1]:
+    if verdict.total <= 1 and not verdict.held[1]:
         card.headline = say("right")
     else:
         card.headline = say(
-            "right: {right} of {of} cases", right=verdict.right + verdict.held[0], of=verdict.of + verdict.held[1]
+            "right: {right} of {of} cases", right=verdict.right + verdict.held[0], of=verdict.total + verdict.held[1]
         )
         if 0 < verdict.largest < 1e-3:
             card.headline += say(", largest difference {size}", size=f"{verdict.largest:.0e}".replace("e-0", "e-"))
@@ -94,75 +94,79 @@ def not_started(verdict: Verdict, card: Card) -> None:
 
 def refused(verdict: Verdict, card: Card) -> None:
     card.headline = say("not checked")
-    card.paragraphs.append(verdict.says)
+    card.paragraphs.append(verdict.message)
 
 
 def changed(verdict: Verdict, card: Card) -> None:
-    card.headline = say("{what} is not the library's own any more. Nothing was checked.", what=verdict.says)
+    card.headline = say("{what} is not the library's own any more. Nothing was checked.", what=verdict.message)
     card.paragraphs.append(say("Kernel > Restart Kernel, then run the cells again."))
 
 
 def stopped(verdict: Verdict, card: Card) -> None:
-    error, own = verdict.result.error, verdict.own or answer_source.Written("", "", None)
-    line, text = answer_source.line_of(error, own)
-    place = say("before its first line") if verdict.says else say("at what your code gave")
+    error, own = verdict.result.error, verdict.source or answer_source.AnswerSource("", "", None)
+    line, text = answer_source.error_line(error, own)
+    place = say("before its first line") if verdict.message else say("at what your code gave")
     if line:  # code made by exec has no text
-        place = say("in your line {line}:  {text}", line=line, text=cut(text)).rstrip(" :\uff1a")
+        place = say("in your line {line}:  {text}", line=line, text=shorten(text)).rstrip(" :\uff1a")
     if verdict.result.late and verdict.case:
-        card.headline = say("stopped after {seconds} s {place}", seconds=short(verdict.exercise.limit), place=place)
+        card.headline = say(
+            "stopped after {seconds} s {place}", seconds=format_number(verdict.exercise.limit), place=place
+        )
     else:
         card.headline = say("stopped {place}", place=place)
-    where_it_is(verdict, card)
+    add_case_rows(verdict, card)
     if not verdict.result.late:
         card.paragraphs.append(error_text(error))
-    if near := answer_source.meant(error, own):
+    if near := answer_source.suggest_name(error, own):
         card.paragraphs.append(near)
-    if verdict.says:
-        card.paragraphs.append(verdict.says)
+    if verdict.message:
+        card.paragraphs.append(verdict.message)
 
 
 def error_text(error: BaseException) -> str:
     if isinstance(error, RecursionError):
         return say("RecursionError: a function calls itself, again and again, deeper than Python goes.")
     try:
-        text = str(error) if isinstance(error, MinflowError) else str(error)[:LONGEST].split("\n")[0]
+        text = str(error) if isinstance(error, MinflowError) else str(error)[:MAX_ERROR_CHARS].split("\n")[0]
     except Exception:  # the learner's own __str__
         text = ""
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def wrong(verdict: Verdict, card: Card) -> None:
-    if verdict.of <= 1 and verdict.case is None:  # the answer is a value, not code
+    if verdict.total <= 1 and verdict.case is None:  # the answer is a value, not code
         card.headline = say("not yet")
-        card.rows.append((say("yours"), shown(verdict.got)))
-        if isinstance(verdict.got, str) and isinstance(verdict.wanted, numbers.Real) and not verdict.name:
+        card.rows.append((say("yours"), format_value(verdict.got)))
+        if isinstance(verdict.got, str) and isinstance(verdict.wanted, numbers.Real) and not verdict.wrong:
             card.paragraphs.append(say("Write a number, without quotes."))
         return
     if verdict.case.held:
         good, every = verdict.held
         card.headline = say(
             "all {of} cases that are shown are right; of {others} others, {missed} not.",
-            of=verdict.of,
+            of=verdict.total,
             others=every,
             missed=every - good,
         )
         return
     if verdict.outcome == "nearly":
         card.headline = (
-            say("nearly: {right} of {of} cases are right", right=verdict.right, of=verdict.of)
+            say("nearly: {right} of {of} cases are right", right=verdict.right, of=verdict.total)
             if verdict.right
-            else say("nearly: the smallest case that differs, {number} of {of}", number=verdict.number, of=verdict.of)
+            else say(
+                "nearly: the smallest case that differs, {number} of {of}", number=verdict.number, of=verdict.total
+            )
         )
     else:
-        card.headline = say("the smallest case that fails: {number} of {of}", number=verdict.number, of=verdict.of)
-    where_it_is(verdict, card)
-    card.rows += [(say("yours"), shown(verdict.got)), (say("wanted"), shown(verdict.wanted))]
-    if verdict.found.text:
-        card.paragraphs.append(verdict.found.text)
+        card.headline = say("the smallest case that fails: {number} of {of}", number=verdict.number, of=verdict.total)
+    add_case_rows(verdict, card)
+    card.rows += [(say("yours"), format_value(verdict.got)), (say("wanted"), format_value(verdict.wanted))]
+    if verdict.difference.text:
+        card.paragraphs.append(verdict.difference.text)
     elif (
-        verdict.found.kind == "value"
-        and np.isfinite(verdict.found.size)
-        and verdict.found.size
+        verdict.difference.kind == "value"
+        and np.isfinite(verdict.difference.size)
+        and verdict.difference.size
         and max(verdict.exercise.allowed)
     ):
         card.rows.append(
@@ -170,18 +174,18 @@ def wrong(verdict: Verdict, card: Card) -> None:
                 say("difference"),
                 say(
                     "{size}, allowed {allowed}",
-                    size=short(verdict.found.size),
-                    allowed=short(max(verdict.exercise.allowed)),
+                    size=format_number(verdict.difference.size),
+                    allowed=format_number(max(verdict.exercise.allowed)),
                 ),
             )
         )
-    mine, wanted = array_of(verdict.got), array_of(verdict.wanted)
+    mine, wanted = to_array(verdict.got), to_array(verdict.wanted)
     if (
         mine is not None
         and wanted is not None
         and mine.ndim == wanted.ndim == 2
         and mine.size > 1
-        and max(*mine.shape, *wanted.shape) <= GRID
+        and max(*mine.shape, *wanted.shape) <= MAX_GRID
     ):
         with np.errstate(all="ignore"):
             same = np.isclose(mine, wanted, *reversed(verdict.exercise.allowed)) if mine.shape == wanted.shape else None
@@ -191,7 +195,7 @@ def wrong(verdict: Verdict, card: Card) -> None:
         ]
 
 
-def where_it_is(verdict: Verdict, card: Card) -> None:
+def add_case_rows(verdict: Verdict, card: Card) -> None:
     """Add the rows of the failing case: its text, else its arguments by name."""
     one = verdict.case
     if one is None or one.held:
@@ -205,27 +209,27 @@ def where_it_is(verdict: Verdict, card: Card) -> None:
     except (TypeError, ValueError):
         bound = {str(i): value for i, value in enumerate(one.args, 1)} | one.kwargs
     for i, (name, value) in enumerate(bound.items()):
-        card.rows.append((f"{label}: {name}" if i == 0 else name, shown(value)))
+        card.rows.append((f"{label}: {name}" if i == 0 else name, format_value(value)))
 
 
 # ---- help -----------------------------------------------------------------------------------------------------------
 
 
-def help_with(verdict: Verdict, card: Card, level: int, stuck: bool) -> None:
+def add_help(verdict: Verdict, card: Card, level: int, stuck: bool) -> None:
     """Add the next hint; after the last one, or if the learner is stuck, also a worked related problem."""
-    exercise, name = verdict.exercise, verdict.name
+    exercise, name = verdict.exercise, verdict.wrong
     hints = name.hints if name else ()
     if name:
         card.paragraphs.append(say(hints[min(level, len(hints)) - 1]))
     elif verdict.outcome == "stopped" and level == 1:  # the error message is enough
         if verdict.result.late:
             card.paragraphs.append(say("Which loop does not end, or does the same work again and again?"))
-    elif level == 1 and verdict.case and verdict.found and verdict.found.kind in ("type", "dtype"):
+    elif level == 1 and verdict.case and verdict.difference and verdict.difference.kind in ("type", "dtype"):
         pass  # the difference is already described, and the hint is about something else
     elif verdict.case is None or not (
-        seen := verdict.found and not verdict.case.held and clue(verdict.got, verdict.wanted, verdict.found)
+        seen := verdict.difference and not verdict.case.held and clue(verdict.got, verdict.wanted, verdict.difference)
     ):
-        card.paragraphs.append(say(exercise.hint) if exercise.hint else how_to_find_out(verdict))
+        card.paragraphs.append(say(exercise.hint) if exercise.hint else default_advice(verdict))
     else:
         card.paragraphs.append(seen)
         if level > 1 and exercise.hint:
@@ -236,13 +240,13 @@ def help_with(verdict: Verdict, card: Card, level: int, stuck: bool) -> None:
         card.paragraphs.append(say("You may leave this one and come back: nothing later needs your answer."))
 
 
-def how_to_find_out(verdict: Verdict) -> str:
+def default_advice(verdict: Verdict) -> str:
     if verdict.case is None:
         return say("How would you find out? Run the cells above, or work it out by hand on paper.")
     return say("Take this case and work it out by hand, then print what your code has at each step.")
 
 
-def own_output(verdict: Verdict, card: Card) -> None:
+def add_output(verdict: Verdict, card: Card) -> None:
     """Add what the answer printed and warned about in the shown case."""
     result = verdict.result
     if result.printed:
@@ -257,25 +261,25 @@ def own_output(verdict: Verdict, card: Card) -> None:
 # ---- as text and as HTML --------------------------------------------------------------------------------------------
 
 
-def text_of(card: Card) -> str:
+def card_text(card: Card) -> str:
     """Render the card as text for a terminal."""
     head = f"{card.mark} {card.name}   {card.headline}"
     lines = [f"{head}   {card.progress}".rstrip()]
     wide = max((width(label) for label, text in card.rows), default=0)
     lines += [f"{INDENT}{padded(label, wide)}  {text}" for label, text in card.rows]
     for paragraph in card.paragraphs:
-        lines += in_lines(plain(paragraph), INDENT)
+        lines += wrap_text(strip_emphasis(paragraph), INDENT)
     for title, text in card.folded:
-        lines += [f"{INDENT}{title}:", *in_lines(plain(text), INDENT * 2)]
+        lines += [f"{INDENT}{title}:", *wrap_text(strip_emphasis(text), INDENT * 2)]
     return "\n".join(lines)
 
 
-def in_lines(text: str, indent: str) -> list[str]:
+def wrap_text(text: str, indent: str) -> list[str]:
     """Wrap text at WIDTH columns; code keeps its indentation."""
     return [indent + part for line in text.split("\n") for part in wrapped(line, WIDTH)]
 
 
-def html_of(card: Card) -> str:
+def card_html(card: Card) -> str:
     """Render the card as HTML in the colours of the page, without scripts or ids."""
     title = (
         f'<span aria-hidden="true">{card.mark}</span> <code style="background:transparent;color:inherit">'
@@ -288,15 +292,17 @@ def html_of(card: Card) -> str:
         known = {label for label, array, differs in card.tables}
         parts.append(table((label, html.escape(text), "") for label, text in card.rows if label not in known))
         cells = "".join(
-            f'<td style="border:0;padding:4px 24px 4px 0;vertical-align:top">{grid(*one)}</td>' for one in card.tables
+            f'<td style="border:0;padding:4px 24px 4px 0;vertical-align:top">{matrix_html(*one)}</td>'
+            for one in card.tables
         )
         parts.append(f'<table style="border-collapse:collapse;background:transparent"><tr>{cells}</tr></table>')
     parts += [
-        f'<div style="margin-top:6px;white-space:pre-wrap">{marked(paragraph)}</div>' for paragraph in card.paragraphs
+        f'<div style="margin-top:6px;white-space:pre-wrap">{markdown_to_html(paragraph)}</div>'
+        for paragraph in card.paragraphs
     ]
     parts += [
         f'<details style="margin-top:6px"><summary style="cursor:pointer">{html.escape(title)}</summary>'
-        f'<div style="white-space:pre-wrap;margin:4px 0 0 1em">{marked(text)}</div></details>'
+        f'<div style="white-space:pre-wrap;margin:4px 0 0 1em">{markdown_to_html(text)}</div></details>'
         for title, text in card.folded
     ]
     if card.progress:
@@ -304,7 +310,7 @@ def html_of(card: Card) -> str:
     return framed(COLORS.get(card.outcome, RED), title, "".join(parts))
 
 
-def grid(label: str, array: np.ndarray, differs: np.ndarray) -> str:
+def matrix_html(label: str, array: np.ndarray, differs: np.ndarray) -> str:
     """Small matrix as HTML. Differing elements have a frame and a sign, so that colour is not the only mark."""
     rows = []
     for i in range(len(array)):
@@ -313,13 +319,13 @@ def grid(label: str, array: np.ndarray, differs: np.ndarray) -> str:
             look = "padding:1px 8px;text-align:right;font-family:monospace;font-size:12.5px;border:"
             look += f"2px solid {RED};font-weight:600" if differs[i, j] else "1px solid rgba(125,133,144,.35)"
             sign = "\u2260 " if differs[i, j] else ""
-            cells.append(f'<td style="{look}">{sign}{html.escape(short(array[i, j]))}</td>')
+            cells.append(f'<td style="{look}">{sign}{html.escape(format_number(array[i, j]))}</td>')
         rows.append(f'<tr style="background:transparent">{"".join(cells)}</tr>')
     head = f'<div style="opacity:.75;font-weight:600;font-size:12.5px">{html.escape(label)}</div>'
     return f'{head}<table style="border-collapse:collapse;background:transparent">{"".join(rows)}</table>'
 
 
-def marked(text: str) -> str:
+def markdown_to_html(text: str) -> str:
     """Convert Markdown's `code`, *emphasis* and **strong** to HTML."""
     parts = re.split(r"(`[^`\n]+`)", text)
     for i, part in enumerate(parts):
@@ -328,25 +334,25 @@ def marked(text: str) -> str:
         else:
             part = html.escape(part, quote=False)
             part = re.sub(r"\*\*(\S(?:[^*\n]*\S)?)\*\*", r"<b>\1</b>", part)
-            parts[i] = re.sub(rf"{BESIDE}\*(\S(?:[^*\n]*\S)?)\*{BEHIND}", r"<em>\1</em>", part)
+            parts[i] = re.sub(rf"{NOT_AFTER_WORD}\*(\S(?:[^*\n]*\S)?)\*{NOT_BEFORE_WORD}", r"<em>\1</em>", part)
     return "".join(parts)
 
 
-def plain(text: str) -> str:
+def strip_emphasis(text: str) -> str:
     """Remove Markdown's emphasis marks; code stays unchanged."""
     parts = re.split(r"(`[^`\n]+`)", text)
-    stress = rf"{BESIDE}\*{{1,2}}([^\s*](?:[^*\n]*[^\s*])?)\*{{1,2}}{BEHIND}"
+    stress = rf"{NOT_AFTER_WORD}\*{{1,2}}([^\s*](?:[^*\n]*[^\s*])?)\*{{1,2}}{NOT_BEFORE_WORD}"
     parts[::2] = [re.sub(stress, r"\1", part) for part in parts[::2]]
     return "".join(parts)
 
 
-class Shown:
+class CardDisplay:
     """Base of objects with a card: HTML in Jupyter, text elsewhere."""
 
     card: Card
 
     def __repr__(self) -> str:
-        return text_of(self.card)
+        return card_text(self.card)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"text/plain": text_of(self.card), "text/html": html_of(self.card)}
+        return {"text/plain": card_text(self.card), "text/html": card_html(self.card)}

@@ -9,36 +9,42 @@ from typing import Any
 
 from .definition import NOT_GIVEN
 from .registry import find
-from .answer_source import written as written_of
+from .answer_source import find_source as written_of
 
-HERE = "# your code here"
+PLACEHOLDER = "# your code here"
 
 
 def answer_cell(name: str) -> str:
     """Answer cell as released: the stub of the definition, else the solution's signature with an empty body."""
     exercise = find(name)
     if exercise.start is not NOT_GIVEN:
-        return code(exercise.start) if callable(exercise.start) else f"{exercise.answer} = {written(exercise.start)}"
+        return (
+            definition_source(exercise.start)
+            if callable(exercise.start)
+            else f"{exercise.answer} = {literal(exercise.start)}"
+        )
     if exercise.value:
         return f"{exercise.answer} = ...  # your answer here"
-    solution = code(exercise.right)
+    solution = definition_source(exercise.right)
     node = ast.parse(solution).body[0]
     first = node.body[1] if ast.get_docstring(node) and len(node.body) > 1 else node.body[0]  # type: ignore
     head = solution.splitlines()[: first.lineno - 1]
     while head and head[-1].strip().startswith("#"):
         head.pop()
-    return "\n".join([*head, f"    ...  {HERE}"])
+    return "\n".join([*head, f"    ...  {PLACEHOLDER}"])
 
 
 def solved_cell(name: str) -> str:
     """Answer cell with the solution."""
     exercise = find(name)
     if callable(exercise.right) and not exercise.value:
-        return code(exercise.right)
+        return definition_source(exercise.right)
     if callable(exercise.right):
         given = [*exercise.given, *([f"draw({quoted(name)})"] if exercise.draws else [])]
-        return code(exercise.right) + f"\n\n{exercise.answer} = {exercise.right.__name__}({', '.join(given)})"
-    return f"{exercise.answer} = {written(exercise.right)}"
+        return (
+            definition_source(exercise.right) + f"\n\n{exercise.answer} = {exercise.right.__name__}({', '.join(given)})"
+        )
+    return f"{exercise.answer} = {literal(exercise.right)}"
 
 
 def check_cell(name: str) -> str:
@@ -47,7 +53,7 @@ def check_cell(name: str) -> str:
     return f"check({', '.join([quoted(name), exercise.answer, *exercise.given])})"
 
 
-def code(answer: Any) -> str:
+def definition_source(answer: Any) -> str:
     """Source of a function or class in a definition, without decorators.
 
     Several classes of one file may have the same name; they are found by their methods, since `inspect` would use the
@@ -60,7 +66,7 @@ def code(answer: Any) -> str:
     return "\n".join(lines.splitlines()[node.lineno - 1 :])
 
 
-def written(value: Any) -> str:
+def literal(value: Any) -> str:
     """Python literal of a value, in the style that learners use."""
     return quoted(value) if isinstance(value, str) else repr(value)
 

@@ -13,23 +13,23 @@ from typing import Any
 import numpy as np
 
 from . import cells, isolation, answer_source, record, welcome
-from .card import Card, Shown, card_of, text_of
+from .card import Card, CardDisplay, make_card, card_text
 from .definition import NOT_GIVEN, Exercise
-from .registry import course, find, of_lesson
+from .registry import all_exercises, find, lesson_exercises
 from .judge import Result, Verdict, judge
 from .limits import OutOfTime, limited
 from .i18n import say
 
-WORD = "MINFLOW_WORD"  # variable with a teacher's word: drawn questions depend on it
-OWN = 5  # limit of a whole check, in limits of one case
-SEED = "MINFLOW_SEED"  # variable with a teacher's seed for the cases in grading
+WORD_VARIABLE = "MINFLOW_WORD"  # variable with a teacher's word: drawn questions depend on it
+CHECK_LIMIT = 5  # limit of a whole check, in limits of one case
+SEED_VARIABLE = "MINFLOW_SEED"  # variable with a teacher's seed for the cases in grading
 
 
 class WrongAnswer(AssertionError):
     """Raised by `check` in grading, where returning a card would count as right. Its text is the card's."""
 
 
-class Checked(Shown):
+class CheckResult(CardDisplay):
     """Result of `check`.
 
     ok: True if the answer is right. case: number of the first failing case, else 0. name: name of the wrong answer that
@@ -39,7 +39,7 @@ class Checked(Shown):
     def __init__(self, verdict: Verdict, card: Card) -> None:
         self.card, self.verdict = card, verdict
         self.ok, self.case = verdict.ok, verdict.number
-        self.name = verdict.name.name if verdict.name else ""
+        self.name = verdict.wrong.name if verdict.wrong else ""
         self.points = verdict.exercise.points if verdict.ok else 0
 
 
@@ -58,62 +58,62 @@ def check(name: str, answer: Any, *given: Any) -> Any:
     exercise = find(name)
     if exercise.draws is not None and not given:
         given = (draw(name),)
-    if isolation.running():
+    if isolation.is_running():
         raise RuntimeError("check is called by an answer that is being checked")
     try:
-        with isolation.ONE:  # the whole check, since the recursion limit is shared by all threads
-            return limited(OWN * exercise.limit, lambda: checked(exercise, answer, given))
+        with isolation.ONE_AT_A_TIME:  # the whole check, since the recursion limit is shared by all threads
+            return limited(CHECK_LIMIT * exercise.limit, lambda: run_check(exercise, answer, given))
     except OutOfTime as error:  # comparing or showing the result does not end: its methods do not return
         late = Verdict(exercise, "stopped", result=Result(error=error))
-        if grading():
-            raise WrongAnswer(text_of(card_of(late))) from None
-        return Checked(late, card_of(late))
+        if is_grading():
+            raise WrongAnswer(card_text(make_card(late))) from None
+        return CheckResult(late, make_card(late))
 
 
-def checked(exercise: Exercise, answer: Any, given: tuple) -> Any:
-    if grading():
-        verdict = judge(exercise, answer, given, int(os.environ.get(SEED, "0")))
+def run_check(exercise: Exercise, answer: Any, given: tuple) -> Any:
+    if is_grading():
+        verdict = judge(exercise, answer, given, int(os.environ.get(SEED_VARIABLE, "0")))
         if not verdict.ok:
-            raise WrongAnswer(text_of(card_of(verdict)))
+            raise WrongAnswer(card_text(make_card(verdict)))
         return float(exercise.points)
-    unread = answer_source.unread(exercise.answer)
-    verdict = Verdict(exercise, "refused", says=unread) if unread else judge(exercise, answer, given)
+    unread = answer_source.explain_syntax_error(exercise.answer)
+    verdict = Verdict(exercise, "refused", message=unread) if unread else judge(exercise, answer, given)
     if unread or verdict.outcome in ("changed", "not started"):
-        return Checked(verdict, card_of(verdict))
-    tried = record.keep(
+        return CheckResult(verdict, make_card(verdict))
+    tried = record.add_attempt(
         exercise.name,
         verdict.outcome,
-        verdict.name.name if verdict.name else "",
+        verdict.wrong.name if verdict.wrong else "",
         verdict.seconds,
         answer_source.fingerprint(answer),
     )
     if verdict.ok:
         welcome.refresh()
-    return Checked(
+    return CheckResult(
         verdict,
-        card_of(
+        make_card(
             verdict,
             record.level(tried),
             record.stuck(tried) and not verdict.ok,
-            standing(exercise) if verdict.ok else "",
+            progress_line(exercise) if verdict.ok else "",
         ),
     )
 
 
-def grading() -> bool:
+def is_grading() -> bool:
     """True if answers are graded: nothing is shown or recorded, and wrong answers raise."""
     return os.environ.get("NBGRADER_EXECUTION") in ("autograde", "validate") or os.environ.get(
         "MINFLOW_GRADING", "0"
     ) not in ("", "0")
 
 
-def standing(exercise: Exercise) -> str:
+def progress_line(exercise: Exercise) -> str:
     """Progress such as "lesson 02: 1 of 4, course: 9 of 60"; "" outside lessons."""
     states = record.states()
-    lesson = [one for one in of_lesson(exercise.lesson) if one.points]
+    lesson = [one for one in lesson_exercises(exercise.lesson) if one.points]
     if not lesson:
         return ""
-    every = [one for one in course() if one.points]
+    every = [one for one in all_exercises() if one.points]
     done, all_done = (sum(states.get(one.name) == "right" for one in some) for some in (lesson, every))
     return say(
         "lesson {lesson}: {done} of {of}, course: {all_done} of {all_of}",
@@ -134,18 +134,18 @@ def draw(name: str) -> Any:
     exercise = find(name)
     if exercise.draws is None:
         raise LookupError(f"nothing is drawn for {name!r}")
-    word = os.environ.get(WORD, "")
+    word = os.environ.get(WORD_VARIABLE, "")
     return exercise.draws(np.random.default_rng([zlib.crc32(word.encode()), zlib.crc32(name.encode())]))
 
 
-class Help(Shown):
+class HintResult(CardDisplay):
     """Result of `hint`."""
 
     def __init__(self, card: Card) -> None:
         self.card = card
 
 
-def hint(name: str) -> Help:
+def hint(name: str) -> HintResult:
     """Show help with an exercise: the hints for your last attempt; after a right answer all hints and the solution."""
     exercise = find(name)
     tried = [one for one in record.attempts() if one["exercise"] == name]
@@ -155,7 +155,7 @@ def hint(name: str) -> Help:
         for wrong in exercise.wrongs:
             card.rows.append((say(wrong.name), say(wrong.hints[0])))
         card.folded.append((say("the solution"), solution(exercise)))
-        return Help(card)
+        return HintResult(card)
     last = tried[-1] if tried else None
     wrong = next((one for one in exercise.wrongs if last and one.name == last["wrong"]), None)
     if wrong:
@@ -166,10 +166,10 @@ def hint(name: str) -> Help:
         card.folded.append((say("A related problem, worked"), say(exercise.sibling)))
     if not card.paragraphs and not card.folded:
         card.paragraphs.append(say("Write an answer first, and check it: the hint is about what you have written."))
-    return Help(card)
+    return HintResult(card)
 
 
 def solution(exercise: Exercise) -> str:
     if exercise.value and callable(exercise.right):
-        return inspect.cleandoc(cells.code(exercise.right))
+        return inspect.cleandoc(cells.definition_source(exercise.right))
     return cells.solved_cell(exercise.name) if exercise.right is not NOT_GIVEN else ""

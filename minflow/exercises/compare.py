@@ -15,7 +15,7 @@ import numpy as np
 
 from .i18n import say
 
-KIND = {
+KIND_NAMES = {
     "b": "truth values",
     "i": "whole numbers",
     "u": "whole numbers",
@@ -23,8 +23,8 @@ KIND = {
     "c": "complex numbers",
     "V": "numbers with a fraction",
 }
-MANY = 1_000_000  # longest list that is converted to an array
-LINE = 76  # characters of a displayed value
+MAX_LIST = 1_000_000  # longest list that is converted to an array
+MAX_CHARS = 76  # characters of a displayed value
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,32 +45,32 @@ class Difference:
 def difference(got: Any, wanted: Any, allowed: tuple[float, float], exact_types: bool = False) -> Difference | None:
     """Compare `got` with `wanted`; None if they agree. allowed: (absolute, relative) error."""
     if isinstance(wanted, dict):
-        return of_dicts(got, wanted, allowed, exact_types)
+        return compare_dicts(got, wanted, allowed, exact_types)
     if isinstance(wanted, str | bytes | set | frozenset | type | None):
         if isinstance(got, type(wanted)) and got == wanted:
             return None
         same = isinstance(got, type(wanted))
-        return Difference("value" if same else "type", "" if same else other_type(got, wanted))
-    if array_of(wanted) is None and isinstance(wanted, list | tuple):
-        return of_sequences(got, wanted, allowed, exact_types)
-    right = array_of(wanted)
+        return Difference("value" if same else "type", "" if same else type_text(got, wanted))
+    if to_array(wanted) is None and isinstance(wanted, list | tuple):
+        return compare_sequences(got, wanted, allowed, exact_types)
+    right = to_array(wanted)
     if right is None:
         return (
             None
             if same_object(got, wanted)
-            else Difference("value" if type(got) is type(wanted) else "type", other_type(got, wanted))
+            else Difference("value" if type(got) is type(wanted) else "type", type_text(got, wanted))
         )
     if exact_types and type(got) is not type(wanted):
-        return Difference("type", other_type(got, wanted))
-    mine = array_of(got)
+        return Difference("type", type_text(got, wanted))
+    mine = to_array(got)
     if mine is None and isinstance(got, list | tuple) and isinstance(wanted, list | tuple):
-        return of_sequences(
+        return compare_sequences(
             got, wanted, allowed, exact_types
         )  # rows of different lengths, or elements that are not numbers
     if mine is None:
-        return Difference("type", other_type(got, wanted))
+        return Difference("type", type_text(got, wanted))
     if isinstance(got, list | tuple) and isinstance(wanted, list | tuple) and len(got) != len(wanted):
-        return Difference("length", lengths(len(got), len(wanted)))
+        return Difference("length", length_text(len(got), len(wanted)))
     if isinstance(wanted, numbers.Number) and isinstance(got, list | tuple):
         return Difference(
             "type",
@@ -78,41 +78,41 @@ def difference(got: Any, wanted: Any, allowed: tuple[float, float], exact_types:
         )
     if isinstance(wanted, list | tuple) and mine.ndim == 0:
         return Difference("type", say("It is a single number; a list of {wanted} is wanted.", wanted=len(wanted)))
-    return of_arrays(mine, right, allowed, exact_types)
+    return compare_arrays(mine, right, allowed, exact_types)
 
 
-def lengths(got: int, wanted: int) -> str:
+def length_text(got: int, wanted: int) -> str:
     return say("Number of entries: {got}. Wanted: {wanted}.", got=got, wanted=wanted)
 
 
-def of_dicts(got: Any, wanted: dict, allowed: tuple[float, float], exact_types: bool) -> Difference | None:
+def compare_dicts(got: Any, wanted: dict, allowed: tuple[float, float], exact_types: bool) -> Difference | None:
     if not isinstance(got, dict):
-        return Difference("type", other_type(got, wanted))
+        return Difference("type", type_text(got, wanted))
     if got.keys() != wanted.keys():
         missing, more = [key for key in wanted if key not in got], [key for key in got if key not in wanted]
         return Difference(
-            "keys", say("Missing: {missing}. Not wanted: {more}.", missing=listed(missing), more=listed(more))
+            "keys", say("Missing: {missing}. Not wanted: {more}.", missing=join_names(missing), more=join_names(more))
         )
     for key, value in wanted.items():
-        if found := difference(got[key], value, allowed, exact_types):
-            return dataclasses.replace(found, where=(key, *found.where))
+        if diff := difference(got[key], value, allowed, exact_types):
+            return dataclasses.replace(diff, where=(key, *diff.where))
     return None
 
 
-def of_sequences(got: Any, wanted: Any, allowed: tuple[float, float], exact_types: bool) -> Difference | None:
+def compare_sequences(got: Any, wanted: Any, allowed: tuple[float, float], exact_types: bool) -> Difference | None:
     if isinstance(got, np.ndarray) or hasattr(got, "numpy"):
         got = list(got)
     if not isinstance(got, list | tuple):
-        return Difference("type", other_type(got, wanted))
+        return Difference("type", type_text(got, wanted))
     if len(got) != len(wanted):
-        return Difference("length", lengths(len(got), len(wanted)))
+        return Difference("length", length_text(len(got), len(wanted)))
     for i, (one, other) in enumerate(zip(got, wanted)):
-        if found := difference(one, other, allowed, exact_types):
-            return dataclasses.replace(found, where=(i, *found.where))
+        if diff := difference(one, other, allowed, exact_types):
+            return dataclasses.replace(diff, where=(i, *diff.where))
     return None
 
 
-def of_arrays(got: np.ndarray, wanted: np.ndarray, allowed: tuple[float, float], exact: bool) -> Difference | None:
+def compare_arrays(got: np.ndarray, wanted: np.ndarray, allowed: tuple[float, float], exact: bool) -> Difference | None:
     if got.shape != wanted.shape:
         return Difference("shape", say("Its shape is {got}; {wanted} is wanted.", got=got.shape, wanted=wanted.shape))
     mine, right = (kind_of(array) for array in (got, wanted))
@@ -122,16 +122,16 @@ def of_arrays(got: np.ndarray, wanted: np.ndarray, allowed: tuple[float, float],
                 "dtype",
                 say(
                     "It holds {got}; {wanted} are wanted.",
-                    got=say(KIND[got.dtype.kind]),
-                    wanted=say(KIND[wanted.dtype.kind]),
+                    got=say(KIND_NAMES[got.dtype.kind]),
+                    wanted=say(KIND_NAMES[wanted.dtype.kind]),
                 ),
-                *apart(got, wanted),
+                *max_difference(got, wanted),
             )
     if exact and got.dtype != wanted.dtype:
         return Difference("dtype", say("Its dtype is {got}; {wanted} is wanted.", got=got.dtype, wanted=wanted.dtype))
-    size, relative = apart(got, wanted)
+    size, relative = max_difference(got, wanted)
     with np.errstate(all="ignore"):
-        x, y = got.astype(wide(got)), wanted.astype(wide(wanted))
+        x, y = got.astype(wide_dtype(got)), wanted.astype(wide_dtype(wanted))
         right_there = np.isclose(x, y, rtol=allowed[1], atol=allowed[0], equal_nan=True)
     if right_there.all():
         return None
@@ -142,31 +142,31 @@ def of_arrays(got: np.ndarray, wanted: np.ndarray, allowed: tuple[float, float],
     return Difference("value", "", size, relative, where)
 
 
-def apart(got: np.ndarray, wanted: np.ndarray) -> tuple[float, float]:
+def max_difference(got: np.ndarray, wanted: np.ndarray) -> tuple[float, float]:
     """(largest absolute difference, that divided by the largest expected number)"""
     if not got.size or kind_of(wanted) == "b":
         return 0.0, 0.0
     with np.errstate(all="ignore"):
-        x, y = got.astype(wide(got)), wanted.astype(wide(wanted))
+        x, y = got.astype(wide_dtype(got)), wanted.astype(wide_dtype(wanted))
         away = np.abs(np.where(x == y, 0, x - y))
         largest = float(np.max(np.where(np.isnan(away), np.where(np.isnan(x) & np.isnan(y), 0, np.inf), away)))
         scale = float(np.max(np.abs(y), where=np.isfinite(y), initial=0))
     return largest, largest / scale if scale else largest
 
 
-def clue(got: Any, wanted: Any, found: Difference) -> str:
+def clue(got: Any, wanted: Any, diff: Difference) -> str:
     """Describe a pattern in a wrong result: shape, sign, factor, transposed, reversed, constant offset; or ""."""
-    mine, right = array_of(got), array_of(wanted)
-    if found.kind != "value" or mine is None or right is None:
-        if found.kind == "shape" and mine is not None and right is not None:
+    mine, right = to_array(got), to_array(wanted)
+    if diff.kind != "value" or mine is None or right is None:
+        if diff.kind == "shape" and mine is not None and right is not None:
             if mine.ndim == 2 and mine.T.shape == right.shape and close(mine.T, right):
                 return say("It is the right answer turned: rows and columns are swapped.")
             if mine.size == right.size > 1 and close(mine.reshape(right.shape), right):
                 return say("The numbers are right; only their shape is not.")
         return ""
-    if "b" in (kind_of(mine), kind_of(right)) or not np.isfinite(mine.astype(wide(mine))).all():
+    if "b" in (kind_of(mine), kind_of(right)) or not np.isfinite(mine.astype(wide_dtype(mine))).all():
         return ""
-    x, y = mine.astype(wide(mine)), right.astype(wide(right))
+    x, y = mine.astype(wide_dtype(mine)), right.astype(wide_dtype(right))
     if close(-x, y):
         return say("Only the sign is wrong.")
     if x.ndim == 2 and x.shape[0] == x.shape[1] and close(x.T, y):
@@ -175,10 +175,15 @@ def clue(got: Any, wanted: Any, found: Difference) -> str:
         return say("It is the right answer in the opposite order.")
     if (y != 0).any() and not (x[y == 0] != 0).any():
         factors = x[y != 0] / y[y != 0]
-        if close(factors, np.full_like(factors, factors[0])) and x.size > 1 and factors[0] and short(factors[0]) != "1":
-            return say("Each number is {factor} times what is wanted.", factor=short(factors[0]))
+        if (
+            close(factors, np.full_like(factors, factors[0]))
+            and x.size > 1
+            and factors[0]
+            and format_number(factors[0]) != "1"
+        ):
+            return say("Each number is {factor} times what is wanted.", factor=format_number(factors[0]))
     if x.size > 1 and close(x - y, np.full_like(x, (x - y).flat[0])):
-        return say("Each number is off by {offset}.", offset=short((x - y).flat[0]))
+        return say("Each number is off by {offset}.", offset=format_number((x - y).flat[0]))
     return ""
 
 
@@ -186,7 +191,7 @@ def close(x: np.ndarray, y: np.ndarray) -> bool:
     return x.shape == y.shape and bool(np.allclose(x, y, rtol=1e-4, atol=1e-9))
 
 
-def array_of(value: Any) -> np.ndarray | None:
+def to_array(value: Any) -> np.ndarray | None:
     """Convert numbers, tensors and lists of numbers to an array; None for other values and lists of millions."""
     try:
         array = as_array(value)
@@ -200,8 +205,12 @@ def as_array(value: Any) -> np.ndarray | None:
         return np.asarray(value)
     if hasattr(value, "detach") and hasattr(value, "numpy"):
         return np.asarray(value.detach().numpy())
-    if isinstance(value, list | tuple) and 0 < len(value) <= MANY and all(array_of(one) is not None for one in value):
-        return np.asarray([array_of(one) for one in value])  # raises for rows of different lengths
+    if (
+        isinstance(value, list | tuple)
+        and 0 < len(value) <= MAX_LIST
+        and all(to_array(one) is not None for one in value)
+    ):
+        return np.asarray([to_array(one) for one in value])  # raises for rows of different lengths
     return None
 
 
@@ -210,7 +219,7 @@ def kind_of(array: np.ndarray) -> str:
     return {"b": "b", "i": "i", "u": "i"}.get(array.dtype.kind, "f")
 
 
-def wide(array: np.ndarray) -> Any:
+def wide_dtype(array: np.ndarray) -> Any:
     return np.complex128 if array.dtype.kind == "c" else np.float64
 
 
@@ -221,7 +230,7 @@ def same_object(got: Any, wanted: Any) -> bool:
         return False
 
 
-def other_type(got: Any, wanted: Any) -> str:
+def type_text(got: Any, wanted: Any) -> str:
     if got is None:
         return say("It is None: is there a return?")
     return say("Its type is {got}; {wanted} is wanted.", got=type(got).__name__, wanted=type(wanted).__name__)
@@ -230,54 +239,56 @@ def other_type(got: Any, wanted: Any) -> str:
 # ---- values as text -------------------------------------------------------------------------------------------------
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """Format a value on one line: `float32[3]  [4 4 4]`, `3.01`, `'error'`."""
     try:
-        array = None if isinstance(value, list | tuple | range) else array_of(value)
+        array = None if isinstance(value, list | tuple | range) else to_array(value)
         if array is None:
-            return cut(plain(value))
+            return shorten(format_plain(value))
     except (Exception, SystemExit) as error:  # the learner's own object, or a list that contains itself
         return f"<{type(value).__name__}, its repr raises {type(error).__name__}>"
     if array.ndim == 0:
-        return short(array[()])
-    text = entries(array)
-    return cut(f"{array.dtype.name}{list(array.shape)}  {text}")
+        return format_number(array[()])
+    text = format_elements(array)
+    return shorten(f"{array.dtype.name}{list(array.shape)}  {text}")
 
 
-def entries(array: np.ndarray) -> str:
+def format_elements(array: np.ndarray) -> str:
     """Format the elements of an array on one line; if they are all equal, one of them."""
     flat = array.reshape(-1)
     if flat.size > 4 and (flat == flat[0]).all():
-        return say("all {value}", value=short(flat[0]))
+        return say("all {value}", value=format_number(flat[0]))
     if array.ndim == 1 or flat.size == 0:
         most = 8
-        parts = [short(x) for x in flat[:most]] + ["..."] * (flat.size > most)
+        parts = [format_number(x) for x in flat[:most]] + ["..."] * (flat.size > most)
         return f"[{' '.join(parts)}]"
-    parts = [entries_of_row(row) for row in array[:4]] + ["..."] * (len(array) > 4)
+    parts = [format_row(row) for row in array[:4]] + ["..."] * (len(array) > 4)
     return f"[{' '.join(parts)}]"
 
 
-def entries_of_row(row: np.ndarray) -> str:
-    parts = [short(x) if np.ndim(x) == 0 else entries_of_row(x) for x in row[:6]] + ["..."] * (len(row) > 6)
+def format_row(row: np.ndarray) -> str:
+    parts = [format_number(x) if np.ndim(x) == 0 else format_row(x) for x in row[:6]] + ["..."] * (len(row) > 6)
     return f"[{' '.join(parts)}]"
 
 
-def plain(value: Any) -> str:
+def format_plain(value: Any) -> str:
     """Format a value that is not an array, like repr but shortened."""
     if isinstance(value, range):
         return repr(value)
     if isinstance(value, list | tuple):
-        inside = [plain(one) for one in value[:12]] + ["..."] * (len(value) > 12)
+        inside = [format_plain(one) for one in value[:12]] + ["..."] * (len(value) > 12)
         text = ", ".join(inside)
         return f"[{text}]" if isinstance(value, list) else f"({text}{',' * (len(value) == 1)})"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{plain(key)}: {plain(one)}" for key, one in list(value.items())[:8]) + "}"
-    if array_of(value) is not None:
-        return shown(value)
+        return (
+            "{" + ", ".join(f"{format_plain(key)}: {format_plain(one)}" for key, one in list(value.items())[:8]) + "}"
+        )
+    if to_array(value) is not None:
+        return format_value(value)
     return repr(value)
 
 
-def short(number: Any) -> str:
+def format_number(number: Any) -> str:
     """Format a number with up to six digits: 3.31, 2e-11, 7."""
     if isinstance(number, bool | np.bool_) or not isinstance(number, numbers.Real | np.floating):
         return str(number)
@@ -286,10 +297,10 @@ def short(number: Any) -> str:
     return f"{float(number):.6g}"
 
 
-def cut(text: str) -> str:
+def shorten(text: str) -> str:
     text = " ".join(text.split("\n"))
-    return text if len(text) <= LINE else f"{text[: LINE - 4]} ..."
+    return text if len(text) <= MAX_CHARS else f"{text[: MAX_CHARS - 4]} ..."
 
 
-def listed(names: list) -> str:
+def join_names(names: list) -> str:
     return ", ".join(map(str, names)) or say("nothing")

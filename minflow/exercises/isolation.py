@@ -1,7 +1,7 @@
 """Isolation of answers: restore what an answer may change (random states, modes, warnings, output, jobs).
 
-Also detects changes of minflow's own functions (`changed`). The restored states are process-wide, so one answer runs at
-a time. Read next: `judge.py`.
+Also detects replaced functions of minflow (`replaced_attribute`). The restored states are process-wide, so one answer
+runs at a time. Read next: `judge.py`.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from ..diagnosis import notebook
 from ..job.queue.stream import STREAM
 from ..job.session import SESSION, Session
 
-LINES, LETTERS = 20, 2000  # limits of an answer's recorded output
-PATIENCE = 10.0  # seconds to wait for steps of jobs to finish
-DEEPEST = 5000  # recursion limit
+MAX_LINES, MAX_CHARS = 20, 2000  # limits of an answer's recorded output
+JOB_WAIT = 10.0  # seconds to wait for steps of jobs to finish
+MAX_RECURSION = 5000  # recursion limit
 
 
-class Printed:
+class RecordedOutput:
     """Stream that records the beginning of one thread's output and counts the rest; other threads write through."""
 
     def __init__(self, stream: Any) -> None:
@@ -47,8 +47,8 @@ class Printed:
     def write(self, text: str) -> int:
         if threading.get_ident() != self.thread:
             return self.stream.write(text)
-        room = LETTERS - len(self.text)
-        kept = text[:room] if self.text.count("\n") < LINES and room > 0 else ""
+        room = MAX_CHARS - len(self.text)
+        kept = text[:room] if self.text.count("\n") < MAX_LINES and room > 0 else ""
         self.text += kept
         self.more += text.count("\n", len(kept))
         return len(text)
@@ -68,17 +68,17 @@ class Printed:
         return getattr(self.stream, name)
 
 
-def running() -> bool:
+def is_running() -> bool:
     """True if this thread is running an answer."""
-    return isinstance(sys.stdout, Printed) and sys.stdout.thread == threading.get_ident()
+    return isinstance(sys.stdout, RecordedOutput) and sys.stdout.thread == threading.get_ident()
 
 
-def to_folder(path: str) -> None:
-    if folder() != path:
+def change_folder(path: str) -> None:
+    if current_folder() != path:
         os.chdir(path)
 
 
-def folder() -> str:
+def current_folder() -> str:
     try:
         return os.getcwd()
     except OSError:  # the folder was deleted
@@ -95,11 +95,11 @@ def set_path(folders: list[str]) -> None:
     sys.path[:] = folders
 
 
-def interrupt() -> Any:
+def interrupt_handler() -> Any:
     return signal.getsignal(signal.SIGINT) if threading.current_thread() is threading.main_thread() else None
 
 
-def set_interrupt(handler: Any) -> None:
+def set_interrupt_handler(handler: Any) -> None:
     if handler is not None:
         signal.signal(signal.SIGINT, handler)
 
@@ -123,14 +123,14 @@ STATES: list[tuple[Callable, Callable]] = [
     (sys.gettrace, sys.settrace),
     (sys.getprofile, set_profiler),
     (gc.isenabled, lambda on: gc.enable() if on else gc.disable()),
-    (folder, to_folder),
+    (current_folder, change_folder),
     (lambda: dict(os.environ), set_environment),
-    (interrupt, set_interrupt),
+    (interrupt_handler, set_interrupt_handler),
     (sys.getswitchinterval, sys.setswitchinterval),
     (lambda: sys.path[:], set_path),
     (lambda: Setting.graphs, lambda which: setattr(Setting, "graphs", which)),
 ]
-ONE = new_lock(threading.RLock)  # one answer at a time: the states belong to all threads
+ONE_AT_A_TIME = new_lock(threading.RLock)  # one answer at a time: the states belong to all threads
 
 
 def no_input(*prompt: Any) -> str:
@@ -138,7 +138,7 @@ def no_input(*prompt: Any) -> str:
 
 
 @contextlib.contextmanager
-def tamed() -> Iterator[None]:
+def restricted_calls() -> Iterator[None]:
     """Restrict calls of an answer: input() raises, and the recursion limit is capped, to protect memory and process.
 
     In a notebook exit() does not stop the kernel, and display() shows a limited number of outputs.
@@ -146,15 +146,15 @@ def tamed() -> Iterator[None]:
     deep = sys.setrecursionlimit
     calls: list[tuple[Any, str, Any]] = [
         (builtins, "input", no_input),
-        (sys, "setrecursionlimit", lambda most: deep(min(most, DEEPEST))),
+        (sys, "setrecursionlimit", lambda most: deep(min(most, MAX_RECURSION))),
     ]
     shell = notebook.ipython()
     if shell is not None:
-        shows = some_of(shell.display_pub.publish)
+        shows = limited_calls(shell.display_pub.publish)
         calls += [(shell, "ask_exit", sys.exit), (shell.display_pub, "publish", shows)]
     before = [getattr(place, name) for place, name, call in calls]
     try:
-        sys.setrecursionlimit(min(sys.getrecursionlimit(), DEEPEST))
+        sys.setrecursionlimit(min(sys.getrecursionlimit(), MAX_RECURSION))
         for place, name, call in calls:
             setattr(place, name, call)
         yield
@@ -163,9 +163,9 @@ def tamed() -> Iterator[None]:
             setattr(place, name, old)
 
 
-def some_of(call: Callable) -> Callable:
+def limited_calls(call: Callable) -> Callable:
     """Wrap a call so that it works only the first LINES times."""
-    left = iter(range(LINES))
+    left = iter(range(MAX_LINES))
     return lambda *args, **kwargs: call(*args, **kwargs) if next(left, None) is not None else None
 
 
@@ -181,22 +181,22 @@ class Isolated:
 def isolated() -> Iterator[Isolated]:
     """Restore all states after the block, whatever it does."""
     result = Isolated()
-    with ONE, warnings.catch_warnings(record=True) as caught:
+    with ONE_AT_A_TIME, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         states = [get() for get, put in STATES]
         out, err, noticed = sys.stdout, sys.stderr, flow.notices(True)
-        sys.stdout = sys.stderr = mine = Printed(out)
+        sys.stdout = sys.stderr = mine = RecordedOutput(out)
         Setting.graphs = "none"  # a verdict must not depend on compiled kernels
         try:
-            with tamed(), own_session():
+            with restricted_calls(), own_session():
                 yield result
         finally:
             sys.stdout, sys.stderr = out, err
             flow.notices(noticed)
             for state, (get, put) in zip(states, STATES):
                 put(state)
-        result.printed = mine.text.splitlines()[:LINES]
-        result.more = mine.more + max(0, len(mine.text.splitlines()) - LINES)
+        result.printed = mine.text.splitlines()[:MAX_LINES]
+        result.more = mine.more + max(0, len(mine.text.splitlines()) - MAX_LINES)
         result.warned = [str(one.message) for one in caught]
 
 
@@ -209,10 +209,10 @@ def own_session() -> Iterator[None]:
     runs = [run for run in STREAM.runs if run.state == "running"]
     for run in runs:
         run.pause()
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + JOB_WAIT
     while time.monotonic() < end and not all(run.going.waiters or run.done() for run in runs):
         time.sleep(0.001)  # a run may still be processing a batch
-    STREAM.idle(PATIENCE)
+    STREAM.idle(JOB_WAIT)
     of_stream: tuple[Any, ...] = STREAM.errors, STREAM.records, STREAM.counts
     kept, before = dict(vars(SESSION)), [copy.copy(one) for one in of_stream]
     STREAM.errors.clear(), STREAM.records.clear()
@@ -221,7 +221,7 @@ def own_session() -> Iterator[None]:
         yield
     finally:
         STREAM.cancel_queued(threading.current_thread())
-        STREAM.idle(PATIENCE)
+        STREAM.idle(JOB_WAIT)
         vars(SESSION).update(kept)
         for now, then in zip(of_stream, before):
             now.clear()
@@ -232,7 +232,7 @@ def own_session() -> Iterator[None]:
 
 # ---- has minflow been changed? ---------------------------------------------------------------------------------------
 
-SPACES: dict[str, Any] = {
+NAMESPACES: dict[str, Any] = {
     "minflow": flow,
     "minflow.Tensor": flow.Tensor,
     "minflow.nn": flow.nn,
@@ -258,20 +258,20 @@ def attributes(space: Any) -> dict[str, Any]:
 
 
 # The public attributes that exercises use, as they were at import.
-ORIGINAL = {
+ORIGINAL_ATTRIBUTES = {
     name: [
         (key, value)
         for key, value in attributes(space).items()
         if key in OPERATORS or not key.startswith("_") and (callable(value) or isinstance(value, property))
     ]
-    for name, space in SPACES.items()
+    for name, space in NAMESPACES.items()
 }
 
 
-def changed() -> str:
+def replaced_attribute() -> str:
     """Name of the first replaced attribute, such as "minflow.Tensor.__add__"; "" if none was replaced."""
-    for name, known in ORIGINAL.items():
-        now = attributes(SPACES[name])
+    for name, known in ORIGINAL_ATTRIBUTES.items():
+        now = attributes(NAMESPACES[name])
         for key, value in known:
             if now.get(key) is not value:
                 return f"{name}.{key}"

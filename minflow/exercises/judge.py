@@ -19,15 +19,15 @@ from typing import Any
 import numpy as np
 
 from . import cells, isolation, answer_source
-from .compare import Difference, array_of, difference, other_type
+from .compare import Difference, to_array, difference, type_text
 from .definition import NOT_GIVEN, Case, Exercise, Wrong
 from .limits import OutOfTime, limited
 from .i18n import say
 
-CALL = re.compile(r"\(\) (takes|missing|got) ")  # in a TypeError: arguments do not match the parameters
+ARGUMENT_ERROR = re.compile(r"\(\) (takes|missing|got) ")  # in a TypeError: arguments do not match the parameters
 NEARLY = 0.01  # largest relative error of a nearly right answer
-MOST_WRONG = 1 / 3  # or the largest share of failing cases
-LARGE = 100_000_000  # bytes of a result after which no more cases run
+NEARLY_SHARE = 1 / 3  # or the largest share of failing cases
+MAX_RESULT_BYTES = 100_000_000  # bytes of a result after which no more cases run
 
 
 @dataclasses.dataclass
@@ -52,27 +52,28 @@ class Verdict:
 
     outcome: "right", "nearly", "wrong", "stopped" (raised or took too long), "not started", "refused" (not an answer,
     or it uses something forbidden), "changed" (minflow itself was modified).
-    right, of: shown cases. held: (right, of) of the held-back cases, which run once all shown cases are right.
-    number, case, got, wanted, found, result: of the first failing case. name: the named wrong answer that it matches.
-    says: a sentence, if there is no case.
+    right, total: counts of the shown cases. held: (right, total) of the held-back ones, which run once all shown cases
+    are right. number, case, got, wanted, difference, result: the first failing case. wrong: the named wrong answer that
+    it matches. largest: largest difference in the cases that are right. message: a sentence, if no case failed.
+    source: source of the answer.
     """
 
     exercise: Exercise
     outcome: str
     right: int = 0
-    of: int = 0
+    total: int = 0
     held: tuple[int, int] = (0, 0)
     number: int = 0
     case: Case | None = None
     got: Any = None
     wanted: Any = None
-    found: Difference | None = None
+    difference: Difference | None = None
     result: Result | None = None
-    name: Wrong | None = None
+    wrong: Wrong | None = None
     largest: float = 0.0
     seconds: float = 0.0
-    says: str = ""
-    own: answer_source.Written | None = None
+    message: str = ""
+    source: answer_source.AnswerSource | None = None
 
     @property
     def ok(self) -> bool:
@@ -86,11 +87,11 @@ def judge(exercise: Exercise, answer: Any, given: tuple = (), seed: int | None =
     of the answer, so that each attempt gets other numbers.
     """
     begun = time.perf_counter()
-    if touched := isolation.changed():
-        return Verdict(exercise, "changed", says=touched)
-    verdict = of_value(exercise, answer, given) if exercise.make is None else of_code(exercise, answer, seed)
-    if touched := isolation.changed():  # changed while it ran, so the comparison is worthless
-        return Verdict(exercise, "changed", says=touched)
+    if touched := isolation.replaced_attribute():
+        return Verdict(exercise, "changed", message=touched)
+    verdict = judge_value(exercise, answer, given) if exercise.make is None else judge_code(exercise, answer, seed)
+    if touched := isolation.replaced_attribute():  # changed while it ran, so the comparison is worthless
+        return Verdict(exercise, "changed", message=touched)
     verdict.seconds = time.perf_counter() - begun
     return verdict
 
@@ -98,44 +99,46 @@ def judge(exercise: Exercise, answer: Any, given: tuple = (), seed: int | None =
 # ---- values ---------------------------------------------------------------------------------------------------------
 
 
-def of_value(exercise: Exercise, value: Any, given: tuple) -> Verdict:
+def judge_value(exercise: Exercise, value: Any, given: tuple) -> Verdict:
     """Judge a value: it is right if the exercise accepts it or if it equals the solution."""
     if value is ... or isinstance(value, tuple | list) and any(one is ... for one in value):
         return Verdict(exercise, "not started")
     if len(given) != len(exercise.given) + (exercise.draws is not None):
         call = f'check("{exercise.name}", {", ".join((exercise.answer, *exercise.given))})'
-        return Verdict(exercise, "refused", says=say("This check is called as {call}.", call=call))
+        return Verdict(exercise, "refused", message=say("This check is called as {call}.", call=call))
     if exercise.kind == "recall":
-        value = letters(value)
+        value = normalize_letters(value)
     with isolation.isolated():
-        right = result_of(exercise.right, given)
+        right = definition_value(exercise.right, given)
         try:
             if exercise.accepts is not None:
                 fine = bool(exercise.accepts(value, *given))
             else:
-                fine = any(is_value(value, result_of(one, given), exercise) for one in (right, *exercise.also))
+                fine = any(
+                    matches_value(value, definition_value(one, given), exercise) for one in (right, *exercise.also)
+                )
         except Exception:  # a value of the wrong kind
             fine = False
-        verdict = Verdict(exercise, "right" if fine else "wrong", right=int(fine), of=1, got=value, wanted=right)
+        verdict = Verdict(exercise, "right" if fine else "wrong", right=int(fine), total=1, got=value, wanted=right)
         if not fine:
-            verdict.found = difference(value, right, exercise.allowed)
-            verdict.name = next((one for one in exercise.wrongs if is_that(one, value, given, exercise)), None)
+            verdict.difference = difference(value, right, exercise.allowed)
+            verdict.wrong = next((one for one in exercise.wrongs if matches_wrong(one, value, given, exercise)), None)
     return verdict
 
 
-def result_of(answer: Any, given: tuple) -> Any:
+def definition_value(answer: Any, given: tuple) -> Any:
     """Value of a definition; a function is called with the given variables."""
     return answer(*copy.copy(given)) if callable(answer) and not isinstance(answer, type) else answer
 
 
-def is_value(value: Any, wanted: Any, exercise: Exercise) -> bool:
+def matches_value(value: Any, wanted: Any, exercise: Exercise) -> bool:
     """True if the value is as wanted. 64.0 equals 64 unless the exercise asks for exact types."""
     if type(wanted) is int and not exercise.exact_types:
         wanted = float(wanted)
     return difference(value, wanted, exercise.allowed, exercise.exact_types) is None
 
 
-def letters(value: Any) -> Any:
+def normalize_letters(value: Any) -> Any:
     """Normalize an answer of letters: "bca", "B, C, A" and ["b", "c", "a"] are the same."""
     if isinstance(value, str):
         value = [one for one in value if one.isalnum()]
@@ -144,11 +147,11 @@ def letters(value: Any) -> Any:
     return value
 
 
-def is_that(wrong: Wrong, value: Any, given: tuple, exercise: Exercise) -> bool:
+def matches_wrong(wrong: Wrong, value: Any, given: tuple, exercise: Exercise) -> bool:
     try:
         if wrong.when is not None:
             return bool(wrong.when(value, *given))
-        return is_value(value, result_of(wrong.answer, given), exercise)
+        return matches_value(value, definition_value(wrong.answer, given), exercise)
     except Exception:  # the value has a different kind than this wrong answer
         return False
 
@@ -156,27 +159,27 @@ def is_that(wrong: Wrong, value: Any, given: tuple, exercise: Exercise) -> bool:
 # ---- code -----------------------------------------------------------------------------------------------------------
 
 
-def of_code(exercise: Exercise, answer: Any, seed: int | None) -> Verdict:
-    own = answer_source.written(answer) if callable(answer) else None
-    if refused := no_answer(exercise, answer, own):
-        refused.own = own
+def judge_code(exercise: Exercise, answer: Any, seed: int | None) -> Verdict:
+    own = answer_source.find_source(answer) if callable(answer) else None
+    if refused := reject(exercise, answer, own):
+        refused.source = own
         return refused
     if seed is None:
         seed = zlib.crc32(answer_source.fingerprint(answer).encode())
     every = list(exercise.make(np.random.default_rng([seed, zlib.crc32(exercise.name.encode())])))
     shown, held = [[one for one in every if one.held is side] for side in (False, True)]
-    verdict = Verdict(exercise, "right", of=len(shown), held=(0, 0), own=own)
-    results, failures = run_all(verdict, shown, answer)
+    verdict = Verdict(exercise, "right", total=len(shown), held=(0, 0), source=own)
+    results, failures = run_cases(verdict, shown, answer)
     verdict.right = len(results) - len(failures)
-    if results and all(unwritten(one) for one in results):
-        return Verdict(exercise, "not started", own=own)
+    if results and all(is_unwritten(one) for one in results):
+        return Verdict(exercise, "not started", source=own)
     if not failures:
-        results, failures = run_all(verdict, held, answer)
+        results, failures = run_cases(verdict, held, answer)
         verdict.held = len(results) - len(failures), len(held)
     if failures:
         missed_cases = {number for number, *_ in failures}
         cases = held if verdict.held[1] else shown
-        blame(
+        explain_failure(
             verdict,
             failures,
             [
@@ -185,18 +188,18 @@ def of_code(exercise: Exercise, answer: Any, seed: int | None) -> Verdict:
                 if number not in missed_cases
             ],
         )
-        missed = 1 - verdict.right / verdict.of
+        missed = 1 - verdict.right / verdict.total
         if not isinstance(verdict.result.error, BaseException) and not verdict.case.held:  # type: ignore[union-attr]
-            small = max((found.relative for *_, found in failures if found), default=1.0) <= NEARLY
-            kinds = {found.kind for *_, found in failures if found}
+            small = max((diff.relative for *_, diff in failures if diff), default=1.0) <= NEARLY
+            kinds = {diff.kind for *_, diff in failures if diff}
             close = small and kinds <= {"value", "dtype"} or kinds == {"dtype"}
-            verdict.outcome = "nearly" if close or missed <= MOST_WRONG else "wrong"
+            verdict.outcome = "nearly" if close or missed <= NEARLY_SHARE else "wrong"
     return verdict
 
 
-def no_answer(exercise: Exercise, answer: Any, own: answer_source.Written | None) -> Verdict | None:
+def reject(exercise: Exercise, answer: Any, own: answer_source.AnswerSource | None) -> Verdict | None:
     """Verdict on something that is not an answer yet or must not run; None for an answer."""
-    if answer is ... or own and answer_source.only_placeholder(own.node) or answer_source.empty_class(answer):
+    if answer is ... or own and answer_source.is_placeholder(own.node) or answer_source.is_empty_class(answer):
         return Verdict(exercise, "not started")
     if exercise.value:
         return None
@@ -205,7 +208,7 @@ def no_answer(exercise: Exercise, answer: Any, own: answer_source.Written | None
         return Verdict(
             exercise,
             "refused",
-            says=say(
+            message=say(
                 "check wants the {kind} itself, not what it gives: {call}.",
                 kind=kind,
                 call=f'check("{exercise.name}", {exercise.answer})',
@@ -215,55 +218,55 @@ def no_answer(exercise: Exercise, answer: Any, own: answer_source.Written | None
         return Verdict(
             exercise,
             "refused",
-            says=say("A class is asked for: {call}.", call=f'check("{exercise.name}", {exercise.answer})'),
+            message=say("A class is asked for: {call}.", call=f'check("{exercise.name}", {exercise.answer})'),
         )
     if (
         own
         and own.text
         and exercise.start is not NOT_GIVEN
         and exercise.kind == "complete"
-        and answer_source.same_program(own.text, cells.code(exercise.start))
+        and answer_source.same_program(own.text, cells.definition_source(exercise.start))
     ):
         return Verdict(exercise, "not started")
-    if own and (used := answer_source.forbidden(own.node, exercise.forbidden)):
+    if own and (used := answer_source.find_forbidden(own.node, exercise.forbidden)):
         name, line = used
         return Verdict(
             exercise,
             "refused",
-            says=say(exercise.forbidden[name]) + " " + say("(Line {line} uses '{name}'.)", line=line, name=name),
+            message=say(exercise.forbidden[name]) + " " + say("(Line {line} uses '{name}'.)", line=line, name=name),
         )
     return None
 
 
-def unwritten(result: Result) -> bool:
+def is_unwritten(result: Result) -> bool:
     """True if the call only reached the placeholder."""
     return isinstance(result.error, NotImplementedError)
 
 
-def run_all(verdict: Verdict, cases: list[Case], answer: Any) -> tuple[list, list]:
-    """Run cases until one takes too long. Returns results and failures: (number, case, result, wanted, found)."""
+def run_cases(verdict: Verdict, cases: list[Case], answer: Any) -> tuple[list, list]:
+    """Run cases until one takes too long. Returns results and failures: (number, case, result, wanted, diff)."""
     exercise, results, failures = verdict.exercise, [], []
     for number, one in enumerate(cases, 1):
-        result = run(one, answer, exercise.limit)
-        wanted = wanted_of(one, exercise)
-        found = None if result.error else compared(result.value, wanted, exercise)
+        result = run_case(one, answer, exercise.limit)
+        wanted = expected_result(one, exercise)
+        diff = None if result.error else compare_safely(result.value, wanted, exercise)
         results.append(result)
-        if result.error or found:
-            failures.append((number, one, result, wanted, found))
+        if result.error or diff:
+            failures.append((number, one, result, wanted, diff))
         else:
-            verdict.largest = max(verdict.largest, spread(result.value, wanted))
-        if isinstance(result.error, OutOfTime | KeyboardInterrupt) or heavy(result.value):
+            verdict.largest = max(verdict.largest, largest_difference(result.value, wanted))
+        if isinstance(result.error, OutOfTime | KeyboardInterrupt) or is_huge(result.value):
             break
     return results, failures
 
 
-def heavy(value: Any) -> bool:
+def is_huge(value: Any) -> bool:
     """True if several values of this size might not fit into the memory of a small computer."""
     kinds = str, bytes, list, tuple, dict, set, np.ndarray
-    return issubclass(type(value), kinds) and sys.getsizeof(value) > LARGE
+    return issubclass(type(value), kinds) and sys.getsizeof(value) > MAX_RESULT_BYTES
 
 
-def run(one: Case, answer: Any, limit: float) -> Result:
+def run_case(one: Case, answer: Any, limit: float) -> Result:
     """Run the answer on a case in isolation, whatever it raises, prints or changes, with a time limit in seconds."""
     result = Result()
     args, kwargs = copy.deepcopy((one.args, one.kwargs))
@@ -281,25 +284,25 @@ def run(one: Case, answer: Any, limit: float) -> Result:
     return result
 
 
-def wanted_of(one: Case, exercise: Exercise) -> Any:
+def expected_result(one: Case, exercise: Exercise) -> Any:
     if one.wanted is not NOT_GIVEN:
         return one.wanted
-    result = run(one, exercise.right, 10 * exercise.limit)
+    result = run_case(one, exercise.right, 10 * exercise.limit)
     if result.error:
         raise RuntimeError(f"the solution of {exercise.name} fails: please report this") from result.error
     return result.value
 
 
-def compared(got: Any, wanted: Any, exercise: Exercise) -> Difference | None:
+def compare_safely(got: Any, wanted: Any, exercise: Exercise) -> Difference | None:
     try:
         return difference(got, wanted, exercise.allowed, exercise.exact_types)
     except (Exception, SystemExit) as error:  # the learner's own object raises when it is inspected
         return Difference("type", say("It cannot be compared: {error}.", error=f"{type(error).__name__}: {error}"))
 
 
-def spread(got: Any, wanted: Any) -> float:
+def largest_difference(got: Any, wanted: Any) -> float:
     """Largest difference between the elements of two results that agree."""
-    mine, right = array_of(got), array_of(wanted)
+    mine, right = to_array(got), to_array(wanted)
     if mine is None or right is None or mine.shape != right.shape or "b" in (mine.dtype.kind, right.dtype.kind):
         return 0.0
     with np.errstate(all="ignore"):
@@ -307,32 +310,32 @@ def spread(got: Any, wanted: Any) -> float:
     return float(np.max(away, where=np.isfinite(away), initial=0.0))
 
 
-def blame(verdict: Verdict, failures: list, passed: list) -> None:
+def explain_failure(verdict: Verdict, failures: list, passed: list) -> None:
     """Fill in the first failure and the named wrong answer that fails alike. passed: (case, result) of the others."""
-    verdict.number, verdict.case, result, verdict.wanted, verdict.found = failures[0]
+    verdict.number, verdict.case, result, verdict.wanted, verdict.difference = failures[0]
     verdict.result, verdict.got = result, result.value
     verdict.outcome = "stopped" if result.error else "wrong"
-    if isinstance(result.error, TypeError) and CALL.search(str(result.error)) and not line_of(verdict):
-        verdict.says = parameters(verdict)
+    if isinstance(result.error, TypeError) and ARGUMENT_ERROR.search(str(result.error)) and not answer_line(verdict):
+        verdict.message = signature_text(verdict)
     else:
-        verdict.name = name_of(verdict.exercise, failures, passed)
+        verdict.wrong = find_named_wrong(verdict.exercise, failures, passed)
     if (
         result.error
-        and verdict.own
-        and answer_source.gives_nothing(verdict.own.node)
-        and not line_of(verdict)
-        and not verdict.name
-        and not verdict.says
+        and verdict.source
+        and answer_source.returns_nothing(verdict.source.node)
+        and not answer_line(verdict)
+        and not verdict.wrong
+        and not verdict.message
     ):  # the check raised the error: it inspected the result None
-        verdict.outcome, verdict.found = "wrong", Difference("type", other_type(None, verdict.wanted))
+        verdict.outcome, verdict.difference = "wrong", Difference("type", type_text(None, verdict.wanted))
 
 
-def line_of(verdict: Verdict) -> int:
+def answer_line(verdict: Verdict) -> int:
     """Line where the learner's code raised; 0 if it was not running."""
-    return answer_source.line_of(verdict.result.error, verdict.own or answer_source.Written("", "", None))[0]
+    return answer_source.error_line(verdict.result.error, verdict.source or answer_source.AnswerSource("", "", None))[0]
 
 
-def name_of(exercise: Exercise, failures: list, passed: list) -> Wrong | None:
+def find_named_wrong(exercise: Exercise, failures: list, passed: list) -> Wrong | None:
     """Find the named wrong answer with the same results in all failing cases, preferably also in the passed ones.
 
     If the shown case does not raise, cases that do may be ignored: they may show another mistake.
@@ -343,8 +346,8 @@ def name_of(exercise: Exercise, failures: list, passed: list) -> Wrong | None:
             wrong
             for wrong in exercise.wrongs
             if all(
-                same_result(run(one, wrong.answer, exercise.limit), result, exercise)
-                for number, one, result, wanted, found in some
+                same_result(run_case(one, wrong.answer, exercise.limit), result, exercise)
+                for number, one, result, wanted, diff in some
             )
         ]
 
@@ -355,7 +358,7 @@ def name_of(exercise: Exercise, failures: list, passed: list) -> Wrong | None:
         (
             wrong
             for wrong in alike
-            if all(same_result(run(one, wrong.answer, exercise.limit), result, exercise) for one, result in passed)
+            if all(same_result(run_case(one, wrong.answer, exercise.limit), result, exercise) for one, result in passed)
         ),
         next(iter(alike), None),
     )
@@ -370,7 +373,7 @@ def same_result(theirs: Result, mine: Result, exercise: Exercise) -> bool:
         return False
 
 
-def parameters(verdict: Verdict) -> str:
+def signature_text(verdict: Verdict) -> str:
     """Sentence for a call that does not match the answer's parameters."""
     wanted = f"{verdict.exercise.answer}{inspect.signature(verdict.exercise.right)}"
     return say("It is called as {wanted}.", wanted=wanted)

@@ -14,13 +14,13 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-AGAIN = 0.01  # seconds between two interrupts
-STEP = 0.05  # seconds between two checks of the watching thread
+REPEAT_SECONDS = 0.01  # seconds between two interrupts
+WATCH_SECONDS = 0.05  # seconds between two checks of the watching thread
 # code that catches PATIENT interrupts gets them every HASTY seconds, so that one arrives in its own handler
-PATIENT, HASTY = 5, 3e-5
+MAX_CAUGHT, HASTY_SECONDS = 5, 3e-5
 
 
-LIMITS: dict[int, list[threading.Event]] = {}  # thread -> its limits that use a watching thread, innermost last
+THREAD_LIMITS: dict[int, list[threading.Event]] = {}  # thread -> its limits that use a watching thread, innermost last
 
 
 class OutOfTime(BaseException):
@@ -35,11 +35,11 @@ def limited(seconds: float, call: Callable[[], Any]) -> Any:
     if sys.platform == "emscripten":
         return call()
     if hasattr(signal, "SIGALRM") and threading.current_thread() is threading.main_thread():
-        return by_timer(seconds, call)
-    return by_thread(seconds, call)
+        return limit_by_timer(seconds, call)
+    return limit_by_thread(seconds, call)
 
 
-def by_timer(seconds: float, call: Callable[[], Any]) -> Any:
+def limit_by_timer(seconds: float, call: Callable[[], Any]) -> Any:
     mine, raised = sys._getframe(), 0
 
     def stop(number, frame):
@@ -47,13 +47,13 @@ def by_timer(seconds: float, call: Callable[[], Any]) -> Any:
         # Not in this function's own lines, which must stop the timer and restore the handler whenever it fires.
         if frame is not mine:
             raised += 1
-            if raised == PATIENT:
-                signal.setitimer(signal.ITIMER_REAL, HASTY, HASTY)
+            if raised == MAX_CAUGHT:
+                signal.setitimer(signal.ITIMER_REAL, HASTY_SECONDS, HASTY_SECONDS)
             raise OutOfTime
 
     before, left = signal.signal(signal.SIGALRM, stop), (0.0, 0.0)
     try:
-        left = signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)
+        left = signal.setitimer(signal.ITIMER_REAL, seconds, REPEAT_SECONDS)
         return call()
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -62,25 +62,25 @@ def by_timer(seconds: float, call: Callable[[], Any]) -> Any:
             signal.setitimer(signal.ITIMER_REAL, *left)
 
 
-def by_thread(seconds: float, call: Callable[[], Any]) -> Any:
+def limit_by_thread(seconds: float, call: Callable[[], Any]) -> Any:
     mine, number = sys._getframe(), threading.get_ident()
     thread, raise_in = ctypes.c_ulong(number), ctypes.pythonapi.PyThreadState_SetAsyncExc
     late, lock, ended = ctypes.py_object(OutOfTime), threading.Lock(), threading.Event()
     raised = met = over = False
-    limits = LIMITS.setdefault(number, [])
+    limits = THREAD_LIMITS.setdefault(number, [])
     limits.append(ended)
 
     def watch():
         nonlocal raised
         left = seconds
-        while not ended.wait(step := min(left, STEP)):
+        while not ended.wait(step := min(left, WATCH_SECONDS)):
             with lock:
                 frame = sys._current_frames().get(number)
-                if ended.is_set() or not inside(frame, mine):
+                if ended.is_set() or not is_caller(frame, mine):
                     break
                 left -= step if limits[-1] is ended else 0
                 if left <= 0:
-                    left = AGAIN
+                    left = REPEAT_SECONDS
                     if frame is not mine:
                         raised = True
                         raise_in(thread, late)
@@ -104,7 +104,7 @@ def by_thread(seconds: float, call: Callable[[], Any]) -> Any:
         limits.remove(ended)
 
 
-def inside(frame: Any, outer: Any) -> bool:
+def is_caller(frame: Any, outer: Any) -> bool:
     """True if `outer` is `frame` or one of its callers."""
     while frame is not None and frame is not outer:
         frame = frame.f_back

@@ -9,7 +9,7 @@ from typing import Any
 from ..views.draw.theme import AMBER, GREEN
 from ..views.html.table import PLAIN, framed
 from . import record, welcome
-from .registry import course
+from .registry import all_exercises
 from .record import MARKS
 from .i18n import say
 
@@ -83,7 +83,7 @@ def progress() -> Progress:
     """Show which exercises are right or tried, and what to do next. Reads `.progress.jsonl` beside the lessons."""
     welcome.refresh()
     states = record.states()
-    exercises = [one for one in course() if one.points]
+    exercises = [one for one in all_exercises() if one.points]
     lessons: dict[str, dict[str, str]] = {}
     for one in exercises:
         lessons.setdefault(one.lesson, {})[one.name] = states.get(one.name, "")

@@ -17,14 +17,14 @@ from typing import Any
 from ..diagnosis.notebook import in_notebook
 
 FILE = ".progress.jsonl"
-COURSE = ".minflow-course"  # course.RECORD, which marks a learner's copy of the course
+COURSE_RECORD = ".minflow-course"  # course.RECORD, which marks a learner's copy of the course
 OUTCOMES = ("right", "nearly", "wrong", "stopped", "refused", "not started")
 MARKS = {"right": "\u2713", "tried": "~", "": "\u00b7"}  # symbols of the states below
-LARGEST = 4_000_000  # bytes read from the end of a file: about ten thousand attempts
+MAX_BYTES = 4_000_000  # bytes read from the end of a file: about ten thousand attempts
 MEMORY: list[dict[str, Any]] = []  # attempts of this process, used if there is no file
 
 
-def place(here: Path | None = None) -> Path | None:
+def progress_file(here: Path | None = None) -> Path | None:
     """Path of the learner's file, or None in a plain program.
 
     It is $MINFLOW_PROGRESS ("0": None), else in the course folder that contains `here` (the working directory), else
@@ -35,7 +35,7 @@ def place(here: Path | None = None) -> Path | None:
         return None if named in ("", "0") else Path(named).expanduser()
     here = here or Path.cwd()
     for folder in (here, *here.parents):
-        if (folder / COURSE).is_file():
+        if (folder / COURSE_RECORD).is_file():
             return folder / FILE
     return here / FILE if in_notebook() else None
 
@@ -45,15 +45,15 @@ def attempts(path: Path | None = None) -> list[dict[str, Any]]:
 
     path: the file; by default this learner's. Without a readable file: the attempts of this process.
     """
-    path = path or place()
+    path = path or progress_file()
     if path is None:
         return list(MEMORY)
     try:
         if not path.is_file():  # reading a pipe would block
             return list(MEMORY)
         with open(path, "rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - LARGEST))
-            text = file.read(LARGEST).decode("utf-8", "replace")
+            file.seek(max(0, os.fstat(file.fileno()).st_size - MAX_BYTES))
+            text = file.read(MAX_BYTES).decode("utf-8", "replace")
     except OSError:
         return list(MEMORY)
     lines = []
@@ -71,11 +71,11 @@ def attempts(path: Path | None = None) -> list[dict[str, Any]]:
     return lines
 
 
-def keep(name: str, outcome: str, wrong: str, seconds: float, source: str) -> list[dict[str, Any]]:
+def add_attempt(name: str, outcome: str, wrong: str, seconds: float, source: str) -> list[dict[str, Any]]:
     """Record an attempt unless it repeats the last one. Returns all attempts at this exercise, oldest first."""
     import minflow
 
-    path = place()
+    path = progress_file()
     earlier = [one for one in attempts(path) if one["exercise"] == name]
     if earlier and earlier[-1].get("source") == source and earlier[-1]["outcome"] == outcome:
         return earlier

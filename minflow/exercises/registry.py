@@ -40,17 +40,17 @@ def readings(tour: str) -> dict[str, Exercise]:
     return {one.name: one for one in importlib.import_module(f".inside.{tour}", __package__).readings}
 
 
-def of_lesson(lesson: str) -> list[Exercise]:
+def lesson_exercises(lesson: str) -> list[Exercise]:
     """Exercises of a lesson ("02"), in order."""
-    return sorted((find(name) for name in lessons().get(lesson, ())), key=place)
+    return sorted((find(name) for name in lessons().get(lesson, ())), key=sort_key)
 
 
-def place(exercise: Exercise) -> tuple[int, int]:
+def sort_key(exercise: Exercise) -> tuple[int, int]:
     """Sort key of an exercise: (2, 1) for "02.1"."""
     lesson, _, number = exercise.number.partition(".")
     return int(lesson), int(number)
 
 
-def course() -> list[Exercise]:
+def all_exercises() -> list[Exercise]:
     """All exercises, in the order of the course."""
-    return [exercise for lesson in lessons() for exercise in of_lesson(lesson)]
+    return [exercise for lesson in lessons() for exercise in lesson_exercises(lesson)]

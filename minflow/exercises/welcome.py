@@ -19,7 +19,7 @@ from . import record
 from .i18n import say
 
 FILE = "welcome.md"
-PICTURE, DRAWN = "docs/tape.svg", "((w * x).sum() - 3) ** 2"
+PICTURE, DRAWN_CODE = "docs/tape.svg", "((w * x).sum() - 3) ** 2"
 GRAPHS = "07"  # the first lesson for readers who know eager code
 PYTORCH, ONEFLOW, TEACHERS = "docs/coming-from-pytorch.md", "docs/coming-from-oneflow.md", "docs/teaching/README.md"
 MARK = "<!-- minflow writes this page anew: what you add to it is lost -->"
@@ -80,13 +80,13 @@ def tours(folder: Path) -> list[Lesson]:
 
 def page(folder: Path) -> str:
     """Markdown of the page for a learner's folder."""
-    states = record.states(record.attempts(record.place(folder) or folder / record.FILE))
+    states = record.states(record.attempts(record.progress_file(folder) or folder / record.FILE))
     course, inside = lessons(folder), tours(folder)
     lines = [MARK, "", f"# {say('minflow: look inside a program that learns')}", "", *about(folder)]
     begun = [i for i, one in enumerate(course) if any(name in states for name in one.exercises)]
-    if todo := [one for one in course[max(begun, default=0) :] if not done(one, states)]:
+    if todo := [one for one in course[max(begun, default=0) :] if not is_done(one, states)]:
         lines += ["", f"**{say('Go on with') if begun else say('Begin with')} {link(todo[0], folder)}**"]
-    lines += ["", *starts(folder, course)]
+    lines += ["", *starting_points(folder, course)]
     marks = {"right": record.MARKS["right"], "tried": record.MARKS["tried"], "new": record.MARKS[""]}
     lines += [
         "",
@@ -128,7 +128,7 @@ def about(folder: Path) -> list[str]:
     words = say("the tape of a loss, as minflow draws it")
     picture = [f'<img src="{PICTURE}" align="right" width="180" alt="{words}">', ""]
     there = (folder / PICTURE).is_file()
-    caption = " " + say("The picture is the tape of {code}, drawn by minflow.", code=f"`{DRAWN}`")
+    caption = " " + say("The picture is the tape of {code}, drawn by minflow.", code=f"`{DRAWN_CODE}`")
     return [
         *(picture if there else []),
         say(
@@ -142,7 +142,7 @@ def about(folder: Path) -> list[str]:
     ]
 
 
-def starts(folder: Path, course: list[Lesson]) -> list[str]:
+def starting_points(folder: Path, course: list[Lesson]) -> list[str]:
     """Table of where readers of different experience start, with links to files of the folder."""
     by_number = {one.number: link(one, folder) for one in course}
 
@@ -171,7 +171,7 @@ def hours(course: Iterable[Lesson]) -> str:
     return f"{sum(one.minutes for one in course) / 60:.1f}".removesuffix(".0")
 
 
-def done(one: Lesson, states: dict[str, str]) -> bool:
+def is_done(one: Lesson, states: dict[str, str]) -> bool:
     """True if all exercises of a lesson were right once; False for a lesson without exercises."""
     return bool(one.exercises) and all(states.get(name) == "right" for name in one.exercises)
 
@@ -197,7 +197,7 @@ def refresh() -> None:
 
     It is the nearest page above the working directory, since each language has its own folder and page.
     """
-    kept, here = record.place(), Path.cwd()
+    kept, here = record.progress_file(), Path.cwd()
     for folder in (here, *here.parents) if kept else ():
         if (folder / FILE).is_file():
             write(folder)

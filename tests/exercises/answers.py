@@ -13,7 +13,7 @@ from minflow.compiler.passes.rewrite import rewritten
 from minflow.core.ir import outputs_of
 from minflow.exercises import cells, draw
 from minflow.exercises.definition import Exercise, case
-from minflow.exercises.judge import judge, result_of
+from minflow.exercises.judge import judge, definition_value
 from tests.sampling import place
 
 NUMBERS = itertools.count(1)
@@ -68,7 +68,9 @@ def fault(verdict, wrong):
     if verdict.ok:
         return "passes"
     refused = verdict.outcome == "refused" and verdict.exercise.forbidden
-    return "" if verdict.name is wrong or refused else f"is taken for {verdict.name and verdict.name.name!r}: {verdict}"
+    return (
+        "" if verdict.wrong is wrong or refused else f"is taken for {verdict.wrong and verdict.wrong.name!r}: {verdict}"
+    )
 
 
 @contextlib.contextmanager
@@ -86,7 +88,7 @@ def trials(exercise, every=False):
     """(the wrong answer or None, verdicts, faults) for each answer that an exercise defines. It is judged with every
     seed, or with one that depends on its name."""
     given, code = given_to(exercise), exercise.make is not None
-    value = (lambda one: one) if code else lambda one: result_of(one, given)
+    value = (lambda one: one) if code else lambda one: definition_value(one, given)
     by_cell = code or not exercise.given
     solution = from_cell(exercise, cells.solved_cell(exercise.name)) if by_cell else value(exercise.right)
     answers = [("the solution", None, solution)]

@@ -146,7 +146,7 @@ def test_a_changed_library_checks_nothing(monkeypatch, space, name):
     assert judge(exercise(), right).ok
     monkeypatch.setattr(space, name, lambda *args, **kwargs: 3, raising=True)
     found = judge(exercise(), right)
-    assert found.outcome == "changed" and found.says.endswith(f".{name}") and not found.ok
+    assert found.outcome == "changed" and found.message.endswith(f".{name}") and not found.ok
     monkeypatch.undo()
     assert judge(exercise(), right).ok
 

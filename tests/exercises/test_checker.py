@@ -8,7 +8,7 @@ import pytest
 
 import minflow as flow
 from minflow.exercises import WrongAnswer, check, draw, hint, progress, record
-from minflow.exercises.card import card_of, html_of, marked, plain, text_of
+from minflow.exercises.card import make_card, card_html, markdown_to_html, strip_emphasis, card_text
 from minflow.exercises.registry import find
 from minflow.exercises.judge import judge
 from tests.exercises.answers import exercise_of, typed
@@ -29,7 +29,7 @@ def tried(text, name="slope", **names):
 
 
 def lines():
-    return [json.loads(line) for line in record.place().read_text().splitlines()]
+    return [json.loads(line) for line in record.progress_file().read_text().splitlines()]
 
 
 # ---- texts ----------------------------------------------------------------------------------------------------------
@@ -54,7 +54,7 @@ def test_hints_get_sharper_with_changed_attempts_alone():
         (" + 0 * 1", hints[1]),
     ]:
         result = tried(ONE_SIDE.rstrip() + change + "\n")
-        assert plain(expected) in " ".join(repr(result).split()), change
+        assert strip_emphasis(expected) in " ".join(repr(result).split()), change
         assert (result.name, result.case, result.ok) == ("one side", 2, False)
     assert "A related problem, worked" in repr(result)  # the third changed one
     other = tried("def slope(f, x, h=1e-3):\n    return f(x + h) - f(x - h)\n")
@@ -97,7 +97,7 @@ def test_parameters_that_do_not_fit():
 @pytest.mark.parametrize("body", ["...", "pass", "'Doc.'", "'Doc.'\n    raise NotImplementedError()", None])
 def test_not_started(body):
     result = check("slope", typed(f"def slope(f, x, h=1e-3):\n    {body}\n", "slope") if body else ...)
-    assert not result.ok and result.verdict.outcome == "not started" and not record.place().exists()
+    assert not result.ok and result.verdict.outcome == "not started" and not record.progress_file().exists()
 
 
 def test_the_value_in_place_of_the_function():
@@ -182,7 +182,7 @@ def test_what_was_printed_and_warned_is_folded():
 
 def test_a_held_case_shows_no_numbers():
     answer = typed(RIGHT.replace("    return", "    if h == 0.25: return 0.0\n    return"), "slope")
-    text = text_of(card_of(judge(find("slope"), answer)))
+    text = card_text(make_card(judge(find("slope"), answer)))
     assert "all 6 cases that are shown are right; of 2 others, 1 not." in text and "wanted" not in text
 
 
@@ -192,7 +192,7 @@ def test_html_says_the_same_and_runs_nothing():
     bundle = result._repr_mimebundle_()
     assert bundle["text/plain"] == repr(result)
     assert "<script" not in bundle["text/html"] and "&lt;script&gt;" in bundle["text/html"]
-    assert marked("a `x < 1` *is* **so** 2 * 3 * 4") == (
+    assert markdown_to_html("a `x < 1` *is* **so** 2 * 3 * 4") == (
         'a <code style="background:transparent;color:inherit">x &lt; 1</code> <em>is</em> <b>so</b> 2 * 3 * 4'
     )
 
@@ -201,7 +201,7 @@ def test_matrices_are_drawn_with_signs_where_they_differ():
     def matrix():
         return np.arange(4.0).reshape(2, 2)
 
-    html = html_of(card_of(judge(exercise_of(matrix, [()] * 5), lambda: matrix().T)))
+    html = card_html(make_card(judge(exercise_of(matrix, [()] * 5), lambda: matrix().T)))
     assert html.count("\u2260") == 2 and "rows and columns are swapped" in html
 
 
@@ -215,12 +215,12 @@ def test_what_is_written_down():
         ("slope", 2, "right", ""),
     ]
     assert set(lines()[0]) == {"time", "exercise", "attempt", "outcome", "wrong", "seconds", "source", "versions"}
-    assert "return" not in record.place().read_text()
+    assert "return" not in record.progress_file().read_text()
 
 
 def test_torn_and_foreign_lines_are_passed_over():
     tried(ONE_SIDE)
-    with open(record.place(), "a") as file:
+    with open(record.progress_file(), "a") as file:
         file.write('{"exercise": "slo\n[1, 2]\n{"exercise": 3, "outcome": "right"}\n\xff\n{"outcome": "right"}\n')
     assert [one["outcome"] for one in record.attempts()] == ["wrong"]
     assert tried(RIGHT).ok and record.states() == {"slope": "right"}
@@ -238,15 +238,15 @@ def test_torn_and_foreign_lines_are_passed_over():
     ],
 )
 def test_what_another_program_has_written(line):
-    record.place().write_text(f"{line}\n{line}")  # and was ended before the end of the line
+    record.progress_file().write_text(f"{line}\n{line}")  # and was ended before the end of the line
     assert not tried(ONE_SIDE).ok and repr(hint("slope")) and progress().points == 0
     assert [one["wrong"] for one in record.attempts()] == ["one side"]
 
 
 def test_of_a_file_without_measure_the_end_is_read(monkeypatch):
     tried(ONE_SIDE)
-    monkeypatch.setattr(record, "LARGEST", 1000)
-    with open(record.place(), "a") as file:
+    monkeypatch.setattr(record, "MAX_BYTES", 1000)
+    with open(record.progress_file(), "a") as file:
         file.write("x" * 100_000 + "\n")
     assert record.attempts() == [] and tried(RIGHT).ok
     assert [one["outcome"] for one in record.attempts()] == ["right"]
@@ -256,7 +256,7 @@ def test_of_a_file_without_measure_the_end_is_read(monkeypatch):
 def test_what_is_no_file_is_left_alone(make, tmp_path):
     if not hasattr(os, make):
         return
-    getattr(os, make)(*[tmp_path / "nowhere" / "x"] * (make == "symlink"), record.place())
+    getattr(os, make)(*[tmp_path / "nowhere" / "x"] * (make == "symlink"), record.progress_file())
     assert not tried(ONE_SIDE).ok and tried(RIGHT).ok and progress().points == 1
 
 
@@ -270,10 +270,10 @@ def test_where_it_is_kept(monkeypatch, tmp_path):
     monkeypatch.delenv("MINFLOW_PROGRESS")
     (tmp_path / "inside").mkdir()
     monkeypatch.chdir(tmp_path / "inside")
-    (tmp_path / record.COURSE).write_text("")
-    assert record.place() == tmp_path / record.FILE
+    (tmp_path / record.COURSE_RECORD).write_text("")
+    assert record.progress_file() == tmp_path / record.FILE
     monkeypatch.setenv("MINFLOW_PROGRESS", "0")
-    assert record.place() is None
+    assert record.progress_file() is None
 
 
 def test_after_many_attempts_help_comes_by_itself():
@@ -324,7 +324,7 @@ def test_in_grading_it_raises_or_gives_points(monkeypatch, capfd, name, value):
             tried(wrong)
     with pytest.raises(WrongAnswer, match="not started"):
         check("slope", ...)
-    assert capfd.readouterr() == ("", "") and not record.place().exists()
+    assert capfd.readouterr() == ("", "") and not record.progress_file().exists()
 
 
 def test_what_a_solution_prints_is_not_shown(capsys):

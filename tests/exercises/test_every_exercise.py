@@ -10,20 +10,20 @@ import pytest
 
 from minflow.exercises import cells, answer_source
 from minflow.exercises.definition import NOT_GIVEN, POINTS
-from minflow.exercises.registry import course, find, of_lesson
+from minflow.exercises.registry import all_exercises, find, lesson_exercises
 from minflow.exercises.judge import judge
 from tests.cases import Cases
 from tests.exercises.answers import from_cell, given_to, patient, trials
 
-ALL = [one.name for one in course()]
+ALL = [one.name for one in all_exercises()]
 FEWEST_RIGHT, FEWEST_WRONG, FEWEST_CASES = 3, 5, 5
 
 
 def test_names_and_numbers():
-    every = course()
+    every = all_exercises()
     assert len({one.name for one in every}) == len({one.number for one in every}) == len(every)
     for lesson in {one.lesson for one in every}:
-        numbers = [int(one.number.partition(".")[2]) for one in of_lesson(lesson) if one.points]
+        numbers = [int(one.number.partition(".")[2]) for one in lesson_exercises(lesson) if one.points]
         assert numbers == list(range(1, len(numbers) + 1)), lesson
 
 
@@ -42,8 +42,8 @@ def test_exercise(name):
                 assert len(list(exercise.make(np.random.default_rng(0)))) >= FEWEST_CASES
         if exercise.make is not None and callable(exercise.right):
             with case("the source of its solution is read as it is written"):
-                own = answer_source.written(from_cell(exercise, cells.solved_cell(name)))
-                assert own.node is not None and not answer_source.only_placeholder(own.node)
+                own = answer_source.find_source(from_cell(exercise, cells.solved_cell(name)))
+                assert own.node is not None and not answer_source.is_placeholder(own.node)
         with case("an empty answer earns nothing"):
             verdict = judge(exercise, from_cell(exercise, cells.answer_cell(name)), given_to(exercise))
             assert not verdict.ok

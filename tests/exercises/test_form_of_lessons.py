@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from minflow.exercises import cells
-from minflow.exercises.registry import course, find, of_lesson
+from minflow.exercises.registry import all_exercises, find, lesson_exercises
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
 LESSONS = sorted(FOLDER.glob("[0-9][0-9]_*.ipynb"))
@@ -36,7 +36,7 @@ def test_the_cells_of_exercises_are_as_defined(lesson):
     """Each exercise of the lesson stands in it, once, in order, and its cells are those of its definition."""
     by_id = {cell["id"]: cell for cell in cells_of(lesson)}
     there = [id.removesuffix("-check").replace("-", "_") for id in by_id if id.endswith("-check")]
-    assert there == [one.name for one in of_lesson(lesson_of(lesson))]
+    assert there == [one.name for one in lesson_exercises(lesson_of(lesson))]
     for name in there:
         part = name.replace("_", "-")
         assert text(by_id[f"{part}-answer"]) == cells.answer_cell(name), name
@@ -46,7 +46,7 @@ def test_the_cells_of_exercises_are_as_defined(lesson):
 
 def test_every_exercise_is_in_a_lesson():
     numbers = {lesson_of(file) for file in LESSONS}
-    assert [one.name for one in course() if one.lesson not in numbers] == []
+    assert [one.name for one in all_exercises() if one.lesson not in numbers] == []
 
 
 def words_cell(file):
@@ -165,7 +165,7 @@ def test_nothing_is_asked_before_it_is_shown(lesson):
                 shown |= set(re.findall(r"[A-Za-z_]\w*", " ".join(re.findall(r"```.*?```", text(cell), re.DOTALL))))
             else:
                 shown |= names_in(text(cell)) | set(re.findall(r"\b[a-z_]\w*(?==)", text(cell)))
-    for exercise in of_lesson(lesson_of(lesson)):
+    for exercise in lesson_exercises(lesson_of(lesson)):
         if exercise.make is None or not callable(exercise.right):
             continue
         source = cells.solved_cell(exercise.name)

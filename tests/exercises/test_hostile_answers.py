@@ -328,14 +328,14 @@ def test_a_long_text_of_an_error_is_cut():
 
 
 def test_many_large_results_are_not_kept(monkeypatch, exercise):
-    monkeypatch.setattr(judge, "LARGE", 1000)
+    monkeypatch.setattr(judge, "MAX_RESULT_BYTES", 1000)
     verdict = judge.judge(exercise, lambda x: np.zeros(1000))
     assert verdict.number == 1 and verdict.right == 0
 
 
 def test_a_lock_is_left():
-    assert isolation.ONE.acquire(blocking=False)
-    isolation.ONE.release()
+    assert isolation.ONE_AT_A_TIME.acquire(blocking=False)
+    isolation.ONE_AT_A_TIME.release()
 
 
 # ---- in a notebook --------------------------------------------------------------------------------------------------

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from minflow.exercises import cells, check
-from minflow.exercises.registry import course, find, readings
-from minflow.exercises.inside import Source, object_at, source
+from minflow.exercises.registry import all_exercises, find, readings
+from minflow.exercises.inside import Source, import_object, source
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks" / "inside"
 TOURS = [f"r{i}" for i in range(1, 7)]
@@ -27,7 +27,7 @@ def cells_of(tour):
 
 @QUESTIONS
 def test_the_answer_still_stands_in_the_source(reading):
-    assert reading.proof in inspect.getsource(object_at(reading.place))
+    assert reading.proof in inspect.getsource(import_object(reading.place))
     assert str(reading.right) in reading.proof.replace("_", "" if isinstance(reading.right, int) else "_")
 
 
@@ -71,7 +71,7 @@ def test_a_reading_is_checked(reading):
 
 
 def test_readings_count_nowhere():
-    assert not {one.name for one in ALL} & {one.name for one in course()}
+    assert not {one.name for one in ALL} & {one.name for one in all_exercises()}
     assert len({one.name for one in ALL}) == len(ALL) == 30
     with pytest.raises(LookupError, match="r1_dor"):
         find("r1_dor")

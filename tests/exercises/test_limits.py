@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from minflow.exercises.limits import OutOfTime, by_thread, by_timer, limited
+from minflow.exercises.limits import OutOfTime, limit_by_thread, limit_by_timer, limited
 
 # What ends an answer may meet it in a collector's callback, where Python only reports it; it comes again.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -57,7 +57,7 @@ def recurses():
 @pytest.mark.parametrize("answer", [endless, swallows_errors, swallows_everything, sleeps, recurses])
 def test_by_timer(answer):
     with pytest.raises(OutOfTime):
-        by_timer(0.05, answer)
+        limit_by_timer(0.05, answer)
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
     time.sleep(0.03)  # nothing fires any more
 
@@ -68,7 +68,7 @@ def test_by_thread(answer):
 
     def work():
         try:
-            by_thread(0.05, answer)
+            limit_by_thread(0.05, answer)
         except OutOfTime:
             seen.append("stopped")
         seen.append(sum(range(1000)))  # and nothing is raised any more
@@ -102,7 +102,7 @@ for call in (lambda: None), (lambda: time.sleep(0.1)), endless:
 
 
 def test_what_ends_in_time_is_left_alone():
-    for limit in (by_timer, by_thread, limited):
+    for limit in (limit_by_timer, limit_by_thread, limited):
         assert limit(60, lambda: sum(range(10))) == 45
     for one in threading.enumerate():
         if one.name == "minflow-time-limit":
@@ -110,7 +110,7 @@ def test_what_ends_in_time_is_left_alone():
             assert not one.is_alive()
 
 
-@pytest.mark.parametrize("limit", [by_timer, by_thread])
+@pytest.mark.parametrize("limit", [limit_by_timer, limit_by_thread])
 def test_ending_at_the_very_moment(limit):
     """The timer fires around the end of the call: it ends or is stopped, and nothing is raised later."""
 
@@ -134,18 +134,18 @@ def test_at_once():
     """A timer that fires before the call has begun."""
     for i in range(10):
         with pytest.raises(OutOfTime):
-            by_timer(1e-6, endless)
+            limit_by_timer(1e-6, endless)
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
 
 
 def test_a_limit_inside_another():
     def inner():
         with pytest.raises(OutOfTime):
-            by_timer(0.02, endless)
+            limit_by_timer(0.02, endless)
         endless()
 
     with pytest.raises(OutOfTime):
-        by_timer(0.2, inner)
+        limit_by_timer(0.2, inner)
 
 
 def test_the_program_has_its_own_handler_back():
@@ -154,7 +154,7 @@ def test_the_program_has_its_own_handler_back():
 
     before = signal.signal(signal.SIGALRM, mine)
     try:
-        by_timer(1, lambda: None)
+        limit_by_timer(1, lambda: None)
         assert signal.getsignal(signal.SIGALRM) is mine
     finally:
         signal.signal(signal.SIGALRM, before)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import minflow as flow
-from minflow.exercises.compare import clue, difference, shown
+from minflow.exercises.compare import clue, difference, format_value
 
 CLOSE = (1e-6, 1e-5)
 NAN = math.nan
@@ -96,7 +96,7 @@ def test_an_object_that_does_not_want_to_be_compared():
             raise RuntimeError
 
     assert difference(Hostile(), object(), CLOSE).kind == "type"
-    assert "its repr raises RuntimeError" in shown(Hostile())
+    assert "its repr raises RuntimeError" in format_value(Hostile())
 
 
 @pytest.mark.parametrize(
@@ -148,4 +148,4 @@ def test_nearly_the_same_is_not_called_once_what_is_wanted():
     ],
 )
 def test_values_on_a_line(value, text):
-    assert shown(value) == text
+    assert format_value(value) == text

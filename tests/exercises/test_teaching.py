@@ -9,11 +9,11 @@ import pytest
 
 from minflow import cli
 from minflow.exercises import welcome
-from minflow.exercises.registry import course, lessons
+from minflow.exercises.registry import all_exercises, lessons
 
 TOP = Path(__file__).parents[2]
 PAGES = {file.stem: file.read_text(encoding="utf-8") for file in sorted((TOP / "docs/teaching").glob("*.md"))}
-EXERCISES = {one.number: one for one in course()}
+EXERCISES = {one.number: one for one in all_exercises()}
 LESSONS = {one.number: one for one in welcome.lessons(TOP / "notebooks")}
 NOTES = {part[:2]: part for part in PAGES["notes"].split("\n## ")[1:]}
 EVERY = {f"{number:02}" for number in range(16)}

@@ -38,7 +38,7 @@ def test_a_chinese_lesson_is_the_english_one_but_for_its_texts(tmp_path):
 
 @pytest.mark.parametrize("path", sorted(NOTEBOOKS.rglob("*.ipynb")), ids=lambda path: path.stem)
 def test_without_translations_a_lesson_keeps_its_bytes(path):
-    assert notebook.translated(path.read_bytes(), {}) == path.read_bytes()
+    assert notebook.translate_notebook(path.read_bytes(), {}) == path.read_bytes()
 
 
 def test_the_glossary_has_one_word_for_one_idea():
@@ -50,12 +50,12 @@ def test_the_glossary_has_one_word_for_one_idea():
 
 
 def test_every_text_of_the_checker_is_found():
-    texts = pages.of_checker()
+    texts = pages.checker_texts()
     assert "one side" not in texts and all(where.startswith("exercises/") for where in texts.values())
 
 
 def test_every_text_of_an_exercise_is_found():
-    texts = list(pages.of_exercise(registry.find("slope")))
+    texts = list(pages.exercise_texts(registry.find("slope")))
     assert {
         "How steep is a curve at one place?",
         "one side",
@@ -153,7 +153,7 @@ def work(tmp_path, monkeypatch):
     """A course of one lesson, no exercises, and a place for translations."""
     monkeypatch.setattr(i18n, "FOLDER", tmp_path / "words")
     monkeypatch.setattr(registry, "lessons", dict)
-    monkeypatch.setattr(pages, "of_checker", dict)
+    monkeypatch.setattr(pages, "checker_texts", dict)
     for cache in (checks.glossary, checks.terms, i18n.languages):
         cache.cache_clear()
     (tmp_path / "words" / "zh").mkdir(parents=True)
@@ -268,13 +268,13 @@ def test_a_translation_of_no_page_is_named(work):
     ],
 )
 def test_what_say_says(source, texts):
-    assert pages.said(source) == texts
+    assert pages.literal_texts(source) == texts
 
 
 @pytest.mark.parametrize("source", ['say(f"{x}")', 'say("a" + b)', 'say("%s" % b)'])
 def test_say_of_a_text_that_is_put_together(source):
     with pytest.raises(ValueError, match="line 1: say"):
-        pages.said(source)
+        pages.literal_texts(source)
 
 
 # ---- the commands ---------------------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ def keep(folder, **outcomes):
 def folder(tmp_path, monkeypatch):
     """A learner's folder with two lessons, a tour, and a new version beside the first lesson."""
     monkeypatch.delenv("MINFLOW_PROGRESS", raising=False)
-    (tmp_path / record.COURSE).touch()
+    (tmp_path / record.COURSE_RECORD).touch()
     write(tmp_path / "01_numbers.ipynb", "# 01 - Numbers\n\n**Question:** Which?", "one", "two", "one")
     write(tmp_path / "01_numbers.new.ipynb", "# 01 - Newer", "one")
     write(tmp_path / "02_down hill.ipynb", HEAD, "slope")
@@ -151,8 +151,8 @@ def test_the_page_says_what_minflow_is_and_where_to_start(tmp_path):
     text = welcome.page(tmp_path)
     assert "minflow is a small deep-learning framework" in text.split("##")[0]
     assert text.index('<img src="docs/tape.svg"') < text.index("**Begin with [00 - ") < text.index("## The course")
-    assert f"loss = {welcome.DRAWN}" in (TOP / "README.md").read_text(), "the program of the picture"
-    assert f"the tape of `{welcome.DRAWN}`" in text
+    assert f"loss = {welcome.DRAWN_CODE}" in (TOP / "README.md").read_text(), "the program of the picture"
+    assert f"the tape of `{welcome.DRAWN_CODE}`" in text
     assert (tmp_path / "docs/tape.svg").read_bytes() == (TOP / "docs/tape.svg").read_bytes()
     starts = dict(re.findall(r"^\| ((?:know|want)[^|]*) \| (.*) \|$", text, re.MULTILINE))
     links = {who: re.findall(r"\]\((.*?)\)", where) for who, where in starts.items()}

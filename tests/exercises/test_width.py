@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minflow.exercises.card import Card, marked, plain, text_of
+from minflow.exercises.card import Card, markdown_to_html, strip_emphasis, card_text
 from minflow.exercises.i18n.width import NOT_FIRST, NOT_LAST, padded, width, wrapped
 
 
@@ -46,11 +46,11 @@ def test_a_card_has_columns_in_chinese():
         rows=[("用例 3", "f = x**2"), ("你的", "1.0")],
         paragraphs=["斜率是*每*单位的量。" * 9],
     )
-    text = text_of(card).splitlines()
+    text = card_text(card).splitlines()
     assert [width(line.partition("  f = ")[0].partition("  1.0")[0]) for line in text[1:3]] == [8, 8]
     assert max(map(width, text)) <= 80 and "*" not in "".join(text[3:])
 
 
 def test_stress_in_chinese():
-    assert marked("也就是*每*米，2*x 和 3*y") == "也就是<em>每</em>米，2*x 和 3*y"
-    assert plain("也就是*每*米的**量**，h*h") == "也就是每米的量，h*h"
+    assert markdown_to_html("也就是*每*米，2*x 和 3*y") == "也就是<em>每</em>米，2*x 和 3*y"
+    assert strip_emphasis("也就是*每*米的**量**，h*h") == "也就是每米的量，h*h"

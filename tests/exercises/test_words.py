@@ -57,7 +57,7 @@ def test_what_is_not_translated_well_stays_english(chinese):
 )
 def test_the_language_is_read_off_the_environment(chinese, monkeypatch, named, gives):
     monkeypatch.setenv("MINFLOW_LANG", named)
-    i18n.of_jupyterlab.cache_clear()
+    i18n.jupyterlab_language.cache_clear()
     assert i18n.language() == gives
 
 
@@ -80,9 +80,9 @@ def test_jupyterlabs_language_is_known_from_its_settings(chinese, monkeypatch, t
     file.parent.mkdir(parents=True)
     if text is not None:
         file.write_text(text, encoding="utf-8")
-    i18n.of_jupyterlab.cache_clear()
+    i18n.jupyterlab_language.cache_clear()
     assert i18n.language() == gives
-    i18n.of_jupyterlab.cache_clear()
+    i18n.jupyterlab_language.cache_clear()
 
 
 def test_translations_are_read_only_when_one_is_asked_for():
@@ -101,13 +101,13 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=3
 
 @given(st.lists(st.builds(po.Entry, texts, texts | st.just(""), st.booleans(), st.just("l02/slope.py"))))
 def test_a_file_says_what_was_written(entries):
-    assert po.parsed(po.write(entries, "zh")) == entries
+    assert po.parse(po.write(entries, "zh")) == entries
 
 
 @given(texts, texts)
 def test_a_file_keeps_the_text_that_a_translation_was_of(text, before):
     entry = po.Entry(text, "译", fuzzy=True, before=before)
-    assert po.parsed(po.write([entry], "zh")) == [entry]
+    assert po.parse(po.write([entry], "zh")) == [entry]
 
 
 def test_files_of_other_programs_are_read():
@@ -117,7 +117,7 @@ def test_files_of_other_programs_are_read():
         '#: b.py:4\n#, python-brace-format, fuzzy\n#| msgid "before "\n#| "it"\nmsgctxt "hint"\nmsgid ""\n"one "\n'
         '"two\\n"\nmsgstr "一\\t"\n"\\"二\\""\n\n#~ msgid "old"\n#~ msgstr "旧"\n'
     )
-    assert po.parsed(text.replace("\n", "\r\n")) == [
+    assert po.parse(text.replace("\n", "\r\n")) == [
         po.Entry("one two\n", '一\t"二"', True, "a.py:3 b.py:4", "before it")
     ]
 
@@ -138,9 +138,9 @@ def test_files_of_other_programs_are_read():
     ],
 )
 def test_signs_of_another_keyboard_are_found_in_code(source, found):
-    assert i18n.odd_characters(source) == found
+    assert i18n.find_non_ascii(source) == found
 
 
 def test_every_sign_that_is_replaced_is_no_sign_of_python():
-    for sign, plain in i18n.PLAIN.items():
+    for sign, plain in i18n.ASCII_FOR.items():
         assert not sign.isascii() and plain.isascii() and not sign.isidentifier()

@@ -27,18 +27,18 @@ def say(text: str, /, **values: Any) -> str:
     """
     here = language()
     result = text if here == "en" else catalogue(here).get(text, text)
-    if result is not text and values and places(result) != places(text):
+    if result is not text and values and placeholders(result) != placeholders(text):
         result = text
     return result.format(**values) if values else result
 
 
 def language() -> str:
     """The learner's language, "en" or the name of a folder here: `$MINFLOW_LANG`, else JupyterLab's, else "en"."""
-    named = short(os.environ.get("MINFLOW_LANG") or of_jupyterlab())
+    named = language_code(os.environ.get("MINFLOW_LANG") or jupyterlab_language())
     return named if named in languages() else "en"
 
 
-def short(name: str) -> str:
+def language_code(name: str) -> str:
     """Language code of a locale: "zh" for "zh_CN.UTF-8"."""
     return re.split(r"[-_.@]", name.strip().lower())[0]
 
@@ -50,7 +50,7 @@ def languages() -> tuple[str, ...]:
 
 
 @functools.cache
-def of_jupyterlab() -> str:
+def jupyterlab_language() -> str:
     """Language chosen under Settings > Language, read from JupyterLab's settings file; "" if unknown.
 
     JupyterLab does not tell kernels.
@@ -78,7 +78,7 @@ def catalogue(language: str) -> dict[str, str]:
     return result
 
 
-def places(text: str) -> set[str]:
+def placeholders(text: str) -> set[str]:
     """Names in braces; {"?"} if the text is not a valid format string."""
     try:
         return {name for _, name, _, _ in string.Formatter().parse(text) if name is not None}
@@ -88,7 +88,7 @@ def places(text: str) -> set[str]:
 
 # ---- code with characters of a Chinese keyboard ---------------------------------------------------------------------
 
-PLAIN = {
+ASCII_FOR = {
     "、": ",",
     "。": ".",
     "“": '"',
@@ -116,8 +116,10 @@ PLAIN = {
     "\u200b": "",
     "\ufeff": "",
 }
-PLAIN |= {chr(code + 0xFEE0): chr(code) for code in range(0x21, 0x7F) if not chr(code).isalpha() and code != ord("_")}
-QUIET = re.compile(
+ASCII_FOR |= {
+    chr(code + 0xFEE0): chr(code) for code in range(0x21, 0x7F) if not chr(code).isalpha() and code != ord("_")
+}
+NOT_CODE = re.compile(
     r"#[^\n]*"
     r"|'''(?:\\.|(?!''').)*(?:'''|\Z)"
     r'|"""(?:\\.|(?!""").)*(?:"""|\Z)'
@@ -127,15 +129,15 @@ QUIET = re.compile(
 )
 
 
-def odd_characters(source: str) -> list[tuple[int, int, str, str]]:
+def find_non_ascii(source: str) -> list[tuple[int, int, str, str]]:
     """Find non-ASCII brackets, quotes and operators in code, as typed on a Chinese keyboard or copied from a text.
 
     Returns (line, column, character, ASCII replacement) of each, counted from 1. Strings and comments are skipped.
     """
-    quiet = [(match.start(), match.end()) for match in QUIET.finditer(source)]
+    quiet = [(match.start(), match.end()) for match in NOT_CODE.finditer(source)]
     found = [
         match
-        for match in re.finditer("|".join(map(re.escape, PLAIN)), source)
+        for match in re.finditer("|".join(map(re.escape, ASCII_FOR)), source)
         if not any(first <= match.start() < last for first, last in quiet)
     ]
     return [
@@ -143,7 +145,7 @@ def odd_characters(source: str) -> list[tuple[int, int, str, str]]:
             source.count("\n", 0, match.start()) + 1,
             match.start() - source.rfind("\n", 0, match.start()),
             match.group(),
-            PLAIN[match.group()],
+            ASCII_FOR[match.group()],
         )
         for match in found
     ]

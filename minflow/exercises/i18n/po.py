@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-HEAD = (
+HEADER = (
     'msgid ""\nmsgstr ""\n"Language: {language}\\n"\n"MIME-Version: 1.0\\n"\n'
     '"Content-Type: text/plain; charset=UTF-8\\n"\n"Content-Transfer-Encoding: 8bit\\n"\n'
 )
-WRITTEN = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
-READ = {"n": "\n", "t": "\t", "r": "\r"}
+ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+UNESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 
 
 @dataclasses.dataclass
@@ -39,10 +39,10 @@ class Entry:
 
 def read(file: Path) -> list[Entry]:
     """Entries of a file, without the header and obsolete entries."""
-    return parsed(file.read_text(encoding="utf-8"))
+    return parse(file.read_text(encoding="utf-8"))
 
 
-def parsed(text: str) -> list[Entry]:
+def parse(text: str) -> list[Entry]:
     result = []
     for block in re.split(r"\n\s*\n", text.replace("\r\n", "\n")):
         found: dict[str, str] = {}
@@ -52,7 +52,7 @@ def parsed(text: str) -> list[Entry]:
             if match:
                 old, word, piece = match.groups()
                 name = (old or "") + word if word else name
-                found[name] = found.get(name, "") + plain(piece)
+                found[name] = found.get(name, "") + unescape(piece)
             elif line.startswith("#,") and "fuzzy" in line:
                 found["fuzzy"] = "yes"
             elif line.startswith("#:"):
@@ -70,27 +70,27 @@ def parsed(text: str) -> list[Entry]:
     return result
 
 
-def plain(piece: str) -> str:
-    return re.sub(r"\\(.)", lambda match: READ.get(match.group(1), match.group(1)), piece)
+def unescape(piece: str) -> str:
+    return re.sub(r"\\(.)", lambda match: UNESCAPES.get(match.group(1), match.group(1)), piece)
 
 
 def write(entries: Iterable[Entry], language: str) -> str:
     """Format entries as a PO file."""
-    return "\n".join([HEAD.format(language=language), *map(block, entries)])
+    return "\n".join([HEADER.format(language=language), *map(format_entry, entries)])
 
 
-def block(entry: Entry) -> str:
+def format_entry(entry: Entry) -> str:
     lines = [f"#: {entry.where}"] if entry.where else []
     if entry.fuzzy:
         lines.append("#, fuzzy")
-        lines += [f"#| {line}" for line in quoted("msgid", entry.before)] if entry.before else []
-    return "\n".join([*lines, *quoted("msgid", entry.text), *quoted("msgstr", entry.translation), ""])
+        lines += [f"#| {line}" for line in field_lines("msgid", entry.before)] if entry.before else []
+    return "\n".join([*lines, *field_lines("msgid", entry.text), *field_lines("msgstr", entry.translation), ""])
 
 
-def quoted(name: str, text: str) -> list[str]:
+def field_lines(name: str, text: str) -> list[str]:
     """Lines of one field; a text of several lines starts with an empty string, as PO files have it."""
     pieces = [
-        '"' + "".join(WRITTEN.get(sign, sign) for sign in line) + '"'
+        '"' + "".join(ESCAPES.get(sign, sign) for sign in line) + '"'
         for line in re.findall(r"[^\n]*\n|[^\n]+|^$", text)
     ]
     return [f"{name} {pieces[0]}"] if len(pieces) == 1 else [f'{name} ""', *pieces]

@@ -25,7 +25,7 @@ def wrapped(line: str, columns: int) -> list[str]:
     """
     indent = re.match(r"\s*", line).group()  # type: ignore[union-attr]
     lines, now = [], indent
-    for part in parts(line[len(indent) :]):
+    for part in unbreakable_parts(line[len(indent) :]):
         if now.strip() and width(now + part.rstrip()) > columns:
             lines.append(now.rstrip())
             now = indent
@@ -33,17 +33,17 @@ def wrapped(line: str, columns: int) -> list[str]:
     return [*lines, now.rstrip()]
 
 
-def parts(text: str) -> list[str]:
+def unbreakable_parts(text: str) -> list[str]:
     """Split a text into unbreakable parts: a word with the space after it, a wide character with its punctuation."""
     result = [""]
     for sign in text:
         last = result[-1][-1:]
-        free = last.isspace() or wide(last) or wide(sign)
+        free = last.isspace() or is_wide(last) or is_wide(sign)
         if last and free and not sign.isspace() and sign not in NOT_FIRST and result[-1].rstrip()[-1:] not in NOT_LAST:
             result.append("")
         result[-1] += sign
     return result
 
 
-def wide(sign: str) -> bool:
+def is_wide(sign: str) -> bool:
     return bool(sign) and unicodedata.east_asian_width(sign) in "WF"

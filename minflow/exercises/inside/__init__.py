@@ -31,17 +31,17 @@ class Reading(Exercise):
         )
         self.place, self.proof = place, proof
         self.solution(right)
-        self.accept(lambda value: tidy(value) == right)
+        self.accept(lambda value: normalize(value) == right)
 
 
-def tidy(value: Any) -> Any:
+def normalize(value: Any) -> Any:
     """Normalize a typed name: strip backticks, parentheses and `self.`; a function is replaced by its name."""
     if callable(value) and hasattr(value, "__name__"):
         value = value.__name__
     return value.strip(" `").removesuffix("()").removeprefix("self.") if isinstance(value, str) else value
 
 
-def object_at(place: str) -> Any:
+def import_object(place: str) -> Any:
     """Import a module or an attribute by its path below minflow: "core.infer", "core.eager.Eager.run"."""
     parts = place.split(".")
     for n in range(len(parts), 0, -1):

@@ -34,11 +34,11 @@ def build(kind: str, folder: Path, lessons: Iterable[str] = ()) -> list[Path]:
     written = []
     for lesson, path in nb.releases(lessons).items():
         released = nb.read(path)
-        teacher = solved(released)
+        teacher = with_solutions(released)
         if kind == "nbgrader":
-            editions = {folder / "source" / f"ps{lesson}" / path.name: nbgrader.marked(teacher)}
+            editions = {folder / "source" / f"ps{lesson}" / path.name: nbgrader.add_metadata(teacher)}
         elif kind == "otter":
-            editions = {folder / f"ps{lesson}" / path.name: otter.master(teacher)}
+            editions = {folder / f"ps{lesson}" / path.name: otter.add_otter_cells(teacher)}
         else:
             editions = {folder / "student" / path.name: released, folder / "teacher" / path.name: teacher}
         for file, notebook in editions.items():
@@ -50,17 +50,17 @@ def build(kind: str, folder: Path, lessons: Iterable[str] = ()) -> list[Path]:
     return written
 
 
-def solved(released: dict[str, Any]) -> dict[str, Any]:
+def with_solutions(released: dict[str, Any]) -> dict[str, Any]:
     """Add the solution below each stub of a released notebook."""
     known = nb.exercise_cells(released)
 
     def answer(cell: dict[str, Any]) -> dict[str, Any]:
-        exercise, part = next((known[one] for one in nb.ids_of(cell) if one in known), (None, ""))
-        return {**cell, "source": with_solution(exercise.name)} if exercise and part == "answer" else cell
+        exercise, part = next((known[one] for one in nb.cell_ids(cell) if one in known), (None, ""))
+        return {**cell, "source": teacher_cell(exercise.name)} if exercise and part == "answer" else cell
 
     return {**released, "cells": [answer(cell) for cell in released["cells"]]}
 
 
-def with_solution(name: str) -> str:
+def teacher_cell(name: str) -> str:
     """Source of the teacher's answer cell."""
     return "\n".join([cells.answer_cell(name), BEGIN, cells.solved_cell(name), END])

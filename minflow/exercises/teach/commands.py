@@ -20,7 +20,7 @@ def build(options: argparse.Namespace) -> int:
     """Write student and teacher editions."""
     try:
         written = building.build(options.kind, Path(options.folder), options.lesson)
-    except (LookupError, OSError, nb.NoNotebook) as error:
+    except (LookupError, OSError, nb.NotebookError) as error:
         return failed("build", error)
     for path in written:
         print(path)
@@ -56,7 +56,7 @@ def grade(options: argparse.Namespace) -> int:
         marks.append(one)
         if one.outcome == "unreadable":
             print(f"minflow exercises grade: {nb.printable(one.file)}: {one.remark}", file=sys.stderr, flush=True)
-    text = nb.table([grading.COLUMNS, *(one.row() for one in marks)])
+    text = nb.to_csv([grading.COLUMNS, *(one.row() for one in marks)])
     for line in grading.summary(marks):
         print(line, file=sys.stderr)
     if not options.out:
@@ -74,7 +74,7 @@ def mend(options: argparse.Namespace) -> int:
         try:
             release = Path(options.release) if options.release else None
             target, remarks = mending.mend(path, release, path if options.in_place else None)
-        except (nb.NoNotebook, LookupError, OSError) as error:
+        except (nb.NotebookError, LookupError, OSError) as error:
             worst = failed("mend", ValueError(f"{path}: {error}"))
             continue
         print(target)
@@ -110,7 +110,7 @@ def slides(options: argparse.Namespace) -> int:
     except ImportError as error:
         print(f"minflow slides: {error}. Try: {install_command('nbconvert')}", file=sys.stderr)
         return 1
-    except (nb.NoNotebook, LookupError, OSError, RuntimeError) as error:
+    except (nb.NotebookError, LookupError, OSError, RuntimeError) as error:
         return failed("", error)
     print(path)
     return 0

@@ -28,7 +28,7 @@ from ..definition import Exercise
 from . import notebook as nb
 
 # Names that make an answer suspicious unless the solution uses them too.
-ODD = {
+SUSPICIOUS = {
     "minflow.exercises",
     "inspect",
     "gc",
@@ -49,9 +49,9 @@ ODD = {
     "cr_frame",
 }
 COLUMNS = ("file", "lesson", "exercise", "points", "of", "outcome", "wrong answer", "remark")
-START = "import sys; sys.path[:] = {path!r}; from minflow.exercises.teach.worker import main; main()"
+BOOTSTRAP = "import sys; sys.path[:] = {path!r}; from minflow.exercises.teach.worker import main; main()"
 SET_UP, PER_CASE = 30.0, 15.0  # seconds for start-up and the lesson's cells; limit of all cases, in limits of one case
-WRITTEN = 100_000  # bytes read from a process's output
+MAX_OUTPUT_BYTES = 100_000  # bytes read from a process's output
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,7 +106,7 @@ def grade(paths: Iterable[str], limits: Limits, jobs: int | None = None) -> Iter
                     notebook = nb.read(path)
                     lesson = nb.lesson_of(notebook, path)
                     released = nb.read(nb.releases([lesson])[lesson])
-                except (nb.NoNotebook, LookupError) as error:
+                except (nb.NotebookError, LookupError) as error:
                     yield Mark(str(path), remark=str(error))
                     continue
                 marks = [
@@ -119,12 +119,12 @@ def grade(paths: Iterable[str], limits: Limits, jobs: int | None = None) -> Iter
 
 def mark(file: str, notebook: dict[str, Any], released: dict[str, Any], exercise: Exercise, limits: Limits) -> Mark:
     """Mark one answer."""
-    answer, remark = nb.answer_in(notebook, exercise)
+    answer, remark = nb.find_answer(notebook, exercise)
     place = Mark(file, exercise.lesson, exercise.name, of=exercise.points, remark=remark)
     if answer.strip() in ("", cells.answer_cell(exercise.name).strip()):
         return dataclasses.replace(place, outcome="not started")
-    given = run(exercise, before(notebook, released, exercise, answer), answer, limits)
-    odd = sorted((named(answer) - named(cells.solved_cell(exercise.name))) & ODD)
+    given = run_answer(exercise, setup_cells(notebook, released, exercise, answer), answer, limits)
+    odd = sorted((mentioned_names(answer) - mentioned_names(cells.solved_cell(exercise.name))) & SUSPICIOUS)
     remarks = [text for text in (remark, str(given.get("remark", "")), odd and f"look at it: {', '.join(odd)}") if text]
     right = given.get("outcome") == "right"
     return dataclasses.replace(
@@ -139,7 +139,7 @@ def mark(file: str, notebook: dict[str, Any], released: dict[str, Any], exercise
 # ---- the cells that an answer needs ---------------------------------------------------------------------------------
 
 
-def before(notebook: dict[str, Any], released: dict[str, Any], exercise: Exercise, answer: str) -> list[str]:
+def setup_cells(notebook: dict[str, Any], released: dict[str, Any], exercise: Exercise, answer: str) -> list[str]:
     """Sources of the cells to run before the answer.
 
     They are the first code cell of the release, and the cells above the answer that bind a name used in the answer or,
@@ -149,26 +149,26 @@ def before(notebook: dict[str, Any], released: dict[str, Any], exercise: Exercis
     others = {one.name: one for one in nb.exercises_of(released) if one is not exercise}
     above: list[str] = []
     for cell in released["cells"]:
-        one, part = next((known[name] for name in nb.ids_of(cell) if name in known), (None, ""))
+        one, part = next((known[name] for name in nb.cell_ids(cell) if name in known), (None, ""))
         if one is exercise and part == "answer":
             break
         if cell.get("cell_type") == "code":
             if one is None:
-                above.append(nb.python(cell["source"]))
+                above.append(nb.as_python(cell["source"]))
             elif part == "answer" and one.name in others:
-                above.append(nb.python(nb.answer_in(notebook, one)[0]))
+                above.append(nb.as_python(nb.find_answer(notebook, one)[0]))
     taken = set(range(min(1, len(above))))
-    names = used(answer) | set(exercise.given)
-    while more := {i for i, source in enumerate(above) if i not in taken and nb.bound(source) & names}:
+    names = used_names(answer) | set(exercise.given)
+    while more := {i for i, source in enumerate(above) if i not in taken and nb.bound_names(source) & names}:
         taken |= more
-        names |= {name for i in more for name in used(above[i])}
+        names |= {name for i in more for name in used_names(above[i])}
     return [above[i] for i in sorted(taken)]
 
 
-def used(source: str) -> set[str]:
+def used_names(source: str) -> set[str]:
     """Global names that a cell looks up, without builtins."""
     try:
-        todo = [symtable.symtable(nb.python(source), "cell", "exec")]
+        todo = [symtable.symtable(nb.as_python(source), "cell", "exec")]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return set()
     names: set[str] = set()
@@ -183,10 +183,10 @@ def used(source: str) -> set[str]:
     return names - set(vars(builtins))
 
 
-def named(source: str) -> set[str]:
+def mentioned_names(source: str) -> set[str]:
     """Names, attributes and modules mentioned in a cell."""
     try:
-        tree = ast.parse(nb.python(source))
+        tree = ast.parse(nb.as_python(source))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return set()
     names = {
@@ -205,13 +205,13 @@ def named(source: str) -> set[str]:
 # ---- the process ----------------------------------------------------------------------------------------------------
 
 
-def run(exercise: Exercise, cells_before: list[str], answer: str, limits: Limits) -> dict[str, Any]:
+def run_answer(exercise: Exercise, cells_before: list[str], answer: str, limits: Limits) -> dict[str, Any]:
     """Judge an answer in a new process. Returns {"outcome", "wrong", "remark"}."""
     token, seconds = secrets.token_hex(16), limits.time_for(exercise)
     question = {
         "exercise": exercise.name,
         "before": cells_before,
-        "answer": nb.python(answer),
+        "answer": nb.as_python(answer),
         "token": token,
         "seed": limits.seed,
         "memory": limits.memory,
@@ -237,7 +237,7 @@ def run(exercise: Exercise, cells_before: list[str], answer: str, limits: Limits
         tempfile.TemporaryFile() as out,
     ):
         process = subprocess.Popen(
-            [sys.executable, "-I", "-X", "utf8", "-c", START.format(path=path)],
+            [sys.executable, "-I", "-X", "utf8", "-c", BOOTSTRAP.format(path=path)],
             stdin=subprocess.PIPE,
             stdout=out,
             stderr=subprocess.DEVNULL,
@@ -251,18 +251,18 @@ def run(exercise: Exercise, cells_before: list[str], answer: str, limits: Limits
         except subprocess.TimeoutExpired:
             late = True
         finally:
-            end(process)
+            kill(process)
         out.seek(0)
-        lines = out.read(WRITTEN).decode("utf-8", "replace").splitlines()
+        lines = out.read(MAX_OUTPUT_BYTES).decode("utf-8", "replace").splitlines()
     if late:
         return {"outcome": "stopped", "remark": f"stopped after {seconds:g} s"}
     for line in lines:
         if line.startswith(token):
             return dict(json.loads(line.removeprefix(token)))
-    return {"outcome": "stopped", "remark": ended(process.returncode)}
+    return {"outcome": "stopped", "remark": exit_remark(process.returncode)}
 
 
-def end(process: subprocess.Popen) -> None:
+def kill(process: subprocess.Popen) -> None:
     """Kill the process and its children."""
     if os.name == "posix":
         try:
@@ -273,7 +273,7 @@ def end(process: subprocess.Popen) -> None:
     process.wait()
 
 
-def ended(code: int) -> str:
+def exit_remark(code: int) -> str:
     """Remark on a process that ended without a verdict. code: its return code."""
     if code < 0:
         name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)

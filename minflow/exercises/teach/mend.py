@@ -18,21 +18,21 @@ def mend(path: Path, release: Path | None = None, target: Path | None = None) ->
     """Write the release with the learner's answers. Returns (written file, remarks).
 
     release: the released notebook; by default the course's, with nbgrader's metadata if the file has it.
-    target: file to write; by default NAME.mended.ipynb beside the file. Raises NoNotebook, OSError.
+    target: file to write; by default NAME.mended.ipynb beside the file. Raises NotebookError, OSError.
     """
     notebook = nb.read(path)
     if release is None:
         lesson = nb.lesson_of(notebook, path)
         whole = nb.read(nb.releases([lesson])[lesson])
         if nbgrader.is_release(notebook):
-            whole = nbgrader.marked(whole)
+            whole = nbgrader.add_metadata(whole)
     else:
         whole = nb.read(release)
     known, remarks, new = nb.exercise_cells(whole), [], []
     for cell in whole["cells"]:
-        exercise, part = next((known[one] for one in nb.ids_of(cell) if one in known), (None, ""))
+        exercise, part = next((known[one] for one in nb.cell_ids(cell) if one in known), (None, ""))
         if exercise and part == "answer":
-            source, remark = nb.answer_in(notebook, exercise)
+            source, remark = nb.find_answer(notebook, exercise)
             cell = {**cell, "source": source or cells.answer_cell(exercise.name)}
             remarks += [f"{exercise.name}: {remark}"] if remark else []
         new.append(cell)

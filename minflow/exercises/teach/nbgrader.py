@@ -23,12 +23,12 @@ c.OverwriteCells.add_missing_cells = True
 """
 
 
-def marked(notebook: dict[str, Any]) -> dict[str, Any]:
+def add_metadata(notebook: dict[str, Any]) -> dict[str, Any]:
     """Add nbgrader's metadata to the cells of the exercises."""
     known = nb.exercise_cells(notebook)
     cells = []
     for cell in notebook["cells"]:
-        exercise, part = next((known[one] for one in nb.ids_of(cell) if one in known), (None, ""))
+        exercise, part = next((known[one] for one in nb.cell_ids(cell) if one in known), (None, ""))
         if exercise and part != "task":
             data = {
                 "schema_version": 3,

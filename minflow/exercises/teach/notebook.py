@@ -20,15 +20,15 @@ from ...io import atomic
 from ...io.files import opened
 from .. import cells
 from ..definition import Exercise
-from ..registry import course as all_exercises
+from ..registry import all_exercises as all_exercises
 from ..registry import lessons
 
-LARGEST = 50_000_000  # bytes of a notebook that `read` accepts
+MAX_BYTES = 50_000_000  # bytes of a notebook that `read` accepts
 PARTS = ("task", "answer", "check")
 BINDS = re.compile(r"^(?:(?:async +)?def|class) +(\w+)|^(\w+) *=(?!=)", re.MULTILINE)
 
 
-class NoNotebook(ValueError):
+class NotebookError(ValueError):
     """The file is not a readable notebook. The text says why, in one line."""
 
 
@@ -36,28 +36,28 @@ class NoNotebook(ValueError):
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Read a notebook, dropping invalid cells. Raises NoNotebook."""
+    """Read a notebook, dropping invalid cells. Raises NotebookError."""
     try:
         with opened(path) as file:
-            content = file.read(LARGEST + 1)
-        if len(content) > LARGEST:
-            raise NoNotebook(f"it has more than {LARGEST:,} bytes")
+            content = file.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            raise NotebookError(f"it has more than {MAX_BYTES:,} bytes")
         data = json.loads(content)
-    except NoNotebook:
+    except NotebookError:
         raise
     except OSError as error:
-        raise NoNotebook(error.strerror or type(error).__name__) from error
+        raise NotebookError(error.strerror or type(error).__name__) from error
     except (ValueError, RecursionError, MemoryError) as error:
-        raise NoNotebook("it is not JSON") from error
+        raise NotebookError("it is not JSON") from error
     if not isinstance(data, dict) or not isinstance(data.get("cells"), list):
-        raise NoNotebook("it has no list of cells: is its format nbformat 4?")
-    data["cells"] = [whole(cell) for cell in data["cells"] if isinstance(cell, dict)]
+        raise NotebookError("it has no list of cells: is its format nbformat 4?")
+    data["cells"] = [normalized_cell(cell) for cell in data["cells"] if isinstance(cell, dict)]
     if not isinstance(data.get("metadata"), dict):
         data["metadata"] = {}
     return data
 
 
-def whole(cell: dict[str, Any]) -> dict[str, Any]:
+def normalized_cell(cell: dict[str, Any]) -> dict[str, Any]:
     """Normalize a cell: source as one string, metadata as a dict."""
     source = cell.get("source", "")
     if isinstance(source, list):
@@ -113,7 +113,7 @@ def cell_id(name: str, part: str) -> str:
 
 def exercise_cells(notebook: dict[str, Any]) -> dict[str, tuple[Exercise, str]]:
     """Cell id -> (exercise, "task", "answer" or "check"), for exercises whose answer cell is in the notebook."""
-    ids = {one for cell in notebook["cells"] for one in ids_of(cell)}
+    ids = {one for cell in notebook["cells"] for one in cell_ids(cell)}
     return {
         cell_id(one.name, part): (one, part)
         for one in all_exercises()
@@ -127,13 +127,13 @@ def exercises_of(notebook: dict[str, Any]) -> list[Exercise]:
     known = exercise_cells(notebook)
     return list(
         {
-            known[one][0].name: known[one][0] for cell in notebook["cells"] for one in ids_of(cell) if one in known
+            known[one][0].name: known[one][0] for cell in notebook["cells"] for one in cell_ids(cell) if one in known
         }.values()
     )
 
 
 def lesson_of(notebook: dict[str, Any], path: Path) -> str:
-    """Lesson of a notebook: that of most of its exercises, else the number in its name. Raises NoNotebook."""
+    """Lesson of a notebook: that of most of its exercises, else the number in its name. Raises NotebookError."""
     count: dict[str, int] = {}
     for one in exercises_of(notebook):
         count[one.lesson] = count.get(one.lesson, 0) + 1
@@ -141,20 +141,20 @@ def lesson_of(notebook: dict[str, Any], path: Path) -> str:
         return max(count, key=lambda lesson: count[lesson])
     if (number := re.match(r"\d\d(?=_)", path.name)) and number[0] in lessons():
         return number[0]
-    raise NoNotebook("it is not a lesson with exercises")
+    raise NotebookError("it is not a lesson with exercises")
 
 
 # ---- the learner's answers ------------------------------------------------------------------------------------------
 
 
-def ids_of(cell: dict[str, Any]) -> list[str]:
+def cell_ids(cell: dict[str, Any]) -> list[str]:
     """Ids of a cell: Jupyter's, Colab's and nbgrader's."""
     grader = cell["metadata"].get("nbgrader")
     places = (cell.get("id"), cell["metadata"].get("id"), grader.get("grade_id") if isinstance(grader, dict) else None)
     return [one for one in places if isinstance(one, str)]
 
 
-def answer_in(notebook: dict[str, Any], exercise: Exercise) -> tuple[str, str]:
+def find_answer(notebook: dict[str, Any], exercise: Exercise) -> tuple[str, str]:
     """Find the learner's answer. Returns its source, "" if there is none, and a remark, "" if nothing is unusual.
 
     Learners copy, split and delete cells. Among several cells with the answer's id, the last one with changes counts. A
@@ -164,36 +164,40 @@ def answer_in(notebook: dict[str, Any], exercise: Exercise) -> tuple[str, str]:
     code = [cell for cell in notebook["cells"] if cell.get("cell_type") == "code"]
     answer, check = cell_id(exercise.name, "answer"), cell_id(exercise.name, "check")
     stub = cells.answer_cell(exercise.name).strip()
-    own = [cell["source"] for cell in code if answer in ids_of(cell)]
+    own = [cell["source"] for cell in code if answer in cell_ids(cell)]
     written = [source for source in own if source.strip() not in (stub, "")] or own
     remark = f"{len(own)} cells have the id {answer}" if len(own) > 1 else ""
-    if written and (exercise.answer in bound(written[-1]) or written[-1].strip() == stub):
+    if written and (exercise.answer in bound_names(written[-1]) or written[-1].strip() == stub):
         return written[-1], remark
-    if between := region(notebook["cells"], cell_id(exercise.name, "task"), check):
+    if between := cells_between(notebook["cells"], cell_id(exercise.name, "task"), check):
         pieces = [cell["source"] for cell in between if cell.get("cell_type") == "code"]
         joined = "\n".join(pieces)
-        if exercise.answer in bound(joined):
+        if exercise.answer in bound_names(joined):
             return joined, f"the answer is in {len(pieces)} cells"
-    others = [cell["source"] for cell in code if check not in ids_of(cell) and exercise.answer in bound(cell["source"])]
+    others = [
+        cell["source"]
+        for cell in code
+        if check not in cell_ids(cell) and exercise.answer in bound_names(cell["source"])
+    ]
     if others and not own:
         return others[-1], f"no cell has the id {answer}: found by name"
     return (written[-1], remark) if written else ("", f"no cell has the id {answer}")
 
 
-def region(all_cells: list[dict[str, Any]], first: str, last: str) -> list[dict[str, Any]]:
+def cells_between(all_cells: list[dict[str, Any]], first: str, last: str) -> list[dict[str, Any]]:
     """Cells between the one with id `first` and the next one with id `last`; [] unless both exist."""
     inside: list[dict[str, Any]] | None = None
     for one in all_cells:
-        if inside is not None and last in ids_of(one):
+        if inside is not None and last in cell_ids(one):
             return inside
-        if first in ids_of(one):
+        if first in cell_ids(one):
             inside = []
         elif inside is not None:
             inside.append(one)
     return []
 
 
-def python(source: str) -> str:
+def as_python(source: str) -> str:
     """Replace IPython's own lines (`%time`, `!ls`) by `pass` if the source is not valid Python."""
     try:
         ast.parse(source)
@@ -202,10 +206,10 @@ def python(source: str) -> str:
     return source
 
 
-def bound(source: str) -> set[str]:
+def bound_names(source: str) -> set[str]:
     """Names that a cell binds outside functions and classes; found by a regular expression if it does not parse."""
     try:
-        tree = ast.parse(python(source))
+        tree = ast.parse(as_python(source))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return {name for pair in BINDS.findall(source) for name in pair if name}
     return top_names(tree)
@@ -232,14 +236,14 @@ def top_names(tree: ast.Module) -> set[str]:
 # ---- tables ---------------------------------------------------------------------------------------------------------
 
 
-def table(rows: Iterable[Iterable[Any]]) -> str:
+def to_csv(rows: Iterable[Iterable[Any]]) -> str:
     """Format rows as CSV. A text that a spreadsheet would read as a formula gets a leading quote."""
     file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerows([safe(value) for value in row] for row in rows)
+    csv.writer(file, lineterminator="\n").writerows([escape_formula(value) for value in row] for row in rows)
     return file.getvalue()
 
 
-def safe(value: Any) -> Any:
+def escape_formula(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     value = printable(value)

@@ -34,13 +34,13 @@ def test_{name}({arguments}):
 """
 
 
-def master(notebook: dict[str, Any]) -> dict[str, Any]:
+def add_otter_cells(notebook: dict[str, Any]) -> dict[str, Any]:
     """Add otter's raw cells to the solved notebook; `otter assign ps02/02_downhill.ipynb OUT` makes the rest."""
     known = nb.exercise_cells(notebook)
-    every = {one for cell in notebook["cells"] for one in nb.ids_of(cell)}
+    every = {one for cell in notebook["cells"] for one in nb.cell_ids(cell)}
     cells = [nb.cell("raw", SETTINGS.strip(), "otter-settings")]
     for cell in notebook["cells"]:
-        name = next((one for one in nb.ids_of(cell) if one in known), "")
+        name = next((one for one in nb.cell_ids(cell) if one in known), "")
         if not name:
             cells.append(cell)
             continue
@@ -56,24 +56,24 @@ def master(notebook: dict[str, Any]) -> dict[str, Any]:
             if nb.cell_id(exercise.name, "task") not in every:
                 cells.append(begin)
             cells += [
-                raw("BEGIN SOLUTION", exercise.name),
+                raw_cell("BEGIN SOLUTION", exercise.name),
                 cell,
-                raw("END SOLUTION", exercise.name),
-                raw("BEGIN TESTS", exercise.name),
-                test(exercise),
-                raw("END TESTS", exercise.name),
-                raw("END QUESTION", exercise.name),
+                raw_cell("END SOLUTION", exercise.name),
+                raw_cell("BEGIN TESTS", exercise.name),
+                test_cell(exercise),
+                raw_cell("END TESTS", exercise.name),
+                raw_cell("END QUESTION", exercise.name),
             ]
         else:
             cells.append(cell)
     return {**notebook, "cells": cells}
 
 
-def raw(text: str, name: str) -> dict[str, Any]:
+def raw_cell(text: str, name: str) -> dict[str, Any]:
     return nb.cell("raw", f"# {text}", nb.cell_id(name, text.lower().replace(" ", "-")))
 
 
-def test(exercise: Any) -> dict[str, Any]:
+def test_cell(exercise: Any) -> dict[str, Any]:
     """Cell with a test function. Its arguments name the answer; otter takes them from the student's notebook."""
     source = TEST.format(
         name=exercise.name, arguments=", ".join([exercise.answer, *exercise.given]), call=check_cell(exercise.name)

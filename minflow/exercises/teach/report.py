@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from .. import record
-from ..card import marked
+from ..card import markdown_to_html
 from ..definition import Exercise
-from ..registry import course
+from ..registry import all_exercises
 from . import notebook as nb
 
 PAUSE = 30 * 60.0  # seconds between two attempts after which the learner counts as away
-LARGEST = 50_000_000  # bytes of a file that `read` accepts
+MAX_BYTES = 50_000_000  # bytes of a file that `read` accepts
 STUCK = 30.0  # minutes at one exercise after which a teacher should ask
 COMMON = 10  # wrong answers shown without unfolding
 
@@ -42,7 +42,7 @@ class Work:
 
 
 @dataclasses.dataclass(frozen=True)
-class Class:
+class ClassReport:
     """Work of a class. learners: name -> {exercise: Work}. unknown: count of torn lines and of unknown exercises."""
 
     exercises: list[Exercise]
@@ -57,14 +57,14 @@ class Class:
 # ---- reading --------------------------------------------------------------------------------------------------------
 
 
-def read(folder: Path) -> Class:
+def read(folder: Path) -> ClassReport:
     """Read all progress files below the folder; the first folder on the path to a file is the learner's name.
 
     Raises OSError if the folder cannot be read.
     """
     if not folder.is_dir():
         raise NotADirectoryError(f"{folder} is not a folder")
-    exercises = [one for one in course() if one.points]
+    exercises = [one for one in all_exercises() if one.points]
     known = {one.name: one for one in exercises}
     lines: dict[str, list[dict[str, Any]]] = {}
     unknown = 0
@@ -73,45 +73,48 @@ def read(folder: Path) -> Class:
         path = Path(place, record.FILE)
         if record.FILE not in files or path == folder / record.FILE or not path.is_file():
             continue
-        if path.stat().st_size > LARGEST:
+        if path.stat().st_size > MAX_BYTES:
             unknown += 1
             continue
         name = nb.printable(path.relative_to(folder).parts[0])
         readable = record.attempts(path)
         mine = [one for one in readable if one["exercise"] in known]
-        unknown += count(path) - len(mine)
+        unknown += count_lines(path) - len(mine)
         lines.setdefault(name, []).extend(mine)
     learners = {
-        name: {one.name: work for one in exercises if (work := work_at(one, lines[name]))} for name in sorted(lines)
+        name: {one.name: work for one in exercises if (work := summarize_work(one, lines[name]))}
+        for name in sorted(lines)
     }
-    return Class([one for one in exercises if any(one.name in works for works in learners.values())], learners, unknown)
+    return ClassReport(
+        [one for one in exercises if any(one.name in works for works in learners.values())], learners, unknown
+    )
 
 
-def count(path: Path) -> int:
+def count_lines(path: Path) -> int:
     """Number of non-empty lines of a file, without attempts at recall questions."""
-    recall = {one.name for one in course() if not one.points}
+    recall = {one.name for one in all_exercises() if not one.points}
     text = path.read_text(encoding="utf-8", errors="replace")
     return sum(bool(line.strip()) for line in text.splitlines()) - sum(
         one["exercise"] in recall for one in record.attempts(path)
     )
 
 
-def work_at(exercise: Exercise, lines: list[dict[str, Any]]) -> Work | None:
+def summarize_work(exercise: Exercise, lines: list[dict[str, Any]]) -> Work | None:
     """Summarize a learner's lines of one exercise; None if it was not begun."""
     mine = [one for one in lines if one["exercise"] == exercise.name and one["outcome"] != "not started"]
     if not mine:
         return None
-    mine.sort(key=when)
+    mine.sort(key=timestamp)
     right = next((i for i, one in enumerate(mine) if one["outcome"] == "right"), None)
     until = mine if right is None else mine[: right + 1]
-    times = [when(one) for one in until if when(one)]
+    times = [timestamp(one) for one in until if timestamp(one)]
     gaps = [later - earlier for earlier, later in zip(times, times[1:])]
     names = {one.name for one in exercise.wrongs}
     wrong = Counter(one["wrong"] for one in until if isinstance(one.get("wrong"), str) and one["wrong"] in names)
     return Work(right is not None, len(until), sum(gap for gap in gaps if gap < PAUSE) / 60, wrong)
 
 
-def when(line: dict[str, Any]) -> float:
+def timestamp(line: dict[str, Any]) -> float:
     """Time of a line in seconds since 1970; 0 if it has none."""
     try:
         return datetime.datetime.fromisoformat(line["time"]).timestamp()
@@ -126,21 +129,21 @@ def points(works: dict[str, Work], exercises: list[Exercise]) -> int:
     return sum(one.points for one in exercises if one.name in works and works[one.name].right)
 
 
-def as_csv(given: Class) -> str:
+def as_csv(given: ClassReport) -> str:
     """One row per learner: points, then "right 2" or "tried 5" per exercise, with the number of attempts."""
     head = ["learner", "points", *(one.name for one in given.exercises)]
     rows = [
         [name, points(works, given.exercises), *(state(works.get(one.name)) for one in given.exercises)]
         for name, works in given.learners.items()
     ]
-    return nb.table([head, *rows])
+    return nb.to_csv([head, *rows])
 
 
 def state(work: Work | None) -> str:
     return "" if work is None else f"{'right' if work.right else 'tried'} {work.attempts}"
 
 
-def as_html(given: Class) -> str:
+def as_html(given: ClassReport) -> str:
     """HTML page: common wrong answers, results by exercise, unfinished work, and results by learner."""
     n = len(given.learners)
     others = f" {given.unknown} lines were torn or name no exercise of this course." if given.unknown else ""
@@ -185,7 +188,7 @@ def as_html(given: Class) -> str:
     return PAGE.format(body="\n".join(parts))
 
 
-def wrong_answers(given: Class) -> list[tuple]:
+def wrong_answers(given: ClassReport) -> list[tuple]:
     rows = []
     for one in given.exercises:
         for wrong in one.wrongs:
@@ -195,7 +198,7 @@ def wrong_answers(given: Class) -> list[tuple]:
     return sorted(rows, key=lambda row: (-row[2], -row[3]))
 
 
-def exercise_row(exercise: Exercise, given: Class) -> tuple:
+def exercise_row(exercise: Exercise, given: ClassReport) -> tuple:
     works = given.at(exercise)
     right = [work for work in works if work.right]
     return (
@@ -214,7 +217,7 @@ def median(values: Any) -> str:
     return f"{statistics.median(values):.3g}" if values else ""
 
 
-def unfinished(given: Class) -> list[tuple]:
+def unfinished(given: ClassReport) -> list[tuple]:
     rows = [
         (name, exercise, work.attempts, round(work.minutes), ", ".join(work.wrong))
         for name, works in given.learners.items()
@@ -236,7 +239,7 @@ def table(caption: str, head: tuple[str, ...], rows: list[tuple]) -> str:
     lines = []
     for first, *others in rows:
         cells = "".join(
-            f"<td{' class=number' * isinstance(one, int | float)}>{marked(str(one))}</td>" for one in others
+            f"<td{' class=number' * isinstance(one, int | float)}>{markdown_to_html(str(one))}</td>" for one in others
         )
         lines.append(f'<tr><th scope="row">{html.escape(str(first))}</th>{cells}</tr>')
     return (

@@ -30,31 +30,31 @@ def write(name: str, path: Path | None = None, reveal: str | None = None, run: b
 
     name: number, name or path of the lesson. path: file to write; by default `05_eyes.slides.html` in the working
     directory. reveal: URL of reveal.js, "" for the default one; None writes a page without it. run: execute the lesson.
-    Raises LookupError for an unknown lesson, NoNotebook, and RuntimeError if a cell fails.
+    Raises LookupError for an unknown lesson, NotebookError, and RuntimeError if a cell fails.
     """
     import nbformat
 
     file = course.find(name)
     if file is None:
         raise LookupError(f"there is no notebook {name!r}")
-    solved = nbformat.from_dict(building.solved(nb.read(file)))  # cells below an exercise may call its answer
+    solved = nbformat.from_dict(building.with_solutions(nb.read(file)))  # cells below an exercise may call its answer
     if run:
         execute(solved, file)
-    notebook = nbformat.from_dict(shown(solved))
+    notebook = nbformat.from_dict(slide_cells(solved))
     title = next((cell.source.split("\n")[0].lstrip("# ") for cell in notebook.cells), file.stem)
-    text = page(notebook, title) if reveal is None else revealed(notebook, reveal)
+    text = standalone_page(notebook, title) if reveal is None else reveal_page(notebook, reveal)
     path = path or Path(f"{file.stem}.slides.html")
     path.parent.mkdir(parents=True, exist_ok=True)
     atomic.write(path, text)
     return path
 
 
-def shown(notebook: dict[str, Any]) -> dict[str, Any]:
+def slide_cells(notebook: dict[str, Any]) -> dict[str, Any]:
     """Remove answers and checks, and add slide metadata to each cell."""
     known = nb.exercise_cells(notebook)
     cells: list[dict[str, Any]] = []
     for cell in notebook["cells"]:
-        if any(known.get(one, (None, "task"))[1] != "task" for one in nb.ids_of(cell)) or not cell["source"].strip():
+        if any(known.get(one, (None, "task"))[1] != "task" for one in nb.cell_ids(cell)) or not cell["source"].strip():
             continue
         kind = slide_type(cell, cells[-1] if cells else None)
         cells.append({**cell, "metadata": {**cell["metadata"], "slideshow": {"slide_type": kind}}})
@@ -94,7 +94,7 @@ def execute(notebook: Any, file: Path) -> None:
             raise RuntimeError(f"a cell of {file.name} fails: {str(error).strip().splitlines()[-1]}") from error
 
 
-def revealed(notebook: Any, address: str) -> str:
+def reveal_page(notebook: Any, address: str) -> str:
     """Export nbconvert's slides, which load reveal.js from `address`."""
     from nbconvert.exporters import SlidesExporter
 
@@ -102,7 +102,7 @@ def revealed(notebook: Any, address: str) -> str:
     return SlidesExporter(**settings).from_notebook_node(notebook)[0]
 
 
-def page(notebook: Any, title: str) -> str:
+def standalone_page(notebook: Any, title: str) -> str:
     """Export one self-contained page."""
     import nbformat
     from nbconvert.exporters import HTMLExporter
@@ -114,7 +114,7 @@ def page(notebook: Any, title: str) -> str:
         if cell.metadata.slideshow.slide_type != "-":
             slides.append([])
         if cell.cell_type == "markdown":
-            cell = nbformat.from_dict({**cell, "source": MATH.sub(drawn, cell.source)})
+            cell = nbformat.from_dict({**cell, "source": MATH.sub(draw_formula, cell.source)})
         slides[-1].append(cell)
     parts = []
     for i, cells in enumerate(slides, 1):
@@ -128,7 +128,7 @@ def page(notebook: Any, title: str) -> str:
     )
 
 
-def drawn(match: re.Match[str]) -> str:
+def draw_formula(match: re.Match[str]) -> str:
     """Draw a formula as a picture, since MathJax needs the network. Code, and formulas that fail, stay text."""
     from matplotlib.mathtext import math_to_image
 

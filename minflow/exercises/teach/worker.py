@@ -64,11 +64,11 @@ def main() -> None:
     nowhere = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(nowhere, number)
-    limit(question["memory"], question["seconds"])
-    alone()
+    set_limits(question["memory"], question["seconds"])
+    leave_network()
     try:
-        verdict = judged(question)
-    except Exception as error:  # an error of the grader; those of the answer are caught in `judged`
+        verdict = judge_answer(question)
+    except Exception as error:  # an error of the grader; those of the answer are caught in `judge_answer`
         verdict = {"outcome": "failed", "remark": f"grading fails: {type(error).__name__}: {error}"[:300]}
     channel.write((question["token"] + json.dumps(verdict) + "\n").encode())
     channel.flush()
@@ -78,7 +78,7 @@ def main() -> None:
 # ---- limits ---------------------------------------------------------------------------------------------------------
 
 
-def limit(memory: float, seconds: float) -> None:
+def set_limits(memory: float, seconds: float) -> None:
     """Set resource limits if the system has them: memory in GB, processor time in seconds, file size."""
     try:
         import resource
@@ -96,7 +96,7 @@ def limit(memory: float, seconds: float) -> None:
             resource.setrlimit(getattr(resource, name), (most, most))
 
 
-def alone() -> None:
+def leave_network() -> None:
     """Leave the network on Linux: with our privileges, else in a new user namespace."""
     if sys.platform == "linux":
         import ctypes
@@ -108,7 +108,7 @@ def alone() -> None:
                 library.unshare(new_network | new_user)
 
 
-def refuse(folder: str) -> None:
+def refuse_access(folder: str) -> None:
     """Refuse network, programs and writing outside `folder` from now on, by an audit hook, which cannot be removed."""
     inside = os.path.realpath(folder) + os.sep
 
@@ -125,7 +125,7 @@ def refuse(folder: str) -> None:
             if not any(away(one) for one in arguments[:2] if isinstance(one, str | bytes | os.PathLike)):
                 return
         elif event in NETWORK:
-            if local(arguments):
+            if is_local(arguments):
                 return
         elif event not in PROGRAMS:
             return
@@ -134,7 +134,7 @@ def refuse(folder: str) -> None:
     sys.addaudithook(hook)
 
 
-def local(arguments: tuple) -> bool:
+def is_local(arguments: tuple) -> bool:
     """True if a socket event stays on this machine."""
     place = arguments[-1] if isinstance(arguments[-1], tuple | str) else arguments[0]
     host = place[0] if isinstance(place, tuple) and place else place
@@ -144,7 +144,7 @@ def local(arguments: tuple) -> bool:
 # ---- the answer -----------------------------------------------------------------------------------------------------
 
 
-def judged(question: dict[str, Any]) -> dict[str, str]:
+def judge_answer(question: dict[str, Any]) -> dict[str, str]:
     """Judge the answer. Everything that judges is imported, and recorded to detect changes, before a cell runs."""
     from .. import card, checker, judge
     from ..registry import find
@@ -160,8 +160,8 @@ def judged(question: dict[str, Any]) -> dict[str, str]:
     given = tuple(module.__dict__.get(name, ...) for name in exercise.given)
     if exercise.draws is not None and not given:
         given = (checker.draw(exercise.name),)
-    known = dict(pieces(exercise))
-    refuse(os.getcwd())
+    known = dict(judging_objects(exercise))
+    refuse_access(os.getcwd())
     try:
         limited(CELL_SECONDS * exercise.limit, lambda: execute(question["answer"], "<ipython-input-0-answer>", module))
     except OutOfTime:
@@ -175,14 +175,14 @@ def judged(question: dict[str, Any]) -> dict[str, str]:
     answer = module.__dict__[exercise.answer]
     try:
         verdict = judge.judge(exercise, answer, given, question["seed"])
-        remark = card.card_of(verdict).headline
+        remark = card.make_card(verdict).headline
     except BaseException as error:
         return {"outcome": "stopped", "remark": f"the check raises {type(error).__name__}: {error}"[:300]}
     if touched := changed(known, exercise):
         return {"outcome": "changed", "remark": f"{touched} was changed"}
     return {
         "outcome": verdict.outcome,
-        "wrong": verdict.name.name if verdict.name else "",
+        "wrong": verdict.wrong.name if verdict.wrong else "",
         "remark": "" if verdict.ok else remark,
     }
 
@@ -199,7 +199,7 @@ def execute(source: str, file: str, module: types.ModuleType) -> None:
         asyncio.run(result)
 
 
-def pieces(exercise: Any) -> Iterator[tuple[str, Any]]:
+def judging_objects(exercise: Any) -> Iterator[tuple[str, Any]]:
     """Yield (name, object) of everything that judges.
 
     These are the attributes of the checker's modules and classes, the code of its functions, Python's builtins, the
@@ -215,10 +215,10 @@ def pieces(exercise: Any) -> Iterator[tuple[str, Any]]:
     spaces |= {"builtins": builtins, exercise.name: exercise}
     for name, space in spaces.items():
         for key, value in list(vars(space).items()):
-            yield from inside(f"{name}.{key}", value)
+            yield from parts_of(f"{name}.{key}", value)
 
 
-def inside(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+def parts_of(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     yield name, value
     if isinstance(value, list):
         yield from ((f"{name}[{i}]", one) for i, one in enumerate(value))
@@ -231,5 +231,5 @@ def inside(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 def changed(known: dict[str, Any], exercise: Any) -> str:
     """Name of the first object that was replaced since `known`; "" if none was."""
-    now = dict(pieces(exercise))
+    now = dict(judging_objects(exercise))
     return next((name for name, value in known.items() if now.get(name) is not value), "")

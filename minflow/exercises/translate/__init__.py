@@ -15,7 +15,7 @@ from .. import i18n
 from ..i18n import po
 from .checks import differences, glossary
 from .notebook import in_language
-from .pages import Page, all_pages, merged
+from .pages import Page, all_pages, merge_entries
 
 
 def not_yet(language: str) -> list[str]:
@@ -24,7 +24,7 @@ def not_yet(language: str) -> list[str]:
     return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
 
 
-def waits(page: Page, language: str) -> bool:
+def may_be_incomplete(page: Page, language: str) -> bool:
     return any(fnmatch.fnmatchcase(page.name, pattern) for pattern in not_yet(language))
 
 
@@ -36,8 +36,8 @@ def update(language: str, notebooks: Path, *names: str) -> list[Path]:
     changed, every = [], all_pages(language, notebooks)
     known = {entry.text: entry.translation for page in every for entry in page.entries if entry.current}
     for page in every:
-        if page.name in names or not names and (page.file.is_file() or not waits(page, language)):
-            text = po.write(merged(page.entries, page.texts, known), language)
+        if page.name in names or not names and (page.file.is_file() or not may_be_incomplete(page, language)):
+            text = po.write(merge_entries(page.entries, page.texts, known), language)
             if not page.file.is_file() or page.file.read_text(encoding="utf-8") != text:
                 page.file.parent.mkdir(parents=True, exist_ok=True)
                 atomic.write(page.file, text)
@@ -50,7 +50,10 @@ def check(language: str, notebooks: Path, *names: str) -> list[str]:
     result, every = [], all_pages(language, notebooks)
     for page in every:
         if not names or page.name in names:
-            result += [f"{page.name}: {line}" for line in missing(page, language) + faults(page, language)]
+            result += [
+                f"{page.name}: {line}"
+                for line in missing_translations(page, language) + translation_problems(page, language)
+            ]
     files = {page.file for page in every}
     return result + [
         f"{file}: its page no longer exists; delete or rename the file"
@@ -60,13 +63,13 @@ def check(language: str, notebooks: Path, *names: str) -> list[str]:
     ]
 
 
-def missing(page: Page, language: str) -> list[str]:
+def missing_translations(page: Page, language: str) -> list[str]:
     """Report missing translations, unless the page may be incomplete."""
     entries = {entry.text: entry for entry in page.entries}
     new = [text for text in page.texts if text not in entries]
     open_ = [text for text in page.texts if text in entries and not entries[text].current]
     gone = [text for text in entries if text not in page.texts]
-    if waits(page, language):
+    if may_be_incomplete(page, language):
         return (
             []
             if new or open_ or gone or page.name not in not_yet(language)
@@ -85,7 +88,7 @@ def missing(page: Page, language: str) -> list[str]:
     return [f"{len(open_)} texts are not translated, such as {open_[0][:60]!r}: {last}"] if open_ else []
 
 
-def faults(page: Page, language: str) -> list[str]:
+def translation_problems(page: Page, language: str) -> list[str]:
     """Report translations that do not match the English text or the glossary."""
     result, table = [], glossary(language)
     for entry in page.entries:
@@ -126,7 +129,7 @@ def command(task: str, language: str, notebooks: Path, rest: list[str]) -> int:
         for file in update(language, notebooks, *rest):
             print(f"updated: {file}")
     lines = check(language, notebooks, *rest)
-    waiting = [page.name for page in all_pages(language, notebooks) if waits(page, language)]
+    waiting = [page.name for page in all_pages(language, notebooks) if may_be_incomplete(page, language)]
     print("\n".join(lines) if lines else "All required translations are up to date.")
     if waiting:
         print(f"Still partly in English: {', '.join(waiting)}")

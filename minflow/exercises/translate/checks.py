@@ -26,13 +26,13 @@ def differences(text: str, translation: str, language: str = "zh", form: bool = 
         for these, side in ((english - other, "English"), (other - english, language)):
             if these:
                 found.append(f"{name} only in {side}: {', '.join(these)}")
-    if form and i18n.places(text) != i18n.places(translation):
-        found.append(f"names in braces: {sorted(i18n.places(text))}, {sorted(i18n.places(translation))}")
+    if form and i18n.placeholders(text) != i18n.placeholders(translation):
+        found.append(f"names in braces: {sorted(i18n.placeholders(text))}, {sorted(i18n.placeholders(translation))}")
     if not emphasis(text):
         found += emphasis(translation)
     if re.search(r"\n\s*\n", translation) and not re.search(r"\n\s*\n", text):
         found.append("an empty line ends a paragraph")
-    return found + (chinese(translation) if language == "zh" else []) + other_words(text, translation, language)
+    return found + (chinese(translation) if language == "zh" else []) + glossary_mismatches(text, translation, language)
 
 
 def bare(source: str, name: str) -> str:
@@ -76,18 +76,18 @@ def chinese(text: str) -> list[str]:
     for signs in (CODE, MATH, LINK):
         text = signs.sub("x", text)
     found = [
-        f"a sign of half width: ...{near(text, match)}..."
+        f"a sign of half width: ...{excerpt(text, match)}..."
         for match in re.finditer(
             rf"(?<={HAN})[,;:!?]|(?<={HAN})\.(?=\s|$)|(?<![\]A-Za-z0-9_])\([^()]*{HAN}[^()]*\)", text
         )
     ]
     return found + [
-        f"a space is missing: ...{near(text, match)}..."
+        f"a space is missing: ...{excerpt(text, match)}..."
         for match in re.finditer(rf"{HAN}[A-Za-z0-9]|[A-Za-z0-9%]{HAN}", text)
     ]
 
 
-def near(text: str, match: re.Match) -> str:
+def excerpt(text: str, match: re.Match) -> str:
     return text[max(match.start() - 4, 0) : match.end() + 4].replace("\n", " ")
 
 
@@ -97,10 +97,10 @@ def near(text: str, match: re.Match) -> str:
 @functools.cache
 def glossary(language: str) -> dict[str, tuple[str, ...]]:
     """English word -> its translations; the first is the one for tables of words."""
-    return {line[0]: tuple(line[1].split("|")) for line in lines(language)}
+    return {line[0]: tuple(line[1].split("|")) for line in glossary_rows(language)}
 
 
-def lines(language: str) -> list[list[str]]:
+def glossary_rows(language: str) -> list[list[str]]:
     file = Path(i18n.FOLDER, language, "glossary.tsv")
     text = file.read_text(encoding="utf-8") if file.is_file() else ""
     return [line.split("\t") for line in text.splitlines() if "\t" in line and not line.startswith("#")]
@@ -109,11 +109,11 @@ def lines(language: str) -> list[list[str]]:
 @functools.cache
 def terms(language: str) -> re.Pattern:
     """Pattern of the glossary's words with one translation everywhere, longest first, singular and plural."""
-    every = sorted((line[0] for line in lines(language) if line[2:] != ["table"]), key=len, reverse=True)
+    every = sorted((line[0] for line in glossary_rows(language) if line[2:] != ["table"]), key=len, reverse=True)
     return re.compile(rf"(?<![\w.-])({'|'.join(map(re.escape, every)) or '(?!)'})(?:e?s)?(?![\w(-])", re.IGNORECASE)
 
 
-def other_words(text: str, translation: str, language: str) -> list[str]:
+def glossary_mismatches(text: str, translation: str, language: str) -> list[str]:
     """Report glossary words with another translation. Words that stay English are names in code."""
     met, kept = (
         {match.group(1).lower() for match in terms(language).finditer(without_code(source))}

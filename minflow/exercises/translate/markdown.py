@@ -86,7 +86,7 @@ def rebuild(source: str, translate: Callable[[str], str]) -> str:
     )
 
 
-def texts(source: str) -> list[str]:
+def translatable_texts(source: str) -> list[str]:
     return [piece.text for piece in split(source) if piece.text]
 
 

@@ -16,7 +16,7 @@ def texts(data: bytes) -> dict[str, str]:
     result: dict[str, str] = {}
     for cell in json.loads(data)["cells"]:
         if cell["cell_type"] == "markdown":
-            for text in markdown.texts("".join(cell["source"])):
+            for text in markdown.translatable_texts("".join(cell["source"])):
                 ids = result.get(text, "").split()
                 result[text] = " ".join(ids if cell["id"] in ids else [*ids, cell["id"]])
     return result
@@ -29,7 +29,7 @@ def terms(data: bytes) -> list[str]:
     return [row for row in rows if markdown.has_words(row)]
 
 
-def translated(data: bytes, table: dict[str, str]) -> bytes:
+def translate_notebook(data: bytes, table: dict[str, str]) -> bytes:
     """Translate a notebook by a table (English text -> translation)."""
     book = json.loads(data)
     for cell in book["cells"]:
@@ -39,7 +39,7 @@ def translated(data: bytes, table: dict[str, str]) -> bytes:
     return (json.dumps(book, indent=1, ensure_ascii=False) + "\n").encode()
 
 
-def file_of(language: str, notebooks: Path, path: Path) -> Path:
+def po_file(language: str, notebooks: Path, path: Path) -> Path:
     """PO file of a lesson: notebooks/02_downhill.ipynb -> notebooks/zh/02_downhill.po."""
     return (notebooks / language / path.relative_to(notebooks)).with_suffix(".po")
 
@@ -48,9 +48,9 @@ def in_language(language: str, notebooks: Path) -> Callable[[Path, bytes], bytes
     """Return a function (file of the course, bytes) -> bytes in the language, unchanged without a translation."""
 
     def content(path: Path, data: bytes) -> bytes:
-        file = file_of(language, notebooks, path) if path.suffix == ".ipynb" else None
+        file = po_file(language, notebooks, path) if path.suffix == ".ipynb" else None
         if file is None or not file.is_file():
             return data
-        return translated(data, {entry.text: entry.translation for entry in po.read(file) if entry.current})
+        return translate_notebook(data, {entry.text: entry.translation for entry in po.read(file) if entry.current})
 
     return content

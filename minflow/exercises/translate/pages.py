@@ -39,22 +39,24 @@ class Page(NamedTuple):
 def all_pages(language: str, notebooks: Path) -> list[Page]:
     """All pages. notebooks: folder of the course."""
     place = i18n.FOLDER / language
-    result = [Page("checker", place / "checker.po", of_checker())]
+    result = [Page("checker", place / "checker.po", checker_texts())]
     for lesson in registry.lessons():
-        texts = gathered(
-            (text, f"l{lesson}/{one.name}.py") for one in registry.of_lesson(lesson) for text in of_exercise(one)
+        texts = merge_places(
+            (text, f"l{lesson}/{one.name}.py")
+            for one in registry.lesson_exercises(lesson)
+            for text in exercise_texts(one)
         )
         result.append(Page(f"l{lesson}", place / f"l{lesson}.po", texts))
     for path in sorted(notebooks.rglob("*.ipynb")):
         if not any(part.startswith(".") for part in path.relative_to(notebooks).parts):
             name = path.relative_to(notebooks).with_suffix("").as_posix()
             data = path.read_bytes()
-            file = notebook.file_of(language, notebooks, path)
+            file = notebook.po_file(language, notebooks, path)
             result.append(Page(name, file, notebook.texts(data), notebook.terms(data)))
     return result
 
 
-def gathered(texts: Iterable[tuple[str, str]]) -> dict[str, str]:
+def merge_places(texts: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Merge (text, place) pairs into text -> all places."""
     result: dict[str, list[str]] = {}
     for text, where in texts:
@@ -63,7 +65,7 @@ def gathered(texts: Iterable[tuple[str, str]]) -> dict[str, str]:
     return {text: " ".join(places) for text, places in result.items()}
 
 
-def of_exercise(exercise: Exercise) -> Iterator[str]:
+def exercise_texts(exercise: Exercise) -> Iterator[str]:
     """Yield the texts of an exercise that the checker may show, including the literal texts of its cases."""
     yield from (exercise.question, exercise.hint, exercise.fact, exercise.sibling, *exercise.forbidden.values())
     for wrong in exercise.wrongs:
@@ -78,17 +80,17 @@ def of_exercise(exercise: Exercise) -> Iterator[str]:
                 )
 
 
-def of_checker() -> dict[str, str]:
+def checker_texts() -> dict[str, str]:
     """Texts of all `say("...")` calls in the package -> the files that contain them."""
     found = []
     for path in sorted(PACKAGE.rglob("*.py")):
         source = path.read_text(encoding="utf-8")
         if re.search(r"\bimport\b.*\bsay\b", source):
-            found += [(text, path.relative_to(PACKAGE).as_posix()) for text in said(source)]
-    return gathered(found)
+            found += [(text, path.relative_to(PACKAGE).as_posix()) for text in literal_texts(source)]
+    return merge_places(found)
 
 
-def said(source: str) -> list[str]:
+def literal_texts(source: str) -> list[str]:
     """Literal texts that a program passes to `say`: directly, in a conditional, or from a table of the same file.
 
     Raises ValueError for a concatenated or formatted text, which cannot be looked up.
@@ -125,7 +127,7 @@ def said(source: str) -> list[str]:
     ]
 
 
-def merged(old: list[po.Entry], texts: dict[str, str], known: dict[str, str]) -> list[po.Entry]:
+def merge_entries(old: list[po.Entry], texts: dict[str, str], known: dict[str, str]) -> list[po.Entry]:
     """Entries for the texts, with the translations of the old entries.
 
     A new text gets its translation from `known`, if another page has it, else that of the most similar old text, marked
@@ -142,14 +144,14 @@ def merged(old: list[po.Entry], texts: dict[str, str], known: dict[str, str]) ->
         elif text in known:
             entry.translation = known[text]
         elif free:
-            near = max(free, key=lambda other: likeness(other, entry))
-            if likeness(near, entry) > 0.6:
+            near = max(free, key=lambda other: similarity(other, entry))
+            if similarity(near, entry) > 0.6:
                 entry.translation, entry.fuzzy, entry.before = near.translation, True, near.before or near.text
                 free.remove(near)
         result.append(entry)
     return result
 
 
-def likeness(a: po.Entry, b: po.Entry) -> float:
+def similarity(a: po.Entry, b: po.Entry) -> float:
     """Similarity of two entries, from 0 to 1, plus 0.1 if they come from the same place."""
     return difflib.SequenceMatcher(None, a.text, b.text, autojunk=False).ratio() + 0.1 * (a.where == b.where)

@@ -53,7 +53,7 @@ def answered(answers, release=None):
     result = copy.deepcopy(release or lesson())
     for cell in result["cells"]:
         for name, source in answers.items():
-            if nb.cell_id(name, "answer") in nb.ids_of(cell):
+            if nb.cell_id(name, "answer") in nb.cell_ids(cell):
                 cell["source"] = source
     return result
 

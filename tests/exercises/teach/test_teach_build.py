@@ -6,7 +6,7 @@ import pytest
 
 from minflow import cli
 from minflow.exercises import cells
-from minflow.exercises.registry import course, find
+from minflow.exercises.registry import all_exercises, find
 from minflow.exercises.teach import build, nbgrader, otter
 from minflow.exercises.teach import notebook as nb
 from tests.exercises.teach.small_course import EXERCISES, lesson
@@ -23,9 +23,9 @@ def cleared(source):
     return "\n".join(lines)
 
 
-@pytest.mark.parametrize("name", [one.name for one in course()])
+@pytest.mark.parametrize("name", [one.name for one in all_exercises()])
 def test_without_its_solution_a_cell_is_the_students(name):
-    source = build.with_solution(name)
+    source = build.teacher_cell(name)
     assert cleared(source) == cells.answer_cell(name) != source
     assert source.count("SOLUTION") == 2
     compile(source, name, "exec")

@@ -20,7 +20,7 @@ LIMITS = grade.Limits(seconds=60)
 
 
 def judged(answer, name="slope", limits=LIMITS):
-    return grade.run(find(name), [FIRST], answer, limits)
+    return grade.run_answer(find(name), [FIRST], answer, limits)
 
 
 # ---- three learners -------------------------------------------------------------------------------------------------
@@ -65,7 +65,7 @@ def test_outputs_and_all_other_cells_are_ignored():
 
 
 def test_cells_before_an_answer():
-    release, needed = lesson(), grade.before
+    release, needed = lesson(), grade.setup_cells
     assert needed(answered(RIGHT), release, find("slope"), SLOPE) == [FIRST]
     assert len(needed(answered(RIGHT), release, find("mixed_up"), "pair = (4, 1)")) == 2  # its check takes the matrix
     assert needed(answered(RIGHT), release, find("edge"), "limit = slope(abs, 1)") == [FIRST, SLOPE]
@@ -107,7 +107,7 @@ def test_an_answer_may_use_the_learners_own_other_answer():
             "slope.also was changed",
         ),
         (
-            "def slope(f, x, h=1):\n    import minflow.exercises.judge as j\n    j.compared = lambda *a: None",
+            "def slope(f, x, h=1):\n    import minflow.exercises.judge as j\n    j.compare_safely = lambda *a: None",
             "was changed",
         ),
     ],
@@ -206,12 +206,12 @@ def test_summary_counts_files():
     ],
 )
 def test_what_stays_on_this_machine(arguments, here):
-    assert worker.local(arguments) is here
+    assert worker.is_local(arguments) is here
 
 
 def test_hosts_are_refused_by_name():
     program = (
-        "from minflow.exercises.teach import worker; import socket\nworker.refuse('.')\n"
+        "from minflow.exercises.teach import worker; import socket\nworker.refuse_access('.')\n"
         "try: socket.getaddrinfo('example.com', 80)\nexcept PermissionError as error: print(error)"
     )
     done = subprocess.run(

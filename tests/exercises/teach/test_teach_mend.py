@@ -29,9 +29,9 @@ def test_cells_are_the_releases_and_answers_the_learners(course_folder, tmp_path
 
 
 def test_one_from_nbgrader_keeps_its_metadata(course_folder, tmp_path):
-    nb.write(tmp_path / "x.ipynb", broken(answered(RIGHT, nbgrader.marked(lesson()))))
+    nb.write(tmp_path / "x.ipynb", broken(answered(RIGHT, nbgrader.add_metadata(lesson()))))
     path, remarks = mend.mend(tmp_path / "x.ipynb")
-    assert nb.read(path) == answered(RIGHT, nbgrader.marked(lesson())) and len(remarks) == 2
+    assert nb.read(path) == answered(RIGHT, nbgrader.add_metadata(lesson())) and len(remarks) == 2
 
 
 def test_with_a_release_of_ones_own(course_folder, tmp_path):

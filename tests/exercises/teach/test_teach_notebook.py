@@ -15,13 +15,13 @@ from tests.exercises.teach.small_course import RIGHT, answered, lesson
 def test_what_is_no_notebook(data, tmp_path):
     path = tmp_path / "x.ipynb"
     path.write_bytes(data)
-    with pytest.raises(nb.NoNotebook):
+    with pytest.raises(nb.NotebookError):
         nb.read(path)
 
 
 def test_a_folder_and_nothing_are_no_notebooks(tmp_path):
     for path in (tmp_path, tmp_path / "missing.ipynb"):
-        with pytest.raises(nb.NoNotebook):
+        with pytest.raises(nb.NotebookError):
             nb.read(path)
 
 
@@ -30,16 +30,16 @@ def test_a_folder_and_nothing_are_no_notebooks(tmp_path):
 def test_a_pipe_is_no_notebook(tmp_path, capsys, words):
     """Its reader would wait for a writer."""
     os.mkfifo(tmp_path / "x.ipynb")
-    with pytest.raises(nb.NoNotebook, match="it is a pipe, not a file"):
+    with pytest.raises(nb.NotebookError, match="it is a pipe, not a file"):
         nb.read(tmp_path / "x.ipynb")
     code = cli.main(["exercises", *words, str(tmp_path)])
     assert "it is a pipe, not a file" in capsys.readouterr().err and code == (words[0] == "mend")
 
 
 def test_one_that_is_too_large_is_not_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(nb, "LARGEST", 10)
+    monkeypatch.setattr(nb, "MAX_BYTES", 10)
     (tmp_path / "x.ipynb").write_text(json.dumps(lesson()))
-    with pytest.raises(nb.NoNotebook, match="10 bytes"):
+    with pytest.raises(nb.NotebookError, match="10 bytes"):
         nb.read(tmp_path / "x.ipynb")
 
 
@@ -65,7 +65,7 @@ def test_folders_are_searched_but_for_what_is_hidden(tmp_path):
 
 
 def answer(notebook):
-    return nb.answer_in(notebook, find("slope"))
+    return nb.find_answer(notebook, find("slope"))
 
 
 def test_an_answer_is_found_by_its_id():
@@ -114,14 +114,14 @@ def test_names_that_a_cell_binds():
         "import a.b, c as d\nfrom e import f\nx, (y, *z) = 1\ndef g(p): q = 1\nclass H: r = 1\n"
         "for i in 3: w = 1\n[k for k in 1]"
     )
-    assert nb.bound(source) == {"a", "d", "f", "x", "y", "z", "g", "H", "i", "w"}
-    assert nb.bound("def slope(f:\n  x = 1\ny = 2\ny == 3") == {"slope", "y"}  # no Python: by its lines
-    assert nb.bound("%time\n!ls\nx = 1") == {"x"}
+    assert nb.bound_names(source) == {"a", "d", "f", "x", "y", "z", "g", "H", "i", "w"}
+    assert nb.bound_names("def slope(f:\n  x = 1\ny = 2\ny == 3") == {"slope", "y"}  # no Python: by its lines
+    assert nb.bound_names("%time\n!ls\nx = 1") == {"x"}
 
 
 # ---- tables ---------------------------------------------------------------------------------------------------------
 
 
 def test_tables_hold_no_formulas():
-    text = nb.table([["=1+1", "+x", "-x", "@x", 'a"b', -3, "a\nb\u202e"]])
+    text = nb.to_csv([["=1+1", "+x", "-x", "@x", 'a"b', -3, "a\nb\u202e"]])
     assert text == "'=1+1,'+x,'-x,'@x,\"a\"\"b\",-3,a\ufffdb\ufffd\n"

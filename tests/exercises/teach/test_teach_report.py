@@ -144,7 +144,7 @@ def test_hostile_names_and_lines(tmp_path):
 
 def test_one_that_is_too_large_is_left_out(tmp_path, monkeypatch):
     folder = folder_of(tmp_path, anna=ANNA)
-    monkeypatch.setattr(report, "LARGEST", 10)
+    monkeypatch.setattr(report, "MAX_BYTES", 10)
     assert report.read(folder).learners == {} and report.read(folder).unknown == 1
 
 

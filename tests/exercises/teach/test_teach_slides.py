@@ -11,7 +11,7 @@ from tests.exercises.teach.small_course import EXERCISES, lesson
 
 
 def test_what_begins_a_slide():
-    every = slides.shown(lesson())["cells"]
+    every = slides.slide_cells(lesson())["cells"]
     kinds = [(cell["id"], cell["metadata"]["slideshow"]["slide_type"]) for cell in every]
     assert kinds == [
         ("downhill-00", "slide"),
@@ -61,8 +61,8 @@ def test_a_cell_that_fails_is_named(course_folder, tmp_path, capsys):
     ],
 )
 def test_formulas_are_drawn_and_code_is_not(text, drawn):
-    assert slides.MATH.sub(slides.drawn, text).count("<img") == drawn
+    assert slides.MATH.sub(slides.draw_formula, text).count("<img") == drawn
 
 
 def test_what_cannot_be_drawn_stays_text():
-    assert slides.MATH.sub(slides.drawn, r"$\begin{x}<$") == r"<code>\begin{x}&lt;</code>"
+    assert slides.MATH.sub(slides.draw_formula, r"$\begin{x}<$") == r"<code>\begin{x}&lt;</code>"

@@ -1,5 +1,4 @@
-"""`flow.onnx`: a traced graph as an ONNX file, the exchange format that other runtimes read; and any such file
-as a picture.
+"""`flow.onnx`: export a traced graph to ONNX, the exchange format of other runtimes, and draw any ONNX file.
 
 The packages `onnx` and `onnxruntime` are an extra: `pip install "minflow-learn[onnx]"`.
 Read next: `file.py`, which writes; `reading/view.py`, which draws.

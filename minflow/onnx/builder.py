@@ -1,8 +1,8 @@
-"""What a form writes to: the nodes and initializers of an ONNX model, under construction.
+"""Builder of an ONNX model: nodes and initializers under construction.
 
-A form says one op of ours in ops of ONNX: `form("relu")` lists it in FORMS. It is called with a Builder, the Node, and
-one name for each input (a Python number for a literal), and gives the name of its result, or a tuple of names.
-Knows nothing of files. Read next: `forms/arithmetic.py`.
+A form translates one minflow op to ONNX ops: the decorator `form("relu")` registers it in FORMS. It is called with a
+Builder, the Node, and one name per input (a Python number for a literal), and returns the name of its result, or a
+tuple of names. Knows nothing of files. Read next: `forms/arithmetic.py`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FORMS: dict[str, Callable] = {}
 
 
 def form(*ops: str) -> Callable:
-    """Lists the form of these ops."""
+    """Register the decorated function as the form of these ops."""
 
     def listed(function: Callable) -> Callable:
         for op in ops:
@@ -34,7 +34,7 @@ def form(*ops: str) -> Callable:
 
 
 class Refused(Exception):
-    """A form cannot say this node. Caught by `file.py`, which names all of them in one error."""
+    """Raised by a form that cannot translate a node. Caught by `model.py`, which reports all of them in one error."""
 
     def __init__(self, why: str, hint: str = ""):
         super().__init__(why)
@@ -42,7 +42,7 @@ class Refused(Exception):
 
 
 class Call(NamedTuple):
-    """One node of the ONNX model: the names of what it reads and gives, and the node of ours that it belongs to."""
+    """One node of the ONNX model: names of its inputs and outputs, and the minflow node that it belongs to."""
 
     kind: str
     name: str
@@ -53,27 +53,29 @@ class Call(NamedTuple):
 
 
 class Builder:
-    """calls: the nodes, in order.  arrays: initializers by name.  names: of our values.  axes: the dynamic axes by name
-    -> (the input's name, its axis).  follows: see Program.  moving: value -> its sizes, where some follow such an axis.
-    read: the outputs, and what the nodes that are written read.  updating: nodes that an update of a state needs."""
+    """An ONNX model under construction.
+
+    calls: the nodes, in order.  arrays: initializers by name.  names: of our values.  axes: name of a dynamic axis ->
+    (name of the input, its axis).  follows: see Program.  moving: value -> its sizes, if some depend on such an axis.
+    read: the outputs, and the inputs of all emitted nodes.  updating: nodes needed by the update of a state."""
 
     def __init__(self, axes: Mapping | None = None, follows: Mapping | None = None, moving: Mapping | None = None):
         self.axes, self.follows, self.moving = axes or {}, follows or {}, moving or {}
         self.names: dict[Value, str] = {}
         self.read: set[Value] = set()
         self.updating: set[Node] = set()
-        self.asked: set[tuple[Node, str]] = set()  # attrs that a form has read by `attr`
+        self.asked: set[tuple[Node, str]] = set()  # attrs that a form has read with `attr`
         self.calls: list[Call] = []
         self.arrays: dict[str, np.ndarray] = {}
-        self.constants: dict[tuple, str] = {}  # what a constant holds -> its name
+        self.constants: dict[tuple, str] = {}  # contents of a constant -> its name
         self.constant_names: set[str] = set()
-        self.sizes: dict[Any, str] = {}  # of dynamic axes and what follows them -> the value that holds it
+        self.sizes: dict[Any, str] = {}  # size that depends on dynamic axes -> name of the value that holds it
         self.taken: set[str] = set()
         self.node: Node | None = None
-        self.prefix = ""  # of what is named now: our node's name
+        self.prefix = ""  # prefix of new names: the current node's name
 
     def fresh(self, name: str) -> str:
-        """A name that no value has yet: this one, or with a number."""
+        """An unused name: this one, or with a number appended."""
         unique, number = name, 0
         while unique in self.taken:
             number += 1
@@ -81,11 +83,11 @@ class Builder:
         self.taken.add(unique)
         return unique
 
-    # ---- what forms call ---------------------------------------------------------------------------------------------
+    # ---- called by forms ---------------------------------------------------------------------------------------------
 
     def op(self, kind: str, *inputs: str | None, outputs: int = 1, **attributes) -> Any:
-        """Append a node of this kind. inputs: names, None for an optional one that is left out. Attributes that are
-        None are left out. Returns the name of its output, or the tuple of several."""
+        """Append a node of this kind. inputs: names, or None for an omitted optional input. Attributes that are None
+        are omitted. Returns the name of its output, or a tuple of several."""
         name = self.fresh(f"{self.prefix}/{kind}" if self.prefix else kind)
         names = [name] if outputs == 1 else [self.fresh(f"{name}.{i}") for i in range(outputs)]
         attributes = {key: value for key, value in attributes.items() if value is not None}
@@ -96,8 +98,8 @@ class Builder:
         self.calls.append(Call(kind, name, inputs, outputs, attributes, self.node))
 
     def const(self, value: Any, dtype: DType | str | None = None) -> str:
-        """The name of an initializer with these numbers; equal ones are one. Integers are int64 and floats float32,
-        unless a dtype is named."""
+        """The name of an initializer with these elements; equal initializers are shared. Integers are int64 and floats
+        float32, unless a dtype is given."""
         array = np.asarray(value)
         if dtype is not None:
             array = array.astype(as_dtype(dtype).np)
@@ -111,45 +113,43 @@ class Builder:
         return self.constants[key]
 
     def value(self, x: str | bool | int | float, dtype: DType | str) -> str:
-        """The name of an input; of a Python number that of a constant of this dtype."""
+        """The name of an input; for a Python number, of a constant of this dtype."""
         return x if isinstance(x, str) else self.const(x, dtype)
 
     def cast(self, x: str, dtype: DType | str, of: DType | None = None) -> str:
-        """x in another dtype. of: the one that it has, where that may be the same."""
+        """Cast x. of: its dtype, to omit a cast to the same one."""
         return x if dtype is of else self.op("Cast", x, to=onnx_type(as_dtype(dtype)))
 
     def dims(self, value: Value) -> tuple:
-        """The sizes of a value; one that follows dynamic axes is a SizeOf."""
+        """The sizes of a value; a size that depends on dynamic axes is a SizeOf."""
         return self.moving.get(value, value.spec.shape)
 
     def attr(self, node: Node, name: str) -> Any:
-        """An attr whose numbers may follow dynamic axes: those are a Follows in it. `node.attrs[name]` has the numbers
-        of the example alone; that of an attr which follows is refused."""
+        """An attr in which values that depend on dynamic axes are a Follows. `node.attrs[name]` has only the values of
+        the example, so a form that does not use this method is refused if the attr depends on the axes."""
         self.asked.add((node, name))
         return self.follows.get(node, {}).get(name, node.attrs[name])
 
     def used(self, node: Node, output: int) -> bool:
-        """Does anything that is written read this output?"""
+        """True if an emitted node or a result reads this output."""
         return Value(node, output, node.out_specs[output]) in self.read
 
     def fixed(self, value: Value, *axes: int) -> Spec:
-        """The spec of an input whose sizes (or those of these axes) are the same in every call; else refuses the
-        node."""
+        """The spec of an input whose sizes (or those of these axes) are static; otherwise refuse the node."""
         if any(not isinstance(n, int) for axis, n in enumerate(self.dims(value)) if not axes or axis in axes):
             self.refuse(
-                f"its form needs sizes that are the same in every call, and {value.spec} follows "
-                f"{', '.join(self.axes)}",
+                f"its form needs static sizes, and {value.spec} follows {', '.join(self.axes)}",
                 "leave that axis out of dynamic",
             )
         return value.spec
 
     def shape(self, node: Node, attr: str = "shape", unknown: bool = False) -> str:
-        """An attr that is a shape, as a value: constant, or computed from the sizes of the inputs where it follows
-        dynamic axes. unknown: where one size follows them, a -1 will do (Reshape)."""
+        """A shape attr as a value: constant, or computed from the input sizes if it depends on dynamic axes. unknown:
+        True if -1 may replace a single dynamic size (Reshape)."""
         return self.size_vector(self.attr(node, attr), unknown)
 
     def size_vector(self, dims: Sequence, unknown: bool = False) -> str:
-        """These sizes as a one-dimensional int64 value; see `shape`."""
+        """These sizes as a 1-d int64 value; see `shape`."""
         moving = [i for i, n in enumerate(dims) if not isinstance(n, int)]
         if not moving:
             return self.const(np.array(dims, "int64"))
@@ -159,7 +159,7 @@ class Builder:
         return self.op("Concat", *parts, axis=0) if len(parts) > 1 else parts[0]
 
     def size(self, n: Any) -> str:
-        """A size that follows dynamic axes, as an int64 value of shape [1]."""
+        """A size that depends on dynamic axes, as an int64 value of shape [1]."""
         if n not in self.sizes:
             self.sizes[n] = self.size_of(n) if hasattr(n, "axis") else self.sum_of(n.terms)
         return self.sizes[n]
@@ -168,7 +168,7 @@ class Builder:
         return self.op("Gather", self.op("Shape", self.names[n.value]), self.const([n.axis]))
 
     def sum_of(self, terms: Sequence) -> str:
-        """Of (factor, names of axes): products, added up."""
+        """Sum of products. terms: (factor, names of axes) for each."""
         total = None
         for factor, names in terms:
             term = self.const([factor]) if factor != 1 or not names else None
@@ -179,7 +179,7 @@ class Builder:
         return self.const([0]) if total is None else total
 
     def number(self, follows: Any, dtype: DType) -> str:
-        """A number that follows dynamic axes, a Follows or Ratio, as a value without axes."""
+        """A number that depends on dynamic axes (Follows or Ratio), as a 0-d value."""
         if not hasattr(follows, "scale"):
             return self.cast(self.op("Squeeze", self.size(follows)), dtype)
         top, bottom = [self.number(part, dtype) for part in (follows.top, follows.bottom)]
@@ -193,16 +193,16 @@ class Builder:
         return self.sizes[name]
 
     def refuse(self, why: str, hint: str = "") -> NoReturn:
-        """The node has no form in ONNX; `why` goes on from the op's name: "dropout: draws random numbers"."""
+        """Refuse the node. `why` continues the op's name: "dropout: draws random numbers"."""
         raise Refused(why, hint)
 
     def newer(self, kind: str, opset: int, hint: str = "") -> NoReturn:
-        """The node's form came with a later opset than the one that is written."""
+        """Refuse the node because its form needs a later opset than the one that is written."""
         self.refuse(f"needs {kind} of opset {opset}, and minflow writes opset {OPSET}", hint)
 
 
 def onnx_type(dtype: DType) -> int:
-    """The number that ONNX has for a dtype."""
+    """ONNX's enum value of a dtype."""
     from onnx import helper
 
     return helper.np_dtype_to_tensor_dtype(dtype.np)

@@ -1,7 +1,7 @@
-"""export: a graph, or a module, as an ONNX file.
+"""`export`: write a graph or a module to an ONNX file.
 
-Everything is checked before anything is written: ops without a form are named together, each with its line, and the
-model has passed ONNX's own checker in memory. Read next: `model.py`.
+Everything is checked before anything is written: all ops without a form are reported in one error, with their lines,
+and the model must pass ONNX's own checker in memory. Read next: `model.py`.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from .builder import OPSET
 from .model import model_of
 from .options import axes_wanted, check_options, shared
 
-FIXED = (bool, int, float, str)  # arguments that are no inputs of the file
+FIXED = (bool, int, float, str)  # arguments that are not inputs of the file
 
 EXPORTING: ContextVar[bool] = ContextVar("exporting", default=False)
 
 
 def is_in_onnx_export() -> bool:
-    """Does `export` run this line? For a forward that computes otherwise then."""
+    """True while `export` traces the model, for a forward that must behave differently then."""
     return EXPORTING.get()
 
 
 class ONNXProgram:
-    """What `export` gives without a file to write to. model_proto: the ModelProto of the package onnx."""
+    """Result of `export` without a file. model_proto: the ModelProto of the package onnx."""
 
     def __init__(self, model_proto: Any):
         self.model_proto = model_proto
@@ -50,7 +50,7 @@ class ONNXProgram:
         return f"ONNXProgram({graph.name}, opset {OPSET}, {len(graph.node)} nodes); save(path) writes it"
 
     def save(self, destination: str | os.PathLike[str] | Any) -> None:
-        """Write the file, all or nothing; or into a file that is open for writing bytes."""
+        """Write the file atomically, or write to an open binary file."""
         write(self.model_proto.SerializeToString(), destination)
 
 
@@ -69,21 +69,21 @@ def export(
     verbose: bool | None = None,
     **options: Any,
 ) -> ONNXProgram | None:
-    """Write an ONNX file (opset 18) of what a module or an nn.Graph computes.
+    """Export the computation of a module or an nn.Graph to an ONNX file (opset 18).
 
-    model: an nn.Module, exported in eval mode (its own mode comes back) with the names of its state_dict(); an
-    nn.Graph, of a training graph its forward part, without gradients and steps; or a predict job.
-    args, kwargs: the arguments of one call, a tensor or a tuple, and those by name (also as a dict that ends the
-    tuple); numbers and flags among them are written as they are. None for a graph that was called, or was loaded.
-    f: where to write, all or nothing; or a file that is open for writing bytes. Without it an ONNXProgram is returned.
-    dynamic: which axes may have any size: {"x": {0: "batch"}}; of a loaded graph by default those it was saved with.
-    PyTorch's dynamic_axes and dynamic_shapes say the same.
-    input_names, output_names: other names than those of forward's parameters, and "output_0", "output_1", ...
-    opset_version, verbose, options: those of `torch.onnx.export` are accepted where the file is the same without them;
-    another opset is warned of.
+    model: an nn.Module, exported in eval mode (its mode is restored) with the names of its state_dict(); an nn.Graph
+    (of a training graph only the forward part, without gradients and steps); or a predict job.
+    args, kwargs: the arguments of one call: a tensor or a tuple, and keyword arguments (also as a dict that ends the
+    tuple). Numbers and flags among them become constants. None for a graph that was called or loaded.
+    f: path to write to, atomically, or a file open for writing bytes. Without it an ONNXProgram is returned.
+    dynamic: axes that may have any size: {"x": {0: "batch"}}; for a loaded graph by default those it was saved with.
+    PyTorch's dynamic_axes and dynamic_shapes have the same meaning.
+    input_names, output_names: replace the names of forward's parameters, and "output_0", "output_1", ...
+    opset_version, verbose, options: as in `torch.onnx.export`; accepted if they do not change the file. Another opset
+    gives a warning.
 
-    Raises GraphError for an op that ONNX has no form of, naming all of them, and MissingDependencyError without the
-    package onnx.  Source: the ONNX operator specification, onnx.ai/onnx/operators.
+    Raises GraphError for ops without a form in ONNX, naming all of them, and MissingDependencyError without the package
+    onnx.  Source: the ONNX operator specification, onnx.ai/onnx/operators.
     """
     need("onnx", "flow.onnx.export")
     check_options(options, opset_version, getattr(model, "training", False))
@@ -114,12 +114,12 @@ def export(
     return None
 
 
-# ---- what is exported ------------------------------------------------------------------------------------------------
+# ---- the program -----------------------------------------------------------------------------------------------------
 
 
 def arguments_of(model: Any, args: Any, kwargs: Mapping[str, Any] | None) -> tuple[tuple, dict[str, Any]]:
-    """Those of the call: by place and by name. A dict that ends them has those by name, if they are arguments of
-    forward; an empty one says that there are none."""
+    """The positional and keyword arguments of the call. A dict at the end of `args` holds keyword arguments, if its
+    keys are parameters of forward; an empty dict means that there are none."""
     given = () if args is None else tuple(args) if isinstance(args, tuple | list) else (args,)
     if kwargs is not None or not given or not isinstance(given[-1], dict):
         return given, dict(kwargs or {})
@@ -132,7 +132,7 @@ def arguments_of(model: Any, args: Any, kwargs: Mapping[str, Any] | None) -> tup
 
 
 def taken(model: Any, args: tuple, kwargs: dict[str, Any], axes_of: Callable[[Program], Any]) -> Program:
-    """The program of a module, a graph or a job. axes_of: says of a program which of its axes are dynamic."""
+    """The program of a module, a graph or a job. axes_of: program -> its dynamic axes."""
     if isinstance(model, Module):
         graph, args, kwargs = wrapper(model, args, kwargs)
         with evaluating(model):
@@ -144,8 +144,8 @@ def taken(model: Any, args: tuple, kwargs: dict[str, Any], axes_of: Callable[[Pr
 
 
 def at_axes(graph: Any, axes_of: Callable[[Program], Any]) -> Program:
-    """The program of what was called, with its dynamic axes. Axes without a name, {"x": [0], "y": [0]}, that cannot
-    have sizes of their own share them."""
+    """The program of a called graph with its dynamic axes. Unnamed axes, {"x": [0], "y": [0]}, share a size if they
+    cannot vary independently."""
     program = program_of(graph)
     axes = axes_of(program)
     if axes is None and isinstance(graph, LoadedGraph):
@@ -162,7 +162,7 @@ def at_axes(graph: Any, axes_of: Callable[[Program], Any]) -> Program:
 
 
 def plain(program: Program, name: str) -> Program:
-    """The program of a module that a graph holds as `model`, with the names that the module's user knows."""
+    """The program of a module that a graph holds as `model`, with the names of the module's own state_dict."""
     names = {node: text.removeprefix("model.").removeprefix("model-") for node, text in program.names.items()}
     held = [replace(h, name=h.name.removeprefix("model.")) for h in program.held]
     return replace(program, name=name, names=names, held=held)
@@ -173,7 +173,7 @@ def inputs_of(program: Program) -> list[str]:
 
 
 def outputs_of(program: Program) -> list[str]:
-    """ "output_0", ...; of a dict its keys."""
+    """ "output_0", ..., or the keys of a dict."""
     count = len(program.graph.outputs)
     marks = [object() for _ in range(count)]
     names = [f"output_{i}" for i in range(count)]
@@ -184,8 +184,8 @@ def outputs_of(program: Program) -> list[str]:
 
 
 def wrapper(module: Module, args: tuple, kwargs: dict[str, Any]) -> tuple[Any, tuple, dict[str, Any]]:
-    """A graph that calls the module, whose inputs have the names of forward's parameters; and the arguments of its
-    call. Numbers and flags are a part of the graph."""
+    """A graph that calls the module, with inputs named after forward's parameters; and the arguments of its call.
+    Numbers and flags are part of the graph."""
     signature, name = inspect.signature(module.forward), type(module).__name__
     try:
         signature.bind(*args, **kwargs)
@@ -212,7 +212,7 @@ def wrapper(module: Module, args: tuple, kwargs: dict[str, Any]) -> tuple[Any, t
 
 
 def apart(signature: inspect.Signature, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict, dict[str, Any]]:
-    """The arguments of a call, and those of them that are numbers and flags."""
+    """Split the arguments of a call into tensors and those that are numbers and flags."""
     kinds = {p.name: p.kind for p in signature.parameters.values()}
     fixed: dict[str, Any] = {}
     if any(isinstance(x, FIXED) for x in (*args, *kwargs.values())) and not {
@@ -229,7 +229,7 @@ def apart(signature: inspect.Signature, args: tuple, kwargs: dict[str, Any]) -> 
 
 @contextmanager
 def evaluating(module: Module) -> Iterator[None]:
-    """The module and all in it in eval mode, and back."""
+    """Context manager: the module and its submodules are in eval mode."""
     modes = [(m, m.training) for m in module.modules()]
     module.eval()
     try:
@@ -240,7 +240,7 @@ def evaluating(module: Module) -> Iterator[None]:
 
 
 def renamed(what: str, names: list[str], others: Sequence[str] | None) -> list[str]:
-    """The names with these others in their places, from the first on."""
+    """Replace the first names by the given ones."""
     others = list(others or [])
     if len(set(others)) < len(others):
         fail(GraphError, f"onnx.export: {what}_names has a name twice", f"another name for each {what}", names=others)
@@ -251,7 +251,7 @@ def renamed(what: str, names: list[str], others: Sequence[str] | None) -> list[s
             f"one name for each of {', '.join(names)}",
             names=others,
         )
-    if len(others) > len(names):  # PyTorch names the parameters by the others
+    if len(others) > len(names):  # PyTorch renames the parameters with the rest
         warn(
             f"onnx.export, input_names: {len(others)} names for {len(names)} inputs; parameters keep theirs",
             f"one name for each of {', '.join(names)}",
@@ -263,7 +263,7 @@ def renamed(what: str, names: list[str], others: Sequence[str] | None) -> list[s
 
 
 def write(data: bytes, f: Any) -> None:
-    """All or nothing; into an open file where it stands."""
+    """Write atomically to a path, or at the current position of an open file."""
     if hasattr(f, "write"):
         return file_objects.write(f, lambda file: container.put(file, data), "onnx.export", GraphError, "model.onnx")
     target = place(f, "onnx.export", 'flow.onnx.export(model, x, "model.onnx")', GraphError)

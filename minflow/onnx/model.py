@@ -1,7 +1,7 @@
-"""The ONNX model of a graph: each node by its form, the weights as initializers, checked by ONNX itself.
+"""Build the ONNX model of a program: nodes translated by their forms, weights as initializers, checked by ONNX itself.
 
-A node that no output needs is left out, and so are ops that only matter to a tape. All that cannot be written is
-collected and named in one error. Read next: `sizes.py`.
+Nodes that no output needs are omitted, as are ops that only matter to a tape. Everything that cannot be translated is
+reported in one error. Read next: `sizes.py`.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from . import forms as forms
 from .builder import FORMS, OPSET, Builder, Refused, onnx_type
 from .sizes import moving_sizes
 
-IR = 8  # the version of the file format that came with opset 18: runtimes of that time read it
-MOST = 2**31 - 2**20  # bytes of weights: protobuf ends at 2 GB
-# they give their first input as it is
+IR = 8  # version of the file format introduced with opset 18, so that runtimes of that time can read it
+MOST = 2**31 - 2**20  # bytes of weights: the limit of protobuf is 2 GB
+# ops that return their first input
 TAPE = frozenset("clone detach unrecorded overwritten recompute checked_labels".split())
-FEW = 2**16  # bytes up to which a value that follows from constants is written as one
-LINES = 8  # of an op that is refused, those that an error shows
+FEW = 2**16  # largest size in bytes of a folded constant
+LINES = 8  # lines per refused op that an error shows
 
 
 def model_of(program: Program, inputs: Sequence[str], outputs: Sequence[str]) -> Any:
-    """The ModelProto of a program. inputs, outputs: their names."""
+    """The ModelProto of a program. inputs, outputs: names."""
     import onnx
 
     name, graph = program.name, program.graph
@@ -66,7 +66,7 @@ def model_of(program: Program, inputs: Sequence[str], outputs: Sequence[str]) ->
 
 
 def initializer(b: Builder, source: Source, name: str, filled: Any) -> str:
-    """The name of a state or constant; a constant may have a size that follows dynamic axes."""
+    """The name of a state or constant; the size of a constant may depend on dynamic axes."""
     if filled is None and source.op is CONSTANT:
         return b.const(source.array)
     if filled is None:
@@ -83,7 +83,7 @@ def initializer(b: Builder, source: Source, name: str, filled: Any) -> str:
 
 
 def check_size(name: str, b: Builder) -> None:
-    """Refuse weights that no one file holds."""
+    """Raise GraphError for weights that exceed the size of one file."""
     size = sum(array.nbytes for array in b.arrays.values())
     if size > MOST:
         raise GraphError(
@@ -95,7 +95,7 @@ def check_size(name: str, b: Builder) -> None:
 
 
 class Refusals:
-    """What cannot be written: (op, why, hint) -> its lines."""
+    """Collected refusals: (op, why, hint) -> source lines."""
 
     def __init__(self, name: str):
         self.name = name
@@ -108,7 +108,7 @@ class Refusals:
             lines.append(place)
 
     def end(self) -> None:
-        """Raise one error for all of them, if there are some."""
+        """Raise one error for all of them, if any."""
         if not self.lines:
             return
         values: dict[str, str] = {}
@@ -117,12 +117,12 @@ class Refusals:
             text = f"{why}; at {', '.join(lines[:LINES])}{more}"
             values[op] = f"{values[op]}\n{text}" if op in values else text
         hints = [hint for _, _, hint in self.lines if hint] or ["other ops for that part, or keep it outside the model"]
-        what = f"{self.name} has {len(values)} op{'s'[: len(values) > 1]} that ONNX (opset {OPSET}) cannot say"
+        what = f"{self.name} has {len(values)} op{'s'[: len(values) > 1]} that ONNX (opset {OPSET}) cannot express"
         raise GraphError(what, values=values, where=here(), hint="; ".join(dict.fromkeys(hints)))
 
 
 def translate(b: Builder, node: Node, name: str, refused: Refusals) -> None:
-    """Append the form of a node, and note the names of its results."""
+    """Append the form of a node, and record the names of its results."""
     results, follows = outputs_of(node), b.follows.get(node, {})
     specs = [x.spec for x in node.inputs if isinstance(x, Value)]
     b.node, b.prefix = node, name
@@ -152,7 +152,7 @@ def translate(b: Builder, node: Node, name: str, refused: Refusals) -> None:
             for attr in follows:
                 if isinstance(attr, str) and (node, attr) not in b.asked:
                     b.refuse(
-                        f"its {attr} follows {', '.join(b.axes)}, which its form does not",
+                        f"its {attr} depends on {', '.join(b.axes)}, which its form does not support",
                         "leave that axis out of dynamic",
                     )
         except Refused as error:
@@ -162,7 +162,8 @@ def translate(b: Builder, node: Node, name: str, refused: Refusals) -> None:
 
 
 def follows_from_constants(b: Builder, node: Node, inputs: Sequence) -> bool:
-    """A node of constants and Python numbers alone, with one small result: a mask, the places of a window."""
+    """True for a node with only constants and Python numbers as inputs and one small output, such as a mask or window
+    indices."""
     return (
         len(node.out_specs) == 1
         and node.out_specs[0].nbytes <= FEW
@@ -172,8 +173,7 @@ def follows_from_constants(b: Builder, node: Node, inputs: Sequence) -> bool:
 
 
 def named_outputs(b: Builder, results: list[str], names: Iterable[str], fixed: set[str]) -> list[str]:
-    """Give the results their names as outputs. What is an input, a weight, or an output already gets a node of its
-    own."""
+    """Rename the results to their output names. An input, a weight, or a repeated output gets an Identity node."""
     b.node, b.prefix = None, ""
     new: dict[str, str] = {}
     final = []
@@ -210,7 +210,7 @@ def proto(program: Program, b: Builder, results: list[str]) -> Any:
     between = {x for call in b.calls for x in call.outputs} - set(results)
     known = [
         described(b, label, x) for label, x in {label: x for x, label in b.names.items()}.items() if label in between
-    ]  # for who looks at the file; and the checker compares what it infers
+    ]  # for readers of the file; the checker also compares them with its inference
     whole = helper.make_graph(nodes, program.name, inputs, outputs, weights, value_info=known)
     return helper.make_model(
         whole, producer_name="minflow", ir_version=IR, opset_imports=[helper.make_opsetid("", OPSET)]
@@ -218,7 +218,7 @@ def proto(program: Program, b: Builder, results: list[str]) -> Any:
 
 
 def described(b: Builder, name: str, value: Value) -> Any:
-    """The name, dtype and sizes of a value; a size that follows dynamic axes says how: "batch", "2*batch"."""
+    """The name, dtype and sizes of a value; a size that depends on dynamic axes is a formula: "batch", "2*batch"."""
     from onnx import helper
 
     sizes = [n if isinstance(n, int) else n.text or None for n in b.dims(value)]

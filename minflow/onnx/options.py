@@ -1,7 +1,7 @@
-"""The arguments of `export` that PyTorch's has: which axes are dynamic, as it writes them, and the options of its own
-exporters, which are accepted where the file is the same without them.
+"""Arguments that `export` shares with PyTorch: its ways to name dynamic axes, and options of its exporters, which are
+accepted if they do not change the file.
 
-Read next: `file.py`, which asks.
+Read next: `file.py`, which uses them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Axes = dict[str, dict[int, str]]
 
 
 class TrainingMode(enum.IntEnum):
-    """In which mode a module is exported, as PyTorch names it; minflow exports in eval mode."""
+    """PyTorch's names for the mode of the exported module; minflow exports in eval mode."""
 
     EVAL = 0
     PRESERVE = 1
@@ -28,7 +28,7 @@ class TrainingMode(enum.IntEnum):
 
 
 class OperatorExportTypes(enum.IntEnum):
-    """What may stand in the file, as PyTorch names it; minflow writes operations of ONNX alone."""
+    """PyTorch's names for the ops allowed in the file; minflow writes only ONNX ops."""
 
     ONNX = 0
     ONNX_ATEN = 1
@@ -39,20 +39,21 @@ class OperatorExportTypes(enum.IntEnum):
 AS_IT_IS = frozenset(
     "dynamo do_constant_folding optimize external_data artifacts_dir autograd_inlining fallback".split()
 )
-IDLE = frozenset("report verify profile dump_exported_program".split())  # they write or run something besides
-ONLY: dict[str, tuple[Any, str]] = {  # option -> the value that it can have, and what else to do
+IDLE = frozenset("report verify profile dump_exported_program".split())  # they only write or run something in addition
+ONLY: dict[str, tuple[Any, str]] = {  # option -> its only allowed value, and a hint
     "export_params": (True, "leave it out: the file holds the weights"),
     "keep_initializers_as_inputs": (False, "leave it out; or give weights that change to the model as inputs"),
     "training": (TrainingMode.EVAL, "leave it out: a module is exported in eval mode"),
     "operator_export_type": (OperatorExportTypes.ONNX, "leave it out: the file has operations of ONNX alone"),
-    "custom_opsets": (None, "operations that ONNX has, docs/onnx.md lists them"),
-    "custom_translation_table": (None, "operations that ONNX has, docs/onnx.md lists them"),
+    "custom_opsets": (None, "use operations of ONNX, which docs/onnx.md lists"),
+    "custom_translation_table": (None, "use operations of ONNX, which docs/onnx.md lists"),
     "export_modules_as_functions": (False, "leave it out: nodes have the names of their modules"),
 }
 
 
 def check_options(options: Mapping[str, Any], opset: int | None, training: bool) -> None:
-    """Refuse an option that asks for another file, by its name; and say what has no effect. training: of the model."""
+    """Raise an error for an option that would change the file, and warn about options without effect. training: mode of
+    the model."""
     for name, value in options.items():
         if name in ONLY:
             fits, hint = ONLY[name]
@@ -60,7 +61,10 @@ def check_options(options: Mapping[str, Any], opset: int | None, training: bool)
             if (value or None) != (fits or None) and not kept and not (name == "export_params" and value is None):
                 asked = f"{name}={getattr(value, 'name', value)}"
                 fail(
-                    GraphError, f"onnx.export: {asked} asks for another file than minflow writes", hint, **{name: value}
+                    GraphError,
+                    f"onnx.export: {asked} asks for a file that minflow does not write",
+                    hint,
+                    **{name: value},
                 )
         elif name not in AS_IT_IS and name not in IDLE:
             fail(
@@ -81,8 +85,8 @@ def check_options(options: Mapping[str, Any], opset: int | None, training: bool)
 def axes_wanted(
     inputs: Sequence[Source], names: Sequence[str], outputs: Sequence[str], dynamic: Any, axes: Any, shapes: Any
 ) -> Any:
-    """What `dynamic`, `dynamic_axes` or `dynamic_shapes` says, as `program_of` takes it. names: those that the inputs
-    have in the file."""
+    """Convert `dynamic`, `dynamic_axes` or `dynamic_shapes` to the form of `program_of`. names: of the inputs in the
+    file."""
     if sum(x is not None for x in (dynamic, axes, shapes)) > 1:
         fail(
             GraphError,
@@ -102,12 +106,12 @@ def axes_wanted(
 
 
 def of_names(axes: Any, known: Mapping[str, str], outputs: Sequence[str]) -> Any:
-    """dynamic_axes: {"input": {0: "batch"}, "output": {0: "batch"}}, or {"input": [0]}. The axes of outputs follow
-    those of the inputs by themselves."""
+    """dynamic_axes: {"input": {0: "batch"}, "output": {0: "batch"}}, or {"input": [0]}. Axes of outputs are inferred
+    from those of the inputs."""
     if not isinstance(axes, Mapping):
         fail(
             GraphError,
-            "onnx.export: dynamic_axes is no dict from names to axes",
+            "onnx.export: dynamic_axes must be a dict from names to axes",
             'dynamic_axes={"x": {0: "batch"}}',
             dynamic_axes=axes,
         )
@@ -128,13 +132,13 @@ def of_names(axes: Any, known: Mapping[str, str], outputs: Sequence[str]) -> Any
 
 
 def word(name: Any) -> Any:
-    """The name of an axis as `dynamic` takes it: "batch size" is batch_size."""
+    """The name of an axis as an identifier: "batch size" becomes batch_size."""
     return re.sub(r"\W", "_", name) if isinstance(name, str) else name
 
 
 def of_shapes(shapes: Any, inputs: Sequence[Source]) -> Axes:
-    """dynamic_shapes: for each argument of forward, by name or in order, its axes by number, {0: "batch"}, or one entry
-    for each of them, ("batch", None); None of what is not dynamic."""
+    """dynamic_shapes: for each argument of forward, by name or in order, its axes by index, {0: "batch"}, or one entry
+    per axis, ("batch", None). None means not dynamic."""
     rest = list(inputs)
     wanted: Axes = {}
     if isinstance(shapes, Mapping):
@@ -154,7 +158,7 @@ def of_shapes(shapes: Any, inputs: Sequence[Source]) -> Axes:
 
 
 def walked(x: Any, inputs: Iterator[Source]) -> Iterator[tuple[str, dict[int, str]]]:
-    """(name of an input, its axes) of a structure like that of the arguments."""
+    """Yield (name of an input, its axes) from a structure like that of the arguments."""
     entries = list(x.values()) if isinstance(x, Mapping) else list(x) if isinstance(x, list | tuple) else []
     by_axis = isinstance(x, Mapping) and all(isinstance(key, int) for key in x)
     if (
@@ -184,8 +188,8 @@ def walked(x: Any, inputs: Iterator[Source]) -> Iterator[tuple[str, dict[int, st
 
 
 def shared(axes: Any, inputs: Sequence[Source]) -> Any:
-    """The same axes, where those that were listed by number alone have one name if they have one size in the example;
-    None if there are no such."""
+    """The same axes, in which unnamed axes of equal size in the example get the same name; None if there are no unnamed
+    axes."""
     names: dict[int, str] = {}
     result = {}
     for source in inputs:

@@ -1,4 +1,4 @@
-"""Which sizes of a program's values follow its dynamic axes: found by the shape rules, run at other sizes.
+"""Find which sizes of a program's values depend on its dynamic axes, by running the shape rules at other sizes.
 
 Read next: `builder.py`.
 """
@@ -21,8 +21,8 @@ from ..deploy.program import Program
 
 
 class SizeOf(NamedTuple):
-    """The size of an axis of a value, in the call that is running. text: how it follows the dynamic axes, "2*batch";
-    "" where that is no sum of products."""
+    """The size of an axis of a value at run time. text: its formula, such as "2*batch"; "" if it is not a sum of
+    products."""
 
     value: Value
     axis: int
@@ -30,7 +30,7 @@ class SizeOf(NamedTuple):
 
 
 def moving_sizes(program: Program) -> dict[Value, tuple[int | SizeOf, ...]]:
-    """The sizes of each value that has one which follows a dynamic axis."""
+    """The sizes of each value of which some depend on a dynamic axis."""
     if not program.axes:
         return {}
     names = tuple(program.axes)
@@ -55,7 +55,7 @@ def text(law: Law, column: tuple[int, ...]) -> str:
 
 
 def shapes_at_sizes(program: Program) -> dict[tuple[int, ...], dict[Value, tuple[int, ...]]]:
-    """Sizes of the dynamic axes -> the shape of each value, those of the example first."""
+    """Sizes of the dynamic axes -> shape of each value; the sizes of the example come first."""
     low = sizes_of(program.axes, [source.out_specs[0] for source in program.graph.inputs])
     tried: dict[tuple[int, ...], dict[Value, tuple[int, ...]]] = {}
 
@@ -70,7 +70,7 @@ def shapes_at_sizes(program: Program) -> dict[tuple[int, ...], dict[Value, tuple
     high = {name: next(m for m in candidates(n) if fits({**low, name: m})) for name, n in low.items()}
     for combination in itertools.product(*[(low[name], high[name]) for name in low]):
         fits(dict(zip(low, combination)))
-    for more in (1, 2, 3):  # to tell what is rounded
+    for more in (1, 2, 3):  # to detect rounding
         fits({name: n + more for name, n in low.items()})
     return tried
 

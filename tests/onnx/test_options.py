@@ -153,7 +153,7 @@ def test_without_a_file_a_program_is_returned(tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"export_params": False}, "export_params=False asks for another file"),
+        ({"export_params": False}, "export_params=False asks for a file"),
         ({"keep_initializers_as_inputs": True}, "keep_initializers_as_inputs=True"),
         ({"training": torch.onnx.TrainingMode.TRAINING}, "training=TRAINING"),
         ({"training": torch.onnx.TrainingMode.PRESERVE}, "training=PRESERVE"),
@@ -161,7 +161,7 @@ def test_without_a_file_a_program_is_returned(tmp_path):
         ({"custom_opsets": {"mine": 1}}, "custom_opsets"),
         ({"optimise": True}, "no argument 'optimise'"),
         ({"dynamic_axes": {"y": [0]}}, "dynamic_axes names 'y'"),
-        ({"dynamic_axes": ["x"]}, "dynamic_axes is no dict"),
+        ({"dynamic_axes": ["x"]}, "dynamic_axes must be a dict"),
         ({"dynamic_shapes": {"y": {0: "n"}}}, "dynamic_shapes names 'y'"),
         ({"dynamic": True}, "dynamic must be a dict .*, got True"),
         ({"dynamic": {}, "dynamic_axes": {}}, "dynamic axes are named twice"),

@@ -426,8 +426,9 @@ def test_long_lists_and_names_are_cut(shown):
 
 
 @pytest.mark.parametrize("data, what", [
-    (b"", "no graph"), (b"\x08\x0a", "no graph"), (b"PK\x03\x04 a zip", "no ONNX file"), (b"{}" * 50, "no ONNX file"),
-    (b"\0" * 64, "no ONNX file"),
+    (b"", "no graph"), (b"\x08\x0a", "no graph"), (b"PK\x03\x04 a zip", "not an ONNX"),
+    (b"{}" * 50, "not an ONNX file"),
+    (b"\0" * 64, "not an ONNX file"),
 ])  # fmt: skip
 def test_other_files_are_refused(shown, data, what):
     refused(shown, data, what)
@@ -479,9 +480,9 @@ HOSTILE = {
     "nothing given": (lambda: graph_of(node("Neg", "x", "", "silent")), "silent"),
     "too few bytes": (
         lambda: changed(conv_net(), lambda m: setattr(m.graph.initializer[0], "raw_data", b"123")),
-        "3 bytes stand for 432",
+        "3 bytes of data, and its shape needs 432",
     ),
-    "no bytes": (lambda: changed(conv_net(), lambda m: m.graph.initializer[0].ClearField("raw_data")), "no numbers"),
+    "no bytes": (lambda: changed(conv_net(), lambda m: m.graph.initializer[0].ClearField("raw_data")), "no elements"),
     "a negative size": (lambda: changed(conv_net(), lambda m: m.graph.initializer[0].dims.append(-1)), "negative size"),
     "sizes that overflow": (
         lambda: changed(conv_net(), lambda m: m.graph.initializer[0].dims.extend([2**62] * 99)),
@@ -491,7 +492,7 @@ HOSTILE = {
         lambda: graph_of(CALL, functions=[function("A", "B"), function("B", "A")], opsets=[("f", 1)]),
         "A, B|B, A",
     ),
-    "a function of itself": (lambda: graph_of(CALL, functions=[function("A", "A")], opsets=[("f", 1)]), "circle"),
+    "a function of itself": (lambda: graph_of(CALL, functions=[function("A", "A")], opsets=[("f", 1)]), "cycle"),
     "not UTF-8": (lambda: conv_net("secret").SerializeToString().replace(b"secret", b"\xff\xfecret"), "UTF-8"),
 }
 
@@ -559,7 +560,7 @@ def test_graphs_in_each_other_as_deep_as_a_file_can(shown):
     for _ in range(60):  # deeper than onnx.helper can: NodeProto's attribute, its graph, the graph's node
         for field in (6, 5, 1):
             inner = written(field, inner)
-    refused(shown, b"\x08\x0a" + written(7, inner), "no ONNX file")
+    refused(shown, b"\x08\x0a" + written(7, inner), "not an ONNX file")
 
 
 def written(field, data):

@@ -1,5 +1,4 @@
-"""The forms of our ops in ONNX, one file for each family, which is read alone. Importing this lists all of them
-in FORMS."""
+"""Forms of our ops in ONNX, in one independent module per family. Importing this package registers all in FORMS."""
 
 from . import (
     arithmetic as arithmetic,

@@ -1,8 +1,8 @@
-"""Forms of arithmetic and mathematical functions, element by element.
+"""Forms of elementwise arithmetic and mathematical functions.
 
-Our inputs were promoted before the node was recorded; a Python number takes the dtype of the tensor beside it. Integer
-dtypes that an op of ONNX lacks are computed in int64. What ONNX has no op for is composed so that it stays exact where
-ours is: small numbers, large ones.
+Inputs were promoted before the node was recorded; a Python number takes the dtype of the other tensor. Integer dtypes
+that an ONNX op does not support are computed in int64. Functions without an ONNX op are composed so that they stay
+accurate for small and large arguments, as ours are.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def result_dtype(node) -> DType:
 
 
 def values(b: Builder, node, inputs, dtype: DType | None = None) -> list[str]:
-    """The inputs by name, Python numbers in the result's dtype, or in this one."""
+    """Names of the inputs; Python numbers have the result's dtype, or the given one."""
     return [b.value(x, dtype or result_dtype(node)) for x in inputs]
 
 
@@ -27,7 +27,8 @@ def is_float(node) -> bool:
 
 
 def twin(kind: str, of_bools: str = "", narrow: frozenset[DType] = frozenset()):
-    """The form of an op that has a twin in ONNX. of_bools: its twin for bools.  narrow: dtypes that it lacks."""
+    """The form of an op that has an equivalent in ONNX. of_bools: the equivalent for bools.  narrow: dtypes that it
+    does not support."""
 
     def same(b, node, *inputs):
         dtype = result_dtype(node)
@@ -121,7 +122,7 @@ def _(b, node, *inputs):
 
 
 def remainder(b: Builder, node, x: str, y: str) -> str:
-    """What x / y leaves, with the sign of y."""
+    """The remainder of x / y, with the sign of y."""
     if not is_float(node):
         return b.op("Mod", x, y)
     zero, rest = b.const(0, result_dtype(node)), b.op("Mod", x, y, fmod=1)
@@ -132,7 +133,7 @@ def remainder(b: Builder, node, x: str, y: str) -> str:
 
 @form("floor_divide")
 def _(b, node, *inputs):
-    """By the remainder, as Python does: 1.0 // 0.1 is 9."""
+    """Floor division via the remainder, as in Python: 1.0 // 0.1 is 9."""
     x, y = values(b, node, inputs)
     whole = b.op("Div", b.op("Sub", x, remainder(b, node, x, y)), y)
     if not is_float(node):
@@ -175,7 +176,7 @@ def _(b, node, x, low, high):
 @form("where")
 def _(b, node, cond, *inputs):
     x, y = values(b, node, inputs)
-    if result_dtype(node) is bool_:  # of which onnxruntime has no Where
+    if result_dtype(node) is bool_:  # onnxruntime has no Where for bool
         return b.op("Or", b.op("And", cond, x), b.op("And", b.op("Not", cond), y))
     return b.op("Where", cond, x, y)
 
@@ -209,7 +210,7 @@ def _(b, node, x):
 
 
 def log1p(b: Builder, x: str, dtype: DType) -> str:
-    """log(u) * x / (u - 1) with u = 1 + x: what rounding did to u is undone (Goldberg 1991, theorem 4)."""
+    """log(u) * x / (u - 1) with u = 1 + x, which cancels the rounding of u (Goldberg 1991, theorem 4)."""
     one = b.const(1, dtype)
     u = b.op("Add", one, x)
     step = b.op("Sub", u, one)
@@ -242,12 +243,12 @@ def _(b, node, x):
     return b.op("Where", b.op("Equal", x, zero), zero, below)
 
 
-# ---- functions of two numbers ------------------------------------------------------------------------------------
+# ---- binary functions --------------------------------------------------------------------------------------------
 
 
 @form("hypot")
 def _(b, node, *inputs):
-    """The longer one times sqrt(1 + ratio * ratio): no square overflows."""
+    """The larger one times sqrt(1 + ratio * ratio), so that no square overflows."""
     x, y = [b.op("Abs", name) for name in values(b, node, inputs)]
     zero, one = b.const(0, result_dtype(node)), b.const(1, result_dtype(node))
     longer, shorter = b.op("Max", x, y), b.op("Min", x, y)
@@ -263,14 +264,14 @@ def _(b, node, *inputs):
 
 
 def minus(b: Builder, x: str, dtype: DType) -> str:
-    """Has x a minus sign? -0.0 has one: 1 / -0.0 is below 0."""
+    """True where x has a minus sign, including -0.0 (1 / -0.0 is below 0)."""
     below = b.op("Less", x, b.const(0, dtype))
     return b.op("Or", below, b.op("Less", b.op("Reciprocal", x), b.const(0, dtype))) if dtype.floating else below
 
 
 @form("logaddexp", "logaddexp2")
 def _(b, node, *inputs):
-    """The larger one, and log(1 + exp(-distance))."""
+    """The larger one plus log(1 + exp(-distance))."""
     x, y = values(b, node, inputs)
     apart = b.op("Neg", b.op("Abs", b.op("Sub", x, y)))
     apart = b.op("Where", b.op("Equal", x, y), b.const(0, result_dtype(node)), apart)  # both may be infinite

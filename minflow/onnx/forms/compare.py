@@ -9,12 +9,12 @@ from .arithmetic import minus
 
 
 def input_dtype(node) -> DType:
-    """The dtype of its tensors."""
+    """The dtype of the tensor inputs."""
     return next((x.spec.dtype for x in node.inputs if x.__class__ not in NUMBERS), bool_)
 
 
 def as_bool(b: Builder, node, i: int, x) -> str:
-    """Input i as a bool: anything but 0 is true."""
+    """Input i as a bool: everything except 0 is true."""
     if x.__class__ is not str:
         return b.const(bool(x))
     return b.cast(x, bool_, node.inputs[i].spec.dtype)
@@ -44,7 +44,7 @@ def _(b, node, x):
     if not dtype.floating:
         same = b.op("Equal", x, x)
         return same if name == "isfinite" else b.op("Not", same)
-    x = b.cast(x, float32) if dtype is float16 else x  # IsInf has no other
+    x = b.cast(x, float32) if dtype is float16 else x  # IsInf does not support float16
     if name != "isfinite":
         return b.op("IsNaN" if name == "isnan" else "IsInf", x)
     return b.op("Not", b.op("Or", b.op("IsNaN", x), b.op("IsInf", x)))
@@ -81,7 +81,7 @@ for ours, theirs in dict(bitwise_and="And", bitwise_or="Or", bitwise_xor="Xor", 
 
 @form("bitwise_left_shift", "bitwise_right_shift")
 def _(b, node, *inputs):
-    """ONNX shifts unsigned integers alone: here by powers of 2, and down to the whole number below."""
+    """ONNX shifts only unsigned integers, so multiply by powers of 2, or divide and round down."""
     dtype = node.out_specs[0].dtype
     x, steps = [b.value(x, int64) if x.__class__ in NUMBERS else b.cast(x, int64) for x in inputs]
     power = b.op("Pow", b.const(2), steps)

@@ -1,6 +1,6 @@
-"""Convolutions, their transposes, and what a filter meets as columns.
+"""Forms of convolutions, their transposes, and unfold.
 
-Filters of ONNX are laid out as ours, (F, C / groups, KH, KW), and those of ConvTranspose as those of conv2d_input_grad.
+ONNX has the same filter layout as minflow, (F, C / groups, KH, KW), and for ConvTranspose that of conv2d_input_grad.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _(b, node, x, weight):
 
 @form("conv2d_input_grad")
 def _(b, node, grad, weight):
-    """A transposed convolution; output_padding says which of the sizes that the stride allows is meant."""
+    """A transposed convolution; output_padding selects one of the sizes that the stride allows."""
     stride, padding, dilation = [node.attrs[k] for k in ("stride", "padding", "dilation")]
     kernel = node.inputs[1].spec.shape[2:]
     least = [
@@ -40,7 +40,7 @@ def _(b, node, grad, weight):
         for n, s, p, d, k in zip(node.inputs[0].spec.shape[2:], stride, padding, dilation, kernel)
     ]
     more = [n - m for n, m in zip(node.out_specs[0].shape[2:], least)]
-    b.attr(node, "shape")  # it follows by itself: what the stride leaves open is the same at all sizes
+    b.attr(node, "shape")  # needs no dynamic size: output_padding is the same at all sizes
     return b.op(
         "ConvTranspose",
         grad,
@@ -54,7 +54,7 @@ def _(b, node, grad, weight):
 
 @form("im2col")
 def _(b, node, x):
-    """The pixels of each position of the window, by their places in H * W."""
+    """Gather the pixels of each window position by their index in H * W."""
     (height, width), (top, left) = b.fixed(node.inputs[0], 2, 3).shape[2:], node.attrs["padding"]
     kernel, stride, dilation = [node.attrs[k] for k in ("kernel_size", "stride", "dilation")]
     if top or left:

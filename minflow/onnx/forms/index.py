@@ -1,7 +1,7 @@
-"""Forms of picking and placing by integer tensors. Indices are int64 in ONNX, or int32; negative ones count from the
-end, as ours do.
+"""Forms of gather and scatter with integer tensors.
 
-Of a place that is named twice ONNX does not say which value stays.
+Indices are int64 or int32 in ONNX; negative ones count from the end, as in minflow. If a position occurs twice in a
+scatter, ONNX does not define which value is kept.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..builder import Builder, form
 
 
 def places(b: Builder, node, i: int, x) -> str:
-    """Input i, an index, as ONNX takes it."""
+    """Input i, an index, in a dtype that ONNX accepts."""
     if x.__class__ in NUMBERS:
         return b.const(x, int64)
     return x if node.inputs[i].spec.dtype in (int32, int64) else b.cast(x, int64)
@@ -27,7 +27,7 @@ def _(b, node, x, index):
 
 @form("index_add", "index_put")
 def _(b, node, x, index, src):
-    """ScatterND writes along the first axis: that of the index comes to the front and goes back."""
+    """ScatterND writes along the first axis, so the indexed axis is moved to the front and back."""
     axis, axes = node.attrs["axis"], len(node.inputs[0].spec.shape)
     index_axes = len(node.inputs[1].spec.shape)
     index = b.cast(index, int64, node.inputs[1].spec.dtype)
@@ -89,7 +89,7 @@ def _(b, node, x, index, src):
 
 
 def neutral(how: str, dtype):
-    """What changes no product, or loses against every other number."""
+    """The neutral element of the reduction."""
     if how == "prod":
         return 1
     if dtype.floating:

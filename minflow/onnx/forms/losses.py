@@ -1,4 +1,4 @@
-"""Losses. Scores are (N, C, ...), or (C,) of a single example, which becomes a batch of one."""
+"""Forms of losses. Scores are (N, C, ...), or (C,) for a single example, which becomes a batch of one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ FIRST = [0]
 
 
 def by_class(b, node, operator: str, x, labels) -> str:
-    """A loss over classes; the place of the labels in ONNX is the same as ours."""
+    """A loss over classes; labels have the same axes in ONNX as in minflow."""
     single, labels = node.inputs[0].spec.ndim == 1, places(b, node, 1, labels)
     if single:
         x, labels = b.op("Unsqueeze", x, b.const(FIRST)), b.op("Reshape", labels, b.const([1]))
@@ -32,7 +32,7 @@ def _(b, node, x, labels):
 
 @form("binary_entropy")
 def _(b, node, p, target):
-    """-(target * log(p) + (1 - target) * log(1 - p)), the logarithms no lower than -100."""
+    """-(target * log(p) + (1 - target) * log(1 - p)), with logarithms clamped at -100."""
     dtype = node.out_specs[0].dtype
     p, target = b.value(p, dtype), b.value(target, dtype)
     one, least = b.const(1, dtype), b.const(-100, dtype)
@@ -42,7 +42,7 @@ def _(b, node, p, target):
 
 @form("logit_entropy")
 def _(b, node, x, target):
-    """target * relu(-x) + (1 - target) * relu(x) + log(1 + exp(-|x|)): no exponential overflows."""
+    """target * relu(-x) + (1 - target) * relu(x) + log(1 + exp(-|x|)), so that no exponential overflows."""
     dtype = node.out_specs[0].dtype
     x, target, one = b.value(x, dtype), b.value(target, dtype), b.const(1, dtype)
     tail = b.op("Log", b.op("Add", one, b.op("Exp", b.op("Neg", b.op("Abs", x)))))

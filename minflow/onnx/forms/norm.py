@@ -1,5 +1,5 @@
-"""Batch norm by the statistics of the batch, softmax and its logarithm. With running statistics, batch norm is a scale
-and a shift, made of ordinary operations."""
+"""Forms of batch norm with batch statistics, softmax and log_softmax. With running statistics, batch norm is a scale
+and a shift, made of elementwise ops."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EVAL = "the module itself, which is exported in eval mode: flow.onnx.export(mode
 
 @form("batch_norm")
 def _(b, node, x, weight, bias):
-    """Where no running statistics follow from it: a layer with track_running_stats=False."""
+    """Only for layers with track_running_stats=False, which do not update running statistics."""
     if node in b.updating:
         b.refuse("changes running statistics, as batch norm does in training mode", EVAL)
     spec = node.inputs[0].spec
@@ -29,7 +29,7 @@ def _(b, node, x, weight, bias):
 
 
 def along(b, node, x, operator: str) -> str:
-    """Softmax or LogSoftmax; a tensor without axes becomes one of one class."""
+    """Softmax or LogSoftmax; a 0-d tensor is treated as one class."""
     if node.inputs[0].spec.ndim:
         return b.op(operator, x, axis=node.attrs["dim"])
     one = b.const([1])

@@ -1,4 +1,4 @@
-"""Pools of images. The places that max_pool2d gives count within H * W; those of ONNX go through the whole tensor."""
+"""Forms of pooling. Indices of max_pool2d are relative to H * W; those of ONNX to the whole tensor."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ..builder import form
 
 
 def window(b, node) -> dict:
-    """The attributes of a pool. ceil_mode of ONNX counts a last window that begins beyond the edge, which PyTorch and
-    we leave out: where that would change one axis, the padding says how far the windows reach."""
+    """The attributes of a pool. ONNX's ceil_mode counts a last window that begins beyond the edge, which PyTorch and
+    minflow omit; if that would change an axis, the padding states the extent of the windows instead."""
     a, size, result = node.attrs, node.inputs[0].spec.shape[2:], node.out_specs[0].shape[2:]
     geometry = a["kernel_size"], a["stride"], a["padding"], a.get("dilation", (1, 1))
     options = dict(kernel_shape=list(a["kernel_size"]), strides=list(a["stride"]), pads=[*a["padding"], *a["padding"]])
@@ -33,7 +33,7 @@ def window(b, node) -> dict:
 
 
 def reaching(node) -> list[int]:
-    """The padding with which the windows end where the last one does."""
+    """The padding at which the windows end with the last one."""
     a = node.attrs
     ends = [
         max(p, (m - 1) * s + d * (k - 1) + 1 - n - p)
@@ -68,7 +68,7 @@ def _(b, node, x, indices):
 
 @form("avg_pool2d")
 def _(b, node, x):
-    """Where the divisors are not those of ONNX, the sum: its mean times how many numbers a window has."""
+    """If the divisors differ from ONNX's, compute the sum: the mean times the window size."""
     a, spec, result = node.attrs, node.inputs[0].spec, node.out_specs[0]
     options, include, divisor = window(b, node), a["count_include_pad"], a["divisor_override"]
     if divisor is None and not (include and options["pads"][2:] != list(a["padding"])):
@@ -85,7 +85,7 @@ def _(b, node, x):
 
 @form("adaptive_avg_pool2d")
 def _(b, node, x):
-    """The mean of everything; windows of one size; or for each axis a product with the weights of its windows."""
+    """A global mean; windows of equal size; or for each axis a product with the weights of its windows."""
     wanted = node.attrs["output_size"]
     if wanted == (1, 1):
         return b.op("GlobalAveragePool", x)
@@ -98,7 +98,7 @@ def _(b, node, x):
 
 
 def shares(n: int, m: int) -> np.ndarray:
-    """(m, n): what each of n numbers counts in each of m windows."""
+    """(m, n): weight of each of n elements in each of m windows."""
     result = np.zeros((m, n))
     for row, (start, stop) in zip(result, windows(n, m)):
         row[start:stop] = 1 / (stop - start)

@@ -1,4 +1,4 @@
-"""Forms of matrix products and what little of linear algebra ONNX has."""
+"""Forms of matrix products and of the linear algebra that ONNX supports."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _(b, node, x):
 
 @form("pair_distances")
 def _(b, node, x, y):
-    """All differences at once: (..., P, 1, M) less (..., 1, R, M)."""
+    """All differences by broadcasting: (..., P, 1, M) - (..., 1, R, M)."""
     p, dtype = node.attrs["p"], node.out_specs[0].dtype
     apart = b.op("Sub", b.op("Unsqueeze", x, b.const([-2])), b.op("Unsqueeze", y, b.const([-3])))
     last = b.const([-1])

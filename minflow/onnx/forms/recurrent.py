@@ -1,8 +1,8 @@
-"""Recurrent layers, one ONNX operator for each layer and direction; only an LSTM with a projection is a loop.
+"""Forms of recurrent layers: one ONNX operator per layer and direction, and a loop for an LSTM with projections.
 
-ONNX has an axis of directions, which is 1 here, and other orders of gates: i, o, f, c of an LSTM (ours: i, f, g, o) and
-z, r, h of a GRU (ours: r, z, n). Reordering is one Gather of each parameter, which a runtime does once, when it loads
-the file; so the parameters stand in the file as the model has them.
+ONNX has an axis of directions, which has size 1 here, and other orders of gates: i, o, f, c for LSTM (ours: i, f, g, o)
+and z, r, h for GRU (ours: r, z, n). A Gather reorders each parameter, which a runtime folds when it loads the file; so
+the file has the parameters in the model's order.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ ORDERS = {"lstm": [0, 3, 1, 2], "gru": [1, 0, 2], "rnn": [0]}
 
 
 def check(b, node, count: int) -> None:
-    """Refuse packed sequences, and a use of other outputs than the first ones."""
+    """Refuse packed sequences, and nodes whose outputs beyond the first `count` are used."""
     if any(b.used(node, i) for i in range(count, len(node.out_specs))):
-        b.refuse("gives its gates to a gradient, and ONNX keeps them to itself", "a model without gradients")
+        b.refuse("returns its gates for a gradient, and ONNX does not", "a model without gradients")
     if node.attrs["sizes"]:
-        b.refuse("sequences of several lengths, packed", "padded sequences (T, N, I)")
+        b.refuse("does not support packed sequences of different lengths", "padded sequences (T, N, I)")
 
 
 def layer(b, node, operator: str, x, states, w_ih, w_hh, b_ih, b_hh, **attributes) -> tuple[str, ...]:
-    """All states (T, N, H), and the last ones (N, H)."""
+    """All states (T, N, H), and the last states (N, H)."""
     check(b, node, 1 + len(states))
     hidden = node.inputs[1].spec.shape[1]
     rows = np.concatenate([np.arange(hidden) + gate * hidden for gate in ORDERS[node.op.name]])[None]
@@ -66,7 +66,7 @@ def _(b, node, x, h0, c0, *params):
 
 @form("lstm_projected")
 def _(b, node, x, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr):
-    """The LSTM of ONNX has no projection: a Scan, whose body is one step."""
+    """ONNX's LSTM has no projection, so this is a Scan whose body is one step."""
     check(b, node, 3)
     from_input, back, shorter = (b.op("Transpose", w, perm=[1, 0]) for w in (w_ih, w_hh, w_hr))
     gates = b.op("Add", b.op("MatMul", x, from_input), b.op("Add", b_ih, b_hh))
@@ -86,8 +86,8 @@ def _(b, node, x, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr):
 
 
 def step(b, node, back: str, shorter: str):
-    """One step as a graph: h, c and what comes from the input, to the next h and c, and h again. back, shorter: the
-    matrices of the state and of the projection, of the graph around."""
+    """One step as a graph: from h, c and the input's gates to the next h and c, and h again. back, shorter: the
+    matrices of the state and of the projection, from the outer graph."""
     from onnx import helper
 
     ours = b.fresh(f"{b.prefix}/step")

@@ -1,4 +1,4 @@
-"""Forms of sums, means, extremes and orders along axes. Sums of integers are int64, as ours."""
+"""Forms of reductions and sorts. Sums of integers are int64, as in minflow."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _(b, node, x):
 
 
 def comparable(dtype: DType) -> DType:
-    """A dtype that ONNX compares, for one that it does not."""
+    """A dtype in which ONNX can compare values of this dtype."""
     return {bool_: uint8, int16: int32}.get(dtype, dtype)
 
 
@@ -66,7 +66,7 @@ def _(b, node, x):
 
 @form("any", "all")
 def _(b, node, x):
-    """How many are true, or false: of nothing there is a sum."""
+    """By counting true or false elements, since a sum is also defined for empty input."""
     x = as_bool(b, node, 0, x)
     x = x if node.op.name == "any" else b.op("Not", x)
     some = b.cast(reduced(b, "ReduceSum", b.cast(x, int64), **node.attrs), bool_)
@@ -80,7 +80,7 @@ def _(b, node, x):
 
 @form("sort")
 def _(b, node, x):
-    """All of them by TopK, which takes the first one of equal ones first, as a stable sort does."""
+    """TopK of all elements, which orders equal elements by index, as a stable sort does."""
     return first_of(b, node, x, b.size_vector([b.dims(node.inputs[0])[node.attrs["axis"]]]))
 
 
@@ -99,7 +99,7 @@ def first_of(b, node, x, count):
 
 @form("median")
 def _(b, node, x):
-    """The last of the smaller half."""
+    """The last element of the lower half."""
     dtype, flat = node.inputs[0].spec.dtype, b.op("Reshape", x, b.const([-1]))
     wide = comparable(dtype)
     flat = b.cast(flat, wide, dtype)

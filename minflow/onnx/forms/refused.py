@@ -1,5 +1,5 @@
-"""Ops that no form can say, each with what to do instead. What draws random numbers is refused because another runtime
-would draw others."""
+"""Ops without a form, each with an alternative. Ops that draw random numbers are refused because another runtime would
+draw other numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forms of views, copies and joins. A write through a view is a scatter into the flattened tensor."""
+"""Forms of views, copies and concatenation. A write through a view is a scatter into the flattened tensor."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from ..builder import Builder, form
 
-END = 2**63 - 1  # of an axis, whatever its size
+END = 2**63 - 1  # end of an axis of any size
 
 
 @form("reshape")
@@ -47,7 +47,7 @@ def _(b, node, x):
 
 @form("getitem")
 def _(b, node, x):
-    """Slices first, then numbers from the last axis to the first, then new axes."""
+    """Slices first, then integers from the last axis to the first, then new axes."""
     index = b.attr(node, "index")
     axes = len(node.inputs[0].spec.shape)
     used = sum(i is not None and i is not Ellipsis for i in index)
@@ -75,7 +75,7 @@ def _(b, node, x):
 
 
 def sliced(b: Builder, x: str, slices: list) -> str:
-    """x[start:stop:step] along some axes: (axis, (start, stop, step)) of each, with None as Python has it."""
+    """x[start:stop:step] along some axes. slices: (axis, (start, stop, step)) for each, with None as in Python."""
     starts, stops, steps = [], [], []
     for _, (start, stop, step) in slices:
         step = 1 if step is None else step
@@ -88,19 +88,19 @@ def sliced(b: Builder, x: str, slices: list) -> str:
 
 @form("diagonal")
 def _(b, node, x):
-    """As the elements of the flattened tensor that it shows."""
+    """By gathering the viewed elements of the flattened tensor."""
     offset, first, second = (node.attrs[name] for name in ("offset", "dim1", "dim2"))
     places = places_of(b, node).diagonal(offset, first, second)
     return picked(b, x, places)
 
 
 def picked(b: Builder, x: str, places: np.ndarray) -> str:
-    """The elements of x at these places of its flattened tensor."""
+    """The elements of flattened x at these indices."""
     return b.op("Gather", b.op("Reshape", x, b.const([-1])), b.const(places), axis=0)
 
 
 def places_of(b: Builder, node) -> np.ndarray:
-    """The number of each element of input 0 in its flattened tensor."""
+    """The index of each element of the view in its flattened input."""
     spec = b.fixed(node.inputs[0])
     return np.arange(spec.size).reshape(spec.shape)
 
@@ -139,7 +139,7 @@ def _(b, node, x):
 
 @form("as_strided")
 def _(b, node, x):
-    """By their places in the flat tensor."""
+    """By their indices in the flattened tensor."""
     a = node.attrs
     b.fixed(node.inputs[0])
     places = np.full(a["size"], a["offset"], "int64")
@@ -150,7 +150,7 @@ def _(b, node, x):
 
 @form("windows")
 def _(b, node, x):
-    """Each window along its axis, then its elements as the last axis."""
+    """The windows along their axis, with their elements as the last axis."""
     dim, size, step = (node.attrs[k] for k in ("dim", "size", "step"))
     count, ndim = node.out_specs[0].shape[dim], b.fixed(node.inputs[0], dim).ndim
     places = (np.arange(count) * step)[:, None] + np.arange(size)
@@ -161,12 +161,12 @@ def _(b, node, x):
 
 @form("strided_look")
 def _(b, node, x):
-    """A parameter over a foreign array that is not contiguous: its numbers as they are, laid out anew."""
+    """A parameter over a foreign, non-contiguous array: its elements in contiguous order."""
     view = np.lib.stride_tricks.as_strided(node.inputs[0].node.array, node.attrs["shape"], node.attrs["strides"])
     return b.const(np.ascontiguousarray(view))
 
 
-# ---- orders ------------------------------------------------------------------------------------------------------
+# ---- joining and reordering --------------------------------------------------------------------------------------
 
 
 @form("flip")

@@ -1,2 +1,1 @@
-"""Any ONNX file as a picture: what it holds, that as records, and the explorer's view of them. Read next: `view.py`,
-then `contents.py`."""
+"""Draw any ONNX file: its contents, as records, in the explorer's view. Read next: `view.py`, then `contents.py`."""

@@ -1,8 +1,7 @@
-"""What an ONNX file holds: its operations in an order in which they can run, its tensors, the specs of its values. All
-of it is checked first, and no other file is opened.
+"""Contents of an ONNX file: its operations in topological order, its tensors, the specs of its values.
 
-The package `onnx` parses, knows the inputs' names of its operations, and infers shapes that the file leaves out.
-Read next: `scopes.py`.
+Everything is checked first, and no other file is opened. The package `onnx` parses the file, names the inputs of
+operations, and infers shapes that the file omits. Read next: `scopes.py`.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ from .describe import short, size_of, spec_of, stored, tensor_spec
 from .scopes import place_of
 
 MOST_BYTES = 2**31 - 1  # of a protobuf message
-MOST_NODES = 100_000  # of all graphs and functions in a file, with the functions
-MOST_ENDS = 10_000  # inputs, or outputs, of a graph or an operation
-INFERRED = 20_000  # nodes, functions written out, up to which shapes are inferred
-KNOWN = 64  # numbers of a tensor that shapes may depend on
-WORDS = {"": "ai.onnx"}  # how the domain of the standard's own operations is written in full
+MOST_NODES = 100_000  # in all graphs and functions of a file, with functions expanded
+MOST_ENDS = 10_000  # inputs or outputs of a graph or an operation
+INFERRED = 20_000  # largest number of nodes, with functions expanded, for shape inference
+KNOWN = 64  # largest number of elements of a tensor on which shapes may depend
+WORDS = {"": "ai.onnx"}  # full name of the standard's domain
 
 Key = tuple[str, str, str]  # domain, name and overload of a function
 
@@ -42,8 +41,8 @@ def refuse(what: str, hint: str = "", /, **values: Any) -> NoReturn:
 
 
 def read(path: Any) -> Contents:
-    """What the file holds. Raises GraphFormatError if it is no ONNX file that can be drawn, and
-    MissingDependencyError without the package onnx."""
+    """Read a file. Raises GraphFormatError if it is not an ONNX file that can be drawn, and MissingDependencyError
+    without the package onnx."""
     file = place(path, "flow.onnx.show", 'flow.onnx.show("model.onnx")', GraphFormatError)
     onnx = need("onnx", "flow.onnx.show")
     data = content(file)
@@ -53,7 +52,7 @@ def read(path: Any) -> Contents:
     with suppress(DecodeError, RecursionError, UnicodeError):
         model = onnx.ModelProto.FromString(data)
     if model is None:
-        refuse("this is no ONNX file, or a damaged one", path=str(file), size=f"{len(data):,} bytes")
+        refuse("this is not an ONNX file, or it is damaged", path=str(file), size=f"{len(data):,} bytes")
     if not model.HasField("graph") or not model.ir_version:
         refuse("there is no graph in this file", path=str(file), size=f"{len(data):,} bytes")
     if (text := not_utf8(model)) is not None:
@@ -81,8 +80,8 @@ def content(file: Path) -> bytes:
 
 @dataclass
 class Op:
-    """A node of the file. args: (name of its formal input, value), without those that are left out.  captured: what
-    graphs inside it read of the graph around it."""
+    """A node of the file. args: (name of the formal input, value), without omitted ones.  captured: values of the outer
+    graph that its subgraphs read."""
 
     message: Any
     name: str
@@ -96,8 +95,8 @@ class Op:
 
 
 class Contents:
-    """One file. ops: its operations, sorted.  types: value -> spec.  tensors: value -> the message of a parameter or
-    constant.  sparse: those of them that keep few of their numbers.  modules: path -> class, where the file says."""
+    """Contents of one file. ops: its operations, sorted.  types: value -> spec.  tensors: value -> message of a
+    parameter or constant.  sparse: values of sparse tensors.  modules: path -> class, if the file has it."""
 
     def __init__(self, model: Any, title: str, nbytes: int):
         self.model, self.title, self.nbytes = model, title, nbytes
@@ -108,7 +107,7 @@ class Contents:
         self.taken: set[str] = set()
         self.modules: dict[str, str] = {}
         self.tensors: dict[str, Any] = {}
-        self.count_nodes()  # first: the other steps take for granted what is checked here
+        self.count_nodes()  # first, because the other steps rely on its checks
         self.collect_tensors()
         self.types = self.known_types()
         self.ops = self.sorted([self.op(node) for node in model.graph.node if not self.is_constant(node)])
@@ -116,8 +115,8 @@ class Contents:
     # ---- checks ------------------------------------------------------------------------------------------------------
 
     def count_nodes(self) -> None:
-        """How many nodes there are, and how many with functions written out. Functions that call themselves are
-        refused, and so is what would take hours."""
+        """Count the nodes, also with functions expanded. Raises GraphFormatError for recursive functions and for
+        excessive counts."""
         graph = self.model.graph
         bodies = {key: list(every_node(f.node)) for key, f in self.functions.items()}
         own = list(every_node(graph.node))
@@ -152,7 +151,7 @@ class Contents:
         except CycleError as error:
             circle = [short(name) for _, name, _ in error.args[1]]
         if circle:
-            refuse("functions in this file call each other in a circle", functions=", ".join(circle[:4]))
+            refuse("functions in this file call each other in a cycle", functions=", ".join(circle[:4]))
         self.written_out = len(own) + sum(sizes.get(key_of(n, n.op_type), 0) for n in own)
 
     def collect_tensors(self) -> None:
@@ -169,7 +168,7 @@ class Contents:
                 refuse(f"a tensor in this file is damaged: {why}", tensor=short(name), spec=tensor_spec(tensor))
 
     def constant(self, node: Any) -> Any:
-        """The tensor that a Constant gives, or None."""
+        """The tensor of a Constant node, or None."""
         if node.op_type != "Constant" or node.domain not in ("", "ai.onnx") or len(node.output) != 1 or node.input:
             return None
         return next((a.t for a in node.attribute if a.name == "value" and a.HasField("t")), None)
@@ -180,7 +179,7 @@ class Contents:
     # ---- shapes ------------------------------------------------------------------------------------------------------
 
     def known_types(self) -> dict[str, str]:
-        """The specs of values, as the file says; where it says too little, with those that follow."""
+        """The specs of values in the file, completed by shape inference if necessary."""
         graph = self.model.graph
         given = specs_of((*graph.value_info, *graph.input, *graph.output))
         wanted = {name for node in graph.node if not self.is_constant(node) for name in node.output if name}
@@ -190,7 +189,8 @@ class Contents:
         return given | known
 
     def inferred(self) -> Iterable[Any]:
-        """What `onnx.shape_inference` adds, of a copy without large tensors, so that none is read or copied."""
+        """Values added by `onnx.shape_inference`, on a copy without large tensors, so that these are not read or
+        copied."""
         import onnx
 
         light, graph = onnx.ModelProto(), self.model.graph
@@ -212,17 +212,17 @@ class Contents:
         try:
             result = onnx.shape_inference.infer_shapes(light).graph
             return (*result.value_info, *result.output)
-        except Exception:  # whatever it says: the picture then shows what the file does
+        except Exception:  # on any failure the picture shows only what the file contains
             return ()
 
     # ---- operations --------------------------------------------------------------------------------------------------
 
     def op(self, node: Any) -> Op:
-        """With a name that no other has, and its place among the modules."""
+        """Convert a node: give it a unique name and its module path."""
         where = place_of(node, self.ours)
         self.modules.update(where.classes)
         if len(node.output) == 0:
-            refuse("an operation gives nothing", operation=short(node.name or node.op_type))
+            refuse("an operation has no output", operation=short(node.name or node.op_type))
         names = self.formal(node)
         args = [(names(i), value) for i, value in enumerate(node.input) if value]
         captured = [v for a in node.attribute for g in graphs_in(a) for v in free(g)]
@@ -237,7 +237,7 @@ class Contents:
         return unique
 
     def schema(self, node: Any) -> Any:
-        """What the package knows of an operation; None of one that is not the standard's."""
+        """The package's schema of an operation, or None if it is not a standard one."""
         key = node.domain, node.op_type
         if key not in self.schemas:
             import onnx
@@ -252,7 +252,7 @@ class Contents:
         return self.schemas[key]
 
     def formal(self, node: Any) -> Any:
-        """Number of an input -> its name."""
+        """Function from the index of an input to its name."""
         function, schema = self.functions.get(key_of(node, node.op_type)), self.schema(node)
         names = list(function.input) if function is not None else [x.name for x in schema.inputs] if schema else []
         many = bool(schema) and function is None and bool(names) and schema.inputs[-1].option.name == "Variadic"
@@ -265,20 +265,24 @@ class Contents:
         return name
 
     def sorted(self, ops: list[Op]) -> list[Op]:
-        """In an order in which they can run; that of the file where it is one."""
+        """Sort topologically, keeping the order of the file if it is valid."""
         given = {v.name for v in self.model.graph.input} | self.tensors.keys()
         makers: dict[str, int] = {}
         for i, op in enumerate(ops):
             for value in filter(None, op.message.output):
                 if value in makers or value in given:
-                    refuse("two operations give one value, or one an input", value=short(value), operation=op.name)
+                    refuse(
+                        "two operations have the same output, or one has the name of an input",
+                        value=short(value),
+                        operation=op.name,
+                    )
                 makers[value] = i
         left = [0] * len(ops)
         users: list[list[int]] = [[] for _ in ops]
         for i, op in enumerate(ops):
             for _, value in op.args:
                 if value not in makers and value not in given:
-                    refuse("an operation reads a value that nothing gives", value=short(value), operation=op.name)
+                    refuse("an operation reads a value that does not exist", value=short(value), operation=op.name)
             for j in {makers[value] for value in op.reads if value in makers}:
                 users[j].append(i)
                 left[i] += 1
@@ -293,13 +297,13 @@ class Contents:
                     heapq.heappush(ready, j)
         if len(order) < len(ops):
             circle = [op.name for op, n in zip(ops, left) if n]
-            refuse("operations of this graph read each other's results in a circle", operations=", ".join(circle[:4]))
+            refuse("operations of this graph read each other's results in a cycle", operations=", ".join(circle[:4]))
         return order
 
 
 def not_utf8(message: Any) -> bytes | None:
-    """A text in it that is none: protobuf leaves it as bytes. As deep as messages stand in each other, at most 100.
-    The numbers of tensors are not touched."""
+    """A string field that is not UTF-8, which protobuf leaves as bytes; else None. Recurses as deep as messages nest,
+    at most 100. Tensor data is not read."""
     tensor = message.DESCRIPTOR.name == "TensorProto"
     fields = (
         [(None, x) for x in (message.name, message.doc_string, message.external_data)]
@@ -323,7 +327,7 @@ def key_of(message: Any, name: str) -> Key:
 
 
 def every_node(nodes: Iterable[Any]) -> Iterator[Any]:
-    """Those in graphs inside them too."""
+    """The nodes, including those in nested graphs."""
     stack = [iter(nodes)]
     while stack:
         for node in stack[-1]:
@@ -341,8 +345,8 @@ def graphs_in(attribute: Any) -> list[Any]:
 
 
 def free(graph: Any) -> list[str]:
-    """What a graph reads that it does not make: values of the graph around it. As deep as protobuf lets graphs stand
-    in each other, which is some 30."""
+    """Free variables of a graph: values of outer graphs that it reads. Recurses as deep as protobuf allows graphs to
+    nest, about 30."""
     own = {v.name for v in graph.input} | {t.name for t in graph.initializer}
     own |= {t.values.name for t in graph.sparse_initializer} | {name for n in graph.node for name in n.output}
     reads = [name for n in graph.node for name in n.input] + [v.name for v in graph.output]

@@ -1,4 +1,4 @@
-"""Types, tensors and attributes of an ONNX file as text, each within a bound. Read next: `records.py`."""
+"""Types, tensors and attributes of an ONNX file as text of bounded length. Read next: `records.py`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ...core.base.errors import cut
 from ...nn.graph.explore.details import bytes_text as bytes_text
 from ...views.text.listing import count
 
-NAME, LONGEST = 255, 40  # characters of a name; of a text in an attribute
-AXES, SHOWN = 12, 8  # axes of a spec, and numbers of an attribute, that are written
+NAME, LONGEST = 255, 40  # characters of a name; of a string in an attribute
+AXES, SHOWN = 12, 8  # axes of a spec, and numbers of an attribute, that are shown
 DTYPES = (
     "?",
     "float32",
@@ -42,8 +42,8 @@ DTYPES = (
     "uint2",
     "int2",
 )  # the enumeration TensorProto.DataType, by number
-BITS = {"bool": 8} | {name: int(bits) for name in DTYPES for bits in re.findall(r"(\d+)", name)[:1]}  # of a number
-ONES, ZEROS = ("strides", "dilations"), ("pads",)  # lists that say nothing where they are all 1, or 0
+BITS = {"bool": 8} | {name: int(bits) for name in DTYPES for bits in re.findall(r"(\d+)", name)[:1]}  # per element
+ONES, ZEROS = ("strides", "dilations"), ("pads",)  # lists with a default of all ones, or all zeros
 
 
 def short(name: str) -> str:
@@ -62,15 +62,15 @@ def shape_text(dims: Iterable[str]) -> str:
 
 
 def dim_text(dim: Any) -> str:
-    """The number, the name, or "?"; a name keeps no sign that a spec has between its parts."""
+    """The number, the name, or "?"; characters with a meaning in a spec are removed from a name."""
     if dim.WhichOneof("value") == "dim_value":
         return str(dim.dim_value)
     name = cut(dim.dim_param, LONGEST).translate(str.maketrans("[],", "();"))
-    return "?" if not name or name.isdecimal() or re.fullmatch(r"unk__\d+", name) else name  # as inference calls them
+    return "?" if not name or name.isdecimal() or re.fullmatch(r"unk__\d+", name) else name  # inference makes up unk__1
 
 
 def spec_of(type_: Any) -> str:
-    """ "float32[batch, 3, ?]" of a tensor, "float32[...]" of one whose number of axes is not known."""
+    """ "float32[batch, 3, ?]" for a tensor, "float32[...]" if its rank is unknown."""
     kind = type_.WhichOneof("value")
     if kind in ("tensor_type", "sparse_tensor_type"):
         tensor = getattr(type_, kind)
@@ -88,7 +88,7 @@ def tensor_spec(tensor: Any, dtype: int | None = None) -> str:
 
 
 def size_of(dims: Iterable[int]) -> int:
-    """How many numbers, at most 2**63."""
+    """Number of elements, at most 2**63."""
     total = 1
     for n in dims:
         total = min(total * max(n, 0), 2**63)
@@ -96,7 +96,7 @@ def size_of(dims: Iterable[int]) -> int:
 
 
 def stored(tensor: Any) -> str:
-    """Why the bytes of a tensor cannot be its numbers; "" where they may be, or stand in another file."""
+    """The reason why the data of a tensor is invalid; "" if it may be valid or is in another file."""
     bits, size = BITS.get(dtype_of(tensor.data_type), 0), size_of(tensor.dims)
     if min(tensor.dims, default=0) < 0:
         return "a negative size"
@@ -106,23 +106,23 @@ def stored(tensor: Any) -> str:
         return ""
     if tensor.HasField("raw_data"):
         nbytes, wanted = len(tensor.raw_data), -(-size * bits // 8)
-        return "" if nbytes == wanted else f"{nbytes:,} bytes stand for {wanted:,}"
+        return "" if nbytes == wanted else f"it has {nbytes:,} bytes of data, and its shape needs {wanted:,}"
     numbers = max(
         len(x)
         for x in (tensor.float_data, tensor.int32_data, tensor.int64_data, tensor.double_data, tensor.uint64_data)
     )
-    return "" if numbers else "it has no numbers"
+    return "" if numbers else "it has no elements"
 
 
 def numbers_of(tensor: Any) -> Any:
-    """Its numbers as an array; None where they are text, do not fit, or stand in another file, which is not opened."""
+    """Its elements as an array; None if they are strings, are invalid, or are in another file, which is not opened."""
     from onnx import numpy_helper
 
     if tensor.data_location or stored(tensor) or dtype_of(tensor.data_type) not in BITS:
         return None
     try:
         return numpy_helper.to_array(tensor)
-    except Exception:  # fewer numbers than its sizes say
+    except Exception:  # fewer elements than its shape requires
         return None
 
 
@@ -131,7 +131,7 @@ def number_text(x: Any) -> str:
 
 
 def tuple_text(values: Any, of: int) -> str:
-    """(1, 2, 3), or of many the first. of: how many there are."""
+    """(1, 2, 3), shortened if long. of: number of elements."""
     parts = [number_text(x) for x in values]
     if of > len(parts):
         parts.append(f"... {of:,} in all")
@@ -143,7 +143,7 @@ def bytes_as_text(data: bytes) -> str:
 
 
 def attribute_text(a: Any) -> str:
-    """What an attribute holds, in short; of a small tensor its numbers."""
+    """Short text of an attribute; for a small tensor, its elements."""
     if a.DESCRIPTOR.name == "TensorProto":
         array = numbers_of(a) if size_of(a.dims) <= SHOWN else None
         if array is None:
@@ -174,7 +174,7 @@ def attribute_text(a: Any) -> str:
 
 
 def holds(nodes: Any) -> str:
-    """ "3 operations (Conv, Relu)" of a graph inside an operation."""
+    """ "3 operations (Conv, Relu)" for a nested graph."""
     kinds = Counter(node.op_type for node in nodes)
     return count(len(nodes), "operation") + (f" ({kinds_text(kinds)})" if kinds else "")
 
@@ -185,7 +185,7 @@ def kinds_text(kinds: Iterable[str], most: int = 3) -> str:
 
 
 def usual(a: Any, schema: Any) -> bool:
-    """Does it say what would be so without it?"""
+    """True if the attribute has its default value."""
     if a.name in ONES + ZEROS and a.ints:
         return all(n == int(a.name in ONES) for n in a.ints[:64])
     known = schema.attributes.get(a.name) if schema is not None else None

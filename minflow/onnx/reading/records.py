@@ -1,4 +1,4 @@
-"""An ONNX file as the records that the explorer shows. Nothing in it is run. The last file of this room."""
+"""Convert an ONNX file to the records that the explorer shows. Nothing in it is run."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from .describe import (
 )
 from .scopes import line_of, parameter_word
 
-SMALL = 8  # numbers of a constant that stands in the operation that reads it
-NOTES = 4  # graphs inside an operation that are named
+SMALL = 8  # largest number of elements of a constant that is shown inside its reader
+NOTES = 4  # nested graphs of an operation that are listed
 
 
 @dataclass(frozen=True)
 class OnnxFile:
-    """step: the graph, as the explorer takes it.  head: (what, text) of the file as a whole.  tensors: name of a
-    parameter or constant -> its message, of those that stand in the file."""
+    """A file for the explorer. step: its graph.  head: (label, text) about the file.  tensors: name of a parameter or
+    constant -> its message, if it is stored in the file."""
 
     step: StepRecord
     head: tuple[tuple[str, str], ...]
@@ -41,8 +41,8 @@ class OnnxFile:
 
 
 class Records:
-    """Of one file. values: value -> (id of what gives it, number of the output).  shown: name in the picture -> the
-    message of a tensor."""
+    """Records of one file. values: value -> (id of its producer, output index).  shown: name in the picture -> message
+    of a tensor."""
 
     def __init__(self, file: Contents):
         self.file = file
@@ -56,7 +56,7 @@ class Records:
         outputs = []
         for value in file.model.graph.output:
             if value.name not in self.values:
-                refuse("nothing gives this output of the graph", output=short(value.name))
+                refuse("no operation computes this output of the graph", output=short(value.name))
             outputs.append(self.values[value.name])
         head = self.head(nodes)
         note = "; ".join(f"{what} {text}" for what, text in head if what in ("producer", "opset"))
@@ -73,7 +73,7 @@ class Records:
             yield StepNode(id, "input", name, (spec,), name=name, role="input", short=name, nbytes=spec_bytes(spec))
 
     def states(self) -> Iterator[StepNode]:
-        """The tensors that are read, each where it is read first; small constants stand in their readers."""
+        """The tensors that are read, each at its first reader; small constants are shown inside their readers."""
         file = self.file
         readers: dict[str, tuple[int, str]] = {}
         for i, op in enumerate(file.ops):
@@ -107,7 +107,7 @@ class Records:
             )
 
     def inlined(self, op: Op) -> dict[str, str]:
-        """The small constants that it reads, by the names of its inputs."""
+        """The small constants that it reads, by input name."""
         file = self.file
         result: dict[str, str] = {}
         for formal, value in op.args:
@@ -131,7 +131,7 @@ class Records:
         inputs += [Input("captured", *self.values[v]) for v in op.captured if v in self.values]
         function = file.functions.get(key_of(message, message.op_type))
         said = [message.domain] if message.domain not in ("", "ai.onnx") else []
-        attributes = sorted(message.attribute, key=lambda a: a.name != "then_branch")  # the one of If that comes first
+        attributes = sorted(message.attribute, key=lambda a: a.name != "then_branch")  # the first one of If
         notes = [f"{short(a.name)}: {holds(g.node)}" for a in attributes for g in graphs_in(a)]
         notes += [f"function: {holds(function.node)}"] if function is not None else []
         every = {short(a.name): attribute_text(a) for a in message.attribute if not graphs_in(a)}
@@ -156,7 +156,7 @@ class Records:
         )
 
     def label_modules(self, nodes: list[StepNode]) -> None:
-        """A module whose class the file does not say is called by what is in it."""
+        """Label modules without a known class by their contents."""
         inside: dict[str, dict[str, None]] = {}
         for node in nodes:
             path = ""
@@ -167,7 +167,7 @@ class Records:
         self.file.modules.update({path: kinds_text(kinds) for path, kinds in inside.items()})
 
     def head(self, nodes: list[StepNode]) -> list[tuple[str, str]]:
-        """What is said of the file as a whole."""
+        """Description of the file as a whole."""
         file, model, graph = self.file, self.file.model, self.file.model.graph
         ops = Counter(node.label for node in nodes if node.kind == "op")
         parameters = [node for node in nodes if node.role == "parameter"]
@@ -211,7 +211,7 @@ class Records:
 
 
 def elsewhere(tensor: Any) -> str:
-    """Where its numbers stand, if not in the file."""
+    """The other file in which its elements are, or ""."""
     if not tensor.data_location:
         return ""
     location = next((e.value for e in tensor.external_data if e.key == "location"), "another file")
@@ -219,7 +219,7 @@ def elsewhere(tensor: Any) -> str:
 
 
 def spec_bytes(spec: str) -> int:
-    """Bytes of a value by its spec; 0 where a size is not known."""
+    """Bytes of a value by its spec; 0 if a size is unknown."""
     dtype, _, rest = spec.partition("[")
     sizes = [n for n in rest.rstrip("]").split(", ") if n]
     if "(" in dtype or not spec.endswith("]") or not all(n.isdecimal() for n in sizes):

@@ -1,8 +1,8 @@
-"""Where in a program's modules a node of an ONNX file stands: said by its metadata, or by its name.
+"""The module path of a node in an ONNX file, from its metadata or its name.
 
-"/layer1/layer1.0/conv1/Conv", as PyTorch's older exporter writes it, is an operation of layer1.0.conv1; its newer one
-writes the modules and their classes into the metadata; TensorFlow's writes "model/dense/MatMul"; ours
-"model.conv1-conv2d-0/Conv". PyTorch's metadata also has the lines of the program. Read next: `describe.py`.
+"/layer1/layer1.0/conv1/Conv", as PyTorch's older exporter writes it, is an operation of layer1.0.conv1; its newer
+exporter writes the modules and their classes to the metadata; TensorFlow's writes "model/dense/MatMul"; minflow's
+"model.conv1-conv2d-0/Conv". PyTorch's metadata also has source lines. Read next: `describe.py`.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 from ...core.base.errors import cut
 
-DEEPEST, NAME = 40, 80  # modules inside each other, and characters of the name of one
-NUMBER = re.compile(r"(^|-)[a-z]\w*-\d+$")  # what a name of an operation of ours has behind its module
+DEEPEST, NAME = 40, 80  # nested modules, and characters of a module's name
+NUMBER = re.compile(r"(^|-)[a-z]\w*-\d+$")  # end of the name of an operation exported by minflow
 
 
 class Place(NamedTuple):
-    """scope: modules joined by dots.  classes: path of a module -> its class, where the file says."""
+    """Position of a node. scope: module path.  classes: path of a module -> its class, if the file has it."""
 
     scope: str = ""
     classes: dict[str, str] = {}  # noqa: RUF012
@@ -40,8 +40,8 @@ def place_of(node: Any, ours: bool) -> Place:
 
 
 def from_namespace(text: str) -> Place:
-    """ ": Net/layer1: torch.nn.Sequential/layer1.0: torch.nn.Linear/linear: aten.linear.default", the node's own at the
-    end."""
+    """ ": Net/layer1: torch.nn.Sequential/layer1.0: torch.nn.Linear/linear: aten.linear.default", with the node itself
+    at the end."""
     path: list[str] = []
     classes: dict[str, str] = {}
     before = ""
@@ -56,11 +56,12 @@ def from_namespace(text: str) -> Place:
 
 
 def line_of(node: Any) -> str:
-    """ "net.py:12", the innermost line of the program itself that made the operation, where PyTorch has written it."""
+    """ "net.py:12", the innermost source line of the user's program that created the operation, if PyTorch has written
+    it."""
     trace = next((e.value for e in node.metadata_props if e.key == "pkg.torch.onnx.stack_trace"), "")
     lines = re.findall(r'File "([^"\n]{1,1000})", line (\d{1,9})', trace[:20_000])
     own = [(file, line) for file, line in lines if "site-packages" not in file]
-    return f"{PureWindowsPath(own[-1][0]).name}:{own[-1][1]}" if own else ""  # its paths have both kinds of slashes
+    return f"{PureWindowsPath(own[-1][0]).name}:{own[-1][1]}" if own else ""  # paths may have both kinds of slashes
 
 
 def modules(part: str) -> list[str]:
@@ -72,7 +73,7 @@ def joined(path: list[str]) -> str:
 
 
 def parameter_word(name: str, formal: str) -> str:
-    """What a parameter is called inside its module: "weight" of "fc1.weight"; of a name that a program made up, the
-    operation's own word for the input."""
+    """Name of a parameter inside its module: "weight" for "fc1.weight"; for a generated name, the operation's name of
+    the input."""
     last = name.rpartition(".")[2]
     return last if "." in name and re.fullmatch(r"[^\W\d]\w*", last) else formal or name

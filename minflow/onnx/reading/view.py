@@ -1,6 +1,6 @@
-"""`flow.onnx.show(path)`: an ONNX file of any program as the explorer's picture. Nothing in it is run.
+"""`flow.onnx.show(path)`: draw an ONNX file of any program in the explorer. Nothing in it is run.
 
-Read next: `contents.py`, what the file holds; `../../nn/graph/explore/session.py`, what is open in the picture.
+Read next: `contents.py`, the contents of the file; `../../nn/graph/explore/session.py`, the state of the picture.
 """
 
 from __future__ import annotations
@@ -23,30 +23,32 @@ from .records import OnnxFile, Records
 
 
 class OnnxSubject(Subject):
-    """What the explorer shows of an ONNX file: its graph and the numbers of its parameters, no passes and no times."""
+    """An ONNX file in the explorer: its graph and the elements of its parameters, without passes and times."""
 
     runs = False
 
     def __init__(self, file: OnnxFile):
         super().__init__(file.step.title, (), file.step.modules, {}, lambda name, ran=False: None, file.step.note)
         self.file = file
-        self.arenas[0] = None  # nobody plans its memory
+        self.arenas[0] = None  # its memory is not planned
 
     def record(self, stage: int) -> StepRecord:
         return self.file.step
 
     def state_array(self, name: str) -> np.ndarray | None:
-        """The numbers of a parameter; None where they stand in another file."""
+        """The elements of a parameter; None if they are in another file."""
         array = numbers_of(self.file.tensors[name]) if name in self.file.tensors else None
         return array if array is None or array.dtype.kind in "fiub" else None
 
 
 class OnnxView(View):
-    """An ONNX file, drawn: shows itself in a notebook, and prints as text. `.text`, `.svg`: what the explorer shows.
-    `.dot`: boxes and arrows, for Graphviz. `.head`: what is known of the file as a whole, by name. `.open(name)` opens
-    a module, `.save(path)` writes the picture (.svg, .html, .txt; .dot, and with Graphviz .png, .pdf).
+    """The picture of an ONNX file: it displays itself in a notebook, and prints as text.
 
-    `minflow_widgets.explore(view)`, or `explore(path)`, is the same to click through, with the numbers of parameters.
+    `.text`, `.svg`: the explorer's output. `.dot`: boxes and arrows, for Graphviz. `.head`: facts about the file as a
+    whole, by name. `.open(name)` opens a module, `.save(path)` writes the picture (.svg, .html, .txt; .dot, and with
+    Graphviz .png, .pdf).
+
+    `minflow_widgets.explore(view)`, or `explore(path)`, is the interactive version, with the elements of parameters.
     """
 
     def __init__(self, file: OnnxFile):
@@ -56,13 +58,13 @@ class OnnxView(View):
         self.session = ExplorerSession(self.subject)
 
     def open(self, name: str) -> OnnxView:
-        """Show the module, operation or parameter of that name. Raises GraphError if there is none."""
+        """Open the module, operation or parameter of this name. Raises GraphError if there is none."""
         self.session.open(name)
         return self
 
     @property
     def text(self) -> str:
-        """What is known of the file, and below it the rows of the picture."""
+        """Facts about the file, followed by the rows of the picture."""
         width = max(map(len, self.head))
         lines = [f"{what:<{width}}  {clean(text)}" for what, text in self.head.items()]
         return "\n".join([*lines, "", self.session.text()])
@@ -82,12 +84,12 @@ class OnnxView(View):
 
 
 def show(path: str | os.PathLike[str]) -> OnnxView:
-    """The picture of an ONNX file, whoever wrote it: its modules, operations, shapes and parameters, and what is known
-    of it as a whole. It shows itself in a notebook, and prints as text.
+    """Draw an ONNX file of any exporter: its modules, operations, shapes and parameters, and facts about the whole
+    file. The result displays itself in a notebook, and prints as text.
 
-    Modules are those that the file's metadata or the names of its nodes say; a graph inside an operation (If, Loop,
-    Scan) and a function are one box that says what it holds; sizes that are not fixed have their names. Nothing is run,
-    and of tensors that stand in other files only the place is named: those files are not opened.
+    Modules follow from the file's metadata or the names of its nodes; a nested graph (If, Loop, Scan) and a function
+    are one box that summarizes its contents; dynamic sizes are shown by name. Nothing is run. Tensors in other files
+    are shown only by location; those files are not opened.
 
     Raises GraphFormatError if the file cannot be read or is no ONNX file, MissingDependencyError without the package
     onnx. Source: onnx.ai/onnx/repo-docs/IR.html.

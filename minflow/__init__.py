@@ -14,8 +14,8 @@ import warnings as _warnings
 from math import e as e, inf as inf, nan as nan, pi as pi
 from typing import TYPE_CHECKING as _TYPE_CHECKING, Any as _Any
 
-from .core.base import gc_pause as _garbage  # first: pausing the garbage collector speeds up the imports below
-from .core.messages import suggestions as _near
+from .core.base import gc_pause as _gc_pause  # first: pausing the garbage collector speeds up the imports below
+from .core.messages import suggestions as _suggestions
 from .core import eager as _eager  # the default mode
 from .core.backend import fast as _fast  # without this line, reference kernels run instead
 from .core.functions.creation import (
@@ -541,7 +541,7 @@ from .amp import (
 )
 from .deploy import load_graph as load_graph
 from .io import load as load, save as save
-from .diagnosis import ipython as _cards
+from .diagnosis import ipython as _ipython
 from .nn.functional import dropout as dropout, log_softmax as log_softmax, softmax as softmax
 from .nn.functional.rnn import (
     gru as gru,
@@ -616,36 +616,29 @@ if _TYPE_CHECKING:
     from . import testing
     from .compat.namespaces import accelerator, backends, comm, distributed, jit
 
-# modules that many programs do not need: imported on first use
-_LATER = ("data", "distributions", "fft", "func", "library", "models", "onnx", "special", "typing", "utils", "vision")
-_ACCEPTED = (
-    "accelerator",
-    "backends",
-    "comm",
-    "distributed",
-    "jit",
-    "testing",
-)  # for programs written for GPUs and clusters
+# Modules that many programs do not need: imported on first use. _LAZY_COMPAT is for programs for GPUs and clusters.
+_LAZY = ("data", "distributions", "fft", "func", "library", "models", "onnx", "special", "typing", "utils", "vision")
+_LAZY_COMPAT = ("accelerator", "backends", "comm", "distributed", "jit", "testing")
 
 
 def __getattr__(name: str) -> _Any:
-    if name in _LATER or name in _ACCEPTED:
+    if name in _LAZY or name in _LAZY_COMPAT:
         import importlib
 
         return importlib.import_module(f"{__name__}.{name}")
-    return _missing(name)
+    return _missing_name(name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*_near.public(globals()), *_LATER, *_ACCEPTED, *_near.LATER["flow"]})
+    return sorted({*_suggestions.public(globals()), *_LAZY, *_LAZY_COMPAT, *_suggestions.LATER["flow"]})
 
 
-_missing = _near.name_hints("flow", globals())  # used by __getattr__ above
+_missing_name = _suggestions.name_hints("flow", globals())  # used by __getattr__ above
 _inherit_docs(Tensor, globals(), vars(nn.functional), vars(linalg))
 _addresses.install()
-_cards.install()  # in a notebook, errors of models, graphs and jobs are also shown as cards
+_ipython.install()  # in a notebook, errors of models, graphs and jobs are also shown as cards
 if _os.environ.get("MINFLOW_MACHINE", "0") not in ("", "0"):
     from .platforms.compiled import warmup as _machine
 
     _machine.by_environment()
-_garbage.collect_again()
+_gc_pause.collect_again()

@@ -52,17 +52,17 @@ def output_text(output: dict) -> str:
 class PrintingClient(NotebookClient):
     """A NotebookClient that prints.
 
-    shown: last text of each display id, so that an update that leaves the text unchanged is not printed again.
-    at: index of the running cell. expected: True if that cell is meant to raise an error.
-    stopped: the signal that ended the run, 0 for none. ready: True once the kernel has answered.
+    last_text: last text of each display id, so that an update that leaves the text unchanged is not printed again.
+    cell_index: index of the running cell. expects_error: True if that cell is meant to raise.
+    stop_signal: the signal that ended the run, 0 for none. ready: True once the kernel has answered.
     """
 
     def __init__(self, notebook, **settings):
         super().__init__(notebook, **settings)
-        self.shown: dict[str, str] = {}
-        self.at = 0
-        self.expected = False
-        self.stopped = 0
+        self.last_text: dict[str, str] = {}
+        self.cell_index = 0
+        self.expects_error = False
+        self.stop_signal = 0
         self.ready = False
 
     async def async_start_new_kernel(self, **settings):
@@ -79,17 +79,17 @@ class PrintingClient(NotebookClient):
         return client
 
     def stop(self, number: int, task: asyncio.Task) -> None:
-        self.stopped, self.shutdown_kernel = number, "immediate"
+        self.stop_signal, self.shutdown_kernel = number, "immediate"
         task.cancel()
 
     def show(self, output: dict, display_id: str | None = None) -> None:
-        if output["output_type"] == "error" and not self.expected:
+        if output["output_type"] == "error" and not self.expects_error:
             return  # printed once, with its cell, by `execute`
         text = output_text(output)
         if display_id is not None:
-            if self.shown.get(display_id) == text:
+            if self.last_text.get(display_id) == text:
                 return
-            self.shown[display_id] = text
+            self.last_text[display_id] = text
         say(text, sys.stderr if output.get("name") == "stderr" else sys.stdout)
 
     def output(self, outs, msg, display_id, cell_index):
@@ -110,9 +110,9 @@ class PrintingClient(NotebookClient):
                 if line.startswith("#"):
                     print(f"\n{line}", flush=True)
         tags = cell.metadata.get("tags", [])
-        self.at = cell_index
-        self.expected = "raises-exception" in tags or "NBVAL_RAISES_EXCEPTION" in cell.source
-        if self.expected:
+        self.cell_index = cell_index
+        self.expects_error = "raises-exception" in tags or "NBVAL_RAISES_EXCEPTION" in cell.source
+        if self.expects_error:
             cell.metadata["tags"] = [*tags, "raises-exception"]
         return await super().async_execute_cell(cell, cell_index, *words, **settings)
 
@@ -185,12 +185,12 @@ def report_start_failure(path: Path, error: Exception, log: IO[str]) -> int:
 
 def report_failure(client: PrintingClient, path: Path, error: BaseException, log: IO[str], here: bool) -> int:
     """Report why the notebook stopped. Returns the exit code."""
-    cell = client.nb.cells[client.at]
-    number = sum(cell.cell_type == "code" for cell in client.nb.cells[: client.at + 1])
+    cell = client.nb.cells[client.cell_index]
+    number = sum(cell.cell_type == "code" for cell in client.nb.cells[: client.cell_index + 1])
     place = f"\n{path.name}: cell {number}"
-    if client.stopped:
+    if client.stop_signal:
         say(f"{place} was interrupted\n", sys.stderr)
-        return 128 + client.stopped
+        return 128 + client.stop_signal
     traces = "".join(output_text(output) for output in cell.get("outputs", []) if output["output_type"] == "error")
     source = "".join(f"    {line}\n" for line in cell.source.splitlines())
     if isinstance(error, CellTimeoutError):

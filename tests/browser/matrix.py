@@ -35,10 +35,8 @@ TESTS = {  # column -> files
 TOLD = "ipykernel", "ipywidgets", "anywidget"
 HEAD = """# Front ends
 
-Where the live widgets and the pictures were tested, by `tests/browser/matrix.py`: each test opens a notebook in that
-front
-end in a headless Chromium, runs it, and asserts on what is drawn. A cell tells how many tests passed, of how many that
-ran.
+`tests/browser/matrix.py` tests the live widgets and pictures in these front ends: each test opens a notebook in a headless
+Chromium, runs it, and asserts on what is drawn. A cell shows the number of tests that passed, of those that ran.
 
 """
 
@@ -155,7 +153,9 @@ def main() -> int:
     text = HEAD + "\n".join(lines + (["", *notes] if notes else [])) + "\n"
     print(text)
     if not asked.only:
-        (TOP / "docs/front-ends.md").write_text(text, encoding="utf-8")
+        page = TOP / "docs/front-ends.md"
+        rest = page.read_text(encoding="utf-8").partition("\n## ")  # sections below the table, written by hand
+        page.write_text(text + "".join(rest[1:]), encoding="utf-8")
     return 1 if notes else 0
 
 

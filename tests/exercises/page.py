@@ -15,19 +15,19 @@ from tests.exercises.answers import from_cell, given_to, trials
 PAGE = Path(__file__).parents[2] / "docs" / "exercises.md"
 HEAD = """# The exercises, and why their checks can be trusted
 
-`from minflow.exercises import check` checks an answer in the cell below it; each exercise is one file of
-[minflow/exercises/lessons/](../minflow/exercises/lessons). A test makes this page: for each exercise it runs
+`from minflow.exercises import check` checks the answer in the cell above it; each exercise is one file of
+[minflow/exercises/lessons/](../minflow/exercises/lessons). A test generates this page. For each exercise it runs
 
-- **empty**: the cell as the learner finds it. What it earns: an empty notebook earns nothing;
-- **right**: the solution, and other right answers written otherwise, five times with other numbers: all pass;
-- **wrong**: the typical wrong answers, five times too: how many are caught, and how many of those are given the hint
-  that was written for this mistake;
-- **mutants**: the solution with one small mistake made by a machine (another comparison or operator, a number one
-  larger, two arguments swapped, a line left out): how many are caught. One that is not caught means the same, or
-  nearly, as what it was made from.
+- **empty**: the cell as the learner finds it, and the points that it earns: an empty notebook earns none;
+- **right**: the solution and other right answers, five times with different numbers: all pass;
+- **wrong**: typical wrong answers, five times too: how many are caught, and how many of those get the hint that was
+  written for this mistake;
+- **mutants**: the solution with one small random mistake (another comparison or operator, a number increased by one,
+  two arguments swapped, a line deleted): how many are caught. A mutant that is not caught is equivalent to the
+  solution, or nearly so.
 
-Cases: those that are shown, and those held back, which stop an answer that only knows the numbers it has seen. They
-are not secret from somebody who reads the package: this is for learning.
+Cases are visible or held back; those held back catch answers that only reproduce the visible numbers. They are not
+secret from readers of the package: this is for learning.
 
 """
 

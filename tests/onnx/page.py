@@ -29,33 +29,33 @@ PAGE = Path(__file__).parents[2] / "docs" / "onnx.md"
 AIM = 1e-5  # of the largest value of an output
 REFUSED = "minflow.onnx.forms.refused"  # where ops stand that have a reason and no form
 RULES = "minflow.core.ops.update"  # of optimizers, which no file has
-HEAD = """# Models as ONNX files
+HEAD = """# ONNX
 
-`flow.onnx.export(model, x, "model.onnx")` writes what a module or an `nn.Graph` computes as an ONNX file of opset
-{opset}, which onnxruntime and other systems run without minflow. `x` is an example of its input, or a tuple of several;
-of a graph that was called it may be None. The packages come with `pip install "minflow-learn[onnx]"`.
+`flow.onnx.export(model, x, "model.onnx")` writes the computation of a module or an `nn.Graph` as an ONNX file of opset
+{opset}, which onnxruntime and other systems run without minflow. `x` is an example input, or a tuple of several; it may
+be None for a graph that has been called. `pip install "minflow-learn[onnx]"` installs the packages that this needs.
 
-The call of a PyTorch program is accepted as it is: `torch.onnx.export(model, x, "model.onnx", opset_version=11,
+The call of a PyTorch program is accepted unchanged: `torch.onnx.export(model, x, "model.onnx", opset_version=11,
 input_names=["input"], output_names=["output"], dynamic_axes={{"input": {{0: "batch"}}}})`, or with `dynamic_shapes=`,
-`kwargs=`, `dynamo=True`, with or without a file. The opset stays 18, which is said; an option that asks for another
-file (weights left out, training mode) is refused by its name.
+`kwargs=`, `dynamo=True`, with or without a file. The opset stays 18, with a warning; an option that would change the
+file (without weights, training mode) is refused by name.
 
-- A module is exported in eval mode; its own mode comes back. A graph is exported as it was called: of one that trains
-  the forward part, with the loss, where no op of it is a matter of training (dropout, running statistics).
-- Parameters keep their names: of a module those of `model.state_dict()`, of a graph those of its listing.
-- `dynamic={{"x": {{0: "batch"}}}}` leaves an axis open; sizes that follow from it are computed in the file.
-- What has no form in ONNX is refused before anything is written: all ops together, each with its line.
-- The file passes `onnx.checker`, and onnxruntime differs by at most 1e-5 of the largest value of an output. It lacks
-  some operations in float64: `model.float()` first. Before version 1.29 it averages the windows at the edge wrongly if
-  `ceil_mode=True`.
+- A module is exported in eval mode, and its mode is restored. A graph is exported as it was last called. For a training
+  graph that is the forward part with the loss, unless an op depends on training mode (dropout, running statistics).
+- Parameters keep their names: those of `model.state_dict()` for a module, those of the listing for a graph.
+- `dynamic={{"x": {{0: "batch"}}}}` makes an axis dynamic; sizes that follow from it are computed in the file.
+- Operations without an ONNX equivalent are refused before anything is written, all in one error, each with its line.
+- The file passes `onnx.checker`, and results of onnxruntime differ by at most 1e-5 of the largest value of an output.
+  onnxruntime lacks some operations in float64: call `model.float()` first. Before version 1.29 it averages windows at
+  the edge incorrectly if `ceil_mode=True`.
 - `minflow onnx FOLDER model.onnx` does the same on the [command line](commands.md), for a graph that `flow.save` wrote.
 
-`flow.onnx.show("model.onnx")` draws any ONNX file, whoever wrote it (PyTorch, TensorFlow, the converters of
-scikit-learn): modules that open, operations, shapes, parameters, and what is known of the file as a whole. Nothing in
-it is run, and other files that it names are not opened. `minflow_widgets.explore("model.onnx")` is the same to click
-through, with the numbers of the parameters.
+`flow.onnx.show("model.onnx")` draws any ONNX file (from PyTorch, TensorFlow, the converters of scikit-learn): modules
+that open, operations, shapes, parameters, and facts about the whole file. Nothing in the file is executed, and files
+that it refers to are not opened. `minflow_widgets.explore("model.onnx")` is the interactive form, with the values of
+the parameters.
 
-Written by `python -m tests.onnx.page`; a test compares.
+`python -m tests.onnx.page` writes this page, and a test compares it.
 """
 
 
@@ -124,7 +124,7 @@ def listed(title: str, rows: list[Row]) -> str:
     names = set(row.name for row in rows)
     good = sorted(names - {row.name for row in rows if row.reason}, key=str.lower)
     return (
-        f"\n## {title}\n\n{len(good)} of {len(names)} can be written with all options that the tests have:\n"
+        f"\n## {title}\n\n{len(good)} of {len(names)} can be exported with all options that the tests cover:\n"
         f"{', '.join(f'`{name}`' for name in good)}.\n"
     ) + table("not", rows)
 
@@ -156,9 +156,9 @@ def ops() -> str:
     lack = ", ".join(f"`{name}`" for name in sorted(set(names) - set(have)))
     different = "".join(f"| `{op}` | {why} |\n" for op, why in CORNERS.items())
     return (
-        f"\n## Operations\n\n{len(have)} of {len(names)} operations of a forward pass have a form (some refuse a "
-        f"few options, by name). These have none:\n{lack}.\n"
-        f"\nOf NaN, infinities and zeros with a sign, onnxruntime gives other numbers for these:\n"
+        f"\n## Operations\n\n{len(have)} of {len(names)} operations of a forward pass can be exported (some refuse "
+        f"a few options, by name). These cannot:\n{lack}.\n"
+        f"\nFor NaN, infinities and signed zeros, these give other results in onnxruntime:\n"
         f"\n| operation | in onnxruntime |\n| --- | --- |\n{different}"
     )
 
@@ -166,7 +166,7 @@ def ops() -> str:
 def page() -> str:
     whole, open_ended = layers(), layers({"input_0": {0: "batch"}})
     refused = {row.name for row in whole if row.reason}
-    more = "\nThe first axis of the input can be dynamic in all of these but:\n"
+    more = "\nThe first axis of the input can be dynamic in all of these except:\n"
     return (
         HEAD.format(opset=OPSET)
         + listed("Layers", whole)

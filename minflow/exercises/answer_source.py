@@ -109,10 +109,10 @@ def fingerprint(answer: Any) -> str:
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
 
 
-def same_program(one: str, other: str) -> bool:
+def same_program(first: str, other: str) -> bool:
     """True if the programs differ at most in comments and whitespace."""
     try:
-        trees = [ast.parse(textwrap.dedent(text)) for text in (one, other)]
+        trees = [ast.parse(textwrap.dedent(text)) for text in (first, other)]
     except SyntaxError:
         return False
     return ast.dump(trees[0]) == ast.dump(trees[1])
@@ -123,12 +123,12 @@ def is_placeholder(node: ast.AST | None) -> bool:
     if isinstance(node, ast.Lambda):
         return isinstance(node.body, ast.Constant) and node.body.value is ...
     return isinstance(node, ast.FunctionDef | ast.ClassDef) and all(
-        isinstance(one, ast.Pass)
-        or isinstance(one, ast.Expr)
-        and isinstance(one.value, ast.Constant)
-        or isinstance(one, ast.Raise)
-        and "NotImplementedError" in ast.dump(one)
-        for one in node.body
+        isinstance(statement, ast.Pass)
+        or isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Constant)
+        or isinstance(statement, ast.Raise)
+        and "NotImplementedError" in ast.dump(statement)
+        for statement in node.body
     )
 
 
@@ -137,31 +137,31 @@ def is_empty_class(answer: Any) -> bool:
     return (
         isinstance(answer, type)
         and answer.__bases__ == (object,)
-        and not any(callable(one) or isinstance(one, property | classmethod) for one in vars(answer).values())
+        and not any(callable(value) or isinstance(value, property | classmethod) for value in vars(answer).values())
     )
 
 
 def find_forbidden(node: ast.AST | None, names: dict[str, str]) -> tuple[str, int] | None:
     """(name, line) of the first forbidden name in use, or None. "for" also means comprehensions, "while" the loop."""
     loops = {"for": (ast.For, ast.comprehension), "while": (ast.While,)}
-    for one in ast.walk(node) if node else ():
+    for child in ast.walk(node) if node else ():
         name = (
-            one.id
-            if isinstance(one, ast.Name)
-            else one.attr
-            if isinstance(one, ast.Attribute)
-            else next((word for word, kinds in loops.items() if isinstance(one, kinds)), "")
+            child.id
+            if isinstance(child, ast.Name)
+            else child.attr
+            if isinstance(child, ast.Attribute)
+            else next((word for word, kinds in loops.items() if isinstance(child, kinds)), "")
         )
         if name in names:
-            return name, getattr(one, "lineno", 0) or one.target.lineno  # type: ignore[attr-defined]
+            return name, getattr(child, "lineno", 0) or child.target.lineno  # type: ignore[attr-defined]
     return None
 
 
 def returns_nothing(node: ast.AST | None) -> bool:
     """True for a function without `yield` and without a `return` that has a value."""
     return isinstance(node, ast.FunctionDef) and not any(
-        isinstance(one, ast.Return) and one.value is not None or isinstance(one, ast.Yield | ast.YieldFrom)
-        for one in ast.walk(node)
+        isinstance(child, ast.Return) and child.value is not None or isinstance(child, ast.Yield | ast.YieldFrom)
+        for child in ast.walk(node)
     )
 
 
@@ -221,13 +221,13 @@ def suggest_name(error: BaseException, own: AnswerSource) -> str:
             known.setdefault(node.id, node.lineno)
         elif isinstance(node, ast.arg):
             known.setdefault(node.arg, node.lineno)
-    near = [one for one in similar(name, known, 1) if one != name]
-    near = near or [one for one in known if is_abbreviation(one, name)]
+    near = [candidate for candidate in similar(name, known, 1) if candidate != name]
+    near = near or [candidate for candidate in known if is_abbreviation(candidate, name)]
     return say("Line {line} has '{name}': is it meant?", line=known[near[0]], name=near[0]) if near else ""
 
 
-def is_abbreviation(one: str, other: str) -> bool:
+def is_abbreviation(first: str, other: str) -> bool:
     """True for pairs such as gw and grad_w: same first and last letter, and all letters of the shorter one in order."""
-    short, long = sorted((one, other), key=len)
+    short, long = sorted((first, other), key=len)
     letters = iter(long)
     return len(short) > 1 and short[0] == long[0] and short[-1] == long[-1] and all(c in letters for c in short)

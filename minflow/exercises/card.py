@@ -197,17 +197,17 @@ def wrong(verdict: Verdict, card: Card) -> None:
 
 def add_case_rows(verdict: Verdict, card: Card) -> None:
     """Add the rows of the failing case: its text, else its arguments by name."""
-    one = verdict.case
-    if one is None or one.held:
+    case = verdict.case
+    if case is None or case.held:
         return
     label = say("case {number}", number=verdict.number)
-    if one.text:
-        card.rows.append((label, say(one.text)))
+    if case.text:
+        card.rows.append((label, say(case.text)))
         return
     try:
-        bound = inspect.signature(verdict.exercise.right).bind(*one.args, **one.kwargs).arguments
+        bound = inspect.signature(verdict.exercise.right).bind(*case.args, **case.kwargs).arguments
     except (TypeError, ValueError):
-        bound = {str(i): value for i, value in enumerate(one.args, 1)} | one.kwargs
+        bound = {str(i): value for i, value in enumerate(case.args, 1)} | case.kwargs
     for i, (name, value) in enumerate(bound.items()):
         card.rows.append((f"{label}: {name}" if i == 0 else name, format_value(value)))
 
@@ -292,8 +292,8 @@ def card_html(card: Card) -> str:
         known = {label for label, array, differs in card.tables}
         parts.append(table((label, html.escape(text), "") for label, text in card.rows if label not in known))
         cells = "".join(
-            f'<td style="border:0;padding:4px 24px 4px 0;vertical-align:top">{matrix_html(*one)}</td>'
-            for one in card.tables
+            f'<td style="border:0;padding:4px 24px 4px 0;vertical-align:top">{matrix_html(*entry)}</td>'
+            for entry in card.tables
         )
         parts.append(f'<table style="border-collapse:collapse;background:transparent"><tr>{cells}</tr></table>')
     parts += [

@@ -110,11 +110,11 @@ def is_grading() -> bool:
 def progress_line(exercise: Exercise) -> str:
     """Progress such as "lesson 02: 1 of 4, course: 9 of 60"; "" outside lessons."""
     states = record.states()
-    lesson = [one for one in lesson_exercises(exercise.lesson) if one.points]
+    lesson = [other for other in lesson_exercises(exercise.lesson) if other.points]
     if not lesson:
         return ""
-    every = [one for one in all_exercises() if one.points]
-    done, all_done = (sum(states.get(one.name) == "right" for one in some) for some in (lesson, every))
+    every = [other for other in all_exercises() if other.points]
+    done, all_done = (sum(states.get(other.name) == "right" for other in some) for some in (lesson, every))
     return say(
         "lesson {lesson}: {done} of {of}, course: {all_done} of {all_of}",
         lesson=exercise.lesson,
@@ -148,16 +148,16 @@ class HintResult(CardDisplay):
 def hint(name: str) -> HintResult:
     """Show help with an exercise: the hints for your last attempt; after a right answer all hints and the solution."""
     exercise = find(name)
-    tried = [one for one in record.attempts() if one["exercise"] == name]
+    tried = [attempt for attempt in record.attempts() if attempt["exercise"] == name]
     card = Card("not started", name, say("help"))
-    if any(one["outcome"] == "right" for one in tried):
+    if any(attempt["outcome"] == "right" for attempt in tried):
         card.headline = say("all hints, and the solution")
         for wrong in exercise.wrongs:
             card.rows.append((say(wrong.name), say(wrong.hints[0])))
         card.folded.append((say("the solution"), solution(exercise)))
         return HintResult(card)
     last = tried[-1] if tried else None
-    wrong = next((one for one in exercise.wrongs if last and one.name == last["wrong"]), None)
+    wrong = next((wrong for wrong in exercise.wrongs if last and wrong.name == last["wrong"]), None)
     if wrong:
         card.paragraphs += [say(text) for text in wrong.hints]
     elif exercise.hint:

@@ -106,8 +106,8 @@ def compare_sequences(got: Any, wanted: Any, allowed: tuple[float, float], exact
         return Difference("type", type_text(got, wanted))
     if len(got) != len(wanted):
         return Difference("length", length_text(len(got), len(wanted)))
-    for i, (one, other) in enumerate(zip(got, wanted)):
-        if diff := difference(one, other, allowed, exact_types):
+    for i, (item, other) in enumerate(zip(got, wanted)):
+        if diff := difference(item, other, allowed, exact_types):
             return dataclasses.replace(diff, where=(i, *diff.where))
     return None
 
@@ -208,7 +208,7 @@ def as_array(value: Any) -> np.ndarray | None:
     if (
         isinstance(value, list | tuple)
         and 0 < len(value) <= MAX_LIST
-        and all(to_array(one) is not None for one in value)
+        and all(to_array(item) is not None for item in value)
     ):
         return np.asarray([to_array(one) for one in value])  # raises for rows of different lengths
     return None
@@ -276,12 +276,12 @@ def format_plain(value: Any) -> str:
     if isinstance(value, range):
         return repr(value)
     if isinstance(value, list | tuple):
-        inside = [format_plain(one) for one in value[:12]] + ["..."] * (len(value) > 12)
+        inside = [format_plain(item) for item in value[:12]] + ["..."] * (len(value) > 12)
         text = ", ".join(inside)
         return f"[{text}]" if isinstance(value, list) else f"({text}{',' * (len(value) == 1)})"
     if isinstance(value, dict):
         return (
-            "{" + ", ".join(f"{format_plain(key)}: {format_plain(one)}" for key, one in list(value.items())[:8]) + "}"
+            "{" + ", ".join(f"{format_plain(key)}: {format_plain(item)}" for key, item in list(value.items())[:8]) + "}"
         )
     if to_array(value) is not None:
         return format_value(value)

@@ -197,7 +197,7 @@ def isolated() -> Iterator[Isolated]:
                 put(state)
         result.printed = mine.text.splitlines()[:MAX_LINES]
         result.more = mine.more + max(0, len(mine.text.splitlines()) - MAX_LINES)
-        result.warned = [str(one.message) for one in caught]
+        result.warned = [str(warning.message) for warning in caught]
 
 
 @contextlib.contextmanager
@@ -214,7 +214,7 @@ def own_session() -> Iterator[None]:
         time.sleep(0.001)  # a run may still be processing a batch
     STREAM.idle(JOB_WAIT)
     of_stream: tuple[Any, ...] = STREAM.errors, STREAM.records, STREAM.counts
-    kept, before = dict(vars(SESSION)), [copy.copy(one) for one in of_stream]
+    kept, before = dict(vars(SESSION)), [copy.copy(state) for state in of_stream]
     STREAM.errors.clear(), STREAM.records.clear()
     vars(SESSION).update(vars(Session()))
     try:
@@ -252,8 +252,8 @@ OPERATORS = {
 def attributes(space: Any) -> dict[str, Any]:
     """Attributes of a module, or of a class with inherited ones; calls no descriptor."""
     result: dict[str, Any] = {}
-    for one in reversed(space.__mro__) if isinstance(space, type) else [space]:
-        result.update(vars(one))
+    for part in reversed(space.__mro__) if isinstance(space, type) else [space]:
+        result.update(vars(part))
     return result
 
 

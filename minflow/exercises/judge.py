@@ -101,7 +101,7 @@ def judge(exercise: Exercise, answer: Any, given: tuple = (), seed: int | None =
 
 def judge_value(exercise: Exercise, value: Any, given: tuple) -> Verdict:
     """Judge a value: it is right if the exercise accepts it or if it equals the solution."""
-    if value is ... or isinstance(value, tuple | list) and any(one is ... for one in value):
+    if value is ... or isinstance(value, tuple | list) and any(item is ... for item in value):
         return Verdict(exercise, "not started")
     if len(given) != len(exercise.given) + (exercise.draws is not None):
         call = f'check("{exercise.name}", {", ".join((exercise.answer, *exercise.given))})'
@@ -115,14 +115,17 @@ def judge_value(exercise: Exercise, value: Any, given: tuple) -> Verdict:
                 fine = bool(exercise.accepts(value, *given))
             else:
                 fine = any(
-                    matches_value(value, definition_value(one, given), exercise) for one in (right, *exercise.also)
+                    matches_value(value, definition_value(right_value, given), exercise)
+                    for right_value in (right, *exercise.also)
                 )
         except Exception:  # a value of the wrong kind
             fine = False
         verdict = Verdict(exercise, "right" if fine else "wrong", right=int(fine), total=1, got=value, wanted=right)
         if not fine:
             verdict.difference = difference(value, right, exercise.allowed)
-            verdict.wrong = next((one for one in exercise.wrongs if matches_wrong(one, value, given, exercise)), None)
+            verdict.wrong = next(
+                (wrong for wrong in exercise.wrongs if matches_wrong(wrong, value, given, exercise)), None
+            )
     return verdict
 
 
@@ -141,9 +144,9 @@ def matches_value(value: Any, wanted: Any, exercise: Exercise) -> bool:
 def normalize_letters(value: Any) -> Any:
     """Normalize an answer of letters: "bca", "B, C, A" and ["b", "c", "a"] are the same."""
     if isinstance(value, str):
-        value = [one for one in value if one.isalnum()]
+        value = [letter for letter in value if letter.isalnum()]
     if isinstance(value, list | tuple):
-        return tuple(one.strip(" ()").lower() if isinstance(one, str) else one for one in value)
+        return tuple(letter.strip(" ()").lower() if isinstance(letter, str) else letter for letter in value)
     return value
 
 
@@ -167,11 +170,11 @@ def judge_code(exercise: Exercise, answer: Any, seed: int | None) -> Verdict:
     if seed is None:
         seed = zlib.crc32(answer_source.fingerprint(answer).encode())
     every = list(exercise.make(np.random.default_rng([seed, zlib.crc32(exercise.name.encode())])))
-    shown, held = [[one for one in every if one.held is side] for side in (False, True)]
+    shown, held = [[case for case in every if case.held is side] for side in (False, True)]
     verdict = Verdict(exercise, "right", total=len(shown), held=(0, 0), source=own)
     results, failures = run_cases(verdict, shown, answer)
     verdict.right = len(results) - len(failures)
-    if results and all(is_unwritten(one) for one in results):
+    if results and all(is_unwritten(result) for result in results):
         return Verdict(exercise, "not started", source=own)
     if not failures:
         results, failures = run_cases(verdict, held, answer)
@@ -183,8 +186,8 @@ def judge_code(exercise: Exercise, answer: Any, seed: int | None) -> Verdict:
             verdict,
             failures,
             [
-                (one, result)
-                for number, (one, result) in enumerate(zip(cases, results), 1)
+                (case, result)
+                for number, (case, result) in enumerate(zip(cases, results), 1)
                 if number not in missed_cases
             ],
         )
@@ -246,13 +249,13 @@ def is_unwritten(result: Result) -> bool:
 def run_cases(verdict: Verdict, cases: list[Case], answer: Any) -> tuple[list, list]:
     """Run cases until one takes too long. Returns results and failures: (number, case, result, wanted, diff)."""
     exercise, results, failures = verdict.exercise, [], []
-    for number, one in enumerate(cases, 1):
-        result = run_case(one, answer, exercise.limit)
-        wanted = expected_result(one, exercise)
+    for number, case in enumerate(cases, 1):
+        result = run_case(case, answer, exercise.limit)
+        wanted = expected_result(case, exercise)
         diff = None if result.error else compare_safely(result.value, wanted, exercise)
         results.append(result)
         if result.error or diff:
-            failures.append((number, one, result, wanted, diff))
+            failures.append((number, case, result, wanted, diff))
         else:
             verdict.largest = max(verdict.largest, largest_difference(result.value, wanted))
         if isinstance(result.error, OutOfTime | KeyboardInterrupt) or is_huge(result.value):
@@ -266,11 +269,11 @@ def is_huge(value: Any) -> bool:
     return issubclass(type(value), kinds) and sys.getsizeof(value) > MAX_RESULT_BYTES
 
 
-def run_case(one: Case, answer: Any, limit: float) -> Result:
+def run_case(case: Case, answer: Any, limit: float) -> Result:
     """Run the answer on a case in isolation, whatever it raises, prints or changes, with a time limit in seconds."""
     result = Result()
-    args, kwargs = copy.deepcopy((one.args, one.kwargs))
-    call: Callable = one.run or (lambda answer, *args, **kwargs: answer(*args, **kwargs))
+    args, kwargs = copy.deepcopy((case.args, case.kwargs))
+    call: Callable = case.run or (lambda answer, *args, **kwargs: answer(*args, **kwargs))
     begun = time.perf_counter()
     with isolation.isolated() as alone:
         try:
@@ -284,10 +287,10 @@ def run_case(one: Case, answer: Any, limit: float) -> Result:
     return result
 
 
-def expected_result(one: Case, exercise: Exercise) -> Any:
-    if one.wanted is not NOT_GIVEN:
-        return one.wanted
-    result = run_case(one, exercise.right, 10 * exercise.limit)
+def expected_result(case: Case, exercise: Exercise) -> Any:
+    if case.wanted is not NOT_GIVEN:
+        return case.wanted
+    result = run_case(case, exercise.right, 10 * exercise.limit)
     if result.error:
         raise RuntimeError(f"the solution of {exercise.name} fails: please report this") from result.error
     return result.value
@@ -346,19 +349,21 @@ def find_named_wrong(exercise: Exercise, failures: list, passed: list) -> Wrong 
             wrong
             for wrong in exercise.wrongs
             if all(
-                same_result(run_case(one, wrong.answer, exercise.limit), result, exercise)
-                for number, one, result, wanted, diff in some
+                same_result(run_case(case, wrong.answer, exercise.limit), result, exercise)
+                for number, case, result, wanted, diff in some
             )
         ]
 
     alike = same(failures)
     if not alike and not failures[0][2].error:
-        alike = same([one for one in failures if not one[2].error])
+        alike = same([failure for failure in failures if not failure[2].error])
     return next(
         (
             wrong
             for wrong in alike
-            if all(same_result(run_case(one, wrong.answer, exercise.limit), result, exercise) for one, result in passed)
+            if all(
+                same_result(run_case(case, wrong.answer, exercise.limit), result, exercise) for case, result in passed
+            )
         ),
         next(iter(alike), None),
     )

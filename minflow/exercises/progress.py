@@ -83,13 +83,13 @@ def progress() -> Progress:
     """Show which exercises are right or tried, and what to do next. Reads `.progress.jsonl` beside the lessons."""
     welcome.refresh()
     states = record.states()
-    exercises = [one for one in all_exercises() if one.points]
+    exercises = [exercise for exercise in all_exercises() if exercise.points]
     lessons: dict[str, dict[str, str]] = {}
-    for one in exercises:
-        lessons.setdefault(one.lesson, {})[one.name] = states.get(one.name, "")
+    for exercise in exercises:
+        lessons.setdefault(exercise.lesson, {})[exercise.name] = states.get(exercise.name, "")
     return Progress(
         lessons,
-        next((one.name for one in exercises if states.get(one.name) != "right"), ""),
-        sum(one.points for one in exercises if states.get(one.name) == "right"),
-        sum(one.points for one in exercises if one.level != "stretch"),
+        next((exercise.name for exercise in exercises if states.get(exercise.name) != "right"), ""),
+        sum(exercise.points for exercise in exercises if states.get(exercise.name) == "right"),
+        sum(exercise.points for exercise in exercises if exercise.level != "stretch"),
     )

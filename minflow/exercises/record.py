@@ -59,15 +59,15 @@ def attempts(path: Path | None = None) -> list[dict[str, Any]]:
     lines = []
     for line in text.split("\n"):
         try:
-            one = json.loads(line)
+            attempt = json.loads(line)
         except (ValueError, RecursionError):  # torn by a kill, or not one of our lines
             continue
         if (
-            isinstance(one, dict)
-            and one.get("outcome") in OUTCOMES
-            and all(isinstance(text, str) for text in (one.get("exercise"), one.setdefault("wrong", "")))
+            isinstance(attempt, dict)
+            and attempt.get("outcome") in OUTCOMES
+            and all(isinstance(text, str) for text in (attempt.get("exercise"), attempt.setdefault("wrong", "")))
         ):
-            lines.append(one)
+            lines.append(attempt)
     return lines
 
 
@@ -76,11 +76,11 @@ def add_attempt(name: str, outcome: str, wrong: str, seconds: float, source: str
     import minflow
 
     path = progress_file()
-    earlier = [one for one in attempts(path) if one["exercise"] == name]
+    earlier = [attempt for attempt in attempts(path) if attempt["exercise"] == name]
     if earlier and earlier[-1].get("source") == source and earlier[-1]["outcome"] == outcome:
         return earlier
     versions = {"minflow": minflow.__version__, "python": ".".join(map(str, sys.version_info[:3]))}
-    number = 1 + sum(one["outcome"] != "not started" for one in earlier)
+    number = 1 + sum(attempt["outcome"] != "not started" for attempt in earlier)
     line = {
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "exercise": name,
@@ -108,8 +108,8 @@ def add_attempt(name: str, outcome: str, wrong: str, seconds: float, source: str
 def level(tried: list[dict[str, Any]]) -> int:
     """Number of consecutive attempts with the same wrong answer as the last one; it selects the hint."""
     count = 0
-    for one in reversed(tried):
-        if (one["wrong"], one["outcome"]) != (tried[-1]["wrong"], tried[-1]["outcome"]):
+    for attempt in reversed(tried):
+        if (attempt["wrong"], attempt["outcome"]) != (tried[-1]["wrong"], tried[-1]["outcome"]):
             break
         count += 1
     return count
@@ -118,13 +118,13 @@ def level(tried: list[dict[str, Any]]) -> int:
 def stuck(tried: list[dict[str, Any]]) -> bool:
     """True after eight attempts or half an hour since the exercise was last right."""
     begun = next((i + 1 for i in range(len(tried) - 1, -1, -1) if tried[i]["outcome"] == "right"), 0)
-    since = [one for one in tried[begun:] if one["outcome"] != "not started"]
+    since = [attempt for attempt in tried[begun:] if attempt["outcome"] != "not started"]
     return len(since) >= 8 or len(since) > 1 and minutes(since[0], since[-1]) >= 30
 
 
 def minutes(first: dict[str, Any], last: dict[str, Any]) -> float:
     try:
-        times = [time.mktime(time.strptime(one["time"], "%Y-%m-%dT%H:%M:%SZ")) for one in (first, last)]
+        times = [time.mktime(time.strptime(attempt["time"], "%Y-%m-%dT%H:%M:%SZ")) for attempt in (first, last)]
     except (KeyError, TypeError, ValueError, OverflowError):
         return 0.0
     return (times[1] - times[0]) / 60
@@ -133,9 +133,9 @@ def minutes(first: dict[str, Any], last: dict[str, Any]) -> float:
 def states(lines: list[dict[str, Any]] | None = None) -> dict[str, str]:
     """Exercise -> "right" if it ever was, else "tried". Exercises never begun are left out."""
     result: dict[str, str] = {}
-    for one in attempts() if lines is None else lines:
-        if one["outcome"] == "right":
-            result[one["exercise"]] = "right"
-        elif one["outcome"] != "not started":
-            result.setdefault(one["exercise"], "tried")
+    for attempt in attempts() if lines is None else lines:
+        if attempt["outcome"] == "right":
+            result[attempt["exercise"]] = "right"
+        elif attempt["outcome"] != "not started":
+            result.setdefault(attempt["exercise"], "tried")
     return result

@@ -37,7 +37,7 @@ def find(name: str) -> Exercise:
 
 def readings(tour: str) -> dict[str, Exercise]:
     """Name -> question of a reading tour ("r1"), in order. They are not part of the course."""
-    return {one.name: one for one in importlib.import_module(f".inside.{tour}", __package__).readings}
+    return {reading.name: reading for reading in importlib.import_module(f".inside.{tour}", __package__).readings}
 
 
 def lesson_exercises(lesson: str) -> list[Exercise]:

@@ -83,8 +83,8 @@ def page(folder: Path) -> str:
     states = record.states(record.attempts(record.progress_file(folder) or folder / record.FILE))
     course, inside = lessons(folder), tours(folder)
     lines = [MARK, "", f"# {say('minflow: look inside a program that learns')}", "", *about(folder)]
-    begun = [i for i, one in enumerate(course) if any(name in states for name in one.exercises)]
-    if todo := [one for one in course[max(begun, default=0) :] if not is_done(one, states)]:
+    begun = [i for i, item in enumerate(course) if any(name in states for name in item.exercises)]
+    if todo := [item for item in course[max(begun, default=0) :] if not is_done(item, states)]:
         lines += ["", f"**{say('Go on with') if begun else say('Begin with')} {link(todo[0], folder)}**"]
     lines += ["", *starting_points(folder, course)]
     marks = {"right": record.MARKS["right"], "tried": record.MARKS["tried"], "new": record.MARKS[""]}
@@ -144,12 +144,12 @@ def about(folder: Path) -> list[str]:
 
 def starting_points(folder: Path, course: list[Lesson]) -> list[str]:
     """Table of where readers of different experience start, with links to files of the folder."""
-    by_number = {one.number: link(one, folder) for one in course}
+    by_number = {item.number: link(item, folder) for item in course}
 
     def links(*places: tuple[str, str]) -> list[str]:
         return [f"[{text}]({place})" for text, place in places if (folder / place).is_file()]
 
-    first = [link(one, folder) for one in course[:1]]
+    first = [link(item, folder) for item in course[:1]]
     graphs = [by_number[GRAPHS]] if GRAPHS in by_number else []
     rows = {
         say("know Python, and nothing of deep learning"): first,
@@ -168,28 +168,28 @@ def starting_points(folder: Path, course: list[Lesson]) -> list[str]:
 
 def hours(course: Iterable[Lesson]) -> str:
     """Total duration of lessons in hours, such as "27.8" or "2"."""
-    return f"{sum(one.minutes for one in course) / 60:.1f}".removesuffix(".0")
+    return f"{sum(item.minutes for item in course) / 60:.1f}".removesuffix(".0")
 
 
-def is_done(one: Lesson, states: dict[str, str]) -> bool:
+def is_done(item: Lesson, states: dict[str, str]) -> bool:
     """True if all exercises of a lesson were right once; False for a lesson without exercises."""
-    return bool(one.exercises) and all(states.get(name) == "right" for name in one.exercises)
+    return bool(item.exercises) and all(states.get(name) == "right" for name in item.exercises)
 
 
 def table(course: Iterable[Lesson], folder: Path, states: dict[str, str]) -> list[str]:
     heads = [say("lesson"), say("its question"), say("minutes"), say("exercises")]
     rows = ["| " + " | ".join(heads) + " |", "|---|---|---|---|"]
-    for one in course:
-        signs = "".join(record.MARKS[states.get(name, "")] for name in one.exercises)
-        right = sum(states.get(name) == "right" for name in one.exercises)
-        count = say("{right} of {all}", right=right, all=len(one.exercises)) if one.exercises else ""
-        cells = [link(one, folder), one.question, str(one.minutes or ""), f"{signs} {count}".strip()]
+    for item in course:
+        signs = "".join(record.MARKS[states.get(name, "")] for name in item.exercises)
+        right = sum(states.get(name) == "right" for name in item.exercises)
+        count = say("{right} of {all}", right=right, all=len(item.exercises)) if item.exercises else ""
+        cells = [link(item, folder), item.question, str(item.minutes or ""), f"{signs} {count}".strip()]
         rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return rows
 
 
-def link(one: Lesson, folder: Path) -> str:
-    return f"[{one.number} - {one.title}]({quote(one.path.relative_to(folder).as_posix())})"
+def link(item: Lesson, folder: Path) -> str:
+    return f"[{item.number} - {item.title}]({quote(item.path.relative_to(folder).as_posix())})"
 
 
 def refresh() -> None:

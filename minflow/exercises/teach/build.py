@@ -55,7 +55,7 @@ def with_solutions(released: dict[str, Any]) -> dict[str, Any]:
     known = nb.exercise_cells(released)
 
     def answer(cell: dict[str, Any]) -> dict[str, Any]:
-        exercise, part = next((known[one] for one in nb.cell_ids(cell) if one in known), (None, ""))
+        exercise, part = next((known[name] for name in nb.cell_ids(cell) if name in known), (None, ""))
         return {**cell, "source": teacher_cell(exercise.name)} if exercise and part == "answer" else cell
 
     return {**released, "cells": [answer(cell) for cell in released["cells"]]}

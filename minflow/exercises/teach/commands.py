@@ -52,11 +52,11 @@ def grade(options: argparse.Namespace) -> int:
     if not nb.notebooks(options.files):
         return failed("grade", FileNotFoundError("no notebooks found"))
     marks = []
-    for one in grading.grade(options.files, limits, options.jobs):
-        marks.append(one)
-        if one.outcome == "unreadable":
-            print(f"minflow exercises grade: {nb.printable(one.file)}: {one.remark}", file=sys.stderr, flush=True)
-    text = nb.to_csv([grading.COLUMNS, *(one.row() for one in marks)])
+    for mark in grading.grade(options.files, limits, options.jobs):
+        marks.append(mark)
+        if mark.outcome == "unreadable":
+            print(f"minflow exercises grade: {nb.printable(mark.file)}: {mark.remark}", file=sys.stderr, flush=True)
+    text = nb.to_csv([grading.COLUMNS, *(mark.row() for mark in marks)])
     for line in grading.summary(marks):
         print(line, file=sys.stderr)
     if not options.out:

@@ -109,10 +109,11 @@ def grade(paths: Iterable[str], limits: Limits, jobs: int | None = None) -> Iter
                 except (nb.NotebookError, LookupError) as error:
                     yield Mark(str(path), remark=str(error))
                     continue
-                marks = [
-                    pool.submit(mark, str(path), notebook, released, one, limits) for one in nb.exercises_of(released)
+                futures = [
+                    pool.submit(mark, str(path), notebook, released, exercise, limits)
+                    for exercise in nb.exercises_of(released)
                 ]
-                yield from (one.result() for one in marks)
+                yield from (future.result() for future in futures)
         finally:
             pool.shutdown(cancel_futures=True)
 
@@ -146,17 +147,17 @@ def setup_cells(notebook: dict[str, Any], released: dict[str, Any], exercise: Ex
     recursively, in such a cell. For another exercise's name it is the learner's answer to that exercise.
     """
     known = nb.exercise_cells(released)
-    others = {one.name: one for one in nb.exercises_of(released) if one is not exercise}
+    others = {other.name: other for other in nb.exercises_of(released) if other is not exercise}
     above: list[str] = []
     for cell in released["cells"]:
-        one, part = next((known[name] for name in nb.cell_ids(cell) if name in known), (None, ""))
-        if one is exercise and part == "answer":
+        other, part = next((known[name] for name in nb.cell_ids(cell) if name in known), (None, ""))
+        if other is exercise and part == "answer":
             break
         if cell.get("cell_type") == "code":
-            if one is None:
+            if other is None:
                 above.append(nb.as_python(cell["source"]))
-            elif part == "answer" and one.name in others:
-                above.append(nb.as_python(nb.find_answer(notebook, one)[0]))
+            elif part == "answer" and other.name in others:
+                above.append(nb.as_python(nb.find_answer(notebook, other)[0]))
     taken = set(range(min(1, len(above))))
     names = used_names(answer) | set(exercise.given)
     while more := {i for i, source in enumerate(above) if i not in taken and nb.bound_names(source) & names}:
@@ -176,9 +177,9 @@ def used_names(source: str) -> set[str]:
         table = todo.pop()
         todo += table.get_children()
         names |= {
-            one.get_name()
-            for one in table.get_symbols()
-            if one.is_referenced() and (one.is_global() or table.get_type() == "module")
+            symbol.get_name()
+            for symbol in table.get_symbols()
+            if symbol.is_referenced() and (symbol.is_global() or table.get_type() == "module")
         }
     return names - set(vars(builtins))
 
@@ -190,15 +191,15 @@ def mentioned_names(source: str) -> set[str]:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return set()
     names = {
-        one.id if isinstance(one, ast.Name) else one.attr
-        for one in ast.walk(tree)
-        if isinstance(one, ast.Name | ast.Attribute)
+        node.id if isinstance(node, ast.Name) else node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name | ast.Attribute)
     }
-    for one in ast.walk(tree):
-        if isinstance(one, ast.Import):
-            names |= {alias.name for alias in one.names}
-        elif isinstance(one, ast.ImportFrom):
-            names |= {one.module or "", *(f"{one.module}.{alias.name}" for alias in one.names)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names |= {node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)}
     return names | {".".join(name.split(".")[:2]) for name in names}
 
 
@@ -217,7 +218,7 @@ def run_answer(exercise: Exercise, cells_before: list[str], answer: str, limits:
         "memory": limits.memory,
         "seconds": seconds,
     }
-    path = [one for one in sys.path if one]
+    path = [folder for folder in sys.path if folder]
     kept = {key: value for key, value in os.environ.items() if key != "NBGRADER_EXECUTION"}
     settings = {
         "MINFLOW_GRADING": "1",
@@ -284,8 +285,8 @@ def exit_remark(code: int) -> str:
 def summary(marks: Iterable[Mark]) -> list[str]:
     """Points of each file, one line per file."""
     sums: dict[str, list[float]] = {}
-    for one in marks:
-        total = sums.setdefault(one.file, [0.0, 0.0])
-        total[0] += one.points
-        total[1] += one.of
+    for mark in marks:
+        total = sums.setdefault(mark.file, [0.0, 0.0])
+        total[0] += mark.points
+        total[1] += mark.of
     return [f"{nb.printable(file)}: {got:g} of {of:g}" for file, (got, of) in sums.items()]

@@ -30,7 +30,7 @@ def mend(path: Path, release: Path | None = None, target: Path | None = None) ->
         whole = nb.read(release)
     known, remarks, new = nb.exercise_cells(whole), [], []
     for cell in whole["cells"]:
-        exercise, part = next((known[one] for one in nb.cell_ids(cell) if one in known), (None, ""))
+        exercise, part = next((known[name] for name in nb.cell_ids(cell) if name in known), (None, ""))
         if exercise and part == "answer":
             source, remark = nb.find_answer(notebook, exercise)
             cell = {**cell, "source": source or cells.answer_cell(exercise.name)}

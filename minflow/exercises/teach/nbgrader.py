@@ -28,7 +28,7 @@ def add_metadata(notebook: dict[str, Any]) -> dict[str, Any]:
     known = nb.exercise_cells(notebook)
     cells = []
     for cell in notebook["cells"]:
-        exercise, part = next((known[one] for one in nb.cell_ids(cell) if one in known), (None, ""))
+        exercise, part = next((known[name] for name in nb.cell_ids(cell) if name in known), (None, ""))
         if exercise and part != "task":
             data = {
                 "schema_version": 3,

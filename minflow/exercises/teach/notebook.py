@@ -113,11 +113,11 @@ def cell_id(name: str, part: str) -> str:
 
 def exercise_cells(notebook: dict[str, Any]) -> dict[str, tuple[Exercise, str]]:
     """Cell id -> (exercise, "task", "answer" or "check"), for exercises whose answer cell is in the notebook."""
-    ids = {one for cell in notebook["cells"] for one in cell_ids(cell)}
+    ids = {name for cell in notebook["cells"] for name in cell_ids(cell)}
     return {
-        cell_id(one.name, part): (one, part)
-        for one in all_exercises()
-        if cell_id(one.name, "answer") in ids
+        cell_id(exercise.name, part): (exercise, part)
+        for exercise in all_exercises()
+        if cell_id(exercise.name, "answer") in ids
         for part in PARTS
     }
 
@@ -127,7 +127,10 @@ def exercises_of(notebook: dict[str, Any]) -> list[Exercise]:
     known = exercise_cells(notebook)
     return list(
         {
-            known[one][0].name: known[one][0] for cell in notebook["cells"] for one in cell_ids(cell) if one in known
+            known[name][0].name: known[name][0]
+            for cell in notebook["cells"]
+            for name in cell_ids(cell)
+            if name in known
         }.values()
     )
 
@@ -135,8 +138,8 @@ def exercises_of(notebook: dict[str, Any]) -> list[Exercise]:
 def lesson_of(notebook: dict[str, Any], path: Path) -> str:
     """Lesson of a notebook: that of most of its exercises, else the number in its name. Raises NotebookError."""
     count: dict[str, int] = {}
-    for one in exercises_of(notebook):
-        count[one.lesson] = count.get(one.lesson, 0) + 1
+    for exercise in exercises_of(notebook):
+        count[exercise.lesson] = count.get(exercise.lesson, 0) + 1
     if count:
         return max(count, key=lambda lesson: count[lesson])
     if (number := re.match(r"\d\d(?=_)", path.name)) and number[0] in lessons():
@@ -151,7 +154,7 @@ def cell_ids(cell: dict[str, Any]) -> list[str]:
     """Ids of a cell: Jupyter's, Colab's and nbgrader's."""
     grader = cell["metadata"].get("nbgrader")
     places = (cell.get("id"), cell["metadata"].get("id"), grader.get("grade_id") if isinstance(grader, dict) else None)
-    return [one for one in places if isinstance(one, str)]
+    return [name for name in places if isinstance(name, str)]
 
 
 def find_answer(notebook: dict[str, Any], exercise: Exercise) -> tuple[str, str]:
@@ -187,13 +190,13 @@ def find_answer(notebook: dict[str, Any], exercise: Exercise) -> tuple[str, str]
 def cells_between(all_cells: list[dict[str, Any]], first: str, last: str) -> list[dict[str, Any]]:
     """Cells between the one with id `first` and the next one with id `last`; [] unless both exist."""
     inside: list[dict[str, Any]] | None = None
-    for one in all_cells:
-        if inside is not None and last in cell_ids(one):
+    for cell in all_cells:
+        if inside is not None and last in cell_ids(cell):
             return inside
-        if first in cell_ids(one):
+        if first in cell_ids(cell):
             inside = []
         elif inside is not None:
-            inside.append(one)
+            inside.append(cell)
     return []
 
 

@@ -37,10 +37,10 @@ def test_{name}({arguments}):
 def add_otter_cells(notebook: dict[str, Any]) -> dict[str, Any]:
     """Add otter's raw cells to the solved notebook; `otter assign ps02/02_downhill.ipynb OUT` makes the rest."""
     known = nb.exercise_cells(notebook)
-    every = {one for cell in notebook["cells"] for one in nb.cell_ids(cell)}
+    every = {id_ for cell in notebook["cells"] for id_ in nb.cell_ids(cell)}
     cells = [nb.cell("raw", SETTINGS.strip(), "otter-settings")]
     for cell in notebook["cells"]:
-        name = next((one for one in nb.cell_ids(cell) if one in known), "")
+        name = next((id_ for id_ in nb.cell_ids(cell) if id_ in known), "")
         if not name:
             cells.append(cell)
             continue

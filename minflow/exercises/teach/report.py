@@ -64,8 +64,8 @@ def read(folder: Path) -> ClassReport:
     """
     if not folder.is_dir():
         raise NotADirectoryError(f"{folder} is not a folder")
-    exercises = [one for one in all_exercises() if one.points]
-    known = {one.name: one for one in exercises}
+    exercises = [exercise for exercise in all_exercises() if exercise.points]
+    known = {exercise.name: exercise for exercise in exercises}
     lines: dict[str, list[dict[str, Any]]] = {}
     unknown = 0
     for place, folders, files in os.walk(folder):
@@ -78,39 +78,45 @@ def read(folder: Path) -> ClassReport:
             continue
         name = nb.printable(path.relative_to(folder).parts[0])
         readable = record.attempts(path)
-        mine = [one for one in readable if one["exercise"] in known]
+        mine = [attempt for attempt in readable if attempt["exercise"] in known]
         unknown += count_lines(path) - len(mine)
         lines.setdefault(name, []).extend(mine)
     learners = {
-        name: {one.name: work for one in exercises if (work := summarize_work(one, lines[name]))}
+        name: {exercise.name: work for exercise in exercises if (work := summarize_work(exercise, lines[name]))}
         for name in sorted(lines)
     }
     return ClassReport(
-        [one for one in exercises if any(one.name in works for works in learners.values())], learners, unknown
+        [exercise for exercise in exercises if any(exercise.name in works for works in learners.values())],
+        learners,
+        unknown,
     )
 
 
 def count_lines(path: Path) -> int:
     """Number of non-empty lines of a file, without attempts at recall questions."""
-    recall = {one.name for one in all_exercises() if not one.points}
+    recall = {exercise.name for exercise in all_exercises() if not exercise.points}
     text = path.read_text(encoding="utf-8", errors="replace")
     return sum(bool(line.strip()) for line in text.splitlines()) - sum(
-        one["exercise"] in recall for one in record.attempts(path)
+        attempt["exercise"] in recall for attempt in record.attempts(path)
     )
 
 
 def summarize_work(exercise: Exercise, lines: list[dict[str, Any]]) -> Work | None:
     """Summarize a learner's lines of one exercise; None if it was not begun."""
-    mine = [one for one in lines if one["exercise"] == exercise.name and one["outcome"] != "not started"]
+    mine = [
+        attempt for attempt in lines if attempt["exercise"] == exercise.name and attempt["outcome"] != "not started"
+    ]
     if not mine:
         return None
     mine.sort(key=timestamp)
-    right = next((i for i, one in enumerate(mine) if one["outcome"] == "right"), None)
+    right = next((i for i, attempt in enumerate(mine) if attempt["outcome"] == "right"), None)
     until = mine if right is None else mine[: right + 1]
-    times = [timestamp(one) for one in until if timestamp(one)]
+    times = [timestamp(attempt) for attempt in until if timestamp(attempt)]
     gaps = [later - earlier for earlier, later in zip(times, times[1:])]
-    names = {one.name for one in exercise.wrongs}
-    wrong = Counter(one["wrong"] for one in until if isinstance(one.get("wrong"), str) and one["wrong"] in names)
+    names = {wrong.name for wrong in exercise.wrongs}
+    wrong = Counter(
+        attempt["wrong"] for attempt in until if isinstance(attempt.get("wrong"), str) and attempt["wrong"] in names
+    )
     return Work(right is not None, len(until), sum(gap for gap in gaps if gap < PAUSE) / 60, wrong)
 
 
@@ -126,14 +132,14 @@ def timestamp(line: dict[str, Any]) -> float:
 
 
 def points(works: dict[str, Work], exercises: list[Exercise]) -> int:
-    return sum(one.points for one in exercises if one.name in works and works[one.name].right)
+    return sum(exercise.points for exercise in exercises if exercise.name in works and works[exercise.name].right)
 
 
 def as_csv(given: ClassReport) -> str:
     """One row per learner: points, then "right 2" or "tried 5" per exercise, with the number of attempts."""
-    head = ["learner", "points", *(one.name for one in given.exercises)]
+    head = ["learner", "points", *(exercise.name for exercise in given.exercises)]
     rows = [
-        [name, points(works, given.exercises), *(state(works.get(one.name)) for one in given.exercises)]
+        [name, points(works, given.exercises), *(state(works.get(exercise.name)) for exercise in given.exercises)]
         for name, works in given.learners.items()
     ]
     return nb.to_csv([head, *rows])
@@ -162,7 +168,7 @@ def as_html(given: ClassReport) -> str:
         table(
             "Begun and right count learners; attempts and minutes are medians until it was right.",
             ("exercise", "question", "begun", "right", "at the first attempt", "attempts", "minutes"),
-            [exercise_row(one, given) for one in given.exercises],
+            [exercise_row(exercise, given) for exercise in given.exercises],
         ),
     ]
     parts += [
@@ -174,14 +180,14 @@ def as_html(given: ClassReport) -> str:
         ),
     ]
     marks = [
-        (name, points(works, given.exercises), *(mark(works.get(one.name)) for one in given.exercises))
+        (name, points(works, given.exercises), *(mark(works.get(exercise.name)) for exercise in given.exercises))
         for name, works in given.learners.items()
     ]
     parts += [
         "<h2>Learners</h2>",
         table(
             "\u2713 right, ~ tried, \u00b7 not begun; with the number of attempts.",
-            ("learner", "points", *(one.name for one in given.exercises)),
+            ("learner", "points", *(exercise.name for exercise in given.exercises)),
             marks,
         ),
     ]
@@ -190,11 +196,11 @@ def as_html(given: ClassReport) -> str:
 
 def wrong_answers(given: ClassReport) -> list[tuple]:
     rows = []
-    for one in given.exercises:
-        for wrong in one.wrongs:
-            times = [work.wrong[wrong.name] for work in given.at(one) if work.wrong[wrong.name]]
+    for exercise in given.exercises:
+        for wrong in exercise.wrongs:
+            times = [work.wrong[wrong.name] for work in given.at(exercise) if work.wrong[wrong.name]]
             if times:
-                rows.append((one.name, wrong.name, len(times), sum(times), wrong.hints[0] if wrong.hints else ""))
+                rows.append((exercise.name, wrong.name, len(times), sum(times), wrong.hints[0] if wrong.hints else ""))
     return sorted(rows, key=lambda row: (-row[2], -row[3]))
 
 
@@ -239,7 +245,8 @@ def table(caption: str, head: tuple[str, ...], rows: list[tuple]) -> str:
     lines = []
     for first, *others in rows:
         cells = "".join(
-            f"<td{' class=number' * isinstance(one, int | float)}>{markdown_to_html(str(one))}</td>" for one in others
+            f"<td{' class=number' * isinstance(value, int | float)}>{markdown_to_html(str(value))}</td>"
+            for value in others
         )
         lines.append(f'<tr><th scope="row">{html.escape(str(first))}</th>{cells}</tr>')
     return (

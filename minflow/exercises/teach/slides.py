@@ -54,7 +54,10 @@ def slide_cells(notebook: dict[str, Any]) -> dict[str, Any]:
     known = nb.exercise_cells(notebook)
     cells: list[dict[str, Any]] = []
     for cell in notebook["cells"]:
-        if any(known.get(one, (None, "task"))[1] != "task" for one in nb.cell_ids(cell)) or not cell["source"].strip():
+        if (
+            any(known.get(name, (None, "task"))[1] != "task" for name in nb.cell_ids(cell))
+            or not cell["source"].strip()
+        ):
             continue
         kind = slide_type(cell, cells[-1] if cells else None)
         cells.append({**cell, "metadata": {**cell["metadata"], "slideshow": {"slide_type": kind}}})

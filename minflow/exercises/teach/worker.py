@@ -122,7 +122,7 @@ def refuse_access(folder: str) -> None:
             if not writes or path is None or path == os.devnull or not away(path):
                 return
         elif event in FILES:
-            if not any(away(one) for one in arguments[:2] if isinstance(one, str | bytes | os.PathLike)):
+            if not any(away(path) for path in arguments[:2] if isinstance(path, str | bytes | os.PathLike)):
                 return
         elif event in NETWORK:
             if is_local(arguments):
@@ -221,12 +221,12 @@ def judging_objects(exercise: Any) -> Iterator[tuple[str, Any]]:
 def parts_of(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     yield name, value
     if isinstance(value, list):
-        yield from ((f"{name}[{i}]", one) for i, one in enumerate(value))
+        yield from ((f"{name}[{i}]", item) for i, item in enumerate(value))
         yield f"the length of {name}", len(value)
     elif isinstance(value, types.FunctionType):
         yield f"the code of {name}", value.__code__
     elif isinstance(value, type) and value.__module__.startswith("minflow.exercises"):
-        yield from ((f"{name}.{key}", one) for key, one in list(vars(value).items()))
+        yield from ((f"{name}.{key}", item) for key, item in list(vars(value).items()))
 
 
 def changed(known: dict[str, Any], exercise: Any) -> str:

@@ -42,9 +42,9 @@ def all_pages(language: str, notebooks: Path) -> list[Page]:
     result = [Page("checker", place / "checker.po", checker_texts())]
     for lesson in registry.lessons():
         texts = merge_places(
-            (text, f"l{lesson}/{one.name}.py")
-            for one in registry.lesson_exercises(lesson)
-            for text in exercise_texts(one)
+            (text, f"l{lesson}/{exercise.name}.py")
+            for exercise in registry.lesson_exercises(lesson)
+            for text in exercise_texts(exercise)
         )
         result.append(Page(f"l{lesson}", place / f"l{lesson}.po", texts))
     for path in sorted(notebooks.rglob("*.ipynb")):

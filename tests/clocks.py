@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 
-from minflow.job.queue.step import Gate
+from minflow.job.queue.step import Latch
 from minflow.job.queue.stream import STREAM
 
 LONG = 60  # seconds after which a test gives up
@@ -47,7 +47,7 @@ class Clock:
 
 def set_clock(monkeypatch):
     """The one clock of all modules that measure, until the end of the test; how long somebody waits stays real."""
-    clock, wait = Clock(), Gate.wait
+    clock, wait = Clock(), Latch.wait
 
     def waited(gate, timeout=None):
         clock.waits.set()
@@ -56,9 +56,9 @@ def set_clock(monkeypatch):
         finally:
             clock.waits.clear()
 
-    monkeypatch.setattr(Gate, "wait", waited)
+    monkeypatch.setattr(Latch, "wait", waited)
     for name, module in list(sys.modules.items()):
-        measures = name.startswith("minflow") and name != Gate.__module__
+        measures = name.startswith("minflow") and name != Latch.__module__
         if measures and getattr(module, "clock", None) is time.perf_counter:
             monkeypatch.setattr(module, "clock", clock)
     return clock

@@ -96,7 +96,7 @@ class CompiledJob(Compiled):
 def compile_job(job: Any, inputs: tuple, by_device: list[list[Any]], owner: Any = None) -> CompiledJob:
     """Trace and compile for these arrays, and add the plan to the job's plans under the key `inputs`. If it fails, the
     session is unchanged. A run (`owner`) that was stopped creates no more variables."""
-    if owner is not None and owner.ending():
+    if owner is not None and owner.is_ending():
         raise Stopped
     specs = [
         [[spec_of(a) for a in part] if isinstance(part, list) else spec_of(part) for part in column]
@@ -130,7 +130,7 @@ def compile_job(job: Any, inputs: tuple, by_device: list[list[Any]], owner: Any 
     }
     warn_of_reads(job.name, reads.and_attributes(opaque), job.noticed, job.function.__code__)
     if job.session.loading is not None:  # a checkpoint was loaded: report names that were not used
-        job.session.loading.settle(job)
+        job.session.loading.job_compiled(job)
     return plan
 
 

@@ -20,7 +20,7 @@ from ..core.source_location import here
 from .function import Job
 from .signature import described
 from .queue.records import clock
-from .queue.step import Gate, Step, Stopped, check_arity, seconds
+from .queue.step import Latch, Step, Stopped, check_arity, seconds
 from .queue.stream import STREAM
 
 # inherited by the loader's workers
@@ -44,7 +44,7 @@ class Run:
         self.thread: Any = None
         self.caller = 0  # number of its thread in the timeline
         self.where = here()
-        self.going, self.over = Gate(), Gate()
+        self.going, self.over = Latch(), Latch()
         self.going.open()
         self.started, self.ended = clock(), None
 
@@ -60,8 +60,8 @@ class Run:
     def pause(self) -> None:
         """Stop submitting steps until `resume()`; those in flight finish."""
         if self.going.opened and not self.done():
-            self.going = Gate()
-        if self.ending():  # another thread has stopped it in the meantime
+            self.going = Latch()
+        if self.is_ending():  # another thread has stopped it in the meantime
             self.going.open()
 
     def resume(self) -> None:
@@ -99,7 +99,7 @@ class Run:
 
     # ---- the loop, on its thread -------------------------------------------------------------------------------------
 
-    def ending(self) -> bool:
+    def is_ending(self) -> bool:
         """True if no further steps are submitted."""
         return self.stopping or self.error is not None
 
@@ -115,17 +115,17 @@ class Run:
         submitted, self.caller = 0, STREAM.callers.number
         LOOP.set(self)
         try:
-            if self.ending():
+            if self.is_ending():
                 raise Stopped
             for epoch in range(1, self.epochs + 1):
                 self.starts.append(submitted)
                 self.epoch = epoch
                 for batch in self.loader:
                     STREAM.waiting(self.going)  # a pause does not count as loading time
-                    if self.ending():
+                    if self.is_ending():
                         raise Stopped
                     args, kwargs = arguments(batch)
-                    step = self.job.submit(args, kwargs, self.landed, self)
+                    step = self.job.submit(args, kwargs, self.on_step, self)
                     submitted += 1
         except Stopped:
             pass
@@ -140,7 +140,7 @@ class Run:
             self.ended = clock()
             self.over.open()
 
-    def landed(self, result: Any) -> None:
+    def on_step(self, result: Any) -> None:
         """Record a finished step and call the user's callback; runs on the worker."""
         self.steps, self.last = self.steps + 1, result
         first = first_array(result)

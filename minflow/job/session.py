@@ -37,7 +37,7 @@ class Variable:
 
     def numpy(self) -> np.ndarray:
         """Copy of the current elements. Waits for every submitted step; in a callback, the elements after its step."""
-        STREAM.settle()
+        STREAM.sync_for_read()
         with LOCK:  # a run may keep submitting
             return self.tensor.array.copy()
 

@@ -155,7 +155,7 @@ def holds(loss):
     wait(go)
     seen.append("first")
 
-class Interrupting(stream.Gate):
+class Interrupting(stream.Latch):
     "Interrupts the caller when it stands at this gate."
     def wait(self, timeout=None):
         if threading.current_thread() is threading.main_thread() and not seen:

@@ -136,7 +136,7 @@ def test_only_the_first_of_several_errors_is_raised():
     go.set()
     assert stream.idle(LONG)
     assert step.state == "done"
-    stream.call_late(step)  # another callback fails, before anyone has been told of the first
+    stream.enqueue_callback(step)  # another callback fails, before anyone has been told of the first
     assert stream.idle(LONG) and len(stream.errors) == 2
     refused(stream.sync, JobError, "step 1 of job")
     stream.sync()

@@ -42,7 +42,7 @@ def test_cancel_takes_a_step_out_of_the_queue(held):
     refused(second.get, JobError, r"step 2 of train_job was cancelled(.|\n)*taken out of the queue")
     held.go.set()
     flow.sync_default_session()  # to cancel is no error
-    assert called == [] and job.steps == 1 and not second.start_claim.take()
+    assert called == [] and job.steps == 1 and not second.start_once.take()
     assert np.array_equal(job(ONES).get(), -2 * ONES)
     assert not first.cancel()
 

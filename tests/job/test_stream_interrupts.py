@@ -122,7 +122,7 @@ def interrupted_everywhere(action, least):
         else:
             place = "not reached"
         if action is ACTIONS["start"] and tracer.interrupted_in("start"):
-            assert len(STREAM.runs) <= runs + 1 and all(run.ending() or run.done() for run in STREAM.runs), place
+            assert len(STREAM.runs) <= runs + 1 and all(run.is_ending() or run.done() for run in STREAM.runs), place
         check(jobs, place)
         assert len(seen) <= 1, place
     assert len(places) >= least and came >= 0.8 * len(places)

@@ -22,7 +22,7 @@ class Owner:
     def __init__(self):
         self.errors, self.callback = [], None
 
-    def ending(self):
+    def is_ending(self):
         return bool(self.errors)
 
     def failed(self, error):

@@ -22,7 +22,7 @@ from .records import Record, clock
 SLICE = 0.1  # seconds between two checks of the clock while waiting
 
 
-class Gate:
+class Latch:
     """A one-shot latch, closed until `open()`. Waiting holds no lock, so an interrupt cannot leave one locked."""
 
     def __init__(self) -> None:
@@ -55,7 +55,10 @@ class Gate:
             self.waiters.remove(waiter)
 
 
-class Claim:
+Gate = Latch  # the name that copies of the reading tours import
+
+
+class OnceFlag:
     """A flag that exactly one of several threads can take."""
 
     def __init__(self) -> None:
@@ -84,9 +87,12 @@ class Step(Handle):
         self.callback: Callable | None = None
         self.before_callback: Callable[[Any], None] | None = None  # handlers of watches; run before the callback
         self.looked = False  # True once the worker has checked for a callback
-        self.start_claim, self.call_claim = Claim(), Claim()
-        self.error_claim, self.shown_claim = Claim(), Claim()  # its error was raised: to its caller, to another thread
-        self.computed, self.over = Gate(), Gate()  # opened at the end of its work; of its callback
+        self.start_once, self.call_once = OnceFlag(), OnceFlag()
+        self.error_once, self.shown_once = (
+            OnceFlag(),
+            OnceFlag(),
+        )  # its error was raised: to its caller, to another thread
+        self.computed, self.over = Latch(), Latch()  # opened at the end of its work; of its callback
 
     name = property(lambda self: self.record.name)
     number = property(lambda self: self.record.number)
@@ -107,8 +113,8 @@ class Step(Handle):
             raise JobError(what, where=here(), values={"its callback": name_of(self.callback)}, hint=hint)
         with uninterrupted():  # otherwise Ctrl-C could leave a callback that is never called
             self.callback = callback
-            if self.looked and self.call_claim.take():
-                self.stream.call_late(self)
+            if self.looked and self.call_once.take():
+                self.stream.enqueue_callback(self)
 
     async_get = __call__
 
@@ -121,7 +127,7 @@ class Step(Handle):
             raise TimeoutError(f"step {self.number} of {self.name} did not end in {timeout} s; it is {self.state}")
         self.stream.callers.got(self.record)
         if self.error is not None:
-            if self.error_claim.take():
+            if self.error_once.take():
                 self.stream.forget(self.by, self)
             raise self.error
         if self.state == "cancelled":
@@ -134,11 +140,11 @@ class Step(Handle):
 
     def cancel(self) -> bool:
         """Remove it from the queue. Returns True if it will not run, False if it is running or has run."""
-        return self.strike()
+        return self.cancel_with()
 
-    def strike(self, error: BaseException | None = None) -> bool:
+    def cancel_with(self, error: BaseException | None = None) -> bool:
         """Cancel it. error: raised by `get`."""
-        if not self.start_claim.take():
+        if not self.start_once.take():
             return self.state == "cancelled"
         self.record.state, self.work, self.error = "cancelled", nothing, error
         self.computed.open()
@@ -148,11 +154,11 @@ class Step(Handle):
         return clean(f"<step {self.number} of {self.name}: {self.state}>")
 
 
-class Late:
+class DeferredCallback:
     """A callback that was registered after its step had ended; a separate entry of the queue."""
 
     def __init__(self, step: Step):
-        self.step, self.by, self.state, self.over = step, step.by, "late", Gate()
+        self.step, self.by, self.state, self.over = step, step.by, "late", Latch()
         self.name, self.reads, self.waited_for = step.name, step.reads, False
 
 

@@ -39,7 +39,7 @@ from ...core.source_location import here
 from ...diagnosis.notebook import follow_cells, show_traceback
 from .events import JobStepped
 from .records import Callers, Record, clock
-from .step import Gate, Late, Step, Stopped, cancelled, name_of, nothing, seconds, step_error
+from .step import Latch, DeferredCallback, Step, Stopped, cancelled, name_of, nothing, seconds, step_error
 
 DEPTH = 2  # steps in flight: one runs, one waits
 # switch interval of Python's threads in seconds while steps are in flight (default 5 ms): see docs/performance.md
@@ -93,7 +93,7 @@ class Stream:
             while True:
                 if owner is None:
                     self.raise_errors()
-                elif owner.ending():
+                elif owner.is_ending():
                     raise Stopped
                 if len(self.queue) < depth:
                     break
@@ -113,13 +113,13 @@ class Stream:
                 self.wake.put(None)
         return step
 
-    def waiting(self, gate: Gate, timeout: float | None = None) -> bool:
+    def waiting(self, latch: Latch, timeout: float | None = None) -> bool:
         """Wait for a latch. See `interrupted` for Ctrl-C."""
-        if gate.opened:
+        if latch.opened:
             return True
         start = clock()
         try:
-            return gate.wait(timeout)
+            return latch.wait(timeout)
         except KeyboardInterrupt:
             self.interrupted()
             raise
@@ -136,7 +136,10 @@ class Stream:
         """Wait until every step and callback has ended, then raise pending errors. everybody: see `raise_errors`."""
         self.refuse_inside("waiting for the queue")
         seconds(timeout)
-        start, steps = clock(), [entry.step if isinstance(entry, Late) else entry for entry in tuple(self.queue)]
+        start, steps = (
+            clock(),
+            [entry.step if isinstance(entry, DeferredCallback) else entry for entry in tuple(self.queue)],
+        )
         try:
             ended = self.idle(timeout)
         except KeyboardInterrupt:
@@ -153,7 +156,7 @@ class Stream:
             self.callers.got(step.record)
         self.raise_errors(everybody)
 
-    def settle(self) -> None:
+    def sync_for_read(self) -> None:
         """Wait as `sync` does before a variable is read. A callback need not wait: it runs between two steps."""
         if held() or not self.on_worker():
             self.sync()
@@ -172,7 +175,9 @@ class Stream:
             if not entries[-1].over.wait(None if end is None else end - clock()):
                 return False
             entries = [
-                entry for entry in tuple(self.queue) if isinstance(entry, Late) and (by is None or entry.by is by)
+                entry
+                for entry in tuple(self.queue)
+                if isinstance(entry, DeferredCallback) and (by is None or entry.by is by)
             ]
         return True
 
@@ -196,7 +201,7 @@ class Stream:
                 with uninterrupted():  # either it is raised or it stays pending
                     if mine or left:
                         self.forget(step.by)
-                    if (not (mine or left) or step.error_claim.take()) and (mine or step.shown_claim.take()):
+                    if (not (mine or left) or step.error_once.take()) and (mine or step.shown_once.take()):
                         raise error
 
     def forget(self, by: Any, step: Step | None = None) -> None:
@@ -233,7 +238,7 @@ class Stream:
     def list(self) -> list[Any]:
         """Handles of everything in flight: steps, then runs."""
         steps = [
-            entry.step if isinstance(entry, Late) else entry
+            entry.step if isinstance(entry, DeferredCallback) else entry
             for entry in tuple(self.queue)
             if entry.state != "cancelled"
         ]
@@ -253,9 +258,9 @@ class Stream:
             self.runs = [known for known in self.runs if not known.done()] + [run]
             run.thread.start()
 
-    def call_late(self, step: Step) -> None:
+    def enqueue_callback(self, step: Step) -> None:
         self.ready()
-        self.queue.append(Late(step))
+        self.queue.append(DeferredCallback(step))
         self.wake.put(None)
 
     # ---- the worker --------------------------------------------------------------------------------------------------
@@ -277,11 +282,11 @@ class Stream:
                 self.wake.put(None)
                 return
             if self.queue:
-                self.hurry(True)
+                self.set_switch_interval(True)
             while self.queue:
                 head = self.queue[0]
                 try:
-                    if isinstance(head, Late):
+                    if isinstance(head, DeferredCallback):
                         self.call(head.step)
                     else:
                         self.work(head)
@@ -289,11 +294,11 @@ class Stream:
                     self.queue.popleft()
                     head.over.open()
                     del head  # so that an idle worker keeps no result alive
-            self.hurry(False)
+            self.set_switch_interval(False)
 
     def work(self, step: Step) -> None:
         record = step.record
-        if not step.start_claim.take():
+        if not step.start_once.take():
             record.state, step.looked = "cancelled", True
             step.computed.open()  # the canceller may have been interrupted before it did this
             return
@@ -327,7 +332,7 @@ class Stream:
                 return
         step.computed.open()
         step.looked = True
-        if step.callback is not None and step.call_claim.take():
+        if step.callback is not None and step.call_once.take():
             self.call(step)
 
     def call(self, step: Step) -> None:
@@ -355,10 +360,10 @@ class Stream:
         step.error = error  # after the append: `get` in another thread may raise it and then discards it
         for queued in tuple(self.queue):
             if isinstance(queued, Step) and queued.by is step.by and queued.state == "queued":
-                queued.strike(cancelled(queued, step))
+                queued.cancel_with(cancelled(queued, step))
         step.computed.open()
 
-    def hurry(self, active: bool) -> None:
+    def set_switch_interval(self, active: bool) -> None:
         """Shorten Python's switch interval while steps are in flight, and restore it afterwards."""
         if active and self.interval is None and sys.getswitchinterval() > SWITCH:
             self.interval = sys.getswitchinterval()
@@ -383,7 +388,7 @@ class Stream:
     def cell_ends(self, *info: Any) -> None:
         try:
             for step in tuple(self.queue):
-                if isinstance(step, Late) or step.cell is self.cell:
+                if isinstance(step, DeferredCallback) or step.cell is self.cell:
                     self.waiting(step.over)
             self.raise_errors(True)
         except JobError as error:
@@ -427,7 +432,7 @@ class Stream:
         self.queue.clear()
         self.errors.clear()
         self.runs.clear()
-        self.hurry(False)
+        self.set_switch_interval(False)
         self.wake, self.thread = SimpleQueue(), None
         self.starting, self.submitting = threading.RLock(), threading.RLock()
         if INSIDE.get() == CALLBACK:  # the worker has forked: the child is not in a callback of this stream

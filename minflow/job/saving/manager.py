@@ -82,7 +82,7 @@ def get_all_variables() -> dict[str, Tensor]:
 
 def snapshot(session: Session, what: str) -> dict[str, np.ndarray]:
     """Copies of all tensors, taken between two steps."""
-    STREAM.settle()
+    STREAM.sync_for_read()
     if not session.variables:
         make_variables(session, what)
     with LOCK:  # a loop on another thread may keep submitting, but no step runs while this is held
@@ -202,7 +202,7 @@ class LoadReport:
         self.missing += [name for name in new if name not in names]
         return new
 
-    def settle(self, job: Any) -> None:
+    def job_compiled(self, job: Any) -> None:
         """Called when a job has compiled: warn about unused names, and raise CheckpointError if nothing was used."""
         new = [name for name in self.update() if name in self.session.variables]
         self.pending.discard(job.name)

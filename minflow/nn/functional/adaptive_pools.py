@@ -15,37 +15,37 @@ from ...core.ops.index import take
 from ...core.spec import float16, float32
 from ...core.tensor import Tensor
 from .arguments import composite, sizes
-from .pooling_1d_3d import batched, given, largest, through
+from .pooling_1d_3d import batched, with_indices, max_with_indices, in_two_passes
 
 Sizes = int | None | tuple[int | None, ...]
 
 
-def wanted(name: str, n: int, x: Tensor, output_size: Sizes) -> tuple[int, ...]:
+def output_sizes(name: str, n: int, x: Tensor, output_size: Sizes) -> tuple[int, ...]:
     """The size of the output; None keeps the input's."""
     every = isinstance(output_size, tuple | list)
-    asked = tuple(output_size) if every else (output_size,) * n  # type: ignore[arg-type]
+    requested = tuple(output_size) if every else (output_size,) * n  # type: ignore[arg-type]
     have = x.spec.shape[2:]
-    filled = tuple(m if a is None else a for a, m in zip(asked, have)) if len(asked) == n else asked
+    filled = tuple(m if a is None else a for a, m in zip(requested, have)) if len(requested) == n else requested
     return sizes(name, "output_size", filled, 1, n)
 
 
-def laid_out(n: int, m: int) -> np.ndarray:
+def window_indices(n: int, m: int) -> np.ndarray:
     """(m, k): the positions of each window, padded to the longest with its last one."""
     starts, stops = np.arange(m) * n // m, -(-(np.arange(m) + 1) * n // m)
     return np.minimum(starts[:, None] + np.arange((stops - starts).max()), stops[:, None] - 1)
 
 
-def largest_of(x: Tensor, size: tuple[int, int]) -> tuple[Tensor, Tensor]:
+def adaptive_max(x: Tensor, size: tuple[int, int]) -> tuple[Tensor, Tensor]:
     """The maximum of each window of images, and its index in H * W."""
     kernel = []
-    places = [laid_out(n, m) for n, m in zip(x.spec.shape[2:], size)]
+    places = [window_indices(n, m) for n, m in zip(x.spec.shape[2:], size)]
     y = x
     for axis, place in enumerate(places, 2):
         kernel.append(place.shape[1])
         if place.shape[1] > 1 or len(place) != x.spec.shape[axis]:
             y = take(y, from_numpy(place.reshape(-1)), axis=axis)
     attrs = dict(kernel_size=tuple(kernel), stride=tuple(kernel), padding=(0, 0), dilation=(1, 1), ceil_mode=False)
-    y, indices = largest(y, attrs)
+    y, indices = max_with_indices(y, attrs)
     width = places[1].size
     row, column = [
         take(from_numpy(p.reshape(-1)), i, axis=0) for p, i in zip(places, (indices // width, indices % width))
@@ -60,9 +60,9 @@ def adaptive_max_pool1d(input: Tensor, output_size: Sizes, return_indices: bool 
     return_indices: also return the index in L of each maximum, int64.
     """
     x = batched("adaptive_max_pool1d", input, 1)
-    size = wanted("adaptive_max_pool1d", 1, x, output_size)
-    y, indices = largest_of(x.unsqueeze(2), (1, *size))
-    return given(y.squeeze(2), indices.squeeze(2), input, return_indices)
+    size = output_sizes("adaptive_max_pool1d", 1, x, output_size)
+    y, indices = adaptive_max(x.unsqueeze(2), (1, *size))
+    return with_indices(y.squeeze(2), indices.squeeze(2), input, return_indices)
 
 
 @composite("adaptive_max_pool2d")
@@ -72,8 +72,8 @@ def adaptive_max_pool2d(input: Tensor, output_size: Sizes, return_indices: bool 
     input: float (N, C, H, W) or (C, H, W). return_indices: also return the index in H * W of each maximum, int64.
     """
     x = batched("adaptive_max_pool2d", input, 2)
-    size = wanted("adaptive_max_pool2d", 2, x, output_size)
-    return given(*largest_of(x, size), input, return_indices)  # type: ignore[arg-type]
+    size = output_sizes("adaptive_max_pool2d", 2, x, output_size)
+    return with_indices(*adaptive_max(x, size), input, return_indices)  # type: ignore[arg-type]
 
 
 @composite("adaptive_max_pool3d")
@@ -83,16 +83,18 @@ def adaptive_max_pool3d(input: Tensor, output_size: Sizes, return_indices: bool 
     return_indices: also return the index in D * H * W of each maximum, int64.
     """
     x = batched("adaptive_max_pool3d", input, 3)
-    depth, rows, columns = wanted("adaptive_max_pool3d", 3, x, output_size)
-    result = through(x, lambda y: largest_of(y, (rows, columns)), lambda y: largest_of(y, (depth, y.spec.shape[3])))
-    return given(*result, input, return_indices)
+    depth, rows, columns = output_sizes("adaptive_max_pool3d", 3, x, output_size)
+    result = in_two_passes(
+        x, lambda y: adaptive_max(y, (rows, columns)), lambda y: adaptive_max(y, (depth, y.spec.shape[3]))
+    )
+    return with_indices(*result, input, return_indices)
 
 
 @composite("adaptive_avg_pool1d")
 def adaptive_avg_pool1d(input: Tensor, output_size: Sizes) -> Tensor:
     """The mean of each of output_size windows. input: float (N, C, L) or (C, L)."""
     x = batched("adaptive_avg_pool1d", input, 1)
-    size = wanted("adaptive_avg_pool1d", 1, x, output_size)
+    size = output_sizes("adaptive_avg_pool1d", 1, x, output_size)
     y = pool.adaptive_avg_pool2d(x.unsqueeze(2), output_size=(1, *size)).squeeze(2)
     return y if x is input else y.squeeze(0)
 
@@ -101,7 +103,7 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Sizes) -> Tensor:
 def adaptive_avg_pool3d(input: Tensor, output_size: Sizes) -> Tensor:
     """The mean of each of output_size windows. input: float (N, C, D, H, W) or (C, D, H, W)."""
     x = batched("adaptive_avg_pool3d", input, 3)
-    m, rows, columns = wanted("adaptive_avg_pool3d", 3, x, output_size)
+    m, rows, columns = output_sizes("adaptive_avg_pool3d", 3, x, output_size)
     half = x.spec.dtype is float16
     x = x.to(float32) if half else x  # rounded once, at the end, and not between the two passes
     n, c, depth, h, w = x.spec.shape

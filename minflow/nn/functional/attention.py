@@ -108,9 +108,9 @@ def attend(
     mask: Tensor | None,
     dropout_p: float,
     scale: float | None,
-    may_look_nowhere: bool,
+    may_attend_nowhere: bool,
 ) -> tuple[Tensor, Tensor]:
-    """(means, weights). mask: bool, True where a query may attend, or float. may_look_nowhere: True if there may be
+    """(means, weights). mask: bool, True where a query may attend, or float. may_attend_nowhere: True if there may be
     queries that attend to no key; their rows become 0.
     """
     features = query.spec.shape[-1]
@@ -118,7 +118,7 @@ def attend(
     scores = matmul(query * factor, key.transpose(-2, -1))
     if mask is not None:
         scores = where(mask, scores, -math.inf) if mask.dtype is bool_ else scores + mask.to(scores.dtype)
-    if may_look_nowhere:
+    if may_attend_nowhere:
         nowhere = (scores == -math.inf).all(-1, keepdim=True)
         weights = softmax(scores.masked_fill(nowhere, 0.0), -1).masked_fill(nowhere, 0.0)
     else:
@@ -127,7 +127,7 @@ def attend(
     return matmul(weights, value), weights
 
 
-def added(name: str, argument: str, mask: Tensor | None, like: Tensor) -> Tensor | None:
+def additive_mask(name: str, argument: str, mask: Tensor | None, like: Tensor) -> Tensor | None:
     """A mask as floats to add: -inf where a bool mask is True, which here means not to attend."""
     if mask is None:
         return None
@@ -137,7 +137,7 @@ def added(name: str, argument: str, mask: Tensor | None, like: Tensor) -> Tensor
     return zeros(*mask.spec.shape, dtype=like.dtype).masked_fill(mask, -math.inf)
 
 
-def projected(
+def project_inputs(
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -239,8 +239,11 @@ def multi_head_attention_forward(
             query=query,
         )
     separate = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else None
-    q, k, v = projected(query, key, value, in_proj_weight, in_proj_bias, separate)
-    mask, away = added(name, "attn_mask", attn_mask, q), added(name, "key_padding_mask", key_padding_mask, q)
+    q, k, v = project_inputs(query, key, value, in_proj_weight, in_proj_bias, separate)
+    mask, away = (
+        additive_mask(name, "attn_mask", attn_mask, q),
+        additive_mask(name, "key_padding_mask", key_padding_mask, q),
+    )
     for argument, m, shapes in (
         ("attn_mask", mask, [(length, steps), (batch * num_heads, length, steps)]),
         ("key_padding_mask", away, [(batch, steps)]),

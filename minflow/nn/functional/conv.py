@@ -43,7 +43,7 @@ def conv2d(
         what = f"conv2d: the bias must be ({w.shape[0]},), one element for each filter, got {bias.spec.shape}"
         fail(ShapeError, what, "weight.shape[0] numbers", input=input, weight=weight, bias=bias)
     strides, dilations = sizes("conv2d", "stride", stride, 1, 2), sizes("conv2d", "dilation", dilation, 1, 2)
-    input, pads = padded("conv2d", input, padding, strides, dilations, w.shape[2:])
+    input, pads = same_padding("conv2d", input, padding, strides, dilations, w.shape[2:])
     if x.dtype is not w.dtype:
         input, weight = same_dtype("conv2d", input, weight)
     single = x.ndim == 3
@@ -55,7 +55,7 @@ def conv2d(
     return out.squeeze(0) if single else out
 
 
-def padded(name: str, input: Tensor, padding, strides: tuple, dilations: tuple, kernel: tuple):
+def same_padding(name: str, input: Tensor, padding, strides: tuple, dilations: tuple, kernel: tuple):
     """(input, padding of each axis). "same" with an even kernel needs one more pixel at the end, which is added to the
     input.
     """
@@ -73,13 +73,13 @@ def padded(name: str, input: Tensor, padding, strides: tuple, dilations: tuple, 
     return input, tuple(t // 2 for t in total)
 
 
-def prepared(name: str, n: int, input, weight, bias, stride, padding, dilation, groups):
+def checked_arguments(name: str, n: int, input, weight, bias, stride, padding, dilation, groups):
     """Check the arguments of conv1d or conv3d, and return (a batch, weight, strides, padding, dilations)."""
     check_tensor(name, input)
     check_shapes(name, n, input, weight, bias, groups)
     strides, dilations = sizes(name, "stride", stride, 1, n), sizes(name, "dilation", dilation, 1, n)
     kernel = weight.spec.shape[2:]
-    x, pads = padded(name, input, padding, strides, dilations, kernel)
+    x, pads = same_padding(name, input, padding, strides, dilations, kernel)
     reach = [d * (k - 1) + 1 for d, k in zip(dilations, kernel)]
     room = [m + 2 * p for m, p in zip(x.spec.shape[-n:], pads)]
     if any(r > m or not k for r, m, k in zip(reach, room, kernel)):
@@ -89,7 +89,7 @@ def prepared(name: str, n: int, input, weight, bias, stride, padding, dilation, 
     return x.unsqueeze(0) if input.spec.ndim == n + 1 else x, weight, strides, pads, dilations
 
 
-def finished(out: Tensor, bias: Tensor | None, input: Tensor, row: int | None = None) -> Tensor:
+def add_bias(out: Tensor, bias: Tensor | None, input: Tensor, row: int | None = None) -> Tensor:
     """Add the bias of each filter, and remove the axis of rows if there is one, and the batch axis if the input had
     none.
     """
@@ -115,9 +115,11 @@ def conv1d(
     in elements along L; padding also "same" (stride 1 only) or "valid". Returns (N, F, (L + 2p - d*(K-1) - 1) // s +
     1). Raises ShapeError if C differs or the output would be empty.
     """
-    x, w, strides, pads, dilations = prepared("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
+    x, w, strides, pads, dilations = checked_arguments(
+        "conv1d", 1, input, weight, bias, stride, padding, dilation, groups
+    )
     attrs = dict(stride=(1, *strides), padding=(0, *pads), dilation=(1, *dilations), groups=groups)
-    return finished(convolve(x.unsqueeze(2), w.unsqueeze(2), **attrs), bias, input, 2)
+    return add_bias(convolve(x.unsqueeze(2), w.unsqueeze(2), **attrs), bias, input, 2)
 
 
 @composite("conv3d")
@@ -136,7 +138,7 @@ def conv3d(
     padding, dilation: int or three of them, in voxels; padding also "same" (stride 1 only) or "valid". Returns (N, F,
     D', H', W') with D' = (D + 2p - d*(KD-1) - 1) // s + 1. Raises ShapeError if C differs or the output would be empty.
     """
-    x, w, s, p, d = prepared("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
+    x, w, s, p, d = checked_arguments("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
     (n, c, _, h, width), (f, per_group, depth, kh, kw) = x.spec.shape, w.spec.shape
     layers = im2col(
         x.reshape(*x.spec.shape[:3], h * width),
@@ -150,4 +152,4 @@ def conv3d(
     out = convolve(
         images, w.reshape(f, per_group * depth, kh, kw), stride=s[1:], padding=p[1:], dilation=d[1:], groups=groups
     )
-    return finished(out.reshape(n, size, *out.spec.shape[1:]).transpose(1, 2), bias, input)
+    return add_bias(out.reshape(n, size, *out.spec.shape[1:]).transpose(1, 2), bias, input)

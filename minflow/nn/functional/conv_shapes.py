@@ -19,8 +19,8 @@ def check_shapes(name: str, n: int, input: Tensor, weight: Tensor, bias: Tensor 
 
     Filters are (F, C / groups, ...); those of a transposed convolution are (C, F / groups, ...).
     """
-    x, w, axes, turned = input.spec, weight.spec, AXES[n], "transpose" in name
-    first, second = ("C", "F / groups") if turned else ("F", "C / groups")
+    x, w, axes, transposed = input.spec, weight.spec, AXES[n], "transpose" in name
+    first, second = ("C", "F / groups") if transposed else ("F", "C / groups")
     if w.ndim != n + 2:
         kernel = "K" + axes.replace(", ", ", K")
         what = f"{name}: {name_of(weight, 'weight')} must be ({first}, {second}, {kernel}), got {w.ndim} axes"
@@ -32,20 +32,20 @@ def check_shapes(name: str, n: int, input: Tensor, weight: Tensor, bias: Tensor 
         hint = f"x.flatten(0, {-n - 2}) makes one axis of examples" if x.ndim > n + 2 else f"x.reshape(N, C, {axes})"
         fail(ShapeError, what, hint, input=input, weight=weight)
     if groups < 1 or not w.shape[0] or w.shape[0] % groups:
-        what = f"{name}: {w.shape[0]} {'channels' if turned else 'filters'} cannot be split into {groups} groups"
+        what = f"{name}: {w.shape[0]} {'channels' if transposed else 'filters'} cannot be split into {groups} groups"
         fail(ShapeError, what, "a multiple of groups", input=input, weight=weight)
-    wanted = w.shape[0] if turned else w.shape[1] * groups
-    if x.shape[-n - 1] != wanted:
+    expected = w.shape[0] if transposed else w.shape[1] * groups
+    if x.shape[-n - 1] != expected:
         have = f"{x.shape[-n - 1]} channels (axis {x.ndim - n - 1})"
-        what = f"{name}: the input has {have}, {name_of(weight, 'weight')} takes {wanted}"
-        last = x.shape[-1] == wanted
+        what = f"{name}: the input has {have}, {name_of(weight, 'weight')} takes {expected}"
+        last = x.shape[-1] == expected
         hint = (
             "x.movedim(-1, 1): channels come second, here they are last"
             if last and x.ndim == n + 2
             else (f"a layer whose in_channels is {x.shape[-n - 1]}")
         )
         fail(ShapeError, what, hint, input=input, weight=weight)
-    filters = w.shape[1] * groups if turned else w.shape[0]
+    filters = w.shape[1] * groups if transposed else w.shape[0]
     if bias is not None and bias.spec.shape != (filters,):
         what = f"{name}: the bias must be ({filters},), one element for each filter, got {bias.spec.shape}"
         fail(ShapeError, what, f"({filters},)", input=input, weight=weight, bias=bias)
@@ -73,14 +73,14 @@ def explain_shapes(input: Tensor, weight: Tensor, groups: int) -> NoReturn:
     if x.ndim not in (3, 4):
         what = f"conv2d: the input must be (N, C, H, W) or (C, H, W), got {x.ndim} ax{'i' if x.ndim == 1 else 'e'}s"
         hint, shape = images(x, channels)
-        fail(ShapeError, what, hint, input=input, weight=weight, **expecting(x, shape, hint))
+        fail(ShapeError, what, hint, input=input, weight=weight, **expected_input(x, shape, hint))
     shape = None
     what = f"conv2d: the input has {x.shape[-3]} channels (axis {x.ndim - 3}), {name} takes {channels}"
     if x.shape[-1] == channels:
         shape = (*x.shape[:-3], channels, *x.shape[-3:-1])
         order = "0, 3, 1, 2" if x.ndim == 4 else "2, 0, 1"
         hint = f"x.permute({order}): channels come before height and width, here they are last"
-    elif x.ndim == 3 and x.shape[1] == channels and (n := side(x.shape[2])):
+    elif x.ndim == 3 and x.shape[1] == channels and (n := square_side(x.shape[2])):
         shape = (*x.shape[:2], n, n)
         hint = f"x.reshape({x.shape[0]}, {channels}, {n}, {n}), if its last axis is a flattened image of {n}x{n}"
     elif x.ndim == 3 and channels == 1:
@@ -90,15 +90,15 @@ def explain_shapes(input: Tensor, weight: Tensor, groups: int) -> NoReturn:
         hint = f"nn.Conv2d({x.shape[-3]}, {w.shape[0]}, ...): in_channels comes first"
     else:
         hint = f"filters of shape (F, {x.shape[-3] // groups}, {w.shape[2]}, {w.shape[3]})"
-    fail(ShapeError, what, hint, input=input, weight=weight, **expecting(x, shape, hint))
+    fail(ShapeError, what, hint, input=input, weight=weight, **expected_input(x, shape, hint))
 
 
-def expecting(x: Spec, shape: tuple[int, ...] | None, hint: str) -> dict[str, Unquoted]:
+def expected_input(x: Spec, shape: tuple[int, ...] | None, hint: str) -> dict[str, Unquoted]:
     """The value of the error that shows the shape after the hint; empty if the hint offers several."""
     return {} if shape is None or " if " in hint else {"expected": Unquoted(f"input {x.replace(shape=shape)}")}
 
 
-def side(pixels: int) -> int:
+def square_side(pixels: int) -> int:
     """The side of a square image with this number of pixels, at least 2; 0 if there is none."""
     n = math.isqrt(pixels)
     return n if n > 1 and n * n == pixels else 0
@@ -112,7 +112,7 @@ def images(x: Spec, channels: int) -> tuple[str, tuple[int, ...] | None]:
     if not x.ndim:
         return "x.reshape(N, C, H, W)", None
     size, rows = x.shape[-1], 1 if x.ndim == 1 else x.shape[0]
-    n = side(size // channels) if size % channels == 0 else 0
+    n = square_side(size // channels) if size % channels == 0 else 0
     flat = f"x.reshape({rows}, {channels}, {n or 'H'}, {n or 'W'})"
     if x.ndim == 2 and channels == 1 and (n == 0 or rows == size):
         one = f"x.reshape(1, 1, {rows}, {size}) if x is one image of {rows}x{size}"

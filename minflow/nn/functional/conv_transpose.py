@@ -12,7 +12,7 @@ from ...core.ops.conv import conv2d_input_grad as turned
 from ...core.tensor import Tensor
 from ...core.source_location import fail
 from .arguments import check_tensor, composite, same_dtype, sizes
-from .conv import Size1, Size2, Size3, finished
+from .conv import Size1, Size2, Size3, add_bias
 from .conv_shapes import check_shapes
 from .shape import pad
 
@@ -54,7 +54,7 @@ def transposed(name: str, n: int, input, weight, bias, stride, padding, output_p
             dilation=(*ones, *d),
             groups=groups,
         )
-    return finished(y, bias, input, 2 if n == 1 else None)
+    return add_bias(y, bias, input, 2 if n == 1 else None)
 
 
 def volumes(x: Tensor, w: Tensor, out: tuple, s: tuple, p: tuple, d: tuple, groups: int) -> Tensor:

@@ -48,12 +48,12 @@ def cosine(x1: Tensor, x2: Tensor, dim: int, eps: float) -> Tensor:
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """The norm of order p of x1 - x2 + eps along the last axis. Float (N, D) or (D,); the shapes broadcast."""
     check_rows("pairwise_distance", x1=x1, x2=x2)
-    return apart(x1, x2, p, eps, keepdim)
+    return difference_norm(x1, x2, p, eps, keepdim)
 
 
 @composite("pairwise_distance")
 @in_float32
-def apart(x1: Tensor, x2: Tensor, p: float, eps: float, keepdim: bool) -> Tensor:
+def difference_norm(x1: Tensor, x2: Tensor, p: float, eps: float, keepdim: bool) -> Tensor:
     difference = x1 - x2 + eps
     return norm(difference, p, -1, keepdim=keepdim) if difference.spec.ndim else norm(difference, p)
 
@@ -65,16 +65,16 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = Non
     many elements differ) to float("inf") (the largest difference). compute_mode: accepted and ignored, since the matrix
     products by which large inputs are computed are accurate enough. Not differentiable twice.
     """
-    given = dict(x1=x1, x2=x2)
-    check_pairs("cdist", p, **given)
+    tensors = dict(x1=x1, x2=x2)
+    check_pairs("cdist", p, **tensors)
     a, b = x1.spec.shape, x2.spec.shape
     if a[-1] != b[-1]:
         what = f"cdist: the rows of x1 have {a[-1]} elements, those of x2 {b[-1]}"
-        fail(ShapeError, what, "points of one space: the last axes must be equal", **given)
+        fail(ShapeError, what, "points of one space: the last axes must be equal", **tensors)
     dtype = wider(x1.spec.dtype, x2.spec.dtype)
     if not all(n == m or 1 in (n, m) for n, m in zip(a[-3::-1], b[-3::-1])):
         what = f"cdist: the axes before the rows differ: {list(a[:-2])}, {list(b[:-2])}"
-        fail(ShapeError, what, "batches of one size, or of size 1", **given)
+        fail(ShapeError, what, "batches of one size, or of size 1", **tensors)
     outer = np.broadcast_shapes(a[:-2], b[:-2])
     x1, x2 = x1.to(dtype).expand(*outer, *a[-2:]), x2.to(dtype).expand(*outer, *b[-2:])
     return pair_distances(x1, x2, p=float(p))
@@ -101,11 +101,11 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     check_pairs("pdist", p, input=input)
     if input.spec.ndim != 2:
         fail(ShapeError, f"pdist: input must be (N, M), got {input.spec.ndim} axes", "one set of rows", input=input)
-    return once(input, float(p))
+    return condensed_distances(input, float(p))
 
 
 @composite("pdist")
-def once(input: Tensor, p: float) -> Tensor:
+def condensed_distances(input: Tensor, p: float) -> Tensor:
     n = input.spec.shape[0]
     above = from_numpy(np.flatnonzero(np.triu(np.ones((n, n), bool), 1)))
     return index_select(pair_distances(input, input, p=p).reshape(n * n), 0, above)
@@ -117,13 +117,13 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     input1: float (..., I). input2: float (..., J), with the same leading axes. weight: (K, I, J). bias: (K,) or None.
     Returns float (..., K).
     """
-    given = dict(input1=input1, input2=input2, weight=weight, **({} if bias is None else {"bias": bias}))
-    for argument, x in given.items():
+    tensors = dict(input1=input1, input2=input2, weight=weight, **({} if bias is None else {"bias": bias}))
+    for argument, x in tensors.items():
         check_tensor("bilinear", x, argument)
     a, b, w = input1.spec.shape, input2.spec.shape, weight.spec.shape
     if len(w) != 3 or not a or a[:-1] != b[:-1] or (a[-1], b[-1]) != w[1:] or bias is not None and bias.shape != w[:1]:
-        shown = ", ".join(f"{argument} {list(x.spec.shape)}" for argument, x in given.items())
-        fail(ShapeError, f"bilinear: {shown} do not fit", "(..., I), (..., J), (K, I, J) and (K,)", **given)
+        shown = ", ".join(f"{argument} {list(x.spec.shape)}" for argument, x in tensors.items())
+        fail(ShapeError, f"bilinear: {shown} do not fit", "(..., I), (..., J), (K, I, J) and (K,)", **tensors)
     return products(input1, input2, weight, bias)
 
 

@@ -11,7 +11,7 @@ from ...core.tensor import Tensor
 from ...core.source_location import fail, warn
 from .arguments import check_tensor, composite
 
-LOWEST = -1.7580993408473766  # limit of selu as x goes to -infinity
+SELU_LIMIT = -1.7580993408473766  # limit of selu as x goes to -infinity
 
 
 def check_rate(name: str, input: Tensor, p: float) -> None:
@@ -33,7 +33,7 @@ def channels(name: str, input: Tensor, ranks: tuple[int, int], batched: bool) ->
     return (*shape[:outer], *[1] * (ndim - outer))
 
 
-def whole(
+def drop_channels(
     name: str, input: Tensor, p: float, training: bool, inplace: bool, ranks: tuple[int, int], batched: bool = False
 ) -> Tensor:
     check_rate(name, input, p)
@@ -53,7 +53,7 @@ def dropped_channels(shape: tuple[int, ...], input: Tensor, p: float) -> Tensor:
 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Dropout of whole channels of (N, C, L) or (C, L): each becomes 0 with probability p, else x / (1 - p)."""
-    return whole("dropout1d", input, p, training, inplace, (2, 3))
+    return drop_channels("dropout1d", input, p, training, inplace, (2, 3))
 
 
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
@@ -61,12 +61,12 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
     Tompson et al. 2015, section 3.2.
     """
-    return whole("dropout2d", input, p, training, inplace, (3, 4), batched=True)
+    return drop_channels("dropout2d", input, p, training, inplace, (3, 4), batched=True)
 
 
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Dropout of whole channels of (N, C, D, H, W) or (C, D, H, W)."""
-    return whole("dropout3d", input, p, training, inplace, (4, 5))
+    return drop_channels("dropout3d", input, p, training, inplace, (4, 5))
 
 
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
@@ -100,6 +100,6 @@ def alpha(input: Tensor, p: float, training: bool, inplace: bool, shape: tuple[i
 
 @composite("alpha_dropout")
 def shifted(input: Tensor, p: float, shape: tuple[int, ...]) -> Tensor:
-    scale = 1 / math.sqrt((LOWEST**2 * p + 1) * (1 - p))
+    scale = 1 / math.sqrt((SELU_LIMIT**2 * p + 1) * (1 - p))
     kept = bernoulli_like(ones(shape, dtype=input.spec.dtype), 1 - p)
-    return input * (kept * scale) + ((1 - kept) * LOWEST - LOWEST * p) * scale
+    return input * (kept * scale) + ((1 - kept) * SELU_LIMIT - SELU_LIMIT * p) * scale

@@ -56,31 +56,31 @@ def embedding(
     if sparse:
         warn("embedding: sparse=True has no effect, all gradients are dense", "sparse=False")
     if max_norm is not None:
-        shorten(input, weight, float(max_norm), norm_type)
+        clip_row_norms(input, weight, float(max_norm), norm_type)
     out = take(weight, input, axis=0, by="embedding")
     if scale_grad_by_freq and out.requires_grad:
-        out = Shared.apply(out, how_often(input, rows, weight)[input].unsqueeze(-1))
+        out = ScaledGrad.apply(out, index_counts(input, rows, weight)[input].unsqueeze(-1))
     if padding_idx is not None and out.requires_grad:
         kept = (input != padding_idx % rows).unsqueeze(-1)
         out = where(kept, out, out.detach())
     return out
 
 
-def how_often(input: Tensor, rows: int, weight: Tensor) -> Tensor:
+def index_counts(input: Tensor, rows: int, weight: Tensor) -> Tensor:
     """How often each row is looked up, in the dtype of the weight."""
     flat = input.reshape(-1)
     return index_add(zeros(rows, dtype=weight.dtype), 0, flat, ones(flat.spec.size, dtype=weight.dtype))
 
 
-def shorten(input: Tensor, weight: Tensor, max_norm: float, norm_type: float) -> None:
+def clip_row_norms(input: Tensor, weight: Tensor, max_norm: float, norm_type: float) -> None:
     """Scale down, in place, the rows that are looked up and whose norm is too large."""
     with no_grad():
         size = norm(weight, norm_type, 1, keepdim=True)
-        long = (size > max_norm) & (how_often(input, weight.spec.shape[0], weight) > 0).unsqueeze(-1)
+        long = (size > max_norm) & (index_counts(input, weight.spec.shape[0], weight) > 0).unsqueeze(-1)
         weight.copy_(where(long, weight * (max_norm / (size + 1e-7)), weight))
 
 
-class Shared(Function):
+class ScaledGrad(Function):
     """The identity, with its gradient divided by `count`."""
 
     @staticmethod
@@ -115,18 +115,18 @@ def embedding_bag(
     the end of the last one). per_sample_weights: factors of input's shape, for mode="sum". padding_idx: index that is
     ignored. The other arguments are those of embedding.
     """
-    name, given = "embedding_bag", dict(input=input, weight=weight)
-    for argument, x in given.items():
+    name, tensors = "embedding_bag", dict(input=input, weight=weight)
+    for argument, x in tensors.items():
         check_tensor(name, x, argument)
     if mode not in ("sum", "mean", "max"):
-        fail(ShapeError, f"{name}: mode is {mode!r}", 'mode="sum", "mean" or "max"', **given)
+        fail(ShapeError, f"{name}: mode is {mode!r}", 'mode="sum", "mean" or "max"', **tensors)
     if per_sample_weights is not None and (mode != "sum" or per_sample_weights.spec.shape != input.spec.shape):
         what = f"{name}: per_sample_weights of shape {list(per_sample_weights.spec.shape)} with mode={mode!r}"
-        fail(ShapeError, what, f'mode="sum", and weights of the shape {list(input.spec.shape)}', **given)
+        fail(ShapeError, what, f'mode="sum", and weights of the shape {list(input.spec.shape)}', **tensors)
     ndim, size = input.spec.ndim, input.spec.size
     if ndim not in (1, 2) or (ndim == 1) == (offsets is None) or offsets is not None and offsets.spec.ndim != 1:
-        what = f"{name}: input has {ndim} axes, offsets {'are not given' if offsets is None else offsets.spec}"
-        fail(ShapeError, what, "input (B, N) without offsets, or input (n,) with offsets (B,)", **given)
+        what = f"{name}: input has {ndim} axes, offsets {'are not tensors' if offsets is None else offsets.spec}"
+        fail(ShapeError, what, "input (B, N) without offsets, or input (n,) with offsets (B,)", **tensors)
     if offsets is None:
         bags = input.spec.shape[0]
         place = arange(bags).unsqueeze(1).expand(input.spec.shape).reshape(size)
@@ -135,7 +135,7 @@ def embedding_bag(
         bags = starts.spec.size
         if offsets.array is not None and bags and offsets.array[0]:
             what = f"{name}: offsets must begin with 0, got {offsets.array[0]}"
-            fail(OutOfRangeError, what, "offsets[0] == 0", **given, offsets=offsets)
+            fail(OutOfRangeError, what, "offsets[0] == 0", **tensors, offsets=offsets)
         place = (arange(size).unsqueeze(1) >= starts).sum(1) - 1
     flat = input.reshape(size)
     rows = embedding(flat, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
@@ -144,12 +144,12 @@ def embedding_bag(
     counts = ones(size, dtype=rows.dtype)
     if padding_idx is not None:
         counts = (flat != padding_idx % weight.spec.shape[0]).to(rows.dtype)
-    return gathered(rows, place, counts, bags, mode)
+    return reduce_bags(rows, place, counts, bags, mode)
 
 
 @composite("embedding_bag")
 @in_float32
-def gathered(rows: Tensor, place: Tensor, counts: Tensor, bags: int, mode: str) -> Tensor:
+def reduce_bags(rows: Tensor, place: Tensor, counts: Tensor, bags: int, mode: str) -> Tensor:
     many = index_add(zeros(bags, dtype=rows.dtype), 0, place, counts).unsqueeze(1)
     counted = (counts > 0).unsqueeze(1)
     if mode == "max":

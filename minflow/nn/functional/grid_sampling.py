@@ -23,7 +23,7 @@ from .interpolation import cubic_weights
 MODES, PADDINGS = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
 
 
-def inside(place: Tensor, size: int, padding_mode: str, align: bool) -> Tensor:
+def map_outside(place: Tensor, size: int, padding_mode: str, align: bool) -> Tensor:
     """Clamp positions outside of an axis to its edge, or reflect them; with "zeros" leave them as they are."""
     if padding_mode == "reflection":
         low, span = (0.0, size - 1.0) if align else (-0.5, float(size))
@@ -40,7 +40,7 @@ def inside(place: Tensor, size: int, padding_mode: str, align: bool) -> Tensor:
     return f.where(place < size - 1.0, place, size - 1.0)
 
 
-def seen(x: Tensor, places: list[Tensor], padding_mode: str) -> Tensor:
+def gather_pixels(x: Tensor, places: list[Tensor], padding_mode: str) -> Tensor:
     """x at integer positions (N, ...), one tensor for each spatial axis: (N, C, L); 0 outside of x."""
     n, c, *space = x.spec.shape
     flat, there = None, None
@@ -102,10 +102,10 @@ def grid_sample(
     for axis, size in enumerate(space):  # the coordinates of the grid start with the last axis
         g = grid.select(-1, len(space) - 1 - axis)
         place = (g + 1.0) * ((size - 1) / 2) if align else ((g + 1.0) * size - 1.0) / 2
-        places.append(place if mode == "bicubic" else inside(place, size, padding_mode, align))
+        places.append(place if mode == "bicubic" else map_outside(place, size, padding_mode, align))
     shape = (*input.spec.shape[:2], *grid.spec.shape[1:-1])
     if mode == "nearest":
-        return seen(input, [f.round(p) for p in places], padding_mode).reshape(shape)
+        return gather_pixels(input, [f.round(p) for p in places], padding_mode).reshape(shape)
     first = [f.floor(p).detach() for p in places]
     parts = [p - b for p, b in zip(places, first)]
     if mode == "bicubic":
@@ -116,11 +116,13 @@ def grid_sample(
     for corner in product(range(len(steps)), repeat=len(space)):
         whole = [b + float(steps[k]) for b, k in zip(first, corner)]
         if mode == "bicubic":
-            whole = [inside(p, size, padding_mode, align) for p, size in zip(whole, space)]
+            whole = [map_outside(p, size, padding_mode, align) for p, size in zip(whole, space)]
         weight = None
         for w, k in zip(weights, corner):
             weight = w[k] if weight is None else weight * w[k]
-        term = seen(input, whole, padding_mode) * weight.reshape(shape[0], 1, weight.spec.size // max(shape[0], 1))
+        term = gather_pixels(input, whole, padding_mode) * weight.reshape(
+            shape[0], 1, weight.spec.size // max(shape[0], 1)
+        )
         out = term if out is None else out + term
     return out.reshape(shape)
 

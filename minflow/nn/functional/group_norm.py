@@ -45,7 +45,7 @@ def check_numbers(name: str, **values: Any) -> None:
             fail(DTypeError, what, f"{argument}=0.1", **{argument: value})
 
 
-def wide(name: str, input: Tensor, *others: Tensor | None) -> list:
+def promote_half(name: str, input: Tensor, *others: Tensor | None) -> list:
     """The tensors in one dtype; float16 becomes float32, since its squares overflow."""
     if input.spec.dtype is float16:
         return [t if t is None else t.to(float32) for t in (input, *others)]
@@ -89,7 +89,7 @@ def group_norm(
     if input.spec.size and input.spec.size == groups:
         what = "group_norm: each group of the only example has one element, which has no variance"
         fail(ShapeError, what, "fewer groups", input=input)
-    x, weight, bias = wide("group_norm", input, weight, bias)
+    x, weight, bias = promote_half("group_norm", input, weight, bias)
     rows = shape[0] * groups
     out = standardized(x.reshape(rows, x.spec.size // rows if rows else 0), eps)[0].reshape(shape)
     out = affine(out, weight, bias)
@@ -127,7 +127,7 @@ def instance_norm(
             "larger images, or fewer poolings before",
             input=input,
         )
-    x, weight, bias = wide("instance_norm", input, weight, bias)
+    x, weight, bias = promote_half("instance_norm", input, weight, bias)
     if not use_input_stats:
         mean, var = (s.to(x.spec.dtype) for s in (running_mean, running_var))
         out = by_statistics(x, mean, var, weight, bias, eps)
@@ -164,7 +164,7 @@ def rms_norm(
     if weight is not None and weight.spec.shape != shape:
         what = f"rms_norm: the weight has shape {list(weight.spec.shape)}, normalized_shape is {list(shape)}"
         fail(ShapeError, what, "a weight of normalized_shape", weight=weight)
-    x, weight = wide("rms_norm", input, weight)
+    x, weight = promote_half("rms_norm", input, weight)
     if not x.spec.dtype.floating:
         what = f"rms_norm: the input must be floating, got {x.spec.dtype.name}"
         fail(DTypeError, what, "x.float()", input=input)
@@ -190,7 +190,7 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
         fail(OutOfRangeError, f"local_response_norm: size must be at least 1, got {size}", "size=5", input=input)
     if not input.spec.size:
         return input
-    x = wide("local_response_norm", input)[0]
+    x = promote_half("local_response_norm", input)[0]
     squares = (x * x).reshape(shape[0], 1, shape[1], x.spec.size // (shape[0] * shape[1]))
     squares = pad(squares, (0, 0, size // 2, (size - 1) // 2))
     means = pool.avg_pool2d(

@@ -97,18 +97,18 @@ def target(input: Tensor, n: int, size, scale_factor) -> tuple[tuple[int, ...], 
     if not input.spec.shape[1]:
         fail(ShapeError, f"interpolate: the input {input.spec.shape} has no channels", "x.shape", input=input)
     if size is not None:
-        wanted, factors = tuple(v.__index__() for v in each), (None,) * n
+        output_size, factors = tuple(v.__index__() for v in each), (None,) * n
     else:
         factors = tuple(float(v) for v in each)
-        wanted = tuple(int(m * f) if math.isfinite(f) else 0 for m, f in zip(have, factors))
-    if min((*wanted, *have)) < 1:
+        output_size = tuple(int(m * f) if math.isfinite(f) else 0 for m, f in zip(have, factors))
+    if min((*output_size, *have)) < 1:
         fail(
             ShapeError,
-            f"interpolate: each size must be at least 1, got {wanted} from {have}",
+            f"interpolate: each size must be at least 1, got {output_size} from {have}",
             f"{name} above 0",
             input=input,
         )
-    return wanted, factors
+    return output_size, factors
 
 
 @composite("interpolate")
@@ -151,7 +151,7 @@ def interpolate(
     dtype = input.spec.dtype
     if not dtype.floating and not (dtype is uint8 and mode.startswith("nearest")):
         fail(DTypeError, f"interpolate: the input must be floating, got {dtype.name}", "x.float()", input=input)
-    wanted, factors = target(input, n, size, scale_factor)
+    output_size, factors = target(input, n, size, scale_factor)
     if recompute_scale_factor and size is not None:
         fail(
             ShapeError,
@@ -160,14 +160,14 @@ def interpolate(
             input=input,
         )
     if mode == "area":
-        return AREA[n](input, wanted)
+        return AREA[n](input, output_size)
     if recompute_scale_factor:
         factors = (None,) * n
     half = dtype is float16 and not plain
     out = input.to(float32) if half else input
     real = np.float64 if dtype is float64 and not plain else np.float32
     for axis in range(n + 1, 1, -1):
-        have, want, factor = out.spec.shape[axis], wanted[axis - 2], factors[axis - 2]
+        have, want, factor = out.spec.shape[axis], output_size[axis - 2], factors[axis - 2]
         if have != want or factor not in (None, 1.0):
             kernel = smooth_taps if antialias else taps
             out = resampled(out, axis, kernel(have, want, factor, mode, bool(align_corners), real))

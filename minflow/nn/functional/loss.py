@@ -43,7 +43,7 @@ def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Ten
 
 @composite("mse_loss")
 def squared(input: Tensor, target: Tensor, reduction: str, weight: Tensor | None) -> Tensor:
-    return weighed("mse_loss", e.square(difference(input, target)), input, weight, reduction)
+    return reduce_weighted("mse_loss", e.square(difference(input, target)), input, weight, reduction)
 
 
 @old_reduction("input target size_average reduce reduction weight")
@@ -58,10 +58,10 @@ def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Tens
 
 @composite("l1_loss")
 def absolute(input: Tensor, target: Tensor, reduction: str, weight: Tensor | None) -> Tensor:
-    return weighed("l1_loss", e.abs(difference(input, target)), input, weight, reduction)
+    return reduce_weighted("l1_loss", e.abs(difference(input, target)), input, weight, reduction)
 
 
-def weighed(name: str, losses: Tensor, input: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
+def reduce_weighted(name: str, losses: Tensor, input: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
     """The losses, reduced; with a weight for each of them, their weighted mean."""
     if weight is None:
         return reduced(losses, reduction)
@@ -102,17 +102,17 @@ def check_pair(name: str, input: Any, target: Any, reduction: str) -> None:
         return
     if not all(n == m or 1 in (n, m) for n, m in zip(a.shape[::-1], b.shape[::-1])):
         what = f"{name}: input has shape {list(a.shape)}, target has {list(b.shape)}"
-        fail(ShapeError, what, aligned(a, b), input=input, target=target)
-    if spreads(a.shape, b.shape):
+        fail(ShapeError, what, mismatch_hint(a, b), input=input, target=target)
+    if broadcast_enlarges(a.shape, b.shape):
         warn(
             f"{name}: the shapes of input and target differ, and broadcasting pairs every element with every other",
-            f"{aligned(a, b)}: then both have one shape",
+            f"{mismatch_hint(a, b)}: then both have one shape",
             input=input,
             target=target,
         )
 
 
-def aligned(a: Spec, b: Spec) -> str:
+def mismatch_hint(a: Spec, b: Spec) -> str:
     """The hint for an input and a target of different shapes."""
     for long, short, hint in ((a, b, "target.unsqueeze({0}), or input.squeeze({0})"), (b, a, "target.squeeze({0})")):
         for k in reversed(range(long.ndim)):
@@ -127,7 +127,7 @@ def aligned(a: Spec, b: Spec) -> str:
     return f"a target of the input's shape {list(a.shape)}"
 
 
-def spreads(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+def broadcast_enlarges(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
     """True if broadcasting gives a larger shape than either: (N,) with (N, 1) gives (N, N)."""
     size = max(len(a), len(b))
     wide = [(1,) * (size - len(x)) + x for x in (a, b)]
@@ -207,7 +207,7 @@ def check_same(name: str, input: Any, target: Any, reduction: str) -> None:
         fail(
             ShapeError,
             f"{name}: input has shape {list(a.shape)}, target has {list(b.shape)}",
-            aligned(a, b),
+            mismatch_hint(a, b),
             input=input,
             target=target,
         )
@@ -275,7 +275,7 @@ def cross_entropy(
     target = check_labels("cross_entropy", input, target, ignore_index)
     if weight is None and label_smoothing == 0:
         return softmax_cross_entropy(input, target, ignore_index=ignore_index, reduction=reduction)[0]
-    return labelled(input, target, weight, ignore_index, reduction, label_smoothing)
+    return hard_targets(input, target, weight, ignore_index, reduction, label_smoothing)
 
 
 @composite("cross_entropy")
@@ -285,12 +285,12 @@ def soft_targets(input: Tensor, target: Tensor, weight: Tensor | None, reduction
     if smoothing:
         target = target * (1 - smoothing) + smoothing / classes
     scores = log_softmax(input, dim=axis) * target
-    losses = -(scores if weight is None else scores * along(weight, axis, input.spec.ndim)).sum(axis)
+    losses = -(scores if weight is None else scores * along_axis(weight, axis, input.spec.ndim)).sum(axis)
     return reduced(losses, reduction)
 
 
 @composite("cross_entropy")
-def labelled(
+def hard_targets(
     input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str, smoothing: float
 ) -> Tensor:
     axis = 1 if input.spec.ndim > 1 else 0
@@ -298,7 +298,7 @@ def labelled(
     sharp = nll_of(logs, target, weight, ignore_index, reduction)
     if not smoothing:
         return sharp
-    spread = -(logs if weight is None else logs * along(weight, axis, input.spec.ndim)).sum(axis)
+    spread = -(logs if weight is None else logs * along_axis(weight, axis, input.spec.ndim)).sum(axis)
     counts = target != ignore_index
     spread = e.where(counts, spread, zeros_like(spread))
     if reduction == "mean":
@@ -309,7 +309,7 @@ def labelled(
     return sharp * (1 - smoothing) + spread * (smoothing / classes)
 
 
-def along(weight: Tensor, axis: int, ndim: int) -> Tensor:
+def along_axis(weight: Tensor, axis: int, ndim: int) -> Tensor:
     """(C,) as (1, C, 1, ...): along one axis of ndim."""
     return weight.reshape((1,) * axis + (-1,) + (1,) * (ndim - axis - 1))
 
@@ -396,16 +396,16 @@ def check_labels(name: str, input: Tensor, target: Tensor, ignore_index: int) ->
     x, t = input.spec, target.spec
     integer(ignore_index, "ignore_index")
     classes = x.shape[1] if x.ndim > 1 else x.shape[0]
-    wanted = (x.shape[0], *x.shape[2:]) if x.ndim > 1 else ()
-    if t.shape != wanted:
-        extra = t.ndim == len(wanted) + 1
+    expected = (x.shape[0], *x.shape[2:]) if x.ndim > 1 else ()
+    if t.shape != expected:
+        extra = t.ndim == len(expected) + 1
         if extra and t.shape == x.shape and not t.floating:
             hint = f"target.argmax({min(x.ndim, 2) - 1}) for class indices"
             if name == "cross_entropy":
                 hint = f"target.float() for probabilities of one-hot form, or {hint}"
-        elif extra and (axes := [k for k in range(t.ndim) if t.shape == (*wanted[:k], 1, *wanted[k:])]):
+        elif extra and (axes := [k for k in range(t.ndim) if t.shape == (*expected[:k], 1, *expected[k:])]):
             hint = f"target.squeeze({axes[-1]}): labels have no axis for the classes"
-        elif t.ndim == len(wanted) and t.shape[:1] != wanted[:1]:
+        elif t.ndim == len(expected) and t.shape[:1] != expected[:1]:
             hint = "as many labels as examples: were both cut into batches alike?"
         elif x.ndim == 4 and t.ndim == 1:
             hint = "x.flatten(1) and a Linear layer before the loss: the scores of images are (N, C)"
@@ -415,7 +415,7 @@ def check_labels(name: str, input: Tensor, target: Tensor, ignore_index: int) ->
             hint = "one label for each example"
         fail(
             ShapeError,
-            f"{name}: the target must be {list(wanted)} for scores {list(x.shape)}, got {list(t.shape)}",
+            f"{name}: the target must be {list(expected)} for scores {list(x.shape)}, got {list(t.shape)}",
             hint,
             input=input,
             target=target,

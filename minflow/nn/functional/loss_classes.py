@@ -22,7 +22,7 @@ from ...core.source_location import fail
 from .arguments import check_tensor, composite, old_reduction, reduced
 from .loss import check_classes, check_labels, check_same
 
-NOTHING = -(2**31)  # an ignore_index that no label has
+NO_IGNORE = -(2**31)  # an ignore_index that no label has
 
 
 @old_reduction("input target p margin weight size_average reduce reduction")
@@ -44,7 +44,7 @@ def multi_margin_loss(
         fail(OutOfRangeError, f"multi_margin_loss: p must be 1 or 2, got {p!r}", "p=1 or p=2", input=input)
     if input.spec.ndim == 1 and target.spec.shape == (1,):
         target = reshape(target, ())
-    target = check_labels("multi_margin_loss", input, target, NOTHING)
+    target = check_labels("multi_margin_loss", input, target, NO_IGNORE)
     return margins(input, target, p, margin, weight, reduction)
 
 
@@ -126,8 +126,8 @@ def sparse_softmax_cross_entropy(labels: Tensor, logits: Tensor) -> Tensor:
         fail(ShapeError, what, hint, labels=labels, logits=logits)
     shape, rows = labels.spec.shape, (labels.spec.size, classes)
     labels, logits = reshape(labels, (rows[0],)), reshape(logits, rows)
-    labels = check_labels("sparse_softmax_cross_entropy", logits, labels, NOTHING)
-    return reshape(softmax_cross_entropy(logits, labels, ignore_index=NOTHING, reduction="none")[0], shape)
+    labels = check_labels("sparse_softmax_cross_entropy", logits, labels, NO_IGNORE)
+    return reshape(softmax_cross_entropy(logits, labels, ignore_index=NO_IGNORE, reduction="none")[0], shape)
 
 
 def combined_margin_loss(x: Tensor, label: Tensor, m1: float = 1.0, m2: float = 0.0, m3: float = 0.0) -> Tensor:
@@ -140,7 +140,7 @@ def combined_margin_loss(x: Tensor, label: Tensor, m1: float = 1.0, m2: float = 
     if x.spec.ndim != 2 or label.spec.shape != x.spec.shape[:1]:
         what = f"combined_margin_loss: label {list(label.spec.shape)} for x {list(x.spec.shape)}"
         fail(ShapeError, what, "(N,) and (N, classes)", x=x, label=label)
-    return angles(x, check_labels("combined_margin_loss", x, label, NOTHING), m1, m2, m3)
+    return angles(x, check_labels("combined_margin_loss", x, label, NO_IGNORE), m1, m2, m3)
 
 
 @composite("combined_margin_loss")

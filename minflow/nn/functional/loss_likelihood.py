@@ -87,8 +87,8 @@ def gaussian_nll_loss(
     var: of input's shape, or without its last axis, or with one axis of size 1, or a number. full: add log(2 pi) / 2.
     Raises OutOfRangeError for a negative variance.
     """
-    name, given = "gaussian_nll_loss", dict(input=input, target=target)
-    check_all(name, reduction, **given)
+    name, tensors = "gaussian_nll_loss", dict(input=input, target=target)
+    check_all(name, reduction, **tensors)
     if not isinstance(var, Tensor):
         var = full_like(input, var)
     x, v = input.spec.shape, var.spec.shape
@@ -96,9 +96,9 @@ def gaussian_nll_loss(
         var = var.unsqueeze(-1)
     elif v != x and (len(v) != len(x) or [m for n, m in zip(x, v) if n != m] != [1]):
         what = f"{name}: var has shape {list(v)}, input has {list(x)}"
-        fail(ShapeError, what, "one variance for each element, or for each example", **given, var=var)
+        fail(ShapeError, what, "one variance for each element, or for each example", **tensors, var=var)
     if not var.spec.floating:
-        fail(DTypeError, f"{name}: var must be floating, got {var.dtype.name}", "var.float()", **given, var=var)
+        fail(DTypeError, f"{name}: var must be floating, got {var.dtype.name}", "var.float()", **tensors, var=var)
     return reduced(normal(input, target, var, full, eps), reduction)
 
 
@@ -135,25 +135,25 @@ def ctc_loss(
     check_reduction("ctc_loss", reduction)
     check_tensor("ctc_loss", log_probs, "log_probs")
     targets, frames, labels = tensor_of(targets), tensor_of(input_lengths), tensor_of(target_lengths)
-    given = dict(log_probs=log_probs, targets=targets, input_lengths=frames, target_lengths=labels)
+    tensors = dict(log_probs=log_probs, targets=targets, input_lengths=frames, target_lengths=labels)
     ndim = log_probs.spec.ndim
     if ndim not in (2, 3):
         what = f"ctc_loss: log_probs must be (T, N, C), or (T, C), got {ndim} axes"
-        fail(ShapeError, what, "frames first: x.permute(1, 0, 2) of (N, T, C)", **given)
+        fail(ShapeError, what, "frames first: x.permute(1, 0, 2) of (N, T, C)", **tensors)
     whole = log_probs.unsqueeze(1) if ndim == 2 else log_probs
     if ndim == 2:
         targets, frames, labels = targets.reshape(1, -1), frames.reshape(1), labels.reshape(1)
     examples, classes = whole.spec.shape[1:]
     if not 0 <= blank < classes:
-        fail(OutOfRangeError, f"ctc_loss: blank is {blank}, there are {classes} classes", "blank=0", **given)
+        fail(OutOfRangeError, f"ctc_loss: blank is {blank}, there are {classes} classes", "blank=0", **tensors)
     if (
         frames.spec.shape != (examples,)
         or labels.spec.shape != (examples,)
         or targets.spec.ndim not in (1, 2)
         or (targets.spec.ndim == 2 and targets.spec.shape[0] != examples)
     ):
-        shown = ", ".join(f"{k} {list(x.spec.shape)}" for k, x in given.items())
-        fail(ShapeError, f"ctc_loss: {shown} do not have one batch size", "(T, N, C), (N, S), (N,) and (N,)", **given)
+        shown = ", ".join(f"{k} {list(x.spec.shape)}" for k, x in tensors.items())
+        fail(ShapeError, f"ctc_loss: {shown} do not have one batch size", "(T, N, C), (N, S), (N,) and (N,)", **tensors)
     losses = ctc(whole, targets, frames, labels, blank=blank)
     if zero_infinity:
         losses = e.where(isinf(losses), 0.0, losses)

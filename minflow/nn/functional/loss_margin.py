@@ -89,13 +89,13 @@ def cosine_embedding_loss(
 
     input1, input2: float (N, D) or (D,). target: (N,) or ().
     """
-    name, given = "cosine_embedding_loss", dict(input1=input1, input2=input2)
-    check_all(name, reduction, **given)
+    name, tensors = "cosine_embedding_loss", dict(input1=input1, input2=input2)
+    check_all(name, reduction, **tensors)
     check_tensor(name, target, "target")
     if input1.spec.ndim != target.spec.ndim + 1 or input2.spec.ndim != target.spec.ndim + 1 or target.spec.ndim > 1:
-        shown = ", ".join(f"{k} {list(x.spec.shape)}" for k, x in given.items())
+        shown = ", ".join(f"{k} {list(x.spec.shape)}" for k, x in tensors.items())
         what = f"{name}: shapes must be (N, D), (N, D) and (N,), got {shown}, target {list(target.spec.shape)}"
-        fail(ShapeError, what, "one target for each row", **given, target=target)
+        fail(ShapeError, what, "one target for each row", **tensors, target=target)
     return cosines(input1, input2, target, margin, reduction)
 
 

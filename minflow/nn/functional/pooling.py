@@ -95,9 +95,9 @@ def adaptive_avg_pool2d(input: Tensor, output_size: int | None | tuple[int | Non
     output_size: int, pair, or None for an axis that keeps its size. input: float (N, C, H, W) or (C, H, W).
     """
     x = images("adaptive_avg_pool2d", input)
-    wanted = tuple(output_size) if isinstance(output_size, tuple | list) else (output_size, output_size)
-    if len(wanted) == 3:
-        pair("adaptive_avg_pool2d", "output_size", wanted, 1)
-    filled = tuple(have if want is None else want for want, have in zip(wanted, x.spec.shape[2:]))
+    requested = tuple(output_size) if isinstance(output_size, tuple | list) else (output_size, output_size)
+    if len(requested) == 3:
+        pair("adaptive_avg_pool2d", "output_size", requested, 1)
+    filled = tuple(have if want is None else want for want, have in zip(requested, x.spec.shape[2:]))
     out = pool.adaptive_avg_pool2d(x, output_size=pair("adaptive_avg_pool2d", "output_size", filled, 1))
     return out if x is input else out.squeeze(0)

@@ -58,17 +58,17 @@ def windows(name: str, n: int, x: Tensor, kernel_size, stride, padding, dilation
 NEUTRAL = dict(kernel_size=1, stride=1, padding=0, dilation=1)  # attrs of an axis that is not pooled
 
 
-def over(attrs: dict, *axes: int | None) -> dict:
+def for_axes(attrs: dict, *axes: int | None) -> dict:
     """The attrs of two axes; None is an axis that is not pooled."""
     chosen = {k: tuple([NEUTRAL[k] if i is None else v[i] for i in axes]) for k, v in attrs.items() if k in NEUTRAL}
     return attrs | chosen
 
 
-def largest(x: Tensor, attrs: dict) -> tuple[Tensor, Tensor]:
+def max_with_indices(x: Tensor, attrs: dict) -> tuple[Tensor, Tensor]:
     return pool.max_pool2d(x, **attrs)
 
 
-def through(x: Tensor, over_images, over_depth) -> tuple[Tensor, Tensor]:
+def in_two_passes(x: Tensor, over_images, over_depth) -> tuple[Tensor, Tensor]:
     """(maximum of each window of volumes, its index in D * H * W), by two functions that return both for images."""
     n, c, depth, h, w = x.spec.shape
     y, inner = over_images(x.reshape(n, c * depth, h, w))
@@ -79,7 +79,7 @@ def through(x: Tensor, over_images, over_depth) -> tuple[Tensor, Tensor]:
     return y.reshape(shape), (outer // (rows * columns) * (h * w) + inner).reshape(shape)
 
 
-def given(y: Tensor, indices: Tensor, input: Tensor, return_indices: bool):
+def with_indices(y: Tensor, indices: Tensor, input: Tensor, return_indices: bool):
     """The return value of max pooling: with the indices if they are requested."""
     if input.spec.ndim < y.spec.ndim:
         y, indices = y.squeeze(0), indices.squeeze(0)
@@ -102,8 +102,8 @@ def max_pool1d(
     """
     x = batched("max_pool1d", input, 1)
     attrs = windows("max_pool1d", 1, x, kernel_size, stride, padding, dilation, ceil_mode)
-    y, indices = largest(x.unsqueeze(2), over(attrs, None, 0))
-    return given(y.squeeze(2), indices.squeeze(2), input, return_indices)
+    y, indices = max_with_indices(x.unsqueeze(2), for_axes(attrs, None, 0))
+    return with_indices(y.squeeze(2), indices.squeeze(2), input, return_indices)
 
 
 @composite("max_pool3d")
@@ -122,8 +122,12 @@ def max_pool3d(
     """
     x = batched("max_pool3d", input, 3)
     attrs = windows("max_pool3d", 3, x, kernel_size, stride, padding, dilation, ceil_mode)
-    images, depth = over(attrs, 1, 2), over(attrs, 0, None)
-    return given(*through(x, lambda y: largest(y, images), lambda y: largest(y, depth)), input, return_indices)
+    images, depth = for_axes(attrs, 1, 2), for_axes(attrs, 0, None)
+    return with_indices(
+        *in_two_passes(x, lambda y: max_with_indices(y, images), lambda y: max_with_indices(y, depth)),
+        input,
+        return_indices,
+    )
 
 
 def mean(x: Tensor, attrs: dict, count_include_pad: bool, divisor: int | None) -> Tensor:
@@ -142,7 +146,7 @@ def avg_pool1d(
 ) -> Tensor:
     """The mean of each window. input: float (N, C, L) or (C, L). Options as in avg_pool2d."""
     x = batched("avg_pool1d", input, 1)
-    attrs = over(windows("avg_pool1d", 1, x, kernel_size, stride, padding, ceil_mode=ceil_mode), None, 0)
+    attrs = for_axes(windows("avg_pool1d", 1, x, kernel_size, stride, padding, ceil_mode=ceil_mode), None, 0)
     y = mean(x.unsqueeze(2), attrs, count_include_pad, None).squeeze(2)
     return y if x is input else y.squeeze(0)
 
@@ -167,9 +171,9 @@ def avg_pool3d(
     x = x.to(float32) if half else x  # rounded once, at the end, and not between the two passes
     n, c, depth, h, w = x.spec.shape
     first = None if divisor_override is None else 1
-    y = mean(x.reshape(n, c * depth, h, w), over(attrs, 1, 2), count_include_pad, first)
+    y = mean(x.reshape(n, c * depth, h, w), for_axes(attrs, 1, 2), count_include_pad, first)
     rows, columns = y.spec.shape[2:]
-    y = mean(y.reshape(n, c, depth, rows * columns), over(attrs, 0, None), count_include_pad, divisor_override)
+    y = mean(y.reshape(n, c, depth, rows * columns), for_axes(attrs, 0, None), count_include_pad, divisor_override)
     y = y.reshape(n, c, y.spec.shape[2], rows, columns)
     y = y.to(float16) if half else y
     return y if input.spec.ndim == 5 else y.squeeze(0)

@@ -17,7 +17,7 @@ from .pooling import avg_pool2d, max_pool2d
 from .pooling_1d_3d import avg_pool1d, avg_pool3d, batched, max_pool1d, max_pool3d, steps
 
 
-def unpooled(name: str, n: int, input: Tensor, indices: Tensor, kernel_size, stride, padding, output_size) -> Tensor:
+def max_unpool(name: str, n: int, input: Tensor, indices: Tensor, kernel_size, stride, padding, output_size) -> Tensor:
     """Zeros of the size before pooling, with the input's elements at their indices."""
     x = batched(name, input, n)
     check_tensor(name, indices, "indices")
@@ -54,7 +54,7 @@ def max_unpool1d(
     input: float (N, C, L') or (C, L'). output_size: one of the sizes that pooling maps to L', with or without (N, C).
     Raises OutOfRangeError if an index is outside.
     """
-    return unpooled("max_unpool1d", 1, input, indices, kernel_size, stride, padding, output_size)
+    return max_unpool("max_unpool1d", 1, input, indices, kernel_size, stride, padding, output_size)
 
 
 @composite("max_unpool2d")
@@ -70,7 +70,7 @@ def max_unpool2d(
 
     input: float (N, C, H', W') or (C, H', W'). Zeiler & Fergus 2014, section 2.1.
     """
-    return unpooled("max_unpool2d", 2, input, indices, kernel_size, stride, padding, output_size)
+    return max_unpool("max_unpool2d", 2, input, indices, kernel_size, stride, padding, output_size)
 
 
 @composite("max_unpool3d")
@@ -83,13 +83,13 @@ def max_unpool3d(
     output_size: Sequence[int] | None = None,
 ) -> Tensor:
     """The inverse of max_pool3d(..., return_indices=True): zeros, with each element at its index in D * H * W."""
-    return unpooled("max_unpool3d", 3, input, indices, kernel_size, stride, padding, output_size)
+    return max_unpool("max_unpool3d", 3, input, indices, kernel_size, stride, padding, output_size)
 
 
 POOLS = {1: (avg_pool1d, max_pool1d), 2: (avg_pool2d, max_pool2d), 3: (avg_pool3d, max_pool3d)}
 
 
-def normed(name: str, n: int, input: Tensor, norm_type: float, kernel_size, stride, ceil_mode: bool) -> Tensor:
+def power_pool(name: str, n: int, input: Tensor, norm_type: float, kernel_size, stride, ceil_mode: bool) -> Tensor:
     """The p-norm of each window: (mean of the powers * window size) ** (1 / p)."""
     batched(name, input, n)
     mean, most = POOLS[n]
@@ -110,7 +110,7 @@ def lp_pool1d(
     input: Tensor, norm_type: float, kernel_size: int, stride: int | None = None, ceil_mode: bool = False
 ) -> Tensor:
     """(sum of x**p over each window)**(1/p), p = norm_type. input: float (N, C, L) or (C, L)."""
-    return normed("lp_pool1d", 1, input, norm_type, kernel_size, stride, ceil_mode)
+    return power_pool("lp_pool1d", 1, input, norm_type, kernel_size, stride, ceil_mode)
 
 
 @composite("lp_pool2d")
@@ -118,7 +118,7 @@ def lp_pool2d(
     input: Tensor, norm_type: float, kernel_size: Size2, stride: Size2 | None = None, ceil_mode: bool = False
 ) -> Tensor:
     """(sum of x**p over each window)**(1/p), p = norm_type. input: float (N, C, H, W) or (C, H, W)."""
-    return normed("lp_pool2d", 2, input, norm_type, kernel_size, stride, ceil_mode)
+    return power_pool("lp_pool2d", 2, input, norm_type, kernel_size, stride, ceil_mode)
 
 
 @composite("lp_pool3d")
@@ -126,4 +126,4 @@ def lp_pool3d(
     input: Tensor, norm_type: float, kernel_size: Size3, stride: Size3 | None = None, ceil_mode: bool = False
 ) -> Tensor:
     """(sum of x**p over each window)**(1/p), p = norm_type. input: float (N, C, D, H, W) or (C, D, H, W)."""
-    return normed("lp_pool3d", 3, input, norm_type, kernel_size, stride, ceil_mode)
+    return power_pool("lp_pool3d", 3, input, norm_type, kernel_size, stride, ceil_mode)

@@ -19,12 +19,12 @@ from ..compiler.executor import LOCK
 from ..core.base.errors import MinflowError, StateError
 from ..core.base.interrupts import uninterrupted
 from ..core.functionalize import before_write
-from ..core.tensor import Tensor
 from ..core.source_location import describe, here
+from ..core.tensor import Tensor
 
 Writes = list[Callable[[], object]]
-DEEPEST = 20  # levels of nested containers in a state
-LARGEST = 2**53  # largest count: up to here a float is exact
+MAX_DEPTH = 20  # levels of nested containers in a state
+MAX_COUNT = 2**53  # largest count: up to here a float is exact
 
 
 class Refused(Exception):
@@ -86,20 +86,20 @@ def number(value: Any) -> float:
     raise Refused(f"{describe(value)} is not finite")
 
 
-def whole(value: Any, low: int = 0) -> int:
+def integer(value: Any, low: int = 0) -> int:
     """An integer of at least `low`. Raises Refused."""
     count = number(value)
-    if count != int(count) or not low <= count <= LARGEST:
+    if count != int(count) or not low <= count <= MAX_COUNT:
         raise Refused(f"{describe(value)} is not an integer of at least {low}")
     return int(count)
 
 
-def plain(value: Any, depth: int = 0) -> Any:
+def plain_data(value: Any, depth: int = 0) -> Any:
     """A copy of a value that a file can hold: tensors, arrays, numbers, strings, None, and containers of them. Raises
     Refused.
     """
-    if depth > DEEPEST:
-        raise Refused(f"it is nested more than {DEEPEST} levels deep")
+    if depth > MAX_DEPTH:
+        raise Refused(f"it is nested more than {MAX_DEPTH} levels deep")
     if value is None or isinstance(value, bool | int | float | str | np.generic):
         return value
     if isinstance(value, Tensor | np.ndarray):
@@ -107,10 +107,10 @@ def plain(value: Any, depth: int = 0) -> Any:
             raise Refused(f"{describe(value)} has no elements")
         return value.detach().clone() if isinstance(value, Tensor) else value.copy()
     if isinstance(value, Mapping):
-        entries = {key(k): plain(v, depth + 1) for k, v in value.items()}
+        entries = {key(k): plain_data(v, depth + 1) for k, v in value.items()}
         return type(value)(entries) if type(value) in (Counter, OrderedDict) else entries
     if type(value) in (list, tuple):
-        return type(value)([plain(v, depth + 1) for v in value])
+        return type(value)([plain_data(v, depth + 1) for v in value])
     raise Refused(f"a {type(value).__name__} is not data")
 
 
@@ -122,7 +122,7 @@ def key(value: Any) -> Any:
     raise Refused(f"the key {describe(value)} is neither a string nor a number")
 
 
-def like(present: Any, value: Any) -> Any:
+def same_kind(present: Any, value: Any) -> Any:
     """A copy of `value`, which must have the type of `present`, and as many elements. Raises Refused.
 
     If `present` is None or empty, `value` may be any data.
@@ -141,18 +141,18 @@ def like(present: Any, value: Any) -> Any:
         array = array_of(value)
         if array is None or array.shape != tuple(present.shape):
             raise Refused(f"{describe(value)} is not an array of shape {tuple(present.shape)}")
-        return plain(value)
+        return plain_data(value)
     if isinstance(present, Mapping):
         if not isinstance(value, Mapping):
             raise Refused(f"{describe(value)} is not a dict")
-        return plain(value) | {k: like(v, value[k]) for k, v in present.items() if k in value}
+        return plain_data(value) | {k: same_kind(v, value[k]) for k, v in present.items() if k in value}
     if isinstance(present, list | tuple):
         if type(value) not in (list, tuple):
             raise Refused(f"{describe(value)} is not a list")
         models = present if len(present) == len(value) else [*present[:1]] * len(value)
-        return type(value)([like(a, b) for a, b in zip(models, value)]) if models else plain(value)
+        return type(value)([same_kind(a, b) for a, b in zip(models, value)]) if models else plain_data(value)
     if present is None:
-        return plain(value)
+        return plain_data(value)
     if type(value) is not type(present):
         raise Refused(f"{describe(value)} is not a {type(present).__name__}")
     return value

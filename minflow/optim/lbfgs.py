@@ -15,7 +15,7 @@ from ..core.functions.creation import from_numpy
 from ..core.grad.modes import enable_grad, no_grad
 from ..core.source_location import fail
 from ..core.tensor import Tensor
-from ..nn.loading import Refused, array_of, number, refuse, whole
+from ..nn.loading import Refused, array_of, integer, number, refuse
 from .groups import as_number, check_range
 from .optimizer import Optimizer, hyperparameters, rate_of
 
@@ -148,7 +148,7 @@ class LBFGS(Optimizer):
         if not all(isinstance(held, list | tuple) and len(held) == len(histories[0]) for held in histories):
             refuse(owner, "old_dirs, old_stps and ro must be lists of one length", hint, ro=copy["ro"])
         try:
-            result: dict[str, Any] = {name: whole(copy[name], 1) for name in ("func_evals", "n_iter")}
+            result: dict[str, Any] = {name: integer(copy[name], 1) for name in ("func_evals", "n_iter")}
             result |= {name: number(copy[name]) for name in ("t", "H_diag", "prev_loss")}
             result["ro"] = [number(x) for x in copy["ro"]]
         except Refused as reason:

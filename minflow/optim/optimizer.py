@@ -20,16 +20,17 @@ import numpy as np
 from numpy import vdot
 
 from ..core.base import events
-from ..core.grad.hooks import Handle, check_callable, refuse as refuse_hook
-from ..core.grad.modes import enable_grad, no_grad
 from ..core.base.errors import GraphError, OptimError, StateError, clean, with_article
+from ..core.grad.hooks import Handle, check_callable
+from ..core.grad.hooks import refuse as refuse_hook
+from ..core.grad.modes import enable_grad, no_grad
 from ..core.messages.training_warnings import Seen, look_at_gradients
-from ..core.mode import mutation_counter, MODE, bump, using
+from ..core.mode import MODE, bump, mutation_counter, using
 from ..core.op import Op
+from ..core.source_location import NOTICES, describe, fail, warn
 from ..core.spec import Spec, float32, spec_of
 from ..core.tensor import Tensor
-from ..core.source_location import NOTICES, describe, fail, warn
-from ..nn.loading import LARGEST, Refused, Writes, array_of, as_refusal, plain, refuse, write
+from ..nn.loading import MAX_COUNT, Refused, Writes, array_of, as_refusal, plain_data, refuse, write
 from ..nn.utils.clip_grad import clip_grad_norm_
 from .groups import Group, as_number, check_flags, check_kinds, check_range, groups_of, members
 from .untracked_params import check_strays
@@ -568,7 +569,7 @@ class Optimizer:
         state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
         copies: list[tuple[Tensor, Tensor]] = []
         if not self.traceable:  # what an own step() keeps under other keys than parameters
-            state.update({key: plain(held) for key, held in states.items() if not isinstance(key, int)})
+            state.update({key: plain_data(held) for key, held in states.items() if not isinstance(key, int)})
         places = [(n, group) for saved, group in zip(passed, groups) for n in saved["params"]]
         for (n, group), p in zip(places, self.parameters()):
             if not self.traceable:
@@ -641,7 +642,7 @@ class Optimizer:
                 if not isinstance(name, str):
                     raise Refused("the name is no text")
                 if name != "params":
-                    new[name] = plain(value)
+                    new[name] = plain_data(value)
             except Refused as reason:
                 refuse(owner, f"{name!r} of group {i} cannot be loaded: {reason}", "data only", group=i)
         missing = [name for name in self.defaults if name not in new and name not in ABSENT]
@@ -666,7 +667,7 @@ class Optimizer:
     def own_state(self, p: Tensor, passed: Mapping[str, Any]) -> dict[str, Any]:
         """A copy of the state that an own step() keeps for p; floating tensors but `step` in p's dtype, as PyTorch."""
         try:
-            copy = plain(passed)
+            copy = plain_data(passed)
         except Refused as reason:
             refuse(type(self).__name__, f"a state cannot be loaded: {reason}", "data only", state=passed)
         arrays = {name: array_of(value) for name, value in passed.items() if hasattr(value, "detach")}
@@ -700,7 +701,7 @@ class Optimizer:
                     "load the optimizer's state into one made for the same model",
                     parameter=p,
                 )
-            if name == "step" and counted and not (0 <= array <= LARGEST and array == int(array)):
+            if name == "step" and counted and not (0 <= array <= MAX_COUNT and array == int(array)):
                 refuse(owner, f"{name} of parameter {number} is no number of steps", "0 or more", found=array.item())
             with np.errstate(all="ignore"):  # float64 numbers that float32 cannot hold
                 array = np.array(array, "float32" if counted else p.spec.np, order="C").reshape(wanted)

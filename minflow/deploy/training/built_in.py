@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...core.tensor import Tensor
-from ...nn.loading import DEEPEST, LARGEST, array_of
+from ...nn.loading import MAX_COUNT, MAX_DEPTH, array_of
 from ...optim import ASGD, LAMB, SGD, Adadelta, Adagrad, Adam, Adamax, AdamW, NAdam, RAdam, RMSprop, Rprop, lr_scheduler
 from ...optim.lr_scheduler import LRScheduler
 from ...optim.optimizer import hyperparameters
@@ -36,7 +36,7 @@ def plain(x: Any, depth: int = 0) -> Any:
         return next((kind(x) for kind in (bool, int, float, str) if isinstance(x, kind)), None)
     if isinstance(x, Counter):
         return [[plain(step), plain(times)] for step, times in x.items()]
-    if isinstance(x, list | tuple) and depth < DEEPEST:
+    if isinstance(x, list | tuple) and depth < MAX_DEPTH:
         return [plain(entry, depth + 1) for entry in x]
     raise Malformed("a number, a text, a flag, None or a list of them", x)
 
@@ -47,7 +47,7 @@ def anything(x: Any, place: str, depth: int = 0) -> Any:
         return x
     if type(x) is str:
         return text(x, place, 10_000, lines=True)
-    if type(x) is list and depth < DEEPEST:
+    if type(x) is list and depth < MAX_DEPTH:
         return each(x, place, lambda entry, place: anything(entry, place, depth + 1), LONGEST)
     return real(x, place)
 
@@ -82,9 +82,9 @@ def steps_and_times(x: Any, place: str) -> list[int]:
 
 
 real = functools.partial(checks.real, low=-math.inf)  # never NaN
-integer = functools.partial(whole, low=-LARGEST, high=LARGEST)
-count = functools.partial(whole, low=0, high=LARGEST)
-positive = functools.partial(whole, low=1, high=LARGEST)
+integer = functools.partial(whole, low=-MAX_COUNT, high=MAX_COUNT)
+count = functools.partial(whole, low=0, high=MAX_COUNT)
+positive = functools.partial(whole, low=1, high=MAX_COUNT)
 rates = listed(real)
 
 
@@ -111,7 +111,7 @@ OF_GROUPS: dict[str, Check] = {  # options that a group of any optimizer may hav
 }
 COMMON: dict[str, Check] = {  # attributes of every schedule
     "verbose": flag,
-    "last_epoch": functools.partial(whole, low=-DEEPEST, high=LARGEST),
+    "last_epoch": functools.partial(whole, low=-MAX_DEPTH, high=MAX_COUNT),
     "count": count,
     "base_lrs": listed(functools.partial(real, low=0)),
     "rates": rates,

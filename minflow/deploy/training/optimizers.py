@@ -18,7 +18,7 @@ from ...core.spec import Spec, float32
 from ...core.tensor import Tensor
 from ...core.source_location import fail
 from ...io.files import META
-from ...nn.loading import DEEPEST, LARGEST, array_of
+from ...nn.loading import MAX_COUNT, MAX_DEPTH, array_of
 from ...optim import Optimizer, lr_scheduler
 from ...optim.lr_scheduler import LRScheduler
 from ..checks import Check, Malformed, choice, each, fields, flag, judging, one_of, text
@@ -188,7 +188,7 @@ class Saving:
                 "make it with this optimizer",
                 optimizer=type(scheduler.optimizer).__name__,
             )
-        if id(scheduler) in self.seen or depth > DEEPEST:
+        if id(scheduler) in self.seen or depth > MAX_DEPTH:
             self.refuse(f"the same {kind.__name__} is there twice", "an object for each place", scheduler=kind.__name__)
         self.seen.add(id(scheduler))
         data: dict[str, Any] = {"class": kind.__name__}
@@ -302,8 +302,8 @@ def checked_options(x: Mapping[str, Any], place: str, options: Mapping[str, Chec
 
 def checked_schedule(groups: int, x: Any, place: str, depth: int = 0) -> dict[str, Any]:
     """Check one schedule: its attributes by name, and its class as "kind"."""
-    if depth > DEEPEST:
-        raise Malformed(f"at most {DEEPEST} schedules inside each other", depth, place)
+    if depth > MAX_DEPTH:
+        raise Malformed(f"at most {MAX_DEPTH} schedules inside each other", depth, place)
     kinds = {kind.__name__: kind for kind in SCHEDULES}
     if type(x) is not dict:
         raise Malformed("an object with a class", x, place)
@@ -355,7 +355,7 @@ def state_tensor(name: str, tensors: Mapping[str, Any], p: Tensor, key: str, sin
     if array is None or array.shape != tuple(spec.shape) or array.dtype != spec.np:
         found = "nothing" if array is None else f"{array.dtype}{list(array.shape)}"
         raise Malformed(f"a state that is {spec}", found, name)
-    if key == "step" and not (0 <= array <= LARGEST and array == int(array)):
+    if key == "step" and not (0 <= array <= MAX_COUNT and array == int(array)):
         raise Malformed("a number of steps", array.item(), name)
     return Tensor(np.array(array, order="C"), spec)
 

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from ...core.functions.creation import as_tensor
 from ...core.base.errors import StateError
+from ...core.functions.creation import as_tensor
 from ...core.random import default_generator, words_of
-from ...core.tensor import Tensor
 from ...core.source_location import fail
+from ...core.tensor import Tensor
+from ..loading import Refused, Writes, array_of, as_refusal, integer, write
 from ..state import EXTRA
-from ..loading import Refused, Writes, array_of, as_refusal, whole, write
 from . import messages
 
 STEP, GENERATOR = "System-Train-TrainStep", "System-Generator"
@@ -31,7 +31,7 @@ def state_of(graph: Any) -> OrderedDict[str, Any]:
     """A copy of the whole state: later calls of the graph do not change it."""
     saved: OrderedDict[str, Any] = OrderedDict()
     for name, member in graph.named_members():
-        saved[name] = copied(member.state_dict())
+        saved[name] = copied_state(member.state_dict())
     if not graph.optimizers:
         return saved
     saved[STEP] = as_tensor(np.array([graph._steps], "int64"))
@@ -51,7 +51,7 @@ def state_of(graph: Any) -> OrderedDict[str, Any]:
     return saved
 
 
-def copied(entries: Mapping[str, Any]) -> OrderedDict[str, Any]:
+def copied_state(entries: Mapping[str, Any]) -> OrderedDict[str, Any]:
     """A copy of a module's state_dict(), with the versions of its modules."""
     copies = OrderedDict((key, x.clone() if isinstance(x, Tensor) else copy.deepcopy(x)) for key, x in entries.items())
     copies._metadata = copy.deepcopy(getattr(entries, "_metadata", OrderedDict()))  # type: ignore[attr-defined]
@@ -88,7 +88,7 @@ def load_into(graph: Any, saved: Any, strict: bool) -> None:
             missing=messages.Unquoted(messages.some(missing) or "none"),
             unexpected=messages.Unquoted(messages.some(list(map(str, unexpected))) or "none"),
         )
-    plans = Plans()
+    plans = PendingLoads()
     for name, member in members.items():
         if name in saved and (saved[name] or strict):
             plans.add(member, saved[name], strict=strict)
@@ -111,7 +111,7 @@ def load_into(graph: Any, saved: Any, strict: bool) -> None:
     plans.write()
 
 
-class Plans:
+class PendingLoads:
     """The writes that loading will do: checked ones of our classes, and loads of the user's own, which can only be
     tried.
     """
@@ -213,7 +213,7 @@ def checked(graph: Any, name: str, value: Any) -> int:
     """A number of steps, from a number or an array with one element."""
     try:
         array = array_of(value)
-        return whole(array.reshape(-1)[0] if array is not None and array.size == 1 else value)
+        return integer(array.reshape(-1)[0] if array is not None and array.size == 1 else value)
     except Refused as reason:
         fail(
             StateError,

@@ -17,7 +17,7 @@ import numpy as np
 from ...core.base.errors import OptimError
 from ...core.mode import MODE
 from ...core.source_location import fail, warn
-from ...nn.loading import DEEPEST, LARGEST, Refused, Writes, as_refusal, like, refuse, write
+from ...nn.loading import MAX_COUNT, MAX_DEPTH, Refused, Writes, as_refusal, refuse, same_kind, write
 from ..groups import as_number, check_range
 from ..optimizer import Optimizer
 
@@ -197,7 +197,7 @@ class LRScheduler:
         result = {}
         for name, value in present.items():
             try:
-                result[name] = like(value, saved[name])
+                result[name] = same_kind(value, saved[name])
             except Refused as reason:
                 refuse(
                     type(self).__name__,
@@ -213,7 +213,7 @@ class LRScheduler:
 
     def check_progress(self) -> None:
         """Refuse a step or rates that no schedule of this optimizer has come to."""
-        for name, low in (("last_epoch", -DEEPEST), ("count", 0)):  # each that holds it takes its first step back
+        for name, low in (("last_epoch", -MAX_DEPTH), ("count", 0)):  # each that holds it takes its first step back
             check_count(self, name, low)
         for name in ("base_lrs", "rates"):
             if len(getattr(self, name)) != len(self.optimizer.param_groups):
@@ -231,7 +231,7 @@ class LRScheduler:
 def check_count(scheduler: LRScheduler, name: str, low: int) -> None:
     """Refuse an attribute that is no whole number from `low` on."""
     value = getattr(scheduler, name)
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not low <= value <= LARGEST:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not low <= value <= MAX_COUNT:
         fail(
             OptimError,
             f"{type(scheduler).__name__}: {name} is {value!r}, and must be a whole number of steps, at least {low}",

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...core.base.errors import OptimError
 from ...core.source_location import fail
-from ...nn.loading import LARGEST
+from ...nn.loading import MAX_COUNT
 from ..groups import as_number
 from ..optimizer import Optimizer
 from .base import LRScheduler, check_count, check_number, power, schedule
@@ -30,7 +30,7 @@ class CosineAnnealingLR(LRScheduler):
     def check(self) -> None:
         check_number(self, "eta_min")
         is_number = isinstance(self.T_max, int | float | np.number) and not isinstance(self.T_max, bool)
-        if not is_number or not 1e-9 <= self.T_max <= LARGEST:
+        if not is_number or not 1e-9 <= self.T_max <= MAX_COUNT:
             fail(
                 OptimError,
                 f"CosineAnnealingLR: T_max is {self.T_max!r}, and must be above 0",
@@ -92,7 +92,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
                 self.T_cur, self.T_i, self.cycles = self.T_cur % self.T_i, self.T_i * self.T_mult, self.cycles + 1
             return super().move(None)
         at = as_number("CosineAnnealingWarmRestarts", "epoch", epoch)
-        if not 0 <= at <= LARGEST:
+        if not 0 <= at <= MAX_COUNT:
             fail(OptimError, f"CosineAnnealingWarmRestarts: there is no step {epoch}", "scheduler.step(3)", epoch=epoch)
         self.T_cur, self.T_i, self.cycles = epoch, self.T_0, 0
         while self.T_cur >= self.T_i:

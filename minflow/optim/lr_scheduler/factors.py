@@ -14,7 +14,7 @@ import numpy as np
 
 from ...core.base.errors import OptimError
 from ...core.source_location import fail
-from ...nn.loading import LARGEST, Refused, Writes, like, refuse
+from ...nn.loading import MAX_COUNT, Refused, Writes, refuse, same_kind
 from ..optimizer import Optimizer
 from .base import LRScheduler, check_count, check_number, check_share, power, schedule
 
@@ -71,7 +71,7 @@ class LambdaLR(LRScheduler):
                     given=attributes,
                 )
             try:
-                values = {name: like(value, attributes[name]) for name, value in now.items()}
+                values = {name: same_kind(value, attributes[name]) for name, value in now.items()}
             except Refused as reason:
                 refuse(
                     owner,
@@ -133,7 +133,7 @@ class MultiStepLR(LRScheduler):
         check_number(self, "gamma")
         for step, times in self.milestones.items():
             whole = all(isinstance(n, int | np.integer) and not isinstance(n, bool) for n in (step, times))
-            if not whole or max(abs(step), abs(times)) > LARGEST:
+            if not whole or max(abs(step), abs(times)) > MAX_COUNT:
                 fail(
                     OptimError,
                     f"MultiStepLR: {step!r} in milestones is no step",

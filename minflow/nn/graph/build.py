@@ -25,9 +25,9 @@ from ...core.functions.creation import strided_look
 from ...core.ir import CONSTANT, OPTIMIZER, Node, Source, Value
 from ...core.mode import MODE, using
 from ...core.ops.update import accumulate
+from ...core.source_location import caller
 from ...core.tensor import Tensor
 from ...core.trace import Trace
-from ...core.source_location import caller
 from ..buffer_links import buffer_links, link_assigned
 from ..hooks import EVERY
 from ..module import Module
@@ -294,16 +294,16 @@ class Build:
 
     def parts(self, mode: Trace, outputs: list[Value], steps: int) -> list[Part]:
         trace, graph = self.trace, self.graph
-        wanted = self.wanted_values()
+        values = self.wanted_values()
         parameters = {id(t): t for t, _ in graph.named_tensors(self.paths_of_met()) if t.needs}
         gradients = {key: mode.own(p.grad).value for key, p in parameters.items() if p.grad is not None}
         self.reached = set(gradients)
         self.traced = Traced(len(trace.graph.nodes), trace.updates(), gradients)
         if self.loss is not None:
-            wanted = {**wanted, "loss": self.loss}
+            values = {**values, "loss": self.loss}
         if steps == 1:
             self.optimizer_part(mode)
-            return [self.part("step", trace, outputs, {**wanted, **self.gradients(mode)})]
+            return [self.part("step", trace, outputs, {**values, **self.gradients(mode)})]
         parameters = [p for optimizer, _ in graph.optimizers for p in optimizer.parameters() if p.grad is not None]
         count = mode.scalar(lambda: float(self.micro))
         adding = mode.replace(origin=OPTIMIZER, scope="", grad=False)
@@ -311,7 +311,7 @@ class Build:
             for p in parameters:
                 total = self.accumulators[id(p)] = Tensor(np.zeros(p.spec.shape, p.spec.np), p.spec)
                 adding.update(accumulate, [total], [total, p.grad, count], {})
-        first = self.part("micro-step", trace, outputs, wanted)
+        first = self.part("micro-step", trace, outputs, values)
         second = Trace()
         inner = second.replace(grad=False, watch=self)
         with using(inner):

@@ -14,8 +14,8 @@ from ...core.grad.function import Function
 from ...core.ir import RECOMPUTE, Value
 from ...core.mode import MODE, using
 from ...core.ops.shape import recompute
-from ...core.tensor import Tensor
 from ...core.source_location import fail
+from ...core.tensor import Tensor
 from .tree import Leaf, flatten, unflatten
 
 
@@ -79,18 +79,18 @@ class Checkpoint(Function):
         finally:
             build.recomputing -= 1
             restore(trace, now)  # the first forward updated the buffers; generators continue from their present state
-        wanted = [i for i, t in enumerate(inputs) if t.requires_grad]
+        differentiable = [i for i, t in enumerate(inputs) if t.requires_grad]
         roots = [(o, g) for o, g in zip(outputs, grads) if g is not None and o.requires_grad]
         parameters = [t for t in inputs[run.arity :] if t.requires_grad]  # the calling backward runs their hooks
         gradients = autograd.gradients(
             [o for o, _ in roots],
-            [inputs[i] for i in wanted],
+            [inputs[i] for i in differentiable],
             [g for _, g in roots],
             allow_unused=True,
             quiet=parameters,
         )
         results: list = [None] * len(inputs)
-        for i, g in zip(wanted, gradients):
+        for i, g in zip(differentiable, gradients):
             results[i] = g
         return None, *results
 

@@ -18,13 +18,13 @@ from ...core.arrays import storage_of
 from ...core.base import events
 from ...core.base.events import LISTENERS
 from ...core.base.interrupts import uninterrupted
+from ...core.functionalize import before_write
 from ...core.grad.hooks import functions_on
 from ...core.messages.training_warnings import look_at_results
-from ...core.mode import mutation_counter, MODE, Mode
-from ...core.functionalize import before_write
+from ...core.mode import MODE, Mode, mutation_counter
+from ...core.source_location import NOTICES
 from ...core.spec import default_dtype, spec_of
 from ...core.tensor import Tensor, new_tensor
-from ...core.source_location import NOTICES
 from ...platforms.compiled.policy import level
 from . import messages, side_effects
 from .build import Build
@@ -207,7 +207,7 @@ class CompiledGraph(Compiled):
         try:
             for k in range(self.steps):
                 self.build.micro = k
-                part = part_of(arrays, k, self.steps)
+                part = batch_part(arrays, k, self.steps)
                 results.append(run(micro.plan, self.laid_out(part) if self.strided else part, timed))
                 if timed:
                     seconds.append(micro.plan.seconds)
@@ -228,7 +228,7 @@ class CompiledGraph(Compiled):
         return None
 
 
-def part_of(batch: list, k: int, steps: int) -> list:
+def batch_part(batch: list, k: int, steps: int) -> list:
     """The k-th of `steps` equal parts along axis 0 of arrays or tensors: the inputs of a micro-step."""
     return batch if steps == 1 else [x[k * (len(x) // steps) : (k + 1) * (len(x) // steps)] for x in batch]
 
@@ -242,7 +242,7 @@ def compile_graph(graph: Any, args: tuple, kwargs: dict, inputs: tuple) -> Compi
     The graph is unchanged if it fails.
     """
     own, plans = graph.__dict__, graph._plans
-    build = begin(graph, args, kwargs)
+    build = start_build(graph, args, kwargs)
     build.observer.started()
     try:
         parts = copy_context().run(build.run)  # an interrupt at any point leaves no mode behind
@@ -266,7 +266,7 @@ def compile_graph(graph: Any, args: tuple, kwargs: dict, inputs: tuple) -> Compi
     compiled.reason = reasons(plans, compiled, own["_volatile"])
     own["_history"].append(compiled.summary())
     plans.add(inputs, compiled)
-    unseen = side_effects.of_reads(compiled.reads, own["_noticed"], "build", type(graph).build.__code__)
+    unseen = side_effects.notices_of_reads(compiled.reads, own["_noticed"], "build", type(graph).build.__code__)
     for notice in (*build.notices, *unseen):
         side_effects.warn_once(graph, notice)
     if events.GraphCompiled in events.LISTENERS:
@@ -274,7 +274,7 @@ def compile_graph(graph: Any, args: tuple, kwargs: dict, inputs: tuple) -> Compi
     return compiled
 
 
-def begin(graph: Any, args: tuple, kwargs: dict) -> Build:
+def start_build(graph: Any, args: tuple, kwargs: dict) -> Build:
     """The build for these arguments, if the graph can be called with them."""
     messages.check_arguments(graph, args, kwargs)
     tree, tensors, specs = graph.structure(args, kwargs)

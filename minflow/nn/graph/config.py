@@ -167,9 +167,9 @@ class GraphModule:
         return bool(self.origin.__dict__.get("_checkpointing", False))
 
     @activation_checkpointing.setter
-    def activation_checkpointing(self, wanted: bool) -> None:
-        if self.activation_checkpointing != bool(wanted):
-            self.origin.__dict__["_checkpointing"] = bool(wanted)
+    def activation_checkpointing(self, value: bool) -> None:
+        if self.activation_checkpointing != bool(value):
+            self.origin.__dict__["_checkpointing"] = bool(value)
             bump()
 
     @property

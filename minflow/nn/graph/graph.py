@@ -21,9 +21,9 @@ from ...core.base.display import Display
 from ...core.grad.hooks import functions_on
 from ...core.ir import Node
 from ...core.mode import MODE, bump
+from ...core.source_location import warn
 from ...core.spec import default_dtype
 from ...core.tensor import Tensor
-from ...core.source_location import warn
 from ..module import Module
 from . import messages, state
 from .build import Build, Observer, strides_of
@@ -49,7 +49,7 @@ class Passes(list):
     """A list whose changes bump the mutation counter."""
 
 
-def moving(name: str):
+def bumping(name: str):
     original = getattr(list, name)
 
     def method(self, *args, **kwargs):
@@ -60,7 +60,7 @@ def moving(name: str):
 
 
 for verb in "append extend insert remove pop clear reverse __setitem__ __delitem__ __iadd__".split():
-    setattr(Passes, verb, moving(verb))
+    setattr(Passes, verb, bumping(verb))
 
 
 class RunningGraph(Members, Display):

@@ -15,7 +15,7 @@ from ...compiler.plan import owner_of
 from ...core.tensor import Tensor
 from ...diagnosis.creation_site import ATTRIBUTE
 from ..hooks import EVERY, hooks_of
-from .python_state import BOXES, ENTRIES, Numbers, Variables, changes_inside, content, moved, shown
+from .python_state import BOXES, ENTRIES, ElementsRead, Variables, changes_inside, content, display_text, moved
 
 HIDDEN = ("_parameters", "_buffers", "_modules", "_transient", "_hooks", "_name", ATTRIBUTE)
 
@@ -54,10 +54,10 @@ class Fingerprint:
                 continue
             self.entries[place] = content(variable, None, self.alive)
             self.contents.append((variable, self.entries[place]))
-            self.shown[place] = str(tensor.spec) if isinstance(tensor, Tensor) else shown(tensor)
+            self.shown[place] = str(tensor.spec) if isinstance(tensor, Tensor) else display_text(tensor)
             self.count(tensor)
         for name, tensor in numbers:
-            place, read = (name or tensor.label or "a tensor", f"variable {id(tensor)}"), Numbers(tensor)
+            place, read = (name or tensor.label or "a tensor", f"variable {id(tensor)}"), ElementsRead(tensor)
             self.entries[place] = read.content()
             self.contents.append((read, self.entries[place]))
             self.shown[place] = str(read)
@@ -162,7 +162,7 @@ class Fingerprint:
             self.opaque[owner, name] = reasons[0]
         if changes_inside(value):
             self.contents.append((value, self.entries[owner, name]))
-        self.shown[owner, name] = shown(value)
+        self.shown[owner, name] = display_text(value)
 
     def optimizer(self, name: str, optimizer: Any) -> None:
         self.entries[name, "class"] = type(optimizer).__name__

@@ -13,10 +13,10 @@ from ...core.base.errors import with_article as a
 from ...core.dispatch import symbolic
 from ...core.ir import AFTER, INPUT, Value, where_text
 from ...core.mode import MODE, bump
-from ...core.tensor import Tensor
-from ...core.source_location import warn as warn_with
-from ...core.source_location import fail as fail_with
 from ...core.source_location import OURS, describe, here
+from ...core.source_location import fail as fail_with
+from ...core.source_location import warn as warn_with
+from ...core.tensor import Tensor
 from ...diagnosis.name_suggestions import similar
 from ..functional.arguments import Unquoted
 from ..module import Module
@@ -336,9 +336,9 @@ def check_parameters(build: Any, optimizer: Any) -> None:
         if p is not None
     }
     parameters = optimizer.parameters()
-    wanted = [p for p in parameters if p.requires_grad]
+    trainable = [p for p in parameters if p.requires_grad]
     lost = [p for p in parameters if id(p) not in held and p.grad is None]
-    reached = [p for p in wanted if p.grad is not None]
+    reached = [p for p in trainable if p.grad is not None]
     if lost:
         stepped = {id(p) for other, _ in graph.optimizers for p in other.parameters()}
         left = [name for key, (name, p) in held.items() if key not in stepped and p.needs and p.grad is not None]
@@ -352,8 +352,8 @@ def check_parameters(build: Any, optimizer: Any) -> None:
         if graph._last is None:
             what += ", and are never trained by it"
             warn_with(what, hint, **{"not in the graph": Unquoted(some([p.label for p in lost]))})
-    elif wanted and not reached:
-        what = f"{graph.name}: backward reaches none of the {len(wanted)} parameters of {kind}"
+    elif trainable and not reached:
+        what = f"{graph.name}: backward reaches none of the {len(trainable)} parameters of {kind}"
         hint = "compute the loss from what the model gives, without .detach() or no_grad() on the way"
         raise GraphError(what, values={"backward": f"at {where_text(build.backwards[0])}"}, where=here(), hint=hint)
 

@@ -25,8 +25,8 @@ import numpy as np
 
 from ...core.grad.hooks import functions_on
 from ...core.ir import Where
-from ...core.tensor import Tensor
 from ...core.source_location import OURS
+from ...core.tensor import Tensor
 from ..hooks import EVERY, hooks_of
 from ..module import Module
 
@@ -40,7 +40,7 @@ RATES = {"param_groups": "the learning rate of an optimizer", "get_last_lr": "th
 NAMESPACES = {("types", "SimpleNamespace"), ("argparse", "Namespace")}
 
 
-def learners(filename: str) -> bool:
+def is_user_file(filename: str) -> bool:
     """True for a file of the user's, which is not part of minflow, Python or an installed package."""
     return not OURS[filename] and not filename.startswith(installed())
 
@@ -96,7 +96,7 @@ def content(
         return kind, value.dtype.str, value.shape, value.tobytes()
     elif kind is Variable:
         return content(value.now(), None, alive)
-    elif kind is Numbers:
+    elif kind is ElementsRead:
         return value.content()
     elif reasons is not None and (reason := opaque(value)):
         reasons.append(reason)
@@ -136,7 +136,7 @@ def moved(contents: Iterable[tuple[Any, Any]]) -> bool:
     return any([content(value) != before for value, before in contents])
 
 
-def followed(value: Any) -> bool:
+def fully_followed(value: Any) -> bool:
     """True if these are numbers and strings, also in containers, that `content` follows completely."""
     reasons: list[str] = []
     kinds = (*PLAIN, *BOXES, np.generic, np.ndarray)
@@ -159,21 +159,23 @@ def opaque(value: Any) -> str:
     if getattr(getattr(kind, "__dataclass_params__", None), "frozen", False):
         return ""
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
-    own = kind.__module__ == "__main__" or (file is not None and learners(file))
+    own = kind.__module__ == "__main__" or (file is not None and is_user_file(file))
     return f"an object of class {kind.__name__}" if own or is_a(value, NAMESPACES) else ""
 
 
 def data(value: Any) -> str:
     """A value that is data, in words; empty for a module, function, class, tensor, and for containers of such."""
     if isinstance(value, PLAIN) or isinstance(value, np.generic):
-        return shown(value)
+        return display_text(value)
     if isinstance(value, BOXES):
         leaves = [*value, *value.values()] if isinstance(value, dict) else list(value)
-        return shown(value) if not leaves or any(isinstance(x, Tensor) or data(x) for x in leaves[:ENTRIES]) else ""
+        return (
+            display_text(value) if not leaves or any(isinstance(x, Tensor) or data(x) for x in leaves[:ENTRIES]) else ""
+        )
     return opaque(value)
 
 
-def shown(value: Any) -> str:
+def display_text(value: Any) -> str:
     """The value as shown to the user, on one line."""
     if isinstance(value, BOXES) and (len(value) > 20 or not printable(value)):
         return f"{type(value).__name__} of {len(value):,}"
@@ -222,7 +224,7 @@ class Variable:
 Variables = dict[tuple[int, str], Variable]  # by the id of the space, and the name
 
 
-class Numbers:
+class ElementsRead:
     """The elements of a tensor that a build has read, as by `item()`: they are constants of its plan."""
 
     __slots__ = ("tensor",)
@@ -306,7 +308,7 @@ def read_by(roots: Iterable[tuple[Any, type | None]], skipped: frozenset[CodeTyp
             not isinstance(code, CodeType)
             or (function, kind) in seen
             or code in skipped
-            or not learners(code.co_filename)
+            or not is_user_file(code.co_filename)
         ):
             continue
         seen.add((function, kind))
@@ -324,7 +326,9 @@ def read_by(roots: Iterable[tuple[Any, type | None]], skipped: frozenset[CodeTyp
             for module in modules_in(value, modules):
                 modules.setdefault(id(module), (name, module))
             # variables that the function itself sets, such as a counter, advance at each call only in eager
-            inside = around and not isinstance(variable.space, dict) and name not in reads.stored and followed(value)
+            inside = (
+                around and not isinstance(variable.space, dict) and name not in reads.stored and fully_followed(value)
+            )
             if inside or isinstance(value, Tensor) or small_array(value):
                 variables[id(variable.space), name] = variable
             elif isinstance(value, FunctionType | MethodType | functools.partial):
@@ -407,10 +411,10 @@ def reads_of(
 
 def states_of(hooks: Iterable[Any]) -> list[Read]:
     """The objects that are hooks, or whose methods are: their attributes can change without a new plan."""
-    found: dict[str, Read] = {}
+    reads: dict[str, Read] = {}
     for hook in hooks:
         holder = getattr(hook, "__self__", None) if isinstance(hook, FunctionType | MethodType) else hook
         if getattr(holder, "__dict__", None) and (what := opaque(holder)):
             name = f"a hook, {getattr(hook, '__qualname__', type(hook).__name__)}"
-            found.setdefault(name, Read(name, what, None))
-    return list(found.values())
+            reads.setdefault(name, Read(name, what, None))
+    return list(reads.values())

@@ -20,10 +20,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.ir import Where, where_text
+from ...core.source_location import OURS, warn_at
 from ...core.tensor import Tensor
-from ...core.source_location import warn_at
-from ...core.source_location import OURS
-from .python_state import Read, changes_inside, content, learners, shown
+from .python_state import Read, changes_inside, content, display_text, is_user_file
 
 PLAIN = (bool, int, float, str, type(None))
 REGISTRIES = ("_parameters", "_buffers", "_modules")
@@ -45,7 +44,7 @@ DRAWN, READ = (
 )
 
 
-def what_is_watched() -> Iterator[tuple[Any, str, str, str]]:
+def watched_functions() -> Iterator[tuple[Any, str, str, str]]:
     """(module, name of its function, kind, text); the first graph imports `random` and `np.random`."""
     import random
 
@@ -84,7 +83,7 @@ class Before(NamedTuple):
 def remember(path: str, owner: Any) -> Before:
     own = owner.__dict__
     boxes = {
-        name: (content(value), shown(value))
+        name: (content(value), display_text(value))
         for name, value in own.items()
         if changes_inside(value) and name not in KEPT and (path != "self" or name[:1] != "_")
     }
@@ -110,7 +109,7 @@ def watched(build: Any) -> Iterator[None]:
 
         def watching(*args, **kwargs):
             frame = sys._getframe(1)
-            if threading.get_ident() == thread and learners(frame.f_code.co_filename):
+            if threading.get_ident() == thread and is_user_file(frame.f_code.co_filename):
                 note(kind, text, (frame.f_code, frame.f_lasti))
             return original(*args, **kwargs)
 
@@ -134,7 +133,7 @@ def watched(build: Any) -> Iterator[None]:
     drawn = random_state()
     try:
         try:
-            for entry in what_is_watched():
+            for entry in watched_functions():
                 watch(*entry)
             yield
         finally:
@@ -183,7 +182,7 @@ def changes_of_contents(build: Any) -> Iterator[tuple[str, Any, str, str, str]]:
                 continue
             added = isinstance(value, dict) and new[1][: len(old[1])] == old[1]
             if not added and not (isinstance(value, set) and old[1] <= new[1]):
-                yield before.path, before.owner, name, text, shown(value)
+                yield before.path, before.owner, name, text, display_text(value)
 
 
 def line_of_write(build: Any, owner: Any, name: str) -> Where:
@@ -193,16 +192,16 @@ def line_of_write(build: Any, owner: Any, name: str) -> Where:
         f for kind in type(owner).__mro__ for key, f in vars(kind).items() if key not in ("__init__", "__setattr__")
     ]
     codes = [getattr(function, "__code__", None) for function in (*functions, type(build.graph).build)]
-    for wanted in ("STORE_ATTR", "LOAD_ATTR"):  # a list that is appended to is only read
+    for opname in ("STORE_ATTR", "LOAD_ATTR"):  # a list that is appended to is only read
         for code in codes:
             if isinstance(code, CodeType) and not OURS[code.co_filename]:
                 for step in dis.get_instructions(code):
-                    if step.opname == wanted and step.argval == name:
+                    if step.opname == opname and step.argval == name:
                         return code, step.offset
     return start, 0
 
 
-def of_reads(reads: list[Read], noticed: set, what: str, code: CodeType) -> list[Notice]:
+def notices_of_reads(reads: list[Read], noticed: set, what: str, code: CodeType) -> list[Notice]:
     """One notice of all state that a plan does not follow and that was not reported before. what, code: of the function
     that was built.
     """
@@ -229,7 +228,7 @@ def warn_once(graph: Any, notice: Notice) -> None:
 
 def warn_of_reads(job: str, reads: list[Read], noticed: set, code: CodeType) -> None:
     """Warn of state that a job function reads and its plan does not follow."""
-    for notice in of_reads(reads, noticed, "the function", code):
+    for notice in notices_of_reads(reads, noticed, "the function", code):
         hint = (
             "give it to the job as an argument; or flow.get_variable(...), which each step reads. A constant has a "
             "name in CAPITALS"

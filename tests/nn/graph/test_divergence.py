@@ -12,12 +12,12 @@ from minflow.compiler.passes.rewrite import rewritten
 from minflow.core.base.errors import GraphError
 from minflow.core.ir import outputs_of
 from minflow.nn.graph.compare import closeness
-from minflow.nn.graph.explore.subject import graph_subject
 from minflow.nn.graph.compare.eager_run import Step as Ran
-from minflow.views.renderers.divergence import Comparison
-from minflow.views.draw.fold import NEAR, near_the_end
+from minflow.nn.graph.explore.subject import graph_subject
 from minflow.views.draw.boxes import diagram_of
 from minflow.views.draw.dot import dot_text
+from minflow.views.draw.fold import NEAR, near_the_end
+from minflow.views.renderers.divergence import Comparison
 from tests.measuring import calls
 
 
@@ -457,7 +457,7 @@ def test_thousands_of_operations_that_differ_are_not_compared_with_each_other():
 
 
 def test_whole_arrays_are_compared_only_where_a_few_numbers_are_equal(monkeypatch):
-    looked, beyond = [], closeness.beyond
+    looked, beyond = [], closeness.count_unequal
     monkeypatch.setattr(closeness, "beyond", lambda *args: looked.append(1) or beyond(*args))
     nets = [nn.Sequential(*[nn.Linear(8, 8) for _ in range(20)]) for _ in range(2)]
     told = Predict(nets[0]).compare(nets[1], X)
@@ -478,7 +478,7 @@ def test_an_operation_is_found_by_its_numbers_as_if_all_were_looked_at():
             with np.errstate(all="ignore"):
                 arrays.append(array.astype(dtype))
         steps = [Ran("op", f"op-{i}", "", [], [array]) for i, array in enumerate(arrays)]
-        known = closeness.ByNumbers([s.arrays for s in steps[:60]], closeness.Tolerance(**options))
+        known = closeness.ResultIndex([s.arrays for s in steps[:60]], closeness.Tolerance(**options))
         found = 0
         for step in steps[60:]:
             equal = [

@@ -6,10 +6,10 @@ from graph_models import TrainGraph
 import minflow as flow
 from minflow import nn
 from minflow.compiler.fusion.nchw16c import BLOCKED
-from minflow.core.ir import Node, Source, Value, LEAF
+from minflow.core.ir import LEAF, Node, Source, Value
 from minflow.core.op import OPS
 from minflow.core.spec import Spec, float32, int64
-from minflow.nn.graph.listing.work import EACH, FLOPS, MOVES, ROWS, flops, moved
+from minflow.nn.graph.listing.work import FLOPS, FLOPS_PER_ELEMENT, MOVES, ROWS, bytes_moved, flops
 
 
 def value(*shape, dtype=float32):
@@ -96,11 +96,11 @@ def test_recurrent_layers():
 
 def test_bytes():
     x, w = value(3, 4), value(4, 5)
-    assert moved(node("matmul", x, w, ta=False, tb=False)) == 4 * (12 + 20 + 15)
-    assert moved(node("add", x, x)) == 4 * (12 + 12), "what is read twice is read once"
-    assert moved(node("mul", x, 2.0)) == 4 * (12 + 12), "a Python number takes no memory"
-    assert moved(node("reshape", x, shape=(12,))) == 0, "a view moves nothing"
-    assert moved(node("take", value(1000, 5), value(3, dtype=int64), axis=0, by=())) == 4 * 15 + 8 * 3 + 4 * 15
+    assert bytes_moved(node("matmul", x, w, ta=False, tb=False)) == 4 * (12 + 20 + 15)
+    assert bytes_moved(node("add", x, x)) == 4 * (12 + 12), "what is read twice is read once"
+    assert bytes_moved(node("mul", x, 2.0)) == 4 * (12 + 12), "a Python number takes no memory"
+    assert bytes_moved(node("reshape", x, shape=(12,))) == 0, "a view moves nothing"
+    assert bytes_moved(node("take", value(1000, 5), value(3, dtype=int64), axis=0, by=())) == 4 * 15 + 8 * 3 + 4 * 15
 
 
 def test_what_does_the_work_of_several_is_counted_as_they_are():
@@ -118,11 +118,11 @@ def test_what_is_expanded_is_read_as_it_lies():
     wide = node("expand", row, shape=(100, 5))
     add = node("add", value(100, 5), Value(wide, 0, wide.out_specs[0]))
     roots = {Value(wide, 0, wide.out_specs[0]): row}
-    assert moved(add, lambda x: roots.get(x, x)) == 4 * (500 + 5 + 500)
+    assert bytes_moved(add, lambda x: roots.get(x, x)) == 4 * (500 + 5 + 500)
 
 
 def test_the_tables_name_operations():
-    assert {*FLOPS, *EACH, *MOVES, *ROWS} <= {*OPS, *BLOCKED}
+    assert {*FLOPS, *FLOPS_PER_ELEMENT, *MOVES, *ROWS} <= {*OPS, *BLOCKED}
 
 
 def test_a_training_step_is_counted():

@@ -29,7 +29,7 @@ class Tolerance(NamedTuple):
 
     def limits(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """The allowed difference of each element of x from that of y."""
-        size = sizes(y)
+        size = magnitudes(y)
         return self.of((x.dtype, y.dtype), size, size.max(initial=0.0))
 
     def of(self, dtypes: tuple, size: np.ndarray, largest: np.ndarray) -> np.ndarray:
@@ -61,18 +61,18 @@ def close(a: Sequence[np.ndarray], b: Sequence[np.ndarray], tolerance: Tolerance
     for x, y in zip(a, b):
         if x.dtype == y.dtype and x.tobytes() == y.tobytes():
             continue
-        gap = float(gaps(x, y).max(initial=0.0))
-        equal = equal and not tolerance.exact and beyond(x, y, tolerance) == 0
+        gap = float(differences(x, y).max(initial=0.0))
+        equal = equal and not tolerance.exact and count_unequal(x, y, tolerance) == 0
         largest = gap if not gap <= largest else largest
     return equal, largest
 
 
-def beyond(x: np.ndarray, y: np.ndarray, tolerance: Tolerance) -> int:
+def count_unequal(x: np.ndarray, y: np.ndarray, tolerance: Tolerance) -> int:
     """The number of elements that are not equal."""
-    return int(np.sum(~(gaps(x, y) <= tolerance.limits(x, y))))
+    return int(np.sum(~(differences(x, y) <= tolerance.limits(x, y))))
 
 
-def gaps(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def differences(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """|x - y| elementwise, 0 where both are the same infinity or both NaN; NaN where one of them is NaN."""
     with np.errstate(all="ignore"):
         gap = np.abs(np.atleast_1d(x).astype("float64") - np.atleast_1d(y).astype("float64"))
@@ -82,14 +82,14 @@ def gaps(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return gap
 
 
-def sizes(x: np.ndarray) -> np.ndarray:
+def magnitudes(x: np.ndarray) -> np.ndarray:
     """|x|, with 0 for elements that are not finite."""
     size = np.abs(np.atleast_1d(x).astype("float64"))
     size[~np.isfinite(size)] = 0.0
     return size
 
 
-class ByNumbers:
+class ResultIndex:
     """Finds a result by its elements. A few elements of each are compared first, and the rest only if those agree, so
     that thousands of different results cost little.
     """
@@ -111,11 +111,11 @@ class ByNumbers:
                 continue
             if (shape, dtype) not in self.probes:
                 known = [self.results[j][0] for j in positions]
-                largest = np.array([[sizes(a).max(initial=0.0)] for a in known])
+                largest = np.array([[magnitudes(a).max(initial=0.0)] for a in known])
                 self.probes[shape, dtype] = np.array([probes(a) for a in known]), largest
             known, largest = self.probes[shape, dtype]
-            gap = gaps(known, probes(arrays[0]))
-            limits = self.tolerance.of((arrays[0].dtype, dtype), sizes(known), largest)
+            gap = differences(known, probes(arrays[0]))
+            limits = self.tolerance.of((arrays[0].dtype, dtype), magnitudes(known), largest)
             fits = ((gap == 0) | (gap <= limits)).all(axis=1)
             near += [(float(gap[k].max(initial=0.0)), positions[k]) for k in np.flatnonzero(fits).tolist()]
         for j in sorted(j for _, j in sorted(near)[:NEAREST]):

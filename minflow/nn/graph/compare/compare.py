@@ -17,12 +17,12 @@ from ....core.base.errors import GraphError
 from ....core.base.interrupts import uninterrupted
 from ....core.ir import Node, Source, Value, outputs_of, where_text
 from ....core.random import default_generator
-from ....core.tensor import Tensor
 from ....core.source_location import fail
-from ....views.renderers.divergence import Comparison
+from ....core.tensor import Tensor
 from ....views.records.graph import walk
+from ....views.renderers.divergence import Comparison
 from ...module import Module
-from ..compiled import part_of
+from ..compiled import batch_part
 from ..tree import Leaf, flatten, leaves, unflatten
 from .closeness import EXACT, Tolerance
 from .eager_run import Recording, Step, record_eager
@@ -196,4 +196,4 @@ def parameters_of(graph: Any) -> list[Tensor]:
 def first_part(args: tuple, kwargs: dict, steps: int) -> tuple[tuple, dict]:
     """The inputs of a call, or with gradient accumulation of its first part."""
     tree, tensors = flatten((args, kwargs), lambda path, leaf: Leaf(leaf))
-    return unflatten(tree, part_of(tensors, 0, steps))
+    return unflatten(tree, batch_part(tensors, 0, steps))

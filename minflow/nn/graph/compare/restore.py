@@ -10,7 +10,7 @@ import numpy as np
 
 from ....core.random import Generator
 from ...buffer_links import BufferLink
-from ..compiled import part_of
+from ..compiled import batch_part
 
 
 @contextmanager
@@ -65,4 +65,4 @@ def states_of(compiled: Any) -> list[np.ndarray]:
 def input_arrays(compiled: Any, args: tuple, kwargs: dict) -> list[np.ndarray]:
     """The input arrays of the first part of a step."""
     arrays = [t.array for t in compiled.build.inputs_of(args, kwargs)]
-    return compiled.laid_out(part_of(arrays, 0, compiled.steps))
+    return compiled.laid_out(batch_part(arrays, 0, compiled.steps))

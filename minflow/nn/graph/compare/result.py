@@ -17,9 +17,9 @@ from ....core.ir import Graph as IR
 from ....core.op import OPS
 from ....diagnosis.failed_graph import calls_apart
 from ....views.draw.fold import common_scope
-from ....views.renderers.divergence import ComparedOperation, Comparison
 from ....views.records.graph import GraphRecord, Input, NodeRecord, graph_record
-from .closeness import ByNumbers, Tolerance, beyond, close
+from ....views.renderers.divergence import ComparedOperation, Comparison
+from .closeness import ResultIndex, Tolerance, close, count_unequal
 from .eager_run import Recording, Step
 
 GHOSTS = 3  # at most this many ops of the reference are named and drawn
@@ -43,7 +43,7 @@ class Pairing:
         if tolerance.exact:  # a pass may have added ops: they have no rows
             ran = [i for i in ran if i in pairs]
         self.ours, self.there = [self.trace[i] for i in ran], [pairs.get(i) for i in ran]
-        by_numbers = ByNumbers([step.arrays for step in self.theirs], tolerance)
+        by_numbers = ResultIndex([step.arrays for step in self.theirs], tolerance)
         self.rows = [self.row(i, step, by_numbers) for i, step in enumerate(self.ours)]
         compared = {step for step, row in zip(self.ours, self.rows) if row.state != "only"}
         self.only_here = tuple([step.name for step in self.trace if step.arrays and step not in compared])
@@ -53,7 +53,7 @@ class Pairing:
         self.states_agree = close(*written, tolerance)[0]
         self.at: int | None = None
 
-    def row(self, i: int, step: Step, by_numbers: ByNumbers) -> ComparedOperation:
+    def row(self, i: int, step: Step, by_numbers: ResultIndex) -> ComparedOperation:
         j = self.there[i]
         equal, gap = (False, 0.0) if j is None else close(step.arrays, self.theirs[j].arrays, self.tolerance)
         if not equal and j is not None and not self.tolerance.exact:
@@ -167,7 +167,7 @@ class Pairing:
             yield from only
             return
         other = self.theirs[j]
-        count = beyond(mine.arrays[0], other.arrays[0], self.tolerance)
+        count = count_unequal(mine.arrays[0], other.arrays[0], self.tolerance)
         yield "differs", f"by at most {row.difference:.3g}; {count} of {mine.arrays[0].size} numbers differ"
         yield from only
         for k, (x, y) in enumerate(zip(mine.inputs, other.inputs)):
@@ -178,8 +178,8 @@ class Pairing:
                     yield "input", f"{input_name(mine, k)}, {x.dtype}{list(x.shape)}, differs already{by}"
             elif not isinstance(x, np.ndarray) and not isinstance(y, np.ndarray) and x != y:
                 yield "input", f"{input_name(mine, k)} is {x!r}, in {self.reference} {y!r}"
-        yield "here", numbers(mine.arrays[0])
-        yield f"in {self.reference}", f"{numbers(other.arrays[0])}  {self.place(other)}"
+        yield "here", array_text(mine.arrays[0])
+        yield f"in {self.reference}", f"{array_text(other.arrays[0])}  {self.place(other)}"
 
     # ---- the picture -------------------------------------------------------------------------------------------------
 
@@ -273,7 +273,7 @@ def specs_text(arrays: Sequence[np.ndarray]) -> str:
     return ", ".join([f"{a.dtype}{list(a.shape)}" for a in arrays[:SHOWN]]) + more
 
 
-def numbers(x: np.ndarray) -> str:
+def array_text(x: np.ndarray) -> str:
     """The first elements and the mean of all."""
     flat = np.ravel(x)
     first = ", ".join([f"{v:.4g}" for v in flat[:SHOWN].tolist()])

@@ -11,11 +11,11 @@ import numpy as np
 
 from ....views.explorer.grid import Row
 from ....views.explorer.rows import Item, StepTree
+from ....views.explorer.tiles import tiles_picture
 from ....views.records.step import StepNode, StepRecord
 from ....views.text.listing import count
-from ....views.explorer.tiles import tiles_picture
-from .subject import Subject
 from .array_summary import Summary, number_text, summary_of
+from .subject import Subject
 
 WORDS = ("forward", "backward", "update")
 
@@ -239,10 +239,10 @@ def place_rows(subject: Subject, name: str) -> list[list[str]]:
 def gradients_of(subject: Subject, tree: StepTree, item: Item, nodes: list[int]) -> list[list]:
     """The recorded gradient of an item's results: the values that its backward read from other items."""
     record, reads = tree.record, tree.reads
-    wanted = {spec for i in nodes for spec in record.nodes[i].outs}
+    specs = {spec for i in nodes for spec in record.nodes[i].outs}
     source, target = inside(tree, item)
     coming = reads.where(target & ~source & (reads.source_column == 1) & (reads.column == 1))
-    keys = [(record.nodes[n].name, k) for n, k in coming if record.spec((n, k)) in wanted]
+    keys = [(record.nodes[n].name, k) for n, k in coming if record.spec((n, k)) in specs]
     return [histogram("gradient of the result", subject.numbers[key]) for key in keys[:2] if key in subject.numbers]
 
 

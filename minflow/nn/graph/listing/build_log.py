@@ -22,8 +22,8 @@ from ....core.ir import INPUT, OPTIMIZER, Node, Source, Value, file_name, output
 from ....core.source_location import OURS, ROOT, fail
 from ....diagnosis.notebook import LiveDisplay, prints_into_cell
 from ....diagnosis.source_lines import line_of, source_of
-from . import text as listing
 from ..build import Observer
+from . import text as listing
 from .partial import failed as print_failure
 
 LEVELS = range(-1, 4)
@@ -32,20 +32,20 @@ ENGINE = tuple(os.path.join(ROOT, *place, "") for place in (["core"], ["nn", "gr
 OPTIONS = "only_user_py_stack", "op_repr_with_py_stack", "mode"  # further options of OneFlow's versions
 
 
-def switch(graph: Any, v_level: int, ranks: Any, max_py_stack_depth: int, other: dict) -> None:
+def set_debug_options(graph: Any, v_level: int, ranks: Any, max_py_stack_depth: int, other: dict) -> None:
     """Check and store the arguments of `graph.debug`, for the next build.
 
     ranks: the ranks that print, None for rank 0; here there is only rank 0. other: OneFlow's further options:
     mode=False turns it off, only_user_py_stack=False prints the lines of minflow's layers too,
     op_repr_with_py_stack=True adds a source line to each OPERATOR of the v1 listing.
     """
-    if not whole(v_level) or v_level not in LEVELS:
+    if not is_count(v_level) or v_level not in LEVELS:
         hint = "0 phases, 1 modules, 2 operations, 3 lines of the program, -1 nothing"
         fail(GraphError, f"{graph.name}.debug: there is no level {v_level!r}", hint, v_level=v_level)
     listed = ranks if isinstance(ranks, list | tuple) else [0 if ranks is None else ranks]
-    if not all(whole(r) and r >= -1 for r in listed):
+    if not all(is_count(r) and r >= -1 for r in listed):
         fail(GraphError, f"{graph.name}.debug: ranks is {ranks!r}", "an int or a list of ints; -1 for all", ranks=ranks)
-    if not whole(max_py_stack_depth) or max_py_stack_depth < 0:
+    if not is_count(max_py_stack_depth) or max_py_stack_depth < 0:
         what = f"{graph.name}.debug: max_py_stack_depth is {max_py_stack_depth!r}"
         fail(GraphError, what, "how many lines to print: 0 or more", max_py_stack_depth=max_py_stack_depth)
     unknown = [name for name in other if name not in OPTIONS]
@@ -58,11 +58,11 @@ def switch(graph: Any, v_level: int, ranks: Any, max_py_stack_depth: int, other:
     graph.__dict__.update(_level=v_level if on else -1, _debug=options)
 
 
-def whole(x: Any) -> bool:
+def is_count(x: Any) -> bool:
     return isinstance(x, int) and not isinstance(x, bool)
 
 
-def only_prints(method: Callable) -> Callable:
+def never_raises(method: Callable) -> Callable:
     """Wrap a method that only prints: an error in it is reported once, and the build continues."""
 
     @functools.wraps(method)
@@ -136,7 +136,7 @@ class BuildLog(Observer):
 
     # ---- phases ------------------------------------------------------------------------------------------------------
 
-    @only_prints
+    @never_raises
     def started(self) -> None:
         self.start = time.perf_counter()
         number = len(self.graph._history)
@@ -146,7 +146,7 @@ class BuildLog(Observer):
             self.say(0, f"{self.head} makes plan number {number}, for {inputs or 'no inputs'}.")
         self.say(0, f"{self.head} start building graph.")
 
-    @only_prints
+    @never_raises
     def inputs(self) -> None:
         self.say(1, f"{self.head} start building graph inputs.")
         if self.level >= 1:
@@ -154,11 +154,11 @@ class BuildLog(Observer):
                 self.say(1, line, 1)
         self.say(1, f"{self.head} end building graph inputs.")
 
-    @only_prints
+    @never_raises
     def modules(self) -> None:
         self.say(1, f"{self.head} start building graph modules.")
 
-    @only_prints
+    @never_raises
     def outputs(self) -> None:
         self.say(1, f"{self.head} end building graph modules.")
         self.say(1, f"{self.head} start building graph outputs.")
@@ -172,14 +172,14 @@ class BuildLog(Observer):
         self.middle = time.perf_counter()
         self.print_traced()
 
-    @only_prints
+    @never_raises
     def print_traced(self) -> None:
         if self.phase:
             self.say(2, f"{self.head} end building graph {self.phase}.")
         self.say(0, f"{self.head} building graph Done! Cost time: {seconds(self.middle - self.start)}.\n")
         self.say(0, f"{self.head} start building plan.")
 
-    @only_prints
+    @never_raises
     def compiled(self, compiled: Any) -> None:
         now = time.perf_counter()
         for part in compiled.parts:
@@ -194,7 +194,7 @@ class BuildLog(Observer):
 
     # ---- modules and operations --------------------------------------------------------------------------------------
 
-    @only_prints
+    @never_raises
     def entered(self, call: Any) -> None:
         if self.level < 1:
             return
@@ -203,14 +203,14 @@ class BuildLog(Observer):
         for line in (*listing.module_inputs(call, self.style), *listing.tensor_lines(call.path, call.module)):
             self.say(1, line, indent + 1)
 
-    @only_prints
+    @never_raises
     def left(self, call: Any) -> None:
         if self.level < 1:
             return
         for line in listing.module_outputs(call, self.style):
             self.say(1, line, len(self.build.stack) + 1)
 
-    @only_prints
+    @never_raises
     def added(self, node: Node) -> None:
         if self.level < 2:
             return

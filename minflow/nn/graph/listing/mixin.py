@@ -14,7 +14,7 @@ from ..build import Build
 from ..compiled import compile_graph
 from . import text
 from .accessors import GraphAccessors
-from .build_log import BuildLog, switch
+from .build_log import BuildLog, set_debug_options
 from .reports import GraphReports, picture_record
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class GraphListing(GraphAccessors, GraphReports):
         """Print the progress of the next build: 0 phases and times, 1 modules, 2 operations, 3 also their source lines;
         -1 turns it off. See `build_log.py`.
         """
-        switch(self, v_level, ranks, max_py_stack_depth, other)
+        set_debug_options(self, v_level, ranks, max_py_stack_depth, other)
 
     def observer(self, build: Build) -> BuildLog:
         """The observer that logs a build."""

@@ -11,20 +11,19 @@ import sys
 from types import TracebackType
 from typing import Any, NamedTuple
 
-
 from ....core.base.errors import MinflowError
 from ....core.ir import file_name
-from ....core.tensor import Tensor
 from ....core.source_location import OURS
+from ....core.tensor import Tensor
 from ....diagnosis.frames import entries, innermost
 from ....diagnosis.ipython import with_cards
 from ....diagnosis.source_lines import source_of
 from ....views.text.trees import cut
-from . import text as listing
 from ..tree import leaves
+from . import text as listing
 
 ROWS = 40  # of a tree; beyond this, the contents of modules that succeeded are left out, the innermost first
-DEEP = 24  # levels that are drawn by indenting
+MAX_INDENT = 24  # levels that are drawn by indenting
 PATH = 100  # characters of the path of a module
 NOTE = "while building "
 MARK, PLAIN = ">>> ", "    "
@@ -149,7 +148,7 @@ def tree(build: Any, path: list[Any], line: str, message: str, alike: dict[Any, 
         if isinstance(run, str):  # a row that had to wait for those before it
             rows.append(run)
             continue
-        call, pad = run.first, "  " * (min(depth, DEEP) - 1)
+        call, pad = run.first, "  " * (min(depth, MAX_INDENT) - 1)
         if call is not build.top:
             more = f"  x{run.times}, to {cut(run.last.path, PATH)}" if run.times > 1 else ""
             more += "" if call.done or call in through else "  (raised, and the program caught it)"
@@ -160,7 +159,7 @@ def tree(build: Any, path: list[Any], line: str, message: str, alike: dict[Any, 
             if closed:
                 continue
         if call is failed_call:
-            stack += [(depth, f"{MARK}{'  ' * min(depth, DEEP)}{text}") for text in (line, message)]
+            stack += [(depth, f"{MARK}{'  ' * min(depth, MAX_INDENT)}{text}") for text in (line, message)]
         stack += [(depth + 1, inner) for inner in reversed(runs(call.children, alike))]
     return rows
 

@@ -14,10 +14,10 @@ from ....compiler.arena import least
 from ....core.base.errors import GraphError
 from ....core.ir import CONSTANT, Node, Source, Value, outputs_of, where_text
 from ....core.ir import Graph as IR
-from ....core.tensor import Tensor
 from ....core.source_location import fail
+from ....core.tensor import Tensor
 from ...module import Module, extra_text
-from ...recursion_limit import LEVELS, levels_below
+from ...recursion_limit import SHOWN_LEVELS, levels_below
 from ..python_state import PLAIN
 from ..tree import leaves
 from .pass_changes import arena_after, changes_of
@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # display code is imported on first use
     from ....views.records.reports import Frozen, TreeRow
     from ....views.text.reports import Report
 
-DOES = {  # pass -> its purpose
+PURPOSES = {  # pass -> its purpose
     "trace": "the operations as they were written",
     "dead_code": "removes operations without users",
     "constant_folding": "computes constant values once, now",
@@ -68,7 +68,7 @@ class GraphReports:
                 name = stage.name if len(parts) == 1 else f"{part.name}: {stage.name}"
                 added = sum(mark == "new" for mark in change.marks.values())
                 counts = len(change.now), len(change.gone), added, arena_after(part, i)
-                rows.append(StageRow(name, *counts, stage.seconds, DOES.get(stage.name, "")))
+                rows.append(StageRow(name, *counts, stage.seconds, PURPOSES.get(stage.name, "")))
         return report(Stages(f"{self.name}: passes", tuple(rows)))
 
     def changes(self: Any, name: str | int, part: int = 0) -> Report:
@@ -213,7 +213,7 @@ def tree_rows(graph: Any) -> Iterator[TreeRow]:
             path, module, depth = stack.pop()
             shared = id(module) in seen
             row = tree_row(path, module, depth, calls.get(id(module), []), last is not None, reached, shared)
-            deep = levels_below(module) if depth == LEVELS else 0
+            deep = levels_below(module) if depth == SHOWN_LEVELS else 0
             row = replace(row, extra=f"... {deep:,} more level{'s' * (deep > 1)} inside") if deep else row
             outside = depth == 0 and row.params and any(module is m for _, m in result)
             yield replace(row, badges=("not registered", *row.badges)) if outside else row

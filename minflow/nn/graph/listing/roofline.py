@@ -17,10 +17,10 @@ from ....views.text.numbers import ms, nbytes_text
 from ....views.text.reports import PlanReport, Report
 from ..graph import RunningGraph
 from .reports import called, phases_of
-from .work import flops, moved
+from .work import bytes_moved, flops
 
 
-def ceilings() -> Ceilings:
+def peaks() -> Ceilings:
     """The peaks of this processor, as plain data; measured once per process, in about half a second."""
     return Ceilings(*machine.ceilings())
 
@@ -33,7 +33,7 @@ def plan_report(graph: Any) -> PlanReport:
     arena = sum(part.plan.arena_bytes for part in parts)
     title = f"{graph.name}: plan, {len(calls)} calls, arena {nbytes_text(arena)}"
     title += f", last timed step {ms(sum(timed))}" if timed else ""
-    return PlanReport(PlanListing(title, tuple(calls), arena, ceilings() if timed else None))
+    return PlanReport(PlanListing(title, tuple(calls), arena, peaks() if timed else None))
 
 
 def roofline_report(graph: Any = None) -> Report:
@@ -41,9 +41,9 @@ def roofline_report(graph: Any = None) -> Report:
     if graph is not None and not isinstance(graph, RunningGraph):
         fail(DTypeError, f"roofline takes an nn.Graph, not {type(graph).__name__}", "flow.roofline(graph)", graph=graph)
     if graph is None:
-        return Report(Roofline("what this processor can do", ceilings()))
+        return Report(Roofline("what this processor can do", peaks()))
     calls = [call for part in called(graph).parts for call in calls_of(part)]
-    return Report(Roofline(f"{graph.name}: roofline", ceilings(), tuple(calls)))
+    return Report(Roofline(f"{graph.name}: roofline", peaks(), tuple(calls)))
 
 
 def calls_of(part: CompiledPart) -> list[PlanCall]:
@@ -74,6 +74,6 @@ def call_of(part: CompiledPart, step: int, node: Node, phase: str, seconds: floa
         place,
         sum(v.spec.nbytes for v in (first, *rest)),
         flops(node),
-        moved(node, lambda value: roots.get(value, value)),
+        bytes_moved(node, lambda value: roots.get(value, value)),
         seconds,
     )

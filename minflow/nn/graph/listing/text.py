@@ -16,10 +16,10 @@ from ....core.ir import STATE, Node, Source, Value, outputs_of, where_text
 from ....core.spec import Spec
 from ....core.tensor import Tensor
 from ....views.text.trees import outer_lines
-from ...recursion_limit import LEVELS, levels_below
+from ...recursion_limit import SHOWN_LEVELS, levels_below
 from ..config import STYLES
 
-MOST = 500_000  # most bytes of a listing
+MAX_BYTES = 500_000  # most bytes of a listing
 WIDTH = 80  # columns, whatever the terminal has: the same text everywhere
 
 
@@ -150,7 +150,7 @@ def text(graph: Any, style: str = "seed") -> str:
     that could not be listed.
     """
     try:
-        return outer_lines("\n".join(Listing(graph, style).lines()), MOST)
+        return outer_lines("\n".join(Listing(graph, style).lines()), MAX_BYTES)
     except Exception as error:
         name = graph.__dict__.get("_name", "not initialized")
         return clean(f"(GRAPH:{name}:{type(graph).__name__}): ({type(error).__name__}: {str(error)[:200]})")
@@ -213,7 +213,7 @@ class Listing:
                 self.add(depth, f"{head}: (...)")
                 continue
             trail.append(id(module))
-            if depth > LEVELS and (deep := levels_below(module)):
+            if depth > SHOWN_LEVELS and (deep := levels_below(module)):
                 self.add(depth, f"{head}: (... {deep:,} more level{'s' * (deep > 1)} inside)")
                 continue
             call = self.calls.get(id(module))

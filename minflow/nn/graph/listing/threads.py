@@ -81,7 +81,7 @@ def threads_report(graph: Any) -> Report:
         while rest and rest[0][2] < end:
             own.append(rest.popleft())
         work = [(number.setdefault(thread, len(number)), first, last) for thread, _, first, last in own]
-        work += [(0, first, last) for first, last in gaps(start, end, [note[1:] for note in work])]
+        work += [(0, first, last) for first, last in uncovered(start, end, [note[1:] for note in work])]
         bars.append(ThreadBar(-1, name, phase, start - begun, end - begun))
         bars += [
             ThreadBar(thread, name, phase, first - begun, last - begun)
@@ -92,7 +92,7 @@ def threads_report(graph: Any) -> Report:
     return Report(Threads(title, len(number), min(len(number), machine.number()), seconds, tuple(bars)))
 
 
-def gaps(start: float, end: float, covered: Iterable[tuple[float, float]]) -> Iterator[tuple[float, float]]:
+def uncovered(start: float, end: float, covered: Iterable[tuple[float, float]]) -> Iterator[tuple[float, float]]:
     """The parts of [start, end] outside all of these: there the caller works alone, in kernels that are not split."""
     for first, last in sorted(covered):
         if first > start:

@@ -17,7 +17,7 @@ from ....core.spec import Spec
 from ...summary import MACS, recurrent
 
 
-def pixels(shape: tuple, weight: tuple, geometry: dict[str, Any]) -> int:
+def conv_flops(shape: tuple, weight: tuple, geometry: dict[str, Any]) -> int:
     """Operations of a convolution of images of this shape with filters of that shape."""
     sizes = {name: geometry[name] for name in ("stride", "padding", "dilation")}
     return 2 * math.prod(result_shape(shape, weight, **sizes)) * math.prod(weight[1:])
@@ -26,9 +26,9 @@ def pixels(shape: tuple, weight: tuple, geometry: dict[str, Any]) -> int:
 # op -> operations of one call, from the specs of its result and of its inputs
 FLOPS: dict[str, Callable[..., int]] = {
     **{name: lambda *specs, macs=macs, **attrs: 2 * macs(*specs, **attrs) for name, macs in MACS.items()},
-    "blocks_conv2d": lambda out, x, weight, *_, shape, **attrs: pixels(shape, weight.shape, attrs),
-    "blocks_conv2d_input_grad": lambda out, grad, weight, shape, **attrs: pixels(shape, weight.shape, attrs),
-    "blocks_conv2d_weight_grad": lambda out, grad, x, shape, images, **attrs: pixels(images, shape, attrs),
+    "blocks_conv2d": lambda out, x, weight, *_, shape, **attrs: conv_flops(shape, weight.shape, attrs),
+    "blocks_conv2d_input_grad": lambda out, grad, weight, shape, **attrs: conv_flops(shape, weight.shape, attrs),
+    "blocks_conv2d_weight_grad": lambda out, grad, x, shape, images, **attrs: conv_flops(images, shape, attrs),
     # a recurrent layer: the gradients of the sequence and of the weights, each as much as forward
     **dict.fromkeys(("rnn_grad", "gru_grad"), lambda out, gy, ghn, x, h, *w, **_: 4 * recurrent(x, *w[:2])),
     **dict.fromkeys(
@@ -38,7 +38,7 @@ FLOPS: dict[str, Callable[..., int]] = {
     **dict.fromkeys(("max_pool2d", "avg_pool2d"), lambda out, x, kernel_size, **_: out.size * math.prod(kernel_size)),
 }
 # op -> operations per element of its largest tensor; 1 for elementwise ops not listed here
-EACH = {
+FLOPS_PER_ELEMENT = {
     **dict.fromkeys(
         (
             "sum",
@@ -89,11 +89,11 @@ def flops(node: Node) -> int | None:
         return FLOPS[op.name](node.out_specs[0], *specs, **node.attrs)
     if op.dtype_agnostic or op.name in MOVES:
         return 0
-    each = EACH.get(op.name, 1 if op.elementwise else None)
+    each = FLOPS_PER_ELEMENT.get(op.name, 1 if op.elementwise else None)
     return None if each is None else each * max(spec.size for spec in (*specs, *node.out_specs))
 
 
-def moved(node: Node, root: Callable[[Value], Value] = lambda value: value) -> int:
+def bytes_moved(node: Node, root: Callable[[Value], Value] = lambda value: value) -> int:
     """Bytes that one call reads and writes, each tensor once. root: maps a view to its base: an expanded tensor is read
     at its stored size.
     """

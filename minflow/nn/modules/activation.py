@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from ...core.base.errors import ShapeError
-from ...core.tensor import Tensor
 from ...core.source_location import fail
+from ...core.tensor import Tensor
 from .. import functional as F
 from ..module import Module
 
 
-class InPlace(Module):
+class InplaceActivation(Module):
     """Base of activations that can overwrite their input."""
 
     def __init__(self, inplace: bool = False):
@@ -20,14 +20,14 @@ class InPlace(Module):
         return "inplace=True" if self.inplace else ""
 
 
-class ReLU(InPlace):
+class ReLU(InplaceActivation):
     """max(x, 0)."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.relu(input, self.inplace)
 
 
-class ReLU6(InPlace):
+class ReLU6(InplaceActivation):
     """min(max(x, 0), 6)."""
 
     def forward(self, input: Tensor) -> Tensor:
@@ -64,7 +64,7 @@ class GELU(Module):
         return f"approximate={self.approximate!r}"
 
 
-class SiLU(InPlace):
+class SiLU(InplaceActivation):
     """x * sigmoid(x)."""
 
     def forward(self, input: Tensor) -> Tensor:

@@ -7,17 +7,17 @@ from __future__ import annotations
 from ...core.base.errors import OutOfRangeError, ShapeError
 from ...core.functions.activation import ready
 from ...core.functions.creation import full
+from ...core.source_location import fail
 from ...core.spec import Device, DType
 from ...core.tensor import Tensor
-from ...core.source_location import fail
 from .. import functional as F
 from ..module import Module
 from ..parameter import Parameter
-from .activation import InPlace, Softmax
+from .activation import InplaceActivation, Softmax
 from .linear import check_size
 
 
-class Shown(InPlace):
+class ReprActivation(InplaceActivation):
     """Base of activations whose repr shows some attributes. shown: their names."""
 
     shown: tuple[str, ...] = ()
@@ -27,7 +27,7 @@ class Shown(InPlace):
         return ", ".join([*numbers, "inplace=True"] if self.inplace else numbers)
 
 
-class ELU(Shown):
+class ELU(ReprActivation):
     """x if x > 0, else alpha * (exp(x) - 1)."""
 
     shown = ("alpha",)
@@ -47,14 +47,14 @@ class CELU(ELU):
         return F.celu(input, self.alpha, self.inplace)
 
 
-class SELU(InPlace):
+class SELU(InplaceActivation):
     """elu with alpha = 1.6733, times 1.0507: its outputs keep mean 0 and variance 1."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.selu(input, self.inplace)
 
 
-class Mish(InPlace):
+class Mish(InplaceActivation):
     """x * tanh(log(1 + exp(x)))."""
 
     def forward(self, input: Tensor) -> Tensor:
@@ -149,7 +149,7 @@ class Tanhshrink(Module):
         return F.tanhshrink(input)
 
 
-class Hardtanh(Shown):
+class Hardtanh(ReprActivation):
     """min(max(x, min_val), max_val). min_value, max_value: their old names."""
 
     shown = ("min_val", "max_val")
@@ -173,14 +173,14 @@ class Hardtanh(Shown):
         return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
 
 
-class Hardsigmoid(Shown):
+class Hardsigmoid(ReprActivation):
     """min(max(x / 6 + 1 / 2, 0), 1)."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.hardsigmoid(input, self.inplace)
 
 
-class Hardswish(Shown):
+class Hardswish(ReprActivation):
     """x * hardsigmoid(x)."""
 
     def forward(self, input: Tensor) -> Tensor:
@@ -194,7 +194,7 @@ class LogSigmoid(Module):
         return F.logsigmoid(input)
 
 
-class Threshold(Shown):
+class Threshold(ReprActivation):
     """x if x > threshold, else value."""
 
     shown = ("threshold", "value")
@@ -207,7 +207,7 @@ class Threshold(Shown):
         return F.threshold(input, self.threshold, self.value, self.inplace)
 
 
-class RReLU(Shown):
+class RReLU(ReprActivation):
     """x if x > 0, else a * x, where a is drawn from [lower, upper) in training, else is their mean."""
 
     shown = ("lower", "upper")

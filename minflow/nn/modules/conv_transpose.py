@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...core.base.errors import ShapeError
+from ...core.source_location import fail
 from ...core.spec import Device, DType
 from ...core.tensor import Tensor
-from ...core.source_location import fail
 from .. import functional as F
 from ..functional.arguments import check_tensor, sizes
 from .conv import Convolution
@@ -58,20 +58,20 @@ class ConvTranspose(Convolution):
         """The output_padding that leads to output_size."""
         name, n = type(self).__name__, self.axes
         check_tensor(name, input)
-        wanted = tuple(output_size)
-        wanted = wanted[-n:] if len(wanted) == input.spec.ndim else wanted
-        if len(wanted) != n or input.spec.ndim not in (n + 1, n + 2):
+        size = tuple(output_size)
+        size = size[-n:] if len(size) == input.spec.ndim else size
+        if len(size) != n or input.spec.ndim not in (n + 1, n + 2):
             what = f"{name}: output_size is {tuple(output_size)} for an input of {input.spec.ndim} axes"
             fail(ShapeError, what, f"{n} sizes, or the whole shape of the output", input=input)
         least = [
             (m - 1) * s - 2 * p + d * (k - 1) + 1
             for m, s, p, d, k in zip(input.spec.shape[-n:], self.stride, self.padding, self.dilation, self.kernel_size)
         ]
-        if any(not a <= w < a + s for a, w, s in zip(least, wanted, self.stride)):
+        if any(not a <= w < a + s for a, w, s in zip(least, size, self.stride)):
             most = tuple([a + s - 1 for a, s in zip(least, self.stride)])
-            what = f"{name}: output_size must be from {tuple(least)} to {most}, got {wanted}"
+            what = f"{name}: output_size must be from {tuple(least)} to {most}, got {size}"
             fail(ShapeError, what, "one of these sizes", input=input)
-        return tuple([w - a for a, w in zip(least, wanted)])
+        return tuple([w - a for a, w in zip(least, size)])
 
 
 class ConvTranspose1d(ConvTranspose):

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from ...core.base.errors import ShapeError
 from ...core.functions.creation import ones, zeros
+from ...core.source_location import fail
 from ...core.spec import Device, DType
 from ...core.tensor import Tensor
-from ...core.source_location import fail
 from .. import functional as F
 from ..module import Module
 from ..parameter import Parameter
 from .linear import check_size
 from .norm import Norm
-from .once_a_function import OnceAFunction
+from .once_a_function import LegacyOverload
 
 
-class GroupNorm(OnceAFunction, Norm):
+class GroupNorm(LegacyOverload, Norm):
     """out = (x - mean) / sqrt(var + eps) * weight + bias, with mean and var of each group of channels of each example.
 
     x: float (N, num_channels, ...). weight, bias: (num_channels,). Wu & He 2018, eq. 1 and 7.

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from ...core.base.errors import ShapeError
+from ...core.source_location import fail, warn
 from ...core.spec import Device, DType
 from ...core.tensor import Tensor
-from ...core.source_location import fail, warn
 from .. import functional as F
 from .norm import SHAPES, BatchNorm
-from .once_a_function import OnceAFunction
+from .once_a_function import LegacyOverload
 
 
-class InstanceNorm(OnceAFunction, BatchNorm):
+class InstanceNorm(LegacyOverload, BatchNorm):
     """out = (x - mean) / sqrt(var + eps) * weight + bias, with mean and var of each channel of each example.
 
     With track_running_stats, evaluation mode uses running ones. Ulyanov, Vedaldi & Lempitsky 2016, eq. 1.
@@ -43,11 +43,11 @@ class InstanceNorm(OnceAFunction, BatchNorm):
 
     def check_input(self, input: Tensor) -> None:
         """Raise ShapeError if the input does not have the axes of this layer."""
-        name, wanted = type(self).__name__, SHAPES[self.axes[-1]]
+        name, expected = type(self).__name__, SHAPES[self.axes[-1]]
         F.arguments.check_tensor(name, input)
         shape = input.spec.shape
         if len(shape) not in self.axes:
-            what = f"{name}: the input must be {wanted} or {wanted.replace('N, ', '')}, got {len(shape)} axes"
+            what = f"{name}: the input must be {expected} or {expected.replace('N, ', '')}, got {len(shape)} axes"
             fail(ShapeError, what, "x.unsqueeze(0) for one example of one channel", input=input)
         axis = len(shape) - self.axes[0]
         if shape[axis] != self.num_features:

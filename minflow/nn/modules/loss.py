@@ -9,10 +9,10 @@ from ...core.tensor import Tensor
 from .. import functional as F
 from ..functional.arguments import old_reduction
 from ..module import Module
-from .once_a_function import OnceAFunction
+from .once_a_function import LegacyOverload
 
 
-class Loss(OnceAFunction, Module):
+class Loss(LegacyOverload, Module):
     """Base of all losses: the reduction. In a job function, MSELoss(input, target) of Blobs is the loss itself."""
 
     @old_reduction("self size_average reduce reduction")

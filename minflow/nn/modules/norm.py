@@ -6,16 +6,15 @@ Read next: `../functional/norm.py`; `group_norm.py`, `instance_norm.py`.
 from __future__ import annotations
 
 from ...core.base.errors import ShapeError
-from ...core.spec import Device, DType, int64
 from ...core.functions.creation import ones, tensor, zeros
-from ...core.tensor import Tensor
 from ...core.source_location import fail
+from ...core.spec import Device, DType, int64
+from ...core.tensor import Tensor
 from .. import functional as F
 from .. import init
-from .linear import check_size
 from ..module import Module
 from ..parameter import Parameter
-
+from .linear import check_size
 
 SHAPES = {2: "(N, C)", 3: "(N, C, L)", 4: "(N, C, H, W)", 5: "(N, C, D, H, W)"}
 
@@ -102,13 +101,13 @@ class BatchNorm(Norm):
         F.arguments.check_tensor(name, input)
         shape = input.spec.shape
         if len(shape) not in self.axes:
-            wanted = " or ".join(SHAPES[n] for n in self.axes)
+            expected = " or ".join(SHAPES[n] for n in self.axes)
             other = {2: "BatchNorm1d", 3: "BatchNorm1d", 4: "BatchNorm2d", 5: "BatchNorm3d"}.get(len(shape))
             hint = f"nn.{other}({shape[1]})" if other else f"x.flatten({max(self.axes) - 1}) keeps axis 1, the channels"
             fail(
                 ShapeError,
-                f"{name}: the input must be {wanted}, got {len(shape)} axes",
-                hint if len(shape) > 1 else f"x.reshape{wanted.split(' or ')[0]}: channels are axis 1",
+                f"{name}: the input must be {expected}, got {len(shape)} axes",
+                hint if len(shape) > 1 else f"x.reshape{expected.split(' or ')[0]}: channels are axis 1",
                 input=input,
             )
         if shape[1] != self.num_features:

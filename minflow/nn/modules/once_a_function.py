@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...core.base.legacy_dispatch import BUILDING, other_meaning
 
 
-class OnceAFunction:
+class LegacyOverload:
     """While a job function is built, calling the class with a Blob calls the legacy function of its name."""
 
     def __new__(cls, *args, **options):

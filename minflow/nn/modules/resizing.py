@@ -8,7 +8,7 @@ from __future__ import annotations
 from ...core.tensor import Tensor
 from .. import functional as F
 from ..module import Module
-from .once_a_function import OnceAFunction
+from .once_a_function import LegacyOverload
 from .pooling import Sizes
 
 
@@ -56,7 +56,7 @@ class UpsamplingBilinear2d(Upsample):
         super().__init__(size, scale_factor, "bilinear", True)
 
 
-class PixelShuffle(OnceAFunction, Module):
+class PixelShuffle(LegacyOverload, Module):
     """Rearrange channels into pixels: (..., C * r * r, H, W) to (..., C, H * r, W * r). Shi et al. 2016, eq. 4."""
 
     def __init__(self, upscale_factor: int):

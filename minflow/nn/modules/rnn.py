@@ -10,9 +10,9 @@ from typing import Any
 
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.functions.creation import empty
+from ...core.source_location import fail, warn
 from ...core.spec import Device, DType
 from ...core.tensor import Tensor
-from ...core.source_location import fail, warn
 from .. import functional as F
 from .. import init
 from ..functional import rnn
@@ -166,10 +166,10 @@ class RNNBase(Module):
         rows = self.num_layers * (2 if self.bidirectional else 1)
         for name, state, width in zip(("h_0", "c_0"), states, widths):
             F.arguments.check_tensor(type(self).__name__, state, name)
-            wanted = (rows, batch, width) if batched else (rows, width)
-            if state.spec.shape != wanted:
+            expected = (rows, batch, width) if batched else (rows, width)
+            if state.spec.shape != expected:
                 layer = type(self).__name__
-                what = f"{layer}: {name} must be {list(wanted)}, got {list(state.spec.shape)}"
+                what = f"{layer}: {name} must be {list(expected)}, got {list(state.spec.shape)}"
                 hint = "(num_layers * directions, N, hidden_size), also with batch_first"
                 fail(ShapeError, what, hint, **{name: state})
         states = states if batched else tuple([s.unsqueeze(1) for s in states])
@@ -184,8 +184,8 @@ class RNNBase(Module):
             "dropout": 0.0,
             "bidirectional": False,
         }
-        given = [f"{name}={getattr(self, name)}" for name, usual in options.items() if getattr(self, name) != usual]
-        return ", ".join([str(self.input_size), str(self.hidden_size), *given])
+        changed = [f"{name}={getattr(self, name)}" for name, usual in options.items() if getattr(self, name) != usual]
+        return ", ".join([str(self.input_size), str(self.hidden_size), *changed])
 
 
 class RNN(RNNBase):

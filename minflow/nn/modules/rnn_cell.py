@@ -10,9 +10,9 @@ from typing import Any
 from ...core.base.errors import ShapeError
 from ...core.functions.creation import empty
 from ...core.ops.shape import full
+from ...core.source_location import fail
 from ...core.spec import Device, DType
 from ...core.tensor import Tensor
-from ...core.source_location import fail
 from .. import functional as F
 from ..functional import rnn
 from ..module import Module
@@ -47,8 +47,8 @@ class RNNCellBase(Module):
             "bias_hh": (rows,),
         }
         for name, shape in shapes.items():
-            given = bias or len(shape) > 1
-            self.register_parameter(name, Parameter(empty(*shape, device=device, dtype=dtype)) if given else None)
+            needed = bias or len(shape) > 1
+            self.register_parameter(name, Parameter(empty(*shape, device=device, dtype=dtype)) if needed else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -67,16 +67,16 @@ class RNNCellBase(Module):
                 f"one step of a sequence: x[t], or nn.{name[:-4]} for all steps",
                 input=input,
             )
-        wanted = (*input.spec.shape[:-1], self.hidden_size)
+        expected = (*input.spec.shape[:-1], self.hidden_size)
         if states is None:
-            zeros = full(shape=wanted, value=0.0, dtype=input.dtype)
+            zeros = full(shape=expected, value=0.0, dtype=input.dtype)
             states = (zeros,) * (2 if name == "LSTMCell" else 1)
         for state in states:
             F.arguments.check_tensor(name, state, "hx")
-            if state.spec.shape != wanted:
+            if state.spec.shape != expected:
                 fail(
                     ShapeError,
-                    f"{name}: hx must be {list(wanted)}, got {list(state.spec.shape)}",
+                    f"{name}: hx must be {list(expected)}, got {list(state.spec.shape)}",
                     "the batch of the input, and hidden_size",
                     input=input,
                     hx=state,

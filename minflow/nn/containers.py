@@ -11,14 +11,14 @@ from itertools import chain
 from typing import Any
 
 from ..core.base.errors import ModuleError, OutOfRangeError
-from ..core.tensor import Tensor
 from ..core.source_location import fail
+from ..core.tensor import Tensor
 from .module import Module
-from .recursion_limit import is_walked, walking
 from .parameter import Parameter
+from .recursion_limit import is_walked, walking
 
 
-class Indexed(Module):
+class IndexedContainer(Module):
     """Base of Sequential and ModuleList: modules under the names "0", "1", ..."""
 
     fold_from = 3  # the repr folds this many equal neighbours into one row; PyTorch does not fold those of a Sequential
@@ -119,7 +119,7 @@ class Indexed(Module):
         return type(self)(*chain(self, other)) if isinstance(self, Sequential) else type(self)(chain(self, other))
 
 
-class Sequential(Indexed):
+class Sequential(IndexedContainer):
     """Modules called in turn: `Sequential(a, b)(x) = b(a(x))`. Takes modules, or one ordered dict of name -> module."""
 
     def __init__(self, *modules: Module | Mapping[str, Module]):
@@ -140,7 +140,7 @@ class Sequential(Indexed):
         return input
 
 
-class Uncalled(Module):
+class UncalledContainer(Module):
     """A container that is never called: the scopes of its entries start with its own name, as in "blocks.0"."""
 
     def child_name(self, name: str) -> str:
@@ -154,7 +154,7 @@ class Uncalled(Module):
                     module.rename(f"{name}.{key}")
 
 
-class ModuleList(Uncalled, Indexed):
+class ModuleList(UncalledContainer, IndexedContainer):
     """A list of modules that registers them. It is not called itself: loop over it in forward."""
 
     fold_from = 2  # as PyTorch does
@@ -162,7 +162,7 @@ class ModuleList(Uncalled, Indexed):
 
     def __init__(self, modules: Iterable[Module] | None = None):
         super().__init__()
-        if isinstance(modules, Module) and not isinstance(modules, Indexed):
+        if isinstance(modules, Module) and not isinstance(modules, IndexedContainer):
             fail(
                 ModuleError,
                 f"ModuleList takes one list of modules, not a {type(modules).__name__}",
@@ -174,7 +174,7 @@ class ModuleList(Uncalled, Indexed):
         return self.extend(modules)
 
 
-class Named(Module):
+class NamedContainer(Module):
     """Base of ModuleDict and ParameterDict: entries by name, kept in one of the dicts of a module."""
 
     _held = "_modules"
@@ -214,11 +214,11 @@ class Named(Module):
 
     def _add(self, entries: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
         """Add all entries of a dict, of such a container, or of a list of pairs."""
-        for key, entry in list(entries.items() if isinstance(entries, Mapping | Named) else entries):
+        for key, entry in list(entries.items() if isinstance(entries, Mapping | NamedContainer) else entries):
             self[key] = entry
 
 
-class ModuleDict(Uncalled, Named):
+class ModuleDict(UncalledContainer, NamedContainer):
     """A dict of modules that registers them. It is not called itself: call its entries in forward."""
 
     forward_hint = 'one of its entries: self.layers["name"](x)'
@@ -311,7 +311,7 @@ class ParameterList(Module):
         return [(str(i), parameter_text(value)) for i, value in enumerate(self)]
 
 
-class ParameterDict(Named):
+class ParameterDict(NamedContainer):
     """A dict of Parameters that registers them; tensors become Parameters."""
 
     forward_hint = 'its entries: self.weights["name"]'

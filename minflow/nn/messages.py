@@ -12,12 +12,12 @@ from typing import Any, NoReturn
 from weakref import WeakKeyDictionary
 
 from ..core.base.errors import MinflowError, ModuleError, StateError, TraceError
-from ..core.messages.wrong_arguments import Unquoted
-from ..core.messages.unsupported import reason
 from ..core.messages.suggestions import did_you_mean, misfit, near
-from ..core.mode import mutation_counter, MODE
-from ..core.tensor import Tensor
+from ..core.messages.unsupported import reason
+from ..core.messages.wrong_arguments import Unquoted
+from ..core.mode import MODE, mutation_counter
 from ..core.source_location import NOTICES, fail, here, warn
+from ..core.tensor import Tensor
 from ..diagnosis.name_suggestions import similar
 
 FORWARD_LIKE = (
@@ -122,8 +122,8 @@ def check_call(module: Any, args: tuple, kwargs: dict, error: TypeError) -> None
 
 
 # model -> its last call under no_grad: ((number of calls of backward(), line), some elements of its input)
-LAST: WeakKeyDictionary = WeakKeyDictionary()
-ACTING = ("Dropout", "BatchNorm")  # layers that behave differently in training
+LAST_NO_GRAD_CALL: WeakKeyDictionary = WeakKeyDictionary()
+MODE_DEPENDENT = ("Dropout", "BatchNorm")  # layers that behave differently in training
 
 
 def check_eval(model: Any, args: tuple) -> None:
@@ -144,20 +144,20 @@ def check_eval(model: Any, args: tuple) -> None:
     if not any(p.owned for p in model.parameters()):
         return  # it is not being trained
     array = args[0].array
-    if array is None or not array.size or not isinstance(LAST.get(model, ()), tuple):
+    if array is None or not array.size or not isinstance(LAST_NO_GRAD_CALL.get(model, ()), tuple):
         return
     numbers = array.reshape(-1)[:: max(1, array.size // 64)].tobytes()
     now = (mutation_counter.backwards, MODE.get().entered), numbers
-    before, LAST[model] = LAST.get(model), now
+    before, LAST_NO_GRAD_CALL[model] = LAST_NO_GRAD_CALL.get(model), now
     if before is None or before[0] != now[0]:
         return
     if before[1] == numbers:
-        LAST[model] = "again"  # intentional
+        LAST_NO_GRAD_CALL[model] = "again"  # intentional
         return
-    layers = [(n, m) for n, m in model.named_modules() if m.training and type(m).__name__.startswith(ACTING)]
+    layers = [(n, m) for n, m in model.named_modules() if m.training and type(m).__name__.startswith(MODE_DEPENDENT)]
     layers = [(n, m) for n, m in layers if vars(m).get("p", 1) and vars(m).get("track_running_stats", True)]
     acting = [f"{n} ({type(m).__name__})" for n, m in layers]
-    LAST[model] = "reported"
+    LAST_NO_GRAD_CALL[model] = "reported"
     if acting:
         what = "batch norm uses the statistics of the batch, and learns from them"
         what = "dropout drops numbers" if "Dropout" in acting[0] else what
@@ -297,10 +297,10 @@ def check_hidden_layers(module: Any, listed: int) -> None:
     if not hidden:
         return
     name, container, layers = hidden[0]
-    wanted = "ModuleDict" if container == "dict" else "ModuleList"
+    container_class = "ModuleDict" if container == "dict" else "ModuleList"
     kinds = ", ".join(dict.fromkeys(type(x).__name__ for x in layers))
     what = f"self.{name} is a Python {container}, in which layers are not seen: {len(layers)} of {kinds}"
-    hint = f"self.{name} = nn.{wanted}(...) around the {container}"
+    hint = f"self.{name} = nn.{container_class}(...) around the {container}"
     if not listed:
         fail(ModuleError, f"{type(module).__name__} has no parameters: {what}", hint)
     warn(

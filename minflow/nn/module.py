@@ -15,15 +15,16 @@ from inspect import Signature, signature
 from types import MethodType
 from typing import Any
 
-from ..core.grad.hooks import check_callable
-from ..core.grad.modes import no_grad
 from ..core.base.display import Display
 from ..core.base.errors import ModuleError, clean, shown
+from ..core.grad.hooks import check_callable
+from ..core.grad.modes import no_grad
 from ..core.messages.suggestions import hint_methods, missing_names
 from ..core.mode import MODE, bump
+from ..core.source_location import MODULE_CALL, caller, fail, warn
 from ..core.spec import DType
 from ..core.tensor import Tensor
-from ..core.source_location import MODULE_CALL, caller, fail, warn
+from ..diagnosis.creation_site import ATTRIBUTE, CreationSite
 from ..views.text.trees import outer_lines
 from . import messages
 from .hooks import CALLS, EVERY, Handle, Hooks, call, without_module
@@ -32,9 +33,8 @@ from .hooks import register_module_forward_pre_hook as register_module_forward_p
 from .hooks import register_module_full_backward_hook as register_module_full_backward_hook
 from .hooks import register_module_full_backward_pre_hook as register_module_full_backward_pre_hook
 from .loading import Writes, write
-from ..diagnosis.creation_site import ATTRIBUTE, CreationSite
-from .recursion_limit import LEVELS, call_deeper, is_walked, levels_below, walking
 from .parameter import Buffer, Parameter
+from .recursion_limit import SHOWN_LEVELS, call_deeper, is_walked, levels_below, walking
 from .state import EXTRA, Incompatible, checked, load_by_parts, load_own, loads_by_parts, state_of
 
 __all__ = [
@@ -756,7 +756,7 @@ class Module(Display):
         level, title = LEVEL.get(), clean(self._get_name())
         if is_walked("repr", self):
             return f"{title}(... itself)"
-        if level >= LEVELS and (below := levels_below(self)):
+        if level >= SHOWN_LEVELS and (below := levels_below(self)):
             return f"{title}(... {below:,} more level{'s' * (below > 1)} inside)"
         extra = extra_text(self)
         lines = [clean(line) for line in extra.split("\n")] if extra else []

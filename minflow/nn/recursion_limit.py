@@ -11,8 +11,8 @@ from __future__ import annotations
 import platform
 import sys
 import threading
-from types import FrameType
 from contextvars import ContextVar
+from types import FrameType
 from typing import Any
 
 from ..core.base.errors import NestingError, cut
@@ -22,13 +22,13 @@ from ..core.ir import where_text
 from ..core.mode import MODE, using
 from ..core.source_location import MODULE_CALL, caller
 
-STEP = 250  # characters of a scope, at least two for each module, between two checks of the depth
-ROOM = 2_000  # nested calls that are free after a check: 16 for each of the modules that fit into a step
-EACH = 3_500  # bytes of the thread's stack per nested module; 1,000 to 2,000 were measured
-LEVELS = 60  # of nested modules that texts and pictures show; deeper ones are counted
+CHECK_EVERY = 250  # characters of a scope, at least two for each module, between two checks of the depth
+FREE_CALLS = 2_000  # nested calls that are free after a check: 16 for each of the modules that fit into a step
+BYTES_PER_MODULE = 3_500  # bytes of the thread's stack per nested module; 1,000 to 2,000 were measured
+SHOWN_LEVELS = 60  # of nested modules that texts and pictures show; deeper ones are counted
 
-RAISED: list[int] = []  # the limits that running calls asked for
-BEFORE = [0]  # the limit while that list is empty
+ACTIVE_LIMITS: list[int] = []  # the limits that running calls asked for
+ORIGINAL_LIMIT = [0]  # the limit while that list is empty
 LOCK = new_lock()
 
 
@@ -37,20 +37,20 @@ def call_deeper(module: Any, scope: str, args: tuple, kwargs: dict) -> Any:
     overflows.
     """
     depth, modules = depth_of(sys._getframe(1))
-    most = stack_size() // EACH
+    most = stack_size() // BYTES_PER_MODULE
     where = caller(3)
     if modules > most:
         what = f"is called inside {modules:,} other modules, and the stack of this thread takes {most:,}"
         hint = "stop a module that calls itself; threading.stack_size(64 * 2**20) before the thread starts"
         values, place = {"scope": cut(scope, 120)}, f"called at {where_text(where)}"
         raise NestingError(f"{type(module).__name__} {what}", values=values, where=place, hint=hint)
-    limit = 3 * depth + ROOM  # a call through C counts, too
-    change(RAISED.append, limit)
+    limit = 3 * depth + FREE_CALLS  # a call through C counts, too
+    change(ACTIVE_LIMITS.append, limit)
     try:
-        with using(MODE.get().replace(recursion_check_len=len(scope) + STEP, entered=where)):
+        with using(MODE.get().replace(recursion_check_len=len(scope) + CHECK_EVERY, entered=where)):
             return module(*args, **kwargs)
     except RecursionError as error:
-        levels = 0 if isinstance(error, NestingError) else ended_in_c(error)
+        levels = 0 if isinstance(error, NestingError) else c_recursion_depth(error)
         if not levels:
             raise
         what = f"is called inside {levels:,} other modules, deeper than Python {platform.python_version()} goes"
@@ -58,10 +58,10 @@ def call_deeper(module: Any, scope: str, args: tuple, kwargs: dict) -> Any:
         values, place = {"scope": cut(scope, 120)}, f"called at {where_text(where)}"
         raise NestingError(f"{type(module).__name__} {what}", values=values, where=place, hint=hint) from None
     finally:
-        change(RAISED.remove, limit)
+        change(ACTIVE_LIMITS.remove, limit)
 
 
-def ended_in_c(error: RecursionError) -> int:
+def c_recursion_depth(error: RecursionError) -> int:
     """Number of nested modules at which Python's limit of calls through C raised this; 0 for any other error."""
     trace = error.__traceback__
     while trace.tb_next is not None:
@@ -82,10 +82,10 @@ def depth_of(frame: FrameType | None) -> tuple[int, int]:
 
 def change(how: Any, limit: int) -> None:
     with LOCK:
-        if not RAISED:
-            BEFORE[0] = sys.getrecursionlimit()
+        if not ACTIVE_LIMITS:
+            ORIGINAL_LIMIT[0] = sys.getrecursionlimit()
         how(limit)
-        sys.setrecursionlimit(max(BEFORE[0], *RAISED) if RAISED else BEFORE[0])
+        sys.setrecursionlimit(max(ORIGINAL_LIMIT[0], *ACTIVE_LIMITS) if ACTIVE_LIMITS else ORIGINAL_LIMIT[0])
 
 
 def stack_size() -> int:

@@ -11,18 +11,18 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from ..core.grad.modes import no_grad
 from ..core.base.errors import StateError, clean_lines
 from ..core.functions.creation import as_tensor
+from ..core.grad.modes import no_grad
 from ..core.mode import MODE, bump
+from ..core.source_location import fail, here
 from ..core.spec import DType
 from ..core.tensor import Tensor
-from ..core.source_location import fail, here
 from ..diagnosis.name_suggestions import similar
 from .hooks import must_be_none
 from .loading import Writes, write
-from .recursion_limit import is_walked, walking
 from .parameter import Parameter
+from .recursion_limit import is_walked, walking
 
 SHOWN = 12  # how many entries of one kind an error lists
 
@@ -149,7 +149,7 @@ def checked(module: Any, entries: Mapping[str, Any], strict: bool, assign: bool)
             wrong.append(f"{name}: {reason}")
             continue
         new = as_entry(name, old, entries[name], assign, storages)
-        writes.append(holding(module, name, old, new) if assign else copying(old, new))
+        writes.append(assign_into(module, name, old, new) if assign else copy_into(old, new))
     if wrong or (strict and (missing or unexpected)):
         refuse_state(module, len(wanted), missing if strict else [], unexpected if strict else [], wrong)
     return writes, Incompatible(missing, unexpected)
@@ -161,7 +161,7 @@ def refuse_state(module: Any, wanted: int, missing: list, unexpected: list, wron
     raise_all(
         f"load_state_dict: {count} of {wanted} entries of {type(module).__name__}; nothing was loaded",
         values,
-        SIZES if wrong else name_hint(texts(missing), texts(unexpected)),
+        SIZES if wrong else name_hint(comparable_names(missing), comparable_names(unexpected)),
     )
 
 
@@ -186,7 +186,7 @@ def load_by_parts(module: Any, state: Mapping[str, Any], strict: bool, assign: b
     far. A state that does not fit, or an error in one of them, restores all tensors.
     """
     metadata = getattr(state, "_metadata", None) or {}
-    before = Before(module)
+    before = Snapshot(module)
     own = storages_of(before.tensors)
     entries = {
         key: x if assign or not isinstance(x, Tensor) or own.get(address(x), key) == key else x.detach().clone()
@@ -212,7 +212,7 @@ def load_by_parts(module: Any, state: Mapping[str, Any], strict: bool, assign: b
             for name, child in reversed(part._modules.items()):
                 if child is not None and child not in above:
                     inner = f"{prefix}{name}."
-                    stack.append((child, {k: x for k, x in local.items() if below(k, inner)}, inner))
+                    stack.append((child, {k: x for k, x in local.items() if has_prefix(k, inner)}, inner))
         if errors or (strict and (missing or unexpected)):
             refuse_state(module, len(before.tensors), missing if strict else [], unexpected if strict else [], errors)
     except BaseException:
@@ -246,7 +246,7 @@ def load_own(
             errors.append(f"{key}: {reason}")
         else:
             new = as_entry(key, old, entries[key], assign, {})
-            writes.append(holding(part, name, old, new) if assign else copying(old, new))
+            writes.append(assign_into(part, name, old, new) if assign else copy_into(old, new))
     write(writes)
     takes_extra = type(part).set_extra_state is not base.set_extra_state
     if extra in entries and takes_extra:
@@ -256,13 +256,13 @@ def load_own(
     for key in entries if strict else ():
         if key == extra:
             unexpected += [key] * (not takes_extra)
-        elif below(key, prefix) or not prefix:
+        elif has_prefix(key, prefix) or not prefix:
             name, dot, _ = key[len(prefix) :].partition(".") if isinstance(key, str) else (key, "", "")
             if name not in (part._modules if dot else own):
                 unexpected.append(key)
 
 
-def below(key: Any, prefix: str) -> bool:
+def has_prefix(key: Any, prefix: str) -> bool:
     return isinstance(key, str) and key.startswith(prefix)
 
 
@@ -270,7 +270,7 @@ def address(tensor: Tensor) -> int | None:
     return None if tensor.array is None else tensor.array.__array_interface__["data"][0]
 
 
-class Before:
+class Snapshot:
     """The tensors of a module tree as they were, in order to restore them."""
 
     def __init__(self, module: Any):
@@ -290,7 +290,7 @@ class Before:
                     tensor.copy_(copy)
 
 
-def copying(old: Tensor, new: Tensor) -> Callable[[], object]:
+def copy_into(old: Tensor, new: Tensor) -> Callable[[], object]:
     def copy() -> None:
         with no_grad():
             old.copy_(new)
@@ -299,7 +299,7 @@ def copying(old: Tensor, new: Tensor) -> Callable[[], object]:
     return copy
 
 
-def holding(module: Any, name: str, old: Tensor, new: Tensor) -> Callable[[], object]:
+def assign_into(module: Any, name: str, old: Tensor, new: Tensor) -> Callable[[], object]:
     """A call that makes the module hold `new` itself, by an assignment, which a class may override."""
     path, _, last = name.rpartition(".")
     owner = module.get_submodule(path)
@@ -308,7 +308,7 @@ def holding(module: Any, name: str, old: Tensor, new: Tensor) -> Callable[[], ob
     return lambda: setattr(owner, last, held)
 
 
-def texts(names: list) -> list[str]:
+def comparable_names(names: list) -> list[str]:
     """The names that can be compared: not those of a damaged file, which may be very long or very many."""
     return [name for name in names if isinstance(name, str) and len(name) <= 200][:200]
 

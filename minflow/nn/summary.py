@@ -10,24 +10,24 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..core.base.errors import DTypeError
 from ..core.eager import Eager
 from ..core.functions.creation import zeros
-from ..core.base.errors import DTypeError
 from ..core.grad.modes import no_grad
 from ..core.mode import MODE, using
 from ..core.random import default_generator
+from ..core.source_location import fail
 from ..core.spec import Spec
 from ..core.tensor import Tensor
-from ..core.source_location import fail
 from ..views.records.recorders import recorder
 from .module import Module, extra_text
-from .recursion_limit import LEVELS, levels_below
+from .recursion_limit import SHOWN_LEVELS, levels_below
 
 if TYPE_CHECKING:
     from ..views.records.module import ModuleRecord
 
 
-class Seen:
+class Observation:
     """Observations of one module in one run: input and output specs, number of calls, multiply-accumulates and bytes of
     results of all ops inside it, and the error if there was one.
     """
@@ -56,13 +56,13 @@ def recurrent(x: Spec, *weights: Spec) -> int:
     return math.prod(x.shape[:-1]) * sum(w.size for w in weights)
 
 
-class Counting(Eager):
+class CountingMode(Eager):
     """Eager mode that counts the multiply-accumulates and result bytes of each op, for all modules that it runs in.
 
     running: the modules that are being called, outermost first. seen: by id of module.
     """
 
-    def __init__(self, mode: Any, seen: dict[int, Seen], running: list[Module]):
+    def __init__(self, mode: Any, seen: dict[int, Observation], running: list[Module]):
         self.__dict__.update(mode.__dict__, seen=seen, running=running, calls=[])
 
     def run(self, op: Any, inputs: tuple, attrs: dict) -> Any:
@@ -100,7 +100,7 @@ def specs(x: Any) -> tuple[str, ...]:
 @recorder(Module)
 def module_record(
     module: Module,
-    seen: dict[int, Seen] | None = None,
+    seen: dict[int, Observation] | None = None,
     name: str = "",
     met: set[int] | None = None,
     level: int = 0,
@@ -119,8 +119,8 @@ def module_record(
     held = everything | {id(b): b for part in below for b in part._buffers.values() if b is not None}
     own = [(n, str(t.spec)) for n, t in module._parameters.items() if t is not None]
     own += [(n, str(t.spec)) for n, t in module._buffers.items() if t is not None]
-    run = (seen or {}).get(id(module), Seen())
-    deep = levels_below(module) if level == LEVELS else 0
+    run = (seen or {}).get(id(module), Observation())
+    deep = levels_below(module) if level == SHOWN_LEVELS else 0
     inside = [] if shared or deep else [(n, child) for n, child in module._modules.items() if child is not None]
     children = tuple([module_record(child, seen, n, met, level + 1) for n, child in inside])
     return ModuleRecord(
@@ -180,13 +180,13 @@ def summary(model: Module, *inputs: Any, **options: Any) -> Summary:
     if not inputs and not options:
         return Summary(module_record(model))
     arguments = [example(x) for x in inputs]
-    seen: dict[int, Seen] = {id(m): Seen() for m in model.modules()}
-    handles = [handle for m in model.modules() for handle in watch(m, seen[id(m)])]
+    seen: dict[int, Observation] = {id(m): Observation() for m in model.modules()}
+    handles = [handle for m in model.modules() for handle in observe(m, seen[id(m)])]
     buffers = [(b, b.detach().clone()) for b in model.buffers()]
     state = default_generator.get_state()
     running: list[Module] = []
     handles += [m.register_forward_pre_hook(lambda m, args: running.append(m)) for m in model.modules()]
-    counting = Counting(MODE.get(), seen, running)
+    counting = CountingMode(MODE.get(), seen, running)
     handles += [m.register_forward_hook(lambda m, args, out: [running.pop(), None][1]) for m in model.modules()]
     try:
         with using(counting), no_grad():
@@ -212,7 +212,7 @@ def example(x: Any) -> Any:
     return zeros(*x) if is_shape else x
 
 
-def watch(module: Module, seen: Seen) -> list:
+def observe(module: Module, seen: Observation) -> list:
     """Register hooks that record the inputs and outputs of a module, and return their handles."""
 
     def before(m: Module, args: tuple) -> None:

@@ -17,9 +17,9 @@ from ...core.functions.arguments import integer
 from ...core.functions.creation import from_numpy, full
 from ...core.messages.suggestions import name_hints as _name_hints
 from ...core.mode import MODE
+from ...core.source_location import fail
 from ...core.spec import float16, float32, float64, int32, int64
 from ...core.tensor import Tensor
-from ...core.source_location import fail
 from ..functional.arguments import check_tensor
 from ..functional.rnn import refuse_packed, sizes_of
 
@@ -98,27 +98,27 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     return None if permutation is None else permutation.argsort()
 
 
-def numbers(name: str, lengths: Any, batch: int, longest: int) -> list[int]:
+def checked_lengths(name: str, lengths: Any, batch: int, longest: int) -> list[int]:
     """Lengths as Python ints, one for each sequence, each from 1 to `longest`."""
     if MODE.get().trace is not None:
         refuse_packed(name)
-    given = lengths.tolist() if hasattr(lengths, "tolist") else list(lengths)
-    given = [integer(n, "lengths") for n in (given if isinstance(given, list) else [given])]
-    if len(given) != batch:
+    counts = lengths.tolist() if hasattr(lengths, "tolist") else list(lengths)
+    counts = [integer(n, "lengths") for n in (counts if isinstance(counts, list) else [counts])]
+    if len(counts) != batch:
         fail(
             ShapeError,
-            f"{name}: {len(given)} lengths for {batch} sequences",
+            f"{name}: {len(counts)} lengths for {batch} sequences",
             "one length for each sequence; batch_first=True if the batch is axis 0",
-            lengths=given,
+            lengths=counts,
         )
-    if given and not 0 < min(given) <= max(given) <= longest:
+    if counts and not 0 < min(counts) <= max(counts) <= longest:
         fail(
             ShapeError,
-            f"{name}: lengths must be from 1 to {longest}, got {min(given)} to {max(given)}",
+            f"{name}: lengths must be from 1 to {longest}, got {min(counts)} to {max(counts)}",
             "leave out empty sequences; lengths are those before padding",
-            lengths=given,
+            lengths=counts,
         )
-    return given
+    return counts
 
 
 def pack_padded_sequence(
@@ -140,18 +140,18 @@ def pack_padded_sequence(
         )
     x = input.transpose(0, 1) if batch_first else input
     steps, batch = x.spec.shape[:2]
-    given = numbers("pack_padded_sequence", lengths, batch, steps)
-    if not given:
+    counts = checked_lengths("pack_padded_sequence", lengths, batch, steps)
+    if not counts:
         fail(ShapeError, "pack_padded_sequence: there are no sequences", "at least one", input=input)
-    order = np.argsort(-np.array(given), kind="stable")
-    if enforce_sorted and given != sorted(given, reverse=True):
+    order = np.argsort(-np.array(counts), kind="stable")
+    if enforce_sorted and counts != sorted(counts, reverse=True):
         fail(
             ShapeError,
             "pack_padded_sequence: the sequences are not sorted, longest first",
             "enforce_sorted=False sorts them, and pad_packed_sequence undoes that",
-            lengths=given,
+            lengths=counts,
         )
-    sizes = [sum(n > t for n in given) for t in range(max(given))]
+    sizes = [sum(n > t for n in counts) for t in range(max(counts))]
     rows = np.concatenate([t * batch + order[:n] for t, n in enumerate(sizes)])
     data = x.reshape(steps * batch, *x.spec.shape[2:]).index_select(0, from_numpy(rows))
     return PackedSequence(data, from_numpy(np.array(sizes)), None if enforce_sorted else from_numpy(order))
@@ -234,7 +234,7 @@ def unpad_sequence(
     """The inverse of `pad_sequence`: a list of the first lengths[i] steps of each sequence."""
     check_tensor("unpad_sequence", padded_sequences)
     x = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
-    return [x[i, :n].clone() for i, n in enumerate(numbers("unpad_sequence", lengths, *x.spec.shape[:2]))]
+    return [x[i, :n].clone() for i, n in enumerate(checked_lengths("unpad_sequence", lengths, *x.spec.shape[:2]))]
 
 
 def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:

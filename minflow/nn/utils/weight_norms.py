@@ -10,14 +10,14 @@ from ...core.functions import norm
 from ...core.functions.creation import randn
 from ...core.grad.modes import no_grad
 from ...core.mode import bump
-from ...core.tensor import Tensor
 from ...core.source_location import fail
+from ...core.tensor import Tensor
 from ..functional import normalize
 from ..module import Module
 from ..parameter import Parameter
 
 
-class Computed:
+class ComputedWeight:
     """Base of objects that compute one weight of a module on every access: see `Module.__getattr__`."""
 
     def __init__(self, name: str):
@@ -31,7 +31,7 @@ class Computed:
         module.__dict__.setdefault("_computed", {})[self.name] = self
 
 
-def taken(name: str, module: Module, what: str) -> Parameter:
+def pop_parameter(name: str, module: Module, what: str) -> Parameter:
     """Remove the parameter from its module, to be replaced by a computed tensor, and return it."""
     weight = module._parameters.get(name)
     if weight is None:
@@ -42,7 +42,7 @@ def taken(name: str, module: Module, what: str) -> Parameter:
     return weight
 
 
-def given_back(kind: type, name: str, module: Module, what: str) -> None:
+def restore_parameter(kind: type, name: str, module: Module, what: str) -> None:
     """Make the current weight a parameter again."""
     computed = module.__dict__.get("_computed", {})
     if not isinstance(computed.get(name), kind):
@@ -61,7 +61,7 @@ def given_back(kind: type, name: str, module: Module, what: str) -> None:
 # ---- weight norm -------------------------------------------------------------------------------------------------
 
 
-class WeightNorm(Computed):
+class WeightNorm(ComputedWeight):
     """weight = g * v / |v|, the norm over all axes but `dim`."""
 
     def __init__(self, name: str, dim: int | None):
@@ -87,7 +87,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
     has a length of its own; None for one length of the whole weight. Returns the module.
     """
     hook = WeightNorm(name, dim)
-    weight = taken(name, module, "weight_norm")
+    weight = pop_parameter(name, module, "weight_norm")
     with no_grad():
         length = hook.length(weight).detach()
     module.register_parameter(f"{name}_g", Parameter(length))
@@ -98,14 +98,14 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
 
 def remove_weight_norm(module: Module, name: str = "weight") -> Module:
     """Undo weight_norm: the current weight becomes a parameter again. Returns the module."""
-    given_back(WeightNorm, name, module, "remove_weight_norm")
+    restore_parameter(WeightNorm, name, module, "remove_weight_norm")
     return module
 
 
 # ---- spectral norm -----------------------------------------------------------------------------------------------
 
 
-class SpectralNorm(Computed):
+class SpectralNorm(ComputedWeight):
     """weight = w / sigma, where sigma = u @ w @ v approximates its largest singular value by power iteration."""
 
     def __init__(self, name: str, steps: int, eps: float, dim: int):
@@ -150,7 +150,7 @@ def spectral_norm(
     if dim is None:
         dim = 1 if type(module).__name__.startswith("ConvTranspose") else 0
     hook = SpectralNorm(name, n_power_iterations, eps, dim)
-    weight = taken(name, module, "spectral_norm")
+    weight = pop_parameter(name, module, "spectral_norm")
     module.register_parameter(f"{name}_orig", weight)
     with no_grad():
         for part, size in zip("uv", hook.matrix(weight).spec.shape):
@@ -163,5 +163,5 @@ def spectral_norm(
 
 def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
     """Undo spectral_norm: the current weight becomes a parameter again. Returns the module."""
-    given_back(SpectralNorm, name, module, "remove_spectral_norm")
+    restore_parameter(SpectralNorm, name, module, "remove_spectral_norm")
     return module

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from ..compiler.plan import owner_of
+from ..core.base.errors import TraceError
+from ..core.functionalize import bump_version, share_storage
 from ..core.ir import Source
 from ..core.mode import MODE, bump
-from ..core.functionalize import bump_version, share_storage
+from ..core.source_location import fail
 from ..core.tensor import Tensor, new_tensor
 from ..core.trace import Trace
-from ..core.base.errors import TraceError
-from ..core.source_location import fail
 
 
 class BufferLink:

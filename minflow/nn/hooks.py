@@ -17,9 +17,8 @@ from ..core.grad.hooks import Handle, check_callable, functions_on, refuse, repl
 from ..core.grad.modes import is_grad_enabled
 from ..core.mode import bump
 from ..core.ops.shape import full
-from ..core.tensor import Tensor
 from ..core.source_location import describe, warn
-
+from ..core.tensor import Tensor
 
 RemovableHandle = Handle  # PyTorch's name, exported by `torch.utils.hooks`
 CALLS = {  # signature of the hooks of each kind

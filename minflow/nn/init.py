@@ -10,12 +10,12 @@ import functools
 import math
 from collections.abc import Callable
 
-from ..core.messages.suggestions import name_hints as _name_hints
-from ..core.grad.modes import no_grad
 from ..core.base.errors import DTypeError, ShapeError
 from ..core.functions.creation import eye, normal, rand, zeros
-from ..core.tensor import Tensor
+from ..core.grad.modes import no_grad
+from ..core.messages.suggestions import name_hints as _name_hints
 from ..core.source_location import fail, warn
+from ..core.tensor import Tensor
 
 GAINS = {
     "linear": 1.0,

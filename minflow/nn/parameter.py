@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.functions.creation import as_tensor, empty
 from ..core.base.errors import ModuleError, TraceError
 from ..core.functionalize import cell_of
+from ..core.functions.creation import as_tensor, empty
+from ..core.source_location import fail
 from ..core.spec import float16, float32, float64
 from ..core.tensor import Tensor
-from ..core.source_location import fail
 
 
 class Parameter(Tensor):

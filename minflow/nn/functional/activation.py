@@ -6,31 +6,57 @@ relu, relu6, sigmoid, tanh, softmax and log_softmax are primitives, ops of core;
 
 from __future__ import annotations
 
+from ...core.functionalize import in_place, overwrite
+from ...core.functions import activation as activations
 from ...core.functions.activation import (
     celu as celu,
+)
+from ...core.functions.activation import (
     elu as elu,
+)
+from ...core.functions.activation import (
     gelu as gelu,
+)
+from ...core.functions.activation import (
     hardshrink as hardshrink,
+)
+from ...core.functions.activation import (
     mish as mish,
+)
+from ...core.functions.activation import (
     prelu as prelu,
+)
+from ...core.functions.activation import (
     quick_gelu as quick_gelu,
+)
+from ...core.functions.activation import (
     ready,
+)
+from ...core.functions.activation import (
     selu as selu,
+)
+from ...core.functions.activation import (
     silu as silu,
+)
+from ...core.functions.activation import (
     softplus as softplus,
+)
+from ...core.functions.activation import (
     softsign as softsign,
+)
+from ...core.functions.activation import (
     square_relu as square_relu,
+)
+from ...core.functions.activation import (
     threshold as threshold,
 )
-from ...core.functions import activation as activations
 from ...core.functions.arguments import maybe_to
 from ...core.ops import activation as a
 from ...core.ops import elementwise as e
 from ...core.ops import softmax as s
-from ...core.functionalize import in_place, overwrite
+from ...core.source_location import warn
 from ...core.spec import DType
 from ...core.tensor import Tensor
-from ...core.source_location import warn
 from .arguments import axis_of
 
 

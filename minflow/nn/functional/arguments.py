@@ -14,9 +14,9 @@ from ...core.functions.arguments import composite as composite
 from ...core.functions.arguments import integer
 from ...core.messages.wrong_arguments import Unquoted as Unquoted
 from ...core.messages.wrong_arguments import no_tensor
+from ...core.source_location import fail, warn
 from ...core.spec import float32, float64, wider
 from ...core.tensor import Tensor
-from ...core.source_location import fail, warn
 
 
 def check_tensor(name: str, input: Any, argument: str = "input") -> None:

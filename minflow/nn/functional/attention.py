@@ -13,9 +13,9 @@ from ...core.base.errors import DTypeError, ShapeError
 from ...core.functions import cat, matmul, repeat_interleave, where
 from ...core.functions.arguments import in_float32
 from ...core.functions.creation import ones, zeros
+from ...core.source_location import fail
 from ...core.spec import bool_
 from ...core.tensor import Tensor
-from ...core.source_location import fail
 from .activation import softmax
 from .arguments import check_tensor, composite
 from .dropout import dropout

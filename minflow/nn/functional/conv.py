@@ -10,8 +10,8 @@ from ...core.base.errors import ShapeError
 from ...core.functions.linear_algebra import beside
 from ...core.ops.columns import im2col
 from ...core.ops.conv import conv2d as convolve
-from ...core.tensor import Tensor
 from ...core.source_location import fail
+from ...core.tensor import Tensor
 from .arguments import check_tensor, composite, same_dtype, sizes
 from .conv_shapes import check_shapes, explain_shapes
 from .shape import pad

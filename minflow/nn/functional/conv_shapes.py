@@ -6,9 +6,9 @@ import math
 from typing import NoReturn
 
 from ...core.base.errors import DTypeError, ShapeError
+from ...core.source_location import fail, name_of
 from ...core.spec import Spec
 from ...core.tensor import Tensor
-from ...core.source_location import fail, name_of
 from .arguments import Unquoted
 
 AXES = {1: "L", 2: "H, W", 3: "D, H, W"}

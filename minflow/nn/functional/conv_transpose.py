@@ -9,8 +9,8 @@ from __future__ import annotations
 from ...core.base.errors import ShapeError
 from ...core.ops.columns import col2im
 from ...core.ops.conv import conv2d_input_grad as turned
-from ...core.tensor import Tensor
 from ...core.source_location import fail
+from ...core.tensor import Tensor
 from .arguments import check_tensor, composite, same_dtype, sizes
 from .conv import Size1, Size2, Size3, add_bias
 from .conv_shapes import check_shapes

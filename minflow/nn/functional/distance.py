@@ -12,9 +12,9 @@ from ...core.functions import index_select, norm
 from ...core.functions.arguments import in_float32, joined
 from ...core.functions.creation import from_numpy
 from ...core.ops.distance import at_least, pair_distances
+from ...core.source_location import fail
 from ...core.spec import wider
 from ...core.tensor import Tensor
-from ...core.source_location import fail
 from .arguments import axis_of, check_tensor, composite
 
 

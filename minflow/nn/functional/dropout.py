@@ -6,8 +6,8 @@ from ...core.base.errors import OutOfRangeError
 from ...core.mode import MODE
 from ...core.ops.random import dropout as drop
 from ...core.random import Generator, default_generator
-from ...core.tensor import Tensor
 from ...core.source_location import fail
+from ...core.tensor import Tensor
 from .arguments import check_tensor
 
 

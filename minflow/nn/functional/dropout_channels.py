@@ -6,9 +6,10 @@ import math
 
 from ...core.base.errors import OutOfRangeError, ShapeError
 from ...core.functions.creation import ones
-from ...core.functions.random import bernoulli_like, dropout as drop
-from ...core.tensor import Tensor
+from ...core.functions.random import bernoulli_like
+from ...core.functions.random import dropout as drop
 from ...core.source_location import fail, warn
+from ...core.tensor import Tensor
 from .arguments import check_tensor, composite
 
 SELU_LIMIT = -1.7580993408473766  # limit of selu as x goes to -infinity

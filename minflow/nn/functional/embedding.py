@@ -11,8 +11,8 @@ from ...core.functions.creation import arange, ones, zeros
 from ...core.grad.function import Function
 from ...core.grad.modes import no_grad
 from ...core.ops.index import take
-from ...core.tensor import Tensor
 from ...core.source_location import fail, warn
+from ...core.tensor import Tensor
 from .arguments import check_tensor, composite
 
 

@@ -14,9 +14,9 @@ from ...core import functions as f
 from ...core.base.errors import DTypeError, ShapeError
 from ...core.functions.creation import from_numpy
 from ...core.ops.index import gather
+from ...core.source_location import fail
 from ...core.spec import int64
 from ...core.tensor import Tensor
-from ...core.source_location import fail
 from .arguments import check_tensor, composite
 from .interpolation import cubic_weights
 

@@ -15,9 +15,9 @@ from ...core.grad.modes import no_grad
 from ...core.ops import elementwise as e
 from ...core.ops import norm, pool
 from ...core.ops.shape import full
+from ...core.source_location import fail
 from ...core.spec import finfo, float16, float32
 from ...core.tensor import Tensor
-from ...core.source_location import fail
 from .arguments import check_tensor, composite, one_number, same_dtype
 from .norm import by_statistics, normalized, per_channel
 from .shape import pad

@@ -15,9 +15,9 @@ import numpy as np
 from ...core.base.errors import DTypeError, ShapeError
 from ...core.functions.creation import from_numpy
 from ...core.ops.index import take
+from ...core.source_location import fail
 from ...core.spec import float16, float32, float64, uint8
 from ...core.tensor import Tensor
-from ...core.source_location import fail
 from .adaptive_pools import adaptive_avg_pool1d, adaptive_avg_pool3d
 from .arguments import check_tensor, composite
 from .pooling import adaptive_avg_pool2d

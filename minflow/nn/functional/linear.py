@@ -9,9 +9,9 @@ from ...core.base.dtypes import HALVES
 from ...core.base.errors import ShapeError
 from ...core.functions.linear_algebra import beside
 from ...core.ops.linalg import matmul
+from ...core.source_location import fail, name_of
 from ...core.spec import float32
 from ...core.tensor import Tensor
-from ...core.source_location import fail, name_of
 from .arguments import check_tensor, same_dtype
 
 

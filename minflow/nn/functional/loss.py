@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ...core.functions import broadcast_tensors
-from ...core.functions.creation import zeros_like
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
+from ...core.functions import broadcast_tensors
 from ...core.functions.arguments import integer
+from ...core.functions.creation import zeros_like
 from ...core.ir import Value
 from ...core.mode import MODE
 from ...core.ops import elementwise as e
@@ -21,11 +21,10 @@ from ...core.ops.checks import check_labels as check_numbers
 from ...core.ops.index import checked_labels
 from ...core.ops.loss import binary_entropy, logit_entropy
 from ...core.ops.softmax import log_softmax, nll, softmax_cross_entropy
+from ...core.source_location import describe, fail, name_of, warn
 from ...core.spec import Spec
 from ...core.tensor import Tensor
-from ...core.source_location import describe, fail, name_of, warn
 from .arguments import check_reduction, check_tensor, composite, old_reduction, reduced
-
 
 # ---- numbers against numbers -------------------------------------------------------------------------------------
 

@@ -17,8 +17,8 @@ from ...core.ops.checks import check_labels as check_numbers
 from ...core.ops.index import checked_labels
 from ...core.ops.loss import logit_entropy
 from ...core.ops.softmax import softmax_cross_entropy
-from ...core.tensor import Tensor
 from ...core.source_location import fail
+from ...core.tensor import Tensor
 from .arguments import check_tensor, composite, old_reduction, reduced
 from .loss import check_classes, check_labels, check_same
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from ...core.base.errors import OutOfRangeError
 from ...core.functions.arguments import in_float32
 from ...core.ops import elementwise as e
-from ...core.tensor import Tensor
 from ...core.source_location import fail
+from ...core.tensor import Tensor
 from .arguments import composite, old_reduction, reduced
 from .loss import check_pair, check_weight, difference, l1_loss
 

@@ -9,16 +9,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ...core.base.legacy_dispatch import two_meanings
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
+from ...core.base.legacy_dispatch import two_meanings
 from ...core.functions import eq, isinf, le
 from ...core.functions.arguments import in_float32, tensor_of
 from ...core.functions.creation import full_like
 from ...core.ops import elementwise as e
 from ...core.ops.ctc import ctc
 from ...core.ops.distance import at_least
-from ...core.tensor import Tensor
 from ...core.source_location import fail
+from ...core.tensor import Tensor
 from .arguments import check_reduction, check_tensor, composite, old_reduction, reduced
 from .loss_margin import check_all
 

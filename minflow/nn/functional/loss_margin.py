@@ -13,8 +13,8 @@ from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.functions import eq, minimum, ne
 from ...core.functions.arguments import in_float32
 from ...core.ops import elementwise as e
-from ...core.tensor import Tensor
 from ...core.source_location import fail
+from ...core.tensor import Tensor
 from .arguments import check_reduction, check_tensor, composite, old_reduction, reduced
 from .distance import pairwise_distance
 

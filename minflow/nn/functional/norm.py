@@ -5,15 +5,15 @@ Read next: `../../core/ops/norm.py`.
 
 from __future__ import annotations
 
-from ...core.grad.modes import no_grad
 from ...core.base.dtypes import HALVES
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
+from ...core.grad.modes import no_grad
 from ...core.ops import elementwise as e
 from ...core.ops import norm
 from ...core.ops.shape import full
+from ...core.source_location import fail
 from ...core.spec import float32
 from ...core.tensor import Tensor
-from ...core.source_location import fail
 from .arguments import check_tensor, composite, one_number, same_dtype
 
 

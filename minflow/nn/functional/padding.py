@@ -7,8 +7,8 @@ import numpy as np
 from ...core.base.errors import ShapeError
 from ...core.functions.creation import from_numpy
 from ...core.ops.index import take
-from ...core.tensor import Tensor
 from ...core.source_location import fail
+from ...core.tensor import Tensor
 
 MODES = {  # name -> the index in an axis of size n for position i, which may be below 0 or above n - 1
     "reflect": lambda i, n: np.where(np.abs(i) < n, np.abs(i), 2 * (n - 1) - i),

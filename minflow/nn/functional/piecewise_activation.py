@@ -14,9 +14,9 @@ from ...core.functions.arguments import fitting, in_float32, maybe_to
 from ...core.functions.random import exponential_like, uniform_like
 from ...core.ops import elementwise as e
 from ...core.ops import softmax as s
+from ...core.source_location import fail, warn
 from ...core.spec import DType
 from ...core.tensor import Tensor
-from ...core.source_location import fail, warn
 from .activation import chosen_axis
 from .arguments import axis_of, composite
 

@@ -7,8 +7,8 @@ from typing import Any
 from ...core.base.errors import ShapeError
 from ...core.functions.arguments import integer
 from ...core.ops import pool
-from ...core.tensor import Tensor
 from ...core.source_location import fail
+from ...core.tensor import Tensor
 from .arguments import check_tensor, pair
 
 Size2 = int | tuple[int, int]

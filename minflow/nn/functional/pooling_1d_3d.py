@@ -11,9 +11,9 @@ from typing import Any
 from ...core.base.errors import DTypeError, ShapeError
 from ...core.functions.arguments import integer
 from ...core.ops import pool
+from ...core.source_location import fail
 from ...core.spec import float16, float32
 from ...core.tensor import Tensor
-from ...core.source_location import fail
 from .arguments import check_tensor, composite, sizes
 from .conv import Size1, Size3
 from .conv_shapes import AXES

@@ -17,8 +17,8 @@ from ...core.ops.lstm import lstm as lstm_layer
 from ...core.ops.lstm import lstm_projected
 from ...core.ops.rnn import rnn as rnn_layer
 from ...core.ops.shape import full
-from ...core.tensor import Tensor
 from ...core.source_location import fail
+from ...core.tensor import Tensor
 from .arguments import check_tensor, composite, same_dtype
 from .dropout import dropout as drop
 from .linear import linear

@@ -8,8 +8,8 @@ from ...core.base.errors import DTypeError, ShapeError
 from ...core.functions.arguments import integer
 from ...core.functions.fill import number_of
 from ...core.ops.shape import pad as padded
-from ...core.tensor import Tensor
 from ...core.source_location import fail
+from ...core.tensor import Tensor
 from .arguments import check_tensor, composite
 from .padding import repeated
 

@@ -7,8 +7,8 @@ import math
 from ...core.base.errors import DTypeError, ShapeError
 from ...core.functions.arguments import integer
 from ...core.ops.columns import col2im, im2col
-from ...core.tensor import Tensor
 from ...core.source_location import fail
+from ...core.tensor import Tensor
 from .arguments import check_tensor, composite, sizes
 from .conv import Size2
 

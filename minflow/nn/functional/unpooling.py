@@ -9,8 +9,8 @@ from ...core.base.errors import DTypeError, ShapeError
 from ...core.functions import masked_fill
 from ...core.functions.creation import zeros
 from ...core.ops.index import scatter
-from ...core.tensor import Tensor
 from ...core.source_location import fail
+from ...core.tensor import Tensor
 from .arguments import check_tensor, composite, sizes
 from .conv import Size1, Size2, Size3
 from .pooling import avg_pool2d, max_pool2d

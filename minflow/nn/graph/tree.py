@@ -8,8 +8,8 @@ from typing import Any
 
 from ...core.base.errors import GraphError
 from ...core.messages.wrong_arguments import contains_itself
-from ...core.tensor import Tensor
 from ...core.source_location import describe, here
+from ...core.tensor import Tensor
 
 Shape = Any  # a structure without its tensors: hashable, equal for equal structures
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ...core.base.errors import ShapeError
 from ...core.functions.creation import empty
+from ...core.source_location import fail
 from ...core.spec import Device, DType
 from ...core.tensor import Tensor
-from ...core.source_location import fail
 from .. import functional as F
 from .. import init
 from ..module import Module

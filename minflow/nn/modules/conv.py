@@ -9,16 +9,16 @@ import math
 from typing import Any
 
 from ...core.base.errors import ShapeError
-from ...core.spec import Device, DType
 from ...core.functions.creation import empty
-from ...core.tensor import Tensor
 from ...core.source_location import fail
+from ...core.spec import Device, DType
+from ...core.tensor import Tensor
 from .. import functional as F
 from .. import init
 from ..functional.arguments import sizes
-from .linear import check_size
 from ..module import Module
 from ..parameter import Parameter
+from .linear import check_size
 
 MODES = ("zeros", "reflect", "replicate", "circular")
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from ...core.base.errors import OutOfRangeError
 from ...core.random import Generator
-from ...core.tensor import Tensor
 from ...core.source_location import fail
+from ...core.tensor import Tensor
 from .. import functional as F
 from ..module import Module
 

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.grad.modes import no_grad
 from ...core.base.errors import OutOfRangeError, ShapeError
-from ...core.spec import Device, DType
 from ...core.functions.creation import empty
-from ...core.tensor import Tensor
+from ...core.grad.modes import no_grad
 from ...core.source_location import fail
+from ...core.spec import Device, DType
+from ...core.tensor import Tensor
 from .. import functional as F
 from .. import init
-from .linear import check_size
 from ..module import Module
 from ..parameter import Parameter
+from .linear import check_size
 
 
 class Embedding(Module):

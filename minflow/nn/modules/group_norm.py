@@ -13,9 +13,9 @@ from ...core.tensor import Tensor
 from .. import functional as F
 from ..module import Module
 from ..parameter import Parameter
+from .legacy_overload import LegacyOverload
 from .linear import check_size
 from .norm import Norm
-from .once_a_function import LegacyOverload
 
 
 class GroupNorm(LegacyOverload, Norm):

@@ -7,8 +7,8 @@ from ...core.source_location import fail, warn
 from ...core.spec import Device, DType
 from ...core.tensor import Tensor
 from .. import functional as F
+from .legacy_overload import LegacyOverload
 from .norm import SHAPES, BatchNorm
-from .once_a_function import LegacyOverload
 
 
 class InstanceNorm(LegacyOverload, BatchNorm):

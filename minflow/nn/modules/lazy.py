@@ -12,8 +12,8 @@ from typing import Any
 from ...core.base.errors import GraphError, ShapeError
 from ...core.messages.suggestions import misfit
 from ...core.mode import MODE
-from ...core.tensor import Tensor
 from ...core.source_location import fail
+from ...core.tensor import Tensor
 from ..functional.arguments import check_tensor
 from ..module import Module
 from ..parameter import Uninitialized, UninitializedBuffer, UninitializedParameter

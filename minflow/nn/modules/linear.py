@@ -9,10 +9,10 @@ import math
 from typing import Any
 
 from ...core.base.errors import ShapeError
-from ...core.spec import Device, DType
 from ...core.functions.creation import empty
-from ...core.tensor import Tensor
 from ...core.source_location import fail
+from ...core.spec import Device, DType
+from ...core.tensor import Tensor
 from .. import functional as F
 from .. import init
 from ..module import Module

@@ -9,7 +9,7 @@ from ...core.tensor import Tensor
 from .. import functional as F
 from ..functional.arguments import old_reduction
 from ..module import Module
-from .once_a_function import LegacyOverload
+from .legacy_overload import LegacyOverload
 
 
 class Loss(LegacyOverload, Module):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ...core.tensor import Tensor
 from .. import functional as F
 from ..module import Module
-from .once_a_function import LegacyOverload
+from .legacy_overload import LegacyOverload
 from .pooling import Sizes
 
 

@@ -13,9 +13,9 @@ from typing import Any
 
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.functions.creation import full
+from ...core.source_location import fail
 from ...core.spec import Device, DType
 from ...core.tensor import Tensor
-from ...core.source_location import fail
 from .. import functional as F
 from .. import init
 from ..containers import ModuleList

@@ -8,14 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from ...core.grad.modes import no_grad
 from ...core.base.dtypes import HALVES
 from ...core.base.errors import NonFiniteError
-from ...core.functions.creation import tensor
 from ...core.functions import norm, stack
+from ...core.functions.creation import tensor
+from ...core.grad.modes import no_grad
+from ...core.source_location import fail, warn
 from ...core.spec import float32
 from ...core.tensor import Tensor
-from ...core.source_location import fail, warn
 
 EPSILON = 1e-6  # keeps the quotient finite if all gradients are zero
 

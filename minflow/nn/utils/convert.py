@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...core.grad.modes import no_grad
 from ...core.base.errors import ShapeError
 from ...core.functions import cat
-from ...core.tensor import Tensor
+from ...core.grad.modes import no_grad
 from ...core.source_location import fail
+from ...core.tensor import Tensor
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:

@@ -8,8 +8,8 @@ from typing import Any
 from ...core.base.errors import ModuleError
 from ...core.functions import rsqrt
 from ...core.functions.creation import ones_like, zeros_like
-from ...core.tensor import Tensor
 from ...core.source_location import fail
+from ...core.tensor import Tensor
 from ..module import Module
 from ..parameter import Parameter
 

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....core.eager import Eager
+from ....core.functionalize import writes_of
 from ....core.ir import Node, Source, where_text
 from ....core.mode import MODE, using
-from ....core.functionalize import writes_of
-from ....core.tensor import Tensor
 from ....core.source_location import caller
+from ....core.tensor import Tensor
 from ..tree import leaves
 
 

@@ -12,12 +12,12 @@ from typing import Any
 from ....core.base.errors import GraphError
 from ....core.base.locks import new_lock
 from ....core.source_location import fail
-from ....views.explorer.rows import Item, StepTree
 from ....views.explorer.grid import Grid, view_of
+from ....views.explorer.rows import Item, StepTree
 from ....views.explorer.svg import key_of, svg_of, text_of
 from ....views.text.listing import clean, count
-from .subject import Subject
 from .details import bytes_text, detail_of, instruction_detail, whole_detail
+from .subject import Subject
 
 LISTED = 12  # most search results that are listed
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from ....core.base.errors import GraphError, clean
 from ....core.mode import bump
-from ....core.tensor import Tensor
 from ....core.source_location import fail
+from ....core.tensor import Tensor
 from ....diagnosis.name_suggestions import similar
 from .. import messages
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.base.errors import ShapeError
-from ...core.tensor import Tensor
 from ...core.source_location import fail
+from ...core.tensor import Tensor
 from .. import functional as F
 from ..functional.arguments import old_reduction
 from .loss import Loss

@@ -37,13 +37,13 @@ GROUPS = {
     "flow.nn": {
         "Module, containers, Graph": "nn/(module$|containers|parameter|graph|parallel)",
         "linear and convolution": "nn/modules/(linear|conv|embedding|distance|lazy|attention|transformer|rnn)",
-        "activations": "nn/modules/activation",
+        "activations": "nn/modules/(activation|piecewise)",
         "pooling, padding and shapes": "nn/modules/(pooling|adaptive|padding|resizing|shape)",
         "normalisation and dropout": "nn/modules/(norm|group|instance|batch|dropout)",
         "losses and the rest": "",
     },
     "flow.nn.functional": {
-        "activations and dropout": "nn/functional/(activation|dropout)",
+        "activations and dropout": "nn/functional/(activation|piecewise|dropout)",
         "convolution, pooling, shapes": "nn/functional/(linear|conv|pool|adaptive|pad|fold|resiz|embed|vision)",
         "normalisation, recurrence, attention": "nn/functional/(norm|group|rnn|attention|local)",
         "losses and the rest": "",

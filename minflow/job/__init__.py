@@ -37,7 +37,7 @@ FLOW = suggestions.by_module({
     "legacy.math": """broadcast_to_compatible_with clip_by_value in_top_k unsorted_segment_sum
         unsorted_segment_sum_like unsorted_batch_segment_sum""",
 }) | {
-    "enable_eager_execution": "config.no_eager_switch",
+    "enable_eager_execution": "config.enable_eager_execution",
     "range": "legacy.arrays.range_of",
     "clip_by_scalar": "legacy.math.clip_by_value",
     "scope": "scope.",
@@ -62,7 +62,7 @@ NN = suggestions.by_module(
 }
 
 
-class Names(Mapping):
+class LazyNames(Mapping):
     """Public names, each imported on first access. paths: name -> "module.name" in this package, "module." for the
     module itself, or a nested table of such paths."""
 
@@ -72,7 +72,7 @@ class Names(Mapping):
     def __getitem__(self, name: str) -> Any:
         path = self.paths[name]
         if not isinstance(path, str):
-            return SimpleNamespace(**Names(path))
+            return SimpleNamespace(**LazyNames(path))
         module, _, attribute = path.rpartition(".")
         home = importlib.import_module(f".{module}", __name__)
         return getattr(home, attribute) if attribute else home
@@ -91,13 +91,13 @@ def replacement(space: str, name: str) -> str | None:
     return MISSING.get(space, {}).get(name)
 
 
-def other_meaning(name: str, args: tuple, kwargs: Mapping[str, Any]) -> Callable | None:
+def legacy_choice(name: str, args: tuple, kwargs: Mapping[str, Any]) -> Callable | None:
     """The legacy function, if this call of a name with two meanings means it; else None."""
     from .legacy.overloads import legacy_meaning
 
     return legacy_meaning(name, args, kwargs)
 
 
-legacy_dispatch.CHOICES[:] = [other_meaning]
-suggestions.LATER["flow"], suggestions.LATER["flow.nn"] = Names(FLOW | GROUPS), Names(NN)
+legacy_dispatch.CHOICES[:] = [legacy_choice]
+suggestions.LATER["flow"], suggestions.LATER["flow.nn"] = LazyNames(FLOW | GROUPS), LazyNames(NN)
 suggestions.REPLACEMENTS[:] = [replacement]

@@ -27,15 +27,15 @@ INSTEAD = {
 }
 
 
-def integers(truth: Tensor) -> Tensor:
+def comparison_result(truth: Tensor) -> Tensor:
     """Result of a comparison: int8 in the job function itself, bool in a module that it calls."""
     return truth if in_module() else truth.to(int8)
 
 
-def masks(index: Any) -> Any:
+def restore_masks(index: Any) -> Any:
     """The index with the int8 results of comparisons turned back into bool masks; as int8 they would be positions."""
     if isinstance(index, tuple):
-        return tuple([masks(x) for x in index])
+        return tuple([restore_masks(x) for x in index])
     node = index.value.node if isinstance(index, Blob) and index.spec.dtype is int8 else None
     if isinstance(node, Node) and node.op is cast and node.inputs[0].spec.dtype is bool_:
         return Blob(None, node.inputs[0].spec, node.inputs[0], False)
@@ -74,30 +74,30 @@ class Blob(Tensor):
 
     # legacy comparisons return int8: OneFlow had no bool yet
     def __eq__(self, other):
-        return integers(eq(self, other)) if comparable(other) else NotImplemented  # x == None is False
+        return comparison_result(eq(self, other)) if comparable(other) else NotImplemented  # x == None is False
 
     def __ne__(self, other):
-        return integers(ne(self, other)) if comparable(other) else NotImplemented
+        return comparison_result(ne(self, other)) if comparable(other) else NotImplemented
 
     def __lt__(self, other):
-        return integers(lt(self, other))
+        return comparison_result(lt(self, other))
 
     def __le__(self, other):
-        return integers(le(self, other))
+        return comparison_result(le(self, other))
 
     def __gt__(self, other):
-        return integers(gt(self, other))
+        return comparison_result(gt(self, other))
 
     def __ge__(self, other):
-        return integers(ge(self, other))
+        return comparison_result(ge(self, other))
 
     __hash__ = Tensor.__hash__
 
     def __getitem__(self, index):
-        return Tensor.__getitem__(self, masks(index))
+        return Tensor.__getitem__(self, restore_masks(index))
 
     def __setitem__(self, index, value):
-        Tensor.__setitem__(self, masks(index), value)
+        Tensor.__setitem__(self, restore_masks(index), value)
 
     def numbers(self, verb: str) -> NoReturn:
         build = current()
@@ -119,7 +119,7 @@ class Blob(Tensor):
     __str__ = __repr__
 
 
-def assigned(sign: str) -> Callable:
+def augmented_assignment(sign: str) -> Callable:
     """Augmented assignment such as `x += y`. In a job function it makes a new Blob, and other names keep the old one,
     because legacy Blobs are never written. In a module that the function calls it writes in place, as in eager mode."""
     plain, written = getattr(Tensor, f"__{sign}__"), getattr(Tensor, f"__i{sign}__")
@@ -127,4 +127,4 @@ def assigned(sign: str) -> Callable:
 
 
 for sign in "add sub mul truediv floordiv mod pow".split():
-    setattr(Blob, f"__i{sign}__", assigned(sign))
+    setattr(Blob, f"__i{sign}__", augmented_assignment(sign))

@@ -48,7 +48,7 @@ class JobTrace(Trace):
 
     def __init__(self) -> None:
         super().__init__()
-        self.modules = Called()
+        self.modules = CalledModules()
         self.drawn: dict[Any, np.ndarray] = {}
         self.lent: dict[Any, np.ndarray] = {}
 
@@ -93,7 +93,7 @@ class JobTrace(Trace):
         return super().draw(generator)
 
 
-class Called(dict):
+class CalledModules(dict):
     """id -> module that the job function has called. before: its attributes and those of its submodules at that
     time."""
 
@@ -110,7 +110,7 @@ class Called(dict):
         super().__setitem__(key, module)
 
 
-class Watched:
+class Watch:
     """A request of `flow.watch`. blobs: one per device. handler: receives NumPy arrays in the form that `kind` says."""
 
     def __init__(self, handler: Callable, kind: Any, prompt: str):
@@ -133,8 +133,8 @@ class JobBuild:
         self.replaced: dict[str, Variable] = {}
         self.kept: dict[str, Variable] = dict(session.slots)
         self.assigned: list[tuple[Tensor, Tensor]] = []
-        self.watched: list[Watched] = []
-        self.watched_gradients: list[Watched] = []
+        self.watched: list[Watch] = []
+        self.watched_gradients: list[Watch] = []
         self.asked = 0  # number of watches in this replica
         self.optimizer: Any = None
         self.minimized_at: Any = None
@@ -192,7 +192,7 @@ class JobBuild:
             variable = None
         if variable is None:
             if name in self.session.slots:
-                raise self.taken(name)
+                raise self.name_conflict(name)
 
             def fill(generator: Generator) -> np.ndarray:
                 return np.zeros(shape, dtype.np) if initializer is None else initializer.fill(shape, dtype, generator)
@@ -201,14 +201,14 @@ class JobBuild:
             self.created.append(name)
         if regularizer is not None:
             variable.regularizer = regularizer
-        symbol = self.trace_now().own(variable.tensor)
+        symbol = self.current_trace().own(variable.tensor)
         if trainable and dtype.floating:
             variable.trainable = True
             self.used.setdefault(name, (variable, symbol))
             return symbol
         return symbol.detach() if symbol.needs else symbol
 
-    def taken(self, name: str) -> JobError:
+    def name_conflict(self, name: str) -> JobError:
         """The error for a variable that has the name of an optimizer state: a checkpoint has one place for both."""
         what = f"job {self.job.name}: {name!r} names a variable and what the optimizer keeps for another one"
         values = {"optimizer": f"keeps it for {name.rpartition('-')[0]!r}"}
@@ -231,7 +231,7 @@ class JobBuild:
         self.replaced.setdefault(name, old)
         del self.session.variables[name]
 
-    def trace_now(self) -> Any:
+    def current_trace(self) -> Any:
         from ..core.mode import MODE
 
         return MODE.get()
@@ -254,7 +254,7 @@ class JobBuild:
         """State that an optimizer keeps for a variable, under the name `<variable>-<suffix>`."""
         name, shape = f"{variable.name}-{suffix}", variable.shape if shape is None else tuple(shape)
         if name in self.session.variables:
-            raise self.taken(name)
+            raise self.name_conflict(name)
         slot = self.session.slots.get(name)
         if slot is None or slot.shape != shape or slot.dtype is not variable.dtype:
             slot = self.session.add(
@@ -267,14 +267,14 @@ class JobBuild:
                 None,
                 slot=True,
             )
-        return self.trace_now().own(slot.tensor)
+        return self.current_trace().own(slot.tensor)
 
     def at_step(self, function: Callable[[int], float], label: str = "learning_rate") -> Tensor:
         """A 0-d float64 that is read before every step: function(t), where t is the number of training steps this job
         has done."""
         if function not in self.numbers:
             steps, name = self.session.steps, self.job.name
-            number = self.numbers[function] = self.trace_now().scalar(lambda: float(function(steps.get(name, 0))))
+            number = self.numbers[function] = self.current_trace().scalar(lambda: float(function(steps.get(name, 0))))
             number.value.node.name = label
         return self.numbers[function]
 
@@ -313,7 +313,7 @@ class JobBuild:
         """Pass the elements of a blob, or of its gradient, to a handler at every step."""
         known = self.watched_gradients if gradient else self.watched
         if self.replica == 0:
-            known.append(Watched(handler, kind, prompt))
+            known.append(Watch(handler, kind, prompt))
         index = sum(len(w.blobs) > self.replica for w in known)
         if index < len(known):
             known[index].blobs.append(blob)
@@ -343,12 +343,12 @@ class JobBuild:
                         break
                 self.check()
                 part = self.finish(mode)
-                self.refuse_kept()
+                self.refuse_leaked_blobs()
             part.graph.verify()
             return part
         except BaseException:
             clean(self)
-            self.undo()
+            self.roll_back()
             raise
         finally:
             self.trace.give_back()
@@ -482,9 +482,9 @@ class JobBuild:
             values = {"tensor": f"{name or 'captured'}: {spec}"}
             raise JobError(what, values=values, where=self.job.signature.where, hint=hint)
 
-    before = property(lambda self: self.trace.modules.before, doc="See `Called`.")
+    before = property(lambda self: self.trace.modules.before, doc="See `CalledModules`.")
 
-    def refuse_kept(self) -> None:
+    def refuse_leaked_blobs(self) -> None:
         """Refuse a Blob that is stored in a module: it is useless after the build."""
         for path, _, now, _ in places(self):
             for name, value in now.items():
@@ -504,7 +504,7 @@ class JobBuild:
                 values = {"tensor": described(tensor)}
                 raise JobError(what, values=values, where=self.job.signature.where, hint=hint)
 
-    def undo(self) -> None:
+    def roll_back(self) -> None:
         """Restore the session after a failed trace: remove the variables that it created."""
         for name in self.created:
             self.session.variables.pop(name, None)
@@ -513,7 +513,7 @@ class JobBuild:
         self.session.slots.update(self.kept)
 
 
-def whole(arrays: list[np.ndarray], kind: Any) -> Any:
+def handler_argument(arrays: list[np.ndarray], kind: Any) -> Any:
     """The argument for a handler of this kind. arrays: one per device."""
     from .typing import ListListNumpy, ListNumpy
 

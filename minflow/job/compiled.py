@@ -105,7 +105,7 @@ def compile_job(job: Any, inputs: tuple, by_device: list[list[Any]], owner: Any 
     build, plan = copy_context().run(built, job, specs)  # so that an interrupt cannot leave a mode set
     job.session.jobs.setdefault(job.name, job)  # the session may have been cleared since the job was defined
     if build.replaced:
-        for other in job.session.every_job():
+        for other in job.session.live_jobs():
             for key, old in list(other.plans.items()):
                 if not old.uses.isdisjoint(build.replaced):
                     del other.plans[key]

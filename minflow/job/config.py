@@ -14,7 +14,7 @@ from ..core.spec import DType, float32
 from ..core.source_location import here, warn
 from ..diagnosis.name_suggestions import similar
 from .checks import dtype_of
-from .scope import Place, View, warn_of_gpu
+from .scope import Placement, View, warn_no_gpu
 from .session import SESSION
 
 # Names of OneFlow 0.3's FunctionConfig that choose how a cluster or a GPU computes, but not the result.
@@ -67,7 +67,7 @@ INSTEAD = {
 }
 
 
-class Group:
+class SettingGroup:
     """A group of settings, as in `config.qat.symmetric(True)`."""
 
     def __init__(self, config: FunctionConfig, name: str):
@@ -96,7 +96,7 @@ class FunctionConfig:
     def __init__(self) -> None:
         self.data_type: DType = float32
         self.logical_view = View("consistent")
-        self.place: Place | None = None
+        self.place: Placement | None = None
         self.depth: int | None = None
         self.bits = False
         self.without_effect: dict[str, tuple] = {}
@@ -117,9 +117,9 @@ class FunctionConfig:
             raise JobError(what, values={"got": repr(view)[:60]}, where=here(), hint=hint)
         self.logical_view = view
 
-    def default_placement_scope(self, place: Place) -> None:
+    def default_placement_scope(self, place: Placement) -> None:
         """Record flow.scope.placement("cpu", "0:0"); it has no effect, since there is one machine."""
-        if not isinstance(place, Place):
+        if not isinstance(place, Placement):
             what = "default_placement_scope takes a placement"
             hint = 'flow.scope.placement("cpu", "0:0")'
             raise JobError(what, values={"got": repr(place)[:60]}, where=here(), hint=hint)
@@ -151,7 +151,7 @@ class FunctionConfig:
         if name[:2] == "__":
             raise AttributeError(name)
         if name in GROUPS:
-            return Group(self, name)
+            return SettingGroup(self, name)
         if name in WITHOUT_EFFECT:
             return lambda *args: self.record(name, *(args or (True,)))
         known = [
@@ -219,7 +219,7 @@ class Config:
 
     def gpu_device_num(self, n: int) -> None:
         """Set the number of devices; without a GPU they are CPU devices."""
-        warn_of_gpu()
+        warn_no_gpu()
         self.devices("gpu_device_num", n)
 
     def cpu_device_num(self, n: int) -> None:
@@ -261,7 +261,7 @@ class Config:
 config = Config()
 
 
-def no_eager_switch(enable: bool = True) -> None:
+def enable_eager_execution(enable: bool = True) -> None:
     """Accept and ignore: eager code outside job functions and compiled job functions always coexist."""
     if enable:
         warn("enable_eager_execution: without effect; what is not in a job function is eager anyway")

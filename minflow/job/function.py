@@ -26,7 +26,7 @@ from ..nn.graph.key import Fingerprint
 from ..nn.graph.python_state import Variables
 from ..views.records.recorders import recorder
 from . import scope
-from .build import whole
+from .build import handler_argument
 from .checks import check_initializer, check_regularizer, dtype_of
 from .compiled import CompiledJob, compile_job
 from .config import FunctionConfig
@@ -64,7 +64,7 @@ class Job(Display):
         self.leaves = list(self.signature.leaves())
         lists = any(issubclass(leaf.kind, ListNumpy | ListListNumpy) for leaf in self.leaves)
         self.mirrored = lists or config.view == "mirrored" or self.signature.result in (ListNumpy, ListListNumpy)
-        session.enter(self)
+        session.register(self)
         STREAM.counts.pop(self.name, None)  # number its calls from 1
 
     training = property(lambda self: self.kind == "train")
@@ -123,7 +123,7 @@ class Job(Display):
 
         def handlers(result: Any) -> None:
             for (watch, _), values in zip(plan.watches, watched):
-                watch.handler(whole(values, watch.kind))
+                watch.handler(handler_argument(values, watch.kind))
 
         return STREAM.submit(
             self.name,

@@ -22,7 +22,7 @@ VIEW: ContextVar[str] = ContextVar("view", default="consistent")
 PLACES: ContextVar[tuple] = ContextVar("placements", default=())
 
 
-class Place(Restoring):
+class Placement(Restoring):
     """A device tag and device ids. As a context manager it places the ops inside."""
 
     variable = PLACES
@@ -34,9 +34,9 @@ class Place(Restoring):
         super().__init__()
         self.device_tag, self.machine_device_ids = device_tag, machine_device_ids
         if device_tag == "gpu":
-            warn_of_gpu()
+            warn_no_gpu()
 
-    def value(self) -> tuple[Place, ...]:
+    def value(self) -> tuple[Placement, ...]:
         return *PLACES.get(), self
 
     def __repr__(self) -> str:
@@ -60,17 +60,17 @@ class View(Restoring):
         return f"{self.kind}_view()"
 
 
-def warn_of_gpu() -> None:
+def warn_no_gpu() -> None:
     """Warn once per session that "gpu" means cpu."""
     if not SESSION.warned_of_gpu:
         warn("there is no GPU here: gpu means cpu")
         SESSION.warned_of_gpu = True
 
 
-def placement(device_tag: str, machine_device_ids: Any = "0:0") -> Place:
+def placement(device_tag: str, machine_device_ids: Any = "0:0") -> Placement:
     """Place the ops inside. device_tag: "cpu" or "gpu".  machine_device_ids: "machine:device", "0:0-3", or a list of
     such."""
-    return Place(device_tag, machine_device_ids)
+    return Placement(device_tag, machine_device_ids)
 
 
 def consistent_view() -> View:
@@ -85,15 +85,15 @@ def mirrored_view() -> View:
 
 def consistent_view_enabled() -> bool:
     """True if the current view is the consistent one."""
-    return view_now() == "consistent"
+    return current_view() == "consistent"
 
 
 def mirrored_view_enabled() -> bool:
     """True if the current view is the mirrored one."""
-    return view_now() == "mirrored"
+    return current_view() == "mirrored"
 
 
-def view_now() -> str:
+def current_view() -> str:
     build = current()
     if VIEW.get() == "consistent" and build is not None:
         return build.job.config.view
@@ -105,10 +105,10 @@ def namespace(name: str) -> AbstractContextManager[None]:
     if not isinstance(name, str) or not name:
         what = "a namespace is a name"
         raise JobError(what, values={"got": repr(name)}, where=here(), hint='flow.scope.namespace("encoder")')
-    return named(name)
+    return Namespace(name)
 
 
-class named(Restoring):
+class Namespace(Restoring):
     """Context manager behind `namespace`."""
 
     variable = NAMES

@@ -70,15 +70,15 @@ class Session:
         self.settings: dict[str, Any] = {}
         self.jobs: dict[str, Any] = {}
         self.alive: list[weakref.ref] = []
-        self.order = Order(self.every_job)
+        self.order = Order(self.live_jobs)
         self.clear()
 
-    def enter(self, job: Any) -> None:
+    def register(self, job: Any) -> None:
         """Register a job under its name. Needs no lock: each change of a list or dict is one instruction."""
         self.jobs[job.name] = job
         self.alive.append(weakref.ref(job, self.alive.remove))
 
-    def every_job(self) -> list[Any]:
+    def live_jobs(self) -> list[Any]:
         """All jobs that are still referenced: their plans may write to a variable."""
         return [job for known in tuple(self.alive) if (job := known()) is not None]
 
@@ -89,7 +89,7 @@ class Session:
         self.waiting: dict[str, Callable[[tuple, DType], np.ndarray]] = {}
         self.loading: Any = None
         self.warned_of_gpu = False
-        for job in self.every_job():
+        for job in self.live_jobs():
             job.forget()
         STREAM.counts.clear()
         self.jobs = {}

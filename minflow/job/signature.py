@@ -16,7 +16,7 @@ from ..core.base.errors import JobError, with_article
 from ..core.spec import DType
 from ..core.tensor import Tensor
 from .queue.handle import Handle
-from .typing import KINDS, Bundle, Callback, Leaf, ListListNumpy, ListNumpy, Numpy, text
+from .typing import KINDS, Bundle, Callback, ArrayType, ListListNumpy, ListNumpy, Numpy, text
 
 ALLOWED = (
     "tp.Numpy, tp.ListNumpy, tp.ListListNumpy, or Tuple, List and Dict of them, or tp.Callback[...] or tp.Bundle[...] "
@@ -24,7 +24,7 @@ ALLOWED = (
 )
 
 
-class Missing:
+class NoAnnotation:
     """Marks a missing return annotation: a call returns a future."""
 
 
@@ -32,7 +32,7 @@ class Argument(NamedTuple):
     """path: "images", or "pair[1]" inside a tuple.  kind: its placeholder."""
 
     path: str
-    kind: type[Leaf]
+    kind: type[ArrayType]
 
 
 class LocalTensor(np.ndarray):
@@ -91,7 +91,7 @@ class Signature:
         self.where = place(function)
         self.python = inspect.signature(function)
         self.parameters = self.python.parameters
-        hints = evaluated(function)
+        hints = resolved_annotations(function)
         self.arguments: dict[str, Any] = {}
         for key, parameter in self.parameters.items():
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
@@ -106,25 +106,25 @@ class Signature:
                 what = f"the argument {key} of job {name} has no annotation"
                 self.fail(what, {"annotated": ", ".join(others) or "none"}, hint)
             self.arguments[key] = self.argument(key, hints[key])
-        annotation = hints.get("return", Missing)
+        annotation = hints.get("return", NoAnnotation)
         self.style = "sync"
-        if annotation is Missing:
-            self.style, annotation = "future", Missing
+        if annotation is NoAnnotation:
+            self.style, annotation = "future", NoAnnotation
         elif annotation is None or annotation is type(None):
-            self.style, annotation = "none", Missing
+            self.style, annotation = "none", NoAnnotation
         elif typing.get_origin(annotation) is Callback or annotation is Callback:
             arguments = typing.get_args(annotation)
             if not arguments:
                 what = f"job {name} returns a Callback of nothing"
                 self.fail(what, {"annotation": "tp.Callback"}, "-> tp.Callback[tp.Numpy]")
             self.style, annotation = "callback", arguments[0]
-        self.result = annotation if annotation is Missing else self.returned(annotation)
+        self.result = annotation if annotation is NoAnnotation else self.returned(annotation)
 
     def fail(self, what: str, values: dict, hint: str) -> typing.NoReturn:
         raise JobError(what, values=values, where=self.where, hint=hint)
 
     def argument(self, path: str, annotation: Any) -> Any:
-        if isinstance(annotation, type) and issubclass(annotation, Leaf):
+        if isinstance(annotation, type) and issubclass(annotation, ArrayType):
             if annotation.shape is None:
                 hint = f"{path}: tp.{annotation.__name__}.Placeholder((100, 28, 28), dtype=flow.float)"
                 self.fail(
@@ -300,7 +300,7 @@ class Signature:
                 what = f"job {self.name} is annotated `-> None` and returns something"
                 self.fail(what, {"returned": described(value)}, "-> tp.Numpy")
             return
-        if self.result is Missing:
+        if self.result is NoAnnotation:
             if value is not None:
                 self.check_bundle(value, "what it returns")
             return
@@ -374,7 +374,7 @@ class Signature:
             return parts
         if wanted is ListListNumpy:
             return [[part] for part in parts]
-        if wanted is Missing:
+        if wanted is NoAnnotation:
             return LocalTensor.of(parts)
         return parts[0] if len(parts) == 1 else joined(parts)
 
@@ -430,7 +430,7 @@ def place(function: Callable) -> str:
     return f"at {where_text((code, 0))}" if code is not None else ""
 
 
-def evaluated(function: Callable) -> dict[str, Any]:
+def resolved_annotations(function: Callable) -> dict[str, Any]:
     """Annotations of a function. Strings, as left by `from __future__ import annotations`, are evaluated in the
     function's namespace."""
     annotations = dict(getattr(function, "__annotations__", {}))

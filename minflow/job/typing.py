@@ -22,7 +22,7 @@ T = TypeVar("T")
 Dict, List, Tuple = typing.Dict, typing.List, typing.Tuple  # noqa: UP006 - programs annotate with these names
 
 
-class Leaf:
+class ArrayType:
     """Base class of the annotations; with `shape` set, a placeholder for an argument.
 
     shape, dtype: of one device's array.  batch_axis: the axis of the samples, or None.
@@ -32,12 +32,12 @@ class Leaf:
     dtype: DType
     batch_axis: int | None
 
-    def __new__(cls, *args: Any, **options: Any) -> Leaf:
+    def __new__(cls, *args: Any, **options: Any) -> ArrayType:
         hint = f"x: tp.{'Numpy' if cls.shape else cls.__name__}.Placeholder((100, 28, 28), dtype=flow.float)"
         raise JobError(f"tp.{cls.__name__} is an annotation, and is not called", where=here(), hint=hint)
 
     @classmethod
-    def Placeholder(cls, shape: tuple[int, ...], dtype: DType = float32, batch_axis: int | None = 0) -> type[Leaf]:
+    def Placeholder(cls, shape: tuple[int, ...], dtype: DType = float32, batch_axis: int | None = 0) -> type[ArrayType]:
         """Annotation for an array argument of this kind, with `shape` and `dtype`."""
         kind = cls.__name__
         if not isinstance(shape, tuple | list):
@@ -62,15 +62,15 @@ class Leaf:
         return type(f"{kind}.Placeholder({shape}, dtype={dtype.name})", (cls,), attributes)  # so help(job) shows it
 
 
-class Numpy(Leaf):
+class Numpy(ArrayType):
     """One NumPy array: the whole logical tensor."""
 
 
-class ListNumpy(Leaf):
+class ListNumpy(ArrayType):
     """A list with one array per device. As an argument each may have fewer elements than the placeholder."""
 
 
-class ListListNumpy(Leaf):
+class ListListNumpy(ArrayType):
     """A list with one list of arrays per device."""
 
 
@@ -87,7 +87,7 @@ KINDS = (Numpy, ListNumpy, ListListNumpy)
 
 def text(annotation: Any) -> str:
     """An annotation as source text: `Tuple[Numpy, Numpy]`."""
-    if isinstance(annotation, type) and issubclass(annotation, Leaf):
+    if isinstance(annotation, type) and issubclass(annotation, ArrayType):
         if annotation.shape is None:
             return annotation.__name__
         return f"{annotation.__mro__[1].__name__}({annotation.shape}, dtype={annotation.dtype.name})"

@@ -267,7 +267,7 @@ def test_every_function_takes_a_name_last():
             and name == function.__name__
         ):
             last = parameters(function)[-1]
-            assert last == "name" or name in ("reduction", "comparison", "of_one", "of_two"), name
+            assert last == "name" or name in ("reduction", "comparison", "unary_function", "binary_function"), name
 
 
 def test_a_name_is_the_scope_of_its_ops():

@@ -69,7 +69,7 @@ def job_again(job: Job, specs: Sequence[Spec]) -> tuple[JobBuild, Any]:
         build = JobBuild(job, job.session, [list(specs)])
         with unseen(list(job.modules.values())):
             part = copy_context().run(traced, build.run, MODE.get(), f"the job function {job.name}")
-            build.undo()
+            build.roll_back()
         return build, part
 
 

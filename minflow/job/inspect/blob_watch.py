@@ -15,7 +15,7 @@ from ...core.base.errors import JobError
 from ...core.tensor import Tensor
 from ...core.source_location import here
 from ..build_context import building
-from ..signature import LocalTensor, described, evaluated
+from ..signature import LocalTensor, described, resolved_annotations
 from ..typing import KINDS, text
 
 
@@ -59,7 +59,9 @@ def register(what: str, blob: Any, handler: Callable | str | None, gradient: boo
         hint = "def handler(x: tp.Numpy): ..."
         raise JobError(what, values={"it takes": str(inspect.signature(handler))}, where=here(), hint=hint) from None
     kind = (
-        evaluated(handler).get(parameters[0].name, LocalTensor) if hasattr(handler, "__annotations__") else LocalTensor
+        resolved_annotations(handler).get(parameters[0].name, LocalTensor)
+        if hasattr(handler, "__annotations__")
+        else LocalTensor
     )
     if kind is not LocalTensor and kind not in KINDS:
         what = f"the handler of {what} is annotated with another type"

@@ -28,7 +28,7 @@ from ..signature import described
 from ..queue.stream import STREAM, clock
 
 
-class Shown:
+class Displayable:
     """Base class of objects that display as a picture in a notebook and as text in a terminal. record: the plain
     data."""
 
@@ -55,7 +55,7 @@ class Shown:
             return {"text/plain": f"<{type(self).__name__}>\n(no picture: {type(error).__name__}: {error})"}
 
 
-class Timeline(Shown):
+class Timeline(Displayable):
     """Steps of one job. load, compute, callback, step: means in seconds.  best: the possible gain.  overlap:
     concurrency."""
 
@@ -83,7 +83,7 @@ class Timeline(Shown):
         return Comparison(pair(self.record, other.record))
 
 
-class Comparison(Shown):
+class Comparison(Displayable):
     """Two timelines. first, second: sync and async.  best: the gain that the formula predicts.  gain: the measured
     one."""
 
@@ -115,7 +115,11 @@ def timeline(job: Job | Run | str | None = None, steps: int | range | None = Non
         raise JobError(what, values={"got": repr(steps)[:60]}, where=here(), hint="steps=20, or steps=range(100, 120)")
     records = known(job, STREAM.history())
     selected = (
-        list(records) if isinstance(steps, int) or isinstance(job, Run) else loops(records)[-1] if records else []
+        list(records)
+        if isinstance(steps, int) or isinstance(job, Run)
+        else split_into_loops(records)[-1]
+        if records
+        else []
     )
     if isinstance(steps, range):
         selected = [record for record in selected if record.number in steps]
@@ -152,7 +156,7 @@ def name_of(job: Job | Run | str) -> str:
     return job if isinstance(job, str) else job.job.name if isinstance(job, Run) else job.name
 
 
-def loops(records: Iterable[Record]) -> list[list[Record]]:
+def split_into_loops(records: Iterable[Record]) -> list[list[Record]]:
     """Split the records of a job at the ends of loops: at another thread or cell, or a cleared session."""
     groups: list[list[Record]] = []
     for record in records:

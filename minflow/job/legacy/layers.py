@@ -389,13 +389,13 @@ def batch_normalization(
         if not (training and trainable and layer.build.training):
             out = normalized_by(x, moving_mean, moving_variance, beta, gamma, epsilon, axis)
             return out if inputs.spec.dtype is dtype else out.to(inputs.spec.dtype)
-        out, mean, variance = by_batch(x, axis, gamma, beta, epsilon)
+        out, mean, variance = normalize_by_batch(x, axis, gamma, beta, epsilon)
         for moving, batch in ((moving_mean, mean), (moving_variance, variance)):
             layer.build.assign(moving, moving * momentum + batch.detach() * (1 - momentum))
         return out if inputs.spec.dtype is dtype else out.to(inputs.spec.dtype)
 
 
-def by_batch(
+def normalize_by_batch(
     x: Tensor, axis: int, gamma: Tensor | None, beta: Tensor | None, epsilon: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Normalize x to mean 0 and variance 1 over all axes but one. Also returns the batch's mean and biased variance,

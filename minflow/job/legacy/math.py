@@ -32,7 +32,7 @@ from .segments import unsorted_segment_sum as unsorted_segment_sum
 from .segments import unsorted_segment_sum_like as unsorted_segment_sum_like
 
 
-def of_one(name: str, op: Op | Callable) -> Callable:
+def unary_function(name: str, op: Op | Callable) -> Callable:
     """A legacy function of one tensor: an op that also takes `name`."""
 
     def function(x, name: str | None = None):
@@ -43,7 +43,7 @@ def of_one(name: str, op: Op | Callable) -> Callable:
     return takes_name(function)
 
 
-def of_two(name: str, op: Op | Callable, doc: str = "") -> Callable:
+def binary_function(name: str, op: Op | Callable, doc: str = "") -> Callable:
     """A legacy function of two tensors or numbers, broadcast against each other."""
 
     def function(x, y, name: str | None = None):
@@ -65,52 +65,52 @@ def comparison(name: str, op: Op, symbol: str) -> Callable:
 
 # ---- elementwise -------------------------------------------------------------------------------------------------
 
-abs = of_one("abs", F.abs)
-acos = of_one("acos", F.acos)
-acosh = of_one("acosh", F.acosh)
-asin = of_one("asin", F.asin)
-asinh = of_one("asinh", F.asinh)
-atan = of_one("atan", F.atan)
-atanh = of_one("atanh", F.atanh)
-ceil = of_one("ceil", F.ceil)
-cos = of_one("cos", F.cos)
-cosh = of_one("cosh", F.cosh)
-erf = of_one("erf", F.erf)
-erfc = of_one("erfc", F.erfc)
-exp = of_one("exp", F.exp)
-expm1 = of_one("expm1", F.expm1)
-floor = of_one("floor", F.floor)
-lgamma = of_one("lgamma", F.lgamma)
-log = of_one("log", F.log)
-log1p = of_one("log1p", F.log1p)
-negative = of_one("negative", F.neg)
-reciprocal = of_one("reciprocal", F.reciprocal)
-relu = of_one("relu", F.relu)
-rint = of_one("rint", F.round)
-round = of_one("round", F.round)
-rsqrt = of_one("rsqrt", F.rsqrt)
-sigmoid = of_one("sigmoid", F.sigmoid)
-sigmoid_v2 = of_one("sigmoid_v2", F.sigmoid)
-sign = of_one("sign", F.sign)
-sin = of_one("sin", F.sin)
-sinh = of_one("sinh", F.sinh)
-softplus = of_one("softplus", e.softplus)
-sqrt = of_one("sqrt", F.sqrt)
-square = of_one("square", F.square)
-tan = of_one("tan", F.tan)
-tanh = of_one("tanh", F.tanh)
-tanh_v2 = of_one("tanh_v2", F.tanh)
+abs = unary_function("abs", F.abs)
+acos = unary_function("acos", F.acos)
+acosh = unary_function("acosh", F.acosh)
+asin = unary_function("asin", F.asin)
+asinh = unary_function("asinh", F.asinh)
+atan = unary_function("atan", F.atan)
+atanh = unary_function("atanh", F.atanh)
+ceil = unary_function("ceil", F.ceil)
+cos = unary_function("cos", F.cos)
+cosh = unary_function("cosh", F.cosh)
+erf = unary_function("erf", F.erf)
+erfc = unary_function("erfc", F.erfc)
+exp = unary_function("exp", F.exp)
+expm1 = unary_function("expm1", F.expm1)
+floor = unary_function("floor", F.floor)
+lgamma = unary_function("lgamma", F.lgamma)
+log = unary_function("log", F.log)
+log1p = unary_function("log1p", F.log1p)
+negative = unary_function("negative", F.neg)
+reciprocal = unary_function("reciprocal", F.reciprocal)
+relu = unary_function("relu", F.relu)
+rint = unary_function("rint", F.round)
+round = unary_function("round", F.round)
+rsqrt = unary_function("rsqrt", F.rsqrt)
+sigmoid = unary_function("sigmoid", F.sigmoid)
+sigmoid_v2 = unary_function("sigmoid_v2", F.sigmoid)
+sign = unary_function("sign", F.sign)
+sin = unary_function("sin", F.sin)
+sinh = unary_function("sinh", F.sinh)
+softplus = unary_function("softplus", e.softplus)
+sqrt = unary_function("sqrt", F.sqrt)
+square = unary_function("square", F.square)
+tan = unary_function("tan", F.tan)
+tanh = unary_function("tanh", F.tanh)
+tanh_v2 = unary_function("tanh_v2", F.tanh)
 
-add = of_two("add", F.add, "x + y")
-subtract = of_two("subtract", F.sub, "x - y")
-multiply = of_two("multiply", F.mul, "x * y")
-divide = of_two("divide", F.div, "x / y; integers are promoted to floats, and division by 0 gives inf or NaN.")
-mod = of_two("mod", F.remainder, "x - floor(x / y) * y: the remainder, with the sign of y.")
-floordiv = of_two("floordiv", F.floor_divide, "floor(x / y)")
-pow = of_two("pow", F.pow, "x to the power y")
-maximum = of_two("maximum", F.maximum)
-minimum = of_two("minimum", F.minimum)
-atan2 = of_two(
+add = binary_function("add", F.add, "x + y")
+subtract = binary_function("subtract", F.sub, "x - y")
+multiply = binary_function("multiply", F.mul, "x * y")
+divide = binary_function("divide", F.div, "x / y; integers are promoted to floats, and division by 0 gives inf or NaN.")
+mod = binary_function("mod", F.remainder, "x - floor(x / y) * y: the remainder, with the sign of y.")
+floordiv = binary_function("floordiv", F.floor_divide, "floor(x / y)")
+pow = binary_function("pow", F.pow, "x to the power y")
+maximum = binary_function("maximum", F.maximum)
+minimum = binary_function("minimum", F.minimum)
+atan2 = binary_function(
     "atan2",
     F.atan2,
     "The angle of the point with height x and width y, in radians from -pi to pi; atan(x / y) where y > 0.",
@@ -209,7 +209,7 @@ def reduction(name: str, compute: Callable, doc: str) -> Callable:
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{doc} axis: an int, several, or None for all, which gives shape (1,); an empty list returns x."
-    return takes_name(aliased(function))
+    return takes_name(with_input_aliases(function))
 
 
 def at_least_one_axis(x):
@@ -217,7 +217,7 @@ def at_least_one_axis(x):
     return x if x.spec.ndim else F.reshape(x, (1,))
 
 
-def aliased(function: Callable) -> Callable:
+def with_input_aliases(function: Callable) -> Callable:
     """Accept the keywords input_tensor and input_blob for x, which some of these functions had."""
 
     @functools.wraps(function)

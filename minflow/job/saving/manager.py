@@ -35,7 +35,7 @@ RANDOM = "System-Random-State"  # int64[2]: state of the default generator
 SHOWN = 8  # names shown in a message
 
 
-def some(names: Iterable[str]) -> str:
+def first_names(names: Iterable[str]) -> str:
     """The first names, and the number of the others."""
     names = list(names)
     return (
@@ -53,12 +53,12 @@ def spec_text(array: Any) -> str:
     return f"{getattr(array.dtype, 'name', array.dtype)}{list(array.shape)}"
 
 
-def owners(session: Session) -> dict[str, Variable]:
+def saved_tensors(session: Session) -> dict[str, Variable]:
     """All tensors of the session that a checkpoint holds: variables, then optimizer states."""
     return {**session.variables, **session.slots}
 
 
-def weights(names: Iterable[str]) -> list[str]:
+def without_states(names: Iterable[str]) -> list[str]:
     """Names of a checkpoint without optimizer states ("<variable>-m"), which an evaluation does not need."""
     names = list(names)
     every = set(names)
@@ -86,7 +86,7 @@ def snapshot(session: Session, what: str) -> dict[str, np.ndarray]:
     if not session.variables:
         make_variables(session, what)
     with LOCK:  # a loop on another thread may keep submitting, but no step runs while this is held
-        copies = {name: variable.tensor.array.copy() for name, variable in owners(session).items()}
+        copies = {name: variable.tensor.array.copy() for name, variable in saved_tensors(session).items()}
         steps = {job.name: session.steps.get(job.name, 0) for job in session.jobs.values() if job.kind == "train"}
     return copies | {STEP + name: np.array([n], "int64") for name, n in steps.items()}
 
@@ -108,7 +108,7 @@ def make_variables(session: Session, what: str) -> None:
         what = f"{what}: there are no variables yet, and the jobs that would make them cannot be compiled"
         refuse(what, "call the job: its error tells all", **reasons)
     what = f"{what}: there are no variables: no job function has a layer or a flow.get_variable"
-    refuse(what, "a job with flow.layers.dense(...), for example", jobs=some(session.jobs))
+    refuse(what, "a job with flow.layers.dense(...), for example", jobs=first_names(session.jobs))
 
 
 def save(path: str | os.PathLike, var_dict: Mapping[str, Any] | None = None) -> None:
@@ -128,11 +128,11 @@ def save_as(path: Any, var_dict: Any, what: str) -> None:
     if var_dict is None:
         arrays = snapshot(default_session(), what) | {RANDOM: default_generator.get_state()}
     else:
-        arrays = {name: numbers(name, value, what) for name, value in mapping(var_dict, what).items()}
+        arrays = {name: to_array(name, value, what) for name, value in check_mapping(var_dict, what).items()}
     folder.write(place, arrays, what)
 
 
-def mapping(value: Any, what: str) -> Mapping[str, Any]:
+def check_mapping(value: Any, what: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         what = f"{what}: variables must be a dict name -> array, got a {type(value).__name__}"
         refuse(what, '{"dense1-weight": array}', got=repr(value))
@@ -142,7 +142,7 @@ def mapping(value: Any, what: str) -> Mapping[str, Any]:
     return value
 
 
-def numbers(
+def to_array(
     name: str, value: Any, what: str, shape: tuple[int, ...] | None = None, dtype: DType | None = None
 ) -> np.ndarray:
     """Convert one entry to an array. shape, dtype: used if the file does not hold them."""
@@ -192,7 +192,7 @@ class LoadReport:
 
     def update(self) -> list[str]:
         """Update to the variables that exist now. Returns the new ones."""
-        there = owners(self.session)
+        there = saved_tensors(self.session)
         new = [name for name in there if name not in self.known]
         self.known.update(new)
         for name in there:
@@ -221,7 +221,7 @@ class LoadReport:
                 self.nothing_fits()
             return
         taken = set(self.loaded)
-        left = [name for name in weights(self.names) if name not in taken]
+        left = [name for name in without_states(self.names) if name not in taken]
         left = left if self.expecting and not self.pending and not self.warned else []
         self.warned |= bool(left)
         unused = {"missing": missing if self.whole else [], "unexpected": left}
@@ -231,12 +231,16 @@ class LoadReport:
                 f"{len(unused[k])} {counts[k]}" for k in unused if unused[k]
             )
             hint = "the report that load returns has all names; a name is made of scopes and layers, joined by -"
-            warn(what, hint, loaded=Plain(self.loaded), **{k: Plain(v) for k, v in unused.items() if v})
+            warn(what, hint, loaded=UnquotedNames(self.loaded), **{k: UnquotedNames(v) for k, v in unused.items() if v})
 
     def nothing_fits(self) -> NoReturn:
         here = list(self.session.variables)
         near = max(
-            [(difflib.SequenceMatcher(None, a, b).ratio(), a, b) for a in weights(self.names)[:100] for b in here[:100]]
+            [
+                (difflib.SequenceMatcher(None, a, b).ratio(), a, b)
+                for a in without_states(self.names)[:100]
+                for b in here[:100]
+            ]
         )
         hint = (
             f"{near[1]} may be {near[2]}: rename it in a dict for flow.load_variables"
@@ -244,7 +248,7 @@ class LoadReport:
             else "that of this model"
         )
         what = f"{self.source} has no variable of this session: it belongs to another model"
-        refuse(what, hint, it_has=some(weights(self.names)), wanted=some(here))
+        refuse(what, hint, it_has=first_names(without_states(self.names)), wanted=first_names(here))
 
     def __repr__(self) -> str:
         waits = f" (waiting for {', '.join(sorted(self.pending))})" if self.pending else ""
@@ -252,22 +256,22 @@ class LoadReport:
             "\n".join(
                 [
                     f"{self.source}: {plural(len(self.loaded), 'variable')} loaded",
-                    f"  loaded      {some(self.loaded)}",
-                    f"  missing     {some(self.missing)}",
-                    f"  unexpected  {some(self.unexpected)}{waits}",
+                    f"  loaded      {first_names(self.loaded)}",
+                    f"  missing     {first_names(self.missing)}",
+                    f"  unexpected  {first_names(self.unexpected)}{waits}",
                 ]
             )
         )
 
 
-class Plain(list):
+class UnquotedNames(list):
     """A list of names that is shown without quotes in a message."""
 
     def __repr__(self) -> str:
-        return some(self)
+        return first_names(self)
 
 
-class Waiting:
+class PendingValue:
     """A loaded value whose variable does not exist yet; called for the array when a job creates it."""
 
     def __init__(self, name: str, value: Any, what: str):
@@ -288,47 +292,49 @@ def load_variables(value_dict: Mapping[str, Any], ignore_mismatch: bool = True) 
     ignore_mismatch: if True, names without a variable are kept until a job creates it; if False, they are an error.
     Raises CheckpointError, naming all of them, if shapes or dtypes differ; then nothing is loaded.
     """
-    return take(
-        mapping(value_dict, "flow.load_variables"), "flow.load_variables", "the dict", strict=not ignore_mismatch
+    return load_values(
+        check_mapping(value_dict, "flow.load_variables"), "flow.load_variables", "the dict", strict=not ignore_mismatch
     )
 
 
-def take(values: Mapping[str, Any], what: str, source: str, strict: bool = False, whole: bool = False) -> LoadReport:
+def load_values(
+    values: Mapping[str, Any], what: str, source: str, strict: bool = False, whole: bool = False
+) -> LoadReport:
     """Load values into the session, all or nothing. whole: the values are a whole model, so missing variables are
     reported, and it is an error if no name fits."""
     STREAM.refuse_inside(what)
     session = default_session()
     session.sync()
-    there = owners(session)
+    there = saved_tensors(session)
     if strict and (unknown := [name for name in values if name not in there and not name.startswith("System-")]):
         near = similar(unknown[0], there, 3, 0.6)
         kind = "is no variable" if len(unknown) == 1 else "are no variables"
-        what = f"{what}: {some(repr(name) for name in unknown)} {kind}"
+        what = f"{what}: {first_names(repr(name) for name in unknown)} {kind}"
         hint = f"did you mean {' or '.join(near)}?" if near else "ignore_mismatch=True leaves them out"
-        refuse(what, hint, unknown=some(unknown), there_are=some(there))
+        refuse(what, hint, unknown=first_names(unknown), there_are=first_names(there))
     new, later, steps, wrong, random = {}, {}, {}, {}, None
     for name, value in values.items():
         if name.startswith(STEP):
             steps[name.removeprefix(STEP)] = step_of(
-                name, numbers(name, value, what, (1,), folder.as_dtype("int64")), what
+                name, to_array(name, value, what, (1,), folder.as_dtype("int64")), what
             )
         elif name == RANDOM:
-            random = numbers(name, value, what, (2,), folder.as_dtype("int64"))
+            random = to_array(name, value, what, (2,), folder.as_dtype("int64"))
             if random.dtype != "int64" or random.shape != (2,):
                 what = f"{what}: {name} is not the state of a generator"
                 refuse(what, "int64[2]: flow.default_generator.get_state()", found=spec_text(random))
         elif name in there:
             variable = there[name]
-            array = numbers(name, value, what, variable.shape, variable.dtype)
+            array = to_array(name, value, what, variable.shape, variable.dtype)
             if array.shape == variable.shape and array.dtype == variable.dtype.np:
                 new[name] = array
             else:
                 wrong[name] = f"{spec_text(array)} is loaded, the variable is {spec_text(variable)}"
         elif isinstance(value, FileVariable) and value.shape is None:
             size = value.size_of(value.path)
-            later[name] = Waiting(name, value.read((size,), folder.as_dtype("uint8")).tobytes(), what)
+            later[name] = PendingValue(name, value.read((size,), folder.as_dtype("uint8")).tobytes(), what)
         else:
-            later[name] = Waiting(name, numbers(name, value, what), what)
+            later[name] = PendingValue(name, to_array(name, value, what), what)
     if wrong:
         shown = dict(list(wrong.items())[:SHOWN])
         more = {"and": f"{len(wrong) - SHOWN} more"} if len(wrong) > SHOWN else {}
@@ -382,7 +388,7 @@ def variables_of(place: Path, what: str) -> dict[str, FileVariable] | FileVariab
     names = folder.entries(place)
     if DONE not in names and any(map(folder.temporary, names)):  # it holds a part of them
         hint = "another checkpoint; remove what is in this folder before the next save into it"
-        refuse(f"{what}: the save into {place} did not finish", hint, folder=place, it_holds=some(names))
+        refuse(f"{what}: the save into {place} did not finish", hint, folder=place, it_holds=first_names(names))
     variables = folder.variables_in(place)
     if not variables and DONE not in names:
         hint = (
@@ -391,7 +397,7 @@ def variables_of(place: Path, what: str) -> dict[str, FileVariable] | FileVariab
             else "the folder that was given to save"
         )
         what = f"{what}: the folder {place} is not a checkpoint: no folder in it has a file {NUMBERS}"
-        refuse(what, hint, folder=place, it_holds=some(names))
+        refuse(what, hint, folder=place, it_holds=first_names(names))
     return variables
 
 
@@ -408,7 +414,7 @@ def no_folder(place: Path, what: str) -> NoReturn:
     near = similar(place.name, there, 3, 0.4) or there
     what = f"{what}: there is no folder {place}"
     hint = f'"{place.with_name(near[0])}"' if near else "os.getcwd() says where a relative path begins"
-    refuse(what, hint, folder=place.parent, **{"checkpoints_there": some(near)} if near else {})
+    refuse(what, hint, folder=place.parent, **{"checkpoints_there": first_names(near)} if near else {})
 
 
 class CheckPoint:
@@ -418,7 +424,11 @@ class CheckPoint:
         """Do nothing: each variable is initialized when a job creates it. To restart training, clear the session."""
         session = default_session()
         session.sync()
-        done = {f"steps of {name}": Plain([str(n)]) for name, n in session.steps.items() if n and name in session.jobs}
+        done = {
+            f"steps of {name}": UnquotedNames([str(n)])
+            for name, n in session.steps.items()
+            if n and name in session.jobs
+        }
         if done:
             what = (
                 "CheckPoint.init leaves the variables as training has left them: they get their first numbers when a "
@@ -452,8 +462,8 @@ class CheckPoint:
                 if inside
                 else f'if it is whole all the same: flow.load_variables(flow.checkpoint.get("{place}"))'
             )
-            refuse(what, hint, folder=place, variables=some(variables))
-        return take(variables, what, f"the checkpoint {place}", whole=True)
+            refuse(what, hint, folder=place, variables=first_names(variables))
+        return load_values(variables, what, f"the checkpoint {place}", whole=True)
 
 
 class SimpleCheckPointManager:

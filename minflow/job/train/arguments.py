@@ -26,7 +26,7 @@ class Argument(NamedTuple):
     default: Any = Parameter.empty
 
 
-class Declared:
+class DeclaredArguments:
     """Base class of objects with declared arguments, which are class attributes until they are set.
 
     arguments: names of the constructor's arguments, in order.
@@ -43,7 +43,7 @@ class Declared:
         )
         own = signature(cls.__init__)  # a user's subclass may have its own constructor
         rest = own.replace(parameters=list(own.parameters.values())[1:])
-        cls.__signature__ = cls.takes if cls.__init__ is Declared.__init__ else rest
+        cls.__signature__ = cls.takes if cls.__init__ is DeclaredArguments.__init__ else rest
 
     def __init__(self, *args: Any, **options: Any):
         owner = type(self)

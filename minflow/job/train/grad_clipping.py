@@ -26,7 +26,7 @@ class ClipGradientConf:
         raise NotImplementedError
 
 
-def roomy(g: Tensor) -> Tensor:
+def widened(g: Tensor) -> Tensor:
     """Cast float16 to float32, because its squares would overflow."""
     return cast(g, dtype=float32) if g.dtype is float16 else g
 
@@ -44,7 +44,7 @@ class by_global_norm(ClipGradientConf):
     def clipped(self, gradients: Sequence[Tensor]) -> list[Tensor]:
         if not gradients:
             return []
-        total, *others = [sum(square(roomy(g)), axis=None, keepdims=False) for g in gradients]
+        total, *others = [sum(square(widened(g)), axis=None, keepdims=False) for g in gradients]
         for part in others:
             total = total + part
         factor = self.clip_norm / maximum(sqrt(total), self.clip_norm)

@@ -18,7 +18,7 @@ from ...core.ops.shape import cast
 from ...core.tensor import Tensor
 from ...core.source_location import fail
 from ...diagnosis.name_suggestions import similar
-from .arguments import Argument, Declared, instance, real
+from .arguments import Argument, DeclaredArguments, instance, real
 from ..build_context import building
 from .grad_clipping import ClipGradientConf
 from .loss_scale import LossScalePolicy, static_loss_scale
@@ -28,13 +28,13 @@ Names = Sequence[str] | Callable[[], Sequence[str]] | None
 Update = tuple[Tensor, Tensor]  # a weight or a state, and its new value
 
 
-def no_counter(owner: str, name: str, value: Any) -> None:
+def refuse_counter(owner: str, name: str, value: Any) -> None:
     what = f"{owner}: train_step_lbn names a step counter of one's own, and here the job counts its steps"
     hint = "leave it out; System-Train-TrainStep-<job> in a checkpoint is the job's count"
     fail(OptimError, what, hint, train_step_lbn=value)
 
 
-class Optimizer(Declared):
+class Optimizer(DeclaredArguments):
     """Base class of the optimizers of job functions.
 
     loss_scale_factor: the same as loss_scale_policy=loss_scale.static_loss_scale(factor); only one of the two.
@@ -43,7 +43,7 @@ class Optimizer(Declared):
 
     arguments = "loss_scale_factor train_step_lbn loss_scale_policy"
     loss_scale_factor = Argument(lambda owner, name, value: value, "float | None", None)
-    train_step_lbn = Argument(no_counter, "str | None", None)
+    train_step_lbn = Argument(refuse_counter, "str | None", None)
     loss_scale_policy = instance(LossScalePolicy, "loss_scale_policy=flow.optimizer.loss_scale.dynamic_loss_scale()")
 
     def complete(self) -> None:
@@ -115,7 +115,7 @@ def kept(good: Tensor, new: Tensor, old: Tensor) -> Tensor:
     return where(good, cast(new, dtype=old.dtype) if new.dtype is not old.dtype else new, old)
 
 
-def a_schedule(owner: str, name: str, value: Any) -> LrScheduler:
+def check_schedule(owner: str, name: str, value: Any) -> LrScheduler:
     if not isinstance(value, LrScheduler):
         rate = value if isinstance(value, int | float) else 0.1
         hint = f"{owner}(flow.optimizer.PiecewiseConstantScheduler([], [{rate}])): {rate} in every step"
@@ -140,7 +140,7 @@ class OneRule(Optimizer):
 
     last = "grad_clipping train_step_lbn loss_scale_policy variables"
     arguments = f"lr_scheduler loss_scale_factor {last}"
-    lr_scheduler = Argument(a_schedule, "LrScheduler")
+    lr_scheduler = Argument(check_schedule, "LrScheduler")
     grad_clipping = instance(ClipGradientConf, "grad_clipping=flow.optimizer.grad_clipping.by_global_norm(1.0)")
     variables = Argument(names_of_variables, "Names", None)
 

@@ -14,7 +14,7 @@ from typing import Any
 from ...core.base.errors import OptimError
 from ...core.tensor import Tensor
 from ...core.source_location import fail
-from .arguments import Argument, Declared, flag, instance, integer, number, real, whole
+from .arguments import Argument, DeclaredArguments, flag, instance, integer, number, real, whole
 
 
 class Warmup:
@@ -58,7 +58,7 @@ class warmup:
     constant, linear = constant, linear
 
 
-class LrScheduler(Declared):
+class LrScheduler(DeclaredArguments):
     """Base class. A subclass implements `decayed(t)`, the rate of step t after the warm-up.
 
     base_lr: the rate that a warm-up multiplies.  warmup: None, `warmup.constant(...)` or `warmup.linear(...)`.

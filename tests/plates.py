@@ -10,7 +10,7 @@ import zlib
 import numpy as np
 
 from minflow.views.draw import theme
-from minflow.views.draw.fonts import wide
+from minflow.views.draw.fonts import text_width
 
 INHERITED = "fill", "font-size", "font-weight", "text-anchor"
 
@@ -62,7 +62,7 @@ def off_their_plates(picture: str, grounds=theme.FILLS) -> list[str]:
             boxes.append((x - rx + dx, y - ry + dy, 2 * rx, 2 * ry, True))
         elif e.tag.endswith("}text"):
             parts = [(e.text or "", look.get("font-weight")), *[(p.text, p.get("font-weight")) for p in e]]
-            width = sum([wide(words, float(look.get("font-size", 11.5)), bool(bold)) for words, bold in parts])
+            width = sum([text_width(words, float(look.get("font-size", 11.5)), bool(bold)) for words, bold in parts])
             x, y = float(e.get("x")) + dx, float(e.get("y")) + dy
             x -= width * {"middle": 0.5, "end": 1}.get(look.get("text-anchor"), 0)
             corners = [(p, q) for p in (x, x + width) for q in (y, y - 0.75 * float(look.get("font-size", 11.5)))]

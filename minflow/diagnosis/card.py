@@ -14,7 +14,7 @@ from textwrap import wrap
 
 from ..core.base.errors import clean_lines
 from ..views.draw.boxes import diagram_of
-from ..views.draw.fold import NEAR, near_the_end
+from ..views.draw.fold import NEAR, fold_near_end
 from ..views.html.page import FAINT, picture_card
 from ..views.records.graph import GraphRecord
 from ..views.records.tape import TapeRecord
@@ -97,7 +97,7 @@ def shows_graph(record: CardRecord) -> bool:
 
 
 def graph_lines(graph: GraphRecord | TapeRecord) -> str:
-    graph = near_the_end(graph, LINES)
+    graph = fold_near_end(graph, LINES)
     return tape_text(graph, LINES) if isinstance(graph, TapeRecord) else graph_text(graph, LINES)
 
 
@@ -157,7 +157,7 @@ def graph_html(record: CardRecord) -> str:
     """The picture with its text folded below; empty if there is no graph."""
     if not shows_graph(record):
         return ""
-    svg = render_svg(diagram_of(near_the_end(record.graph), NEAR))[0]
+    svg = render_svg(diagram_of(fold_near_end(record.graph), NEAR))[0]
     picture = inner_picture(picture_card(svg, alt(record), graph_lines(record.graph)))
     return f'<details><summary style="{SUMMARY}">{escape(clean(record.graph.title))}</summary>{picture}</details>'
 

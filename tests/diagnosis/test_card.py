@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import pytest
 
 from minflow.diagnosis.card import CardRecord, card_bundle, card_html, card_text
-from minflow.views.draw.fold import NEAR, COARSE, near_the_end
+from minflow.views.draw.fold import NEAR, COARSE, fold_near_end
 from minflow.views.renderers.debug_tree import MOST, debug_bundle, debug_html, plain_text
 from minflow.views.draw.boxes import diagram_of
 from minflow.views.draw import theme
@@ -97,7 +97,7 @@ def test_failing_node_is_red_by_sign_shape_and_colour():
 
 @pytest.mark.parametrize("scope", [lambda i: "", lambda i: f"model.{i // 4}", lambda i: "model"])
 def test_picture_of_a_large_graph_ends_at_the_failing_node(scope):
-    record = near_the_end(chain(300, scope))
+    record = fold_near_end(chain(300, scope))
     assert len(record.nodes) <= NEAR and [n.mark for n in record.nodes].count("failed") == 1
     failing = next(n for n in record.nodes if n.mark == "failed")
     assert failing.kind == "op" and failing.inputs[0].ref in {n.id for n in record.nodes}
@@ -107,7 +107,7 @@ def test_picture_of_a_large_graph_ends_at_the_failing_node(scope):
 def test_tape_ends_at_the_failing_node():
     graph = chain(100)
     tape = TapeRecord(graph.nodes, "f", 0, "the tape up to there")
-    assert near_the_end(tape).nodes[-1].mark == "failed"
+    assert fold_near_end(tape).nodes[-1].mark == "failed"
     assert "matmul fails" in card_text(CardRecord("E", "what", graph=tape))
 
 
@@ -259,7 +259,7 @@ def test_huge_parts_are_cut():
 
 
 def test_picture_of_a_thousand_layers_keeps_the_last_ones():
-    record = near_the_end(chain(1000, lambda i: f"model.{i}"))
+    record = fold_near_end(chain(1000, lambda i: f"model.{i}"))
     assert COARSE <= len(record.nodes) <= NEAR and record.nodes[-1].mark == "failed"
     assert {n.scope for n in record.nodes} >= {"model.999", "model.995"}
 

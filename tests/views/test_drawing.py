@@ -16,7 +16,7 @@ from minflow.views.draw import theme
 from minflow.views.draw.boxes import LOOKS, MARKS, Box, Diagram, Edge
 from minflow.views.draw.drawing import LEADING, SIZE, size_of
 from minflow.views.draw.engines import ENGINES, render_svg
-from minflow.views.draw.fonts import wide
+from minflow.views.draw.fonts import text_width
 from minflow.views.draw.graphviz_layout import sizes_text
 from minflow.views.show import picture
 
@@ -59,7 +59,7 @@ def sides(tag: str, look: dict, text: str) -> tuple[float, float, float, float]:
     """(left, top, right, bottom)"""
     if tag == "text":
         size, x = float(look["font-size"]), float(look["x"])
-        width = wide(text, size, look.get("font-weight") == "bold") - 0.2  # coordinates have one decimal
+        width = text_width(text, size, look.get("font-weight") == "bold") - 0.2  # coordinates have one decimal
         left = x - width * {"start": 0, "middle": 0.5, "end": 1}[look.get("text-anchor", "start")]
         return left, float(look["y"]) - 0.75 * size, left + width, float(look["y"]) + 0.2 * size
     if tag == "ellipse":
@@ -104,7 +104,7 @@ def test_an_oval_holds_its_lines_and_is_not_much_larger():
     for lines in (("x",), ("weight", "float32[512, 784]"), ("a", "b" * 20, "c" * 20, "d" * 20)):
         width, height = size_of(Box("x", lines, shape="ellipse"))
         assert len(lines) * LEADING < height < 2 * len(lines) * LEADING + 1
-        widest = max(wide(line, SIZE) for line in lines)
+        widest = max(text_width(line, SIZE) for line in lines)
         assert widest < width < 2.3 * widest + 12
 
 

@@ -10,7 +10,7 @@ from minflow.nn.graph.explore.subject import graph_subject
 from minflow.nn.graph.explore.details import histogram
 from minflow.nn.graph.explore.array_summary import summary_of
 from minflow.views.explorer.rows import StepTree
-from minflow.views.draw.fonts import wide
+from minflow.views.draw.fonts import text_width
 from minflow.views.explorer.grid import PAD, WIDTH, Grid, fitted_shapes, view_of
 from minflow.views.explorer.svg import lines_of, svg_of, text_of
 from minflow.vision.models import lenet
@@ -359,8 +359,8 @@ def test_all_columns_fit_into_a_cell_and_texts_into_boxes(batch):
         assert view["w"] <= WIDTH < 780
         boxes = [box for row in view["rows"] for box in row[7]]
         for _, _, width, bold, faint, second, _, third in boxes:
-            first = wide(bold, bold=True) + (wide(faint) + 8 if faint else 0)
-            assert max(first, wide(second), wide(third)) <= width - 2 * PAD + 0.5, (bold, faint, second)
+            first = text_width(bold, bold=True) + (text_width(faint) + 8 if faint else 0)
+            assert max(first, text_width(second), text_width(third)) <= width - 2 * PAD + 0.5, (bold, faint, second)
         cut = [text for box in boxes for text in box[3:6] if "…" in text]
         assert opened or all(text.startswith("sgd_momentum") for text in cut), cut
 

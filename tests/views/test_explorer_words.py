@@ -14,7 +14,7 @@ from minflow.job.inspect.explore import job_subject
 from minflow.nn.graph.explore import subject as exploring
 from minflow.nn.graph.explore.session import ExplorerSession
 from minflow.nn.graph.explore.subject import graph_subject
-from minflow.views.draw.fonts import fitted, fitted_words, wide
+from minflow.views.draw.fonts import truncated, truncated_words, text_width
 from minflow.views.explorer.grid import view_of
 from minflow.vision.models import lenet
 from tests.graph_models import Train
@@ -121,8 +121,8 @@ def test_a_page_has_room_for_all_columns():
 
 
 def test_texts_are_cut_to_a_width():
-    assert fitted("x" * 10_000, 50).endswith("…") and wide(fitted("x" * 10_000, 50)) <= 50
-    assert fitted("conv1", 50) == "conv1"
+    assert truncated("x" * 10_000, 50).endswith("…") and text_width(truncated("x" * 10_000, 50)) <= 50
+    assert truncated("conv1", 50) == "conv1"
 
 
 def test_exchanged_gradients_say_so(net):
@@ -216,9 +216,9 @@ def test_attributes_are_told_where_they_say_something(job):
     checked, loss = (boxes_of(job, name)[0][4] for name in ("checked_labels", "softmax_cross_entropy"))
     assert (checked, loss) == ("classes=3", "the loss")
     text = "kernel_size=(3, 3), stride=(2, 2), padding=(1, 1)"
-    assert fitted_words(text, 1000) == text and fitted(text, 130).endswith("…")
-    assert fitted_words(text, 160) == "kernel_size=(3, 3), …"
-    assert fitted_words(text, 40) == "…" and fitted_words("Conv2dOfAVeryLongName", 60).startswith("Conv2d")
+    assert truncated_words(text, 1000) == text and truncated(text, 130).endswith("…")
+    assert truncated_words(text, 160) == "kernel_size=(3, 3), …"
+    assert truncated_words(text, 40) == "…" and truncated_words("Conv2dOfAVeryLongName", 60).startswith("Conv2d")
 
 
 def test_attributes_are_told_as_in_every_other_view():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from minflow.views.draw.fonts import EMS, ROOM, fitted, wide, wrapped
+from minflow.views.draw.fonts import EMS, ROOM, truncated, text_width, wrap_to_width
 
 
 @pytest.mark.parametrize("file, bold", [("DejaVuSans.ttf", False), ("DejaVuSans-Bold.ttf", True)])
@@ -21,18 +21,20 @@ def test_no_letter_is_wider_than_the_table_says(file, bold):
     ("ый", 0.79 + 0.65), ("\u0937", 1.1), ("θ", 0.62),
 ])  # fmt: skip
 def test_widths_in_ems(text, ems):
-    assert wide(text, 10) == pytest.approx(ROOM * 10 * ems)
+    assert text_width(text, 10) == pytest.approx(ROOM * 10 * ems)
 
 
 def test_bold_and_large_texts_are_wider():
-    assert wide("weight", bold=True) > wide("weight") and wide("weight", 22) == pytest.approx(2 * wide("weight", 11))
-    assert len(fitted("weight of a layer", 60, bold=True)) < len(fitted("weight of a layer", 60))
-    assert wide(fitted("名前" * 30, 60)) <= 60
+    assert text_width("weight", bold=True) > text_width("weight") and text_width("weight", 22) == pytest.approx(
+        2 * text_width("weight", 11)
+    )
+    assert len(truncated("weight of a layer", 60, bold=True)) < len(truncated("weight of a layer", 60))
+    assert text_width(truncated("名前" * 30, 60)) <= 60
 
 
 @pytest.mark.parametrize("text", ["some words, one averyveryverylongwordwithoutanyspace", "训练在第二十步结束" * 9, ""])
 def test_a_sentence_is_wrapped_and_nothing_of_it_is_lost(text):
-    lines = wrapped(text, 90)
+    lines = wrap_to_width(text, 90)
     assert "".join(lines).replace(" ", "") == text.replace(" ", "") and len(lines) >= len(text) / 30
-    assert all(wide(line) <= 90 and line == line.strip() for line in lines)
-    assert wrapped("ab", 1) == ["a", "b"] and wrapped("two words", 500) == ["two words"]
+    assert all(text_width(line) <= 90 and line == line.strip() for line in lines)
+    assert wrap_to_width("ab", 1) == ["a", "b"] and wrap_to_width("two words", 500) == ["two words"]

@@ -24,7 +24,7 @@ from minflow.views.timeline.record import (
     verdict,
     which,
 )
-from minflow.views.draw.fonts import wide
+from minflow.views.draw.fonts import text_width
 from minflow.views.timeline.svg import SMALL, pair_svg, timeline_svg
 from minflow.views.timeline.text import pair_text, timeline_text
 
@@ -166,7 +166,7 @@ def test_the_numbers_under_the_lanes_stay_on_their_plate(each):
     numbers = [e for e in root if e.tag.endswith("text") and e.get("y") == zero.get("y")]
     assert 2 <= len(numbers) <= 8
     for number in numbers:
-        x, half = float(number.get("x")), wide(number.text, SMALL) / 2
+        x, half = float(number.get("x")), text_width(number.text, SMALL) / 2
         assert left <= x - half and x + half <= right, number.text
 
 

@@ -96,7 +96,7 @@ def diagram_of(record: TapeRecord | GraphRecord, limit: int = BOXES) -> Diagram:
     written = Counter(id for state, id, _ in record.updates if id in writers and state != id)
     said = {id: f"\nupdates {count} states of other boxes" for id, count in written.items()}
     shown = tuple([replace(n, attrs=n.attrs + said[n.id]) if n.id in said else n for n in record.nodes])
-    boxes, frames = framed(shown, {id for id, _ in record.outputs})
+    boxes, frames = with_frames(shown, {id for id, _ in record.outputs})
     beside: list[Box] = []
     edges: list[Edge] = []
     for node in record.nodes:
@@ -108,7 +108,7 @@ def diagram_of(record: TapeRecord | GraphRecord, limit: int = BOXES) -> Diagram:
                 if node.id not in writers or (ref, node.id) not in updates
             ]
             continue
-        named = len([x for x in node.inputs if x.ref or "[" in x.text]) > 1 and not either_way(node)
+        named = len([x for x in node.inputs if x.ref or "[" in x.text]) > 1 and not is_symmetric(node)
         for i, x in enumerate(node.inputs):
             label = x.name if named else ""
             source = nodes.get(x.ref)
@@ -134,13 +134,13 @@ def edge_to_fold(source: NodeRecord, node: NodeRecord, values: int) -> Edge:
     return Edge(source.id, node.id, f"{values} values" if values > 1 else "", "" if node.needs else "dashed")
 
 
-def either_way(node: NodeRecord) -> bool:
+def is_symmetric(node: NodeRecord) -> bool:
     """True if the inputs could be exchanged. A failed node always shows its input names."""
     names = [x.name for x in node.inputs]
     return names == ["a", "b"] and node.label.rpartition(": ")[2] in SYMMETRIC and node.mark != "failed"
 
 
-def framed(nodes: tuple[NodeRecord, ...], results: set[str]) -> tuple[tuple[Box, ...], tuple[str, ...]]:
+def with_frames(nodes: tuple[NodeRecord, ...], results: set[str]) -> tuple[tuple[Box, ...], tuple[str, ...]]:
     """The boxes, each with the nested frames of its modules, and the names of the frames."""
     tree: dict = {"": []}
     for node in nodes:
@@ -179,8 +179,8 @@ def box_of(node: NodeRecord, frames: tuple[int, ...], result: bool) -> Box:
         else ()
     )
     parts += [short_line(spec) for spec in specs[:3]] + (["..."] if len(specs) > 3 else [])
-    parts += in_two(f"value {node.value}") if node.value else []
-    parts += in_two(f"grad {node.grad}") if node.grad else []
+    parts += two_lines(f"value {node.value}") if node.value else []
+    parts += two_lines(f"grad {node.grad}") if node.grad else []
     parts += [line for note in node.notes for line in note_lines(note)]
     look = {**LOOKS[node.kind], **look}
     if not node.needs and node.kind == "op" and not node.mark:
@@ -202,7 +202,7 @@ def short_line(text: str) -> str:
     return cut(text, LONGEST)
 
 
-def in_two(text: str) -> list[str]:
+def two_lines(text: str) -> list[str]:
     """Numbers in one line, or broken after a comma into two if they are too long."""
     at = text.rfind(", ", 0, LONGEST) + 1 if len(text) > LONGEST else 0
     return [short_line(text[:at]), short_line(text[at + 1 :])] if at else [short_line(text)]

@@ -22,10 +22,10 @@ FRAME = f'labeljust=l margin=12 color="{LINE}" style=rounded fontcolor="{SOFT}"'
 
 def dot_text(diagram: Diagram) -> str:
     """DOT for users of Graphviz and for PNG and PDF export: a white page, sizes chosen by Graphviz."""
-    return written(diagram, HEAD, box_statement, lambda _, edge: edge_statement(edge), quoted)
+    return dot_lines(diagram, HEAD, box_statement, lambda _, edge: edge_statement(edge), quoted)
 
 
-def written(
+def dot_lines(
     diagram: Diagram,
     head: list[str],
     box: Callable[[Box], str],

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from . import svg_writer as svg
 from .boxes import Box, Edge
-from .fonts import wide
+from .fonts import text_width
 from .theme import LINE, PLAIN, SOFT
 
 SIZE, SMALL = 12, 11  # font sizes in pixels: boxes; labels of edges and frames
@@ -48,7 +48,7 @@ class Frame:
 
 def line_widths(box: Box) -> list[float]:
     """Widths of the lines of text; the first line is bold if there are others."""
-    return [wide(line, SIZE, bold=i == 0 and len(box.lines) > 1) for i, line in enumerate(box.lines)]
+    return [text_width(line, SIZE, bold=i == 0 and len(box.lines) > 1) for i, line in enumerate(box.lines)]
 
 
 def size_of(box: Box) -> tuple[float, float]:
@@ -67,21 +67,21 @@ def size_of(box: Box) -> tuple[float, float]:
 
 def label_size(words: str) -> tuple[float, float]:
     """(width, height) of the plate behind an edge's or a frame's label."""
-    return wide(words, SMALL) + 2 * svg.PAD, 1.5 * SMALL
+    return text_width(words, SMALL) + 2 * svg.PAD, 1.5 * SMALL
 
 
-def drawn(boxes: Iterable[tuple[Box, float, float]], lines: Iterable[Line], frames: Iterable[Frame]) -> str:
+def diagram_svg(boxes: Iterable[tuple[Box, float, float]], lines: Iterable[Line], frames: Iterable[Frame]) -> str:
     """The picture as SVG. boxes: each with its centre.  frames: outer ones first."""
     places, lines, frames = [(box, x, y, *size_of(box)) for box, x, y in boxes], list(lines), list(frames)
     parts = [
         svg.rect(f.left, f.top, f.right - f.left, f.bottom - f.top, rx=6, fill="none", stroke=LINE, stroke_width=".8")
         for f in frames
     ]
-    parts += map(line_of, lines)
+    parts += map(edge_svg, lines)
     labels = [(f.left + 6 + label_size(f.name)[0] / 2, f.name_y, f.name) for f in frames]
     labels += [(*line.label, line.edge.label) for line in lines if line.label]
     parts += [svg.label(x, y + 0.36 * SMALL, words, size=SMALL, anchor="middle", ink=SOFT) for x, y, words in labels]
-    parts += [shape_of(*place) + words_of(*place[:3]) for place in places]
+    parts += [box_svg(*place) + text_svg(*place[:3]) for place in places]
     corners = [(f.left, f.top, f.right, f.bottom) for f in frames]
     corners += [(x, y, x, y) for line in lines for x, y in (*line.points, line.tip)]
     corners += [(x - w / 2, y - h / 2, x + w / 2, y + h / 2) for _, x, y, w, h in places]
@@ -91,7 +91,7 @@ def drawn(boxes: Iterable[tuple[Box, float, float]], lines: Iterable[Line], fram
     return svg.picture(parts, right - left, bottom - top, left=left, top=top, font_size=SIZE)
 
 
-def line_of(line: Line) -> str:
+def edge_svg(line: Line) -> str:
     """The curve and its arrow."""
     (x0, y0), (x, y), color = line.points[-1], line.tip, line.edge.color or LINE
     d = "M" + svg.number(line.points[0][0]) + " " + svg.number(line.points[0][1])
@@ -104,7 +104,7 @@ def line_of(line: Line) -> str:
     )
 
 
-def shape_of(box: Box, x: float, y: float, w: float, h: float) -> str:
+def box_svg(box: Box, x: float, y: float, w: float, h: float) -> str:
     """A box or an oval. A dashed rim is drawn over the fill, so that it is visible on any page."""
     edge, dashed = {"stroke": box.color or LINE, "stroke_width": box.thick or None}, "dashed" in box.style
     outer = {"fill": box.fill or PLAIN, **(edge if not dashed else {})}
@@ -122,7 +122,7 @@ def shape_of(box: Box, x: float, y: float, w: float, h: float) -> str:
     return svg.rect(x - w / 2, y - h / 2, w, h, rx=5, **outer) + rim
 
 
-def words_of(box: Box, x: float, y: float) -> str:
+def text_svg(box: Box, x: float, y: float) -> str:
     """The lines of text, centred in the box."""
     first = y - (len(box.lines) - 1) * LEADING / 2 + 0.36 * SIZE
     title, *rest = [svg.text(x, first + i * LEADING, line) for i, line in enumerate(box.lines)]

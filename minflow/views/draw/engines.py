@@ -17,7 +17,7 @@ from . import svg_writer as svg
 from .boxes import Diagram
 from .dot import dot_text
 from .drawing import SMALL
-from .fonts import fitted
+from .fonts import truncated
 from .graphviz_layout import placed_svg, sizes_text
 from .layout import layout_svg
 
@@ -52,7 +52,7 @@ def by_wasi(diagram: Diagram) -> str:
 def as_text(diagram: Diagram, reasons: list[str]) -> str:
     """The DOT text itself as a picture: the last resort."""
     lines = [*reasons, *dot_text(diagram).splitlines()[:60]]
-    lines = [fitted(line, 740, SMALL) or " " for line in lines]
+    lines = [truncated(line, 740, SMALL) or " " for line in lines]
     return svg.picture([svg.label(svg.PAD, 14, *lines, size=SMALL)], 760, 10 + svg.LEADING * SMALL * len(lines))
 
 

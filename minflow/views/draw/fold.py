@@ -31,22 +31,22 @@ def fold(record: TapeRecord | GraphRecord, limit: int = BOXES) -> TapeRecord | G
         return record
     graph = isinstance(record, GraphRecord)
     if graph:
-        record = arranged(record)
+        record = mergeable_order(record)
     # inputs are never merged
     scopes = {n.id: (n.id,) if n.kind == "input" else tuple(levels(n.scope)) for n in record.nodes}
     for depth, inner in depths_to_try(record.nodes, scopes, limit, graph):
         at = {n.id: scopes[n.id][: inner if n.phase else depth] for n in record.nodes}
         keys = {n.id: (n.mark, n.phase, *at[n.id]) for n in record.nodes}
-        nodes = gathered(record.nodes, keys) if graph else record.nodes
-        runs = runs_by([keys[n.id] for n in nodes])
+        nodes = grouped_order(record.nodes, keys) if graph else record.nodes
+        runs = equal_runs([keys[n.id] for n in nodes])
         if 3 <= len(runs) <= limit:
             shown = [at[nodes[run[0]].id] for run in runs]
             alone = {nodes[run[0]].id for run, scope in zip(runs, shown) if len(run) == 1 and shown.count(scope) == 1}
-            nodes = tuple(unframed(n, inner if n.phase else depth) if n.id in alone else n for n in nodes)
-            return joined(replace(record, nodes=nodes), runs, "by module")
+            nodes = tuple(named_by_module(n, inner if n.phase else depth) if n.id in alone else n for n in nodes)
+            return merge_runs(replace(record, nodes=nodes), runs, "by module")
     keep = max(limit - 1, 1)
     runs = [range(0, total - keep), *(range(i, i + 1) for i in range(total - keep, total))]
-    return joined(record, runs, "all but the last ones")
+    return merge_runs(record, runs, "all but the last ones")
 
 
 def depths_to_try(nodes: tuple[NodeRecord, ...], scopes: dict[str, tuple[str, ...]], limit: int, graph: bool):
@@ -69,7 +69,7 @@ def depths_to_try(nodes: tuple[NodeRecord, ...], scopes: dict[str, tuple[str, ..
                 yield depth, inner
 
 
-def arranged(record: GraphRecord) -> GraphRecord:
+def mergeable_order(record: GraphRecord) -> GraphRecord:
     """The same graph in an order that allows more merging: each state just before its first reader, with that reader's
     scope; the optimizer at the end, however early a pass runs it; copies of gradients at the end count as backward."""
     nodes = {n.id: n for n in record.nodes}
@@ -96,7 +96,7 @@ def arranged(record: GraphRecord) -> GraphRecord:
     return replace(record, nodes=tuple(order.values()))
 
 
-def gathered(nodes: tuple[NodeRecord, ...], keys: dict[str, tuple[str, ...]]) -> tuple[NodeRecord, ...]:
+def grouped_order(nodes: tuple[NodeRecord, ...], keys: dict[str, tuple[str, ...]]) -> tuple[NodeRecord, ...]:
     """Another valid execution order: next is a ready node with the key of its predecessor, else the first one left. So
     a module stays together even if a pass moved one of its operations."""
     left = {n.id: len({x.ref for x in n.inputs if x.ref}) for n in nodes}
@@ -130,7 +130,7 @@ def levels(scope: str) -> list[str]:
     return re.split(r"(?<=.)(?=[./])", scope)
 
 
-def unframed(node: NodeRecord, depth: int) -> NodeRecord:
+def named_by_module(node: NodeRecord, depth: int) -> NodeRecord:
     """Name a module of one operation like the folded boxes around it, instead of drawing a frame."""
     modules = levels(node.scope)
     if node.kind != "op" or not node.scope or len(modules) < depth:
@@ -140,7 +140,7 @@ def unframed(node: NodeRecord, depth: int) -> NodeRecord:
     return replace(node, label=label, scope="".join(modules[: depth - 1]))
 
 
-def runs_by(keys: list[tuple[str, ...]]) -> list[range]:
+def equal_runs(keys: list[tuple[str, ...]]) -> list[range]:
     """Ranges of adjacent positions with equal keys."""
     runs, start = [], 0
     for i in range(1, len(keys) + 1):
@@ -150,7 +150,7 @@ def runs_by(keys: list[tuple[str, ...]]) -> list[range]:
     return runs
 
 
-def joined(record: TapeRecord | GraphRecord, runs: list[range], how: str) -> TapeRecord | GraphRecord:
+def merge_runs(record: TapeRecord | GraphRecord, runs: list[range], how: str) -> TapeRecord | GraphRecord:
     """Replace each run of more than one node by one box."""
     nodes = record.nodes
     by_id = {n.id: n for n in nodes}
@@ -183,7 +183,7 @@ def joined(record: TapeRecord | GraphRecord, runs: list[range], how: str) -> Tap
         ref, index = places.get((x.ref, x.index), (new_id.get(x.ref, ""), x.index))
         return x._replace(ref=ref, index=index)
 
-    boxes = within_frames(boxes, {b.id: common_scope([nodes[i].scope for i in run]) for b, run in zip(boxes, runs)})
+    boxes = into_frames(boxes, {b.id: common_scope([nodes[i].scope for i in run]) for b, run in zip(boxes, runs)})
     boxes = [replace(b, inputs=unique(map(moved, b.inputs), b.kind == "folded")) for b in boxes]
     gone = len(nodes) - len(boxes)
     note = (
@@ -205,7 +205,7 @@ def joined(record: TapeRecord | GraphRecord, runs: list[range], how: str) -> Tap
     )
 
 
-def within_frames(boxes: list[NodeRecord], scopes: dict[str, str]) -> list[NodeRecord]:
+def into_frames(boxes: list[NodeRecord], scopes: dict[str, str]) -> list[NodeRecord]:
     """Put a folded box of a module's own operations into the frame of that module. scopes: id -> module."""
     frames = {
         "".join(parts[:k])
@@ -269,7 +269,7 @@ def unique(inputs, folded: bool) -> tuple[Input, ...]:
     return tuple({(x.ref, x.index): x._replace(name="") for x in inputs}.values())
 
 
-def near_the_end(graph: GraphRecord | TapeRecord, limit: int = NEAR) -> GraphRecord | TapeRecord:
+def fold_near_end(graph: GraphRecord | TapeRecord, limit: int = NEAR) -> GraphRecord | TapeRecord:
     """The graph with few boxes: its modules, or if there are too many, the last ones before the node that the picture
     is about."""
     folded = fold(graph, limit)
@@ -278,7 +278,7 @@ def near_the_end(graph: GraphRecord | TapeRecord, limit: int = NEAR) -> GraphRec
     keep = limit - 2
     fine = fold(graph, 20 * limit)
     if len(fine.nodes) <= keep + 1:  # too few modules to be useful: keep the last operations
-        fine = arranged(graph) if isinstance(graph, GraphRecord) else graph
+        fine = mergeable_order(graph) if isinstance(graph, GraphRecord) else graph
     total = len(fine.nodes)
     runs = [range(0, total - keep), *(range(i, i + 1) for i in range(total - keep, total))]
-    return joined(fine, runs, "all but the last ones")
+    return merge_runs(fine, runs, "all but the last ones")

@@ -51,14 +51,14 @@ EMS: dict[bool, dict[str, float]] = {
 }
 
 
-def wide(text: str, size: float = SIZE, bold: bool = False) -> float:
+def text_width(text: str, size: float = SIZE, bold: bool = False) -> float:
     """Upper bound of the width of a text at this font size, in pixels."""
     ems = EMS[bold]
-    return ROOM * size * sum([ems.get(c) or unlisted(c, bold) for c in text[:500]])
+    return ROOM * size * sum([ems.get(c) or unlisted_width(c, bold) for c in text[:500]])
 
 
 @functools.lru_cache(maxsize=4096)
-def unlisted(c: str, bold: bool) -> float:
+def unlisted_width(c: str, bold: bool) -> float:
     """Width in em of a character in no table. Accents have no width of their own."""
     kind = unicodedata.category(c)
     if kind in ("Mn", "Me"):
@@ -68,29 +68,29 @@ def unlisted(c: str, bold: bool) -> float:
     return EMS[bold].get(unicodedata.normalize("NFD", c)[0], UNKNOWN)
 
 
-def fitted(text: str, width: float, size: float = SIZE, bold: bool = False) -> str:
+def truncated(text: str, width: float, size: float = SIZE, bold: bool = False) -> str:
     """The text, cut with an ellipsis to at most this width."""
     text = clean(text)
     if len(text) > 400:
         text = text[:400] + "…"
-    if wide(text, size, bold) <= width:
+    if text_width(text, size, bold) <= width:
         return text
-    return text[: held(text, width - wide("…", size, bold), size, bold)] + "…"
+    return text[: prefix_length(text, width - text_width("…", size, bold), size, bold)] + "…"
 
 
-def held(text: str, width: float, size: float, bold: bool) -> int:
+def prefix_length(text: str, width: float, size: float, bold: bool) -> int:
     """Length of the longest prefix of at most this width."""
     low, high = 0, len(text)
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if wide(text[:middle], size, bold) <= width else (low, middle - 1)
+        low, high = (middle, high) if text_width(text[:middle], size, bold) <= width else (low, middle - 1)
     return low
 
 
-def wrapped(text: str, width: float, size: float = SIZE, bold: bool = False) -> list[str]:
+def wrap_to_width(text: str, width: float, size: float = SIZE, bold: bool = False) -> list[str]:
     """The text in lines of at most this width, broken after words; a wider word is broken itself."""
     text, lines = clean(text), []
-    while (n := held(text[:400], width, size, bold)) < len(text):
+    while (n := prefix_length(text[:400], width, size, bold)) < len(text):
         at = text.rfind(" ", 0, n + 1)
         at = at if at > 0 else max(n, 1)
         lines.append(text[:at])
@@ -98,14 +98,15 @@ def wrapped(text: str, width: float, size: float = SIZE, bold: bool = False) -> 
     return [*lines, text] if text or not lines else lines
 
 
-def fitted_words(text: str, width: float) -> str:
+def truncated_words(text: str, width: float) -> str:
     """The text, cut after a complete `name=value` if it has such parts, else after a word."""
     text = clean(text)
-    if fitted(text, width) == text:
+    if truncated(text, width) == text:
         return text
     joint = ", " if re.search(r"\w=", text) else " "
     parts = re.split(r", (?=\w+=)" if joint == ", " else " ", text[:400])
     shorter = (joint.join(parts[:n]) + joint.rstrip() + " …" for n in range(len(parts) - 1, 0, -1))
     return next(
-        (words for words in shorter if fitted(words, width) == words), "…" if joint == ", " else fitted(text, width)
+        (words for words in shorter if truncated(words, width) == words),
+        "…" if joint == ", " else truncated(text, width),
     )

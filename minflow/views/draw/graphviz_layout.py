@@ -9,8 +9,8 @@ import json
 import math
 
 from .boxes import Box, Diagram, Edge
-from .dot import written
-from .drawing import Frame, Line, drawn, label_size, size_of
+from .dot import dot_lines
+from .drawing import Frame, Line, diagram_svg, label_size, size_of
 
 HEAD = [
     "digraph minflow {",
@@ -21,7 +21,7 @@ HEAD = [
 LETTER = 7.5  # lower bound of the width in pixels of an "n" at that size
 
 
-def stand_in(words: str) -> str:
+def placeholder_label(words: str) -> str:
     """A label at least as wide as our plate, in any font that Graphviz may measure with."""
     return "n" * math.ceil(label_size(words)[0] / LETTER)
 
@@ -35,10 +35,10 @@ def sizes_text(diagram: Diagram) -> str:
         return f"{numbers[box.id]} [shape={box.shape} width={width / 72:.3f} height={height / 72:.3f}]"
 
     def edge_number(number: int, edge: Edge) -> str:
-        label = f" label={stand_in(edge.label)}" * bool(edge.label)
+        label = f" label={placeholder_label(edge.label)}" * bool(edge.label)
         return f"{numbers[edge.source]} -> {numbers[edge.target]} [id={number}{label}{' constraint=false' * edge.back}]"
 
-    return written(diagram, HEAD, box_size, edge_number, stand_in)
+    return dot_lines(diagram, HEAD, box_size, edge_number, placeholder_label)
 
 
 def placed_svg(diagram: Diagram, answer: bytes) -> str:
@@ -62,7 +62,7 @@ def placed_svg(diagram: Diagram, answer: bytes) -> str:
             tip, points = ((x, top - y), points) if part.startswith("e,") else (tip, [*points, (x, top - y)])
         x, y = floats(place["lp"]) if edge.label else (0, 0)
         lines.append(Line(edge, tuple(points), tip or points[-1], (x, top - y) if edge.label else None))
-    return drawn([(box, *centres[i]) for i, box in enumerate(boxes)], lines, frames)
+    return diagram_svg([(box, *centres[i]) for i, box in enumerate(boxes)], lines, frames)
 
 
 def floats(text: str) -> list[float]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from .boxes import Box, Diagram, Edge
-from .drawing import TIP, Frame, Line, drawn, label_size, size_of
+from .drawing import TIP, Frame, Line, diagram_svg, label_size, size_of
 
 GAP_X, GAP_Y, LABELLED = 18, 30, 16  # horizontal gap, vertical gap, extra vertical gap for labels
 FRAME, HEAD = 8, 20  # margin inside a frame; height of its name
@@ -31,7 +31,7 @@ class Place:
 def layout_svg(diagram: Diagram) -> str:
     """The picture as SVG."""
     boxes = {box.id: box for box in (*diagram.boxes, *diagram.beside)}
-    ranks = ranked(list(boxes), diagram.edges)
+    ranks = assign_ranks(list(boxes), diagram.edges)
     places: dict[object, Place] = {id: Place(box, ranks[id]) for id, box in boxes.items()}
     chains: list[tuple[Edge, list]] = []
     for k, edge in enumerate(diagram.edges):
@@ -39,16 +39,16 @@ def layout_svg(diagram: Diagram) -> str:
         step = 1 if b.rank >= a.rank else -1
         keys = [(k, r) for r in range(a.rank + step, b.rank, step)]
         for key in keys:
-            places[key] = Place(None, key[1], shared(a.frames, b.frames))
+            places[key] = Place(None, key[1], common_frames(a.frames, b.frames))
         chains.append((edge, [edge.source, *keys, edge.target]))
     rows: list[list] = [[] for _ in range(max((p.rank for p in places.values()), default=-1) + 1)]
     for key, place in places.items():
         rows[place.rank].append(key)
     above, below = neighbours(places, chains)
-    order(rows, above, below)
-    across(rows, places, above, below)
-    sides = separated(diagram.frames, list(places.values()), len(rows))
-    inner = depths(diagram)
+    order_rows(rows, above, below)
+    assign_x(rows, places, above, below)
+    sides = separate_frames(diagram.frames, list(places.values()), len(rows))
+    inner = nesting_depths(diagram)
     ends = {id: [p.rank for p in places.values() if id in p.frames] for id in inner}
     labelled = {min(places[key].rank for key in chain[:2]) for edge, chain in chains if edge.label}
     y = 0.0
@@ -59,19 +59,19 @@ def layout_svg(diagram: Diagram) -> str:
         closing = max((FRAME * n for id, n in inner.items() if max(ends[id]) == r), default=0)
         opening = max(((FRAME + HEAD) * n for id, n in inner.items() if min(ends[id]) == r + 1), default=0)
         y += tall + max(GAP_Y + LABELLED * (r in labelled), closing + opening + FRAME)
-    return drawn(
+    return diagram_svg(
         [(p.box, p.x, p.y) for p in places.values() if p.box],
-        [curve(edge, [places[k] for k in chain]) for edge, chain in chains],
-        frames(diagram.frames, list(places.values()), sides, inner),
+        [route_edge(edge, [places[k] for k in chain]) for edge, chain in chains],
+        frame_boxes(diagram.frames, list(places.values()), sides, inner),
     )
 
 
-def shared(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+def common_frames(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     """The frames around both: their common prefix."""
     return a[: sum(a[: i + 1] == b[: i + 1] for i in range(min(len(a), len(b))))]
 
 
-def depths(diagram: Diagram) -> dict[int, int]:
+def nesting_depths(diagram: Diagram) -> dict[int, int]:
     """Nesting depth of each frame: the most frames from it inward, counting itself."""
     inner: dict[int, int] = {}
     for box in diagram.boxes:
@@ -80,12 +80,12 @@ def depths(diagram: Diagram) -> dict[int, int]:
     return inner
 
 
-def apart(a: Place, b: Place) -> float:
+def min_gap(a: Place, b: Place) -> float:
     """Least distance between two neighbours of a row, with room for the sides of frames around only one of them."""
-    return GAP_X + FRAME * (len(a.frames) + len(b.frames) - 2 * len(shared(a.frames, b.frames)))
+    return GAP_X + FRAME * (len(a.frames) + len(b.frames) - 2 * len(common_frames(a.frames, b.frames)))
 
 
-def separated(names: tuple[str, ...], places: list[Place], rows: int) -> dict[tuple[int, ...], list[float]]:
+def separate_frames(names: tuple[str, ...], places: list[Place], rows: int) -> dict[tuple[int, ...], list[float]]:
     """Move frames apart so that each contains only its own boxes. Return (left, right) of each, outer frames first.
 
     Starts with the innermost; a finished frame moves as one piece. Of two frames that overlap in height, the right one
@@ -117,7 +117,7 @@ def separated(names: tuple[str, ...], places: list[Place], rows: int) -> dict[tu
     return dict(sorted(sides.items(), key=lambda item: len(item[0])))
 
 
-def ranked(ids: list[str], edges: tuple[Edge, ...]) -> dict[str, int]:
+def assign_ranks(ids: list[str], edges: tuple[Edge, ...]) -> dict[str, int]:
     """The row of each box: the longest path from a source; edges that would close a cycle are ignored."""
     out = defaultdict(list)
     for edge in edges:
@@ -169,7 +169,7 @@ def neighbours(places, chains):
     return above, below
 
 
-def order(rows: list[list], above, below) -> None:
+def order_rows(rows: list[list], above, below) -> None:
     """Reduce crossings: sort each row by the mean position of its neighbours, sweeping down and up, and keep the best
     order."""
     best, kept = None, None
@@ -183,7 +183,7 @@ def order(rows: list[list], above, below) -> None:
                 spots = [at[n] for n in links[k] if n in at]
                 mean[k] = sum(spots) / len(spots) if spots else i
             row.sort(key=mean.__getitem__)
-        crossed = sum(crossings(a, b, below) for a, b in zip(rows, rows[1:]))  # noqa: RUF007
+        crossed = sum(count_crossings(a, b, below) for a, b in zip(rows, rows[1:]))  # noqa: RUF007
         if best is None or crossed < best:
             best, kept = crossed, [list(row) for row in rows]
         if best == 0:
@@ -192,7 +192,7 @@ def order(rows: list[list], above, below) -> None:
         rows[:] = kept
 
 
-def crossings(upper: list, lower: list, below) -> int:
+def count_crossings(upper: list, lower: list, below) -> int:
     """Count the edges between two rows that cross, by insertion."""
     from bisect import bisect_right, insort
 
@@ -208,13 +208,13 @@ def crossings(upper: list, lower: list, below) -> int:
     return total
 
 
-def across(rows: list[list], places, above, below) -> None:
+def assign_x(rows: list[list], places, above, below) -> None:
     """Assign x to every place: near the mean of its neighbours, in order and without overlap."""
     for row in rows:
         x = 0.0
         for k, after in zip(row, [*row[1:], None]):
             places[k].x = x + places[k].width / 2
-            x += places[k].width + (apart(places[k], places[after]) if after is not None else 0)
+            x += places[k].width + (min_gap(places[k], places[after]) if after is not None else 0)
     for sweep in range(SWEEPS):
         down = sweep % 2 == 0
         for row in rows if down else rows[::-1]:
@@ -222,20 +222,20 @@ def across(rows: list[list], places, above, below) -> None:
             for k in row:
                 near = (above if down else below)[k] or (below if down else above)[k]
                 wanted.append(sum(places[n].x for n in near) / len(near) if near else places[k].x)
-            for k, x in zip(row, fitted(row, wanted, places), strict=True):
+            for k, x in zip(row, fit_positions(row, wanted, places), strict=True):
                 places[k].x = x
     left = min((p.x - p.width / 2 for p in places.values()), default=0.0)
     for place in places.values():
         place.x -= left
 
 
-def fitted(row: list, wanted: list[float], places) -> list[float]:
+def fit_positions(row: list, wanted: list[float], places) -> list[float]:
     """The x closest to the wanted ones (least squares) that keep order and gaps, by the pool-adjacent-violators
     algorithm."""
     offset, offsets = 0.0, []
     for i, k in enumerate(row):
         if i:
-            offset += (places[row[i - 1]].width + places[k].width) / 2 + apart(places[row[i - 1]], places[k])
+            offset += (places[row[i - 1]].width + places[k].width) / 2 + min_gap(places[row[i - 1]], places[k])
         offsets.append(offset)
     pools: list[list[float]] = []  # [sum of the wanted x, number of members]
     for x, shift in zip(wanted, offsets, strict=True):
@@ -248,7 +248,7 @@ def fitted(row: list, wanted: list[float], places) -> list[float]:
     return [base + shift for base, shift in zip(bases, offsets, strict=True)]
 
 
-def frames(names: tuple[str, ...], places: list[Place], sides, inner: dict[int, int]) -> list[Frame]:
+def frame_boxes(names: tuple[str, ...], places: list[Place], sides, inner: dict[int, int]) -> list[Frame]:
     """The frame of each module, outer ones first; its name is in the upper left corner."""
     around = []
     for path, (left, right) in sides.items():
@@ -259,7 +259,7 @@ def frames(names: tuple[str, ...], places: list[Place], sides, inner: dict[int, 
     return around
 
 
-def curve(edge: Edge, way: list[Place]) -> Line:
+def route_edge(edge: Edge, way: list[Place]) -> Line:
     """Route an edge from the side of one box to that of another, through the dummies between them."""
     a, b = way[0], way[-1]
     if a is b:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from html import escape
 
 from ...core.base.errors import clean
-from .fonts import SIZE, wide
+from .fonts import SIZE, text_width
 from .theme import INK, PLATE
 
 FONT = "Helvetica, Arial, sans-serif"
@@ -63,7 +63,7 @@ def label(
     anchor: x is the "start", the "middle" or the "end" of the lines; the plate is PAD wider on each side.
     rest: colour of the lines after the first; only the first is bold then.
     """
-    width = max(wide(clean(line), size, bold and not (rest and i)) for i, line in enumerate(lines))
+    width = max(text_width(clean(line), size, bold and not (rest and i)) for i, line in enumerate(lines))
     left = x - width * {"start": 0, "middle": 0.5, "end": 1}[anchor]
     height = (len(lines) - 1) * LEADING * size + size * 1.5
     words = [text(x, y + i * LEADING * size, line) for i, line in enumerate(lines)]

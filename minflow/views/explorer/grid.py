@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..draw.fonts import fitted, fitted_words, wide
+from ..draw.fonts import truncated, truncated_words, text_width
 from ..records.step import StepRecord
 from ..text.listing import clean, count, shape_of
 from .rows import Item, StepTree, begins, idle
@@ -295,7 +295,7 @@ def view_of(grid: Grid) -> dict:
     updates = any(n.column == 2 for n in record.nodes)
     names = ["forward ↓", "backward ↑", "parameters, update" if updates else "parameters"]
     drawn_columns = [0] + [1] * has_backward + [2] * has_update
-    widths = [max(width, math.ceil(wide(name, bold=True))) for width, name in zip(widths, names)]
+    widths = [max(width, math.ceil(text_width(name, bold=True))) for width, name in zip(widths, names)]
     beside = (BETWEEN + right + LAST if has_backward else BETWEEN) if has_update else BETWEEN * has_backward
     widths = narrowed(widths, drawn_columns, WIDTH - EDGE - gutter - beside)
     columns = [gutter, gutter + widths[0] + BETWEEN, 0]
@@ -364,17 +364,17 @@ class Texts:
 
     def beside(self) -> float:
         """Width of the faint text with the gap before it, in pixels."""
-        return FAR + min(wide(self.faint), WORDS if self.cut else 1e9) if self.faint else 0.0
+        return FAR + min(text_width(self.faint), WORDS if self.cut else 1e9) if self.faint else 0.0
 
     def room(self, width: float) -> float:
         """Space for the first line in a column of this width."""
-        return width - self.inset - 2 * PAD - (wide(self.mark, bold=True) + FAR if self.mark else 0)
+        return width - self.inset - 2 * PAD - (text_width(self.mark, bold=True) + FAR if self.mark else 0)
 
     def needed(self) -> float:
         """Least width of a column that shows all texts in full."""
         return max(
-            wide(self.bold, bold=True) + self.beside() - self.room(0),
-            max(wide(self.second), wide(self.third)) + 2 * PAD + self.inset,
+            text_width(self.bold, bold=True) + self.beside() - self.room(0),
+            max(text_width(self.second), text_width(self.third)) + 2 * PAD + self.inset,
         )
 
 
@@ -432,14 +432,14 @@ def narrowed(widths: list[int], drawn: list[int], room: float) -> list[int]:
 def fitted_shapes(words: str, width: float) -> str:
     """Shapes cut to a width: first the inputs after the first, then all inputs, last the outputs."""
     arrow = next((arrow for arrow in (" → ", " ← ") if arrow in words), "")
-    if arrow and wide(words) > width:
+    if arrow and text_width(words) > width:
         ends = words.split(arrow, 1)
         k = arrow == " ← "
         first, _, others = ends[k].partition(", ")
         for ends[k] in ([f"{first}, …"] if others else []) + ["…"]:
-            if wide(arrow.join(ends)) <= width:
+            if text_width(arrow.join(ends)) <= width:
                 return arrow.join(ends)
-    return fitted(words, width)
+    return truncated(words, width)
 
 
 def row_data(record: StepRecord, row: Row, texts: dict[int, Texts], columns: list, widths: list) -> list:
@@ -449,9 +449,9 @@ def row_data(record: StepRecord, row: Row, texts: dict[int, Texts], columns: lis
     said = [f"{name} {what}", "open"] if row.is_open else [name, what, second]
     for column, own in texts.items():
         room, width = own.room(widths[column]), widths[column] - own.inset
-        bold = fitted(own.bold, max(room * 0.66, room - own.beside()) if own.faint else room, bold=True)
-        faint = own.faint and fitted_words(own.faint, room - wide(bold, bold=True) - FAR)
-        cut = fitted_words if column == 2 else fitted_shapes
+        bold = truncated(own.bold, max(room * 0.66, room - own.beside()) if own.faint else room, bold=True)
+        faint = own.faint and truncated_words(own.faint, room - text_width(bold, bold=True) - FAR)
+        cut = truncated_words if column == 2 else fitted_shapes
         second, third = (cut(words, width - 2 * PAD) for words in (own.second, own.third))
         boxes.append([column, columns[column] + own.inset * (column < 2), width, bold, faint, second, own.mark, third])
         if column == 1:

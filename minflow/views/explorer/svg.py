@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 
 from ..draw import svg_writer as svg
-from ..draw.fonts import fitted_words, wide
+from ..draw.fonts import truncated_words, text_width
 from ..draw.theme import (
     AMBER,
     AMBER_INK,
@@ -49,7 +49,7 @@ def key_of(view: dict) -> str:
 def svg_of(view: dict, title: str, note: str = "") -> str:
     """The picture. title: its name for screen readers.  note: a line under it."""
     below = [line for words in (key_of(view), note) if words for line in lines_of(words, max(view["w"] - 24, NOTES))]
-    width = max([view["w"], *[wide(line) + 24 for line in below]])
+    width = max([view["w"], *[text_width(line) + 24 for line in below]])
     parts = [svg.rect(x, y, w, h, rx=6, fill="none", stroke=LINE) for x, y, w, h, _ in view["frames"]]
     for kind, (color, dash) in LINES.items():
         d = "".join([d for known, d in view["paths"] if known == kind])
@@ -66,7 +66,7 @@ def lines_of(words: str, width: float) -> list[str]:
     lines = [""]
     for word in clean(words).split(" "):
         longer = f"{lines[-1]} {word}".strip()
-        lines[-1:] = [longer] if wide(longer) <= width or not lines[-1] else [lines[-1], word]
+        lines[-1:] = [longer] if text_width(longer) <= width or not lines[-1] else [lines[-1], word]
     return lines
 
 
@@ -84,7 +84,9 @@ def box_svg(
     third: str,
 ) -> str:
     if kind == "open":  # the header of a module is on a plate, because it has no box
-        out = svg.rect(x, y, wide(bold, bold=True) + (wide(faint) + FAR if faint else 0) + 2 * PAD, h, rx=4, fill=PLATE)
+        out = svg.rect(
+            x, y, text_width(bold, bold=True) + (text_width(faint) + FAR if faint else 0) + 2 * PAD, h, rx=4, fill=PLATE
+        )
     else:
         fill, stroke = (PLATE, LINE) if kind in ("input", "output") else (FILLS[column], STROKES[column])
         if kind == "state":
@@ -107,7 +109,7 @@ def text_of(grid: Grid, title: str) -> str:
     lines: list[tuple[str, str]] = []
     for row in grid.rows:
         name, what, shapes = forward_words(record, row)
-        what = ", ".join(x for x in (fitted_words(what, 220), notes_of(record, row)) if x)
+        what = ", ".join(x for x in (truncated_words(what, 220), notes_of(record, row)) if x)
         sign = "▾ " if row.is_open else "▸ " if row.item.kind in ("module", "fold") else "· "
         left = "  " * min(row.level, 20) + sign + f"{name}  {what}".rstrip()
         right = "" if row.is_open else shapes

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from html import escape
 
-from ..draw.fold import NEAR, near_the_end
+from ..draw.fold import NEAR, fold_near_end
 from ..html.table import BAD, GOOD, SIGN, framed, inner_picture, table
 from ..draw.boxes import diagram_of
 from ..html.page import folded_below, picture_card
@@ -152,7 +152,7 @@ def comparison_html(record: Comparison) -> str:
     rows = [(clean(name), escape(clean(text)), marks.get(name, "")) for name, text in (*record.why, *closing(record))]
     picture = ""
     if record.graph.nodes:
-        svg = render_svg(diagram_of(near_the_end(record.graph), NEAR))[0]
+        svg = render_svg(diagram_of(fold_near_end(record.graph), NEAR))[0]
         why = "; ".join(f"{name}: {text}" for name, text in record.why)
         picture = inner_picture(picture_card(svg, f"{record.title}; {why}", comparison_text(record)))
         picture = folded_below("the last operations", picture) if record.equal else picture

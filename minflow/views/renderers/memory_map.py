@@ -10,7 +10,7 @@ import math
 
 from ..draw import svg_writer as svg
 from ..draw import theme
-from ..draw.fonts import fitted
+from ..draw.fonts import truncated
 from ..records.reports import Block, MemoryMap
 from ..text.listing import clean
 from ..text.numbers import nbytes_text
@@ -66,9 +66,9 @@ def memory_svg(record: MemoryMap) -> str:
         svg.label(
             svg.PAD,
             16,
-            fitted(record.title, WIDTH - 12, bold=True),
-            fitted(shares, WIDTH - 12),
-            fitted(at_peak(record, 2), WIDTH - 12),
+            truncated(record.title, WIDTH - 12, bold=True),
+            truncated(shares, WIDTH - 12),
+            truncated(at_peak(record, 2), WIDTH - 12),
             bold=True,
             rest=theme.SOFT,
         ),
@@ -135,7 +135,7 @@ def named(block: Block, x: float, y: float, wide: float, tall: float) -> list[st
     if long < LEGIBLE or high < 19:
         return []
     words = [block.name, f"{block.spec}, {nbytes_text(block.nbytes)}"][: 2 if high >= 36 else 1]
-    lines = [fitted(line, long - 2 * svg.PAD - 2) for line in words]
+    lines = [truncated(line, long - 2 * svg.PAD - 2) for line in words]
     along, across = 1 + svg.PAD, high / 2 + 4 - 7.5 * (len(lines) - 1)
     start, base = (x + across, y + tall - along) if on_end else (x + along, y + across)
     name = svg.label(start, base, *lines, fill=LOOKS.get(block.phase, OTHER)[0])

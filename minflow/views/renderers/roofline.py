@@ -11,7 +11,7 @@ import math
 
 from ..draw import svg_writer as svg
 from ..draw import theme
-from ..draw.fonts import fitted, wide
+from ..draw.fonts import truncated, text_width
 from ..records.reports import PlanCall, Roofline
 from ..text.listing import clean, count
 from ..text.numbers import ms, percent, rate_text
@@ -65,8 +65,8 @@ def roofline_svg(record: Roofline) -> str:
         svg.label(
             svg.PAD + 2,
             16,
-            fitted(record.title, WIDTH - 16, bold=True),
-            fitted(about, WIDTH - 16),
+            truncated(record.title, WIDTH - 16, bold=True),
+            truncated(about, WIDTH - 16),
             bold=True,
             rest=theme.SOFT,
         )
@@ -79,7 +79,7 @@ def roofline_svg(record: Roofline) -> str:
     for i, call in enumerate(calls[:NAMED], 1):
         words = f"{ms(call.seconds or 0)}, {percent(share(call, record.ceilings))} of what is possible"
         words += "" if call.flops else "; it only moves data, and is not in the diagram"
-        name = fitted(f"{i}: {call.name}", WIDTH - 2 * svg.PAD - 16 - wide(f", {words}"))
+        name = truncated(f"{i}: {call.name}", WIDTH - 2 * svg.PAD - 16 - text_width(f", {words}"))
         parts.append(svg.label(svg.PAD + 2, y, f"{name}, {words}"))
         y += LINE
     return svg.picture(parts, WIDTH, y + 2, headline(record))
@@ -197,6 +197,6 @@ def legend(phases: list[str], y: float) -> list[str]:
     parts, x = [], float(svg.PAD + 8)
     for phase in phases:
         parts += [mark(x, y - 4, 6, phase), svg.label(x + 18, y, phase)]
-        x += 48 + wide(phase)
+        x += 48 + text_width(phase)
     note = "the larger a mark, the longer the call"
     return [*parts, svg.label(x, y, note, ink=theme.SOFT)] if phases else []

@@ -16,7 +16,7 @@ from typing import Any
 from ...core.ir import Freed, Node, Source, Value, toposort, where_text
 from ..draw import svg_writer as svg
 from ..draw import theme
-from ..draw.fonts import SIZE, fitted, wide
+from ..draw.fonts import SIZE, truncated, text_width
 from ..html.page import picture_card
 from ..records.graph import input_name
 from ..records.foreign_tape import is_own
@@ -271,8 +271,8 @@ def memory_svg(record: MemoryRecord) -> str:
     def words(x: float, *lines: str, **look) -> None:
         """Draw lines on a plate, cut to WIDEST, and advance y."""
         nonlocal y, width
-        lines = tuple([fitted(line, WIDEST, bold="bold" in look) for line in lines])
-        width = max(width, x + max(wide(line, bold="bold" in look) for line in lines) + svg.PAD)
+        lines = tuple([truncated(line, WIDEST, bold="bold" in look) for line in lines])
+        width = max(width, x + max(text_width(line, bold="bold" in look) for line in lines) + svg.PAD)
         parts.append(svg.label(x, y, *lines, **look))
         y += svg.LEADING * SIZE * len(lines)
 

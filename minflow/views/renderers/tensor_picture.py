@@ -12,7 +12,7 @@ from html import escape
 import numpy as np
 
 from ..draw import svg_writer as svg, theme
-from ..draw.fonts import wide, wrapped
+from ..draw.fonts import text_width, wrap_to_width
 from ..html.page import CARD, NO_MATH, picture_card
 from ..draw.png import data_uri, enlarged, png
 from ..text.sparkline import short_number
@@ -87,7 +87,7 @@ def tensor_svg(record: TensorRecord, asked: bool = False) -> str:
     low, high, diverging = scale_of(record)
     cells = [np.array(tile.cells) for tile in record.tiles]
     numbers = with_numbers(record)
-    left = max(LEFT, 16 + int(wide(f"{record.rows - 1:,}", SIZE)))
+    left = max(LEFT, 16 + int(text_width(f"{record.rows - 1:,}", SIZE)))
     draw = written if numbers else mosaic
     parts, width, height = draw(record, cells, scale_of(record), left) if cells else ([], 0, 0)
     parts += scale_and_histogram(record, low, high, diverging, left + width + 22)
@@ -96,9 +96,9 @@ def tensor_svg(record: TensorRecord, asked: bool = False) -> str:
     head = [
         (line, bold)
         for words, bold in ((title, True), (numbers_line(record), False))
-        for line in wrapped(words, width - 4 * svg.PAD, SIZE, bold)
+        for line in wrap_to_width(words, width - 4 * svg.PAD, SIZE, bold)
     ]
-    plate = max(wide(line, SIZE, bold) for line, bold in head) + 2 * svg.PAD
+    plate = max(text_width(line, SIZE, bold) for line, bold in head) + 2 * svg.PAD
     top = LINE * len(head) + 6
     above = [svg.rect(4, 4, plate, top, rx=4, fill=theme.PLATE)]
     above += [
@@ -111,7 +111,7 @@ def tensor_svg(record: TensorRecord, asked: bool = False) -> str:
     if not numbers and (record.nan or record.plus or record.minus):
         signs = ((record.nan, "× NaN"), (record.plus, "+ inf"), (record.minus, "− -inf"))
         notes.append("signs: " + ", ".join(name for n, name in signs if n))
-    notes = [line for note in notes for line in wrapped(note, width - 4 * svg.PAD, SIZE)]
+    notes = [line for note in notes for line in wrap_to_width(note, width - 4 * svg.PAD, SIZE)]
     if notes:
         parts.append(svg.label(4 + svg.PAD, height + 20, *notes, size=SIZE, ink=theme.SOFT))
         height += LINE * len(notes) + 8
@@ -189,9 +189,9 @@ def mosaic(record: TensorRecord, cells: list[np.ndarray], scale: tuple[float, fl
         parts.append(svg.rect(left - 0.5, TOP - 0.5, width + 1, height + 1, fill="none", stroke=theme.LINE))
         last = f"{record.columns - 1:,}"
         look = {"fill": theme.SOFT, "text_anchor": "end"}
-        parts.append(ruler(left, TOP - 19, max(width, wide(last, SIZE) + 20), 16))
+        parts.append(ruler(left, TOP - 19, max(width, text_width(last, SIZE) + 20), 16))
         parts.append(svg.text(left + 3, TOP - 7, "0", fill=theme.SOFT))
-        parts.append(svg.text(left + max(width, wide(last, SIZE) + 20) - 3, TOP - 7, last, **look))
+        parts.append(svg.text(left + max(width, text_width(last, SIZE) + 20) - 3, TOP - 7, last, **look))
         if rows > 1:
             parts.append(ruler(4, TOP, left - 8, height))
             parts.append(svg.text(left - 7, TOP + 12, "0", **look))
@@ -231,7 +231,7 @@ def scale_and_histogram(record: TensorRecord, low: float, high: float, diverging
     if many:
         words = f"one scale for all {len(record.tiles)} pictures"
         parts.append(svg.text(x, under + 38, words, fill=theme.SOFT))
-    if diverging and max(wide(end, SIZE) for end in ends) < SCALE / 2 - 10:
+    if diverging and max(text_width(end, SIZE) for end in ends) < SCALE / 2 - 10:
         parts.append(svg.text(x + SCALE / 2, under + 23, "0", text_anchor="middle"))
     return parts
 

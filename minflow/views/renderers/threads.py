@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..draw import svg_writer as svg
 from ..draw import theme
-from ..draw.fonts import fitted, wide
+from ..draw.fonts import truncated, text_width
 from ..records.reports import Threads
 from ..text.listing import clean
 from ..text.numbers import percent
@@ -25,7 +25,7 @@ LEGIBLE = 44  # minimum width of a name, in pixels
 
 def threads_svg(record: Threads) -> str:
     card, whole = Card(), record.seconds or 1e-9
-    card.parts.append(svg.label(svg.PAD + 2, 16, fitted(record.title, WIDTH - 16, bold=True), bold=True))
+    card.parts.append(svg.label(svg.PAD + 2, 16, truncated(record.title, WIDTH - 16, bold=True), bold=True))
     across = lambda t: LEFT + t / whole * (WIDTH - LEFT - RIGHT)  # noqa: E731
     lanes = [
         ("calls", ""),
@@ -48,7 +48,7 @@ def threads_svg(record: Threads) -> str:
             svg.rect(x, card.y + 2, 20, 12, fill=fill, stroke=rim),
             svg.label(x + 26 + svg.PAD, card.y + 12, phase),
         ]
-        x += wide(phase) + 26 + 4 * svg.PAD
+        x += text_width(phase) + 26 + 4 * svg.PAD
     card.y += 26
     card.sentence(verdict(record))
     return card.svg(f"{clean(record.title)}: {verdict(record)}")
@@ -90,7 +90,7 @@ def drawn(record: Threads, across) -> list[str]:
         y, phase = TOP + (thread + 1) * LANE, phase if phase in LOOKS else ""
         boxes.setdefault(phase, []).append(f"M{left:.1f} {y}h{right - left:.1f}v{TALL}h{left - right:.1f}z")
         if thread < 0 and right - left > LEGIBLE + 2 * svg.PAD:
-            words = fitted(clean(name).rpartition(".")[2], right - left - 2 * svg.PAD)
+            words = truncated(clean(name).rpartition(".")[2], right - left - 2 * svg.PAD)
             names.append(svg.label(left + svg.PAD, y + 17, words, fill=LOOKS.get(phase, OTHER)[0]))
     parts = []
     for phase, paths in boxes.items():

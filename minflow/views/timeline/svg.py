@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from ..draw import svg_writer as svg, theme
-from ..draw.fonts import fitted, wide, wrapped
+from ..draw.fonts import truncated, text_width, wrap_to_width
 from .record import (
     LANES,
     SHORTEST,
@@ -74,11 +74,11 @@ class Card:
 
     def sentence(self, content: str, ink: str = theme.INK, bold: bool = False) -> None:
         """Add a sentence below everything else, wrapped."""
-        lines = wrapped(content, WIDTH - 2 * EDGE - 2 * svg.PAD, SIZE, bold) if content else []
+        lines = wrap_to_width(content, WIDTH - 2 * EDGE - 2 * svg.PAD, SIZE, bold) if content else []
         self.said += [(line, ink, bold) for line in lines]
 
     def svg(self, alt: str) -> str:
-        width = max([wide(line, SIZE, bold) for line, _, bold in self.said], default=0.0)
+        width = max([text_width(line, SIZE, bold) for line, _, bold in self.said], default=0.0)
         self.y += 4
         self.plate(EDGE, self.y, width + 2 * svg.PAD, LINE * len(self.said) + 6)
         for line, ink, bold in self.said:
@@ -87,9 +87,9 @@ class Card:
         return svg.picture(self.parts, WIDTH, math.ceil(self.y + 10), alt, font_size=SIZE)
 
     def heading(self, title: str, note: str) -> None:
-        room = WIDTH - 2 * EDGE - 2 * svg.PAD - wide("  " + note, SIZE)
-        title = fitted(title, room, SIZE, bold=True)
-        self.plate(EDGE, self.y, wide(title, SIZE, True) + wide("  " + note, SIZE) + 2 * svg.PAD, LINE + 2)
+        room = WIDTH - 2 * EDGE - 2 * svg.PAD - text_width("  " + note, SIZE)
+        title = truncated(title, room, SIZE, bold=True)
+        self.plate(EDGE, self.y, text_width(title, SIZE, True) + text_width("  " + note, SIZE) + 2 * svg.PAD, LINE + 2)
         head = svg.span(title, font_weight="bold"), svg.span("  " + note, fill=theme.SOFT)
         self.parts.append(svg.element("text", *head, x=EDGE + svg.PAD, y=self.y + 14, fill=theme.INK))
         self.y += LINE + 5
@@ -121,7 +121,7 @@ class Card:
             if far > end:
                 head = "m7 -4l-7 4l7 4" if far - end > 20 else ""
                 self.path(f"M{far:.1f} {middle:g}H{end + 2:.1f}{head}", fill="none")
-            if far - end > wide(won, SIZE, True) + 40:
+            if far - end > text_width(won, SIZE, True) + 40:
                 look = {"size": SIZE, "anchor": "middle", "bold": True}
                 self.parts.append(svg.label((end + far) / 2, middle + 4, won, **look))
         self.y = bottom + 2
@@ -153,7 +153,7 @@ class Card:
         fill, rim = colors
         look = {"fill": fill, "stroke": rim, "stroke_width": 1.6} if width > 8 else {"fill": rim}
         self.parts.append(svg.rect(x, y, width, tall, rx=1.5, **look))
-        if wide(words, SMALL) + 2 < width and tall > 11:
+        if text_width(words, SMALL) + 2 < width and tall > 11:
             ink = theme.RED_INK if colors == FAILED else theme.INK
             self.text(x + width / 2, y + tall / 2 + 4, words, ink, text_anchor="middle", font_size=SMALL)
 

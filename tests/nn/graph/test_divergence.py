@@ -16,7 +16,7 @@ from minflow.nn.graph.compare.eager_run import Step as Ran
 from minflow.nn.graph.explore.subject import graph_subject
 from minflow.views.draw.boxes import diagram_of
 from minflow.views.draw.dot import dot_text
-from minflow.views.draw.fold import NEAR, near_the_end
+from minflow.views.draw.fold import NEAR, fold_near_end
 from minflow.views.renderers.divergence import Comparison
 from tests.measuring import calls
 
@@ -162,7 +162,7 @@ def test_operation_stays_in_the_frame_of_what_it_reads_in_a_folded_picture():
 
     right, wrong = (nn.Sequential(*[Block(i != missing) for i in range(8)]) for missing in (-1, 6))
     wrong.load_state_dict(right.state_dict())
-    nodes = near_the_end(Predict(wrong).compare(right, X).graph).nodes
+    nodes = fold_near_end(Predict(wrong).compare(right, X).graph).nodes
     assert {n.label: n.scope for n in nodes[-3:]} == {
         "relu": "model.6",
         "model.6.b.weight": "model.6.b",

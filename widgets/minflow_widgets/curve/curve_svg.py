@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from minflow.views.draw import svg_writer as svg, theme
-from minflow.views.draw.fonts import wide, wrapped
+from minflow.views.draw.fonts import text_width, wrap_to_width
 
 from .panels import calm, drawn, latest, panels, rows, spans_decades, warnings
 from .scales import isolated, levels, limits, ticks, with_gaps
@@ -62,7 +62,7 @@ def draw(
     known = {s.name: s for s in before}
     ends = limits([s.points(x)[0] for s in (*lines, *known.values())])
     scene = Scene(x, log, marks, known, ends, series, gaps if x == "time" else ())
-    head = wrapped(status, WIDTH - 2 * EDGE - 2 * svg.PAD, SIZE) if status else []
+    head = wrap_to_width(status, WIDTH - 2 * EDGE - 2 * svg.PAD, SIZE) if status else []
     parts, top = [svg.label(EDGE + svg.PAD, 16, *head, size=SIZE)] if head else [], LINE * len(head) + 9 * bool(head)
     for row in rows(titles):
         width = WIDTH / len(row)
@@ -76,7 +76,7 @@ def draw(
             parts.append(svg.group(panel.parts, transform=f"translate({k * width:g} {top})"))
         top += height
     if note:
-        foot = wrapped(note, WIDTH - 2 * EDGE - 2 * svg.PAD, SIZE)
+        foot = wrap_to_width(note, WIDTH - 2 * EDGE - 2 * svg.PAD, SIZE)
         wrong = note != "stopped"  # stopped by the user: not an error
         ink, fill = (theme.RED_INK, theme.PALE_RED) if wrong else (theme.INK, theme.PLATE)
         parts.append(svg.label(EDGE + svg.PAD, top + 18, *foot, size=SIZE, ink=ink, fill=fill))
@@ -109,13 +109,15 @@ class Panel:
         self.log = (chosen or bool(scene.log)) and bool((numbers > 0).any())
         self.low, self.high = limits([np.log10(numbers[numbers > 0]) if self.log else numbers])
         said = [words for rows in legends for words, _ in rows] or [f"no {title} yet"]
-        self.plate(EDGE, EDGE, WORDS + svg.PAD - EDGE + max(wide(words, SIZE) for words in said), LINE * len(said) + 5)
+        self.plate(
+            EDGE, EDGE, WORDS + svg.PAD - EDGE + max(text_width(words, SIZE) for words in said), LINE * len(said) + 5
+        )
         self.top = 2 * EDGE + 9 + LINE * len(said)
         self.width, self.right, self.bottom = width, width - RIGHT, height - BOTTOM
         numbered = bool(scene.marks) and not strip
         self.above = NUMBERS + 4 if numbered else 6  # keeps lines out of the epoch numbers
         grid = levels(self.low, self.high, self.log, max(2, int((self.bottom - self.top) // 30)))
-        self.left = max(LEFT, 2 * EDGE + 10 + math.ceil(max([wide(label, SIZE) for _, label in grid], default=0)))
+        self.left = max(LEFT, 2 * EDGE + 10 + math.ceil(max([text_width(label, SIZE) for _, label in grid], default=0)))
         if not members:
             self.text(EDGE + svg.PAD, 18, said[0])
         self.axes(grid)
@@ -181,7 +183,7 @@ class Panel:
             self.path(f"M{self.left} {y:.1f}H{self.right:g}", stroke=theme.LINE, **GRID)
             self.text(self.left - 10, y + 4, label, anchor="end")
         for x in ticks(*self.scene.limits, max(2, int(self.width // 110))):
-            half = wide(number(x), SIZE) / 2 + EDGE + 2
+            half = text_width(number(x), SIZE) / 2 + EDGE + 2
             at = min(max(self.across(x), half), self.width - half)
             self.text(at, self.bottom + 18, number(x), anchor="middle")
         self.path(f"M{self.left} {self.top}V{self.bottom}H{self.right:g}", fill="none", stroke=theme.LINE)
@@ -195,7 +197,7 @@ class Panel:
             at = float(self.across(step if self.scene.x == "step" else seconds))
             self.path(f"M{at:.1f} {self.top}V{self.bottom}", stroke=theme.LINE, stroke_dasharray="1 3")
             short = label if len(label) <= 12 else label[:11] + "\u2026"
-            if numbered and at - 6 - wide(short, SIZE) > free:
+            if numbered and at - 6 - text_width(short, SIZE) > free:
                 self.text(round(at, 1) - 3, self.top + 12, short, theme.SOFT, "end")
                 free = at + 3
 
@@ -206,8 +208,8 @@ class Panel:
             words = [f"{title} by {words[0]}"]
         words += [s.sampled() for s in members if s.every > 1][:1]
         for note in notes:
-            words += [note] if wide("; ".join([*words, note]), SIZE) < self.width - 2 * EDGE - 2 * svg.PAD else []
-        shown, half = "; ".join(words), wide("; ".join(words), SIZE) / 2 + EDGE + svg.PAD
+            words += [note] if text_width("; ".join([*words, note]), SIZE) < self.width - 2 * EDGE - 2 * svg.PAD else []
+        shown, half = "; ".join(words), text_width("; ".join(words), SIZE) / 2 + EDGE + svg.PAD
         self.text(min((self.left + self.right) / 2, self.width - half), self.bottom + 32, shown, theme.SOFT, "middle")
 
     def stairs(self, s: Series, color: str) -> None:
@@ -249,7 +251,7 @@ def legend(series: list[Series], s: Series, width: float) -> list[tuple[str, boo
     """Rows of the legend of a line, each with True if it is a warning."""
     said = [(s.legend(latest(series, s)), False), (s.epoch_now(), False)]
     said += [(words, True) for words in warnings(series, s)]
-    return [(row, bad) for words, bad in said if words for row in wrapped(words, width, SIZE)]
+    return [(row, bad) for words, bad in said if words for row in wrap_to_width(words, width, SIZE)]
 
 
 def outline(x: np.ndarray, y: np.ndarray) -> str:

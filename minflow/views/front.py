@@ -51,9 +51,9 @@ def show(
 
 def render(x: Any) -> dict[str, str]:
     """MIME bundle that a notebook shows for an object, without its text."""
-    from .show import shown
+    from .show import display_bundle
 
-    return shown(x)
+    return display_bundle(x)
 
 
 core_display.register(render)

@@ -192,7 +192,7 @@ def view_of(
     if labels is not None and not images:
         raise DTypeError("show: labels are written under images", hint="show(x, images=True, labels=targets)")
     if numbers + images + memory:
-        return View(record_of_tensor(x, numbers, images, memory, tensors, labels))
+        return View(tensor_view_record(x, numbers, images, memory, tensors, labels))
     numbers = None
     if not values and getattr(x, "array", None) is not None and hasattr(x, "value"):
         if x.value is None:
@@ -207,7 +207,7 @@ def view_of(
     return View(record, boxes, numbers=numbers)
 
 
-def record_of_tensor(x: Any, numbers: bool, images: bool, memory: bool, tensors: dict[str, Any], labels: Any = None):
+def tensor_view_record(x: Any, numbers: bool, images: bool, memory: bool, tensors: dict[str, Any], labels: Any = None):
     """Record of a tensor's elements, of its images, or of the memory of its tape: exactly one of the three."""
     asked = [name for name, wanted in (("numbers", numbers), ("images", images), ("memory", memory)) if wanted]
     if len(asked) > 1:
@@ -219,7 +219,7 @@ def record_of_tensor(x: Any, numbers: bool, images: bool, memory: bool, tensors:
     return tensor_record(x) if numbers else images_record(x, labels) if images else memory_record(x, tensors)
 
 
-def shown(x: Any) -> dict[str, str]:
+def display_bundle(x: Any) -> dict[str, str]:
     """MIME bundle of an object without its text: pictures of graphs, trees of modules, cards of tensors.
 
     A Tensor shows its elements, a tiny one only in its repr; `show(x)` adds its tape.

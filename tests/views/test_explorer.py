@@ -11,8 +11,8 @@ from minflow.nn.graph.explore.details import histogram
 from minflow.nn.graph.explore.array_summary import summary_of
 from minflow.views.explorer.rows import StepTree
 from minflow.views.draw.fonts import text_width
-from minflow.views.explorer.grid import PAD, WIDTH, Grid, fitted_shapes, view_of
-from minflow.views.explorer.svg import lines_of, svg_of, text_of
+from minflow.views.explorer.grid import PAD, WIDTH, Grid, truncated_shapes, view_of
+from minflow.views.explorer.svg import wrap, svg_of, text_of
 from minflow.vision.models import lenet
 from tests.graph_models import Train
 from tests.measuring import calls
@@ -367,8 +367,8 @@ def test_all_columns_fit_into_a_cell_and_texts_into_boxes(batch):
 
 def test_shapes_that_go_in_are_cut_before_what_comes_out():
     forward, backward = "8×32×28×28, 1×32×1×1 → 8×32×28×28", "8×32×14×14 ← 8×32×28×28, 8×32×28×28"
-    assert fitted_shapes(forward, 400) == forward and fitted_shapes(backward, 400) == backward
-    assert fitted_shapes(forward, 230) == "8×32×28×28, … → 8×32×28×28"
-    assert fitted_shapes(forward, 130) == "… → 8×32×28×28" and fitted_shapes(backward, 130) == "8×32×14×14 ← …"
-    assert fitted_shapes(forward, 60).endswith("…") and fitted_shapes("128×1000", 40).startswith("128")
-    assert lines_of("one two three", 60) == ["one two", "three"] and lines_of("unbroken", 10) == ["unbroken"]
+    assert truncated_shapes(forward, 400) == forward and truncated_shapes(backward, 400) == backward
+    assert truncated_shapes(forward, 230) == "8×32×28×28, … → 8×32×28×28"
+    assert truncated_shapes(forward, 130) == "… → 8×32×28×28" and truncated_shapes(backward, 130) == "8×32×14×14 ← …"
+    assert truncated_shapes(forward, 60).endswith("…") and truncated_shapes("128×1000", 40).startswith("128")
+    assert wrap("one two three", 60) == ["one two", "three"] and wrap("unbroken", 10) == ["unbroken"]

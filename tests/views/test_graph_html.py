@@ -31,8 +31,8 @@ from minflow.views.records.reports import (
     TreeRow,
 )
 from minflow.views.text.numbers import shares
-from minflow.views.text.reports import Report, at_peak, holders, peak
-from minflow.views.renderers.memory_map import LOOKS, WIDTH, ends_of, hatched, round_step
+from minflow.views.text.reports import Report, peak_text, values_at_peak, peak
+from minflow.views.renderers.memory_map import LOOKS, WIDTH, visible_ends, hatch_path, round_step
 from minflow.views.renderers.roofline import LEFT, NAMED, RIGHT, TALL, TOP
 from minflow.views.renderers.roofline import WIDTH as WHOLE
 from minflow.vision.models import mobilenet_v2
@@ -196,9 +196,11 @@ def test_peak_counts_a_value_that_is_written_over_another_once():
 
 
 def test_what_holds_the_peak_is_named():
-    assert [b.name for b in holders(MAP)] == ["b-0", "a-0"] and holders(MemoryMap("m", 0, 0, 0, 0, 0, 0, 0, ())) == []
-    assert at_peak(MAP) == "most at a time, at step 2: 1.2 kB, of which b-0 800 B, a-0 400 B"
-    assert at_peak(MAP, 1).endswith("b-0 800 B and 1 smaller one")
+    assert [b.name for b in values_at_peak(MAP)] == ["b-0", "a-0"] and values_at_peak(
+        MemoryMap("m", 0, 0, 0, 0, 0, 0, 0, ())
+    ) == []
+    assert peak_text(MAP) == "most at a time, at step 2: 1.2 kB, of which b-0 800 B, a-0 400 B"
+    assert peak_text(MAP, 1).endswith("b-0 800 B and 1 smaller one")
     over = MemoryMap(
         "m",
         800,
@@ -210,8 +212,8 @@ def test_what_holds_the_peak_is_named():
         0,
         (Block("a", "float32[100]", 0, 400, 0, 3), Block("b", "float32[200]", 0, 800, 3, 9)),
     )
-    assert peak(over) == (3, 800) and [b.name for b in holders(over)] == ["b"], "it is written where a was"
-    assert at_peak(MAP) in html(MAP) and at_peak(MAP) in [t.text for t in picture(html(MAP)).iter(f"{SVG}text")]
+    assert peak(over) == (3, 800) and [b.name for b in values_at_peak(over)] == ["b"], "it is written where a was"
+    assert peak_text(MAP) in html(MAP) and peak_text(MAP) in [t.text for t in picture(html(MAP)).iter(f"{SVG}text")]
 
 
 def test_peak_of_a_large_plan_is_found_at_once():
@@ -226,7 +228,7 @@ def test_peak_of_a_large_plan_is_found_at_once():
 def test_peak_of_a_real_plan_is_what_it_needs(graph):
     record = graph.memory().record
     assert 0.95 * record.least <= peak(record)[1] <= record.least <= record.arena, "but for where values are aligned"
-    assert sum(block.nbytes for block in holders(record)) == peak(record)[1]
+    assert sum(block.nbytes for block in values_at_peak(record)) == peak(record)[1]
     assert {block.phase for block in record.blocks} <= set(LOOKS) and len({block.phase for block in record.blocks}) > 1
 
 
@@ -257,12 +259,12 @@ def test_memory_is_drawn_to_scale():
 
 
 def test_a_value_written_over_another_covers_none_of_it():
-    assert ends_of(MAP.blocks) == [2, 9, 4, 8], "of the first the last step is the next one's"
+    assert visible_ends(MAP.blocks) == [2, 9, 4, 8], "of the first the last step is the next one's"
 
 
 def test_real_values_are_drawn_side_by_side(graph):
     blocks = graph.memory().record.blocks
-    places = [(b, range(b.first, last + 1)) for b, last in zip(blocks, ends_of(blocks))]
+    places = [(b, range(b.first, last + 1)) for b, last in zip(blocks, visible_ends(blocks))]
     for i, (a, steps) in enumerate(places):
         for b, others in places[:i]:
             apart = a.offset + a.nbytes <= b.offset or b.offset + b.nbytes <= a.offset
@@ -270,7 +272,7 @@ def test_real_values_are_drawn_side_by_side(graph):
 
 
 def test_hatching_differs_and_stays_inside():
-    signs = {phase: hatched(10, 20, 40, 30, phase) for phase in LOOKS}
+    signs = {phase: hatch_path(10, 20, 40, 30, phase) for phase in LOOKS}
     assert len(set(signs.values())) == 4 and not signs["forward"], "phases differ without colours"
     for text in filter(None, signs.values()):
         for x1, y1, x2, y2 in re.findall(r"M([\d.]+) ([\d.]+)L([\d.]+) ([\d.]+)", text):

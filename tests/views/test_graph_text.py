@@ -27,9 +27,9 @@ from minflow.views.records.reports import (
     Why,
 )
 from minflow.views.text.numbers import nbytes_text
-from minflow.views.text.plan import ROWS, share
+from minflow.views.text.plan import ROWS, limit_share
 from minflow.views.text.reports import PlanReport, Report, cell
-from minflow.views.text.threads import busy, idle
+from minflow.views.text.threads import busy_seconds, idle_calls
 
 TREE = GraphTree("G_0: modules", (
     TreeRow("model", 0, "Net", "", ("float32[4, 20]",), ("float32[4, 5]",), 2_965, 1),
@@ -171,8 +171,8 @@ THREADS = Threads(
 
 
 def test_what_threads_did_is_added_up():
-    assert busy(THREADS) == pytest.approx([0.008, 0.007])
-    (conv, pieces, left), (matmul, one, rest) = idle(THREADS)
+    assert busy_seconds(THREADS) == pytest.approx([0.008, 0.007])
+    (conv, pieces, left), (matmul, one, rest) = idle_calls(THREADS)
     assert (conv.name, pieces, one) == ("model.conv-conv2d-0", 3, 1)
     assert left == pytest.approx(2 * 0.008 - 0.013) and rest == pytest.approx(0.002)
     assert "2 threads at a time, 10.00 ms: they worked 75 % of it" in repr(Report(THREADS))
@@ -181,10 +181,10 @@ def test_what_threads_did_is_added_up():
 def test_shares_by_hand():
     matmul, relu, copy, update = CALLS
     assert LIMITS.computes(matmul) and LIMITS.least(matmul) == 80_281_600 / 1e11 > 2_124_032 / 5e10
-    assert share(matmul, LIMITS) == 80_281_600 / 1e11 / 1e-3
+    assert limit_share(matmul, LIMITS) == 80_281_600 / 1e11 / 1e-3
     assert not LIMITS.computes(relu) and LIMITS.least(relu) == 409_600 / 5e10 > 51_200 / 1e11
-    assert not LIMITS.computes(copy) and share(copy, LIMITS) == 1_200 / 5e10 / 1e-6
-    assert share(update, LIMITS) == share(matmul, None) == 0, "not timed, or not measured"
+    assert not LIMITS.computes(copy) and limit_share(copy, LIMITS) == 1_200 / 5e10 / 1e-6
+    assert limit_share(update, LIMITS) == limit_share(matmul, None) == 0, "not timed, or not measured"
     assert [LIMITS.copying(n) for n in (0, 9_000_000, 11_000_000)] == [5e10, 5e10, 2e10], "the nearer as a factor"
 
 

@@ -12,7 +12,7 @@ from PIL import Image
 
 import minflow as flow
 from minflow.core.base.errors import DTypeError, ShapeError
-from minflow.views.renderers.images import BYTES, MANY, as_bytes, images_of, images_record
+from minflow.views.renderers.images import BYTES, MANY, to_uint8, images_of, images_record
 from minflow.views.front import show
 from minflow.views.show import picture
 
@@ -45,12 +45,12 @@ def test_what_is_no_image(shape):
 
 
 def test_brightness():
-    assert as_bytes(np.array([[[0, 255]]], np.uint8))[1] == "0 is black, 255 white"
-    pixels, scale, bad = as_bytes(np.array([[[0.0, 0.5, 1.0]]]))
+    assert to_uint8(np.array([[[0, 255]]], np.uint8))[1] == "0 is black, 255 white"
+    pixels, scale, bad = to_uint8(np.array([[[0.0, 0.5, 1.0]]]))
     assert pixels.tolist() == [[[0, 128, 255]]] and scale == "0 is black, 1 white" and not bad
-    pixels, scale, _ = as_bytes(np.array([[[-2.0, 0.0, 2.0]]]))
+    pixels, scale, _ = to_uint8(np.array([[[-2.0, 0.0, 2.0]]]))
     assert pixels.tolist() == [[[0, 128, 255]]] and scale == "-2 is black, 2 white"
-    pixels, _, bad = as_bytes(np.array([[[0.0, math.nan, 1.0]]]))
+    pixels, _, bad = to_uint8(np.array([[[0.0, math.nan, 1.0]]]))
     assert pixels.shape == (1, 1, 3, 3) and bad == "1 elements are NaN or infinite, drawn magenta with a cross"
 
 

@@ -19,10 +19,10 @@ from minflow.views.timeline.record import (
     ms,
     pair,
     pair_verdict,
-    share,
-    trimmed,
+    gain_share,
+    trim_first_load,
     verdict,
-    which,
+    step_range,
 )
 from minflow.views.draw.fonts import text_width
 from minflow.views.timeline.svg import SMALL, pair_svg, timeline_svg
@@ -150,8 +150,8 @@ def test_the_bars_are_counted_from_one_and_the_heading_has_the_numbers():
     texts = [e.text for e in elements(timeline_svg(a), "text")]
     assert "8" in texts and "54" not in texts and "steps 47 to 54 in" in timeline_svg(a)
     assert [s.number for s in a.steps] == list(range(47, 55))
-    assert which(a.steps[:1]) == "step 47" and which(a.steps[::2]) == "4 steps, number 47 to 53,"
-    assert which(sync(8).steps) == "8 steps"
+    assert step_range(a.steps[:1]) == "step 47" and step_range(a.steps[::2]) == "4 steps, number 47 to 53,"
+    assert step_range(sync(8).steps) == "8 steps"
     both = pair(a, hidden(8))
     assert "steps 47 to 54, a step every 8.0 ms" in pair_svg(both)
     assert "steps 47 to 54; load 4.0 ms, compute 4.0 ms; a step every 8.0 ms" in pair_text(both)
@@ -272,8 +272,10 @@ def test_why_there_is_nothing_to_win():
     good = pair_verdict(pair(sync(load=0.003), hidden(load=0.003)))
     assert good.startswith("Loading is hidden behind computing")
     assert pair_verdict(pair(sync(load=0.005), hidden(load=0.005))).startswith("Computing is hidden behind loading")
-    assert share(1.9, 2.0) == ", 90 % of the possible gain" and share(2.0, 2.0) == ", all of the possible gain"
-    assert share(0.9, 2.0) == ""
+    assert (
+        gain_share(1.9, 2.0) == ", 90 % of the possible gain" and gain_share(2.0, 2.0) == ", all of the possible gain"
+    )
+    assert gain_share(0.9, 2.0) == ""
 
 
 def test_waiting_is_drawn_and_loading_is_not_the_wait():
@@ -308,9 +310,9 @@ def test_at_most_two_hundred_bars_and_it_says_what_is_left_out():
 def test_the_first_loader_does_not_reach_far_back():
     steps = list(sync(5).steps)
     steps[0] = StepTimes(1, ((40.0, 100.004),), (), steps[0].queued, steps[0].compute)
-    first = trimmed(steps)[0]
+    first = trim_first_load(steps)[0]
     assert first.load == pytest.approx(0.004) and first.loads[0][1] == 100.004
-    start, stop = extent(bars(tuple(trimmed(steps))))
+    start, stop = extent(bars(tuple(trim_first_load(steps))))
     assert stop - start < 0.1
 
 

@@ -53,7 +53,7 @@ def test_a_deep_one(monkeypatch):
         last = last * 1.0
     assert "tape of a Value: 5000 operations" in picture(last, names={}).text.replace(",", "")
     monkeypatch.setattr(foreign_tape, "MOST", 50)
-    record = foreign_tape.own_record(last)
+    record = foreign_tape.foreign_record(last)
     assert len(record.nodes) == 50 and record.note == "and 4,951 earlier values"
 
 

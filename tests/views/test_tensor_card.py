@@ -26,7 +26,16 @@ from minflow.views.renderers.tensor import (
     tensor_record,
     tensor_text,
 )
-from minflow.views.renderers.tensor_picture import LEVELS, MINUS, NAN, PLUS, levels, painted, palette, tensor_svg
+from minflow.views.renderers.tensor_picture import (
+    LEVELS,
+    MINUS,
+    NAN,
+    PLUS,
+    palette_indices,
+    cell_pixels,
+    palette,
+    tensor_svg,
+)
 
 LIMIT = 20_000  # bytes of the HTML of one card
 
@@ -86,9 +95,9 @@ def test_one_bad_number_of_a_million_is_marked_and_counted():
 
 
 def test_marks_are_signs_not_only_colours():
-    found = levels(np.array([[0.0, np.nan, np.inf, -np.inf, 1.0]]), 0.0, 1.0)
+    found = palette_indices(np.array([[0.0, np.nan, np.inf, -np.inf, 1.0]]), 0.0, 1.0)
     assert found.tolist() == [[0, NAN, PLUS, MINUS, LEVELS - 1]]
-    drawn = painted(found, 7)
+    drawn = cell_pixels(found, 7)
     assert (drawn[:, :7] == 0).all() and (drawn[:, 28:] == LEVELS - 1).all()
     shapes = [drawn[:, 7 * k : 7 * k + 7] >= LEVELS + 4 for k in (1, 2, 3)]
     assert all(0 < s.sum() < 49 for s in shapes) and not (shapes[0] == shapes[1]).all()

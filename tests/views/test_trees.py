@@ -10,7 +10,7 @@ from minflow import nn
 from minflow.nn.graph.listing.build_log import BuildLog
 from minflow.views.renderers.debug_tree import OPEN, debug_bundle, debug_html
 from minflow.views.records.module import folded, rows_of
-from minflow.views.text.trees import LIMIT, outer_lines, outer_rows, sized
+from minflow.views.text.trees import LIMIT, outer_lines, outer_rows, within_limit
 from tests.cases import Cases
 from tests.graphs import Predict
 
@@ -201,7 +201,7 @@ def test_a_text_is_cut_to_its_outer_lines():
     cut = outer_lines("\n".join(lines), 10_000)
     assert len(cut) <= 10_000 and cut.startswith("head\n  row\n    ... 1 more line\n  row") and "inside" not in cut
     short = "\n".join(lines[:100])
-    assert outer_lines(short) is short and sized(lambda most: "x" * 1000 * most, 5_000) == "x" * 4_000
+    assert outer_lines(short) is short and within_limit(lambda most: "x" * 1000 * most, 5_000) == "x" * 4_000
     assert LIMIT < MOST
 
 

@@ -18,7 +18,15 @@ from ...core.files.atomic import write
 from ...core.base.errors import JobError
 from ...core.source_location import here
 from ...views.html.page import picture_bundle
-from ...views.timeline.record import StepTimes, TimelinePair, TimelineRecord, pair, pair_verdict, trimmed, verdict
+from ...views.timeline.record import (
+    StepTimes,
+    TimelinePair,
+    TimelineRecord,
+    pair,
+    pair_verdict,
+    trim_first_load,
+    verdict,
+)
 from ...views.timeline.svg import pair_svg, timeline_svg
 from ...views.timeline.text import pair_text, timeline_text
 from ..function import Job
@@ -174,7 +182,7 @@ def record_of(
     unfinished steps."""
     name = records[-1].name if records else ""
     now = clock() if now is None else now
-    return TimelineRecord(name, tuple(trimmed([times(r, since, now) for r in records])), cores(), asked)
+    return TimelineRecord(name, tuple(trim_first_load([times(r, since, now) for r in records])), cores(), asked)
 
 
 def times(r: Record, since: float, now: float) -> StepTimes:

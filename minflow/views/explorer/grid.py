@@ -16,7 +16,7 @@ import numpy as np
 from ..draw.fonts import truncated, truncated_words, text_width
 from ..records.step import StepRecord
 from ..text.listing import clean, count, shape_of
-from .rows import Item, StepTree, begins, idle
+from .rows import Item, StepTree, is_first_gradient, is_identity_reshape
 
 # padding between rim and text; gap between the texts of a line; width of the faint text if it may be cut
 PAD, FAR, WORDS = 8, 8, 96
@@ -120,7 +120,7 @@ class Grid:
                     rows[s].parts[record.nodes[node].column].outs[node, index] = None
                 self.links["forward"].setdefault(s, set()).add(r)
 
-        firsts = [i for i in range(len(record.nodes)) if begins(record, i)]
+        firsts = [i for i in range(len(record.nodes)) if is_first_gradient(record, i)]
         twins = {i: record.nodes[record.places[record.nodes[i].twin]] for i in firsts}
         self.begins = self.row_of(max(firsts, key=lambda i: twins[i].order)) if firsts else -1
         self.loss = self.row_of(record.loss) if record.loss >= 0 else -1
@@ -231,7 +231,7 @@ def mark_text(row: Row, column: int) -> str:
 LEAVES, ENTERS = {1: 0.75, -1: 0.3}, {1: 0.3, -1: 0.75}  # 1: down, -1: up
 
 
-def ports(rows: list[Row], s: int, t: int) -> tuple[float, float]:
+def link_heights(rows: list[Row], s: int, t: int) -> tuple[float, float]:
     """Heights at which a line from row s to row t leaves and enters."""
     way = 1 if t >= s else -1
     return rows[s].y + rows[s].height * LEAVES[way], rows[t].y + rows[t].height * ENTERS[way]
@@ -245,7 +245,7 @@ def lanes_for(rows: list[Row], links: dict[int, set[int]], skip) -> list[tuple[i
         for way in (-1, 1):
             far = sorted(t for t in targets if not skip(s, t) and (1 if t >= s else -1) == way)
             if far:
-                ys = [y for t in far for y in ports(rows, s, t)]
+                ys = [y for t in far for y in link_heights(rows, s, t)]
                 spans.append((min(ys), max(ys), s, far))
     spans.sort()
     ends: list[float] = []
@@ -289,15 +289,15 @@ def view_of(grid: Grid) -> dict:
     ups = lanes_for(rows, grid.links["backward"], lambda s, t: s in (before.get(t), t) or before.get(s) == t)
     across = lanes_for(rows, grid.links["update"], lambda s, t: s == t)
     gutter = EDGE + 6 + LANE * (max([k for *_, k in left], default=-1) + 1)
-    texts = [texts_of(record, row) for row in rows]
-    widths = [widest(texts, k) for k in range(3)]
+    texts = [row_texts(record, row) for row in rows]
+    widths = [column_width(texts, k) for k in range(3)]
     right = LANE * (max([k for *_, k in ups], default=-1) + max([k for *_, k in across], default=-1) + 3)
     updates = any(n.column == 2 for n in record.nodes)
     names = ["forward ↓", "backward ↑", "parameters, update" if updates else "parameters"]
     drawn_columns = [0] + [1] * has_backward + [2] * has_update
     widths = [max(width, math.ceil(text_width(name, bold=True))) for width, name in zip(widths, names)]
     beside = (BETWEEN + right + LAST if has_backward else BETWEEN) if has_update else BETWEEN * has_backward
-    widths = narrowed(widths, drawn_columns, WIDTH - EDGE - gutter - beside)
+    widths = fit_columns(widths, drawn_columns, WIDTH - EDGE - gutter - beside)
     columns = [gutter, gutter + widths[0] + BETWEEN, 0]
     columns[2] = columns[1] + widths[1] + right + LAST if has_backward else columns[1]
     end = columns[drawn_columns[-1]] + widths[drawn_columns[-1]]
@@ -307,14 +307,14 @@ def view_of(grid: Grid) -> dict:
         inset = min(row.level, INSETS) * INSET
         frames += frame_of(rows, r, gutter - 5 + inset - INSET / 2, end + 6 - inset / 2) if row.is_open else []
         drawn.append(row_data(record, row, texts[r], columns, widths))
-    places = Places(rows, drawn)
+    places = BoxPositions(rows, drawn)
     paths = []
     for a, b in touching.items():
         if b in grid.links["forward"].get(a, ()):
             x = gutter + widths[0] * 0.82
             paths.append(["f", arrow_down(x, rows[a].y + rows[a].height, rows[b].y)])
     for s, far, lane in left:
-        paths.append(["f", trunk(places, s, far, 0, gutter - 13 - LANE * lane, -1)])
+        paths.append(["f", lane_link(places, s, far, 0, gutter - 13 - LANE * lane, -1)])
     for a, b in before.items():
         if b in grid.links["backward"].get(a, ()):
             paths.append(["b", arrow_up(columns[1] + widths[1] * 0.6, rows[a].y, rows[b].y + rows[b].height)])
@@ -322,12 +322,12 @@ def view_of(grid: Grid) -> dict:
             paths.append(["b", arrow_down(columns[1] + widths[1] * 0.75, rows[b].y + rows[b].height, rows[a].y)])
     margin = columns[1] + widths[1] + 8
     for s, far, lane in ups:
-        paths.append(["b", trunk(places, s, far, 1, margin + LANE * lane, 1)])
+        paths.append(["b", lane_link(places, s, far, 1, margin + LANE * lane, 1)])
     margin += LANE * (max([k for *_, k in ups], default=-1) + 1)
     for s, far, lane in across:
-        paths.append(["u", trunk(places, s, far, 1, margin + LANE * lane, 1, 2)])
+        paths.append(["u", lane_link(places, s, far, 1, margin + LANE * lane, 1, 2)])
     if 0 in places.boxes[grid.loss] and 1 in places.boxes[grid.begins] and min(grid.loss, grid.begins) >= 0:
-        paths.append(["b", turn(places, rows, grid.loss, grid.begins)])
+        paths.append(["b", loss_link(places, rows, grid.loss, grid.begins)])
     for r, row in enumerate(rows):
         boxes = places.boxes[r]
         if row.kept and 0 in boxes and 1 in boxes:
@@ -336,7 +336,7 @@ def view_of(grid: Grid) -> dict:
         if r in grid.links["update"].get(r, ()) and 1 in boxes and 2 in boxes:
             (x0, w0), (x1, _) = boxes[1], boxes[2]
             paths.append(["u", arrow_right(x0 + w0, x1, row.y + row.height / 2)])
-    paths = [part for kind, d in paths for part in apart(kind, d)]
+    paths = [part for kind, d in paths for part in split_arrow_heads(kind, d)]
     return {
         "w": round(end + EDGE),
         "h": round(grid.bottom + 4),
@@ -378,7 +378,7 @@ class Texts:
         )
 
 
-def texts_of(record: StepRecord, row: Row) -> dict[int, Texts]:
+def row_texts(record: StepRecord, row: Row) -> dict[int, Texts]:
     """Column -> texts of its box; for an open row only the first column."""
     item, boxes = row.item, {}
     inset = min(row.level, INSETS) * INSET
@@ -399,7 +399,7 @@ def texts_of(record: StepRecord, row: Row) -> dict[int, Texts]:
     if row.parts[1].nodes:
         part = row.parts[1]
         ops = [record.nodes[i].label for i in part.nodes]
-        names = [record.nodes[i].label for i in part.nodes if not idle(record, i)] or ops
+        names = [record.nodes[i].label for i in part.nodes if not is_identity_reshape(record, i)] or ops
         label = (
             f"{count(len(ops), 'gradient op')}" if item.kind in ("module", "fold") else ", ".join(dict.fromkeys(names))
         )
@@ -415,13 +415,13 @@ def texts_of(record: StepRecord, row: Row) -> dict[int, Texts]:
     return boxes
 
 
-def widest(texts: list[dict[int, Texts]], column: int) -> int:
+def column_width(texts: list[dict[int, Texts]], column: int) -> int:
     """Least width of a column that shows all its texts in full, within WIDTHS."""
     least, most = WIDTHS[column]
     return math.ceil(min(max([least, *[own[column].needed() for own in texts if column in own]]), most))
 
 
-def narrowed(widths: list[int], drawn: list[int], room: float) -> list[int]:
+def fit_columns(widths: list[int], drawn: list[int], room: float) -> list[int]:
     """Widths reduced to fit into `room`, one column after the other in the order of NARROW."""
     widths = [width if k in drawn else 0 for k, width in enumerate(widths)]
     for k, least in NARROW:
@@ -429,7 +429,7 @@ def narrowed(widths: list[int], drawn: list[int], room: float) -> list[int]:
     return widths
 
 
-def fitted_shapes(words: str, width: float) -> str:
+def truncated_shapes(words: str, width: float) -> str:
     """Shapes cut to a width: first the inputs after the first, then all inputs, last the outputs."""
     arrow = next((arrow for arrow in (" → ", " ← ") if arrow in words), "")
     if arrow and text_width(words) > width:
@@ -451,7 +451,7 @@ def row_data(record: StepRecord, row: Row, texts: dict[int, Texts], columns: lis
         room, width = own.room(widths[column]), widths[column] - own.inset
         bold = truncated(own.bold, max(room * 0.66, room - own.beside()) if own.faint else room, bold=True)
         faint = own.faint and truncated_words(own.faint, room - text_width(bold, bold=True) - FAR)
-        cut = truncated_words if column == 2 else fitted_shapes
+        cut = truncated_words if column == 2 else truncated_shapes
         second, third = (cut(words, width - 2 * PAD) for words in (own.second, own.third))
         boxes.append([column, columns[column] + own.inset * (column < 2), width, bold, faint, second, own.mark, third])
         if column == 1:
@@ -478,7 +478,7 @@ def frame_of(rows: list[Row], r: int, x: float, end: float) -> list:
 # ---- lines -----------------------------------------------------------------------------------------------------------
 
 
-class Places:
+class BoxPositions:
     """Positions of the boxes of each row: column -> (x, width)."""
 
     def __init__(self, rows: list[Row], drawn: list):
@@ -491,25 +491,25 @@ def number(x: float) -> str:
 
 
 def arrow_down(x: float, y0: float, y1: float) -> str:
-    return f"M{number(x)} {number(y0)}V{number(y1)}" + head(x, y1, 0, 1)
+    return f"M{number(x)} {number(y0)}V{number(y1)}" + arrow_head(x, y1, 0, 1)
 
 
 def arrow_up(x: float, y0: float, y1: float) -> str:
-    return f"M{number(x)} {number(y0)}V{number(y1)}" + head(x, y1, 0, -1)
+    return f"M{number(x)} {number(y0)}V{number(y1)}" + arrow_head(x, y1, 0, -1)
 
 
 def arrow_right(x0: float, x1: float, y: float) -> str:
-    return f"M{number(x0)} {number(y)}H{number(x1)}" + head(x1, y, 1, 0)
+    return f"M{number(x0)} {number(y)}H{number(x1)}" + arrow_head(x1, y, 1, 0)
 
 
-def head(x: float, y: float, dx: int, dy: int) -> str:
+def arrow_head(x: float, y: float, dx: int, dy: int) -> str:
     """The two strokes of an arrow's head at (x, y) that points along (dx, dy)."""
     a = f"{number(x - 5 * dx - 3.5 * dy)} {number(y - 5 * dy - 3.5 * dx)}"
     b = f"{number(x - 5 * dx + 3.5 * dy)} {number(y - 5 * dy + 3.5 * dx)}"
     return f"M{a}L{number(x)} {number(y)}L{b}"
 
 
-def apart(kind: str, d: str) -> list[list[str]]:
+def split_arrow_heads(kind: str, d: str) -> list[list[str]]:
     """A dashed or dotted line, and its solid arrow heads: [[kind, d], [kind + "h", d of the heads]]."""
     heads = re.findall(r"M[^M]*L[^M]*", d) if kind in ("b", "k") else []
     for part in heads:
@@ -517,16 +517,18 @@ def apart(kind: str, d: str) -> list[list[str]]:
     return [[kind, d], [kind + "h", "".join(heads)]] if heads else [[kind, d]]
 
 
-def turn(places: Places, rows: list[Row], s: int, t: int) -> str:
+def loss_link(places: BoxPositions, rows: list[Row], s: int, t: int) -> str:
     """Path from the forward box of the loss, in row s, to the first box of backward, in row t."""
     (x0, w0), (x1, _) = places.boxes[s][0], places.boxes[t][1]
     y0, y1, x = rows[s].y + rows[s].height * 0.28, rows[t].y + rows[t].height * 0.28, x1 - BETWEEN / 2
     if s == t:
         return arrow_right(x0 + w0, x1, y0)
-    return f"M{number(x0 + w0)} {number(y0)}H{number(x)}V{number(y1)}H{number(x1)}" + head(x1, y1, 1, 0)
+    return f"M{number(x0 + w0)} {number(y0)}H{number(x)}V{number(y1)}H{number(x1)}" + arrow_head(x1, y1, 1, 0)
 
 
-def trunk(places: Places, s: int, targets: list[int], column: int, x: float, side: int, into: int | None = None) -> str:
+def lane_link(
+    places: BoxPositions, s: int, targets: list[int], column: int, x: float, side: int, into: int | None = None
+) -> str:
     """Path from the side of row s through a lane at x to the side of each target, all above or all below it.
 
     side: -1 left of the column, 1 right of it."""
@@ -537,13 +539,13 @@ def trunk(places: Places, s: int, targets: list[int], column: int, x: float, sid
         return x + (width if side > 0 else 0)
 
     x_default = x
-    start = ports(places.rows, s, targets[0])[0]
+    start = link_heights(places.rows, s, targets[0])[0]
     parts, low, high = [f"M{number(edge(s, column, side))} {number(start)}H{number(x)}"], start, start
     for t in targets:
-        y = ports(places.rows, s, t)[1]
+        y = link_heights(places.rows, s, t)[1]
         low, high = min(low, y), max(high, y)
         facing = side if into == column else -side
         end = edge(t, into, facing)
-        parts.append(f"M{number(x)} {number(y)}H{number(end)}" + head(end, y, -facing, 0))
+        parts.append(f"M{number(x)} {number(y)}H{number(end)}" + arrow_head(end, y, -facing, 0))
     parts.append(f"M{number(x)} {number(low)}V{number(high)}")
     return "".join(parts)

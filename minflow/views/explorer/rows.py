@@ -152,7 +152,7 @@ class StepTree:
                     readers.setdefault(x[0], []).append(i)
         same = set()
         for i, node in enumerate(nodes):
-            if not node.column and node.mark != "gone" and idle(self.record, i):
+            if not node.column and node.mark != "gone" and is_identity_reshape(self.record, i):
                 same.add(i)
         for i in same:
             near = [*readers.get(i, ()), self.record.reads[i][0][0]]
@@ -296,9 +296,9 @@ class StepTree:
                 if n >= 4 * p and n > best:
                     best, period = n, p
             if best > 3 and all(
-                plain(child, children[i + k % period]) for k, child in enumerate(children[i : i + best])
+                can_fold(child, children[i + k % period]) for k, child in enumerate(children[i : i + best])
             ):
-                label = f"{best // period} " + (words_of(children[i : i + period], signs[i]))
+                label = f"{best // period} " + (repeat_label(children[i : i + period], signs[i]))
                 rows.append(self.fold(item, children[i : i + best], label))
             else:
                 best = max(best, 1)
@@ -397,7 +397,7 @@ class StepTree:
         return items[:limit]
 
 
-def idle(record: StepRecord, i: int) -> bool:
+def is_identity_reshape(record: StepRecord, i: int) -> bool:
     """True for a reshape to the same shape."""
     node = record.nodes[i]
     return node.label == "reshape" and node.view and bool(x := record.reads[i][0]) and node.outs[0] == record.spec(x)
@@ -409,7 +409,7 @@ def loss_of(record: StepRecord) -> int:
     The first gradients depend on no other gradient. They belong to the loss, or, if the loss is a sum, to its terms.
     """
     nodes = record.nodes
-    firsts = {record.places[node.twin] for i, node in enumerate(nodes) if begins(record, i)}
+    firsts = {record.places[node.twin] for i, node in enumerate(nodes) if is_first_gradient(record, i)}
     above: dict[int, frozenset[int]] = {}  # node -> those of them that depend on it
     for i in sorted([i for i, n in enumerate(nodes) if not n.column], key=lambda i: nodes[i].order):
         leading = frozenset().union(*[above.get(x[0], frozenset()) for x in record.reads[i] if x is not None])
@@ -419,7 +419,7 @@ def loss_of(record: StepRecord) -> int:
     return -1
 
 
-def begins(record: StepRecord, i: int) -> bool:
+def is_first_gradient(record: StepRecord, i: int) -> bool:
     """True for a gradient that depends on no other gradient."""
     nodes, node = record.nodes, record.nodes[i]
     if node.phase != "backward" or node.column != 1 or not node.twin or node.mark == "gone":
@@ -427,7 +427,7 @@ def begins(record: StepRecord, i: int) -> bool:
     return not any(x is not None and nodes[x[0]].phase == "backward" for x in record.reads[i])
 
 
-def plain(item: Item, first: Item) -> bool:
+def can_fold(item: Item, first: Item) -> bool:
     """True if the item may be part of a fold: an operation, a member of a list, or the same module called again. (A
     name like `query` says more than a count.) first: the item at the same place in the first repeat."""
     return item.kind == "op" or (
@@ -435,7 +435,7 @@ def plain(item: Item, first: Item) -> bool:
     )
 
 
-def words_of(members: list[Item], sign: str) -> str:
+def repeat_label(members: list[Item], sign: str) -> str:
     """Label of a repeat, "InvertedResidual" or "times (Linear, ReLU)"; a module with its own name is called by it."""
     if len(members) == 1:
         return sign

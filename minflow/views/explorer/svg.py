@@ -39,7 +39,7 @@ NOTES = 460  # width in pixels that a note below a narrow picture may have
 KEYS = {"k": "dotted: values kept for backward", "b": "dashed: gradients"}
 
 
-def key_of(view: dict) -> str:
+def legend_text(view: dict) -> str:
     """Legend of the lines in this picture that are not solid; empty for a graph without backward."""
     kinds = {kind for kind, _ in view["paths"]}
     said = "; ".join(words for kind, words in KEYS.items() if kind in kinds)
@@ -48,7 +48,7 @@ def key_of(view: dict) -> str:
 
 def svg_of(view: dict, title: str, note: str = "") -> str:
     """The picture. title: its name for screen readers.  note: a line under it."""
-    below = [line for words in (key_of(view), note) if words for line in lines_of(words, max(view["w"] - 24, NOTES))]
+    below = [line for words in (legend_text(view), note) if words for line in wrap(words, max(view["w"] - 24, NOTES))]
     width = max([view["w"], *[text_width(line) + 24 for line in below]])
     parts = [svg.rect(x, y, w, h, rx=6, fill="none", stroke=LINE) for x, y, w, h, _ in view["frames"]]
     for kind, (color, dash) in LINES.items():
@@ -61,7 +61,7 @@ def svg_of(view: dict, title: str, note: str = "") -> str:
     return svg.picture(parts, width, view["h"] + 6 + 15 * len(below), title, font_size=11, **{"xml:space": "preserve"})
 
 
-def lines_of(words: str, width: float) -> list[str]:
+def wrap(words: str, width: float) -> list[str]:
     """The sentence broken into lines of at most this width."""
     lines = [""]
     for word in clean(words).split(" "):

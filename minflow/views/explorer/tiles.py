@@ -13,7 +13,7 @@ import numpy as np
 from ..draw.png import data_uri, png
 from ..text.sparkline import short_number
 from ..text.listing import count
-from ..renderers.tensor_picture import LEVELS, PAPER, levels, palette
+from ..renderers.tensor_picture import LEVELS, PAPER, palette_indices, palette
 
 MOST, CELLS, LONGEST = 32, 12_544, 32  # limits: maps, cells of all maps (16 maps of 28 x 28), cells along a side
 WIDE, LARGE, SMALL = 272, 64, 32  # widths in pixels: the picture, a map if there are at most eight, a map if more
@@ -75,7 +75,7 @@ def tiles_of(array: np.ndarray) -> Tiles | None:
         high = max(-low, high)
         low = -high
     last = tuple([int(i) for i in np.unravel_index(n - 1, leading)])
-    return Tiles(levels(some, low, high).tobytes(), some.shape, last, whole, step, low, high)
+    return Tiles(palette_indices(some, low, high).tobytes(), some.shape, last, whole, step, low, high)
 
 
 def tiles_picture(tiles: Tiles) -> list:

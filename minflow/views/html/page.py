@@ -14,7 +14,7 @@ from html import escape
 from ..draw.theme import PALE_RED, RED_INK
 from ..records.module import ModuleRecord, rows_with_errors, rows_of
 from ..text.listing import clean, count, cut, module_totals
-from ..text.trees import LIMIT, outer_lines, outer_rows, sized
+from ..text.trees import LIMIT, outer_lines, outer_rows, within_limit
 
 RULE = "rgba(125,133,144,.55)"  # colour of borders and rules
 CARD = (
@@ -96,7 +96,7 @@ def module_html(record: ModuleRecord) -> str:
     total = escape(module_totals(record)).replace("\n", "<br>")
     total = f'<div style="border-top:1px solid {RULE}">{total}</div>'
     around = f'<div {NO_MATH} style="{ROW};width:{WIDTH if ran else NARROW}em;max-width:100%">{head}', f"{total}</div>"
-    return sized(lambda most: module_rows(rows, lines, most).join(around))
+    return within_limit(lambda most: module_rows(rows, lines, most).join(around))
 
 
 def module_rows(rows: list[tuple[int, ModuleRecord, int]], lines: list[str], most: int) -> str:

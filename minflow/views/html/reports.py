@@ -13,7 +13,7 @@ from typing import Any
 from ..draw import theme
 from ..records.reports import GraphTree, Lanes, MemoryMap, PlanListing, Roofline, Stages, Threads, Timeline
 from ..text.numbers import ms, nbytes_text, percent, shares
-from ..text.plan import ROWS, arena, more, note, rates, roofline_text, shapes, share
+from ..text.plan import ROWS, place_text, hidden_calls_note, limits_note, rates, roofline_text, shapes, limit_share
 from ..text.threads import threads_text, verdict
 from ..text.reports import memory_text, times, views_note
 from .page import CARD, FAINT, NO_MATH, RULE, picture_card
@@ -21,7 +21,7 @@ from ..renderers.memory_map import headline, memory_svg
 from ..renderers.roofline import headline as roofline_headline, roofline_svg
 from ..renderers.threads import threads_svg
 from ..text.listing import clean, count, shape_of
-from ..text.trees import outer_rows, sized
+from ..text.trees import outer_rows, within_limit
 
 CELL = "padding:2px 10px 2px 0;vertical-align:top;text-align:left;border:0"
 WHOLE = ";white-space:nowrap"
@@ -90,7 +90,7 @@ def card(record: Any, body: str) -> str:
 
 
 def tree_html(record: GraphTree) -> str:
-    return sized(lambda most: tree_table(record, most))
+    return within_limit(lambda most: tree_table(record, most))
 
 
 def tree_table(record: GraphTree, most: int) -> str:
@@ -189,7 +189,7 @@ def map_html(record: MemoryMap) -> str:
 def plan_html(record: PlanListing) -> str:
     rows = []
     for call in record.calls[:ROWS]:
-        part, color = share(call, record.ceilings), COLORS.get(call.phase, theme.LINE)
+        part, color = limit_share(call, record.ceilings), COLORS.get(call.phase, theme.LINE)
         flow = " \u2192 ".join(filter(None, map(shapes, (call.inputs, call.outputs))))
         module = f" in {call.module}" if call.module and not call.name.startswith(call.module) else ""
         name = f'<div style="{NAME}">{safe(call.name)}<br>{faint(flow)}</div>'
@@ -198,7 +198,7 @@ def plan_html(record: PlanListing) -> str:
             [
                 str(call.step),
                 name,
-                safe(arena(call)),
+                safe(place_text(call)),
                 nbytes_text(call.nbytes),
                 f"{call.seconds * 1e6:,.0f}" if call.seconds else "-",
                 *rates(call),
@@ -208,7 +208,9 @@ def plan_html(record: PlanListing) -> str:
             ]
         )
     head = ("", "operation, shapes", "arena", "bytes", "us", "GFLOP/s", "GB/s", "share", "", "line")
-    below = [text for text in (more(record), note(record.ceilings) if record.ceilings else "") if text]
+    below = [
+        text for text in (hidden_calls_note(record), limits_note(record.ceilings) if record.ceilings else "") if text
+    ]
     return card(
         record,
         table(head, rows, (0, 2, 3, 4, 5, 6, 7))

@@ -15,7 +15,7 @@ from .graph import Input, NodeRecord
 from .tape import MOST, TapeRecord
 
 
-def is_own(x: Any) -> bool:
+def is_foreign_value(x: Any) -> bool:
     """True for a value of another engine that remembers the values it was computed from."""
     own = getattr(x, "__dict__", None)
     if isinstance(x, type | ModuleType) or not all(
@@ -25,7 +25,7 @@ def is_own(x: Any) -> bool:
     return isinstance(x.inputs, tuple | list)
 
 
-def own_record(x: Any, names: Mapping[str, Any] | None = None) -> TapeRecord:
+def foreign_record(x: Any, names: Mapping[str, Any] | None = None) -> TapeRecord:
     """Record of its tape, with at most 5,000 values. names: the learner's variables, name -> value."""
     known = {id(value): name for name, value in (names or {}).items()}
     order = walk(x)
@@ -45,7 +45,7 @@ def walk(x: Any) -> list[Any]:
         elif id(one) not in seen:
             seen.add(id(one))
             stack.append((one, True))
-            stack += [(before, False) for before in reversed(one.inputs) if is_own(before)]
+            stack += [(before, False) for before in reversed(one.inputs) if is_foreign_value(before)]
     return order
 
 

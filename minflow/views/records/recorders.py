@@ -33,7 +33,7 @@ def record_of(x: Any, **options) -> Record | None:
     """Record of a Tensor, a Graph, a Module, another engine's value, or a record itself; None for anything else."""
     from .graph import GraphRecord, PartsRecord, graph_record
     from .module import ModuleRecord
-    from .foreign_tape import is_own, own_record
+    from .foreign_tape import is_foreign_value, foreign_record
     from .tape import TapeRecord, tape_record
 
     if isinstance(x, TapeRecord | GraphRecord | PartsRecord | ModuleRecord):
@@ -45,4 +45,4 @@ def record_of(x: Any, **options) -> Record | None:
             return RECORDERS[kind](x)
     if hasattr(x, "spec") and hasattr(x, "value"):
         return tape_record(x, **options)
-    return own_record(x, options.get("tensors")) if is_own(x) else None
+    return foreign_record(x, options.get("tensors")) if is_foreign_value(x) else None

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ..html.page import FAINT, HANGING, NO_MATH, ROW
 from ..text.listing import clean, count, cut
-from ..text.trees import outer_lines, outer_rows, sized
+from ..text.trees import outer_lines, outer_rows, within_limit
 
 Line = tuple[int, str]
 MOST = 10_000  # lines that are shown
@@ -72,7 +72,7 @@ def debug_html(title: str, lines: Sequence[Line]) -> str:
         f"{rest}</div>",
     )
     opened, heads = open_at_first(rows), functools.cache(lambda i: head_html(rows[i], sizes))
-    return sized(lambda most: html_of(rows, heads, opened, most).join(around))
+    return within_limit(lambda most: rows_html(rows, heads, opened, most).join(around))
 
 
 def rows_of(branches: list[Branch]) -> list[Row]:
@@ -86,19 +86,19 @@ def rows_of(branches: list[Branch]) -> list[Row]:
             rows.append(row._replace(places=tuple(b.text for b in below), branch=Branch(row.branch.text, [])))
             continue
         rows.append(row)
-        below = below if row.branch.text in PHASES else by_phase(below)
-        stack += [inner._replace(depth=row.depth + 1) for inner in reversed(alike_as_one(below))]
+        below = below if row.branch.text in PHASES else group_by_phase(below)
+        stack += [inner._replace(depth=row.depth + 1) for inner in reversed(merge_equal(below))]
     return rows
 
 
-def alike_as_one(branches: list[Branch]) -> list[Row]:
+def merge_equal(branches: list[Branch]) -> list[Row]:
     """Rows of sibling branches; more than two adjacent modules that differ only in names become one row."""
     runs: list[list[Branch]] = []
     before: list[Line] | None = None
     kinds = [module_kind(branch) for branch in branches]
     for i, branch in enumerate(branches):
         beside = kinds[i] and kinds[i] in kinds[max(i - 1, 0) : i] + kinds[i + 1 : i + 2]
-        now = nameless(branch) if beside else None
+        now = anonymous_lines(branch) if beside else None
         if now is not None and now == before:
             runs[-1].append(branch)
         else:
@@ -122,7 +122,7 @@ def module_name(branch: Branch) -> str:
     return clean(branch.text.split(":", 2)[1])
 
 
-def nameless(branch: Branch) -> list[Line]:
+def anonymous_lines(branch: Branch) -> list[Line]:
     """The lines of a module without module names and operation numbers, to compare it with its siblings."""
     around = module_name(branch).rpartition(".")[0]
     beside = re.compile(rf"(?<![\w.]){re.escape(around)}\.[^\s.\-:/,()]+" if around else r"$^")
@@ -166,11 +166,11 @@ def open_at_first(rows: list[Row]) -> set[int]:
 def head_html(row: Row, sizes: dict[int, tuple[int, int]]) -> str:
     head = line_html(row.branch.text) + (f" <b>x{row.times:,}</b>, to {escape(row.to)}" if row.to else "")
     if row.branch.below:
-        return f'{head} <span style="{FAINT}">{inside(row.branch, sizes)}{" (each)" if row.to else ""}</span>'
+        return f'{head} <span style="{FAINT}">{contents_text(row.branch, sizes)}{" (each)" if row.to else ""}</span>'
     return head + "".join(f'<div style="{FAINT};padding-left:2.2em">{line_html(x)}</div>' for x in row.places)
 
 
-def html_of(rows: list[Row], heads: Callable[[int], str], opened: set[int], most: int) -> str:
+def rows_html(rows: list[Row], heads: Callable[[int], str], opened: set[int], most: int) -> str:
     """At most `most` rows, children in the `<details>` of their parent; always the last one, where the build is."""
     last = [i for i in range(len(rows) - 1, -1, -1) if i == len(rows) - 1]
     while last and rows[last[-1]].depth:
@@ -195,7 +195,7 @@ def html_of(rows: list[Row], heads: Callable[[int], str], opened: set[int], most
     return "".join(parts) + "</div></details>" * (len(open_) - 1)
 
 
-def by_phase(branches: list[Branch]) -> list[Branch]:
+def group_by_phase(branches: list[Branch]) -> list[Branch]:
     """Group consecutive operations of backward, recomputation or the optimizer into one branch."""
     grouped: list[Branch] = []
     for branch in branches:
@@ -227,7 +227,7 @@ def sizes_of(branches: list[Branch]) -> dict[int, tuple[int, int]]:
     return sizes
 
 
-def inside(branch: Branch, sizes: dict[int, tuple[int, int]]) -> str:
+def contents_text(branch: Branch, sizes: dict[int, tuple[int, int]]) -> str:
     """ "3 modules, 12 operations": the contents of a branch."""
     totals = [sum(sizes[id(inner)][k] for inner in branch.below) for k in (0, 1)]
     return ", ".join(count(n, name) for n, name in zip(totals, ("module", "operation")) if n)

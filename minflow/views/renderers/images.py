@@ -126,7 +126,7 @@ def images_record(tensor: Any, labels: Any = None) -> ImagesRecord:
     images = images[:, ::step, ::step]
     shown = max(1, min(total, MANY, BYTES // (images.shape[1] * images.shape[2] * depth)))
     texts = () if labels is None else label_texts(labels, total, shown)
-    pixels, scale, bad = as_bytes(images[:shown])
+    pixels, scale, bad = to_uint8(images[:shown])
     rows, columns = pixels.shape[1:3]
     size = max(1, min(12, (96 if shown <= 6 else 64) // max(rows, columns)))
     across = max(1, min(shown, WIDE // (columns * size + GAP)))
@@ -154,7 +154,7 @@ def images_record(tensor: Any, labels: Any = None) -> ImagesRecord:
     )
 
 
-def as_bytes(images: np.ndarray) -> tuple[np.ndarray, str, str]:
+def to_uint8(images: np.ndarray) -> tuple[np.ndarray, str, str]:
     """uint8 pixels, a description of the brightness scale, and of elements that are not finite."""
     if images.dtype == np.uint8:
         return images, "0 is black, 255 white", ""
@@ -189,14 +189,14 @@ def images_text(record: ImagesRecord) -> str:
 
 def images_png(record: ImagesRecord) -> bytes:
     """The picture as a PNG file, without labels."""
-    return png(opaque(pixels_of(record)))
+    return png(drop_full_alpha(pixels_of(record)))
 
 
 def pixels_of(record: ImagesRecord) -> np.ndarray:
     return np.frombuffer(record.pixels, np.uint8).reshape(record.shape)
 
 
-def opaque(pixels: np.ndarray) -> np.ndarray:
+def drop_full_alpha(pixels: np.ndarray) -> np.ndarray:
     """(H, W) or (H, W, 3) if no pixel is transparent: simpler, and expected by other programs."""
     if pixels[..., -1].min() < 255:
         return pixels
@@ -206,17 +206,17 @@ def opaque(pixels: np.ndarray) -> np.ndarray:
 def images_html(record: ImagesRecord) -> str:
     """Card with the images, their labels and the caption."""
     title = escape(clean(record.title), True)
-    images = labelled(record) if record.labels else image_tag(pixels_of(record), title, record.width)
+    images = labelled_html(record) if record.labels else image_tag(pixels_of(record), title, record.width)
     return f'<div {NO_MATH} style="{CARD}">{images}<div style="font-size:12px">{title}</div></div>'
 
 
 def image_tag(pixels: np.ndarray, alt: str, width: int) -> str:
     """alt: escaped.  width: on the screen, in pixels."""
-    data = base64.b64encode(png(opaque(pixels))).decode()
+    data = base64.b64encode(png(drop_full_alpha(pixels))).decode()
     return f'<img alt="{alt}" width="{width}" style="max-width:100%" src="data:image/png;base64,{data}">'
 
 
-def labelled(record: ImagesRecord) -> str:
+def labelled_html(record: ImagesRecord) -> str:
     """Each image separately with its label below; rows wrap on a narrow page."""
     tall, wide = record.one
     across = (record.shape[1] + GAP) // (wide + GAP)

@@ -14,7 +14,7 @@ from ..draw.fonts import truncated
 from ..records.reports import Block, MemoryMap
 from ..text.listing import clean
 from ..text.numbers import nbytes_text
-from ..text.reports import at_peak, peak
+from ..text.reports import peak_text, peak
 
 WIDTH, LEFT, RIGHT, TOP, TALL = 760, 96, 22, 86, 300
 # phase -> (fill, edge, hatching: 1 rises, -1 falls, 0 is horizontal, None: none)
@@ -68,7 +68,7 @@ def memory_svg(record: MemoryMap) -> str:
             16,
             truncated(record.title, WIDTH - 12, bold=True),
             truncated(shares, WIDTH - 12),
-            truncated(at_peak(record, 2), WIDTH - 12),
+            truncated(peak_text(record, 2), WIDTH - 12),
             bold=True,
             rest=theme.SOFT,
         ),
@@ -86,13 +86,13 @@ def memory_svg(record: MemoryMap) -> str:
         parts.append(svg.label(x, TOP + TALL + 17, str(t), anchor="middle", ink=theme.SOFT))
     axis = "step of the plan: the operations in the order in which they run"
     parts.append(svg.label(LEFT + svg.PAD, TOP + TALL + 38, axis, ink=theme.SOFT))
-    blocks, names = drawn(record.blocks, across, up)
-    parts += [*blocks, *mark(across, step, most), *names]
+    blocks, names = value_elements(record.blocks, across, up)
+    parts += [*blocks, *peak_mark(across, step, most), *names]
     parts += legend(phases, TOP + TALL + 52)
     return svg.picture(parts, WIDTH, TOP + TALL + 72, headline(record))
 
 
-def ends_of(blocks: tuple[Block, ...]) -> list[int]:
+def visible_ends(blocks: tuple[Block, ...]) -> list[int]:
     """The last step of each value, minus one if another value overwrites it in that step, so that both are visible."""
     starts: dict[int, list[Block]] = {}
     for block in blocks:
@@ -102,7 +102,7 @@ def ends_of(blocks: tuple[Block, ...]) -> list[int]:
     return [b.last - 1 if taken and b.last > b.first else b.last for b, taken in zip(blocks, over)]
 
 
-def drawn(blocks: tuple[Block, ...], across, up) -> tuple[list[str], list[str]]:
+def value_elements(blocks: tuple[Block, ...], across, up) -> tuple[list[str], list[str]]:
     """(elements of the values: for each phase one path for all rectangles and one for hatching; names that fit).
 
     Values do not overlap, so drawing order does not matter.
@@ -110,7 +110,7 @@ def drawn(blocks: tuple[Block, ...], across, up) -> tuple[list[str], list[str]]:
     boxes: dict[tuple[str, float], list[str]] = {}
     lines: dict[str, list[str]] = {}
     names: list[str] = []
-    for block, last in zip(blocks, ends_of(blocks)):
+    for block, last in zip(blocks, visible_ends(blocks)):
         x, y = across(block.first), up(block.offset + block.nbytes)
         wide, tall = max(across(last + 1) - x, 1.0), max(up(block.offset) - y, 0.8)
         phase = block.phase if block.phase in LOOKS else ""
@@ -118,17 +118,17 @@ def drawn(blocks: tuple[Block, ...], across, up) -> tuple[list[str], list[str]]:
             f"M{x:.1f} {y:.1f}h{wide:.1f}v{tall:.1f}h{-wide:.1f}z"
         )
         if wide > 4 and tall > 6:
-            lines.setdefault(phase, []).append(hatched(x, y, wide, tall, phase))
-        names += named(block, x, y, wide, tall)
+            lines.setdefault(phase, []).append(hatch_path(x, y, wide, tall, phase))
+        names += value_label(block, x, y, wide, tall)
     parts = []
     for (phase, stroke), paths in boxes.items():
         fill, edge, _ = LOOKS.get(phase, OTHER)
         parts.append(svg.path("".join(paths), fill=fill, stroke=edge, stroke_width=stroke))
-    parts += [hatching("".join(paths), phase) for phase, paths in lines.items()]
+    parts += [hatch_element("".join(paths), phase) for phase, paths in lines.items()]
     return parts, names
 
 
-def named(block: Block, x: float, y: float, wide: float, tall: float) -> list[str]:
+def value_label(block: Block, x: float, y: float, wide: float, tall: float) -> list[str]:
     """The name and size of a value on a plate over its hatching, if they fit into the rectangle."""
     on_end = wide < LEGIBLE
     long, high = (tall, wide) if on_end else (wide, tall)
@@ -142,7 +142,7 @@ def named(block: Block, x: float, y: float, wide: float, tall: float) -> list[st
     return [svg.group([name], transform=f"rotate(-90 {svg.number(start)} {svg.number(base)})") if on_end else name]
 
 
-def mark(across, step: int, most: int) -> list[str]:
+def peak_mark(across, step: int, most: int) -> list[str]:
     """The step at which the values take most memory, and how much."""
     x = (across(step) + across(step + 1)) / 2
     anchor = "start" if x < WIDTH / 3 else "end" if x > WIDTH * 2 / 3 else "middle"
@@ -153,7 +153,7 @@ def mark(across, step: int, most: int) -> list[str]:
     ]
 
 
-def hatched(x: float, y: float, wide: float, tall: float, phase: str) -> str:
+def hatch_path(x: float, y: float, wide: float, tall: float, phase: str) -> str:
     """Path data of the hatching of a rectangle: lines of one common grid, with the slope of the phase."""
     _, _, lean = LOOKS.get(phase, OTHER)
     if lean is None:
@@ -173,7 +173,7 @@ def hatched(x: float, y: float, wide: float, tall: float, phase: str) -> str:
     return "".join(lines)
 
 
-def hatching(path: str, phase: str) -> str:
+def hatch_element(path: str, phase: str) -> str:
     """The hatching as an element; empty if there are no lines."""
     return svg.path(path, stroke=LOOKS.get(phase, OTHER)[1], stroke_width=".4", fill="none")
 
@@ -183,7 +183,7 @@ def legend(phases: list[str], y: float) -> list[str]:
     for i, phase in enumerate(phases):
         x, (fill, edge, _) = LEFT + 124 * i, LOOKS.get(phase, OTHER)
         parts.append(svg.rect(x, y, 24, 12, fill=fill, stroke=edge))
-        parts.append(hatching(hatched(x, y, 24, 12, phase), phase))
+        parts.append(hatch_element(hatch_path(x, y, 24, 12, phase), phase))
         parts.append(svg.label(x + 30 + svg.PAD, y + 10, phase or "other"))
     note = "colour: phase; a box: one value, until it is last read"
     return parts + (

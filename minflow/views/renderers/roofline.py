@@ -15,7 +15,7 @@ from ..draw.fonts import truncated, text_width
 from ..records.reports import PlanCall, Roofline
 from ..text.listing import clean, count
 from ..text.numbers import ms, percent, rate_text
-from ..text.plan import intensity, share, timed
+from ..text.plan import intensity, limit_share, timed_calls
 from .memory_map import LOOKS, OTHER
 
 WIDTH, LEFT, RIGHT, TOP, TALL = 760, 84, 34, 70, 300
@@ -56,7 +56,7 @@ def headline(record: Roofline) -> str:
 
 
 def roofline_svg(record: Roofline) -> str:
-    calls = timed(record)
+    calls = timed_calls(record)
     placed = [call for call in calls if call.flops]
     axes = Axes(record, placed)
     kernels = "compiled kernels" if record.ceilings.compiled else "NumPy's kernels"
@@ -71,13 +71,13 @@ def roofline_svg(record: Roofline) -> str:
             rest=theme.SOFT,
         )
     ]
-    parts += [*frame(axes), *roofs(record, axes), *marks(calls, axes)]
+    parts += [*frame(axes), *limit_lines(record, axes), *call_marks(calls, axes)]
     y = TOP + TALL + 62
     phases = [phase for phase in LOOKS if any(call.phase == phase for call in placed)]
     parts += legend(phases, y)
     y += 26 * bool(phases)
     for i, call in enumerate(calls[:NAMED], 1):
-        words = f"{ms(call.seconds or 0)}, {percent(share(call, record.ceilings))} of what is possible"
+        words = f"{ms(call.seconds or 0)}, {percent(limit_share(call, record.ceilings))} of what is possible"
         words += "" if call.flops else "; it only moves data, and is not in the diagram"
         name = truncated(f"{i}: {call.name}", WIDTH - 2 * svg.PAD - 16 - text_width(f", {words}"))
         parts.append(svg.label(svg.PAD + 2, y, f"{name}, {words}"))
@@ -85,7 +85,7 @@ def roofline_svg(record: Roofline) -> str:
     return svg.picture(parts, WIDTH, y + 2, headline(record))
 
 
-def power(n: int) -> str:
+def power_text(n: int) -> str:
     """A power of ten in full: 10, 0.01, 1000."""
     return f"{10.0**n:.{max(0, -n)}f}"
 
@@ -99,20 +99,20 @@ def frame(axes: Axes) -> list[str]:
         parts.append(
             svg.path(f"M{x:.1f} {TOP}V{bottom + 4}", stroke=theme.LINE, stroke_width=".5", stroke_dasharray="1 4")
         )
-        parts.append(svg.label(x, bottom + 18, power(n), anchor="middle", ink=theme.SOFT))
+        parts.append(svg.label(x, bottom + 18, power_text(n), anchor="middle", ink=theme.SOFT))
     for n in range(axes.y[0], axes.y[1] + 1):
         y = axes.up(10.0**n)
         parts.append(
             svg.path(f"M{LEFT - 4} {y:.1f}H{right}", stroke=theme.LINE, stroke_width=".5", stroke_dasharray="1 4")
         )
-        parts.append(svg.label(LEFT - 12, y + 4, power(n - 9), anchor="end", ink=theme.SOFT))
+        parts.append(svg.label(LEFT - 12, y + 4, power_text(n - 9), anchor="end", ink=theme.SOFT))
     parts.append(svg.label(LEFT + svg.PAD, TOP - 8, "GFLOP/s", ink=theme.SOFT))
     said = "operations for each byte that is read or written"
     parts.append(svg.label(right - svg.PAD, bottom + 39, said, anchor="end", ink=theme.SOFT))
     return parts
 
 
-def roofs(record: Roofline, axes: Axes) -> list[str]:
+def limit_lines(record: Roofline, axes: Axes) -> list[str]:
     """The limits of bandwidth and computing; the cache's line is dashed, above that of memory."""
     limits, left = record.ceilings, 10.0 ** axes.x[0]
     right, level = 10.0 ** axes.x[1], axes.up(limits.flops)
@@ -158,7 +158,7 @@ def roofs(record: Roofline, axes: Axes) -> list[str]:
     return parts + labels
 
 
-def marks(calls: list[PlanCall], axes: Axes) -> list[str]:
+def call_marks(calls: list[PlanCall], axes: Axes) -> list[str]:
     """A mark for each call, the longest first, so that short ones remain visible on top; and the numbers of the
     longest, side by side if their marks overlap."""
     longest = max([call.seconds or 0 for call in calls], default=0.0)
@@ -169,7 +169,7 @@ def marks(calls: list[PlanCall], axes: Axes) -> list[str]:
             continue
         x, y = axes.across(intensity(call)), axes.up(call.flops / (call.seconds or 1))
         size = SMALLEST + (LARGEST - SMALLEST) * math.sqrt((call.seconds or 0) / longest)
-        parts.append(mark(x, y, size, call.phase))
+        parts.append(mark_shape(x, y, size, call.phase))
         if i <= NAMED:
             near = next((group for group in groups if abs(group[0] - size - x) < 30 and abs(group[1] - y) < LINE), None)
             if near is None:
@@ -179,7 +179,7 @@ def marks(calls: list[PlanCall], axes: Axes) -> list[str]:
     return parts + [svg.label(x + 8, y + 4, ", ".join(numbers)) for x, y, numbers in groups]
 
 
-def mark(x: float, y: float, size: float, phase: str) -> str:
+def mark_shape(x: float, y: float, size: float, phase: str) -> str:
     """A circle, a square, a triangle or a diamond for the phase, so that phases differ without colour."""
     fill, rim, _ = LOOKS.get(phase, OTHER)
     look = {"fill": fill, "stroke": rim, "stroke_width": 1.6, "fill_opacity": ".8"}
@@ -196,7 +196,7 @@ def mark(x: float, y: float, size: float, phase: str) -> str:
 def legend(phases: list[str], y: float) -> list[str]:
     parts, x = [], float(svg.PAD + 8)
     for phase in phases:
-        parts += [mark(x, y - 4, 6, phase), svg.label(x + 18, y, phase)]
+        parts += [mark_shape(x, y - 4, 6, phase), svg.label(x + 18, y, phase)]
         x += 48 + text_width(phase)
     note = "the larger a mark, the longer the call"
     return [*parts, svg.label(x, y, note, ink=theme.SOFT)] if phases else []

@@ -19,7 +19,7 @@ from ..draw import theme
 from ..draw.fonts import SIZE, truncated, text_width
 from ..html.page import picture_card
 from ..records.graph import input_name
-from ..records.foreign_tape import is_own
+from ..records.foreign_tape import is_foreign_value
 from ..records.tape import leaf_name, names_in
 from ..text.tables import ruled_table
 from ..text.listing import clean, count
@@ -30,7 +30,7 @@ KEPT = 3  # operations that are named for one array
 
 
 @dataclass(frozen=True)
-class HeldRow:
+class SavedArrayRow:
     """One array. spec: as it was saved.  nbytes: of the storage that it keeps alive.  used: bytes of it that are read.
 
     keepers: the operations that save it, "#2 tanh: its result, at In[3]:2 in fc1".  owner: another holder, "leaf w" or
@@ -54,7 +54,7 @@ class MemoryRecord:
     """
 
     title: str
-    rows: tuple[HeldRow, ...] = ()
+    rows: tuple[SavedArrayRow, ...] = ()
     operations: int = 0
     keeping: int = 0
     freed: int = 0
@@ -62,7 +62,7 @@ class MemoryRecord:
     gradients: tuple[int, int] = (0, 0)
 
     @property
-    def nodes(self) -> tuple[HeldRow, ...]:
+    def nodes(self) -> tuple[SavedArrayRow, ...]:
         return self.rows
 
     @property
@@ -86,10 +86,14 @@ def learner_tensors() -> dict[str, Any]:
 def tensors_in(namespace: Mapping[str, Any]) -> dict[str, Any]:
     """Entries that are tensors, or values of a learner's own engine; names with a leading underscore do not count."""
     entries = [(name, x) for name, x in list(namespace.items()) if not name.startswith("_")]
-    return {name: x for name, x in entries if hasattr(type(x), "requires_grad") and hasattr(x, "spec") or is_own(x)}
+    return {
+        name: x
+        for name, x in entries
+        if hasattr(type(x), "requires_grad") and hasattr(x, "spec") or is_foreign_value(x)
+    }
 
 
-def storage(array: Any) -> Any:
+def owning_array(array: Any) -> Any:
     """The array that owns the memory of this view."""
     while getattr(array, "base", None) is not None and hasattr(array.base, "nbytes") and hasattr(array.base, "dtype"):
         array = array.base
@@ -104,19 +108,19 @@ def saved_by(node: Node) -> Iterable[tuple[Any, str]]:
         entries = [(entry, "saved by its forward") for entry in getattr(node.attrs["ctx"], "kept", ())]
     else:
         slots = node.op.saves[node.needs]
-        entries = [(entry, role(node, slot)) for slot, entry in zip(slots, node.saved, strict=False)]
+        entries = [(entry, slot_role(node, slot)) for slot, entry in zip(slots, node.saved, strict=False)]
     for entry, what in entries:
         if isinstance(entry, tuple) and hasattr(entry[0], "nbytes"):
             yield entry[0], what
 
 
-def role(node: Node, slot: int) -> str:
+def slot_role(node: Node, slot: int) -> str:
     if slot >= 0:
         return f"input {input_name(node, slot)}".replace("input input", "input")
     return "its result" if len(node.out_specs) == 1 else f"its result {node.op.outputs[~slot]}"
 
 
-def keeper(number: int, node: Node, roles: list[str]) -> str:
+def keeper_text(number: int, node: Node, roles: list[str]) -> str:
     """`#1 mul: input a and input b, at In[3]:2 in fc1`"""
     place = (f", at {where_text(node.where)}" if node.where else "") + (f" in {node.scope}" if node.scope else "")
     return f"#{number} {node.op}: {' and '.join(roles)}{place}"
@@ -140,14 +144,14 @@ def memory_record(tensor: Any, tensors: Mapping[str, Any] | None = None) -> Memo
     gradients = [0, 0]
     for name, x in tensors.items():
         if getattr(x, "array", None) is not None:
-            owners.setdefault(id(storage(x.array)), f"variable {name}")
+            owners.setdefault(id(owning_array(x.array)), f"variable {name}")
     for node in order:
         leaf = node.tensor() if isinstance(node, Source) else None
         if leaf is None:
             continue
         if getattr(leaf, "array", None) is not None:
             scope = users[node].scope if node in users else ""
-            owners[id(storage(leaf.array))] = f"leaf {leaf_name(node, leaf, scope, names)}".replace(
+            owners[id(owning_array(leaf.array))] = f"leaf {leaf_name(node, leaf, scope, names)}".replace(
                 "leaf leaf", "a leaf"
             )
         gradient = getattr(leaf, "gradient", None)
@@ -160,16 +164,21 @@ def memory_record(tensor: Any, tensors: Mapping[str, Any] | None = None) -> Memo
         if node.saved.__class__ is Freed:
             freed, freed_at = freed + 1, freed_at or node.saved.where
         for array, what in saved_by(node):
-            entry = held.setdefault(id(storage(array)), [array, {}, 0])
+            entry = held.setdefault(id(owning_array(array)), [array, {}, 0])
             entry[0] = array if array.nbytes > entry[0].nbytes else entry[0]
             entry[1].setdefault(node, []).append(what)
             entry[2] = numbers[node]
     rows = []
     for key, (a, keepers, last) in held.items():
-        kept_by = tuple([keeper(numbers[node], node, roles) for node, roles in keepers.items()])
+        kept_by = tuple([keeper_text(numbers[node], node, roles) for node, roles in keepers.items()])
         rows.append(
-            HeldRow(
-                f"{a.dtype}{list(a.shape)}", int(storage(a).nbytes), int(a.nbytes), kept_by, owners.get(key, ""), last
+            SavedArrayRow(
+                f"{a.dtype}{list(a.shape)}",
+                int(owning_array(a).nbytes),
+                int(a.nbytes),
+                kept_by,
+                owners.get(key, ""),
+                last,
             )
         )
     keeping = len({node for _, keepers, _ in held.values() for node in keepers})
@@ -181,7 +190,7 @@ def memory_record(tensor: Any, tensors: Mapping[str, Any] | None = None) -> Memo
 # ---- text ------------------------------------------------------------------------------------------------------------
 
 
-def size(n: int) -> str:
+def bytes_text(n: int) -> str:
     """`1,234 bytes`, `1.2 MiB`"""
     return f"{n / 2**30:.2f} GiB" if n >= 2**30 else f"{n / 2**20:.2f} MiB" if n >= 2**20 else f"{n:,} bytes"
 
@@ -190,7 +199,7 @@ def share_of(part: int, whole: int) -> str:
     """`0.15 of 4.34 MiB`; a part too small for that unit gets its own."""
     unit, name = (2**30, "GiB") if whole >= 2**30 else (2**20, "MiB")
     if whole < 2**20 or part < unit / 100:
-        return f"{size(part)} of {size(whole)}" if whole >= 2**20 else f"{part:,} of {size(whole)}"
+        return f"{bytes_text(part)} of {bytes_text(whole)}" if whole >= 2**20 else f"{part:,} of {bytes_text(whole)}"
     return f"{part / unit:.2f} of {whole / unit:.2f} {name}"
 
 
@@ -202,7 +211,8 @@ def headline(record: MemoryRecord) -> str:
     operations = count(record.operations, "operation")
     if record.rows:
         arrays = count(len(record.rows), "array")
-        return f"{title}: keeps {size(record.total)} for backward, in {arrays}, for {record.keeping:,} of {operations}"
+        kept = f"{bytes_text(record.total)} for backward, in {arrays}"
+        return f"{title}: keeps {kept}, for {record.keeping:,} of {operations}"
     if record.freed:
         done = count(record.freed, "operation")
         return f"{title}: no longer keeps arrays; backward at {clean(record.freed_at)} freed what {done} had saved"
@@ -215,9 +225,11 @@ def notes(record: MemoryRecord) -> list[str]:
     shared = record.total - record.alone
     if record.rows and shared:
         alone = (
-            f"only the tape holds {size(record.alone)} of them" if record.alone else "the tape alone holds none of them"
+            f"only the tape holds {bytes_text(record.alone)} of them"
+            if record.alone
+            else "the tape alone holds none of them"
         )
-        lines.append(f"{alone}; {size(shared)} are also held by leaves or variables, and stay with them")
+        lines.append(f"{alone}; {bytes_text(shared)} are also held by leaves or variables, and stay with them")
     if record.rows:
         lines.append(
             "operations are numbered in the order in which they ran; backward visits them from the last to #1 and "
@@ -231,12 +243,12 @@ def notes(record: MemoryRecord) -> list[str]:
     if record.gradients[0]:
         lines.append(
             f"besides the tape, .grad of {count(record.gradients[0], 'leaf', 'leaves')} holds "
-            f"{size(record.gradients[1])}"
+            f"{bytes_text(record.gradients[1])}"
         )
     return lines
 
 
-def kept_for(row: HeldRow) -> list[str]:
+def keeper_lines(row: SavedArrayRow) -> list[str]:
     """The operations that keep an array, one line each."""
     more = [f"and {len(row.keepers) - KEPT} more"] if len(row.keepers) > KEPT else []
     part = [f"part of a larger array: {share_of(row.used, row.nbytes)} are read"] if row.used < row.nbytes else []
@@ -249,7 +261,7 @@ def memory_text(record: MemoryRecord) -> str:
     if record.rows:
         cells = []
         for row in record.rows[:ROWS]:
-            first, *more = kept_for(row)
+            first, *more = keeper_lines(row)
             cells.append((f"{row.nbytes:,}", row.spec, f"after #{row.last}", row.owner or "-", first))
             cells += [("", "", "", "", line) for line in more]
         rest = record.rows[ROWS:]
@@ -284,13 +296,13 @@ def memory_svg(record: MemoryRecord) -> str:
     for row in rows:
         y += 8
         parts.append(bar(1, y - 9, max(row.nbytes / most * BAR, 1.5), bool(row.owner)))
-        first = f"{size(row.nbytes)}, {row.spec}, freed when backward has passed #{row.last}"
+        first = f"{bytes_text(row.nbytes)}, {row.spec}, freed when backward has passed #{row.last}"
         first += f"; {row.owner} holds it too" if row.owner else ""
-        words(BAR + 8 + svg.PAD, clean(first), "; ".join(kept_for(row)), rest=theme.SOFT)
+        words(BAR + 8 + svg.PAD, clean(first), "; ".join(keeper_lines(row)), rest=theme.SOFT)
     if len(record.rows) > ROWS:
         rest = record.rows[ROWS:]
         y += 8
-        words(BAR + 8 + svg.PAD, f"{count(len(rest), 'smaller array')}: {size(sum(row.nbytes for row in rest))}")
+        words(BAR + 8 + svg.PAD, f"{count(len(rest), 'smaller array')}: {bytes_text(sum(row.nbytes for row in rest))}")
     for owned, meaning in (
         ((False, "only the tape holds it"), (True, "also the numbers of a leaf or a variable")) if rows else ()
     ):

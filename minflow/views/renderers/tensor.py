@@ -172,7 +172,7 @@ def histogram(numbers: np.ndarray) -> tuple[tuple[int, ...], float, float]:
     return tuple(counts.tolist()), low, high
 
 
-def starts(size: int, limit: int) -> np.ndarray:
+def block_starts(size: int, limit: int) -> np.ndarray:
     """First indices of at most `limit` blocks that `size` rows are divided into."""
     blocks = min(size, limit)
     return np.arange(blocks) * size // blocks
@@ -187,7 +187,7 @@ def tiles_of(array: np.ndarray) -> tuple[tuple[Tile, ...], int]:
     leading, (rows, columns) = array.shape[:-2], (1, 1, *array.shape)[-2:]
     many = array.size // (rows * columns)
     if many == 1:
-        return (Tile("", grid(array.reshape(rows, columns), SIDE)),), 1
+        return (Tile("", block_samples(array.reshape(rows, columns), SIDE)),), 1
     limit = min(many, SLICES, max(2, CELLS // (min(rows, SLICE) * min(columns, SLICE))))
     last = next(n for n in reversed(leading) if n > 1)
     across = min(last, limit, SIDE_BY_SIDE, max(1, ACROSS // (min(columns, SLICE) * LEAST + GAP)))
@@ -196,12 +196,12 @@ def tiles_of(array: np.ndarray) -> tuple[tuple[Tile, ...], int]:
     else:
         places = [row * last + k for row in range(min(many // last, limit // across)) for k in range(across)]
     indices = [tuple(map(int, np.unravel_index(i, leading))) for i in places]
-    return tuple(Tile(str(list(index)), grid(array[index], SLICE)) for index in indices), across
+    return tuple(Tile(str(list(index)), block_samples(array[index], SLICE)) for index in indices), across
 
 
-def grid(matrix: np.ndarray, limit: int) -> tuple[tuple[float, ...], ...]:
+def block_samples(matrix: np.ndarray, limit: int) -> tuple[tuple[float, ...], ...]:
     """The middle element of each block, or, if the block has elements that are not finite, one of those (NaN first)."""
-    tops, lefts = starts(matrix.shape[0], limit), starts(matrix.shape[1], limit)
+    tops, lefts = block_starts(matrix.shape[0], limit), block_starts(matrix.shape[1], limit)
     middle = [np.append(s[1:], n) + s for s, n in ((tops, matrix.shape[0]), (lefts, matrix.shape[1]))]
     with np.errstate(all="ignore"):
         cells = matrix[np.ix_(middle[0] // 2, middle[1] // 2)].astype(np.float64)
@@ -258,7 +258,7 @@ def shown_line(record: TensorRecord) -> str:
     return "shown: " + ", ".join(parts) if parts else ""
 
 
-def with_numbers(record: TensorRecord) -> bool:
+def fits_as_text(record: TensorRecord) -> bool:
     """True if each element is written into its cell: all are shown, and they fit."""
     columns, rows = record.columns * record.across, record.rows * -(-len(record.tiles) // record.across)
     return bool(record.tiles) and columns <= NUMBERS[0] and rows <= NUMBERS[1] and not shown_line(record)
@@ -281,7 +281,7 @@ def tensor_text(record: TensorRecord) -> str:
         lines.append(f"values  {short_number(low)} {histogram_line(counts)} {short_number(high)}")
     if record.grad:
         lines.append(f"grad    {record.grad}")
-    if with_numbers(record):
+    if fits_as_text(record):
         for tile in record.tiles:
             head = ["", *map(str, range(record.columns))]
             rows = [[str(i), *(cell_text(record, x) for x in row)] for i, row in enumerate(tile.cells)]

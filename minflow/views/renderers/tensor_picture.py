@@ -16,7 +16,7 @@ from ..draw.fonts import text_width, wrap_to_width
 from ..html.page import CARD, NO_MATH, picture_card
 from ..draw.png import data_uri, enlarged, png
 from ..text.sparkline import short_number
-from .tensor import ACROSS, GAP, LEAST, NUMBERS, TINY, TensorRecord, cell_text, numbers_line, shown_line, with_numbers
+from .tensor import ACROSS, GAP, LEAST, NUMBERS, TINY, TensorRecord, cell_text, numbers_line, shown_line, fits_as_text
 from ..text.listing import clean
 
 LEVELS = 48  # colours of a scale
@@ -47,7 +47,7 @@ def palette(diverging: bool) -> np.ndarray:
     return np.concatenate([np.stack(colors, 1).round(), [SIGN, SIGN, SIGN, (255, 255, 255), GROUND]]).astype(np.uint8)
 
 
-def levels(cells: np.ndarray, low: float, high: float) -> np.ndarray:
+def palette_indices(cells: np.ndarray, low: float, high: float) -> np.ndarray:
     """Palette indices of the cells; NAN, PLUS or MINUS for those that are not finite."""
     with np.errstate(all="ignore"):
         share = (cells - low) / (high - low) if high > low else np.full(cells.shape, 0.5)
@@ -56,7 +56,7 @@ def levels(cells: np.ndarray, low: float, high: float) -> np.ndarray:
     return numbers
 
 
-def sign(kind: int, size: int) -> np.ndarray:
+def nonfinite_cell(kind: int, size: int) -> np.ndarray:
     """A cell of `size` pixels that is not finite: a cross for NaN, a plus or a minus for the infinities."""
     cell = np.full((size, size), LEVELS + 4, np.uint8)
     at, middle, thick = np.arange(1, size - 1), size // 2, max(1, size // 8)
@@ -70,13 +70,13 @@ def sign(kind: int, size: int) -> np.ndarray:
     return cell
 
 
-def painted(cells: np.ndarray, size: int) -> np.ndarray:
+def cell_pixels(cells: np.ndarray, size: int) -> np.ndarray:
     """Cells as squares of pixels, those that are not finite with their signs."""
     pixels = enlarged(cells, size)
     for kind in (NAN, PLUS, MINUS):
         if (cells == kind).any():
             mask = enlarged(cells == kind, size)
-            tiled = np.tile(sign(kind, size), cells.shape)
+            tiled = np.tile(nonfinite_cell(kind, size), cells.shape)
             pixels[mask] = tiled[mask]
     return pixels
 
@@ -86,9 +86,9 @@ def tensor_svg(record: TensorRecord, asked: bool = False) -> str:
     they do not fit."""
     low, high, diverging = scale_of(record)
     cells = [np.array(tile.cells) for tile in record.tiles]
-    numbers = with_numbers(record)
+    numbers = fits_as_text(record)
     left = max(LEFT, 16 + int(text_width(f"{record.rows - 1:,}", SIZE)))
-    draw = written if numbers else mosaic
+    draw = number_grid if numbers else mosaic
     parts, width, height = draw(record, cells, scale_of(record), left) if cells else ([], 0, 0)
     parts += scale_and_histogram(record, low, high, diverging, left + width + 22)
     width, height = max(left + width + 22 + ROOM, 460), max(TOP + height, TOP + 87)
@@ -125,7 +125,7 @@ def alt_text(record: TensorRecord) -> str:
     return clean(f"Tensor {record.spec}{about}; {numbers_line(record)}")
 
 
-def written(record: TensorRecord, cells: list[np.ndarray], scale: tuple[float, float, bool], left: int):
+def number_grid(record: TensorRecord, cells: list[np.ndarray], scale: tuple[float, float, bool], left: int):
     """A small grid with each element written into its cell: (parts, width, height)."""
     colors = ["#" + bytes(color).hex() for color in palette(scale[2])]
     inks = [theme.ink_on(color) for color in colors]
@@ -136,13 +136,13 @@ def written(record: TensorRecord, cells: list[np.ndarray], scale: tuple[float, f
     parts = []
     for k, (tile, values) in enumerate(zip(record.tiles, cells, strict=True)):
         x, y = left + k % record.across * step_x, TOP + title + k // record.across * step_y
-        indices = levels(values, *scale[:2])
+        indices = palette_indices(values, *scale[:2])
         indices[indices >= LEVELS] = LEVELS + 4
-        parts.append(ruler(x, y - 17, across * columns - 1, 15))
+        parts.append(index_plate(x, y - 17, across * columns - 1, 15))
         parts += [
             svg.text(x + across * j + 28, y - 5, str(j), fill=theme.SOFT, text_anchor="middle") for j in range(columns)
         ]
-        parts.append(ruler(x - 24, y, 22, down * rows - 1))
+        parts.append(index_plate(x - 24, y, 22, down * rows - 1))
         parts += [svg.text(x - 6, y + down * i + 14, str(i), fill=theme.SOFT, text_anchor="end") for i in range(rows)]
         if title:
             parts.append(svg.label(x + svg.PAD, y - 24, tile.title, size=SIZE))
@@ -160,7 +160,7 @@ def written(record: TensorRecord, cells: list[np.ndarray], scale: tuple[float, f
     return parts, step_x * record.across - GAP - 12, step_y * beneath - GAP - 12 + title
 
 
-def ruler(x: float, y: float, width: float, height: float) -> str:
+def index_plate(x: float, y: float, width: float, height: float) -> str:
     """The plate under the row or column indices."""
     return svg.rect(x, y, width, height, rx=3, fill=theme.PLATE)
 
@@ -180,7 +180,7 @@ def mosaic(record: TensorRecord, cells: list[np.ndarray], scale: tuple[float, fl
     parts = []
     for k, (tile, values) in enumerate(zip(record.tiles, cells, strict=True)):
         x, y = k % across * step_x, k // across * step_y + title
-        paper[y : y + rows * size, x : x + columns * size] = painted(levels(values, *scale[:2]), size)
+        paper[y : y + rows * size, x : x + columns * size] = cell_pixels(palette_indices(values, *scale[:2]), size)
         if title:
             parts.append(svg.label(left + x + svg.PAD, TOP + y - 7, tile.title))
     look = {"style": "image-rendering:pixelated", "href": data_uri(png(paper, palette(scale[2]), PAPER))}
@@ -189,11 +189,11 @@ def mosaic(record: TensorRecord, cells: list[np.ndarray], scale: tuple[float, fl
         parts.append(svg.rect(left - 0.5, TOP - 0.5, width + 1, height + 1, fill="none", stroke=theme.LINE))
         last = f"{record.columns - 1:,}"
         look = {"fill": theme.SOFT, "text_anchor": "end"}
-        parts.append(ruler(left, TOP - 19, max(width, text_width(last, SIZE) + 20), 16))
+        parts.append(index_plate(left, TOP - 19, max(width, text_width(last, SIZE) + 20), 16))
         parts.append(svg.text(left + 3, TOP - 7, "0", fill=theme.SOFT))
         parts.append(svg.text(left + max(width, text_width(last, SIZE) + 20) - 3, TOP - 7, last, **look))
         if rows > 1:
-            parts.append(ruler(4, TOP, left - 8, height))
+            parts.append(index_plate(4, TOP, left - 8, height))
             parts.append(svg.text(left - 7, TOP + 12, "0", **look))
             parts.append(svg.text(left - 7, TOP + height - 3, f"{record.rows - 1:,}", **look))
     return parts, width, height
@@ -220,7 +220,7 @@ def scale_and_histogram(record: TensorRecord, low: float, high: float, diverging
         ("≥ " if record.most > high else "") + short_number(high),
     )
     parts = [
-        ruler(x - 10, TOP - 17, SCALE + 20, 104 + 15 * many),
+        index_plate(x - 10, TOP - 17, SCALE + 20, 104 + 15 * many),
         svg.text(x, TOP - 2, f"how often; tallest bar: {most / sum(counts):.0%}", fill=theme.SOFT),
         svg.path("".join(bars), fill=theme.SOFT),
         svg.element("image", x=x, y=under, width=SCALE, height=10, preserveAspectRatio="none", href=strip),

@@ -12,7 +12,7 @@ from ..draw.fonts import truncated, text_width
 from ..records.reports import Threads
 from ..text.listing import clean
 from ..text.numbers import percent
-from ..text.threads import busy, verdict, who
+from ..text.threads import busy_seconds, verdict, thread_name
 from ..timeline.svg import LEFT as NAMES
 from ..timeline.svg import RIGHT, WIDTH, Card
 from .memory_map import LOOKS, OTHER
@@ -29,7 +29,10 @@ def threads_svg(record: Threads) -> str:
     across = lambda t: LEFT + t / whole * (WIDTH - LEFT - RIGHT)  # noqa: E731
     lanes = [
         ("calls", ""),
-        *[(who(i), f"{percent(seconds / whole)} of the step") for i, seconds in enumerate(busy(record))],
+        *[
+            (thread_name(i), f"{percent(seconds / whole)} of the step")
+            for i, seconds in enumerate(busy_seconds(record))
+        ],
     ]
     for i, (name, share) in enumerate(lanes):
         y = TOP + i * LANE

@@ -12,7 +12,7 @@ from ..records.module import ModuleRecord, rows_with_errors, rows_of
 from ..records.tape import TapeRecord
 from .tables import cut as cut_end
 from .tables import table
-from .trees import cut as cut, outer_rows, sized
+from .trees import cut as cut, outer_rows, within_limit
 
 DEEP = 24  # levels of a tree that are indented; deeper ones are written as a number
 COLUMN = 74  # limit for the start of the right-hand column of a tree
@@ -174,7 +174,7 @@ def shape_of(spec: str) -> str:
 def module_text(record: ModuleRecord) -> str:
     """The module tree as a table: layer, output shape, parameters, multiply-accumulates; totals below."""
     rows = rows_of(record)
-    return sized(lambda most: module_table(record, rows, most))
+    return within_limit(lambda most: module_table(record, rows, most))
 
 
 def module_table(record: ModuleRecord, rows: list[tuple[int, ModuleRecord, int]], most: int) -> str:

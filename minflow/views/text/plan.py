@@ -18,7 +18,7 @@ NAME, SHAPES, PLACE = 32, 18, 14  # columns of a name, of output shapes, of a so
 LISTED, LINE = 20, 110  # calls listed below a roofline; columns of a sentence
 
 
-def share(call: PlanCall, ceilings: Ceilings | None) -> float:
+def limit_share(call: PlanCall, ceilings: Ceilings | None) -> float:
     """Fraction of the processor's limit that the call reached: of computing if that takes longer than reading and
     writing, else of copying."""
     return ceilings.least(call) / call.seconds if call.seconds and ceilings else 0.0
@@ -37,12 +37,12 @@ def shapes(specs: tuple[str, ...]) -> str:
     return clean(", ".join(map(shape_of, specs)))
 
 
-def arena(call: PlanCall) -> str:
+def place_text(call: PlanCall) -> str:
     """The offset in the arena, or the place of a result elsewhere."""
     return call.place if call.offset is None else nbytes_text(call.offset)
 
 
-def note(ceilings: Ceilings) -> str:
+def limits_note(ceilings: Ceilings) -> str:
     """The limits, and the meaning of a share."""
     cache, memory = [rate_text(speed, "B") for _, speed in (ceilings.copies[0], ceilings.copies[-1])]
     return (
@@ -51,7 +51,7 @@ def note(ceilings: Ceilings) -> str:
     )
 
 
-def more(record: PlanListing) -> str:
+def hidden_calls_note(record: PlanListing) -> str:
     """Count of calls that are not shown."""
     left = len(record.calls) - ROWS
     return f"... {count(left, 'more call')}: .slowest(10) has the slowest, .record.calls all" if left > 0 else ""
@@ -62,13 +62,13 @@ def plan_text(record: PlanListing) -> str:
         ("", "operation", "result", "arena", "bytes", "us", "GFLOP/s", "GB/s", "share", "line")
     ]
     for call in record.calls[:ROWS]:
-        part = share(call, record.ceilings)
+        part = limit_share(call, record.ceilings)
         rows.append(
             (
                 str(call.step),
                 cut(clean(call.name), NAME),
                 cut(shapes(call.outputs), SHAPES),
-                arena(call),
+                place_text(call),
                 nbytes_text(call.nbytes),
                 f"{call.seconds * 1e6:,.0f}" if call.seconds else "-",
                 *rates(call),
@@ -77,8 +77,8 @@ def plan_text(record: PlanListing) -> str:
             )
         )
     lines = [clean(record.title), *table(rows, (0, 3, 4, 5, 6, 7, 8))] if record.calls else [clean(record.title)]
-    lines += [more(record)] if more(record) else []
-    return "\n".join([*lines, *(wrap(note(record.ceilings), LINE) if record.ceilings else [])])
+    lines += [hidden_calls_note(record)] if hidden_calls_note(record) else []
+    return "\n".join([*lines, *(wrap(limits_note(record.ceilings), LINE) if record.ceilings else [])])
 
 
 def intensity(call: PlanCall) -> float:
@@ -86,7 +86,7 @@ def intensity(call: PlanCall) -> float:
     return (call.flops or 0) / max(call.moved, 1)
 
 
-def timed(record: Roofline) -> list[PlanCall]:
+def timed_calls(record: Roofline) -> list[PlanCall]:
     """The timed calls, slowest first."""
     return sorted([call for call in record.calls if call.seconds], key=lambda call: -(call.seconds or 0))
 
@@ -103,7 +103,7 @@ def roofline_text(record: Roofline) -> str:
         f"above {limits.flops / limits.copies[-1][1]:.1f} operations per byte, computing takes longer than reading "
         "and writing memory",
     ]
-    calls = timed(record)
+    calls = timed_calls(record)
     if calls:
         whole = sum(call.seconds or 0 for call in calls)
         listed: list[tuple[str, ...]] = [("", "operation", "us", "of all", "FLOP/byte", "GFLOP/s", "GB/s", "share")]
@@ -117,7 +117,7 @@ def roofline_text(record: Roofline) -> str:
                     percent(seconds / whole),
                     f"{intensity(call):.2f}" if call.flops else "-",
                     *rates(call),
-                    percent(share(call, limits)),
+                    percent(limit_share(call, limits)),
                 )
             )
         lines += ["", *table(listed, (0, 2, 3, 4, 5, 6, 7))]

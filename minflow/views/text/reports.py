@@ -34,7 +34,7 @@ from .numbers import ms, nbytes_text, percent, shares
 from .plan import plan_text, roofline_text
 from .threads import threads_text
 from .tables import cut, table
-from .trees import outer_rows, sized
+from .trees import outer_rows, within_limit
 
 WIDTH = 60  # columns of a picture of characters
 ROWS = 12
@@ -80,7 +80,7 @@ def times(row: TreeRow) -> str:
 
 
 def tree_text(record: GraphTree) -> str:
-    return sized(lambda most: tree_table(record, most))
+    return within_limit(lambda most: tree_table(record, most))
 
 
 def tree_table(record: GraphTree, most: int) -> str:
@@ -194,7 +194,7 @@ def memory_text(record: MemoryMap) -> str:
         f"new outputs {nbytes_text(record.fresh)} a call",
     ]
     if record.blocks:
-        lines += [at_peak(record), "", *memory_picture(record)]
+        lines += [peak_text(record), "", *memory_picture(record)]
         rows: list[tuple[str, ...]] = [("the largest values", "spec", "offset", "bytes", "steps")]
         for block in sorted(record.blocks, key=lambda b: (-b.nbytes, b.first, b.offset))[:LARGEST]:
             span = f"{block.first} to {block.last}" if block.last < record.steps else f"{block.first} to the end"
@@ -226,7 +226,7 @@ def peak(record: MemoryMap) -> tuple[int, int]:
     return highest
 
 
-def holders(record: MemoryMap) -> list[Block]:
+def values_at_peak(record: MemoryMap) -> list[Block]:
     """The values that are live at the peak, largest first; of two in one place only the new one."""
     step, _ = peak(record)
     live = [b for b in record.blocks if b.first <= step <= b.last]
@@ -239,9 +239,9 @@ def holders(record: MemoryMap) -> list[Block]:
     return sorted([b for b in live if b not in over], key=lambda b: (-b.nbytes, b.offset))
 
 
-def at_peak(record: MemoryMap, most: int = 3) -> str:
+def peak_text(record: MemoryMap, most: int = 3) -> str:
     """The peak and the largest values in it."""
-    (step, nbytes), live = peak(record), holders(record)
+    (step, nbytes), live = peak(record), values_at_peak(record)
     named = ", ".join(f"{cut(clean(b.name), 40)} {nbytes_text(b.nbytes)}" for b in live[:most])
     left = f" and {count(len(live) - most, 'smaller one')}" if len(live) > most else ""
     return f"most at a time, at step {step}: {nbytes_text(nbytes)}, of which {named}{left}"
@@ -255,13 +255,14 @@ def memory_picture(record: MemoryMap) -> list[str]:
     for row in range(ROWS):
         low, high = row * size, (row + 1) * size
         full = [
-            sum(taken(b, low, high, int(c * step), int((c + 1) * step)) for b in record.blocks) for c in range(columns)
+            sum(occupied_bytes(b, low, high, int(c * step), int((c + 1) * step)) for b in record.blocks)
+            for c in range(columns)
         ]
         lines.append(f"{nbytes_text(int(low)):>9} |{''.join([cell(n / size) for n in full])}|")
     return lines
 
 
-def taken(block: Block, low: float, high: float, first: int, last: int) -> float:
+def occupied_bytes(block: Block, low: float, high: float, first: int, last: int) -> float:
     """Bytes of [low, high) that the block occupies at step `first` (or at any step before `last`)."""
     if block.first > max(last - 1, first) or block.last < first:
         return 0.0

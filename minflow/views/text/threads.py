@@ -10,11 +10,11 @@ from .tables import table
 LISTED = 8  # calls with idle threads that are listed
 
 
-def who(thread: int) -> str:
+def thread_name(thread: int) -> str:
     return f"thread {thread}" + (", the caller" if not thread else "")
 
 
-def busy(record: Threads) -> list[float]:
+def busy_seconds(record: Threads) -> list[float]:
     """Seconds that each thread worked."""
     seconds = [0.0] * record.count
     for bar in record.bars:
@@ -23,7 +23,7 @@ def busy(record: Threads) -> list[float]:
     return seconds
 
 
-def idle(record: Threads) -> list[tuple[ThreadBar, int, float]]:
+def idle_calls(record: Threads) -> list[tuple[ThreadBar, int, float]]:
     """(call, number of chunks, idle seconds summed over threads), the most idle first."""
     rows: list[list] = []
     for bar in record.bars:
@@ -40,7 +40,7 @@ def verdict(record: Threads) -> str:
     """The threads in one sentence."""
     if record.count < 2:
         return f"one thread, {ms(record.seconds)}; threads inside NumPy's products are not counted"
-    share = percent(sum(busy(record)) / (record.at_once * record.seconds or 1.0))
+    share = percent(sum(busy_seconds(record)) / (record.at_once * record.seconds or 1.0))
     return f"{count(record.at_once, 'thread')} at a time, {ms(record.seconds)}: they worked {share} of it"
 
 
@@ -48,14 +48,14 @@ def threads_text(record: Threads) -> str:
     lines = [clean(record.title), verdict(record)]
     if record.count > 1:
         rows = [("", "worked", "of the step", "pieces")]
-        for thread, seconds in enumerate(busy(record)):
+        for thread, seconds in enumerate(busy_seconds(record)):
             pieces = sum(bar.thread == thread for bar in record.bars)
-            rows.append((who(thread), ms(seconds), percent(seconds / (record.seconds or 1.0)), f"{pieces:,}"))
+            rows.append((thread_name(thread), ms(seconds), percent(seconds / (record.seconds or 1.0)), f"{pieces:,}"))
         lines += ["", *table(rows, (1, 2, 3))]
         calls = [("where threads had nothing to do", "took", "pieces", "idle, together")]
         calls += [
             (cut(clean(bar.name), 52), ms(bar.stop - bar.start), f"{pieces:,}", ms(left))
-            for bar, pieces, left in idle(record)[:LISTED]
+            for bar, pieces, left in idle_calls(record)[:LISTED]
         ]
         lines += ["", *table(calls, (1, 2, 3))]
     return "\n".join(lines)

@@ -16,7 +16,7 @@ def cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most // 2]} ... {text[-(most // 2) :]}"
 
 
-def sized(draw: Callable[[int], str], limit: int = LIMIT, most: int = ROWS) -> str:
+def within_limit(draw: Callable[[int], str], limit: int = LIMIT, most: int = ROWS) -> str:
     """`draw(most)`, a tree of at most `most` rows, for the largest `most` tried whose tree is within `limit` bytes."""
     while len((text := draw(most)).encode("utf-8", "replace")) > limit and most > 4:
         most = most * 3 // 4
@@ -55,4 +55,4 @@ def outer_lines(text: str, limit: int = LIMIT) -> str:
         )
 
     whole = text.encode("utf-8", "replace")
-    return text if len(whole) <= limit else sized(draw, limit, len(lines))
+    return text if len(whole) <= limit else within_limit(draw, limit, len(lines))

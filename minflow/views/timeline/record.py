@@ -177,7 +177,9 @@ class TimelineRecord:
         steps = self.steps[-(MOST if self.asked else SHOWN) :]
         paused = {s.number for s, seconds in zip(self.ended, self.pauses) if seconds}
         after = next((i for i in range(len(steps) - 1, 0, -1) if steps[i].number in paused), 0)
-        return without_past(steps[after:] if len(steps) - after > 1 else steps)  # a pause would dwarf all other bars
+        return drop_early_waits(
+            steps[after:] if len(steps) - after > 1 else steps
+        )  # a pause would dwarf all other bars
 
     @cached_property
     def title(self) -> str:
@@ -191,7 +193,7 @@ class TimelineRecord:
         return f"the last {n} of {all_:,} steps are drawn, the numbers are of all" if n < all_ else ""
 
 
-def without_past(steps: tuple[StepTimes, ...]) -> tuple[StepTimes, ...]:
+def drop_early_waits(steps: tuple[StepTimes, ...]) -> tuple[StepTimes, ...]:
     """Remove waits before the first loader: they belong to a step that is not drawn."""
     if not steps or not steps[0].loads:
         return steps
@@ -218,7 +220,7 @@ def mean(numbers: list[float]) -> float:
     return sum(numbers) / len(numbers) if numbers else 0.0
 
 
-def trimmed(steps: list[StepTimes]) -> list[StepTimes]:
+def trim_first_load(steps: list[StepTimes]) -> list[StepTimes]:
     """Cut the first loader bar to the longest other bar: time before the loop is not loading."""
     if len(steps) < 2:
         return steps
@@ -250,8 +252,8 @@ def bars(steps: tuple[StepTimes, ...]) -> list[Bar]:
     return drawn + [bar._replace(rows=len(free)) for bar in queued]
 
 
-def numbered(steps: tuple[StepTimes, ...]) -> tuple[StepTimes, ...]:
-    """Number the steps from 1, as a reader counts bars; `which` gives their true numbers."""
+def renumbered(steps: tuple[StepTimes, ...]) -> tuple[StepTimes, ...]:
+    """Number the steps from 1, as a reader counts bars; `step_range` gives their true numbers."""
     return tuple([replace(s, number=i) for i, s in enumerate(steps, 1)])
 
 
@@ -314,7 +316,7 @@ def parts(record: TimelineRecord) -> str:
     return ", ".join([f"{name} {ms(seconds)}" for name, seconds in loop + worker]) + f"; a step every {ms(record.step)}"
 
 
-def besides(record: TimelineRecord) -> str:
+def remarks(record: TimelineRecord) -> str:
     """Sentences about failed steps, time of other jobs, and pauses; empty if there are none."""
     took, paused = sum(record.others), sum(record.pauses)
     failed = [step.number for step in record.steps if step.failed]
@@ -329,12 +331,12 @@ def besides(record: TimelineRecord) -> str:
     return " ".join(sentences + ([f"{paused:.1f} s of pauses are left out."] if paused else []))
 
 
-def dashed(steps: tuple[StepTimes, ...], seconds: float) -> str:
+def wait_legend(steps: tuple[StepTimes, ...], seconds: float) -> str:
     """Legend of the waits in a picture of this many seconds, if one is long enough to be visible."""
     return "; dashed: the loop waits" if any([b - a > SHORTEST * seconds for s in steps for a, b in s.waits]) else ""
 
 
-def share(gain: float, best: float) -> str:
+def gain_share(gain: float, best: float) -> str:
     """The share of the possible gain that was reached, if there is any."""
     if best < 1.15 or gain <= 1:
         return ""
@@ -363,8 +365,8 @@ def verdict(record: TimelineRecord) -> str:
                 "computing. "
                 "A shorter callback makes the step shorter."
             )
-        if little(record):
-            return little(record)
+        if small_gain(record):
+            return small_gain(record)
         if slowest(record) in PACE:
             return PACE[slowest(record)]
         much = f"Loader and worker together do {record.overlap:.2f} seconds of work in each second."
@@ -391,7 +393,7 @@ def slowest(record: TimelineRecord) -> str:
     return max(busier, key=lambda term: term[1])[0]
 
 
-def little(record: TimelineRecord) -> str:
+def small_gain(record: TimelineRecord) -> str:
     """Why async can win little or nothing."""
     if record.best >= 1.15 or any(record.others):
         return ""
@@ -421,7 +423,7 @@ class TimelinePair:
         """The same number of steps from each."""
         a, b = self.first.shown, self.second.shown
         n = min(len(a), len(b))
-        return without_past(a[-n:]), without_past(b[-n:])
+        return drop_early_waits(a[-n:]), drop_early_waits(b[-n:])
 
     @property
     def gain(self) -> float:
@@ -450,8 +452,8 @@ def pair_verdict(record: TimelinePair) -> str:
     a, b = record.first, record.second
     if (a.mode, b.mode) != ("sync", "async"):
         return "Two runs of the same kind: the ratio says how different they are, not what async wins."
-    if little(a):
-        return little(a)
+    if small_gain(a):
+        return small_gain(a)
     reached = (record.gain - 1) / (a.best - 1)
     load, work = record.slower
     if reached < 0.7:
@@ -479,10 +481,10 @@ def pair_verdict(record: TimelinePair) -> str:
     if b.callback > 0.5 * b.compute:
         return "Loading is hidden, but the callback runs on the worker too: a short one makes the step shorter."
     hidden, pace = ("Loading", "computing") if a.load <= a.work else ("Computing", "loading")
-    return f"{hidden} is hidden behind {pace}: {pace} sets the pace.{above(record)}"
+    return f"{hidden} is hidden behind {pace}: {pace} sets the pace.{excess_reason(record)}"
 
 
-def above(record: TimelinePair) -> str:
+def excess_reason(record: TimelinePair) -> str:
     """Why the gain exceeds the formula, which counts only loading and work of sync; empty if it does not."""
     a, b = record.first, record.second
     if record.gain <= ABOVE * a.best:
@@ -498,12 +500,12 @@ def above(record: TimelinePair) -> str:
     )
 
 
-def measured(record: TimelinePair) -> str:
+def measured_text(record: TimelinePair) -> str:
     """`a step every 8.4 ms / 4.6 ms = 1.83 times as fast, 89 % of the possible gain`"""
     gain = record.gain
     return (
         f"a step every {ms(record.first.step)} / {ms(record.second.step)} = {gain:.2f} times as "
-        f"fast{share(gain, record.first.best)}"
+        f"fast{gain_share(gain, record.first.best)}"
     )
 
 
@@ -511,7 +513,7 @@ def steps_text(n: int) -> str:
     return f"{n:,} step{'s' * (n != 1)}"
 
 
-def which(steps: tuple[StepTimes, ...]) -> str:
+def step_range(steps: tuple[StepTimes, ...]) -> str:
     """`8 steps` if they start at the first, else `steps 47 to 54`."""
     n = len(steps)
     if not n or [s.number for s in steps] == list(range(1, n + 1)):

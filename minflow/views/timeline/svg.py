@@ -19,18 +19,18 @@ from .record import (
     TimelinePair,
     TimelineRecord,
     bars,
-    besides,
-    dashed,
+    remarks,
+    wait_legend,
     extent,
     formula,
-    measured,
+    measured_text,
     ms,
-    numbered,
+    renumbered,
     pair_verdict,
     parts,
     terms,
     verdict,
-    which,
+    step_range,
 )
 
 WIDTH, LEFT, RIGHT = 760, 104, 22
@@ -98,7 +98,7 @@ class Card:
         self, title: str, note: str, steps: tuple[StepTimes, ...], seconds: float, room: float = 0.0, won: str = ""
     ) -> None:
         """Draw the bars of some steps; `seconds` is the full width. won: text between their end and `room` seconds."""
-        drawn = bars(numbered(steps))
+        drawn = bars(renumbered(steps))
         start, stop = extent(drawn)
         self.heading(title, note)
         top = self.y
@@ -208,13 +208,13 @@ def timeline_svg(record: TimelineRecord) -> str:
     shown, card = record.shown, Card()
     a, b = extent(bars(shown))
     seconds = max(b - a, 1e-9)
-    card.lanes(record.title, f"{which(shown)} in {ms(seconds)}{dashed(shown, seconds)}", shown, seconds)
+    card.lanes(record.title, f"{step_range(shown)} in {ms(seconds)}{wait_legend(shown, seconds)}", shown, seconds)
     card.axis(seconds)
     card.sums(record, [(f"measured{', ' + record.mode if record.mode else ''}", record.step)])
     card.sentence(f"At best async is {formula(record)} times as fast as sync.")
     card.sentence(verdict(record), bold=True)
-    if besides(record):
-        card.sentence(besides(record))
+    if remarks(record):
+        card.sentence(remarks(record))
     if record.left_out:
         card.sentence(record.left_out, theme.SOFT)
     return card.svg(f"Timeline of {record.title}: {parts(record)}; {verdict(record)}")
@@ -229,7 +229,7 @@ def pair_svg(record: TimelinePair) -> str:
     for i, (one, steps) in enumerate(zip((record.first, record.second), record.shown)):
         less = record.first.step - record.second.step
         won = f"{ms(less)} less a step" if i and less > 0 and lengths[1] < lengths[0] else ""
-        note = f"{which(steps)}, a step every {ms(one.step)}{dashed(steps, seconds)}"
+        note = f"{step_range(steps)}, a step every {ms(one.step)}{wait_legend(steps, seconds)}"
         card.lanes(one.title, note, steps, seconds, lengths[0] if i else 0.0, won)
         card.y += 4
     card.axis(seconds)
@@ -239,9 +239,9 @@ def pair_svg(record: TimelinePair) -> str:
         record.first, [(f"measured, {name}", one.step) for name, one in zip(names, (record.first, record.second))]
     )
     card.sentence(f"At best {formula(record.first)} times as fast.")
-    card.sentence(f"Measured {measured(record)}.", bold=True)
+    card.sentence(f"Measured {measured_text(record)}.", bold=True)
     card.sentence(pair_verdict(record), bold=True)
-    for more in dict.fromkeys([besides(record.first), besides(record.second)]):
+    for more in dict.fromkeys([remarks(record.first), remarks(record.second)]):
         card.sentence(more)
     if record.left_out:
         card.sentence(record.left_out, theme.SOFT)

@@ -11,16 +11,16 @@ from .record import (
     TimelinePair,
     TimelineRecord,
     bars,
-    besides,
+    remarks,
     extent,
     formula,
-    measured,
+    measured_text,
     ms,
-    numbered,
+    renumbered,
     pair_verdict,
     parts,
     verdict,
-    which,
+    step_range,
 )
 
 COLUMNS = 84  # width of the lanes
@@ -28,7 +28,7 @@ COLUMNS = 84  # width of the lanes
 
 def lanes_text(steps: tuple[StepTimes, ...], seconds: float, columns: int = COLUMNS) -> list[str]:
     """A line for each lane; a digit is the last digit of the step's number in the picture, a dot a wait of the loop."""
-    drawn = bars(numbered(steps))
+    drawn = bars(renumbered(steps))
     start = extent(drawn)[0]
     lines = [[" "] * columns for _ in LANES]
     for bar in sorted(drawn, key=lambda b: b.kind != "wait"):  # busy overwrites wait
@@ -49,10 +49,10 @@ def timeline_text(record: TimelineRecord) -> str:
     """The text of one timeline."""
     shown = record.shown
     a, b = extent(bars(shown))
-    lines = [f"{record.title}: {which(shown)} in {ms(b - a)}", *lanes_text(shown, max(b - a, 1e-9)), LEGEND]
+    lines = [f"{record.title}: {step_range(shown)} in {ms(b - a)}", *lanes_text(shown, max(b - a, 1e-9)), LEGEND]
     lines += [f"  {record.left_out}"] if record.left_out else []
     lines += [parts(record), f"at best async is {formula(record)} times as fast as sync", verdict(record)]
-    lines += [besides(record)] if besides(record) else []
+    lines += [remarks(record)] if remarks(record) else []
     return "\n".join(lines)
 
 
@@ -62,8 +62,12 @@ def pair_text(record: TimelinePair) -> str:
     seconds = max([b - a for a, b in spans])
     lines = []
     for one, steps in zip((record.first, record.second), record.shown):
-        lines += [f"{one.title}: {which(steps)}; {parts(one)}", *lanes_text(steps, seconds)]
+        lines += [f"{one.title}: {step_range(steps)}; {parts(one)}", *lanes_text(steps, seconds)]
     lines += [LEGEND] + ([f"  {record.left_out}"] if record.left_out else [])
-    lines += [f"at best: {formula(record.first)} times as fast", f"measured: {measured(record)}", pair_verdict(record)]
-    lines += list(dict.fromkeys([more for one in (record.first, record.second) if (more := besides(one))]))
+    lines += [
+        f"at best: {formula(record.first)} times as fast",
+        f"measured: {measured_text(record)}",
+        pair_verdict(record),
+    ]
+    lines += list(dict.fromkeys([more for one in (record.first, record.second) if (more := remarks(one))]))
     return "\n".join(lines)

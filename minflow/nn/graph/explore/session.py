@@ -14,7 +14,7 @@ from ....core.base.locks import new_lock
 from ....core.source_location import fail
 from ....views.explorer.grid import Grid, view_of
 from ....views.explorer.rows import Item, StepTree
-from ....views.explorer.svg import key_of, svg_of, text_of
+from ....views.explorer.svg import legend_text, svg_of, text_of
 from ....views.text.listing import clean, count
 from .details import bytes_text, detail_of, instruction_detail, whole_detail
 from .subject import Subject
@@ -176,7 +176,7 @@ class ExplorerSession:
                 "query": self.query,
                 "found": [[item.id, clean(item.name), clean(place_of(item))] for item in self.results[:LISTED]],
                 "more": max(len(self.results) - LISTED, 0),
-                "key": key_of(view),
+                "key": legend_text(view),
                 **view,
             }
 

@@ -1,8 +1,8 @@
 """Hooks: functions that run around a module's forward and backward, its state_dict and its load_state_dict.
 
 Hooks of all modules are in EVERY and run first. Forward hooks are plain calls. Backward hooks use two identity
-functions, which all inputs and all outputs pass through: the backward of each sees all their gradients at once. Read
-next: `../core/grad/hooks.py`, `../core/grad/function.py`.
+functions, which all inputs and all outputs pass through: the backward of each sees all their gradients at once.
+Read next: `../core/grad/hooks.py`, `../core/grad/function.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Activations: elementwise functions of one tensor, and the two softmaxes.
 
-relu, relu6, sigmoid, tanh, softmax and log_softmax are primitives, ops of core; the others are composites. Read next:
-`../../core/ops/elementwise.py`, `../../core/ops/softmax.py`.
+relu, relu6, sigmoid, tanh, softmax and log_softmax are primitives, ops of core; the others are composites.
+Read next: `../../core/ops/elementwise.py`, `../../core/ops/softmax.py`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Adaptive pooling: the mean or the maximum of as many windows as the output size says.
 
 Window i of m over n elements goes from floor(i*n/m) to ceil((i+1)*n/m). For the maximum, the elements of all windows
-are gathered one window after another (a short window repeats its last one), so that max_pool2d sees equal windows. Read
-next: `pooling_1d_3d.py`.
+are gathered one window after another (a short window repeats its last one), so that max_pool2d sees equal windows.
+Read next: `pooling_1d_3d.py`.
 """
 
 from __future__ import annotations

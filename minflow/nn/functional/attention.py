@@ -1,7 +1,7 @@
 """Attention: for each query the mean of the values, weighted by how well the query matches their keys.
 
-All of it runs in one scope, `.../scaled_dot_product_attention`, by which views, passes and exporters recognise it. Read
-next: `../modules/attention.py`. Source: Vaswani et al. 2017 (arXiv:1706.03762), sections 3.2.1 and 3.2.2.
+All of it runs in one scope, `.../scaled_dot_product_attention`, by which views, passes and exporters recognise it.
+Read next: `../modules/attention.py`. Source: Vaswani et al. 2017 (arXiv:1706.03762), sections 3.2.1 and 3.2.2.
 """
 
 from __future__ import annotations
@@ -185,8 +185,8 @@ def multi_head_attention_forward(
     query: float (L, N, E). key, value: (S, N, ...), or all without N. Each of num_heads applies
     `scaled_dot_product_attention` to its part of the features; out_proj mixes the results. True in a mask means not to
     attend: key_padding_mask (N, S), attn_mask (L, S) or (N * num_heads, L, S); floats are added to the scores.
-    static_k, static_v: (N * num_heads, S, E / num_heads), used in place of the projected keys and values. Raises
-    ShapeError if sizes differ. Source: Vaswani et al. 2017, section 3.2.2.
+    static_k, static_v: (N * num_heads, S, E / num_heads), used in place of the projected keys and values.
+    Raises ShapeError if sizes differ. Source: Vaswani et al. 2017, section 3.2.2.
     """
     name = "multi_head_attention_forward"
     for argument, x in (("query", query), ("key", key), ("value", value)):

@@ -30,10 +30,11 @@ def conv2d(
 ) -> Tensor:
     """out[n,f,i,j] = sum over c,u,v of input[n,c,i*s+u*d-p,j*s+v*d-p] * weight[f,c,u,v], plus bias[f].
 
-    input: float (N, C, H, W) or (C, H, W). weight: (F, C / groups, KH, KW). bias: (F,) or None. stride s, padding p,
-    dilation d: int or pair, in pixels; padding also "same" (stride 1 only) or "valid". Returns (N, F, (H + 2p -
-    d*(KH-1) - 1) // s + 1, likewise for W). Raises ShapeError if C differs or the output would be empty. Source:
-    Dumoulin & Visin 2016 (arXiv:1603.07285), relationships 6 and 15.
+    input: float (N, C, H, W) or (C, H, W). weight: (F, C / groups, KH, KW). bias: (F,) or None.
+    stride s, padding p, dilation d: int or pair, in pixels; padding also "same" (stride 1 only) or "valid".
+    Returns (N, F, (H + 2p - d*(KH-1) - 1) // s + 1, likewise for W). Raises ShapeError if C differs or the output would
+    be empty.
+    Source: Dumoulin & Visin 2016 (arXiv:1603.07285), relationships 6 and 15.
     """
     check_tensor("conv2d", input)
     x, w = input.spec, weight.spec
@@ -111,9 +112,9 @@ def conv1d(
 ) -> Tensor:
     """out[n,f,i] = sum over c,u of input[n,c,i*s+u*d-p] * weight[f,c,u], plus bias[f].
 
-    input: float (N, C, L) or (C, L). weight: (F, C / groups, K). bias: (F,) or None. stride s, padding p, dilation d:
-    in elements along L; padding also "same" (stride 1 only) or "valid". Returns (N, F, (L + 2p - d*(K-1) - 1) // s +
-    1). Raises ShapeError if C differs or the output would be empty.
+    input: float (N, C, L) or (C, L). weight: (F, C / groups, K). bias: (F,) or None.
+    stride s, padding p, dilation d: in elements along L; padding also "same" (stride 1 only) or "valid".
+    Returns (N, F, (L + 2p - d*(K-1) - 1) // s + 1). Raises ShapeError if C differs or the output would be empty.
     """
     x, w, strides, pads, dilations = checked_arguments(
         "conv1d", 1, input, weight, bias, stride, padding, dilation, groups
@@ -134,9 +135,10 @@ def conv3d(
 ) -> Tensor:
     """Cross-correlate volumes with filters, plus bias[f]: as conv2d, with one more spatial axis.
 
-    input: float (N, C, D, H, W) or (C, D, H, W). weight: (F, C / groups, KD, KH, KW). bias: (F,) or None. stride,
-    padding, dilation: int or three of them, in voxels; padding also "same" (stride 1 only) or "valid". Returns (N, F,
-    D', H', W') with D' = (D + 2p - d*(KD-1) - 1) // s + 1. Raises ShapeError if C differs or the output would be empty.
+    input: float (N, C, D, H, W) or (C, D, H, W). weight: (F, C / groups, KD, KH, KW). bias: (F,) or None.
+    stride, padding, dilation: int or three of them, in voxels; padding also "same" (stride 1 only) or "valid".
+    Returns (N, F, D', H', W') with D' = (D + 2p - d*(KD-1) - 1) // s + 1. Raises ShapeError if C differs or the output
+    would be empty.
     """
     x, w, s, p, d = checked_arguments("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
     (n, c, _, h, width), (f, per_group, depth, kh, kw) = x.spec.shape, w.spec.shape

@@ -96,8 +96,9 @@ def conv_transpose1d(
 ) -> Tensor:
     """out[n,f,i*s+u*d-p] += input[n,c,i] * weight[c,f,u] for all c, i, u; plus bias[f].
 
-    input: float (N, C, L) or (C, L). weight: (C, F / groups, K). bias: (F,) or None. Returns (N, F, (L-1)*s - 2p +
-    d*(K-1) + output_padding + 1). Raises ShapeError if C differs or the output would be empty.
+    input: float (N, C, L) or (C, L). weight: (C, F / groups, K). bias: (F,) or None.
+    Returns (N, F, (L-1)*s - 2p + d*(K-1) + output_padding + 1). Raises ShapeError if C differs or the output would be
+    empty.
     """
     return transposed("conv_transpose1d", 1, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
@@ -115,9 +116,9 @@ def conv_transpose2d(
 ) -> Tensor:
     """out[n,f,i*s+u*d-p,j*s+v*d-p] += input[n,c,i,j] * weight[c,f,u,v] for all c, i, j, u, v; plus bias[f].
 
-    input: float (N, C, H, W) or (C, H, W). weight: (C, F / groups, KH, KW). bias: (F,) or None. Returns (N, F, (H-1)*s
-    - 2p + d*(KH-1) + output_padding + 1, likewise for W); output_padding must be below stride or dilation. Raises
-    ShapeError if C differs or the output would be empty.
+    input: float (N, C, H, W) or (C, H, W). weight: (C, F / groups, KH, KW). bias: (F,) or None.
+    Returns (N, F, (H-1)*s - 2p + d*(KH-1) + output_padding + 1, likewise for W); output_padding must be below stride or
+    dilation. Raises ShapeError if C differs or the output would be empty.
     """
     return transposed("conv_transpose2d", 2, input, weight, bias, stride, padding, output_padding, groups, dilation)
 

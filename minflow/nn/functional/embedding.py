@@ -29,9 +29,9 @@ def embedding(
 
     input: int (...), each in [0, V). weight: float (V, D). Returns float (..., D). Row padding_idx gets no gradient.
     max_norm: rows that are looked up and whose norm of order norm_type is larger are first scaled down to it, in place.
-    scale_grad_by_freq: the gradient of a row is divided by how often input contains its index. sparse: gradients are
-    dense nevertheless, and a warning says so once. Raises DTypeError unless input holds integers, OutOfRangeError for
-    an index outside [0, V).
+    scale_grad_by_freq: the gradient of a row is divided by how often input contains its index.
+    sparse: gradients are dense nevertheless, and a warning says so once.
+    Raises DTypeError unless input holds integers, OutOfRangeError for an index outside [0, V).
     """
     check_tensor("embedding", input)
     rows = weight.spec.shape[0]

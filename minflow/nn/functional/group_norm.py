@@ -77,8 +77,8 @@ def group_norm(
     """(input - mean) / sqrt(var + eps) * weight + bias, with mean and var (biased) of each group of channels of an
     example.
 
-    input: float (N, C, ...); group i has the channels from i*C/num_groups on. weight, bias: (C,) or None. Raises
-    ShapeError if num_groups does not divide C. Wu & He 2018 (arXiv:1803.08494), eq. 1 and 7.
+    input: float (N, C, ...); group i has the channels from i*C/num_groups on. weight, bias: (C,) or None.
+    Raises ShapeError if num_groups does not divide C. Wu & He 2018 (arXiv:1803.08494), eq. 1 and 7.
     """
     check_channels("group_norm", input, weight=weight, bias=bias)
     check_numbers("group_norm", eps=eps)
@@ -152,8 +152,8 @@ def rms_norm(
 ) -> Tensor:
     """input / sqrt(mean of input**2 + eps) * weight, with the mean over the last axes, those of normalized_shape.
 
-    input: float (..., *normalized_shape). weight: normalized_shape or None. eps: finfo(dtype).eps if None. Zhang &
-    Sennrich 2019 (arXiv:1910.07467), eq. 4.
+    input: float (..., *normalized_shape). weight: normalized_shape or None. eps: finfo(dtype).eps if None.
+    Zhang & Sennrich 2019 (arXiv:1910.07467), eq. 4.
     """
     check_tensor("rms_norm", input)
     check_numbers("rms_norm", **({} if eps is None else {"eps": eps}))

@@ -1,7 +1,7 @@
 """The losses, with checks of common mistakes (above all in labels) before they compute.
 
-Inputs are predictions, targets the true values. reduction: "mean", "sum" or "none". Read next:
-`../../core/ops/softmax.py`, the fused softmax and cross-entropy.
+Inputs are predictions, targets the true values. reduction: "mean", "sum" or "none".
+Read next: `../../core/ops/softmax.py`, the fused softmax and cross-entropy.
 """
 
 from __future__ import annotations
@@ -319,8 +319,8 @@ def nll_loss(
 ) -> Tensor:
     """-weight[target] * input[target]; the mean is the sum divided by the sum of the weights.
 
-    input: log-probabilities, float (N, C, ...) or (C,). target: int (N, ...) or (), in [0, C) or ignore_index. weight:
-    (C,).
+    input: log-probabilities, float (N, C, ...) or (C,). target: int (N, ...) or (), in [0, C) or ignore_index.
+    weight: (C,).
     """
     check_classes("nll_loss", input, weight, reduction)
     check_tensor("nll_loss", target, "target")

@@ -122,8 +122,8 @@ def triplet_margin_loss(
     """max(0, d(anchor, positive) - d(anchor, negative) + margin), where d is the distance of order p along the last
     axis.
 
-    All float (N, D) or (D,). swap: use the distance from positive to negative where it is smaller. Balntas et al. 2016,
-    eq. 1.
+    All float (N, D) or (D,). swap: use the distance from positive to negative where it is smaller.
+    Balntas et al. 2016, eq. 1.
     """
     check_all("triplet_margin_loss", reduction, anchor=anchor, positive=positive, negative=negative)
     same_axes("triplet_margin_loss", anchor=anchor, positive=positive, negative=negative)

@@ -146,8 +146,8 @@ def softmin(input: Tensor, dim: int | None = None, dtype: DType | None = None) -
 def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
     """softmax((logits + noise) / tau) along axis dim, with noise from the Gumbel distribution: a differentiable sample.
 
-    hard: return the one-hot sample, 1 at the largest, with the gradient of the soft one. eps: no longer used. Jang et
-    al. 2017, eq. 2.
+    hard: return the one-hot sample, 1 at the largest, with the gradient of the soft one. eps: no longer used.
+    Jang et al. 2017, eq. 2.
     """
     ready("gumbel_softmax", logits, floating=True)
     if not tau > 0:

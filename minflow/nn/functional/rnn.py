@@ -161,11 +161,11 @@ def lstm(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Layers of long short-term memory, called by `nn.LSTM` with its weights: (output, h_n, c_n).
 
-    i, f, o = sigmoid(...), g = tanh(...) of W_ih x + b_ih + W_hh h + b_hh;  c = f * c + i * g;  h = o * tanh(c). input:
-    float (T, N, I). hx: (h_0, c_0), each (L * D, N, H). params: for each layer and direction w_ih (4H, I), w_hh (4H,
-    H), then b_ih, b_hh (4H,), then w_hr (P, H) of a projection. Returns (T, N, D * H), and h and c as in hx. Packed, in
-    this order: lstm(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional). Raises
-    ShapeError if sizes differ. Source: Hochreiter & Schmidhuber 1997.
+    i, f, o = sigmoid(...), g = tanh(...) of W_ih x + b_ih + W_hh h + b_hh;  c = f * c + i * g;  h = o * tanh(c).
+    input: float (T, N, I). hx: (h_0, c_0), each (L * D, N, H). params: for each layer and direction w_ih (4H, I), w_hh
+    (4H, H), then b_ih, b_hh (4H,), then w_hr (P, H) of a projection. Returns (T, N, D * H), and h and c as in hx.
+    Packed, in this order: lstm(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional).
+    Raises ShapeError if sizes differ. Source: Hochreiter & Schmidhuber 1997.
     """
     return function("lstm", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
 
@@ -183,8 +183,8 @@ def gru(
 ) -> tuple[Tensor, Tensor]:
     """Layers of gated recurrent units, called by `nn.GRU` with its weights: (output, h_n).
 
-    r, z = sigmoid(...);  n = tanh(W_in x + b_in + r * (W_hn h + b_hn));  h = (1 - z) * n + z * h. hx: h_0 (L * D, N,
-    H). Other shapes and the packed form: as in `lstm`, with 3H rows. Source: Cho et al. 2014.
+    r, z = sigmoid(...);  n = tanh(W_in x + b_in + r * (W_hn h + b_hn));  h = (1 - z) * n + z * h.
+    hx: h_0 (L * D, N, H). Other shapes and the packed form: as in `lstm`, with 3H rows. Source: Cho et al. 2014.
     """
     return function("gru", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
 

@@ -1,7 +1,7 @@
 """Activation checkpointing: the activations of a module are recomputed in backward instead of saved.
 
-In the graph the module's forward appears twice: where it ran, and again after a `recompute` node in backward. Source:
-Chen et al. 2016, "Training deep nets with sublinear memory cost" (arXiv:1604.06174).
+In the graph the module's forward appears twice: where it ran, and again after a `recompute` node in backward.
+Source: Chen et al. 2016, "Training deep nets with sublinear memory cost" (arXiv:1604.06174).
 """
 
 from __future__ import annotations

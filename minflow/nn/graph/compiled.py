@@ -46,8 +46,8 @@ class Summary(NamedTuple):
 class GraphRan(NamedTuple):
     """The event that a call of an nn.Graph has ended; for a training graph, after its optimizers' StepDone.
 
-    step: index of this step, from 1; 0 for a graph that does not train. result: the return value of the call. lr: of
-    each group of the first optimizer at this step; empty for a graph that does not train.
+    step: index of this step, from 1; 0 for a graph that does not train. result: the return value of the call.
+    lr: of each group of the first optimizer at this step; empty for a graph that does not train.
     """
 
     graph: Any

@@ -1,7 +1,7 @@
 """GraphConfig: settings of a graph; GraphModule: settings of one module in it.
 
-All of OneFlow's names exist. Those that have no meaning on a CPU are accepted, kept, and shown as without effect. Read
-next: `graph.py`.
+All of OneFlow's names exist. Those that have no meaning on a CPU are accepted, kept, and shown as without effect.
+Read next: `graph.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The key of a plan besides its inputs: identities and plain values, and the differences between two keys.
 
-Recomputed only if the mutation counter has changed, or a container has other contents than before. Read next:
-`python_state.py`, `compiled.py`.
+Recomputed only if the mutation counter has changed, or a container has other contents than before.
+Read next: `python_state.py`, `compiled.py`.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class Fingerprint:
     """entries: (name, field) -> a value that is equal only if nothing changed. alive: keeps the identities in it valid.
 
     shown: (name, field) -> that value as shown to the user. contents: (container, its contents), checked at every call.
-    opaque: (name, field) -> a description, for values whose state can change without changing the key. relinks: True if
-    plans follow a buffer that is rebound to another tensor, so that the key has only its layout. It has the tensor too
-    if that is a view or shares its storage.
+    opaque: (name, field) -> a description, for values whose state can change without changing the key.
+    relinks: True if plans follow a buffer that is rebound to another tensor, so that the key has only its layout. It
+    has the tensor too if that is a view or shares its storage.
     """
 
     def __init__(

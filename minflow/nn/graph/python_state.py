@@ -1,11 +1,10 @@
-"""The Python state that a build reads: containers by contents, and state that a plan cannot follow, which is reported.
+"""The Python state that a build reads: what the key of a plan contains, and what a plan cannot follow, which is reported.
 
-Part of the key of a plan by their contents, and checked at every call of a graph that has them: a list, tuple, dict or
-set of numbers, strings and tensors, and a NumPy array of up to 64 KB; which tensor or array a global, or a variable of
-a function around build, names; the modules that such a name refers to or that build calls; and the elements of a tensor
-that build read (`item()`). A plan keeps the first state of anything else: larger arrays, the user's objects, large
-containers, and other globals and variables of a function around build (a job's plan follows the latter, since functions
-that make jobs take settings). Knows nothing of plans. Read next: `key.py`, `side_effects.py`.
+In the key by contents, and checked at every call: containers of numbers, strings and tensors; NumPy arrays of up to
+64 KB; tensors, arrays and modules named by globals or enclosing variables; called modules; elements read by `item()`.
+A plan keeps the first state of larger arrays, the user's objects, large containers, and other globals and enclosing
+variables (a job's plan follows the latter: factories of jobs take settings). Knows nothing of plans.
+Read next: `key.py`, `side_effects.py`.
 """
 
 from __future__ import annotations

@@ -120,8 +120,9 @@ class Conv(Convolution):
 class Conv1d(Conv):
     """Cross-correlation of signals with filters, plus a bias per filter; see functional.conv1d.
 
-    x: float (N, in_channels, L) or (in_channels, L). weight: (out_channels, in_channels / groups, K). padding: width at
-    each end, "same" (stride 1) or "valid"; padding_mode: "zeros", "reflect", "replicate" or "circular".
+    x: float (N, in_channels, L) or (in_channels, L). weight: (out_channels, in_channels / groups, K).
+    padding: width at each end, "same" (stride 1) or "valid"; padding_mode: "zeros", "reflect", "replicate" or
+    "circular".
     """
 
     axes, function = 1, "conv1d"

@@ -183,7 +183,8 @@ class TransformerEncoder(Module):
     """num_layers copies of encoder_layer in sequence, then norm unless it is None.
 
     enable_nested_tensor, mask_check: accepted; there are no nested tensors, and padded positions are computed like
-    others. is_causal: a hint that mask is causal.
+    others.
+    is_causal: a hint that mask is causal.
     """
 
     def __init__(

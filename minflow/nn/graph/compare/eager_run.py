@@ -26,8 +26,8 @@ class Step:
     """One op that ran. name: as the user calls it. inputs, arrays: its inputs and outputs; numbers are kept as they
     are.
 
-    reads: the names of its inputs, as far as they are known. scope: the module that it ran in. node: that of the
-    graph's trace; None in eager. A node that a pass removed from the plan has a Step without arrays.
+    reads: the names of its inputs, as far as they are known. scope: the module that it ran in.
+    node: that of the graph's trace; None in eager. A node that a pass removed from the plan has a Step without arrays.
     """
 
     op: str
@@ -89,7 +89,7 @@ class EagerRecorder(Eager):
         self.absorbed: set[Place] = set()  # results written to a state or a gradient
         self.last: list[Any] = [None]
 
-    # ---- what runs ---------------------------------------------------------------------------------------------------
+    # ---- running ops --------------------------------------------------------------------------------------------------
 
     def run(self, op, inputs, attrs):
         results = super().run(op, inputs, attrs)

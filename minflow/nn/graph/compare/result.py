@@ -31,8 +31,8 @@ Sources = list[tuple[str, int, Any]]  # (id of a node in the picture, index of i
 class Pairing:
     """The ops of a graph (`ours`) and of a reference (`theirs`), paired.
 
-    name, reference: the names of both. trace: the Steps of ours, also those that did not run. there: for each of ours
-    the index of its partner in theirs, or None. at: the row where they diverge, or None.
+    name, reference: the names of both. trace: the Steps of ours, also those that did not run.
+    there: for each of ours the index of its partner in theirs, or None. at: the row where they diverge, or None.
     """
 
     def __init__(self, name: str, reference: str, ours: Recording, theirs: Recording, tolerance: Tolerance):

@@ -25,8 +25,8 @@ LISTED = 12  # most search results that are listed
 class ExplorerSession:
     """The state of one explorer of a Subject. stage: number of passes done, `subject.stages` for the graph that runs.
 
-    opened: keys of open items. selected: key of the selected row, and its column. at: the instruction, or -1. last: the
-    instruction that was shown last, where stepping continues.
+    opened: keys of open items. selected: key of the selected row, and its column. at: the instruction, or -1.
+    last: the instruction that was shown last, where stepping continues.
     """
 
     def __init__(self, subject: Subject):

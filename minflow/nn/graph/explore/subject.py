@@ -66,9 +66,9 @@ class Instruction:
 class Subject:
     """A compiled graph or job. parts: the compiled parts of a call, in order. kinds: state's name -> its kind.
 
-    modules: path -> class. gradient: name of a parameter -> the array of its last gradient, or None. by_reader: names
-    of states do not contain their module, as in a job; they are listed at their first reader. runs: True if it can be
-    run here, so that it has lines, times and passes.
+    modules: path -> class. gradient: name of a parameter -> the array of its last gradient, or None.
+    by_reader: names of states do not contain their module, as in a job; they are listed at their first reader.
+    runs: True if it can be run here, so that it has lines, times and passes.
     """
 
     runs = True

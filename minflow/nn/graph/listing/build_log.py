@@ -1,10 +1,9 @@
 """The log printed while a graph is built: `graph.debug(level)`.
 
-Levels: 0 phases with their times; 1 also each module as it is called, with its inputs, tensors and outputs; 2 also each
-operation as it is recorded; 3 also the source lines that it comes from. Lines are flushed at once, so they are there
-when something fails; in a notebook, from level 1, they become a tree that grows in one display. An error in printing
-ends the log, never the build. Knows nothing of passes. Read next: `text.py`, whose lines these are; `partial.py`, the
-tree of a failed build; `views/renderers/debug_tree.py`.
+Levels: 0 phases with their times; 1 also modules with their inputs, tensors and outputs; 2 also operations; 3 also their
+source lines. Lines are flushed at once, so they are there when something fails; in a notebook, from level 1, they become
+a tree. An error in printing ends the log, never the build. Knows nothing of passes.
+Read next: `text.py` (its lines), `partial.py` (a failed build), `views/renderers/debug_tree.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The tree printed when a build fails: the modules so far with their shapes, the failing one and its line marked.
 
-In a notebook it is in the card of the error. The error itself propagates, with a note of where it came from. Read next:
-`../build.py`, whose calls these are.
+In a notebook it is in the card of the error. The error itself propagates, with a note of where it came from.
+Read next: `../build.py`, whose calls these are.
 """
 
 from __future__ import annotations

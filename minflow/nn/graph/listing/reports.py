@@ -312,7 +312,7 @@ def value_name(value: Value, part: Any) -> str:
     return part.name_of(value.node) + (f".{value.index}" if value.node.op.many else "")
 
 
-# ---- what holds ------------------------------------------------------------------------------------------------------
+# ---- frozen values ---------------------------------------------------------------------------------------------------
 
 
 def frozen_record(graph: Any, last: Any) -> Frozen:

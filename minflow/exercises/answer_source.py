@@ -181,10 +181,10 @@ def explain_syntax_error(name: str) -> str:
         odd = find_non_ascii(last)
         if odd:
             line, column, sign, plain = odd[0]
-            why = say("Line {line} has the sign {sign}; code wants {plain}.", line=line, sign=sign, plain=plain)
+            why = say("Line {line} contains {sign}; write {plain} in code.", line=line, sign=sign, plain=plain)
         else:
             why = say("Line {line}: {error}.", line=error.lineno, error=error.msg)
-        return say("Python cannot read your last text, so the answer is still the one before. {why}", why=why)
+        return say("Python cannot read your last cell, so the previous answer still counts. {why}", why=why)
 
 
 # ---- where it stopped ------------------------------------------------------------------------------------------------
@@ -223,7 +223,7 @@ def suggest_name(error: BaseException, own: AnswerSource) -> str:
             known.setdefault(node.arg, node.lineno)
     near = [candidate for candidate in similar(name, known, 1) if candidate != name]
     near = near or [candidate for candidate in known if is_abbreviation(candidate, name)]
-    return say("Line {line} has '{name}': is it meant?", line=known[near[0]], name=near[0]) if near else ""
+    return say("Did you mean '{name}' from line {line}?", line=known[near[0]], name=near[0]) if near else ""
 
 
 def is_abbreviation(first: str, other: str) -> bool:

@@ -98,14 +98,14 @@ def refused(verdict: Verdict, card: Card) -> None:
 
 
 def changed(verdict: Verdict, card: Card) -> None:
-    card.headline = say("{what} is not the library's own any more. Nothing was checked.", what=verdict.message)
+    card.headline = say("{what} has been replaced. Nothing was checked.", what=verdict.message)
     card.paragraphs.append(say("Kernel > Restart Kernel, then run the cells again."))
 
 
 def stopped(verdict: Verdict, card: Card) -> None:
     error, own = verdict.result.error, verdict.source or answer_source.AnswerSource("", "", None)
     line, text = answer_source.error_line(error, own)
-    place = say("before its first line") if verdict.message else say("at what your code gave")
+    place = say("before its first line") if verdict.message else say("when its result was checked")
     if line:  # code made by exec has no text
         place = say("in your line {line}:  {text}", line=line, text=shorten(text)).rstrip(" :\uff1a")
     if verdict.result.late and verdict.case:
@@ -125,7 +125,7 @@ def stopped(verdict: Verdict, card: Card) -> None:
 
 def error_text(error: BaseException) -> str:
     if isinstance(error, RecursionError):
-        return say("RecursionError: a function calls itself, again and again, deeper than Python goes.")
+        return say("RecursionError: a function calls itself too many times.")
     try:
         text = str(error) if isinstance(error, MinflowError) else str(error)[:MAX_ERROR_CHARS].split("\n")[0]
     except Exception:  # the learner's own __str__
@@ -143,7 +143,7 @@ def wrong(verdict: Verdict, card: Card) -> None:
     if verdict.case.held:
         good, every = verdict.held
         card.headline = say(
-            "all {of} cases that are shown are right; of {others} others, {missed} not.",
+            "all {of} cases shown are right; {missed} of {others} hidden cases failed.",
             of=verdict.total,
             others=every,
             missed=every - good,

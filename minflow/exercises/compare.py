@@ -74,10 +74,10 @@ def difference(got: Any, wanted: Any, allowed: tuple[float, float], exact_types:
     if isinstance(wanted, numbers.Number) and isinstance(got, list | tuple):
         return Difference(
             "type",
-            say("A single number is wanted; it is a {got} of {entries}.", got=type(got).__name__, entries=len(got)),
+            say("It must be a single number, got a {got} of {entries}.", got=type(got).__name__, entries=len(got)),
         )
     if isinstance(wanted, list | tuple) and mine.ndim == 0:
-        return Difference("type", say("It is a single number; a list of {wanted} is wanted.", wanted=len(wanted)))
+        return Difference("type", say("It must be a list of {wanted}, got a single number.", wanted=len(wanted)))
     return compare_arrays(mine, right, allowed, exact_types)
 
 
@@ -91,7 +91,7 @@ def compare_dicts(got: Any, wanted: dict, allowed: tuple[float, float], exact_ty
     if got.keys() != wanted.keys():
         missing, more = [key for key in wanted if key not in got], [key for key in got if key not in wanted]
         return Difference(
-            "keys", say("Missing: {missing}. Not wanted: {more}.", missing=join_names(missing), more=join_names(more))
+            "keys", say("Missing: {missing}. Unexpected: {more}.", missing=join_names(missing), more=join_names(more))
         )
     for key, value in wanted.items():
         if diff := difference(got[key], value, allowed, exact_types):
@@ -114,21 +114,21 @@ def compare_sequences(got: Any, wanted: Any, allowed: tuple[float, float], exact
 
 def compare_arrays(got: np.ndarray, wanted: np.ndarray, allowed: tuple[float, float], exact: bool) -> Difference | None:
     if got.shape != wanted.shape:
-        return Difference("shape", say("Its shape is {got}; {wanted} is wanted.", got=got.shape, wanted=wanted.shape))
+        return Difference("shape", say("Its shape must be {wanted}, got {got}.", got=got.shape, wanted=wanted.shape))
     mine, right = (kind_of(array) for array in (got, wanted))
     if got.size and (mine != right if "b" in (mine, right) or exact else right == "i" and mine != "i"):
         if exact and got.dtype != wanted.dtype or mine != right:
             return Difference(
                 "dtype",
                 say(
-                    "It holds {got}; {wanted} are wanted.",
+                    "It must contain {wanted}, got {got}.",
                     got=say(KIND_NAMES[got.dtype.kind]),
                     wanted=say(KIND_NAMES[wanted.dtype.kind]),
                 ),
                 *max_difference(got, wanted),
             )
     if exact and got.dtype != wanted.dtype:
-        return Difference("dtype", say("Its dtype is {got}; {wanted} is wanted.", got=got.dtype, wanted=wanted.dtype))
+        return Difference("dtype", say("Its dtype must be {wanted}, got {got}.", got=got.dtype, wanted=wanted.dtype))
     size, relative = max_difference(got, wanted)
     with np.errstate(all="ignore"):
         x, y = got.astype(wide_dtype(got)), wanted.astype(wide_dtype(wanted))
@@ -160,9 +160,9 @@ def clue(got: Any, wanted: Any, diff: Difference) -> str:
     if diff.kind != "value" or mine is None or right is None:
         if diff.kind == "shape" and mine is not None and right is not None:
             if mine.ndim == 2 and mine.T.shape == right.shape and close(mine.T, right):
-                return say("It is the right answer turned: rows and columns are swapped.")
+                return say("It is the right answer with rows and columns swapped.")
             if mine.size == right.size > 1 and close(mine.reshape(right.shape), right):
-                return say("The numbers are right; only their shape is not.")
+                return say("The numbers are right, but their shape is not.")
         return ""
     if "b" in (kind_of(mine), kind_of(right)) or not np.isfinite(mine.astype(wide_dtype(mine))).all():
         return ""
@@ -170,7 +170,7 @@ def clue(got: Any, wanted: Any, diff: Difference) -> str:
     if close(-x, y):
         return say("Only the sign is wrong.")
     if x.ndim == 2 and x.shape[0] == x.shape[1] and close(x.T, y):
-        return say("It is the right answer turned: rows and columns are swapped.")
+        return say("It is the right answer with rows and columns swapped.")
     if x.size > 1 and close(x[::-1], y):
         return say("It is the right answer in the opposite order.")
     if (y != 0).any() and not (x[y == 0] != 0).any():
@@ -181,7 +181,7 @@ def clue(got: Any, wanted: Any, diff: Difference) -> str:
             and factors[0]
             and format_number(factors[0]) != "1"
         ):
-            return say("Each number is {factor} times what is wanted.", factor=format_number(factors[0]))
+            return say("Each number is {factor} times the right one.", factor=format_number(factors[0]))
     if x.size > 1 and close(x - y, np.full_like(x, (x - y).flat[0])):
         return say("Each number is off by {offset}.", offset=format_number((x - y).flat[0]))
     return ""
@@ -232,8 +232,8 @@ def same_object(got: Any, wanted: Any) -> bool:
 
 def type_text(got: Any, wanted: Any) -> str:
     if got is None:
-        return say("It is None: is there a return?")
-    return say("Its type is {got}; {wanted} is wanted.", got=type(got).__name__, wanted=type(wanted).__name__)
+        return say("It is None: did you forget a return?")
+    return say("Its type must be {wanted}, got {got}.", got=type(got).__name__, wanted=type(wanted).__name__)
 
 
 # ---- values as text -------------------------------------------------------------------------------------------------

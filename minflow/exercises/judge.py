@@ -212,7 +212,7 @@ def reject(exercise: Exercise, answer: Any, own: answer_source.AnswerSource | No
             exercise,
             "refused",
             message=say(
-                "check wants the {kind} itself, not what it gives: {call}.",
+                "check needs the {kind} itself, not its result: {call}.",
                 kind=kind,
                 call=f'check("{exercise.name}", {exercise.answer})',
             ),
@@ -221,7 +221,7 @@ def reject(exercise: Exercise, answer: Any, own: answer_source.AnswerSource | No
         return Verdict(
             exercise,
             "refused",
-            message=say("A class is asked for: {call}.", call=f'check("{exercise.name}", {exercise.answer})'),
+            message=say("The answer must be a class: {call}.", call=f'check("{exercise.name}", {exercise.answer})'),
         )
     if (
         own

@@ -152,7 +152,7 @@ def starting_points(folder: Path, course: list[Lesson]) -> list[str]:
     first = [link(item, folder) for item in course[:1]]
     graphs = [by_number[GRAPHS]] if GRAPHS in by_number else []
     rows = {
-        say("know Python, and nothing of deep learning"): first,
+        say("know Python, but not deep learning"): first,
         say("know PyTorch or OneFlow"): [
             *graphs,
             *links(("Coming from PyTorch", PYTORCH), ("Coming from OneFlow", ONEFLOW)),

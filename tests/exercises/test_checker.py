@@ -136,9 +136,9 @@ def test_a_text_that_python_cannot_read_is_no_answer(real_kernel):
     real_kernel.fresh("from minflow.exercises import check")
     assert "right: 8 of 8" in checked(RIGHT)
     text = checked(RIGHT.replace("2 * h)", "2 * h"))
-    assert "still the one before. Line 2:" in " ".join(text.split()) and "right" not in text
+    assert "previous answer still counts. Line 2:" in " ".join(text.split()) and "right" not in text
     text = checked(RIGHT.replace("(f, x, h=1e-3)", "\uff08f, x, h=1e-3)"))
-    assert "Line 1 has the sign \uff08; code wants (." in " ".join(text.split())
+    assert "Line 1 contains \uff08; write ( in code." in " ".join(text.split())
     assert "right: 8 of 8" in checked("%%time\n" + RIGHT)
 
 
@@ -160,7 +160,7 @@ def test_what_cannot_be_used_did_not_stop_in_the_code():
     text = repr(check("forgot", typed("def train_step(model, loss_fn, optimizer, x, y):\n    x\n", "train_step")))
     assert "It is called as" not in text
     text = repr(check("parents_first", typed("def order(node, inputs):\n    print(node)\n", "order")))
-    assert "It is None: is there a return?" in text and "Error" not in text
+    assert "It is None: did you forget a return?" in text and "Error" not in text
 
 
 def test_the_line_of_a_loop_within_brackets():
@@ -183,7 +183,7 @@ def test_what_was_printed_and_warned_is_folded():
 def test_a_held_case_shows_no_numbers():
     answer = typed(RIGHT.replace("    return", "    if h == 0.25: return 0.0\n    return"), "slope")
     text = card_text(make_card(judge(find("slope"), answer)))
-    assert "all 6 cases that are shown are right; of 2 others, 1 not." in text and "wanted" not in text
+    assert "all 6 cases shown are right; 1 of 2 hidden cases failed." in text and "wanted" not in text
 
 
 def test_html_says_the_same_and_runs_nothing():
@@ -202,7 +202,7 @@ def test_matrices_are_drawn_with_signs_where_they_differ():
         return np.arange(4.0).reshape(2, 2)
 
     html = card_html(make_card(judge(exercise_of(matrix, [()] * 5), lambda: matrix().T)))
-    assert html.count("\u2260") == 2 and "rows and columns are swapped" in html
+    assert html.count("\u2260") == 2 and "rows and columns swapped" in html
 
 
 # ---- what is kept ---------------------------------------------------------------------------------------------------

@@ -105,10 +105,10 @@ def test_an_object_that_does_not_want_to_be_compared():
         ([-1.0, -2.0], [1.0, 2.0], "sign"),
         ([2.0, 4.0], [1.0, 2.0], "2 times"),
         ([1.5, 2.5], [1.0, 2.0], "off by 0.5"),
-        (np.array([[1, 3], [2, 4.0]]), np.array([[1, 2], [3, 4.0]]), "turned"),
+        (np.array([[1, 3], [2, 4.0]]), np.array([[1, 2], [3, 4.0]]), "rows and columns swapped"),
         ([3.0, 2, 1], [1.0, 2, 3], "opposite order"),
-        (np.arange(6.0).reshape(2, 3), np.arange(6.0).reshape(2, 3).T, "turned"),
-        (np.arange(6.0), np.arange(6.0).reshape(2, 3), "only their shape"),
+        (np.arange(6.0).reshape(2, 3), np.arange(6.0).reshape(2, 3).T, "rows and columns swapped"),
+        (np.arange(6.0), np.arange(6.0).reshape(2, 3), "but their shape"),
         ([5.0, 1.0], [1.0, 2.0], ""),
     ],
 )

@@ -157,7 +157,7 @@ def test_the_page_says_what_minflow_is_and_where_to_start(tmp_path):
     starts = dict(re.findall(r"^\| ((?:know|want)[^|]*) \| (.*) \|$", text, re.MULTILINE))
     links = {who: re.findall(r"\]\((.*?)\)", where) for who, where in starts.items()}
     assert links == {
-        "know Python, and nothing of deep learning": ["00_a_program_that_learns.ipynb"],
+        "know Python, but not deep learning": ["00_a_program_that_learns.ipynb"],
         "know PyTorch or OneFlow": [
             "07_eager_and_static.ipynb",
             "docs/coming-from-pytorch.md",
@@ -172,7 +172,7 @@ def test_a_folder_without_the_documentation(folder):
     """Laid out by another way, such as by hand: the page links to nothing that is not there."""
     text = welcome.page(folder)
     assert "<img" not in text and "PyTorch or OneFlow |" not in text and "teach it" not in text
-    assert "| know Python, and nothing of deep learning | [01 - Numbers](01_numbers.ipynb) |" in text
+    assert "| know Python, but not deep learning | [01 - Numbers](01_numbers.ipynb) |" in text
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no pipes in folders")

@@ -63,8 +63,14 @@ def make_card(verdict: Verdict, level: int = 1, stuck: bool = False, progress: s
     level: how many times in a row this wrong answer has come. stuck: True after many attempts or a long time.
     """
     card = Card(verdict.outcome, verdict.exercise.name, "", progress)
-    write = {"right": right, "not started": not_started, "refused": refused, "changed": changed, "stopped": stopped}
-    write.get(verdict.outcome, wrong)(verdict, card)
+    write = {
+        "right": fill_right,
+        "not started": fill_not_started,
+        "refused": fill_refused,
+        "changed": fill_changed,
+        "stopped": fill_stopped,
+    }
+    write.get(verdict.outcome, fill_wrong)(verdict, card)
     if verdict.outcome in ("nearly", "wrong", "stopped"):
         add_help(verdict, card, level, stuck)
     if verdict.result is not None:
@@ -75,7 +81,7 @@ def make_card(verdict: Verdict, level: int = 1, stuck: bool = False, progress: s
 # ---- outcomes -------------------------------------------------------------------------------------------------------
 
 
-def right(verdict: Verdict, card: Card) -> None:
+def fill_right(verdict: Verdict, card: Card) -> None:
     if verdict.total <= 1 and not verdict.held[1]:
         card.headline = say("right")
     else:
@@ -88,21 +94,21 @@ def right(verdict: Verdict, card: Card) -> None:
         card.paragraphs.append(say("Worth knowing: {fact}", fact=say(verdict.exercise.fact)))
 
 
-def not_started(verdict: Verdict, card: Card) -> None:
+def fill_not_started(verdict: Verdict, card: Card) -> None:
     card.headline = say("not started: the cell above holds no answer yet.")
 
 
-def refused(verdict: Verdict, card: Card) -> None:
+def fill_refused(verdict: Verdict, card: Card) -> None:
     card.headline = say("not checked")
     card.paragraphs.append(verdict.message)
 
 
-def changed(verdict: Verdict, card: Card) -> None:
+def fill_changed(verdict: Verdict, card: Card) -> None:
     card.headline = say("{what} has been replaced. Nothing was checked.", what=verdict.message)
     card.paragraphs.append(say("Kernel > Restart Kernel, then run the cells again."))
 
 
-def stopped(verdict: Verdict, card: Card) -> None:
+def fill_stopped(verdict: Verdict, card: Card) -> None:
     error, own = verdict.result.error, verdict.source or answer_source.AnswerSource("", "", None)
     line, text = answer_source.error_line(error, own)
     place = say("before its first line") if verdict.message else say("when its result was checked")
@@ -133,7 +139,7 @@ def error_text(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-def wrong(verdict: Verdict, card: Card) -> None:
+def fill_wrong(verdict: Verdict, card: Card) -> None:
     if verdict.total <= 1 and verdict.case is None:  # the answer is a value, not code
         card.headline = say("not yet")
         card.rows.append((say("yours"), format_value(verdict.got)))

@@ -21,9 +21,9 @@ from ..core.ops.shape import check_fits
 from ..core.spec import DType, dtype_named, promote
 from . import checks
 from .checks import FAR, Check, Malformed, choice, fields, finite, flag, items, maybe, one_of, text, whole
-from .dynamic_shapes.derived_sizes import Follows, Ratio, at
+from .dynamic_shapes.derived_sizes import SizeFormula, SizeRatio, at
 
-AXES, STEPS, TERMS = 64, 1_000_000, 64  # entries of a shape; of the step sizes of a sequence; of a Follows
+AXES, STEPS, TERMS = 64, 1_000_000, 64  # entries of a shape; of the step sizes of a sequence; of a SizeFormula
 DEPTH = 8  # nested tuples in an attr of a custom op
 # Largest size in bytes of a tensor, including views; and of an empty tensor with its sizes of 0 counted as 1, because
 # kernels loop over its other sizes.
@@ -53,9 +53,9 @@ def encode(value: Any) -> Any:
         return value.name
     if isinstance(value, Mapping):  # the attrs of a view in a view path
         return {name: encode(x) for name, x in value.items()}
-    if isinstance(value, Follows):
+    if isinstance(value, SizeFormula):
         return {"follows": [[factor, list(names)] for factor, names in value.terms]}
-    if isinstance(value, Ratio):
+    if isinstance(value, SizeRatio):
         return {"ratio": [encode(value.scale), encode(value.top), encode(value.bottom)]}
     raise TypeError(f"{type(value).__name__} is not a value that a file can hold")
 
@@ -79,7 +79,7 @@ def leaves(value: Any) -> list:
 
 
 def integer(x: Any, place: str, low: int = -FAR) -> Any:
-    """An int, or a Follows: an int that depends on the sizes of dynamic axes."""
+    """An int, or a SizeFormula: an int that depends on the sizes of dynamic axes."""
     return follows(x, place) if type(x) is dict else whole(x, place, low, FAR)
 
 
@@ -87,14 +87,14 @@ def natural(x: Any, place: str) -> Any:
     return integer(x, place, 0)
 
 
-def follows(x: Any, place: str) -> Follows:
+def follows(x: Any, place: str) -> SizeFormula:
     terms = []
     for i, term in enumerate(items(fields(x, place, ("follows",))["follows"], place, TERMS, 1)):
         here = f"{place}.follows[{i}]"
         factor, names = items(term, here, 2, 2)
         names = [text(name, here, least=1) for name in items(names, here, TERMS)]
         terms.append((whole(factor, here, -FAR, FAR), tuple(names)))
-    return Follows(tuple(terms))
+    return SizeFormula(tuple(terms))
 
 
 def real(x: Any, place: str) -> Any:
@@ -105,7 +105,7 @@ def real(x: Any, place: str) -> Any:
         scale, top, bottom = items(fields(x, place, ("ratio",))["ratio"], place, 3, 3)
         if type(scale) is dict and "float" not in scale:
             raise Malformed("a float", scale, place)
-        return Ratio(float(real(scale, place)), follows(top, place), follows(bottom, place))
+        return SizeRatio(float(real(scale, place)), follows(top, place), follows(bottom, place))
     return checks.real(x, place)
 
 
@@ -255,20 +255,20 @@ def decode_attrs(op: Op, data: Any, place: str = "attrs") -> dict[str, Any]:
     return {name: kind_of(op, name)(x, f"{place}.{name}") for name, x in fields(data, place, needed, optional).items()}
 
 
-def settled(op: Op, attrs: Mapping[str, Any], sizes: Mapping[str, int], place: str = "attrs") -> dict[str, Any]:
+def attrs_at_sizes(op: Op, attrs: Mapping[str, Any], sizes: Mapping[str, int], place: str = "attrs") -> dict[str, Any]:
     """Attrs at these sizes of the dynamic axes. Raises Malformed if one is no longer of its kind."""
     now = resolved(attrs, sizes)
     return dict(now) if now == attrs else decode_attrs(op, {name: encode(x) for name, x in now.items()}, place)
 
 
 def resolved(value: Any, sizes: Mapping[str, int]) -> Any:
-    """Replace each Follows in a decoded attr by its value at these sizes of the dynamic axes. Raises Malformed for
+    """Replace each SizeFormula in a decoded attr by its value at these sizes of the dynamic axes. Raises Malformed for
     absurd values; consistency with the inputs is checked by the op's shape rule."""
     return at(value, sizes, check_range)
 
 
-def check_range(follows: Follows | Ratio, sizes: Mapping[str, int]) -> None:
+def check_range(follows: SizeFormula | SizeRatio, sizes: Mapping[str, int]) -> None:
     if not follows.axes <= sizes.keys():
         raise Malformed(f"what follows the dynamic axes {', '.join(sizes)}", str(follows), "attrs")
-    for part in [follows.top, follows.bottom] if isinstance(follows, Ratio) else [follows]:
+    for part in [follows.top, follows.bottom] if isinstance(follows, SizeRatio) else [follows]:
         whole(part.at(sizes), "attrs", -FAR, FAR)

@@ -4,7 +4,8 @@ one, and the place, such as `nodes[12].attrs.axis`.
     node = fields(x, "nodes[12]", ("op", "inputs"), optional=("line",))
     inputs = each(node["inputs"], "nodes[12].inputs", lambda value, place: whole(value, place, 0, 11), most=64)
 
-`refuse` and `judging` turn it into a GraphFormatError. Knows no files and no graphs. Read next: `core/base/errors.py`.
+`refuse` and `checking_file` turn it into a GraphFormatError. Knows no files and no graphs. Read next:
+`core/base/errors.py`.
 """
 
 from __future__ import annotations
@@ -48,9 +49,9 @@ def refuse(what: str, hint: str = "", error: BaseException | None = None, /, **v
     raise GraphFormatError(what, values=named, where=here(), hint=hint or AGAIN) from error
 
 
-class judging:
-    """Context manager: `with judging("graph.json"):` turns a Malformed in the block into a GraphFormatError about the
-    file."""
+class checking_file:
+    """Context manager: `with checking_file("graph.json"):` turns a Malformed in the block into a GraphFormatError about
+    the file."""
 
     def __init__(self, file: object, hint: str = ""):
         self.file, self.hint = file, hint

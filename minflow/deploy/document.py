@@ -21,10 +21,10 @@ from ..core.op import OPS, Op
 from ..core.spec import DType, Spec, dtype_named, spec_of
 from ..nn.graph.tree import Leaf
 from . import versions
-from .attrs import AXES, SIZES, check_inputs, decode_attrs, number, plausible, resolved, settled
+from .attrs import AXES, SIZES, check_inputs, decode_attrs, number, plausible, resolved, attrs_at_sizes
 from .checks import FAR, LARGEST, Check, Malformed, each, fields, flag, items, one_of, table, text, whole
 from .dynamic_shapes.axes import AXES as MOST_AXES, sizes_of
-from .dynamic_shapes.derived_sizes import Filled, Follows, Ratio, equal
+from .dynamic_shapes.derived_sizes import SizedConstant, SizeFormula, SizeRatio, equal
 from .program import CallEntry, ModuleEntry
 
 KINDS = ("parameter", "buffer", "captured", "constant", "generator")
@@ -49,15 +49,15 @@ class State:
     spec: Spec
     array: np.ndarray | None = None
     requires_grad: bool = False
-    filled: Filled | None = None  # how a constant depends on dynamic axes
+    filled: SizedConstant | None = None  # how a constant depends on dynamic axes
     draws: int = 0
     words: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, eq=False)
 class NodeEntry:
-    """A node. inputs: Refs to values, or Python numbers (or Follows).  first: index of its first output value. origin:
-    index of the node whose gradient it computes, "recompute", or None."""
+    """A node. inputs: Refs to values, or Python numbers (or SizeFormulas).  first: index of its first output value.
+    origin: index of the node whose gradient it computes, "recompute", or None."""
 
     op: Op
     inputs: tuple[Any, ...]
@@ -105,7 +105,7 @@ class Document:
 def from_data(data: Any, arrays: Mapping[str, np.ndarray]) -> Document:
     """Parse graph.json and its weights. Raises Malformed or GraphFormatError unless they are a graph that minflow
     writes."""
-    return Reading(data, arrays).document()
+    return DocumentParser(data, arrays).document()
 
 
 TOP = (
@@ -132,7 +132,7 @@ TOP = (
 )
 
 
-class Reading:
+class DocumentParser:
     """Parser of a Document. specs: of the values so far, by index."""
 
     def __init__(self, data: Any, arrays: Mapping[str, np.ndarray]):
@@ -242,7 +242,7 @@ class Reading:
             raise Malformed("how the numbers of a constant follow the dynamic axes", x["filled"], f"{place}.filled")
         return State(name, kind, wanted, array, requires, filled)
 
-    def filled(self, x: Any, place: str, wanted: Spec) -> Filled:
+    def filled(self, x: Any, place: str, wanted: Spec) -> SizedConstant:
         x = fields(x, place, ("shape", "first", "step"))
         shape = SIZES(x["shape"], f"{place}.shape")
         step = whole(x["step"], f"{place}.step", -FAR, FAR)
@@ -257,9 +257,9 @@ class Reading:
             )
         first = number(x["first"], f"{place}.first")
         resolved(first, self.sizes)
-        return Filled(shape, first, step)
+        return SizedConstant(shape, first, step)
 
-    def gives(self, filled: Filled, wanted: Spec, array: np.ndarray) -> bool:
+    def gives(self, filled: SizedConstant, wanted: Spec, array: np.ndarray) -> bool:
         """True if `array` holds the elements of this constant at the sizes of the file."""
         if isinstance(filled.first, complex) and not wanted.dtype.is_complex:
             return False
@@ -290,7 +290,7 @@ class Reading:
         for view in versions.ops_in(tuple(attrs.values())):
             one_of(view.name, f"{place}.attrs", self.known)
         wanted = tuple(each(x["out"], f"{place}.out", spec, len(op.outputs), len(op.outputs)))
-        now = settled(op, attrs, self.sizes, f"{place}.attrs")
+        now = attrs_at_sizes(op, attrs, self.sizes, f"{place}.attrs")
         given = [self.specs[v] if isinstance(v, Ref) else resolved(v, self.sizes) for v in inputs]
         got = inferred(op, given, now, place)
         if got != wanted:
@@ -303,7 +303,7 @@ class Reading:
             origin = whole(origin, f"{place}.of", -1, number - 1)
         needs = whole(x.get("needs", 0), f"{place}.needs", 0, min((1 << len(inputs)) - 1, LARGEST))
         line = source_line(x["line"], f"{place}.line") if "line" in x else None
-        changes = any(isinstance(v, Follows | Ratio) for v in inputs) or now != attrs
+        changes = any(isinstance(v, SizeFormula | SizeRatio) for v in inputs) or now != attrs
         scope = text(x.get("scope", ""), f"{place}.scope", LONG)
         return NodeEntry(op, inputs, attrs, wanted, first, scope, line, needs, origin, changes)
 

@@ -29,7 +29,7 @@ from ..core.source_location import fail
 from ..io import atomic, container, files
 from ..io.checkpoint import refuse_unwritten
 from ..io.files import GRAPH, META, SAVED_GRAPH, WEIGHTS
-from .checks import Malformed, fields, judging, one_of, refuse, text, whole
+from .checks import Malformed, fields, checking_file, one_of, refuse, text, whole
 from .strict_json import Lines, cost, dumps, lines_of, parse
 from .versions import FORMAT, VERSION
 
@@ -50,9 +50,9 @@ def write(path: str | os.PathLike, graph: Mapping, meta: Mapping, arrays: Mappin
     bytes. Raises GraphFormatError if the graph or meta contains values that JSON cannot hold.
     """
     path = files.absolute(files.place(path, "save", 'flow.save(graph, "1/model")'))
-    with judging(GRAPH, "numbers, texts, lists and dicts of them"):
+    with checking_file(GRAPH, "numbers, texts, lists and dicts of them"):
         text_of_graph = b"".join(lines_of(dict(graph)))
-    with judging(META, "numbers, texts, lists and dicts of them"):
+    with checking_file(META, "numbers, texts, lists and dicts of them"):
         plain = dumps({name: x for name, x in meta.items() if name != "sha256"}, "", indent=1)
 
     def fill(stage: Path) -> None:
@@ -79,7 +79,7 @@ def write(path: str | os.PathLike, graph: Mapping, meta: Mapping, arrays: Mappin
         )
 
 
-class Hashing(io.RawIOBase):
+class HashingFile(io.RawIOBase):
     """A file that hashes the data written to it."""
 
     def __init__(self, file: BinaryIO):
@@ -94,7 +94,7 @@ class Hashing(io.RawIOBase):
 def put(path: Path, write: Any) -> str:
     """Write a new file, flush it to disk, and return its sha256."""
     with open(path, "xb") as file:  # buffered, so that write() is complete or raises
-        hashing = Hashing(file)
+        hashing = HashingFile(file)
         write(hashing)
         file.flush()
         os.fsync(file.fileno())
@@ -112,11 +112,11 @@ def read(path: str | os.PathLike) -> Saved:
     """
     path = files.absolute(files.place(path, "load_graph", 'flow.load_graph("1/model")', GraphFormatError))
     for tries in range(TRIES):
-        before = standing(path)
+        before = file_identity(path)
         try:
             return read_once(path)
         except GraphFormatError:
-            if tries == TRIES - 1 or (standing(path) == before and not moving(path)):
+            if tries == TRIES - 1 or (file_identity(path) == before and not moving(path)):
                 raise
         time.sleep(0.01 * (tries > 1))  # another process is saving it
     raise AssertionError
@@ -136,14 +136,14 @@ def read_once(path: Path) -> Saved:
         budget = ROOM + TIMES * sum(sizes.values())
         meta = read_meta(path, opened[META])
         check_hashes(path, meta, opened, stack)
-        with judging(path / GRAPH):
+        with checking_file(path / GRAPH):
             lines = Lines(opened[GRAPH], budget)
             graph = lines.data()
             check_format(graph, path / GRAPH)
         return graph, meta, read_weights(path / WEIGHTS, opened[WEIGHTS], lines.left)
 
 
-def standing(path: Path) -> list:
+def file_identity(path: Path) -> list:
     """Identity of the folder and its files, to detect changes."""
     result: list = []
     for name in ("", *SAVED_GRAPH):
@@ -157,7 +157,7 @@ def standing(path: Path) -> list:
 
 def open_all(path: Path, stack: ExitStack) -> dict[str, BinaryIO]:
     """Open the three files of one folder."""
-    before = standing(path)
+    before = file_identity(path)
     result = {}
     for name in SAVED_GRAPH:
         file = path / name
@@ -172,7 +172,7 @@ def open_all(path: Path, stack: ExitStack) -> dict[str, BinaryIO]:
             refuse_file(path)
         except OSError as error:
             refuse(f"{file} cannot be read: {error.strerror or error}", "look at its permissions", error, file=file)
-    if standing(path) != before:
+    if file_identity(path) != before:
         refuse(f"{path} is being saved by another process", "load it again in a moment", path=path)
     return result
 
@@ -204,7 +204,7 @@ def refuse_file(path: Path) -> NoReturn:
 
 def read_meta(path: Path, file: BinaryIO) -> dict[str, Any]:
     data = file.read(LONGEST_META + 1)
-    with judging(path / META):
+    with checking_file(path / META):
         if len(data) > LONGEST_META or cost(data) > ROOM + TIMES * len(data) * 3:
             raise Malformed(f"at most {LONGEST_META:,} bytes, and few parts for its size", data[:100])
         try:

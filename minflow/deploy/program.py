@@ -25,14 +25,14 @@ from ..nn.graph.build import Build
 from ..nn.graph.graph import RunningGraph
 from ..nn.graph.listing.reports import frozen_record, is_container
 from ..nn.graph.tree import Leaf, flatten
-from .dynamic_shapes.retrace import check_unchanged, graph_again, job_again
+from .dynamic_shapes.retrace import check_unchanged, retrace_graph, retrace_job
 from .dynamic_shapes.axes import axes_of
-from .dynamic_shapes.derived_sizes import Filled
-from .dynamic_shapes.traces import grown
+from .dynamic_shapes.derived_sizes import SizedConstant
+from .dynamic_shapes.traces import solve_sizes
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
+class ProgramTensor:
     """A tensor that a program holds. kind: "parameter", "buffer", "captured", "constant", or "generator", which has no
     array but `draws`, its number of draws per call."""
 
@@ -77,7 +77,7 @@ class Program:
 
     graph: before all passes; its sources are named as in listings.  arguments: names of build's parameters.
     tree, out_tree: structures of arguments and result, see `../nn/graph/tree.py`.  names: of the nodes, as listed.
-    held: parameters, buffers and all other tensors it reads.  members: attribute of the graph -> index of a module.
+    tensors: parameters, buffers and all other tensors it reads.  members: attribute of the graph -> index of a module.
     met: path -> index of a module that is not a member.  gradients: index of a parameter -> its gradient (training
     graphs).  loss: the tensor on which backward was called.  axes: the dynamic axes.  follows, fills: what depends on
     them: attrs by name, literals by input position, and constants; see `dynamic_shapes/derived_sizes.py`.
@@ -90,7 +90,7 @@ class Program:
     arguments: tuple[str, ...]
     tree: Any
     out_tree: Any
-    held: list[Held]
+    tensors: list[ProgramTensor]
     modules: list[ModuleEntry] = field(default_factory=list)
     members: dict[str, int] = field(default_factory=dict)
     met: dict[str, int] = field(default_factory=dict)
@@ -101,7 +101,7 @@ class Program:
     frozen: tuple[tuple[str, str], ...] = ()
     axes: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     follows: Mapping[Node, Mapping[str | int, Any]] = field(default_factory=dict)
-    fills: Mapping[Source, Filled] = field(default_factory=dict)
+    fills: Mapping[Source, SizedConstant] = field(default_factory=dict)
 
 
 def program_of(obj: Any, dynamic: Any = None) -> Program:
@@ -129,14 +129,14 @@ def program_of(obj: Any, dynamic: Any = None) -> Program:
     frozen = frozen_record(obj, compiled).built_in
     build = compiled.build
     if compiled.strided:  # a file does not record the strides of inputs
-        build = graph_again(obj, compiled, [tensor.spec for tensor in build.inputs])
+        build = retrace_graph(obj, compiled, [tensor.spec for tensor in build.inputs])
     program = of_build(obj, build, frozen)
     if not dynamic:
         return program
     check_unchanged(obj.name, obj._plans, compiled, compiled.mode[1])
 
     def again(specs: list) -> Program:
-        return of_build(obj, graph_again(obj, compiled, specs), frozen)
+        return of_build(obj, retrace_graph(obj, compiled, specs), frozen)
 
     return at_all_sizes(program, dynamic, again)
 
@@ -146,24 +146,24 @@ def at_all_sizes(program: Program, dynamic: Any, again: Callable[[list], Program
     inputs = program.graph.inputs
     names, specs = [source.name for source in inputs], [source.out_specs[0] for source in inputs]
     axes = axes_of(dynamic, names, specs)
-    base, follows, fills = grown(axes, names, specs, program, again)
+    base, follows, fills = solve_sizes(axes, names, specs, program, again)
     return replace(base, axes=axes, follows=follows, fills=fills)
 
 
 def of_build(graph: Any, build: Build, frozen: tuple) -> Program:
     traced, trace = build.traced, build.trace
-    held = Holder(trace)
+    collector = TensorCollector(trace)
     moments = {id(t.array) for optimizer, _ in graph.optimizers for s in optimizer.state.values() for t in s.values()}
-    held.traced = {s.name for s in held.sources.values() if id(s.array) not in moments}
-    modules = Modules(held)
+    collector.traced = {s.name for s in collector.sources.values() if id(s.array) not in moments}
+    modules = Modules(collector)
     members = {name: modules.number(name, member) for name, member in graph.named_members()}
     paths = [(path, module) for path, module in build.paths_of_met() if "." not in path]
     met = {path: modules.number(path, module) for path, module in paths}
     for name, tensor in build.captured:
-        held.add(name, "captured", tensor)
-    ir = held.graph(traced.nodes, build.outputs, traced.updates)
-    parameters = {id(h.tensor): number for number, h in enumerate(held.held)}
-    gradients = {parameters[key]: held.now(v) for key, v in traced.gradients.items() if key in parameters}
+        collector.add(name, "captured", tensor)
+    ir = collector.graph(traced.nodes, build.outputs, traced.updates)
+    parameters = {id(h.tensor): number for number, h in enumerate(collector.tensors)}
+    gradients = {parameters[key]: collector.now(v) for key, v in traced.gradients.items() if key in parameters}
     return Program(
         graph.name,
         type(graph).__name__,
@@ -172,13 +172,13 @@ def of_build(graph: Any, build: Build, frozen: tuple) -> Program:
         argument_names(graph),
         build.tree,
         build.out_tree,
-        held.held,
+        collector.tensors,
         modules.entries,
         members,
         met,
-        tuple(held.calls(build.top.children, modules)),
+        tuple(collector.calls(build.top.children, modules)),
         gradients,
-        None if build.loss is None else held.now(build.loss),
+        None if build.loss is None else collector.now(build.loss),
         bool(graph.optimizers),
         frozen,
     )
@@ -222,7 +222,7 @@ def of_job(job: Job, dynamic: Any = None) -> Program:
     check_unchanged(f"the job {job.name}", job.plans, compiled)
 
     def again(specs: list) -> Program:
-        build, part = job_again(job, specs)
+        build, part = retrace_job(job, specs)
         return of_step(job, build, part.graph, compiled.uses)
 
     return at_all_sizes(program, dynamic, again)
@@ -231,14 +231,14 @@ def of_job(job: Job, dynamic: Any = None) -> Program:
 def of_step(job: Job, build: Any, graph: Graph, uses: frozenset[str]) -> Program:
     """The Program of one step of a job. build: has the trace, the value and the positions of the results.  uses: names
     of the variables."""
-    held = Holder(build.trace)
+    collector = TensorCollector(build.trace)
     variables = {
-        name.replace(".", "/"): held.add(name, "parameter", variable.tensor)
+        name.replace(".", "/"): collector.add(name, "parameter", variable.tensor)
         for name, variable in job.session.variables.items()
         if name in uses
     }
     outputs = [graph.outputs[column[0]] for column in build.positions]
-    ir = held.graph(len(graph.nodes), outputs, graph.updates)
+    ir = collector.graph(len(graph.nodes), outputs, graph.updates)
     shapes = tuple([placeholders(tree) for tree in job.signature.arguments.values()])
     tree = tuple, None, ((tuple, None, shapes), (dict, (), ()))
     out_tree, _ = flatten(build.value, keep_leaf)
@@ -251,7 +251,7 @@ def of_step(job: Job, build: Any, graph: Graph, uses: frozenset[str]) -> Program
         tuple(job.signature.arguments),
         tree,
         out_tree,
-        held.held,
+        collector.tensors,
         [module],
         {"variables": 0},
     )
@@ -266,13 +266,13 @@ def keep_leaf(path: str, leaf: Any) -> Leaf:
     return Leaf(leaf)
 
 
-class Holder:
+class TensorCollector:
     """Collects the tensors that a trace reads. passed: output of an autograd.Function node -> the value it forwards."""
 
     def __init__(self, trace: Trace):
         self.trace = trace
-        self.held: list[Held] = []
-        self.numbers: dict[tuple, int] = {}  # storage -> index of the tensor in `held`
+        self.tensors: list[ProgramTensor] = []
+        self.numbers: dict[tuple, int] = {}  # storage -> index of the tensor in `tensors`
         self.passed: dict[Value, Value] = {}
         self.names: set[str] = set()
         self.sources = {key_of(s.array): s for s in trace.graph.states if s.read is None}
@@ -303,8 +303,8 @@ class Holder:
                 tensor=tensor,
             )
         if key not in self.numbers:
-            self.numbers[key] = len(self.held)
-            self.held.append(Held(self.free(name), kind, tensor, self.sources.get(key)))
+            self.numbers[key] = len(self.tensors)
+            self.tensors.append(ProgramTensor(self.free(name), kind, tensor, self.sources.get(key)))
         return self.numbers[key]
 
     def free(self, name: str) -> str:
@@ -327,7 +327,7 @@ class Holder:
                 nodes.append(self.passing(node))
         self.read_sources(nodes, [*outputs, *updates.values()])
         now = {source: self.now(v) for source, v in updates.items()}
-        states = [h.source for h in self.held if h.source is not None]
+        states = [h.source for h in self.tensors if h.source is not None]
         return Graph(self.trace.graph.inputs, nodes, [self.now(v) for v in outputs], states, now)
 
     def now(self, value: Any) -> Any:
@@ -348,7 +348,7 @@ class Holder:
     def read_sources(self, nodes: list[Node], others: list[Value]) -> None:
         """Add the unnamed sources that the nodes read: constants, captured tensors, generators."""
         generators = {id(entry[1].value.node): (g, entry[0]) for g, entry in self.trace.draws.items()}
-        known = {id(h.source) for h in self.held}
+        known = {id(h.source) for h in self.tensors}
         tensors = {id(t.array): t for t in self.trace.kept if t.array is not None}
         read = [x.node for node in nodes for x in node.inputs if x.__class__ is Value]
         for source in dict.fromkeys(s for s in (*read, *[v.node for v in others]) if isinstance(s, Source)):
@@ -357,7 +357,7 @@ class Holder:
             if id(source) in generators:
                 generator, draws = generators[id(source)]
                 name = "generator" if generator is default_generator else "generator of its own"
-                self.held.append(Held(self.free(name), "generator", None, source, generator, draws))
+                self.tensors.append(ProgramTensor(self.free(name), "generator", None, source, generator, draws))
             elif source.read is not None:
                 fail(
                     GraphError,
@@ -369,8 +369,8 @@ class Holder:
                 kind = "constant" if source.op is CONSTANT else "captured"
                 tensor = tensors.get(id(source.array))
                 tensor = Tensor(source.array, source.out_specs[0]) if tensor is None else tensor
-                self.numbers[key_of(source.array)] = len(self.held)
-                self.held.append(Held(self.free(source.name or kind), kind, tensor, source))
+                self.numbers[key_of(source.array)] = len(self.tensors)
+                self.tensors.append(ProgramTensor(self.free(source.name or kind), kind, tensor, source))
 
     def calls(self, calls: list, modules: Modules) -> Iterator[CallEntry]:
         """The calls of modules as data, without those repeated by checkpointing."""
@@ -396,7 +396,7 @@ class Holder:
 class Modules:
     """Numbers modules in the order in which they are found, each once."""
 
-    def __init__(self, holder: Holder):
+    def __init__(self, holder: TensorCollector):
         self.holder = holder
         self.entries: list[Any] = []
         self.numbers: dict[int, int] = {}

@@ -37,7 +37,7 @@ from ..nn.graph.messages import check_arguments
 from ..nn.graph.tree import unflatten
 from ..nn.module import Module
 from ..nn.parameter import Parameter
-from .attrs import resolved, settled
+from .attrs import resolved, attrs_at_sizes
 from .call_arguments import Arguments
 from .checks import Malformed
 from .document import Document, NodeEntry, Ref, State, inferred
@@ -45,7 +45,7 @@ from .dynamic_shapes.retrace import whole_batch, without_memory
 from .dynamic_shapes.derived_sizes import check_sizes
 from .program import CallEntry
 
-RUN: ContextVar[Run | None] = ContextVar("replay", default=None)
+CURRENT_REPLAY: ContextVar[Replay | None] = ContextVar("replay", default=None)
 
 
 class LoadedContainer(Module):
@@ -72,7 +72,7 @@ class LoadedModule(LoadedContainer):
     """A module with a forward, which runs as part of its graph."""
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        run = RUN.get()
+        run = CURRENT_REPLAY.get()
         if run is None or run.entering is not self:
             name = type(self).__name__
             fail(
@@ -154,7 +154,7 @@ class LoadedGraph(Graph):
                 )
         run: Any = None
         try:
-            run = Run(self, self._document, args, kwargs)
+            run = Replay(self, self._document, args, kwargs)
             return run.whole()
         except Malformed as error:  # valid at the sizes of the file, but not at these
             fail(
@@ -264,7 +264,7 @@ def needs_copy(op: Op, array: np.ndarray, attrs: Any) -> bool:
     return op is as_strided or op is reshape and not views_as(array, attrs["shape"])
 
 
-class Run:
+class Replay:
     """One replay, in a trace or in eager mode. env: index of a value -> its Value in a trace, else its Tensor."""
 
     def __init__(self, graph: LoadedGraph, document: Document, args: tuple, kwargs: dict):
@@ -305,14 +305,14 @@ class Run:
     # ---- the operations ----------------------------------------------------------------------------------------------
 
     def whole(self) -> Any:
-        token = RUN.set(self)
+        token = CURRENT_REPLAY.set(self)
         try:
             self.part(0, len(self.document.nodes), self.document.calls)
             self.finish()
             shape, refs = self.document.outputs
             return unflatten(shape, [self.tensor(r) for r in refs])
         finally:
-            RUN.reset(token)
+            CURRENT_REPLAY.reset(token)
 
     def part(self, first: int, last: int, calls: Sequence[CallEntry]) -> None:
         """Replay nodes[first:last]; nested calls run inside their modules."""
@@ -347,7 +347,7 @@ class Run:
     def attrs(self, entry: NodeEntry) -> Mapping[str, Any]:
         """Attrs at the sizes of this call."""
         check_sizes(entry.op.name, resolved(entry.attrs, self.sizes).get("shape", ()), self.sizes)
-        now = settled(entry.op, entry.attrs, self.sizes)
+        now = attrs_at_sizes(entry.op, entry.attrs, self.sizes)
         given = [x.spec if isinstance(x, Tensor | Value) else x for x in map(self.given, entry.inputs)]
         inferred(entry.op, given, now, entry.op.name)
         return now

@@ -15,7 +15,7 @@ from ..core.source_location import fail, here
 from ..io.files import WEIGHTS
 from ..nn.graph.graph import RunningGraph
 from . import folder
-from .checks import Malformed, each, fields, flag, items, judging, text
+from .checks import Malformed, each, fields, flag, items, checking_file, text
 from .document import LONG, Document, from_data
 from .dynamic_shapes.retrace import whole_batch
 from .program import Program, program_of
@@ -96,7 +96,7 @@ def outputs_of(program: Program, parts: int) -> list[dict[str, Any]]:
 
 def load(path: str | os.PathLike) -> LoadedGraph:
     data, meta, arrays = folder.read(path)
-    with judging(path):
+    with checking_file(path):
         meta = fields(meta, "meta", META_FIELDS, ("sha256", "exact"))
         document = from_data(data, arrays)
         rows = each(meta["frozen"], "frozen", lambda row, at: tuple(each(row, at, shown, 2, 2)))

@@ -67,15 +67,15 @@ def check_versions(ops: Mapping[str, int]) -> Mapping[str, int]:
 def converted(nodes: list, known: Mapping[str, int]) -> list:
     """Convert the data of nodes to the current versions. known: the result of `check_versions`."""
     old = {name: version for name, version in known.items() if version < OPS[name].version}
-    return [of_now(node, old, f"nodes[{i}]") for i, node in enumerate(nodes)] if old else nodes
+    return [to_current(node, old, f"nodes[{i}]") for i, node in enumerate(nodes)] if old else nodes
 
 
-def of_now(node: Any, old: Mapping[str, int], place: str) -> Any:
+def to_current(node: Any, old: Mapping[str, int], place: str) -> Any:
     """Convert a node's data to the current version, including the views in the path of a view_write."""
     try:
         name = node["op"]
         if name == "view_write":
-            path = [of_now({"op": op, "attrs": attrs}, old, place) for op, attrs in node["attrs"]["path"]]
+            path = [to_current({"op": op, "attrs": attrs}, old, place) for op, attrs in node["attrs"]["path"]]
             node = {**node, "attrs": {**node["attrs"], "path": [[view["op"], view["attrs"]] for view in path]}}
         for version in range(old[name], OPS[name].version) if name in old else ():
             node = CONVERTERS[name, version](node)

@@ -22,16 +22,16 @@ from ..nn.graph.tree import Leaf
 from .attrs import encode, encode_attrs
 from .checks import Malformed
 from .document import LONG, spec_text
-from .program import CallEntry, Held, ModuleEntry, Program
+from .program import CallEntry, ProgramTensor, ModuleEntry, Program
 from .versions import FORMAT, VERSION, versions_of
 
 
 def to_data(program: Program) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Returns (graph.json, weights by name). Raises GraphError for content that a file cannot hold."""
-    return Writing(program).data()
+    return ProgramWriter(program).data()
 
 
-class Writing:
+class ProgramWriter:
     """Writer of a Program. numbers: value -> its index."""
 
     def __init__(self, program: Program):
@@ -41,16 +41,16 @@ class Writing:
         for source in program.graph.inputs:
             self.numbers[Value(source, 0, source.out_specs[0])] = len(self.numbers)
         first = len(self.numbers)
-        for i, held in enumerate(program.held):
+        for i, held in enumerate(program.tensors):
             if held.source is not None:
                 self.numbers[Value(held.source, 0, held.source.out_specs[0])] = first + i
-        self.count = first + len(program.held)
+        self.count = first + len(program.tensors)
 
     def data(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         program = self.program
         self.check_registered()
-        states = [self.state(held) for held in program.held]
-        arrays = {held.name: held.tensor.array for held in program.held if held.tensor is not None}
+        states = [self.state(held) for held in program.tensors]
+        arrays = {held.name: held.tensor.array for held in program.tensors if held.tensor is not None}
         inputs = [{"name": s.name, "spec": spec_text(s.out_specs[0])} for s in program.graph.inputs]
         nodes = [self.node(node) for node in program.graph.nodes]
         data = {
@@ -85,7 +85,7 @@ class Writing:
                 graph=self.program.name,
             )
 
-    def state(self, held: Held) -> dict[str, Any]:
+    def state(self, held: ProgramTensor) -> dict[str, Any]:
         if held.tensor is None:
             key, counter = map(int, held.generator.get_state())
             return {"name": held.name, "kind": held.kind, "draws": held.draws, "words": [key, counter]}

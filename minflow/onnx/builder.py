@@ -125,8 +125,8 @@ class Builder:
         return self.moving.get(value, value.spec.shape)
 
     def attr(self, node: Node, name: str) -> Any:
-        """An attr in which values that depend on dynamic axes are a Follows. `node.attrs[name]` has only the values of
-        the example, so a form that does not use this method is refused if the attr depends on the axes."""
+        """An attr in which values that depend on dynamic axes are a SizeFormula. `node.attrs[name]` has only the values
+        of the example, so a form that does not use this method is refused if the attr depends on the axes."""
         self.asked.add((node, name))
         return self.follows.get(node, {}).get(name, node.attrs[name])
 
@@ -179,7 +179,7 @@ class Builder:
         return self.const([0]) if total is None else total
 
     def number(self, follows: Any, dtype: DType) -> str:
-        """A number that depends on dynamic axes (Follows or Ratio), as a 0-d value."""
+        """A number that depends on dynamic axes (SizeFormula or SizeRatio), as a 0-d value."""
         if not hasattr(follows, "scale"):
             return self.cast(self.op("Squeeze", self.size(follows)), dtype)
         top, bottom = [self.number(part, dtype) for part in (follows.top, follows.bottom)]

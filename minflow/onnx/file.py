@@ -164,8 +164,8 @@ def at_axes(graph: Any, axes_of: Callable[[Program], Any]) -> Program:
 def plain(program: Program, name: str) -> Program:
     """The program of a module that a graph holds as `model`, with the names of the module's own state_dict."""
     names = {node: text.removeprefix("model.").removeprefix("model-") for node, text in program.names.items()}
-    held = [replace(h, name=h.name.removeprefix("model.")) for h in program.held]
-    return replace(program, name=name, names=names, held=held)
+    tensors = [replace(h, name=h.name.removeprefix("model.")) for h in program.tensors]
+    return replace(program, name=name, names=names, tensors=tensors)
 
 
 def inputs_of(program: Program) -> list[str]:

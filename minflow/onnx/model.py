@@ -39,10 +39,10 @@ def model_of(program: Program, inputs: Sequence[str], outputs: Sequence[str]) ->
     b.updating = set(toposort([x.node for x in graph.updates.values()], every=True))
     for source, label in zip(graph.inputs, inputs):
         b.names[outputs_of(source)[0]] = b.fresh(label)
-    held = {h.source: h.name for h in program.held}
+    names_of = {h.source: h.name for h in program.tensors}
     for source in graph.states:
         if source in needed and source.read is None:
-            b.names[outputs_of(source)[0]] = initializer(b, source, held[source], program.fills.get(source))
+            b.names[outputs_of(source)[0]] = initializer(b, source, names_of[source], program.fills.get(source))
     check_size(name, b)
     refused = Refusals(name)
     for node in graph.nodes:

@@ -15,7 +15,7 @@ from ..core.ir import Value, outputs_of
 from ..core.spec import Spec
 from ..deploy.dynamic_shapes.axes import resized, sizes_of
 from ..deploy.dynamic_shapes.derived_sizes import at
-from ..deploy.dynamic_shapes.size_relations import Law, Unfollowed
+from ..deploy.dynamic_shapes.size_relations import SizeSolver, NotSizeDependent
 from ..deploy.dynamic_shapes.traces import candidates
 from ..deploy.program import Program
 
@@ -35,22 +35,22 @@ def moving_sizes(program: Program) -> dict[Value, tuple[int | SizeOf, ...]]:
         return {}
     names = tuple(program.axes)
     tried = shapes_at_sizes(program)
-    law = Law(names, list(tried))
+    solver = SizeSolver(names, list(tried))
     first, *others = tried.values()
     moving = {}
     for value, shape in first.items():
         columns = list(zip(shape, *[shapes[value] for shapes in others]))
         if any(len(set(column)) > 1 for column in columns):
             moving[value] = tuple(
-                n[0] if len(set(n)) == 1 else SizeOf(value, axis, text(law, n)) for axis, n in enumerate(columns)
+                n[0] if len(set(n)) == 1 else SizeOf(value, axis, text(solver, n)) for axis, n in enumerate(columns)
             )
     return moving
 
 
-def text(law: Law, column: tuple[int, ...]) -> str:
+def text(solver: SizeSolver, column: tuple[int, ...]) -> str:
     try:
-        return str(law.of(column)).replace(" ", "")
-    except Unfollowed:
+        return str(solver.of(column)).replace(" ", "")
+    except NotSizeDependent:
         return ""
 
 

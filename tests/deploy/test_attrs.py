@@ -35,7 +35,7 @@ from minflow.deploy.attrs import (
     storable,
 )
 from minflow.deploy.checks import Malformed
-from minflow.deploy.dynamic_shapes.derived_sizes import Follows, Ratio
+from minflow.deploy.dynamic_shapes.derived_sizes import SizeFormula, SizeRatio
 
 TOP = Path(__file__).parents[2]
 STORED = [op for op in OPS.values() if storable(op)]
@@ -101,7 +101,7 @@ def test_numbers_of_numpy_and_lists_are_written_as_those_of_python():
 
 
 def test_what_follows_dynamic_axes():
-    eight = Follows(((8, ("batch",)), (3, ())))
+    eight = SizeFormula(((8, ("batch",)), (3, ())))
     data = encode_attrs(OPS["reshape"], {"shape": (eight, 4)})
     assert data == {"shape": [{"follows": [[8, ["batch"]], [3, []]]}, 4]}
     assert resolved(decode_attrs(OPS["reshape"], data), {"batch": 2}) == {"shape": (19, 4)}
@@ -109,7 +109,7 @@ def test_what_follows_dynamic_axes():
     assert resolved(again(OPS["view_write"], {"path": path}), {"batch": 1}) == {
         "path": ((getitem, {"index": ((0, 11, 1), Ellipsis)}),)
     }
-    half = Ratio(0.5, eight, Follows(((1, ("batch",)),)))
+    half = SizeRatio(0.5, eight, SizeFormula(((1, ("batch",)),)))
     assert again(OPS["var"], {"axis": None, "keepdims": False, "correction": half})["correction"] == half
     assert resolved(real(encode(half), "attrs"), {"batch": 1}) == 5.5
     with pytest.raises(Malformed):

@@ -6,7 +6,7 @@ import pytest
 
 from minflow.core.base.errors import GraphFormatError
 from minflow.deploy import checks
-from minflow.deploy.checks import Malformed, each, fields, flag, items, judging, one_of, real, table, text, whole
+from minflow.deploy.checks import Malformed, each, fields, flag, items, checking_file, one_of, real, table, text, whole
 
 HUGE = "x" * 1_000_000
 DEEP = []
@@ -91,10 +91,13 @@ def test_structures_say_their_places():
 
 
 def test_one_error_of_four_parts():
-    with pytest.raises(GraphFormatError) as caught, judging("graph.json"):
+    with pytest.raises(GraphFormatError) as caught, checking_file("graph.json"):
         whole(-2, "nodes[3].axis")
     error = caught.value
     assert error.what == "graph.json: nodes[3].axis must be a whole number from 0" and error.hint == checks.AGAIN
     assert error.values == {"place": "nodes[3].axis", "found": "-2"} and "test_checks.py" in error.where
-    with pytest.raises(GraphFormatError, match="(?s)whole file must.*Try: a newer one"), judging("x", "a newer one"):
+    with (
+        pytest.raises(GraphFormatError, match="(?s)whole file must.*Try: a newer one"),
+        checking_file("x", "a newer one"),
+    ):
         flag(1, "")

@@ -15,8 +15,8 @@ from minflow import typing as tp
 from minflow.deploy import document
 from minflow.deploy.checks import Malformed
 from minflow.deploy.dynamic_shapes.axes import axes_of, sizes_of
-from minflow.deploy.dynamic_shapes.derived_sizes import Filled, Follows, Ratio, at
-from minflow.deploy.dynamic_shapes.size_relations import Law, Unfollowed
+from minflow.deploy.dynamic_shapes.derived_sizes import SizedConstant, SizeFormula, SizeRatio, at
+from minflow.deploy.dynamic_shapes.size_relations import SizeSolver, NotSizeDependent
 from minflow.deploy.program import program_of
 from minflow.deploy.writing import to_data
 from minflow.models import GPT, GPTConfig
@@ -89,30 +89,30 @@ BATCH = {0: {0: "batch"}}
 
 
 def test_follows():
-    x = Follows(((8, ("batch", "time")), (-1, ("batch",)), (3, ())))
+    x = SizeFormula(((8, ("batch", "time")), (-1, ("batch",)), (3, ())))
     assert x.at({"batch": 2, "time": 5}) == 81 and x.axes == {"batch", "time"}
     assert str(x) == "8*batch*time - batch + 3"
-    assert hash(x) == hash(Follows(x.terms)) and x == Follows(x.terms) and str(Follows(())) == "0"
+    assert hash(x) == hash(SizeFormula(x.terms)) and x == SizeFormula(x.terms) and str(SizeFormula(())) == "0"
     with pytest.raises(AttributeError):
         x.terms = ()
 
 
 def test_ratio():
-    n = Follows(((25, ("n",)),))
-    x = Ratio(0.1, n, Follows((*n.terms, (-1, ()))))
+    n = SizeFormula(((25, ("n",)),))
+    x = SizeRatio(0.1, n, SizeFormula((*n.terms, (-1, ()))))
     assert x.at({"n": 4}) == 0.1 * (100 / 99) and str(x) == "0.1 * (25*n) / (25*n - 1)" and x.axes == {"n"}
-    assert Ratio(1.0, Follows(((2, ()),)), Follows(((1, ("n",)), (-1, ())))).at({"n": 1}) == np.inf
+    assert SizeRatio(1.0, SizeFormula(((2, ()),)), SizeFormula(((1, ("n",)), (-1, ())))).at({"n": 1}) == np.inf
 
 
 def test_filled():
-    n = Follows(((1, ("n",)),))
-    assert Filled((n, 2), n).at({"n": 3}, "float32").tolist() == [[3.0, 3.0]] * 3
-    assert Filled((n,), 5, -2).at({"n": 3}, "int64").tolist() == [5, 3, 1]
+    n = SizeFormula(((1, ("n",)),))
+    assert SizedConstant((n, 2), n).at({"n": 3}, "float32").tolist() == [[3.0, 3.0]] * 3
+    assert SizedConstant((n,), 5, -2).at({"n": 3}, "int64").tolist() == [5, 3, 1]
 
 
 def law(*lows):
     names, sizes = "abc"[: len(lows)], list(itertools.product(*[(n, 2 * n) for n in lows]))
-    return Law(names, sizes + [(*lows[:k], 2 * n + 1, *lows[k + 1 :]) for k, n in enumerate(lows)])
+    return SizeSolver(names, sizes + [(*lows[:k], 2 * n + 1, *lows[k + 1 :]) for k, n in enumerate(lows)])
 
 
 @pytest.mark.parametrize("lows", [(2,), (7,), (3, 4), (2, 5, 3)])
@@ -120,13 +120,13 @@ def test_whole_numbers_are_solved_for(lows):
     known, draw = law(*lows), random.Random(len(lows))
     for _ in range(50):
         names = [c for k in range(len(lows) + 1) for c in itertools.combinations("abc"[: len(lows)], k)]
-        wanted = Follows(tuple((draw.randint(-9, 9), c) for c in names))
+        wanted = SizeFormula(tuple((draw.randint(-9, 9), c) for c in names))
         got = known.of([wanted.at(sizes) for sizes in known.dicts])
         sizes = dict(zip("abc", (11, 13, 1)))
         assert at(got, sizes) == wanted.at(sizes) and (
-            isinstance(got, Follows) or not any(factor for factor, c in wanted.terms if c)
+            isinstance(got, SizeFormula) or not any(factor for factor, c in wanted.terms if c)
         )
-        with pytest.raises(Unfollowed):
+        with pytest.raises(NotSizeDependent):
             known.of([wanted.at(sizes) + sizes["a"] ** 2 for sizes in known.dicts])
 
 
@@ -134,7 +134,7 @@ def test_whole_numbers_are_solved_for(lows):
 def test_ratios_are_solved_for_in_all_bits(momentum):
     known = law(3, 4)
     for factor, names in ((1, "a"), (49, "b"), (6, "ab")):
-        count = Follows(((factor, tuple(names)),))
+        count = SizeFormula(((factor, tuple(names)),))
         for value in (lambda n: momentum * (n / (n - 1)), lambda n: 2 / (n - 1), lambda n: 1 / n, lambda n: n + 0.0):
             got = known.of([value(count.at(sizes)) for sizes in known.dicts])
             for sizes in ({"a": 2, "b": 1}, {"a": 7, "b": 64}):
@@ -146,7 +146,7 @@ def test_ratios_are_solved_for_in_all_bits(momentum):
     [1, 1.0, 2], [True, False, True], ["a", "b", "a"], [None, 1, 2], [(1, 2), (1,), (1, 2)], [{"a": 1}, {"b": 1}, {}],
 ])  # fmt: skip
 def test_what_follows_nothing(values):
-    with pytest.raises(Unfollowed):
+    with pytest.raises(NotSizeDependent):
         law(4).of(values)
 
 

@@ -4,14 +4,14 @@ import pytest
 
 from minflow.compiler.names import op_names
 from minflow.core.trace import trace
-from minflow.deploy.program import Held, Program
+from minflow.deploy.program import ProgramTensor, Program
 from minflow.onnx.model import model_of
 
 
 def traced(function, tensors):
     """The Program of `function(*tensors)`, whose inputs are input_0, input_1, ..."""
     graph, _ = trace(function, tensors)
-    held = [Held(f"state_{i}", "constant", None, source) for i, source in enumerate(graph.states)]
+    held = [ProgramTensor(f"state_{i}", "constant", None, source) for i, source in enumerate(graph.states)]
     return Program("traced", "test", graph, op_names(graph.nodes), (), None, None, held)
 
 

@@ -16,7 +16,7 @@ from minflow.core.functions.creation import from_numpy
 from minflow.core.ir import NUMBERS
 from minflow.core.op import OPS
 from minflow.core.ops.examples import cases
-from minflow.deploy.dynamic_shapes.traces import grown
+from minflow.deploy.dynamic_shapes.traces import solve_sizes
 from minflow.onnx.builder import FORMS
 from tests.cases import Cases
 from tests.onnx import corners
@@ -163,7 +163,7 @@ def with_open_axis(op, i):
     names, specs = [f"input_{k}" for k in range(len(tensors))], [t.spec for t in tensors]
     program, axes = traced(call, tensors), {"n": places}
     try:
-        base, follows, fills = grown(axes, names, specs, program, again)
+        base, follows, fills = solve_sizes(axes, names, specs, program, again)
         call(*map(from_numpy, arrays))
     except MinflowError:
         return None

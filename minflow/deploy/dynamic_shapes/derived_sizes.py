@@ -19,7 +19,7 @@ from .axes import refuse
 
 
 @dataclass(frozen=True)
-class Follows:
+class SizeFormula:
     """An int that depends on dynamic axes. terms: ((8, ("batch", "time")), (3, ())) is 8*batch*time + 3."""
 
     terms: tuple[tuple[int, tuple[str, ...]], ...]
@@ -39,13 +39,13 @@ class Follows:
 
 
 @dataclass(frozen=True)
-class Ratio:
+class SizeRatio:
     """A float that depends on dynamic axes, `scale * (top / bottom)`: 1 / batch, or the factor of an unbiased
     variance."""
 
     scale: float
-    top: Follows
-    bottom: Follows
+    top: SizeFormula
+    bottom: SizeFormula
 
     @property
     def axes(self) -> frozenset[str]:
@@ -62,10 +62,10 @@ class Ratio:
 
 
 @dataclass(frozen=True)
-class Filled:
+class SizedConstant:
     """A constant that depends on dynamic axes: filled with one value, or along one axis `first`, `first + step`, ..."""
 
-    shape: tuple[int | Follows, ...]
+    shape: tuple[int | SizeFormula, ...]
     first: Any
     step: int = 0
 
@@ -98,7 +98,7 @@ class Filled:
 def at(x: Any, sizes: Mapping[str, int], check: Callable | None = None) -> Any:
     """Replace all dependent values in a structure by their values at these sizes. check: called before, with the
     dependent value and the sizes."""
-    if isinstance(x, Follows | Ratio):
+    if isinstance(x, SizeFormula | SizeRatio):
         if check is not None:
             check(x, sizes)
         return x.at(sizes)

@@ -51,23 +51,23 @@ def check_unchanged(name: str, plans: PlanCache, compiled: Any, dtype: Any = Non
         )
 
 
-def graph_again(graph: Any, compiled: CompiledGraph, specs: Sequence[Spec]) -> Build:
+def retrace_graph(graph: Any, compiled: CompiledGraph, specs: Sequence[Spec]) -> Build:
     """Trace a graph's build with inputs of these specs. compiled: the plan whose mode and argument structure are used.
     Raises the errors of build."""
     inputs = [without_memory(whole_batch(spec, compiled.steps)) for spec in specs]  # build receives one part of each
     with LOCK, collector_waiting():
         build = Build(graph, compiled.build.tree, inputs)
         build.observer = Observer()
-        with unseen([graph, *[module for _, module in graph.all_modules()]]):
+        with undoing_side_effects([graph, *[module for _, module in graph.all_modules()]]):
             copy_context().run(traced, build.run, MODE.get().replace(grad=compiled.mode[0]))
         return build
 
 
-def job_again(job: Job, specs: Sequence[Spec]) -> tuple[JobBuild, Any]:
+def retrace_job(job: Job, specs: Sequence[Spec]) -> tuple[JobBuild, Any]:
     """Trace a job's function with inputs of these specs. Returns its build and the Part. The session is unchanged."""
     with LOCK, collector_waiting():
         build = JobBuild(job, job.session, [list(specs)])
-        with unseen(list(job.modules.values())):
+        with undoing_side_effects(list(job.modules.values())):
             part = copy_context().run(traced, build.run, MODE.get(), f"the job function {job.name}")
             build.roll_back()
         return build, part
@@ -93,7 +93,7 @@ def without_memory(spec: Spec) -> Tensor:
 
 
 @contextmanager
-def unseen(owners: Sequence[Any]) -> Iterator[None]:
+def undoing_side_effects(owners: Sequence[Any]) -> Iterator[None]:
     """Context manager: undo changes to these objects and to random generators, and suppress output."""
     contents: dict[int, tuple[Any, Any]] = {}
     attributes = [(owner.__dict__, dict(owner.__dict__)) for owner in owners]

@@ -11,17 +11,17 @@ from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
-from .derived_sizes import Follows, Ratio
+from .derived_sizes import SizeFormula, SizeRatio
 
 
-class Unfollowed(Exception):
+class NotSizeDependent(Exception):
     """A value differs between traces in a way that does not follow the axes. values: at each size.  why: a hint."""
 
     def __init__(self, values: Sequence[Any], why: str = ""):
         self.values, self.why = values, why
 
 
-class Law:
+class SizeSolver:
     """Infers a number at all sizes from its values at some. names: of the axes.  sizes: of each trace; the first is the
     base, and all combinations of its sizes with the second size of each axis must occur."""
 
@@ -32,7 +32,8 @@ class Law:
         self.high = tuple(next(s[k] for s in sizes if s[k] != n) for k, n in enumerate(self.low))
 
     def of(self, values: Sequence[Any]) -> Any:
-        """Combine the structures of all traces into one with dependent values at its leaves. Raises Unfollowed."""
+        """Combine the structures of all traces into one with dependent values at its leaves. Raises
+        NotSizeDependent."""
         first = values[0]
         if all(same(x, first) for x in values[1:]):
             return first
@@ -46,7 +47,7 @@ class Law:
         elif kinds == {int}:
             if (follows := self.integer(values)) is not None:
                 return follows
-            raise Unfollowed(
+            raise NotSizeDependent(
                 values,
                 "x.size(0) times or plus a whole number follows; x.size(0) // 2 does not, since "
                 "it is rounded at odd sizes",
@@ -54,16 +55,16 @@ class Law:
         elif kinds == {float}:
             if (result := self.number(values)) is not None:
                 return result
-            raise Unfollowed(values, "multiply and divide by x.size(0) itself, or x.mean(0) for x.sum(0) / n")
-        raise Unfollowed(values)
+            raise NotSizeDependent(values, "multiply and divide by x.size(0) itself, or x.mean(0) for x.sum(0) / n")
+        raise NotSizeDependent(values)
 
-    def integer(self, values: Sequence[int]) -> Follows | None:
+    def integer(self, values: Sequence[int]) -> SizeFormula | None:
         """The multilinear function with integer coefficients that has these values, or None."""
         terms = self.factors(dict(zip(self.sizes, values)).__getitem__)
         if any(factor.denominator != 1 for factor in terms.values()):
             return None
         ordered = sorted(terms.items(), key=lambda item: (-len(item[0]), item[0]))
-        result = Follows(tuple((int(factor), names) for names, factor in ordered if factor))
+        result = SizeFormula(tuple((int(factor), names) for names, factor in ordered if factor))
         return result if all(result.at(s) == x for s, x in zip(self.dicts, values)) else None
 
     def factors(self, value: Callable[[tuple], int], rest: tuple = ()) -> dict[tuple[str, ...], Fraction]:
@@ -78,8 +79,8 @@ class Law:
             result[names], result[(self.names[k], *names)] = x - slope * self.low[k], slope
         return result
 
-    def number(self, values: Sequence[float]) -> Ratio | None:
-        """The Ratio that has exactly these values, or None."""
+    def number(self, values: Sequence[float]) -> SizeRatio | None:
+        """The SizeRatio that has exactly these values, or None."""
         if not all(1e-300 < abs(x) < math.inf for x in values):
             return None
         for ratio in self.ratios(values):
@@ -87,13 +88,13 @@ class Law:
                 return ratio
         return None
 
-    def ratios(self, values: Sequence[float]) -> Iterator[Ratio]:
+    def ratios(self, values: Sequence[float]) -> Iterator[SizeRatio]:
         """Candidates: an integer; 1 or 2 divided by an integer; and momentum * (n / (n - 1)), as in batch norm."""
         if all(x == int(x) for x in values) and (top := self.integer(list(map(int, values)))):
-            yield Ratio(1.0, top, whole(1))
+            yield SizeRatio(1.0, top, whole(1))
         for c in (1, 2, -1, -2):
             if bottom := self.integer([round(c / x) for x in values]):
-                yield Ratio(1.0, whole(c), bottom)
+                yield SizeRatio(1.0, whole(c), bottom)
         for count in range(1, len(self.names) + 1):
             for names in itertools.combinations(self.names, count):
                 n = [math.prod([s[name] for name in names]) for s in self.dicts]
@@ -102,14 +103,14 @@ class Law:
                 slope = (1 / values[j] - 1 / values[0]) / (1 / n[0] - 1 / n[j])
                 start = 1 / values[0] + slope / n[0]
                 if slope > 0 < start and (factor := round(start / slope)):
-                    top, bottom = Follows(((factor, names),)), Follows(((factor, names), (-1, ())))
-                    near = values[0] / Ratio(1.0, top, bottom).at(self.dicts[0])
+                    top, bottom = SizeFormula(((factor, names),)), SizeFormula(((factor, names), (-1, ())))
+                    near = values[0] / SizeRatio(1.0, top, bottom).at(self.dicts[0])
                     for scale in (float(f"{near:.12g}"), near, math.nextafter(near, 0), math.nextafter(near, math.inf)):
-                        yield Ratio(scale, top, bottom)
+                        yield SizeRatio(scale, top, bottom)
 
 
-def whole(n: int) -> Follows:
-    return Follows(((n, ()),))
+def whole(n: int) -> SizeFormula:
+    return SizeFormula(((n, ()),))
 
 
 def same(a: Any, b: Any) -> bool:

@@ -17,15 +17,15 @@ from ...core.ops.shape import recompute
 from ...core.spec import Spec
 from ...core.source_location import here
 from .axes import Axes, refuse, resized, sizes_of
-from .derived_sizes import Filled, equal
-from .size_relations import Law, Unfollowed
+from .derived_sizes import SizedConstant, equal
+from .size_relations import SizeSolver, NotSizeDependent
 
 SHOWN = 3  # failed sizes that an error shows with their reasons
 
 
-def follow(
+def find_dependent(
     names: Sequence[str], traces: Mapping[tuple[int, ...], Graph]
-) -> tuple[dict[Node, dict[str | int, Any]], dict[Source, Filled]]:
+) -> tuple[dict[Node, dict[str | int, Any]], dict[Source, SizedConstant]]:
     """Find everything that depends on the sizes: for each node its attrs by name and literal inputs by position; and
     constants.
 
@@ -33,29 +33,29 @@ def follow(
     Required are all combinations of the first two sizes of every axis, and one further size as a check. Raises
     GraphError with the op, its line and the values for a difference that does not follow the sizes.
     """
-    law, graphs = Law(names, list(traces)), list(traces.values())
+    solver, graphs = SizeSolver(names, list(traces)), list(traces.values())
     base = graphs[0]
-    labels = list(map(label, law.dicts))
+    labels = list(map(label, solver.dicts))
     aligned(graphs, labels)
     follows: dict[Node, dict[str | int, Any]] = {}
-    fills: dict[Source, Filled] = {}
+    fills: dict[Source, SizedConstant] = {}
     for nodes in zip(*[graph.nodes for graph in graphs]):
         node = nodes[0]
         for key, value in ({} if node.op is recompute else node.attrs).items():  # its `call` is counted across builds
             columns = [other.attrs.get(key) for other in nodes]
-            if (result := solved(law, columns, node, f"its {key}", labels)) is not value:
+            if (result := solved(solver, columns, node, f"its {key}", labels)) is not value:
                 follows.setdefault(node, {})[key] = result
         for i, x in enumerate(node.inputs):
             if x.__class__ is not Value:
                 columns = [other.inputs[i] for other in nodes]
-                if (result := solved(law, columns, node, f"the number {x!r} that it takes", labels)) is not x:
+                if (result := solved(solver, columns, node, f"the number {x!r} that it takes", labels)) is not x:
                     follows.setdefault(node, {})[i] = result
     for sources in zip(*[graph.states for graph in graphs]):
         arrays = [s.array for s in sources]
         if sources[0].read is None and any(a is not arrays[0] and not equal(a, arrays[0]) for a in arrays):
             try:
-                fills[sources[0]] = fill(law, arrays)
-            except Unfollowed as error:
+                fills[sources[0]] = fill(solver, arrays)
+            except NotSizeDependent as error:
                 user = next(
                     (n for n in base.nodes if any(x.__class__ is Value and x.node is sources[0] for x in n.inputs)),
                     None,
@@ -65,15 +65,15 @@ def follow(
     return follows, fills
 
 
-def solved(law: Law, columns: Sequence[Any], node: Node, what: str, labels: Sequence[str]) -> Any:
+def solved(solver: SizeSolver, columns: Sequence[Any], node: Node, what: str, labels: Sequence[str]) -> Any:
     try:
-        return law.of(columns)
-    except Unfollowed as error:
+        return solver.of(columns)
+    except NotSizeDependent as error:
         hint = error.why or "compute it with tensors, which follow by themselves"
         differs(f"{node.op}: {what}", error, node, labels, hint)
 
 
-def differs(what: str, error: Unfollowed, node: Node | None, labels: Sequence[str], hint: str) -> NoReturn:
+def differs(what: str, error: NotSizeDependent, node: Node | None, labels: Sequence[str], hint: str) -> NoReturn:
     """Raise GraphError for a difference, with its values at all sizes."""
     refuse(
         f"{what} differs between sizes of the dynamic axes, and does not follow them",
@@ -138,22 +138,22 @@ def wiring(inputs: Any, key: Mapping[Node, tuple[str, int]]) -> list:
     return [(key[x.node], x.index) if x.__class__ is Value else type(x) for x in inputs]
 
 
-def fill(law: Law, arrays: Sequence[np.ndarray]) -> Filled:
+def fill(solver: SizeSolver, arrays: Sequence[np.ndarray]) -> SizedConstant:
     """Express differing constants as one value each, or as ranges with the same step."""
     if len({(a.dtype, a.ndim) for a in arrays}) > 1 or not all(a.size for a in arrays):
-        raise Unfollowed(arrays)
-    shape = law.of([a.shape for a in arrays])
+        raise NotSizeDependent(arrays)
+    shape = solver.of([a.shape for a in arrays])
     firsts = [a.reshape(-1)[0] for a in arrays]
     if all((a == first).all() for a, first in zip(arrays, firsts)):
-        return Filled(shape, law.of([first.item() for first in firsts]))
+        return SizedConstant(shape, solver.of([first.item() for first in firsts]))
     counts = arrays[0].ndim == 1 and arrays[0].dtype.kind in "iuf"
     steps = {float(x) for a in arrays for x in np.diff(a)} if counts else set()
     if len(steps) != 1 or not all(float(x).is_integer() for x in (*steps, *firsts)):
-        raise Unfollowed(arrays)
-    return Filled(shape, law.of([int(first) for first in firsts]), int(steps.pop()))
+        raise NotSizeDependent(arrays)
+    return SizedConstant(shape, solver.of([int(first) for first in firsts]), int(steps.pop()))
 
 
-class Tries:
+class SizeTraces:
     """Traces of a program at several sizes. base: the program at `specs`, with a `graph` and an `out_tree`.  again:
     traces it for inputs of other specs.  done: sizes -> program.  failed: sizes -> exception."""
 
@@ -211,15 +211,17 @@ def label(sizes: Mapping[str, int]) -> str:
     return ", ".join(f"{name}={n}" for name, n in sizes.items())
 
 
-def grown(
+def solve_sizes(
     axes: Axes, names: Sequence[str], specs: Sequence[Spec], base: Any, again: Callable[[list[Spec]], Any]
-) -> tuple[Any, dict[Node, dict[str | int, Any]], dict[Source, Filled]]:
-    """Trace at other sizes. Returns the base and what depends on the sizes, as `follow` does. Arguments: see Tries.
+) -> tuple[Any, dict[Node, dict[str | int, Any]], dict[Source, SizedConstant]]:
+    """Trace at other sizes. Returns the base and what depends on the sizes (see `find_dependent`).
+
+    The arguments are those of SizeTraces.
 
     A size of 1 broadcasts, so a program may differ there: its base is then a trace at size 2. Sizes at which a build
     fails are skipped if two others besides the base remain.
     """
-    tries = Tries(axes, names, specs, base, again)
+    tries = SizeTraces(axes, names, specs, base, again)
     low = {name: max(n, 2) for name, n in tries.first.items()}
     tries.need(tries.take(low), next(iter(axes)))
     high: dict[str, int] = {}
@@ -236,14 +238,16 @@ def grown(
             "one tensor with the axis in it, in place of a list of as many tensors",
             {"sizes": list(tries.done)},
         )
-    follows, fills = follow(tuple(axes), {sizes: program.graph for sizes, program in tries.done.items()})
-    law = Law(tuple(axes), list(tries.done))
+    follows, fills = find_dependent(tuple(axes), {sizes: program.graph for sizes, program in tries.done.items()})
+    solver = SizeSolver(tuple(axes), list(tries.done))
     for sizes in (tries.first, dict.fromkeys(axes, 1)):
-        check_results(law, [program.graph.outputs for program in programs], sizes, tries.at(sizes))
+        check_results(solver, [program.graph.outputs for program in programs], sizes, tries.at(sizes))
     return programs[0], follows, fills
 
 
-def check_results(law: Law, results: Sequence[Sequence[Value]], sizes: Mapping[str, int], program: Any) -> None:
+def check_results(
+    solver: SizeSolver, results: Sequence[Sequence[Value]], sizes: Mapping[str, int], program: Any
+) -> None:
     """Raise GraphError if results have other axes at size 1 than at larger sizes, as after squeeze(). results: of each
     trace.  program: the trace at these sizes, or None."""
     for i, value in enumerate([] if program is None else program.graph.outputs):
@@ -252,7 +256,7 @@ def check_results(law: Law, results: Sequence[Sequence[Value]], sizes: Mapping[s
             refuse(
                 f"result {i} of build has another number of axes at a size of 1",
                 "x.squeeze(1) names an axis; x.squeeze() takes away each one of size 1",
-                {label(law.dicts[0]): list(shapes[0]), label(sizes): list(value.spec.shape)},
+                {label(solver.dicts[0]): list(shapes[0]), label(sizes): list(value.spec.shape)},
             )
 
 

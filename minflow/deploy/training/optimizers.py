@@ -21,7 +21,7 @@ from ...io.files import META
 from ...nn.loading import MAX_COUNT, MAX_DEPTH, array_of
 from ...optim import Optimizer, lr_scheduler
 from ...optim.lr_scheduler import LRScheduler
-from ..checks import Check, Malformed, choice, each, fields, flag, judging, one_of, text
+from ..checks import Check, Malformed, choice, each, fields, flag, checking_file, one_of, text
 from .built_in import (
     HOLDING,
     LONGEST,
@@ -53,16 +53,16 @@ def optimizers_as_data(graph: Any) -> tuple[list[dict[str, Any]], dict[str, Tens
     data: list[dict[str, Any]] = []
     tensors: dict[str, Tensor] = {}
     for number, (optimizer, schedulers) in enumerate(graph.optimizers):
-        entry, states = Saving(graph, optimizer, names).entry(schedulers)
+        entry, states = OptimizerWriter(graph, optimizer, names).entry(schedulers)
         data.append(entry)
         tensors.update(states)
-        with judged(graph, type(optimizer).__name__):  # refuses values that could not be read back
+        with checking_value(graph, type(optimizer).__name__):  # refuses values that could not be read back
             checked_optimizer(entry, f"optimizers[{number}]")
     return data, tensors
 
 
 @contextmanager
-def judged(graph: Any, what: str) -> Iterator[None]:
+def checking_value(graph: Any, what: str) -> Iterator[None]:
     """Context manager: turn a Malformed in the block into a GraphError about saving `what`."""
     try:
         yield
@@ -84,7 +84,7 @@ def refuse_saving(graph: Any, why: str, hint: str, error: BaseException | None =
         raise refusal from error
 
 
-class Saving:
+class OptimizerWriter:
     """Converts one optimizer of a graph to data."""
 
     def __init__(self, graph: Any, optimizer: Any, names: Mapping[int, str]):
@@ -98,7 +98,7 @@ class Saving:
     def entry(self, schedulers: list[Any]) -> tuple[dict[str, Any], dict[str, Tensor]]:
         optimizer = self.optimizer
         self.check_optimizer()
-        with judged(self.graph, self.kind):
+        with checking_value(self.graph, self.kind):
             groups = [self.group(group) for group in optimizer.param_groups]
             options, extra = self.options(optimizer.defaults, "defaults")
         held = [(self.name(p), p) for p in optimizer.parameters()]
@@ -192,7 +192,7 @@ class Saving:
             self.refuse(f"the same {kind.__name__} is there twice", "an object for each place", scheduler=kind.__name__)
         self.seen.add(id(scheduler))
         data: dict[str, Any] = {"class": kind.__name__}
-        with judged(self.graph, kind.__name__):
+        with checking_value(self.graph, kind.__name__):
             for name in attributes:
                 if name not in own:
                     raise Malformed("an attribute", None, name)
@@ -235,7 +235,7 @@ def optimizers_from_data(
     parameters: name -> parameter of the graph.  tensors: name -> tensor or array of a state, which is copied. Raises
     GraphFormatError for invalid data.
     """
-    with judging(META):
+    with checking_file(META):
         entries = each(data, "optimizers", checked_optimizer, LONGEST)
         named = [(name, f"optimizers[{i}]") for i, entry in enumerate(entries) for name in entry["params"]]
         seen: set[str] = set()

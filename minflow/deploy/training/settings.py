@@ -19,7 +19,7 @@ from ...core.random import default_generator
 from ...core.source_location import fail
 from ...io.files import META
 from ...nn.graph.config import NO_EFFECT, STYLES
-from ..checks import choice, each, fields, flag, judging, one_of, whole
+from ..checks import choice, each, fields, flag, checking_file, one_of, whole
 from .built_in import count, positive
 
 KNOWN_PASSES = {name_of_pass(step): step for step in PASSES}
@@ -59,7 +59,7 @@ def config_from_data(data: Any, graph: Any) -> None:
 
     Raises GraphFormatError.
     """
-    with judging(META):
+    with checking_file(META):
         training = ("steps", "generator") if graph.optimizers else ()
         names = ("accumulation", "static", "gradients", "without_effect", "repr_style", "passes", *training)
         x, word = fields(data, "config", names), functools.partial(whole, low=-(2**63))

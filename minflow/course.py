@@ -129,7 +129,7 @@ def update(
     """
     check_location(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    replaced, beside = [], []
+    replaced, new_versions = [], []
     top, known = source(), files()
     for old in RENAMED:
         path = folder / inside / f"{old}.ipynb"
@@ -138,24 +138,24 @@ def update(
                 remove(file)
     for name, file in known.items():
         path, data = folder / inside / learner_path(name), rewrite_links(content(file, file.read_bytes()), name, known)
-        mine, new, ours = checksum_at(path), checksum(path, data), recorded(folder)
-        if mine is None or (mine != new and mine in ours):
+        current, released, installed = checksum_at(path), checksum(path, data), recorded(folder)
+        if current is None or (current != released and current in installed):
             path.parent.mkdir(parents=True, exist_ok=True)
-            record(folder, new, path)  # first: a written but unrecorded file would count as changed
+            record(folder, released, path)  # first: a written but unrecorded file would count as changed
             write(path, data)
-            replaced += [path] * (mine is not None)
-        elif mine == new and new not in ours:
-            record(folder, new, path)
-        elif mine != new and new not in ours:
-            other = next(place for place in sibling_paths(path) if checksum_at(place) in (None, new, *ours))
+            replaced += [path] * (current is not None)
+        elif current == released and released not in installed:
+            record(folder, released, path)
+        elif current != released and released not in installed:
+            other = next(place for place in sibling_paths(path) if checksum_at(place) in (None, released, *installed))
             write(other, data)
-            record(folder, new, other)  # last: a recorded version is not written beside again
-            beside.append(other)
-        if checksum_at(path) == new:
+            record(folder, released, other)  # last: a recorded version is not written beside again
+            new_versions.append(other)
+        if checksum_at(path) == released:
             for other in itertools.takewhile(os.path.lexists, sibling_paths(path)):
-                if checksum_at(other) in (new, *ours):  # it is unchanged, and superseded
+                if checksum_at(other) in (released, *installed):  # it is unchanged, and superseded
                     remove(other)
-    return replaced, beside
+    return replaced, new_versions
 
 
 def rewrite_links(data: bytes, name: str, known: Collection[str]) -> bytes:

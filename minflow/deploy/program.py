@@ -376,7 +376,10 @@ class TensorCollector:
         """The calls of modules as data, without those repeated by checkpointing."""
         for call in calls:
             first, last = self.place(call.first), self.place(call.last)
-            inputs = self.structure((call.args, call.kwargs), call.given), self.structure(call.output, call.gave)
+            inputs = (
+                self.structure((call.args, call.kwargs), call.input_values),
+                self.structure(call.output, call.output_values),
+            )
             children = tuple(self.calls(call.children, modules))
             yield CallEntry(modules.number(call.path, call.module), first, last, *inputs, children)
 

@@ -63,7 +63,7 @@ class Hooks:
         """(hook, registration options) of the forward and backward hooks."""
         return [(hook, (kind, *flags)) for kind in RUNNING for hook, *flags in getattr(self, kind).values()]
 
-    def each(self, kind: str, *args: Any) -> None:
+    def call_all(self, kind: str, *args: Any) -> None:
         """Call the hooks of state_dict or load_state_dict, which change their arguments in place."""
         for hook, *_ in list(getattr(self, kind).values()):
             if (returned := hook(*args)) is not None and kind == "load_after":

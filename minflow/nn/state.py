@@ -63,7 +63,7 @@ def state_of(module: Any, entries: dict, prefix: str, keep_vars: bool, plain: An
             if hasattr(entries, "_metadata"):
                 entries._metadata[prefix[:-1]] = {"version": part._version}
             if part._hooks is not None:
-                part._hooks.each("state_before", part, prefix, keep_vars)
+                part._hooks.call_all("state_before", part, prefix, keep_vars)
             stack.append((prefix, part, None))
             part._save_to_state_dict(entries, prefix, keep_vars)
             children = [(name, child) for name, child in part._modules.items() if child is not None]
@@ -203,7 +203,7 @@ def load_by_parts(module: Any, state: Mapping[str, Any], strict: bool, assign: b
             if local is None:  # its children are done
                 above.discard(part)
                 if part._hooks is not None:
-                    part._hooks.each("load_after", part, Incompatible(missing, unexpected))
+                    part._hooks.call_all("load_after", part, Incompatible(missing, unexpected))
                 continue
             local_metadata = {**metadata.get(prefix[:-1], {}), **({ASSIGN: True} if assign else {})}
             part._load_from_state_dict(local, prefix, local_metadata, True, missing, unexpected, errors)
@@ -234,7 +234,7 @@ def load_own(
 ) -> None:
     """Module._load_from_state_dict. base: Module."""
     if part._hooks is not None:
-        part._hooks.each("load_before", part, entries, prefix, local_metadata, strict, missing, unexpected, errors)
+        part._hooks.call_all("load_before", part, entries, prefix, local_metadata, strict, missing, unexpected, errors)
     assign, writes, extra = local_metadata.get(ASSIGN, False), [], prefix + EXTRA
     own = {n: t for n, t in (*part._parameters.items(), *part._buffers.items()) if t is not None}
     own = {n: t for n, t in own.items() if n not in part._transient}

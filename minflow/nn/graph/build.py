@@ -42,7 +42,7 @@ class ModuleCall:
 
     path: "model.features.0". args, kwargs, output: as they were, with symbolic tensors. first, last: its nodes are
     `nodes[first:last]` of the trace. done: True if it returned. error: the exception it raised, at the innermost module
-    that failed. given, gave: the Values of the tensors in args when it was called, and in output when it returned; a
+    that failed. input_values, output_values: the Values of the tensors in args when it was called, and in output when it returned; a
     tensor that is written in place has another Value later.
     """
 
@@ -53,8 +53,8 @@ class ModuleCall:
     first: int
     last: int = -1
     output: Any = None
-    given: list[Value] = field(default_factory=list)
-    gave: list[Value] = field(default_factory=list)
+    input_values: list[Value] = field(default_factory=list)
+    output_values: list[Value] = field(default_factory=list)
     done: bool = False
     error: BaseException | None = None
     children: list[ModuleCall] = field(default_factory=list)
@@ -175,8 +175,8 @@ class Build:
         """Run a module's forward, and record the call."""
         if self.recomputing:
             return module._compute(args, kwargs)
-        given = self.values_of((args, kwargs))
-        call = ModuleCall(path, module, args, kwargs, len(self.trace.graph.nodes), given=given)
+        input_values = self.values_of((args, kwargs))
+        call = ModuleCall(path, module, args, kwargs, len(self.trace.graph.nodes), input_values=input_values)
         self.stack[-1].children.append(call)
         self.stack.append(call)
         self.observer.entered(call)
@@ -194,7 +194,7 @@ class Build:
         finally:
             call.last = len(self.trace.graph.nodes)
             self.stack.pop()
-        call.done, call.gave = True, self.values_of(call.output)
+        call.done, call.output_values = True, self.values_of(call.output)
         self.observer.left(call)
         return call.output
 
@@ -294,7 +294,7 @@ class Build:
 
     def parts(self, mode: Trace, outputs: list[Value], steps: int) -> list[Part]:
         trace, graph = self.trace, self.graph
-        values = self.wanted_values()
+        values = self.requested_values()
         parameters = {id(t): t for t, _ in graph.named_tensors(self.paths_of_met()) if t.needs}
         gradients = {key: mode.own(p.grad).value for key, p in parameters.items() if p.grad is not None}
         self.reached = set(gradients)
@@ -344,7 +344,7 @@ class Build:
         ir.outputs, ir.updates = [*outputs, *kept.values()], trace.updates()
         return Part(name, ir, trace, len(outputs), {key: len(outputs) + i for i, key in enumerate(kept)})
 
-    def wanted_values(self) -> dict[str, Value]:
+    def requested_values(self) -> dict[str, Value]:
         """The values that `graph.values` was asked for: outputs of a module's first call, or of an op by its name."""
         values: dict[str, Value] = {}
         names = {name: node for node, name in op_names(self.trace.graph.nodes).items()}

@@ -107,7 +107,7 @@ class CompiledGraph(Compiled):
                 changes.append((f"{name}.hooks", f"{len(hooks)} hooks", f"{len(functions_on(tensor))} hooks"))
         return changes
 
-    def laid_out(self, arrays: Iterable[np.ndarray]) -> list[np.ndarray]:
+    def contiguous_inputs(self, arrays: Iterable[np.ndarray]) -> list[np.ndarray]:
         """The inputs of a run, each contiguous: for a view whose strides the plan keeps, its whole storage."""
         pairs = zip(arrays, self.layouts)
         return [storage_of(array) if strides else np.asarray(array, order="C") for array, strides in pairs]
@@ -134,7 +134,7 @@ class CompiledGraph(Compiled):
         mode.before_run(graph, self.parts)
         heard, rates = LISTENERS and mode.hears(GraphRan), ()
         if self.strided and self.steps == 1:
-            arrays = self.laid_out(arrays)
+            arrays = self.contiguous_inputs(arrays)
         if self.writes:
             # before LOCK, which the steps waited for need
             linked = [link.tensor.cell for link in self.links if link.source.link is not None and not link.assigned]
@@ -208,7 +208,7 @@ class CompiledGraph(Compiled):
             for k in range(self.steps):
                 self.build.micro = k
                 part = batch_part(arrays, k, self.steps)
-                results.append(run(micro.plan, self.laid_out(part) if self.strided else part, timed))
+                results.append(run(micro.plan, self.contiguous_inputs(part) if self.strided else part, timed))
                 if timed:
                     seconds.append(micro.plan.seconds)
         finally:

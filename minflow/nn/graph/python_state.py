@@ -1,4 +1,4 @@
-"""The Python state that a build reads: what the key of a plan contains, and what a plan cannot follow, which is reported.
+"""The Python state that a build reads: what a plan has in its key, and what it cannot follow, which is reported.
 
 In the key by contents, and checked at every call: containers of numbers, strings and tensors; NumPy arrays of up to
 64 KB; tensors, arrays and modules named by globals or enclosing variables; called modules; elements read by `item()`.

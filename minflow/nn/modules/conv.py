@@ -26,7 +26,7 @@ MODES = ("zeros", "reflect", "replicate", "circular")
 class Convolution(Module):
     """Base of the six layers: the sizes, the options, weight and bias."""
 
-    axes, turned = 2, False  # turned: True for a transposed convolution, whose weight starts with in_channels
+    axes, transposed = 2, False  # transposed: True if the weight starts with in_channels
 
     def set_up(
         self, in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, *place
@@ -42,8 +42,8 @@ class Convolution(Module):
                     f"{name}: {argument} is {value}, which groups={groups} does not divide",
                     f"a multiple of {groups} for {argument}, or another groups",
                 )
-        if padding_mode not in (MODES[:1] if self.turned else MODES):
-            hint = "F.pad before the layer" if self.turned else ", ".join(map(repr, MODES))
+        if padding_mode not in (MODES[:1] if self.transposed else MODES):
+            hint = "F.pad before the layer" if self.transposed else ", ".join(map(repr, MODES))
             fail(ShapeError, f"{name}: padding_mode is {padding_mode!r}", hint)
         if isinstance(padding, str) and padding not in ("same", "valid"):
             fail(ShapeError, f"{name}: padding is {padding!r}", 'an int in pixels, a pair, "same" or "valid"')
@@ -56,7 +56,7 @@ class Convolution(Module):
             what = f'{name}: padding "same" with stride {self.stride}'
             fail(ShapeError, what, "a padding in pixels: padding=1 for a kernel of 3")
         self.padding_mode, self.output_padding = padding_mode, (0,) * n
-        first, second = (in_channels, out_channels) if self.turned else (out_channels, in_channels)
+        first, second = (in_channels, out_channels) if self.transposed else (out_channels, in_channels)
         self.weight = Parameter(empty(first, second // groups, *self.kernel_size, device=place[0], dtype=place[1]))
         self.bias: Parameter | None
         numbers = Parameter(empty(out_channels, device=place[0], dtype=place[1])) if bias else None

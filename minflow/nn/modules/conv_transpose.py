@@ -23,7 +23,7 @@ class ConvTranspose(Convolution):
     at the call: the size of the output instead, with or without (N, C) before it.
     """
 
-    turned, function = True, "conv_transpose2d"
+    transposed, function = True, "conv_transpose2d"
 
     def __init__(
         self,

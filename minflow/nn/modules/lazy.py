@@ -116,7 +116,7 @@ class LazyConv(Lazy):
     """A convolution with in_channels taken from the first input; its other arguments are those of the layer."""
 
     axes: int
-    turned: bool
+    transposed: bool
 
     def __init_subclass__(cls) -> None:
         first, *others = inspect.signature(cls.layer).parameters.values()
@@ -135,7 +135,7 @@ class LazyConv(Lazy):
 
     def shapes(self, count: int) -> dict[str, tuple[int, ...]]:
         """The shapes of parameters and buffers for this number of input channels."""
-        first, second = (count, self.out_channels) if self.turned else (self.out_channels, count)
+        first, second = (count, self.out_channels) if self.transposed else (self.out_channels, count)
         if count < 1 or count % self.groups:
             what = f"{type(self).__name__}: the input has {count} channels, which groups={self.groups} does not divide"
             fail(ShapeError, what, "another groups")
@@ -143,7 +143,7 @@ class LazyConv(Lazy):
 
     def size_of(self, shapes: dict) -> int:
         """The number of input channels of parameters with these shapes."""
-        return shapes["weight"][0] if self.turned else shapes["weight"][1] * self.groups
+        return shapes["weight"][0] if self.transposed else shapes["weight"][1] * self.groups
 
 
 class LazyNorm(Lazy):

@@ -72,13 +72,13 @@ class Written(NamedTuple):
 class EagerRecorder(Eager):
     """The recording mode. steps: the ops that ran so far, in order.
 
-    held: (array, its elements before) of each write. buffers, grads, counts, schedules: as they were before.
+    saved: (array, its elements before) of each write. buffers, grads, counts, schedules: as they were before.
     """
 
     def __init__(self, seed: float):
         self.grad, self.seed = MODE.get().grad, seed
         self.steps: list[Step] = []
-        self.held: list[tuple[np.ndarray, np.ndarray]] = []
+        self.saved: list[tuple[np.ndarray, np.ndarray]] = []
         self.bound: list[tuple[Tensor, Any, bool]] = []
         self.buffers: list[tuple[dict, str, Any]] = []  # (dict, name, tensor before) of each buffer that was rebound
         self.grads: dict[int, tuple[Tensor, Tensor | None]] = {}
@@ -89,7 +89,7 @@ class EagerRecorder(Eager):
         self.absorbed: set[Place] = set()  # results written to a state or a gradient
         self.last: list[Any] = [None]
 
-    # ---- running ops --------------------------------------------------------------------------------------------------
+    # ---- running ops -------------------------------------------------------------------------------------------------
 
     def run(self, op, inputs, attrs):
         results = super().run(op, inputs, attrs)
@@ -105,7 +105,7 @@ class EagerRecorder(Eager):
         return results
 
     def update(self, op, targets, inputs, attrs):
-        self.hold(targets)
+        self.save_arrays(targets)
         super().update(op, targets, inputs, attrs)
         step = self.add_step(op, inputs, targets, where_text(caller(3)))
         for k, t in enumerate(targets):
@@ -113,7 +113,7 @@ class EagerRecorder(Eager):
 
     def write(self, target, root, path, new):
         if id(root) not in self.tensors or not self.tensors[id(root)].new:
-            self.hold([target])
+            self.save_arrays([target])
         self.bound.append((root, root.value, root.needs))
         super().write(target, root, path, new)
         self.wrote(root, self.places_of(new))
@@ -166,8 +166,8 @@ class EagerRecorder(Eager):
     # ---- restoring
     # ----------------------------------------------------------------------------------------------------
 
-    def hold(self, tensors: Iterable[Tensor]) -> None:
-        self.held += [(t.array, t.array.copy()) for t in tensors if t.array.flags.writeable]
+    def save_arrays(self, tensors: Iterable[Tensor]) -> None:
+        self.saved += [(t.array, t.array.copy()) for t in tensors if t.array.flags.writeable]
 
     def start_gradient(self, x: Tensor) -> None:
         """Start without a gradient, as a graph does."""
@@ -189,15 +189,15 @@ class EagerRecorder(Eager):
 
     def before_run(self, graph: Any, parts: Iterable[Any]) -> None:
         states = [s for part in parts for s in part.graph.states]
-        self.held += [(s.array, s.array.copy()) for s in states if s.array.flags.writeable]
+        self.saved += [(s.array, s.array.copy()) for s in states if s.array.flags.writeable]
         for link in [s.link for s in states if s.link is not None]:
             self.before_bind(link.buffers, link.name)
         self.counts.setdefault(id(graph), (graph, "_steps", graph._steps))
         for optimizer, _ in graph.optimizers:
             self.before_step(optimizer)
 
-    def put_back(self) -> None:
-        for array, before in reversed(self.held):
+    def restore(self) -> None:
+        for array, before in reversed(self.saved):
             array[...] = before
         for buffers, name, tensor in reversed(self.buffers):
             buffers[name] = tensor
@@ -246,5 +246,5 @@ def record_eager(function: Callable[[], Any], parameters: Iterable[Tensor], seed
             outputs = [(path, x) for path, x in leaves(function()) if x is not None]
             arrays = [(path, np.array(x.array if isinstance(x, Tensor) else x)) for path, x in outputs]
     finally:
-        recorder.put_back()
+        recorder.restore()
     return Recording(recorder.steps if whole else recorder.computing([x for _, x in outputs]), arrays)

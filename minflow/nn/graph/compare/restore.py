@@ -65,4 +65,4 @@ def states_of(compiled: Any) -> list[np.ndarray]:
 def input_arrays(compiled: Any, args: tuple, kwargs: dict) -> list[np.ndarray]:
     """The input arrays of the first part of a step."""
     arrays = [t.array for t in compiled.build.inputs_of(args, kwargs)]
-    return compiled.laid_out(batch_part(arrays, 0, compiled.steps))
+    return compiled.contiguous_inputs(batch_part(arrays, 0, compiled.steps))

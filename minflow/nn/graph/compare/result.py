@@ -32,7 +32,7 @@ class Pairing:
     """The ops of a graph (`ours`) and of a reference (`theirs`), paired.
 
     name, reference: the names of both. trace: the Steps of ours, also those that did not run.
-    there: for each of ours the index of its partner in theirs, or None. at: the row where they diverge, or None.
+    partners: for each of ours the index of its partner in theirs, or None. at: the row where they diverge, or None.
     """
 
     def __init__(self, name: str, reference: str, ours: Recording, theirs: Recording, tolerance: Tolerance):
@@ -42,7 +42,7 @@ class Pairing:
         ran = [i for i, step in enumerate(self.trace) if step.arrays]
         if tolerance.exact:  # a pass may have added ops: they have no rows
             ran = [i for i in ran if i in pairs]
-        self.ours, self.there = [self.trace[i] for i in ran], [pairs.get(i) for i in ran]
+        self.ours, self.partners = [self.trace[i] for i in ran], [pairs.get(i) for i in ran]
         by_numbers = ResultIndex([step.arrays for step in self.theirs], tolerance)
         self.rows = [self.row(i, step, by_numbers) for i, step in enumerate(self.ours)]
         compared = {step for step, row in zip(self.ours, self.rows) if row.state != "only"}
@@ -54,12 +54,12 @@ class Pairing:
         self.at: int | None = None
 
     def row(self, i: int, step: Step, by_numbers: ResultIndex) -> ComparedOperation:
-        j = self.there[i]
+        j = self.partners[i]
         equal, gap = (False, 0.0) if j is None else close(step.arrays, self.theirs[j].arrays, self.tolerance)
         if not equal and j is not None and not self.tolerance.exact:
             equal, gap = self.by_one_gradient(step, self.theirs[j], gap)
         if not equal and not self.tolerance.exact and (other := by_numbers.find(step.arrays)) is not None:
-            j = self.there[i] = other
+            j = self.partners[i] = other
             equal, gap = True, 0.0
         state = "only" if j is None else "equal" if equal else "differs"
         phase = step.node.phase if step.node is not None else "forward"
@@ -88,7 +88,7 @@ class Pairing:
         same, output = close(outputs, others, self.tolerance)
         self.at = self.divergence(same, whole)
         title = self.title(same)
-        used, at = set(self.there), self.at
+        used, at = set(self.partners), self.at
         extra = tuple([self.place(step) for j, step in enumerate(self.theirs) if j not in used])
         shapes = [x.shape for x in outputs] == [x.shape for x in others]
         unlike = "" if shapes else f"{specs_text(outputs)} here, {specs_text(others)} in {self.reference}"
@@ -137,7 +137,7 @@ class Pairing:
             return f"{both} agree"
         if not self.theirs:
             why = f"; in {self.reference} no operation of minflow ran, so only outputs could be compared"
-        elif len(set(self.there) - {None}) < len(self.theirs):
+        elif len(set(self.partners) - {None}) < len(self.theirs):
             why = f"; all operations are equal, and {self.reference} has more"
         else:
             why = ", from equal operations"
@@ -151,16 +151,16 @@ class Pairing:
         """The ops that only the reference has, between the last equal ones and the divergence; or, if only the graph
         has ops there, those in their place.
         """
-        known = [j for j in self.there if j is not None]
-        before = max([j for j in self.there[:at] if j is not None], default=-1)
-        after = next((j for j in self.there[at:] if j is not None), len(self.theirs))
+        known = [j for j in self.partners if j is not None]
+        before = max([j for j in self.partners[:at] if j is not None], default=-1)
+        after = next((j for j in self.partners[at:] if j is not None), len(self.theirs))
         return [step for k, step in enumerate(self.theirs[before + 1 : after], before + 1) if k not in known]
 
     def reasons(self, at: int) -> Iterator[tuple[str, str]]:
         """(name, sentence): how it differs, which ops only the reference has before it, which of its inputs already
         differs, and both arrays.
         """
-        row, mine, j = self.rows[at], self.ours[at], self.there[at]
+        row, mine, j = self.rows[at], self.ours[at], self.partners[at]
         only = [(f"only in {self.reference}", self.place(step)) for step in self.lacking(at)[:GHOSTS]]
         if j is None:
             yield "differs", f"{self.reference} has no such operation here"
@@ -208,7 +208,7 @@ class Pairing:
         """The graph with the ops that only the reference has, drawn between the ops that they read and, before the last
         node, those that read them.
         """
-        at, j = self.at, self.there[self.at]
+        at, j = self.at, self.partners[self.at]
         *others, last = graph.nodes
         scopes = {n.id: n.scope for n in graph.nodes}
         sources: Sources = [(x.ref, 0, array) for x, array in zip(last.inputs, step.inputs) if x.ref]

@@ -1,8 +1,8 @@
 """The log printed while a graph is built: `graph.debug(level)`.
 
-Levels: 0 phases with their times; 1 also modules with their inputs, tensors and outputs; 2 also operations; 3 also their
-source lines. Lines are flushed at once, so they are there when something fails; in a notebook, from level 1, they become
-a tree. An error in printing ends the log, never the build. Knows nothing of passes.
+Levels: 0 phases with their times; 1 also modules with their inputs, tensors and outputs; 2 also operations; 3 also
+their source lines. Lines are flushed at once, so they are there when something fails; in a notebook, from level 1, they
+become a tree. An error in printing ends the log, never the build. Knows nothing of passes.
 Read next: `text.py` (its lines), `partial.py` (a failed build), `views/renderers/debug_tree.py`.
 """
 

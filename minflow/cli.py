@@ -252,15 +252,17 @@ def lab(options: argparse.Namespace) -> int:
         return 2
     inside = texts.language().removeprefix("en")
     try:
-        replaced, beside = course.update(top, inside, notebook.in_language(inside or "en", course.source()))
+        replaced, new_versions = course.update(top, inside, notebook.in_language(inside or "en", course.source()))
     except (OSError, ValueError) as error:
         return report_setup_error(top, error)
     folder = top / inside
     print(f"Your copy of the course is in {folder}")
     if replaced:
         print(f"Brought up to date: {', '.join(path.name for path in replaced)}")
-    if beside:
-        print(f"New versions of files you have changed are beside yours: {', '.join(path.name for path in beside)}")
+    if new_versions:
+        print(
+            f"New versions of files you have changed are beside yours: {', '.join(path.name for path in new_versions)}"
+        )
     if closed := redirect_settings(top):
         print(f"You cannot write to {', '.join(closed)}, so Jupyter's own files are in {top / SETTINGS_FOLDER}")
     print(

@@ -210,7 +210,7 @@ def as_array(value: Any) -> np.ndarray | None:
         and 0 < len(value) <= MAX_LIST
         and all(to_array(item) is not None for item in value)
     ):
-        return np.asarray([to_array(one) for one in value])  # raises for rows of different lengths
+        return np.asarray([to_array(item) for item in value])  # raises for rows of different lengths
     return None
 
 

@@ -47,8 +47,8 @@ class RecordedOutput:
     def write(self, text: str) -> int:
         if threading.get_ident() != self.thread:
             return self.stream.write(text)
-        room = MAX_CHARS - len(self.text)
-        kept = text[:room] if self.text.count("\n") < MAX_LINES and room > 0 else ""
+        left = MAX_CHARS - len(self.text)
+        kept = text[:left] if self.text.count("\n") < MAX_LINES and left > 0 else ""
         self.text += kept
         self.more += text.count("\n", len(kept))
         return len(text)

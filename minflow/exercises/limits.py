@@ -16,7 +16,7 @@ from typing import Any
 
 REPEAT_SECONDS = 0.01  # seconds between two interrupts
 WATCH_SECONDS = 0.05  # seconds between two checks of the watching thread
-# code that catches PATIENT interrupts gets them every HASTY seconds, so that one arrives in its own handler
+# Code that catches MAX_CAUGHT interrupts gets more every HASTY_SECONDS, so that one arrives in its own handler.
 MAX_CAUGHT, HASTY_SECONDS = 5, 3e-5
 
 

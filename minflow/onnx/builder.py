@@ -33,7 +33,7 @@ def form(*ops: str) -> Callable:
     return listed
 
 
-class Refused(Exception):
+class UnsupportedNode(Exception):
     """Raised by a form that cannot translate a node. Caught by `model.py`, which reports all of them in one error."""
 
     def __init__(self, why: str, hint: str = ""):
@@ -41,7 +41,7 @@ class Refused(Exception):
         self.why, self.hint = why, hint
 
 
-class Call(NamedTuple):
+class OnnxNode(NamedTuple):
     """One node of the ONNX model: names of its inputs and outputs, and the minflow node that it belongs to."""
 
     kind: str
@@ -55,17 +55,17 @@ class Call(NamedTuple):
 class Builder:
     """An ONNX model under construction.
 
-    calls: the nodes, in order.  arrays: initializers by name.  names: of our values.  axes: name of a dynamic axis ->
-    (name of the input, its axis).  follows: see Program.  moving: value -> its sizes, if some depend on such an axis.
+    nodes: in order.  arrays: initializers by name.  names: of our values.  axes: name of a dynamic axis ->
+    (name of the input, its axis).  follows: see Program.  dynamic: value -> its sizes, if some depend on such an axis.
     read: the outputs, and the inputs of all emitted nodes.  updating: nodes needed by the update of a state."""
 
-    def __init__(self, axes: Mapping | None = None, follows: Mapping | None = None, moving: Mapping | None = None):
-        self.axes, self.follows, self.moving = axes or {}, follows or {}, moving or {}
+    def __init__(self, axes: Mapping | None = None, follows: Mapping | None = None, dynamic: Mapping | None = None):
+        self.axes, self.follows, self.dynamic = axes or {}, follows or {}, dynamic or {}
         self.names: dict[Value, str] = {}
         self.read: set[Value] = set()
         self.updating: set[Node] = set()
         self.asked: set[tuple[Node, str]] = set()  # attrs that a form has read with `attr`
-        self.calls: list[Call] = []
+        self.nodes: list[OnnxNode] = []
         self.arrays: dict[str, np.ndarray] = {}
         self.constants: dict[tuple, str] = {}  # contents of a constant -> its name
         self.constant_names: set[str] = set()
@@ -95,7 +95,7 @@ class Builder:
         return names[0] if outputs == 1 else tuple(names)
 
     def append(self, kind: str, name: str, inputs: list[str], outputs: list[str], attributes: dict) -> None:
-        self.calls.append(Call(kind, name, inputs, outputs, attributes, self.node))
+        self.nodes.append(OnnxNode(kind, name, inputs, outputs, attributes, self.node))
 
     def const(self, value: Any, dtype: DType | str | None = None) -> str:
         """The name of an initializer with these elements; equal initializers are shared. Integers are int64 and floats
@@ -122,7 +122,7 @@ class Builder:
 
     def dims(self, value: Value) -> tuple:
         """The sizes of a value; a size that depends on dynamic axes is a SizeOf."""
-        return self.moving.get(value, value.spec.shape)
+        return self.dynamic.get(value, value.spec.shape)
 
     def attr(self, node: Node, name: str) -> Any:
         """An attr in which values that depend on dynamic axes are a SizeFormula. `node.attrs[name]` has only the values
@@ -194,7 +194,7 @@ class Builder:
 
     def refuse(self, why: str, hint: str = "") -> NoReturn:
         """Refuse the node. `why` continues the op's name: "dropout: draws random numbers"."""
-        raise Refused(why, hint)
+        raise UnsupportedNode(why, hint)
 
     def newer(self, kind: str, opset: int, hint: str = "") -> NoReturn:
         """Refuse the node because its form needs a later opset than the one that is written."""

@@ -27,7 +27,7 @@ from ..nn.graph.tree import leaves, unflatten
 from ..nn.module import Module
 from .builder import OPSET
 from .model import model_of
-from .options import axes_wanted, check_options, shared
+from .options import check_options, dynamic_of, share_unnamed
 
 FIXED = (bool, int, float, str)  # arguments that are not inputs of the file
 
@@ -89,10 +89,10 @@ def export(
     check_options(options, opset_version, getattr(model, "training", False))
 
     def axes_of(program: Program) -> Any:
-        return axes_wanted(
+        return dynamic_of(
             program.graph.inputs,
-            renamed("input", inputs_of(program), input_names),
-            renamed("output", outputs_of(program), output_names),
+            replace_names("input", inputs_of(program), input_names),
+            replace_names("output", outputs_of(program), output_names),
             dynamic,
             dynamic_axes,
             dynamic_shapes,
@@ -100,12 +100,12 @@ def export(
 
     token = EXPORTING.set(True)
     try:
-        program = taken(model, *arguments_of(model, args, kwargs), axes_of)
+        program = program_of_model(model, *arguments_of(model, args, kwargs), axes_of)
     finally:
         EXPORTING.reset(token)
     inputs, outputs = (
-        renamed("input", inputs_of(program), input_names),
-        renamed("output", outputs_of(program), output_names),
+        replace_names("input", inputs_of(program), input_names),
+        replace_names("output", outputs_of(program), output_names),
     )
     written = ONNXProgram(model_of(program, inputs, outputs))
     if f is None:
@@ -131,19 +131,19 @@ def arguments_of(model: Any, args: Any, kwargs: Mapping[str, Any] | None) -> tup
     return tuple(before), last
 
 
-def taken(model: Any, args: tuple, kwargs: dict[str, Any], axes_of: Callable[[Program], Any]) -> Program:
+def program_of_model(model: Any, args: tuple, kwargs: dict[str, Any], axes_of: Callable[[Program], Any]) -> Program:
     """The program of a module, a graph or a job. axes_of: program -> its dynamic axes."""
     if isinstance(model, Module):
-        graph, args, kwargs = wrapper(model, args, kwargs)
-        with evaluating(model):
+        graph, args, kwargs = graph_around(model, args, kwargs)
+        with eval_mode(model):
             graph.compiled_for(args, kwargs)
-            return plain(at_axes(graph, axes_of), type(model).__name__)
+            return module_program(program_at_axes(graph, axes_of), type(model).__name__)
     if (args or kwargs) and isinstance(model, RunningGraph):
         model.compiled_for(args, kwargs)
-    return at_axes(model, axes_of)
+    return program_at_axes(model, axes_of)
 
 
-def at_axes(graph: Any, axes_of: Callable[[Program], Any]) -> Program:
+def program_at_axes(graph: Any, axes_of: Callable[[Program], Any]) -> Program:
     """The program of a called graph with its dynamic axes. Unnamed axes, {"x": [0], "y": [0]}, share a size if they
     cannot vary independently."""
     program = program_of(graph)
@@ -156,12 +156,12 @@ def at_axes(graph: Any, axes_of: Callable[[Program], Any]) -> Program:
         return program_of(graph, axes)
     except GraphError:
         with suppress(GraphError):
-            if isinstance(axes, Mapping) and (together := shared(axes, program.graph.inputs)) is not None:
+            if isinstance(axes, Mapping) and (together := share_unnamed(axes, program.graph.inputs)) is not None:
                 return program_of(graph, together)
         raise
 
 
-def plain(program: Program, name: str) -> Program:
+def module_program(program: Program, name: str) -> Program:
     """The program of a module that a graph holds as `model`, with the names of the module's own state_dict."""
     names = {node: text.removeprefix("model.").removeprefix("model-") for node, text in program.names.items()}
     tensors = [replace(h, name=h.name.removeprefix("model.")) for h in program.tensors]
@@ -183,7 +183,7 @@ def outputs_of(program: Program) -> list[str]:
     return names
 
 
-def wrapper(module: Module, args: tuple, kwargs: dict[str, Any]) -> tuple[Any, tuple, dict[str, Any]]:
+def graph_around(module: Module, args: tuple, kwargs: dict[str, Any]) -> tuple[Any, tuple, dict[str, Any]]:
     """A graph that calls the module, with inputs named after forward's parameters; and the arguments of its call.
     Numbers and flags are part of the graph."""
     signature, name = inspect.signature(module.forward), type(module).__name__
@@ -196,7 +196,7 @@ def wrapper(module: Module, args: tuple, kwargs: dict[str, Any]) -> tuple[Any, t
             values={"args": describe(args), "kwargs": describe(kwargs)},
             hint="flow.onnx.export(model, (x, y), path)",
         ) from None
-    args, kwargs, fixed = apart(signature, args, kwargs)
+    args, kwargs, fixed = split_constants(signature, args, kwargs)
 
     def build(self, *args, **kwargs):
         return self.model(*args, **kwargs, **fixed)
@@ -211,7 +211,9 @@ def wrapper(module: Module, args: tuple, kwargs: dict[str, Any]) -> tuple[Any, t
     return graph, args, kwargs
 
 
-def apart(signature: inspect.Signature, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict, dict[str, Any]]:
+def split_constants(
+    signature: inspect.Signature, args: tuple, kwargs: dict[str, Any]
+) -> tuple[tuple, dict, dict[str, Any]]:
     """Split the arguments of a call into tensors and those that are numbers and flags."""
     kinds = {p.name: p.kind for p in signature.parameters.values()}
     fixed: dict[str, Any] = {}
@@ -228,7 +230,7 @@ def apart(signature: inspect.Signature, args: tuple, kwargs: dict[str, Any]) -> 
 
 
 @contextmanager
-def evaluating(module: Module) -> Iterator[None]:
+def eval_mode(module: Module) -> Iterator[None]:
     """Context manager: the module and its submodules are in eval mode."""
     modes = [(m, m.training) for m in module.modules()]
     module.eval()
@@ -239,7 +241,7 @@ def evaluating(module: Module) -> Iterator[None]:
             m.training = training
 
 
-def renamed(what: str, names: list[str], others: Sequence[str] | None) -> list[str]:
+def replace_names(what: str, names: list[str], others: Sequence[str] | None) -> list[str]:
     """Replace the first names by the given ones."""
     others = list(others or [])
     if len(set(others)) < len(others):

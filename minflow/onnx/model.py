@@ -16,8 +16,8 @@ from ..core.ir import CONSTANT, Node, Source, Value, outputs_of, toposort, where
 from ..core.source_location import here
 from ..deploy.program import Program
 from . import forms as forms
-from .builder import FORMS, OPSET, Builder, Refused, onnx_type
-from .sizes import moving_sizes
+from .builder import FORMS, OPSET, Builder, UnsupportedNode, onnx_type
+from .sizes import dynamic_sizes
 
 IR = 8  # version of the file format introduced with opset 18, so that runtimes of that time can read it
 MOST = 2**31 - 2**20  # bytes of weights: the limit of protobuf is 2 GB
@@ -33,7 +33,7 @@ def model_of(program: Program, inputs: Sequence[str], outputs: Sequence[str]) ->
 
     name, graph = program.name, program.graph
     places = {axis: (inputs[i], n) for axis, ((i, n), *_) in program.axes.items()}
-    b = Builder(places, program.follows, moving_sizes(program))
+    b = Builder(places, program.follows, dynamic_sizes(program))
     needed = set(toposort([x.node for x in graph.outputs], every=True))
     b.read = {x for node in needed for x in node.inputs if isinstance(x, Value)} | set(graph.outputs)
     b.updating = set(toposort([x.node for x in graph.updates.values()], every=True))
@@ -44,12 +44,12 @@ def model_of(program: Program, inputs: Sequence[str], outputs: Sequence[str]) ->
         if source in needed and source.read is None:
             b.names[outputs_of(source)[0]] = initializer(b, source, names_of[source], program.fills.get(source))
     check_size(name, b)
-    refused = Refusals(name)
+    refused = UnsupportedOps(name)
     for node in graph.nodes:
         if node in needed:
             translate(b, node, program.names[node], refused)
     refused.end()
-    read = {x for call in b.calls for x in call.inputs} | {b.names[x] for x in graph.outputs}
+    read = {x for call in b.nodes for x in call.inputs} | {b.names[x] for x in graph.outputs}
     unread = b.constant_names - read
     b.arrays = {label: array for label, array in b.arrays.items() if label not in unread}
     results = named_outputs(b, [b.names[x] for x in graph.outputs], outputs, set(b.arrays) | set(inputs))
@@ -94,7 +94,7 @@ def check_size(name: str, b: Builder) -> None:
         )
 
 
-class Refusals:
+class UnsupportedOps:
     """Collected refusals: (op, why, hint) -> source lines."""
 
     def __init__(self, name: str):
@@ -121,7 +121,7 @@ class Refusals:
         raise GraphError(what, values=values, where=here(), hint="; ".join(dict.fromkeys(hints)))
 
 
-def translate(b: Builder, node: Node, name: str, refused: Refusals) -> None:
+def translate(b: Builder, node: Node, name: str, refused: UnsupportedOps) -> None:
     """Append the form of a node, and record the names of its results."""
     results, follows = outputs_of(node), b.follows.get(node, {})
     specs = [x.spec for x in node.inputs if isinstance(x, Value)]
@@ -155,7 +155,7 @@ def translate(b: Builder, node: Node, name: str, refused: Refusals) -> None:
                         f"its {attr} depends on {', '.join(b.axes)}, which its form does not support",
                         "leave that axis out of dynamic",
                     )
-        except Refused as error:
+        except UnsupportedNode as error:
             refused.add(node, error.why, error.hint)
         else:
             b.names.update(zip(results, given if isinstance(given, tuple) else (given,)))
@@ -184,9 +184,9 @@ def named_outputs(b: Builder, results: list[str], names: Iterable[str], fixed: s
             b.append("Identity", name, [old], [name], {})
         else:
             new[old] = name
-    b.calls[:] = [
+    b.nodes[:] = [
         call._replace(inputs=[new.get(x, x) for x in call.inputs], outputs=[new.get(x, x) for x in call.outputs])
-        for call in b.calls
+        for call in b.nodes
     ]
     return final
 
@@ -198,7 +198,7 @@ def proto(program: Program, b: Builder, results: list[str]) -> Any:
     from onnx import helper, numpy_helper
 
     nodes = []
-    for call in b.calls:
+    for call in b.nodes:
         node = helper.make_node(call.kind, call.inputs, call.outputs, call.name, **call.attributes)
         if call.node is not None and call.node.where:
             node.doc_string = where_text(call.node.where)
@@ -207,7 +207,7 @@ def proto(program: Program, b: Builder, results: list[str]) -> Any:
     inputs = [described(b, b.names[x], x) for x in [outputs_of(source)[0] for source in graph.inputs]]
     outputs = [described(b, label, x) for label, x in zip(results, graph.outputs)]
     weights = [numpy_helper.from_array(array, label) for label, array in b.arrays.items()]
-    between = {x for call in b.calls for x in call.outputs} - set(results)
+    between = {x for call in b.nodes for x in call.outputs} - set(results)
     known = [
         described(b, label, x) for label, x in {label: x for x, label in b.names.items()}.items() if label in between
     ]  # for readers of the file; the checker also compares them with its inference

@@ -39,8 +39,10 @@ class OperatorExportTypes(enum.IntEnum):
 AS_IT_IS = frozenset(
     "dynamo do_constant_folding optimize external_data artifacts_dir autograd_inlining fallback".split()
 )
-IDLE = frozenset("report verify profile dump_exported_program".split())  # they only write or run something in addition
-ONLY: dict[str, tuple[Any, str]] = {  # option -> its only allowed value, and a hint
+WITHOUT_EFFECT = frozenset(
+    "report verify profile dump_exported_program".split()
+)  # they only write or run something in addition
+FIXED_VALUES: dict[str, tuple[Any, str]] = {  # option -> its only allowed value, and a hint
     "export_params": (True, "leave it out: the file holds the weights"),
     "keep_initializers_as_inputs": (False, "leave it out; or give weights that change to the model as inputs"),
     "training": (TrainingMode.EVAL, "leave it out: a module is exported in eval mode"),
@@ -55,8 +57,8 @@ def check_options(options: Mapping[str, Any], opset: int | None, training: bool)
     """Raise an error for an option that would change the file, and warn about options without effect. training: mode of
     the model."""
     for name, value in options.items():
-        if name in ONLY:
-            fits, hint = ONLY[name]
+        if name in FIXED_VALUES:
+            fits, hint = FIXED_VALUES[name]
             kept = name == "training" and value == TrainingMode.PRESERVE and not training
             if (value or None) != (fits or None) and not kept and not (name == "export_params" and value is None):
                 asked = f"{name}={getattr(value, 'name', value)}"
@@ -66,11 +68,11 @@ def check_options(options: Mapping[str, Any], opset: int | None, training: bool)
                     hint,
                     **{name: value},
                 )
-        elif name not in AS_IT_IS and name not in IDLE:
+        elif name not in AS_IT_IS and name not in WITHOUT_EFFECT:
             fail(
                 CallError, f"onnx.export has no argument {name!r}", "help(flow.onnx.export) lists them", **{name: value}
             )
-    if idle := [name for name in options if name in IDLE and options[name]]:
+    if idle := [name for name in options if name in WITHOUT_EFFECT and options[name]]:
         warn(f"onnx.export, {', '.join(idle)}: without effect", "leave it out; each file is checked by onnx.checker")
     if opset not in (None, OPSET):
         warn(
@@ -82,7 +84,7 @@ def check_options(options: Mapping[str, Any], opset: int | None, training: bool)
 # ---- dynamic axes ----------------------------------------------------------------------------------------------------
 
 
-def axes_wanted(
+def dynamic_of(
     inputs: Sequence[Source], names: Sequence[str], outputs: Sequence[str], dynamic: Any, axes: Any, shapes: Any
 ) -> Any:
     """Convert `dynamic`, `dynamic_axes` or `dynamic_shapes` to the form of `program_of`. names: of the inputs in the
@@ -101,11 +103,11 @@ def axes_wanted(
     if isinstance(dynamic, Mapping):
         return {known.get(key, key): value for key, value in dynamic.items()}
     if axes is not None:
-        return of_names(axes, known, outputs)
-    return dynamic if shapes is None else of_shapes(shapes, inputs)
+        return from_dynamic_axes(axes, known, outputs)
+    return dynamic if shapes is None else from_dynamic_shapes(shapes, inputs)
 
 
-def of_names(axes: Any, known: Mapping[str, str], outputs: Sequence[str]) -> Any:
+def from_dynamic_axes(axes: Any, known: Mapping[str, str], outputs: Sequence[str]) -> Any:
     """dynamic_axes: {"input": {0: "batch"}, "output": {0: "batch"}}, or {"input": [0]}. Axes of outputs are inferred
     from those of the inputs."""
     if not isinstance(axes, Mapping):
@@ -136,7 +138,7 @@ def word(name: Any) -> Any:
     return re.sub(r"\W", "_", name) if isinstance(name, str) else name
 
 
-def of_shapes(shapes: Any, inputs: Sequence[Source]) -> Axes:
+def from_dynamic_shapes(shapes: Any, inputs: Sequence[Source]) -> Axes:
     """dynamic_shapes: for each argument of forward, by name or in order, its axes by index, {0: "batch"}, or one entry
     per axis, ("batch", None). None means not dynamic."""
     rest = list(inputs)
@@ -187,7 +189,7 @@ def walked(x: Any, inputs: Iterator[Source]) -> Iterator[tuple[str, dict[int, st
         yield from walked(entry, inputs)
 
 
-def shared(axes: Any, inputs: Sequence[Source]) -> Any:
+def share_unnamed(axes: Any, inputs: Sequence[Source]) -> Any:
     """The same axes, in which unnamed axes of equal size in the example get the same name; None if there are no unnamed
     axes."""
     names: dict[int, str] = {}

@@ -29,12 +29,12 @@ class SizeOf(NamedTuple):
     text: str
 
 
-def moving_sizes(program: Program) -> dict[Value, tuple[int | SizeOf, ...]]:
+def dynamic_sizes(program: Program) -> dict[Value, tuple[int | SizeOf, ...]]:
     """The sizes of each value of which some depend on a dynamic axis."""
     if not program.axes:
         return {}
     names = tuple(program.axes)
-    tried = shapes_at_sizes(program)
+    tried = shapes_at_all_sizes(program)
     solver = SizeSolver(names, list(tried))
     first, *others = tried.values()
     moving = {}
@@ -54,7 +54,7 @@ def text(solver: SizeSolver, column: tuple[int, ...]) -> str:
         return ""
 
 
-def shapes_at_sizes(program: Program) -> dict[tuple[int, ...], dict[Value, tuple[int, ...]]]:
+def shapes_at_all_sizes(program: Program) -> dict[tuple[int, ...], dict[Value, tuple[int, ...]]]:
     """Sizes of the dynamic axes -> shape of each value; the sizes of the example come first."""
     low = sizes_of(program.axes, [source.out_specs[0] for source in program.graph.inputs])
     tried: dict[tuple[int, ...], dict[Value, tuple[int, ...]]] = {}

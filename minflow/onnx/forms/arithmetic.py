@@ -26,7 +26,7 @@ def is_float(node) -> bool:
     return result_dtype(node).floating
 
 
-def twin(kind: str, of_bools: str = "", narrow: frozenset[DType] = frozenset()):
+def same_op(kind: str, of_bools: str = "", narrow: frozenset[DType] = frozenset()):
     """The form of an op that has an equivalent in ONNX. of_bools: the equivalent for bools.  narrow: dtypes that it
     does not support."""
 
@@ -41,15 +41,15 @@ def twin(kind: str, of_bools: str = "", narrow: frozenset[DType] = frozenset()):
     return same
 
 
-form("add")(twin("Add", "Or"))
-form("sub")(twin("Sub"))
-form("mul")(twin("Mul", "And"))
-form("div")(twin("Div"))
-form("maximum")(twin("Max", "Or"))
-form("minimum")(twin("Min", "And"))
-form("neg")(twin("Neg", narrow=frozenset({uint8})))
+form("add")(same_op("Add", "Or"))
+form("sub")(same_op("Sub"))
+form("mul")(same_op("Mul", "And"))
+form("div")(same_op("Div"))
+form("maximum")(same_op("Max", "Or"))
+form("minimum")(same_op("Min", "And"))
+form("neg")(same_op("Neg", narrow=frozenset({uint8})))
 form("abs")(lambda b, node, x: x if result_dtype(node) is bool_ else b.op("Abs", x))
-form("sign")(twin("Sign"))
+form("sign")(same_op("Sign"))
 TWINS = dict(
     exp="Exp",
     log="Log",
@@ -72,7 +72,7 @@ TWINS = dict(
     softplus="Softplus",
 )
 for ours, theirs in TWINS.items():
-    form(ours)(twin(theirs))
+    form(ours)(same_op(theirs))
 
 
 def rounding(kind: str):

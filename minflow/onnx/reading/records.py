@@ -103,7 +103,7 @@ class Records:
                 size=size,
                 nbytes=spec_bytes(spec),
                 twin=f"n{i}" if i >= 0 else "",
-                where=elsewhere(tensor),
+                where=external_location(tensor),
             )
 
     def inlined(self, op: Op) -> dict[str, str]:
@@ -144,12 +144,12 @@ class Records:
             short(message.op_type),
             specs,
             tuple(inputs),
-            start(words(said, shown)),
+            start(joined_text(said, shown)),
             op.place,
             name=op.name,
             column=0,
             order=float(i),
-            every=start(words(said, every | constants), 400),
+            every=start(joined_text(said, every | constants), 400),
             nbytes=sum(map(spec_bytes, specs)),
             where=line_of(message),
             notes=tuple(notes[:NOTES]),
@@ -210,7 +210,7 @@ class Records:
         return rows
 
 
-def elsewhere(tensor: Any) -> str:
+def external_location(tensor: Any) -> str:
     """The other file in which its elements are, or ""."""
     if not tensor.data_location:
         return ""
@@ -230,7 +230,7 @@ def spec_bytes(spec: str) -> int:
     return -(-total // 8)
 
 
-def words(said: list[str], attributes: dict[str, str]) -> str:
+def joined_text(said: list[str], attributes: dict[str, str]) -> str:
     return ", ".join([*said, *[f"{name}={text}" for name, text in attributes.items()]])
 
 

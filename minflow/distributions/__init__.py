@@ -1,4 +1,4 @@
-"""Probability distributions by PyTorch's names: draw, log_prob, entropy, kl_divergence. Imported at first use.
+"""Probability distributions with PyTorch's names: sample, log_prob, entropy, kl_divergence. Imported on first use.
 
 Read next: `distribution.py`, then `normal.py`.
 """

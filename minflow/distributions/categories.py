@@ -1,4 +1,4 @@
-"""Distributions over classes, by probabilities or by logits of any scale."""
+"""Distributions over classes, by probabilities or by unnormalized logits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .distribution import Distribution, met
 class Categorical(Distribution):
     """One of n classes, 0 to n - 1, as an int64 tensor.
 
-    probs: (..., n) weights >= 0, which are divided by their sum.  logits: (..., n) logarithms of weights.
+    probs: (..., n) weights >= 0, which are normalized.  logits: (..., n) logarithms of weights.
     """
 
     def __init__(self, probs=None, logits=None, validate_args: bool | None = None):
@@ -25,7 +25,10 @@ class Categorical(Distribution):
         (x,) = met(probs if self.by_probs else logits)
         if x.ndim < 1:
             fail(
-                ShapeError, f"{type(self).__name__}: weights of no axes", "the last axis counts the classes", weights=x
+                ShapeError,
+                f"{type(self).__name__}: the weights must have at least one axis",
+                "the last axis is that of the classes",
+                weights=x,
             )
         super().__init__(x.shape[:-1], (), validate_args)
         if self.by_probs:
@@ -39,7 +42,7 @@ class Categorical(Distribution):
 
     @property
     def support(self):  # type: ignore[override]
-        """The values that can be drawn, in words, and what tells which are."""
+        """The possible values, in words, and a function that tests for them."""
         n = self._num_events
         return f"a class from 0 to {n - 1}", lambda self, value: (value >= 0) & (value < n) & (value == F.floor(value))
 
@@ -50,7 +53,7 @@ class Categorical(Distribution):
 
     @property
     def logits(self) -> Tensor:
-        """The logarithms of the probabilities."""
+        """The log-probabilities."""
         if not self.by_probs:
             return self.parameter
         eps = finfo(self.parameter.dtype).eps
@@ -79,7 +82,7 @@ class Categorical(Distribution):
         return larger
 
     def classes(self, sample_shape) -> Tensor:
-        """Class numbers of shape sample_shape + batch_shape."""
+        """Class indices of shape sample_shape + batch_shape."""
         shape = (sample_shape,) if isinstance(sample_shape, int) else tuple(sample_shape)
         count = 1
         for n in shape:
@@ -107,7 +110,7 @@ class Categorical(Distribution):
 
 
 class OneHotCategorical(Categorical):
-    """A class as a row with one 1. probs, logits: as of Categorical."""
+    """A class as a one-hot row. probs, logits: see Categorical."""
 
     def __init__(self, probs=None, logits=None, validate_args: bool | None = None):
         super().__init__(probs, logits, validate_args)
@@ -144,7 +147,7 @@ class OneHotCategorical(Categorical):
 
 
 class Multinomial(Categorical):
-    """How often each of n classes is drawn in total_count draws."""
+    """Counts of n classes in total_count draws."""
 
     def __init__(self, total_count: int = 1, probs=None, logits=None, validate_args: bool | None = None):
         super().__init__(probs, logits, validate_args)

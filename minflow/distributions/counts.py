@@ -1,4 +1,4 @@
-"""Distributions of counts and of yes or no, by probabilities or by logits (log-odds)."""
+"""Bernoulli and count distributions, by probabilities or by logits (log-odds)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def one_of(kind: str, probs, logits) -> None:
 
 
 class ByOdds(Distribution):
-    """A distribution with one probability, given itself (probs) or as log(p / (1 - p)) (logits)."""
+    """A distribution with one probability, given as probs or as logits, log(p / (1 - p))."""
 
     def __init__(self, probs=None, logits=None, validate_args: bool | None = None):
         one_of(type(self).__name__, probs, logits)
@@ -62,7 +62,7 @@ class ByOdds(Distribution):
 
 
 class Bernoulli(ByOdds):
-    """1 with probability probs, else 0."""
+    """1 with probability p, else 0."""
 
     support = ("0 or 1", lambda self, value: (value == 0) | (value == 1))
 
@@ -95,7 +95,7 @@ class Bernoulli(ByOdds):
 
 
 class Geometric(ByOdds):
-    """How often a trial fails before it first succeeds."""
+    """The number of failures before the first success."""
 
     support = ("a whole number >= 0", lambda self, value: (value >= 0) & (value == F.floor(value)))
 
@@ -125,7 +125,7 @@ class Geometric(ByOdds):
 
 
 class Binomial(ByOdds):
-    """How many of total_count trials succeed."""
+    """The number of successes in total_count trials."""
 
     def __init__(self, total_count=1, probs=None, logits=None, validate_args: bool | None = None):
         super().__init__(probs, logits, validate_args)
@@ -163,7 +163,7 @@ class Binomial(ByOdds):
 
 
 class Poisson(Distribution):
-    """How often something happens in one unit of time, where it does so `rate` times on average."""
+    """The number of events in a unit of time, with `rate` events on average."""
 
     names = ("rate",)
     support = ("a whole number >= 0", lambda self, value: (value >= 0) & (value == F.floor(value)))

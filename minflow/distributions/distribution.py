@@ -1,7 +1,7 @@
-"""What all distributions share: shapes, parameters that broadcast, checks, and what is not there.
+"""Shared by all distributions: shapes, broadcasting parameters, checks, and errors for what is not available.
 
-`batch_shape` counts independent distributions, `event_shape` is the shape of one drawn value; a sample has
-`sample_shape + batch_shape + event_shape`. Checks read the parameters, so a graph leaves them out.
+`batch_shape` is that of independent distributions, `event_shape` that of one drawn value; a sample has shape
+`sample_shape + batch_shape + event_shape`. Checks read the parameters, so a graph omits them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..core.source_location import fail
 
 
 def met(*values) -> list[Tensor]:
-    """Parameters as float tensors of one shape and dtype; Python numbers take the dtype of the tensors."""
+    """Return parameters as float tensors of one shape and dtype; Python numbers take the dtype of the tensors."""
     specs = [x.spec for x in values if is_tensor(x) and x.spec.dtype.floating]
     dtype = promote(*specs) if specs else default_dtype()
     return list(F.broadcast_tensors(*[to(tensor_of(x), dtype) for x in values]))
@@ -31,14 +31,14 @@ def tracing() -> bool:
 
 
 class Distribution:
-    """The base of all distributions; one of your own has `sample` or `rsample`, and `log_prob`.
+    """Base class of all distributions. A subclass defines `sample` or `rsample`, and `log_prob`.
 
     validate_args: check parameters and values (True unless `Distribution.set_default_validate_args(False)`).
     """
 
-    has_rsample = False  # can a gradient pass through a sample?
+    has_rsample = False  # True if gradients flow through a sample
     validate = True
-    support: tuple[str, Callable] | None = None  # "numbers > 0" and what tells which are
+    support: tuple[str, Callable] | None = None  # "numbers > 0", and a function that tests for them
 
     def __init__(self, batch_shape=(), event_shape=(), validate_args: bool | None = None):
         self._batch_shape, self._event_shape = Size(tuple(batch_shape)), Size(tuple(event_shape))
@@ -46,32 +46,32 @@ class Distribution:
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
-        """Check parameters and values of distributions that are made from now on, or do not."""
+        """Whether distributions that are created from now on check parameters and values."""
         Distribution.validate = bool(value)
 
     @property
     def batch_shape(self) -> Size:
-        """The shape of the parameters: how many independent distributions this is."""
+        """The shape of the parameters: that of independent distributions."""
         return self._batch_shape
 
     @property
     def event_shape(self) -> Size:
-        """The shape of one value."""
+        """The shape of a single value."""
         return self._event_shape
 
     def need(self, name: str, x: Tensor, right: Tensor | None, what: str) -> None:
-        """Refuse parameters that are wrong. right: where they are as they must be."""
+        """Refuse wrong parameters. right: True where they are valid."""
         if self.validate and right is not None and not tracing() and not bool(right.all()):
             number = float(x.detach()[~right].flatten()[0]) if right.shape == x.shape else float("nan")
             fail(
                 OutOfRangeError,
                 f"{type(self).__name__}: {name} must be {what}, one is {number:.4g}",
-                "validate_args=False leaves this check out",
+                "validate_args=False skips this check",
                 **{name: x},
             )
 
     def checked(self, value) -> Tensor:
-        """A value whose probability is asked, as a tensor."""
+        """A value whose probability is requested, as a tensor."""
         value = tensor_of(value)
         want = self.batch_shape + self.event_shape
         for n, m in zip(value.shape[::-1], want[::-1]):
@@ -89,41 +89,45 @@ class Distribution:
         return value
 
     def extended(self, sample_shape) -> tuple[int, ...]:
-        """The shape of a sample of this `sample_shape`."""
+        """The shape of a sample with this `sample_shape`."""
         shape = (sample_shape,) if isinstance(sample_shape, int) else tuple(sample_shape)
         return (*shape, *self.batch_shape, *self.event_shape)
 
     def rsample(self, sample_shape=()) -> Tensor:
-        """Draw so that gradients reach the parameters (Kingma & Welling 2014, section 2.4)."""
-        fail(GradError, f"{type(self).__name__}: a sample has no gradient", "sample() and log_prob(), as in REINFORCE")
+        """Draw a sample through which gradients reach the parameters (Kingma & Welling 2014, section 2.4)."""
+        fail(
+            GradError,
+            f"{type(self).__name__}: samples do not pass gradients",
+            "sample() and log_prob(), as in REINFORCE",
+        )
 
     def sample(self, sample_shape=()) -> Tensor:
-        """Draw, without gradient."""
+        """Draw a sample without gradient."""
         with no_grad():
             return self.rsample(sample_shape).detach()
 
     def sample_n(self, n: int) -> Tensor:
-        """`n` values, without gradient."""
+        """Draw `n` values without gradient."""
         return self.sample((n,))
 
     def unknown(self, what: str) -> Any:
-        """Raise the error of what this distribution does not know."""
+        """Raise the error for a quantity that this distribution does not provide."""
         fail(
             OutOfRangeError,
             f"{type(self).__name__}: {what} is not known in closed form",
-            "an average over samples of it",
+            "an average over samples",
         )
 
     def log_prob(self, value) -> Tensor:
-        """The logarithm of the probability (or its density) of a value, without the axes of an event."""
+        """The log-probability (or log-density) of a value, without the event axes."""
         return self.unknown("log_prob")
 
     def cdf(self, value) -> Tensor:
-        """The probability of a value up to this one."""
+        """The cumulative distribution function."""
         return self.unknown("cdf")
 
     def icdf(self, value) -> Tensor:
-        """The value up to which this probability lies."""
+        """The inverse cumulative distribution function (quantile function)."""
         return self.unknown("icdf")
 
     def entropy(self) -> Tensor:
@@ -131,11 +135,11 @@ class Distribution:
         return self.unknown("entropy")
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        """All values that can be drawn, along a new first axis."""
+        """All possible values, along a new first axis."""
         return self.unknown("a list of all values")
 
     def perplexity(self) -> Tensor:
-        """e to the power of the entropy."""
+        """exp of the entropy."""
         return F.exp(self.entropy())
 
     @property
@@ -155,13 +159,13 @@ class Distribution:
 
     @property
     def stddev(self) -> Tensor:
-        """The root of the variance."""
+        """The standard deviation."""
         return F.sqrt(self.variance)
 
-    names: tuple[str, ...] = ()  # parameters, as they are shown and expanded
+    names: tuple[str, ...] = ()  # parameters that `repr` shows and `expand` expands
 
     def expand(self, batch_shape, _instance=None):
-        """The same distribution with parameters of a larger shape."""
+        """The same distribution with parameters of a larger batch shape."""
         larger = type(self).__new__(type(self))
         larger.__dict__.update(self.__dict__)
         larger._batch_shape = Size(tuple(batch_shape))
@@ -178,9 +182,9 @@ class Distribution:
 
 
 class Independent(Distribution):
-    """The last axes of a batch as one event: its log_prob is the sum over them.
+    """Reinterpret the last batch axes as event axes: log_prob is summed over them.
 
-    base_distribution: what is drawn.  reinterpreted_batch_ndims: how many axes become the event's.
+    base_distribution: the distribution.  reinterpreted_batch_ndims: how many batch axes become event axes.
     """
 
     names = ()
@@ -193,7 +197,7 @@ class Independent(Distribution):
         if kept < 0:
             fail(
                 ShapeError,
-                f"Independent: {reinterpreted_batch_ndims} axes of a batch of shape {list(shape)}",
+                f"Independent: {reinterpreted_batch_ndims} axes of batch shape {list(shape)}",
                 f"reinterpreted_batch_ndims from 0 to {len(shape)}",
             )
         super().__init__(shape[:kept], shape[kept:] + base_distribution.event_shape, validate_args)
@@ -221,7 +225,7 @@ class Independent(Distribution):
         return self.base_dist.rsample(sample_shape)
 
     def summed(self, x: Tensor) -> Tensor:
-        """Summed over the axes that count as one event."""
+        """Sum over the axes that became event axes."""
         n = self.reinterpreted_batch_ndims
         return x.sum(tuple(range(-n, 0))) if n else x
 

@@ -1,4 +1,4 @@
-"""The Kullback-Leibler divergence of two distributions, by a table of the pairs for which it has a formula."""
+"""The Kullback-Leibler divergence of two distributions, from a registry of pairs with a closed form."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FORMULAS: dict[tuple[type, type], Callable] = {}
 
 
 def register_kl(type_p: type, type_q: type) -> Callable:
-    """A decorator: this function gives kl_divergence(p, q) for these two classes and those that inherit from them."""
+    """Decorator that registers a function as kl_divergence(p, q) for these two classes and their subclasses."""
 
     def keep(function: Callable) -> Callable:
         FORMULAS[type_p, type_q] = function
@@ -61,7 +61,7 @@ def _(p, q):
 @register_kl(MultivariateNormal, MultivariateNormal)
 def _(p, q):
     if p.event_shape != q.event_shape:
-        fail(ShapeError, f"kl_divergence: vectors of {p.event_shape[0]} and of {q.event_shape[0]} numbers", "as many")
+        fail(ShapeError, f"kl_divergence: vectors of {p.event_shape[0]} and of {q.event_shape[0]} elements", "as many")
     inside = solve_triangular(q.scale_tril, p.scale_tril, upper=False).square().sum((-2, -1))
     away = solve_triangular(q.scale_tril, (q.loc - p.loc).unsqueeze(-1), upper=False).square().sum((-2, -1))
     return q.log_size() - p.log_size() + 0.5 * (inside + away - p.event_shape[0])

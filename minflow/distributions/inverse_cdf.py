@@ -1,4 +1,4 @@
-"""Distributions of one number that are drawn by turning their cdf around: uniform, exponential, Laplace, Gumbel, ..."""
+"""Univariate distributions that are sampled by their inverse cdf: uniform, exponential, Laplace, Gumbel, Cauchy."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ EULER = 0.5772156649015329
 
 
 def fractions(shape, like: Tensor) -> Tensor:
-    """Uniform numbers in (0, 1), whose logarithms are finite."""
+    """Uniform values in (0, 1), whose logarithms are finite."""
     tiny = 2.0**-24
     return rand(*shape, dtype=like.dtype, device=like.device).clamp(tiny, 1 - tiny)
 
 
 class Uniform(Distribution):
-    """Any number from low (included) to high (not included) alike."""
+    """Uniform in [low, high)."""
 
     has_rsample = True
     names = ("low", "high")
@@ -63,7 +63,7 @@ class Uniform(Distribution):
 
 
 class Exponential(Distribution):
-    """How long one waits for what happens `rate` times in one unit of time."""
+    """The waiting time between events that occur `rate` times in a unit of time."""
 
     has_rsample = True
     names = ("rate",)
@@ -105,7 +105,7 @@ class Exponential(Distribution):
 
 
 class Located(Distribution):
-    """A distribution that is moved by loc and stretched by scale > 0."""
+    """A standard distribution scaled by scale > 0 and shifted by loc."""
 
     has_rsample = True
     names = ("loc", "scale")
@@ -119,12 +119,12 @@ class Located(Distribution):
         return self.icdf(fractions(self.extended(sample_shape), self.loc))
 
     def away(self, value) -> Tensor:
-        """How far a value is from `loc`, in units of `scale`."""
+        """The distance of a value from `loc`, in units of `scale`."""
         return (self.checked(value) - self.loc) / self.scale
 
 
 class Laplace(Located):
-    """Two exponential distributions back to back at loc, each with the mean scale."""
+    """A double exponential distribution around loc, with mean absolute deviation scale."""
 
     @property
     def mean(self) -> Tensor:
@@ -152,7 +152,7 @@ class Laplace(Located):
 
 
 class Gumbel(Located):
-    """What the largest of many numbers tends to (Gumbel 1935)."""
+    """The limit distribution of the maximum of many values (Gumbel 1935)."""
 
     @property
     def mean(self) -> Tensor:
@@ -181,7 +181,7 @@ class Gumbel(Located):
 
 
 class Cauchy(Located):
-    """The ratio of two normal numbers: with so many large ones that it has no mean."""
+    """The ratio of two normal values; its tails are so heavy that it has no mean."""
 
     @property
     def mean(self) -> Tensor:

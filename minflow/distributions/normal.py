@@ -1,4 +1,4 @@
-"""The normal distribution, what is made of it, and its form for vectors."""
+"""The normal distribution, distributions derived from it, and its multivariate form."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def noise(shape, like: Tensor) -> Tensor:
 
 
 class Normal(Distribution):
-    """loc + scale * a standard normal number.
+    """The normal distribution.
 
     loc: the mean.  scale: the standard deviation, > 0; float tensors or numbers that broadcast.
     """
@@ -66,7 +66,7 @@ class Normal(Distribution):
 
 
 class LogNormal(Distribution):
-    """exp of a normal number with mean loc and standard deviation scale."""
+    """exp of a normal value with mean loc and standard deviation scale."""
 
     has_rsample = True
     names = ("loc", "scale")
@@ -105,7 +105,7 @@ class LogNormal(Distribution):
 
 
 class HalfNormal(Distribution):
-    """The size of a normal number with mean 0."""
+    """The absolute value of a normal value with mean 0 and standard deviation scale."""
 
     has_rsample = True
     names = ("scale",)
@@ -146,8 +146,11 @@ class HalfNormal(Distribution):
 
 
 class MultivariateNormal(Distribution):
-    """Normal vectors. loc: (..., n).  One of covariance_matrix, precision_matrix (its inverse) and scale_tril (its
-    lower Cholesky factor), each (..., n, n)."""
+    """The multivariate normal distribution.
+
+    loc: (..., n).  One of covariance_matrix, precision_matrix (its inverse) and scale_tril (its lower Cholesky factor),
+    each (..., n, n).
+    """
 
     has_rsample = True
     names = ("loc", "scale_tril")
@@ -178,7 +181,7 @@ class MultivariateNormal(Distribution):
             )
         if covariance_matrix is not None:
             tril = F.cholesky(covariance_matrix)
-        elif precision_matrix is not None:  # of P = K @ K.T with K upper, the inverse of K.T is lower
+        elif precision_matrix is not None:  # if P = K @ K.T with K upper, the inverse of K.T is lower
             upper = F.cholesky(precision_matrix.flip((-2, -1))).flip((-2, -1))
             tril = solve_triangular(upper.mT, eye_of(upper, loc.shape[-1]), upper=False)
         else:
@@ -195,7 +198,7 @@ class MultivariateNormal(Distribution):
 
     @property
     def precision_matrix(self) -> Tensor:
-        """The inverse of the covariance."""
+        """The inverse of the covariance matrix."""
         return F.cholesky_inverse(self.scale_tril)
 
     @property
@@ -213,7 +216,7 @@ class MultivariateNormal(Distribution):
         return self.loc + F.matmul(self.scale_tril, drawn.unsqueeze(-1)).squeeze(-1)
 
     def log_size(self) -> Tensor:
-        """Half of the logarithm of the determinant of the covariance."""
+        """Half the log-determinant of the covariance matrix."""
         return F.log(F.diagonal(self.scale_tril, 0, -2, -1)).sum(-1)
 
     def log_prob(self, value) -> Tensor:

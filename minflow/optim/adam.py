@@ -1,4 +1,4 @@
-"""Adam and AdamW: steps scaled by running moments of the gradient. Read next: `../core/ops/update.py`."""
+"""Adam and AdamW. Read next: `../core/ops/update.py`."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .optimizer import hyperparameters, with_defaults
 class Adam(Moments):
     """p -= lr * m / (sqrt(v) + eps), where m and v are running means of the gradient and of its square.
 
-    betas: how much of m and of v is kept, each in [0, 1).  eps: keeps the quotient finite.  weight_decay: L2, added to
-    the gradient.  amsgrad: divide by the largest v so far.  maximize: go up.  do_bias_correction: take out the moments'
-    bias towards zero.  decoupled_weight_decay: the weights decay as in AdamW.  contiguous_params, foreach, fused,
+    betas: decay rates of m and v, each in [0, 1).  eps: keeps the quotient finite.  weight_decay: L2, added to
+    the gradient.  amsgrad: divide by the largest v so far.  maximize: ascend.  do_bias_correction: correct the moments'
+    bias towards zero.  decoupled_weight_decay: decay the weights as in AdamW.  contiguous_params, foreach, fused,
     capturable, differentiable: accepted and without effect.
     Source: Kingma & Ba 2015 (arXiv:1412.6980), algorithm 1; AMSGrad: Reddi et al. 2018, algorithm 2.
     """
@@ -51,7 +51,7 @@ class Adam(Moments):
 
 
 class AdamW(Adam):
-    """Adam whose weights decay on their own, p -= lr * weight_decay * p, apart from the gradient; see Adam.
+    """Adam with decoupled weight decay, p -= lr * weight_decay * p, apart from the gradient; see Adam.
 
     Source: Loshchilov & Hutter 2019 (arXiv:1711.05101), algorithm 2.
     """

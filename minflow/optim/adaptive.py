@@ -1,6 +1,6 @@
-"""RMSprop, Adagrad, Adadelta, Rprop, ASGD: steps that adapt to each number's past gradients.
+"""RMSprop, Adagrad, Adadelta, Rprop, ASGD: steps that adapt to the past gradients of each element.
 
-Read next: `../core/ops/update_adaptive.py`, where their arithmetic is.
+Read next: `../core/ops/update_adaptive.py`, which has their arithmetic.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ def common(group: Mapping[str, Any], *names: str) -> dict[str, Any]:
 
 
 class RMSprop(Optimizer):
-    """p -= lr * grad / (sqrt(s) + eps), where s is a running mean of the gradient's square.
+    """p -= lr * grad / (sqrt(s) + eps), where s is a running mean of the squared gradient.
 
-    alpha: how much of s is kept.  momentum: above 0, the quotients add up as buf = momentum * buf + quotient, and
-    p -= lr * buf.  centered: the variance s - mean(grad)**2 stands under the root.  weight_decay: L2, added to the
-    gradient.  maximize: go up.  contiguous_params, foreach, capturable, differentiable: accepted and without effect.
+    alpha: decay rate of s.  momentum: if above 0, quotients accumulate as buf = momentum * buf + quotient, and
+    p -= lr * buf.  centered: use the variance s - mean(grad)**2 under the root.  weight_decay: L2, added to the
+    gradient.  maximize: ascend.  contiguous_params, foreach, capturable, differentiable: accepted and without effect.
     Source: Tieleman & Hinton 2012, lecture 6.5; centered: Graves 2013 (arXiv:1308.0850), eq. 38.
     """
 
@@ -66,10 +66,10 @@ class RMSprop(Optimizer):
 
 
 class Adagrad(Optimizer):
-    """p -= lr / (1 + t * lr_decay) * grad / (sqrt(sum) + eps), where sum adds up all squared gradients so far, and t is
-    the number of steps before.
+    """p -= lr / (1 + t * lr_decay) * grad / (sqrt(sum) + eps), where sum accumulates all squared gradients and t counts
+    the previous steps.
 
-    initial_accumulator_value: what sum begins with.  weight_decay: L2, added to the gradient.  maximize: go up.
+    initial_accumulator_value: initial value of sum.  weight_decay: L2, added to the gradient.  maximize: ascend.
     contiguous_params, foreach, fused, differentiable: accepted and without effect.
     Source: Duchi, Hazan & Singer 2011, section 1.
     """
@@ -111,7 +111,7 @@ class Adadelta(Optimizer):
     """p -= lr * d, where d = grad * sqrt(u + eps) / sqrt(s + eps); s and u are running means of the squares of the
     gradient and of d, so that lr has no unit.
 
-    rho: how much of both is kept, from 0 to 1.  weight_decay: L2, added to the gradient.  maximize: go up.
+    rho: decay rate of both, from 0 to 1.  weight_decay: L2, added to the gradient.  maximize: ascend.
     foreach, capturable, differentiable: accepted and without effect.
     Source: Zeiler 2012 (arXiv:1212.5701), algorithm 1.
     """
@@ -147,11 +147,11 @@ class Adadelta(Optimizer):
 
 
 class Rprop(Optimizer):
-    """p -= sign(grad) * size, for training with the whole data at once.
+    """p -= sign(grad) * size, for full-batch training.
 
-    lr: the first size of each number.  etas: a size is multiplied by the second where the gradient keeps its sign, by
-    the first where it turns; there this step is left out.  step_sizes: the smallest and the largest size.
-    maximize: go up.  foreach, capturable, differentiable: accepted and without effect.
+    lr: the initial size for each element.  etas: a size is multiplied by the second if the gradient keeps its sign, by
+    the first if it changes, and then this step is skipped.  step_sizes: the smallest and the largest size.
+    maximize: ascend.  foreach, capturable, differentiable: accepted and without effect.
     Source: Riedmiller & Braun 1993, section 3.
     """
 
@@ -178,7 +178,7 @@ class Rprop(Optimizer):
         if not 0 < down < 1 < up:
             fail(
                 OptimError,
-                f"Rprop: etas are {down:g} and {up:g}, and must be below 1 and above it",
+                f"Rprop: etas must be below 1 and above 1, got {down:g} and {up:g}",
                 "etas=(0.5, 1.2)",
                 etas=group["etas"],
             )
@@ -196,10 +196,11 @@ class Rprop(Optimizer):
 
 
 class ASGD(Optimizer):
-    """SGD whose rate falls, eta = lr / (1 + lambd * lr * t)**alpha in step t; `state[p]["ax"]` is the mean of all p
+    """SGD with the decreasing rate eta = lr / (1 + lambd * lr * t)**alpha in step t; `state[p]["ax"]` is the mean of
+    all p
     after t0 steps.
 
-    lambd: also how much of p decays, p *= 1 - lambd * eta.  weight_decay: L2, added to the gradient.  maximize: go up.
+    lambd: also the decay of p, p *= 1 - lambd * eta.  weight_decay: L2, added to the gradient.  maximize: ascend.
     foreach, capturable, differentiable: accepted and without effect.
     Source: Polyak & Juditsky 1992, section 2; Bottou 2010, section 5.
     """

@@ -1,6 +1,6 @@
-"""Parameter groups: dicts of hyperparameters with the list of parameters that they hold for.
+"""Parameter groups: dicts of hyperparameters with the list of parameters to which they apply.
 
-Checks everything that a user may hand to an optimizer. Knows nothing of steps. Read next: `optimizer.py`.
+Checks everything that a user may pass to an optimizer. Knows nothing of steps. Read next: `optimizer.py`.
 """
 
 from __future__ import annotations
@@ -12,18 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from ..core.base.errors import OptimError
+from ..core.base.errors import OptimError, with_article
 from ..core.mode import bump
 from ..core.tensor import Tensor
 from ..core.source_location import fail
 from ..nn.module import Module
 from ..nn.parameter import Uninitialized
 
-FREE = ("lr", "initial_lr", "max_lr", "min_lr")  # read at each step, never part of a compiled plan
+FREE = ("lr", "initial_lr", "max_lr", "min_lr")  # read at each step, never compiled into a plan
 
 
 class Group(dict):
-    """Hyperparameters by name, and `params`. A plan contains all but lr: setting another bumps the mutation counter."""
+    """Hyperparameters by name, and `params`. All but lr are compiled into plans: changing one bumps the mutation
+    counter."""
 
     def __setitem__(self, key: str, value: Any) -> None:
         if key not in FREE and not same(self.get(key, Group), value):
@@ -61,7 +62,7 @@ class Group(dict):
         super().clear()
 
     def fingerprint(self) -> tuple:
-        """What a compiled step has built in: all hyperparameters but the rate, and the parameters by identity."""
+        """Key of what is compiled into a step: all hyperparameters except the rate, and the parameters by identity."""
         fixed = tuple([(k, repr(v)) for k, v in self.items() if k not in (*FREE, "params", "param_names")])
         return *fixed, tuple([id(p) for p in self["params"]])
 
@@ -71,7 +72,7 @@ def same(old: Any, new: Any) -> bool:
 
 
 def groups_of(params: Any, owner: str) -> list[dict[str, Any]]:
-    """The groups meant by what was given as `params`: tensors, (name, tensor) pairs, or dicts with a key "params"."""
+    """Return the groups given as `params`: tensors, (name, tensor) pairs, or dicts with a key "params"."""
     if isinstance(params, Module):
         fail(
             OptimError,
@@ -81,19 +82,19 @@ def groups_of(params: Any, owner: str) -> list[dict[str, Any]]:
     if isinstance(params, Tensor):
         fail(
             OptimError,
-            f"{owner} was given one tensor, where a list is wanted",
+            f"{owner} takes a list of parameters, got one tensor",
             f"{owner}([tensor], ...)",
             params=params,
         )
     if isinstance(params, Mapping):
         fail(
             OptimError,
-            f"{owner} was given one dict, where a list is wanted",
+            f"{owner} takes a list of groups, got one dict",
             f"{owner}([group], ...) or model.parameters()",
         )
     if callable(params):
         name = getattr(params, "__name__", "parameters")
-        fail(OptimError, f"{owner} was given the method {name}, which was not called", f"{name}() with its brackets")
+        fail(OptimError, f"{owner} was given the method {name}, which was not called", f"{name}(), with parentheses")
     if not isinstance(params, Iterable) or isinstance(params, str):
         fail(
             OptimError,
@@ -108,13 +109,13 @@ def groups_of(params: Any, owner: str) -> list[dict[str, Any]]:
 
 
 def members(passed: Any, owner: str) -> tuple[list[Tensor], list[str] | None]:
-    """The tensors of one group, each checked, and their names where (name, tensor) pairs were given."""
+    """The tensors of one group, each checked, and their names if (name, tensor) pairs were given."""
     if isinstance(passed, Tensor):
         passed = [passed]
     if isinstance(passed, set):
         fail(
             OptimError,
-            f"{owner}: the parameters of a group are a set, whose order is not the same in every run",
+            f"{owner}: the parameters of a group are a set, whose order differs between runs",
             "a list",
         )
     if callable(passed) or isinstance(passed, Module) or not isinstance(passed, Iterable):
@@ -153,51 +154,52 @@ def check_range(
     value = group[name]
     number = as_number(owner, name, value)
     if not low <= number <= high or (below and number == high):
-        until = (
-            "at least 0" if high == math.inf and low == 0 else f"from {low:g} to {'below ' if below else ''}{high:g}"
-        )
+        if below:
+            until = f"below {high:g}" if low == -math.inf else f"at least {low:g} and below {high:g}"
+        else:
+            until = f"at least {low:g}" if high == math.inf else f"from {low:g} to {high:g}"
         fail(
             OptimError,
-            f"{owner}: {name} is {number:g}, and must be {until}",
+            f"{owner}: {name} must be {until}, got {number:g}",
             f"{owner}(params, {name}=...)",
             **{name: number},
         )
 
 
 def check_pair(owner: str, group: Mapping[str, Any], name: str, example: str) -> list[float]:
-    """The two numbers of a hyperparameter that is a pair, such as betas."""
+    """Check the two numbers of a hyperparameter that is a pair, such as betas."""
     pair = group[name]
     if not isinstance(pair, tuple | list) or len(pair) != 2:
-        fail(OptimError, f"{owner}: {name} is two numbers, not {pair!r}", f"{name}={example}", **{name: pair})
+        fail(OptimError, f"{owner}: {name} must be two numbers, got {pair!r}", f"{name}={example}", **{name: pair})
     return [as_number(owner, f"{name}[{i}]", value) for i, value in enumerate(pair)]
 
 
 def check_betas(owner: str, group: Mapping[str, Any]) -> None:
-    """Refuse betas that are not two numbers, each in [0, 1)."""
+    """Refuse betas unless they are two numbers, each in [0, 1)."""
     for i, beta in enumerate(check_pair(owner, group, "betas", "(0.9, 0.999)")):
         check_range(owner, {f"betas[{i}]": beta}, f"betas[{i}]", 0.0, 1.0, below=True)
 
 
 def check_flags(kind: type, group: Mapping[str, Any]) -> None:
-    """Refuse what is neither true nor false, an array of several numbers, where the signature of an optimizer has a
-    bool."""
+    """Refuse a flag (a bool in the optimizer's signature) that has no truth value, such as an array of several
+    elements."""
     for name, parameter in inspect.signature(kind).parameters.items():
         if isinstance(parameter.default, bool) and name in group:
             try:
                 bool(group[name])
             except ValueError:
-                what = f"{kind.__name__}: {name} is a {type(group[name]).__name__}, where True or False is wanted"
+                what = f"{kind.__name__}: {name} must be True or False, got {with_article(group[name])}"
                 fail(OptimError, what, f"{name}=True", **{name: group[name]})
 
 
 def check_kinds(owner: str, group: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
-    """Refuse a hyperparameter of another kind than its default: a text for a number, a list for a flag."""
+    """Refuse a hyperparameter of another kind than its default: a string for a number, a list for a flag."""
     for name, default in defaults.items():
         if isinstance(default, bool):
             if not isinstance(group[name], bool | int | np.bool_) or group[name] not in (0, 1):
                 fail(
                     OptimError,
-                    f"{owner}: {name} is a {type(group[name]).__name__}, where True or False is wanted",
+                    f"{owner}: {name} must be True or False, got {with_article(group[name])}",
                     f"{name}=True",
                     **{name: group[name]},
                 )
@@ -213,7 +215,7 @@ def as_number(owner: str, name: str, value: Any) -> float:
     except (TypeError, ValueError, OverflowError):
         fail(
             OptimError,
-            f"{owner}: {name} is a {type(value).__name__}, where a number is wanted",
+            f"{owner}: {name} must be a number, got {with_article(value)}",
             f"{name}=0.01",
             **{name: value},
         )

@@ -1,6 +1,6 @@
-"""LBFGS: a quasi-Newton method for the whole data at once, whose step calls the closure as often as it needs.
+"""L-BFGS: a quasi-Newton method for full-batch training, whose step calls the closure several times.
 
-Eager alone: how often that is depends on the numbers. Read next: `optimizer.py`.
+Eager only, because the number of calls depends on the data. Read next: `optimizer.py`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .optimizer import Optimizer, hyperparameters, rate_of
 
 
 class Point(NamedTuple):
-    """A place along a direction: how far, the loss there, its gradient, and the slope along the direction."""
+    """A point along a search direction: step size, loss, gradient, and directional derivative."""
 
     t: float
     loss: float
@@ -30,7 +30,7 @@ class Point(NamedTuple):
 
 
 def lowest(a: Point, b: Point, least: float, most: float) -> float:
-    """Where the cubic through both points and slopes is lowest between two bounds. Nocedal & Wright 2006, eq. 3.59."""
+    """The minimum, between two bounds, of the cubic through two points and slopes. Nocedal & Wright 2006, eq. 3.59."""
     first, last = (a, b) if a.t <= b.t else (b, a)
     mean = a.slope + b.slope - 3 * (a.loss - b.loss) / (a.t - b.t)
     square = mean * mean - a.slope * b.slope
@@ -51,12 +51,14 @@ def strong_wolfe(
     enough: float = 1e-4,
     flat: float = 0.9,
 ) -> tuple[Point, int]:
-    """(a point that is low and flat enough, how often the loss was asked). Nocedal & Wright 2006, algorithms 3.5, 3.6.
+    """(a point that satisfies the strong Wolfe conditions, number of evaluations). Nocedal & Wright 2006, algorithms
+    3.5, 3.6.
 
-    reach: the largest number of the direction.  tiny: a step below it ends the search.  tries: at most so many.
+    reach: the largest element of the direction.  tiny: a step size below it ends the search.  tries: limit of
+    evaluations.
     """
     before, point, count, done, bracket = start, at(t), 0, False, None
-    while count < tries:  # go on until a low point lies behind
+    while count < tries:  # extrapolate until the minimum is bracketed
         high = point.loss > start.loss + enough * point.t * start.slope or (count > 1 and point.loss >= before.loss)
         if not high and abs(point.slope) <= -flat * start.slope:
             return point, count + 1
@@ -68,7 +70,7 @@ def strong_wolfe(
     bracket = bracket or [start, point]
     low = 0 if bracket[0].loss <= bracket[1].loss else 1
     stuck = False
-    while not done and count < tries and abs(bracket[1].t - bracket[0].t) * reach >= tiny:  # halve what lies between
+    while not done and count < tries and abs(bracket[1].t - bracket[0].t) * reach >= tiny:  # shrink the bracket
         left, right = sorted((bracket[0].t, bracket[1].t))
         t, margin = lowest(*bracket, left, right), 0.1 * (right - left)
         near = min(right - t, t - left) < margin
@@ -91,12 +93,13 @@ STATE = ("func_evals", "n_iter", "d", "t", "old_dirs", "old_stps", "ro", "H_diag
 
 
 class LBFGS(Optimizer):
-    """p += t * d, where d is the gradient times an estimate of the inverse Hessian from the last `history_size` steps.
+    """p += t * d, where d is minus the gradient times an estimate of the inverse Hessian from the last `history_size`
+    steps.
 
-    `step(closure)` takes up to max_iter such steps, with at most max_eval calls of the closure (5 / 4 of max_iter),
-    until no gradient is above tolerance_grad or nothing changes by tolerance_change.
-    line_search_fn: None takes t = lr,
-    "strong_wolfe" looks for a t that is low and flat enough.  One group of parameters. A graph refuses it.
+    `step(closure)` takes up to max_iter such steps, with at most max_eval calls of the closure (default 5 / 4 of
+    max_iter), until no element of the gradient is above tolerance_grad or nothing changes by tolerance_change.
+    line_search_fn: None takes t = lr; "strong_wolfe" searches a t that satisfies the strong Wolfe conditions.
+    Takes one group of parameters. A graph refuses it.
     Source: Liu & Nocedal 1989; Nocedal & Wright 2006, algorithm 7.4.
     """
 
@@ -128,20 +131,21 @@ class LBFGS(Optimizer):
         if group["line_search_fn"] not in (None, "strong_wolfe"):
             fail(
                 OptimError,
-                f"LBFGS: there is no line_search_fn {group['line_search_fn']!r}",
+                f"LBFGS: line_search_fn must be None or 'strong_wolfe', got {group['line_search_fn']!r}",
                 "None or 'strong_wolfe'",
                 line_search_fn=group["line_search_fn"],
             )
 
     def own_state(self, p: Tensor, passed: Mapping[str, Any]) -> dict[str, Any]:
-        """A copy of the state, which the first parameter has for all: whole, and of as many elements as they have."""
+        """A checked copy of the state, which is kept under the first parameter and has one element per element of all
+        parameters."""
         owner, hint = type(self).__name__, "a state that was saved from an LBFGS of the same parameters"
         copy, size = super().own_state(p, passed), sum([q.numel() for q in self.parameters()])
         if not copy:
             return copy
         if p is not self.parameters()[0]:
-            refuse(owner, "a parameter besides the first has a state", hint, found=sorted(map(str, copy)))
-        copy.pop("al", None)  # of PyTorch: scratch memory
+            refuse(owner, "only the first parameter may have a state", hint, found=sorted(map(str, copy)))
+        copy.pop("al", None)  # PyTorch's scratch memory
         if set(copy) != set(STATE):
             refuse(owner, f"the state must have {', '.join(STATE)}, got {', '.join(sorted(map(str, copy)))}", hint)
         histories = [copy[name] for name in ("old_dirs", "old_stps", "ro")]
@@ -152,7 +156,7 @@ class LBFGS(Optimizer):
             result |= {name: number(copy[name]) for name in ("t", "H_diag", "prev_loss")}
             result["ro"] = [number(x) for x in copy["ro"]]
         except Refused as reason:
-            refuse(owner, f"a number of the state cannot be used: {reason}", hint)
+            refuse(owner, f"an entry of the state cannot be used: {reason}", hint)
         for name in ("d", "prev_flat_grad", "old_dirs", "old_stps"):
             held = copy[name] if name.startswith("old") else [copy[name]]
             arrays = [array_of(x) for x in held]
@@ -168,7 +172,7 @@ class LBFGS(Optimizer):
         return result
 
     def flat(self) -> np.ndarray:
-        """The gradients of all parameters, one after the other; 0 where there is none."""
+        """The gradients of all parameters, concatenated; 0 for a missing one."""
         parts = [
             np.zeros(p.numel(), p.spec.np) if p.grad is None else p.grad.array.reshape(-1) for p in self.parameters()
         ]
@@ -184,7 +188,7 @@ class LBFGS(Optimizer):
                 offset += p.numel()
 
     def direction(self, state: dict[str, Any], grad: np.ndarray) -> np.ndarray:
-        """Downhill, scaled by what the last steps told of the curvature."""
+        """The descent direction, scaled by the curvature of the last steps."""
         if state["n_iter"] == 1:
             state.update(old_dirs=[], old_stps=[], ro=[], H_diag=1)
             return -grad
@@ -205,8 +209,10 @@ class LBFGS(Optimizer):
         return q
 
     def step(self, closure: Callable[[], Any]) -> Any:  # type: ignore[override]
-        """Take up to max_iter steps. closure: computes the loss anew (zero_grad, forward, backward) and returns it, as
-        this does with the first one."""
+        """Take up to max_iter steps.
+
+        closure: computes the loss anew (zero_grad, forward, backward) and returns it. Returns the first loss.
+        """
         if not callable(closure):
             fail(
                 OptimError,
@@ -262,7 +268,7 @@ class LBFGS(Optimizer):
         return first
 
     def at(self, closure: Callable[[], Any], start: list[np.ndarray], t: float, d: np.ndarray) -> Point:
-        """The point t along d."""
+        """The point at step size t along d."""
         self.moved(t, d, start)
         with enable_grad():
             loss = float(closure())

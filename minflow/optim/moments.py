@@ -14,7 +14,7 @@ from .optimizer import Optimizer, hyperparameters
 
 
 class Moments(Optimizer):
-    """What Adam and its relatives have in common: two means, their decays in `betas`, `eps`, `weight_decay`."""
+    """Shared by Adam and its relatives: two running means, their decay rates in `betas`, `eps`, `weight_decay`."""
 
     numbers = ("step",)
 
@@ -28,7 +28,7 @@ class Moments(Optimizer):
         return ("exp_avg", "exp_avg_sq", "step")
 
     def common(self, group: Mapping[str, Any]) -> dict[str, Any]:
-        """The attributes that all ops of this family take."""
+        """The attrs that all ops of this family take."""
         beta1, beta2 = group["betas"]
         return {
             "beta1": float(beta1),
@@ -42,7 +42,7 @@ class Moments(Optimizer):
 class Adamax(Moments):
     """p -= lr / (1 - beta1**t) * m / u, where m is a running mean of the gradient and u = max(beta2 * u, |grad| + eps).
 
-    weight_decay: L2, added to the gradient.  maximize: go up.
+    weight_decay: L2, added to the gradient.  maximize: ascend.
     foreach, capturable, differentiable: accepted and without effect.
     Source: Kingma & Ba 2015 (arXiv:1412.6980), algorithm 2.
     """
@@ -70,10 +70,10 @@ class Adamax(Moments):
 
 
 class NAdam(Moments):
-    """Adam with Nesterov's momentum: the step looks one update of the first moment ahead.
+    """Adam with Nesterov momentum: the step looks one update of the first moment ahead.
 
     momentum_decay: how fast the momentum rises from beta1 / 2 to beta1.  weight_decay: L2, added to the gradient;
-    decoupled_weight_decay: the weights decay on their own, p -= lr * weight_decay * p.  maximize: go up.
+    decoupled_weight_decay: decay the weights separately, p -= lr * weight_decay * p.  maximize: ascend.
     foreach, capturable, differentiable: accepted and without effect.
     Source: Dozat 2016, "Incorporating Nesterov momentum into Adam", section 4.
     """
@@ -115,10 +115,10 @@ class NAdam(Moments):
 
 
 class RAdam(Moments):
-    """Adam whose first steps leave the second moment out, while too few gradients estimate it.
+    """Adam that ignores the second moment in its first steps, while too few gradients estimate it.
 
-    weight_decay: L2, added to the gradient; decoupled_weight_decay: the weights decay on their own,
-    p -= lr * weight_decay * p.  maximize: go up.  foreach, capturable, differentiable: accepted and without effect.
+    weight_decay: L2, added to the gradient; decoupled_weight_decay: decay the weights separately,
+    p -= lr * weight_decay * p.  maximize: ascend.  foreach, capturable, differentiable: accepted and without effect.
     Source: Liu et al. 2020 (arXiv:1908.03265), algorithm 2.
     """
 
@@ -143,12 +143,12 @@ class RAdam(Moments):
 
 
 class LAMB(Moments):
-    """Adam whose step is as long as the parameter itself: p -= lr * norm(p) / norm(a) * (a + weight_decay * p), where a
-    is Adam's step. Where a norm is 0, the quotient is 1.
+    """Adam with steps as long as the parameter itself: p -= lr * norm(p) / norm(a) * (a + weight_decay * p), where a is
+    Adam's step. If a norm is 0, the quotient is 1.
 
-    adam_w_mode: False adds weight_decay * p to the gradient instead.  do_bias_correction: take out the moments' bias
-    towards zero.  maximize: go up.  contiguous_params: accepted and without effect.  amsgrad is refused.
-    Source: You et al. 2020 (arXiv:1904.00962), algorithm 2, in OneFlow's form: the decay stands outside the norm.
+    adam_w_mode: False adds weight_decay * p to the gradient instead.  do_bias_correction: correct the moments' bias
+    towards zero.  maximize: ascend.  contiguous_params: accepted and without effect.  amsgrad is refused.
+    Source: You et al. 2020 (arXiv:1904.00962), algorithm 2, in OneFlow's form: the decay is outside the norm.
     """
 
     def __init__(
@@ -171,7 +171,7 @@ class LAMB(Moments):
         if group["amsgrad"]:
             fail(
                 OptimError,
-                "LAMB: there is no AMSGrad form of it",
+                "LAMB: amsgrad is not supported",
                 "amsgrad=False, or Adam(params, amsgrad=True)",
                 amsgrad=group["amsgrad"],
             )

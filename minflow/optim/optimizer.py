@@ -1,8 +1,8 @@
 """Optimizer: parameters in groups, their state, and the step.
 
-A subclass names its hyperparameters, the state that a parameter needs, and the op that updates it; `step` runs that op
-through the current mode, so that a trace records the very program that eager runs. One that writes its own `step()` in
-Python, as in PyTorch, runs eagerly alone.
+A subclass names its hyperparameters, the state of a parameter, and the op that updates it; `step` runs that op through
+the current mode, so that a trace records the same program that eager runs. A subclass that writes `step()` in Python,
+as in PyTorch, is eager only.
 Read next: `sgd.py`, `adam.py`; `lr_scheduler/` changes `group["lr"]`.
 """
 
@@ -35,7 +35,7 @@ from ..nn.utils.clip_grad import clip_grad_norm_
 from .groups import Group, as_number, check_flags, check_kinds, check_range, groups_of, members
 from .untracked_params import check_strays
 
-# hyperparameters that states of PyTorch, or of its older versions, lack
+# hyperparameters that states of PyTorch (or of older versions) lack
 ABSENT = ("do_bias_correction", "maximize", "decoupled_weight_decay")
 ELSEWHERE = (
     "params",
@@ -54,7 +54,7 @@ ELSEWHERE = (
     "clip_grad_norm_type",
     *ABSENT,
 )
-# what an optimizer takes besides its hyperparameters; from the fourth on accepted and without effect
+# arguments of optimizers that are not hyperparameters; from the fourth on accepted and without effect
 NO_HYPERPARAMETERS = (
     "self",
     "__class__",
@@ -66,13 +66,13 @@ NO_HYPERPARAMETERS = (
     "differentiable",
 )
 OWN_STEP = "its step() is a program of its own"
-IDLE = 10  # steps in a row without any gradient, at which a warning says so
-# numbers: a larger gradient is looked at every fourth step; if it is not finite, the next loss is not either
+IDLE = 10  # consecutive steps without any gradient before a warning
+# elements: a larger gradient is checked every fourth step; if it is not finite, the next loss is not either
 LARGE = 65_536
 
 
 class Required:
-    """The default of a hyperparameter that has none: `def __init__(self, params, lr=required)`, as in PyTorch."""
+    """The default of a hyperparameter without one: `def __init__(self, params, lr=required)`, as in PyTorch."""
 
     def __repr__(self) -> str:
         return "<required parameter>"
@@ -82,7 +82,7 @@ required = Required()
 
 
 def rate_of(optimizer: Optimizer, group: Mapping[str, Any]) -> float:
-    """The learning rate as it stands in the group now, where anybody may have written it."""
+    """The current learning rate of the group, which users may have set."""
     rate = group.get("lr")
     try:
         return float(rate)  # type: ignore[arg-type]
@@ -90,19 +90,19 @@ def rate_of(optimizer: Optimizer, group: Mapping[str, Any]) -> float:
         name = type(optimizer).__name__
         fail(
             OptimError,
-            f"{name}: the learning rate of a group is {rate!r}, where a number is wanted",
+            f"{name}: the learning rate of a group must be a number, got {rate!r}",
             'group["lr"] = 0.1',
             lr=rate,
         )
 
 
 def hyperparameters(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The hyperparameters among the arguments of an optimizer's `__init__`, its `locals()`: name -> value."""
+    """The hyperparameters among the arguments of an optimizer's `__init__`, given as `locals()`: name -> value."""
     return {name: value for name, value in arguments.items() if name not in NO_HYPERPARAMETERS}
 
 
 def with_defaults(init: FunctionType, **defaults: Any) -> FunctionType:
-    """The same function with other defaults, for an optimizer that differs from its base class in them alone."""
+    """The same function with other defaults, for an optimizer that differs from its base class only in them."""
     kept = {name: p.default for name, p in inspect.signature(init).parameters.items() if p.default is not p.empty}
     values = tuple((kept | defaults).values())
     twin = FunctionType(init.__code__, init.__globals__, init.__name__, values, init.__closure__)
@@ -110,7 +110,10 @@ def with_defaults(init: FunctionType, **defaults: Any) -> FunctionType:
     return twin
 
 
-STEP_HOOKS: tuple[OrderedDict, OrderedDict] = OrderedDict(), OrderedDict()  # before and after the step of any optimizer
+STEP_HOOKS: tuple[OrderedDict, OrderedDict] = (
+    OrderedDict(),
+    OrderedDict(),
+)  # hooks before and after the step of every optimizer
 
 
 def register_optimizer_step_pre_hook(hook: Callable) -> Handle:
@@ -129,7 +132,7 @@ STEP_CALL = "hook(optimizer, args, kwargs)"
 def registered(
     hooks: OrderedDict[int, Callable], hook: Callable, call: str = STEP_CALL, prepend: bool = False
 ) -> Handle:
-    """Add a hook, and return what removes it again. call: how it is called, for the error."""
+    """Add a hook and return a handle that removes it. call: how it is called, for the error."""
     check_callable(hook, call, OptimError)
     handle = Handle(hooks)
     hooks[handle.number] = hook
@@ -140,7 +143,8 @@ def registered(
 
 
 def hooked(step: Callable) -> Callable:
-    """`step` between the hooks of its optimizer. The outermost one counts: an own `step()` may call super().step()."""
+    """Wrap `step` in the hooks of its optimizer. Nested calls do not run them again: an own `step()` may call
+    super().step()."""
 
     @functools.wraps(step)
     def wrapped(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
@@ -179,21 +183,21 @@ class Optimizer:
     """Base class of all optimizers.
 
     params: tensors, `(name, tensor)` pairs, or dicts `{"params": tensors, "lr": 0.1, ...}`, one for each group; an
-    empty list is accepted.  defaults: the hyperparameters of groups that do not name their own.
-    In a group, `clip_grad_max_norm` (and `clip_grad_norm_type`, 2 if not given) is for `clip_grad()`.
+    empty list is accepted.  defaults: the hyperparameters of groups that do not set their own.
+    A group may have `clip_grad_max_norm` (and `clip_grad_norm_type`, default 2), for `clip_grad()`.
 
-    Attributes: `param_groups`, a list of dicts; `state`, parameter -> dict of tensors, an empty one where there is none
-    yet; `defaults`.
+    Attributes: `param_groups`, a list of dicts; `state`, parameter -> dict of tensors, empty before the first step;
+    `defaults`.
 
-    An optimizer of one's own either gives `names` and `rule` (see CONTRIBUTING.md), and then runs in graphs too, or
-    writes `step()` over `p.grad` and `self.state[p]` as in PyTorch. That one runs eagerly; a graph refuses it by name.
+    A custom optimizer defines `names` and `rule` (see CONTRIBUTING.md), and then also runs in graphs, or it defines
+    `step()` over `p.grad` and `self.state[p]` as in PyTorch. The latter is eager only; a graph refuses it by name.
     """
 
-    within = False  # is a step() under way?
+    within = False  # True during a step()
 
-    idle = IDLE - 2  # steps in a row that found no gradient; so a new optimizer warns at its second
-    backwards = 0  # how many backward() there had been at the last step
-    numbers: tuple[str, ...] = ()  # names of state that is one number per parameter, counted in float32 as PyTorch does
+    idle = IDLE - 2  # consecutive steps without a gradient; starts so that a new optimizer warns at its second one
+    backwards = 0  # number of backward() calls at the last step
+    numbers: tuple[str, ...] = ()  # names of state with one element per parameter, in float32 as in PyTorch
 
     def __init__(self, params: Any, defaults: Mapping[str, Any]):
         self.defaults = dict(defaults)
@@ -202,9 +206,9 @@ class Optimizer:
         self.pre_hooks: OrderedDict[int, Callable] = OrderedDict()
         self.post_hooks: OrderedDict[int, Callable] = OrderedDict()
         self.state_hooks: defaultdict[str, OrderedDict[int, Callable]] = defaultdict(OrderedDict)
-        # sets of parameters that no optimizer holds -> steps after they had gradients
+        # sets of untracked parameters -> steps in which they had gradients
         self.strays: dict[frozenset, list[int]] = {}
-        self.steps = 0  # how many steps were taken since this object was made
+        self.steps = 0  # number of steps since this object was created
         for group in groups_of(params, type(self).__name__):
             self.add_param_group(group)
         Seen.optimizers.add(self)
@@ -222,8 +226,10 @@ class Optimizer:
             cls.step = hooked(cls.__dict__["step"])  # type: ignore[method-assign]
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take over attributes: of a copy, of a pickle, and of a state that was loaded. A class may override it, to
-        fill in what older states lack."""
+        """Restore attributes from a copy, a pickle or a loaded state. A class may override it to fill in entries that
+        older
+        states lack.
+        """
         self.__dict__.update(state)
 
     @property
@@ -231,7 +237,7 @@ class Optimizer:
         """True if hooks, or a method of the class, take part in load_state_dict."""
         return any(self.state_hooks.values()) or type(self).__setstate__ is not Optimizer.__setstate__
 
-    # ---- what a subclass says ------------------------------------------------------------------------------------
+    # ---- for subclasses ------------------------------------------------------------------------------------
 
     def check(self, group: Mapping[str, Any]) -> None:
         """Refuse hyperparameters outside their range."""
@@ -239,7 +245,7 @@ class Optimizer:
             check_range(type(self).__name__, group, "lr")
 
     def check_group(self, group: Mapping[str, Any]) -> None:
-        """Refuse a group that cannot be stepped."""
+        """Refuse a group that cannot take a step."""
         owner = type(self).__name__
         check_flags(type(self), group)
         check_kinds(owner, group, self.defaults)
@@ -251,16 +257,16 @@ class Optimizer:
             as_number(owner, "clip_grad_norm_type", group["clip_grad_norm_type"])
 
     def names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
-        """Names of the state that a parameter of this group needs, in the order of the op's inputs and outputs."""
+        """Names of the state of a parameter in this group, in the order of the op's inputs and outputs."""
         return ()
 
     def first(self, name: str, group: Mapping[str, Any]) -> float:
-        """The number that the state `name` is filled with before the first step."""
+        """The number with which the state `name` is filled before the first step."""
         return 0.0
 
     @property
     def traceable(self) -> bool:
-        """Is the step a rule, which a graph can record?"""
+        """True if the step is a rule, which a graph can record."""
         return type(self).rule is not Optimizer.rule
 
     def refuse_trace(self, why: str = OWN_STEP) -> None:
@@ -329,7 +335,7 @@ class Optimizer:
         return loss
 
     def stepped(self) -> None:
-        """One more step was taken; also called by whoever runs a compiled one."""
+        """Count a step; compiled steps call it too."""
         self.steps += 1
         if MODE.get().hears(events.StepDone):
             events.emit(events.StepDone(self, self.steps, self.learning_rates()))
@@ -339,7 +345,7 @@ class Optimizer:
         return tuple([rate_of(self, group) for group in self.param_groups if "lr" in group])
 
     def warn_mixed(self, p: Tensor) -> None:
-        """Warn that a gradient is used twice, with another backward added to it."""
+        """Warn that a step uses a gradient that an earlier step used, with another backward added to it."""
         warn(
             f"{type(self).__name__}.step: a step has used this gradient already, "
             "and then backward() added a further one to it",
@@ -349,10 +355,11 @@ class Optimizer:
         )
 
     def check_idle(self) -> None:
-        """Step after step found no gradient: warn where backward() was forgotten, or goes to other parameters.
+        """Warn if step after step finds no gradient: backward() was forgotten, or goes to other parameters.
 
-        One such step alone may be meant, and so are several of what is frozen or has its turn every few steps, and many
-        that only move a scheduler, to look at its rates: then no backward() comes between them.
+        A single such step may be intended, as may several for parameters that are frozen or updated every few steps, or
+        many
+        that only advance a scheduler to look at its rates, with no backward() between them.
         """
         wanted = [p for p in self.parameters() if p.requires_grad]
         scheduled = any("initial_lr" in group for group in self.param_groups)
@@ -368,7 +375,7 @@ class Optimizer:
         )
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients of all parameters, or with set_to_none=False fill them with zeros."""
+        """Reset the gradients of all parameters to None, or with set_to_none=False to zeros."""
         if (mode := MODE.get()).watch is not None:
             mode.watch.refuse_step(self, "zero_grad")
         mode.before_step(self)
@@ -378,14 +385,14 @@ class Optimizer:
                     g = p.grad
                     if g is None:
                         continue
-                    if set_to_none or g.value is not None:  # a gradient with a history is not overwritten
+                    if set_to_none or g.value is not None:  # a gradient on the tape is not overwritten
                         p.grad = None if set_to_none else g.new_zeros(g.shape)
                     else:
                         g.zero_()
                         g.spent = g.mixed = False
 
     def clip_grad(self, error_if_nonfinite: bool = False) -> None:
-        """Clip the gradients of each group that has `clip_grad_max_norm`: their norm taken together is at most that."""
+        """Clip the total norm of the gradients of each group that has `clip_grad_max_norm`."""
         for group in self.param_groups:
             if group.get("clip_grad_max_norm") is not None:
                 order = group.get("clip_grad_norm_type", 2.0)
@@ -396,7 +403,7 @@ class Optimizer:
     # ---- state ---------------------------------------------------------------------------------------------------
 
     def state_of(self, p: Tensor, group: Mapping[str, Any]) -> dict[str, Tensor]:
-        """The state of p, a member of `group`, made where it is not there yet."""
+        """The state of p, a member of `group`; created if missing."""
         state = self.state[p]
         for name in self.names(group):
             if name not in state:
@@ -406,7 +413,7 @@ class Optimizer:
         return state
 
     def prepare(self) -> None:
-        """Make the state of every parameter that wants a gradient, before the first step: for who traces one."""
+        """Create the state of every parameter that requires a gradient before the first step, for tracing."""
         if not self.traceable:
             self.refuse_trace()
         for group in self.param_groups:
@@ -416,13 +423,13 @@ class Optimizer:
                     self.state_of(p, group)
 
     def fingerprint(self) -> tuple:
-        """What a compiled step has built in."""
+        """The key of what is compiled into a step."""
         return tuple([group.fingerprint() for group in self.param_groups])
 
     # ---- hooks ---------------------------------------------------------------------------------------------------
 
     def register_step_pre_hook(self, hook: Callable) -> Handle:
-        """Call `hook(optimizer, args, kwargs)` before each step; it may give other (args, kwargs) for the step."""
+        """Call `hook(optimizer, args, kwargs)` before each step; it may return other (args, kwargs) for the step."""
         return registered(self.pre_hooks, hook)
 
     def register_step_post_hook(self, hook: Callable) -> Handle:
@@ -447,7 +454,7 @@ class Optimizer:
         return registered(self.state_hooks["load_before"], hook, "hook(optimizer, state_dict)", prepend)
 
     def register_load_state_dict_post_hook(self, hook: Callable, prepend: bool = False) -> Handle:
-        """Call `hook(optimizer)` after a state was loaded."""
+        """Call `hook(optimizer)` after a state is loaded."""
         return registered(self.state_hooks["load_after"], hook, "hook(optimizer)", prepend)
 
     # ---- groups --------------------------------------------------------------------------------------------------
@@ -501,9 +508,9 @@ class Optimizer:
     # ---- saving and loading --------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """`{"state": {number: {name: tensor}}, "param_groups": [{..., "params": [number, ...]}]}`, as PyTorch's.
+        """`{"state": {index: {name: tensor}}, "param_groups": [{..., "params": [index, ...]}]}`, as in PyTorch.
 
-        A parameter's number is its position among all parameters, group by group. The tensors share their storage
+        The index of a parameter is its position among all parameters, group by group. The tensors share their storage
         with the optimizer's.
         """
         for hook in list(self.state_hooks["before"].values()):
@@ -511,7 +518,7 @@ class Optimizer:
         return self.replaced_by("after", self.entries())
 
     def replaced_by(self, kind: str, state: Any) -> Any:
-        """A state once the hooks of a kind have seen it: each may change it, or return another one."""
+        """Return a state after the hooks of one kind, each of which may change it or return another one."""
         for hook in list(self.state_hooks[kind].values()):
             if (changed := hook(self, state)) is not None:
                 if not isinstance(changed, Mapping):
@@ -526,7 +533,7 @@ class Optimizer:
         return state
 
     def entries(self) -> dict[str, Any]:
-        """The state_dict, before its hooks have seen it."""
+        """The state_dict before its hooks run."""
         numbers = {id(p): i for i, p in enumerate(self.parameters())}
         groups = [
             {**{k: v for k, v in g.items() if k != "params"}, "params": [numbers[id(p)] for p in g["params"]]}
@@ -544,7 +551,7 @@ class Optimizer:
         return [p for group in self.param_groups for p in group["params"]]
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Take over what `state_dict` gave, here or in PyTorch: all of it, or a StateError and nothing."""
+        """Load a `state_dict()` of minflow or PyTorch: all of it, or raise a StateError and change nothing."""
         if isinstance(state_dict, Mapping):
             state_dict = self.replaced_by("load_before", dict(state_dict))
         write(self.checked_state(state_dict))
@@ -554,12 +561,12 @@ class Optimizer:
             hook(self)
 
     def checked_state(self, state_dict: Mapping[str, Any]) -> Writes:
-        """What loading would write; see `../nn/loading.py`."""
+        """The writes that loading would make; see `../nn/loading.py`."""
         owner = type(self).__name__
         if not isinstance(state_dict, Mapping) or not {"state", "param_groups"} <= set(state_dict):
             refuse(
                 owner,
-                "a dict with 'state' and 'param_groups' is wanted",
+                "state_dict must be a dict with 'state' and 'param_groups'",
                 "optimizer.load_state_dict(other.state_dict()); a model's state goes into model.load_state_dict",
                 keys=list(state_dict)[:6] if isinstance(state_dict, Mapping) else state_dict,
             )
@@ -568,7 +575,7 @@ class Optimizer:
         groups = [self.checked_group(i, group) for i, group in enumerate(passed)]
         state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
         copies: list[tuple[Tensor, Tensor]] = []
-        if not self.traceable:  # what an own step() keeps under other keys than parameters
+        if not self.traceable:  # entries of an own step() under keys other than parameters
             state.update({key: plain_data(held) for key, held in states.items() if not isinstance(key, int)})
         places = [(n, group) for saved, group in zip(passed, groups) for n in saved["params"]]
         for (n, group), p in zip(places, self.parameters()):
@@ -583,7 +590,7 @@ class Optimizer:
                 state[p][name] = held if copies and copies[-1][0] is held else value
 
         def take() -> None:
-            bump()  # first: were this interrupted, the next call of a graph looks all the same
+            bump()  # first, so that an interrupt cannot hide the change from the next call of a graph
             with no_grad():
                 for held, value in copies:
                     held.copy_(value)
@@ -594,15 +601,15 @@ class Optimizer:
         return [take]
 
     def check_listing(self, passed: Any, states: Any) -> None:
-        """Refuse a state of other groups than these, before anything in them is looked at."""
+        """Refuse a state of other groups, before its contents are examined."""
         owner = type(self).__name__
         if not isinstance(passed, list | tuple) or not all(
             isinstance(g, Mapping) and isinstance(g.get("params"), list | tuple) for g in passed
         ):
             refuse(
                 owner,
-                "'param_groups' is no list of dicts with 'params'",
-                "what state_dict() of an optimizer gives",
+                "'param_groups' is not a list of dicts with 'params'",
+                "the result of an optimizer's state_dict()",
                 param_groups=passed,
             )
         mine, theirs = [len(g["params"]) for g in self.param_groups], [len(g["params"]) for g in passed]
@@ -610,7 +617,7 @@ class Optimizer:
             refuse(
                 owner,
                 f"the groups hold {theirs} parameters, this optimizer's hold {mine}",
-                "make the optimizer with the groups that it was saved with",
+                "create the optimizer with the groups with which it was saved",
                 saved=theirs,
                 here=mine,
             )
@@ -618,29 +625,29 @@ class Optimizer:
         if not all(type(n) is int for n in numbers) or len(set(numbers)) < len(numbers):
             refuse(
                 owner,
-                "the parameters of its groups are not numbers, each of them once",
-                "what state_dict() of an optimizer gives",
+                "the parameters of its groups are not indices, each of them once",
+                "the result of an optimizer's state_dict()",
                 params=numbers[:20],
             )
         if not isinstance(states, Mapping) or not all(isinstance(held, Mapping) for held in states.values()):
-            refuse(owner, "'state' is no dict of dicts", "what state_dict() of an optimizer gives", state=states)
+            refuse(owner, "'state' is not a dict of dicts", "the result of an optimizer's state_dict()", state=states)
         if self.traceable and (unknown := [n for n in states if n not in set(numbers)]):
             refuse(
                 owner,
-                f"it has a state of {unknown[0]!r}, which is a parameter of none of its groups",
-                "what state_dict() of an optimizer gives",
+                f"it has a state for {unknown[0]!r}, which is not a parameter of its groups",
+                "the result of an optimizer's state_dict()",
                 parameters=numbers[:20],
                 unknown=unknown[:20],
             )
 
     def checked_group(self, i: int, passed: Mapping[str, Any]) -> dict[str, Any]:
-        """The hyperparameters to go on with. Those that are not there stay, but for `lr`; what is new must be data."""
+        """The hyperparameters after loading. Missing ones stay, except `lr`; new ones must be data."""
         owner, mine = type(self).__name__, self.param_groups[i]
         new: dict[str, Any] = {}
         for name, value in passed.items():
             try:
                 if not isinstance(name, str):
-                    raise Refused("the name is no text")
+                    raise Refused("the name is not a string")
                 if name != "params":
                     new[name] = plain_data(value)
             except Refused as reason:
@@ -660,12 +667,16 @@ class Optimizer:
         names = new.get("param_names")
         if names is not None and (len(names) != len(mine["params"]) or not all(isinstance(n, str) for n in names)):
             refuse(
-                owner, f"'param_names' of group {i} does not name its parameters", "a list of texts", param_names=names
+                owner,
+                f"'param_names' of group {i} does not name its parameters",
+                "a list of strings",
+                param_names=names,
             )
         return merged
 
     def own_state(self, p: Tensor, passed: Mapping[str, Any]) -> dict[str, Any]:
-        """A copy of the state that an own step() keeps for p; floating tensors but `step` in p's dtype, as PyTorch."""
+        """A copy of the state that an own step() keeps for p; floating tensors except `step` get p's dtype, as in
+        PyTorch."""
         try:
             copy = plain_data(passed)
         except Refused as reason:
@@ -682,7 +693,7 @@ class Optimizer:
     def fitting(
         self, number: int, p: Tensor, group: Mapping[str, Any], passed: Mapping[str, Any]
     ) -> list[tuple[str, Tensor]]:
-        """The state given for p, as tensors of its dtype that share no memory with what was given."""
+        """The state given for p, as tensors of its dtype that share no memory with the given ones."""
         owner, result = type(self).__name__, []
         for name, value in self.filled(group, {k: v for k, v in passed.items() if v is not None}).items():
             array, counted = array_of(value), name in self.numbers
@@ -690,20 +701,20 @@ class Optimizer:
             if not isinstance(name, str) or array is None:
                 refuse(
                     owner,
-                    f"{name!r} of parameter {number} is no array of numbers",
+                    f"{name!r} of parameter {number} is not an array of numbers",
                     "a state that was saved from an optimizer",
                     found=value,
                 )
             if array.shape != wanted:
                 refuse(
                     owner,
-                    f"{name} of parameter {number} has shape {array.shape}, {wanted} is wanted",
+                    f"{name} of parameter {number} must have shape {wanted}, got {array.shape}",
                     "load the optimizer's state into one made for the same model",
                     parameter=p,
                 )
-            if name == "step" and counted and not (0 <= array <= MAX_COUNT and array == int(array)):
-                refuse(owner, f"{name} of parameter {number} is no number of steps", "0 or more", found=array.item())
-            with np.errstate(all="ignore"):  # float64 numbers that float32 cannot hold
+            if name == "step" and counted and not (0 <= array <= LARGEST and array == int(array)):
+                refuse(owner, f"{name} of parameter {number} is not a number of steps", "0 or more", found=array.item())
+            with np.errstate(all="ignore"):  # float64 values that float32 cannot hold
                 array = np.array(array, "float32" if counted else p.spec.np, order="C").reshape(wanted)
             result.append((name, Tensor(array, spec_of(array))))
         if missing := set(self.names(group) if result else ()) - {name for name, _ in result}:
@@ -716,7 +727,7 @@ class Optimizer:
         return result
 
     def filled(self, group: Mapping[str, Any], passed: dict) -> dict:
-        """The state given for one parameter, with what was not saved because it follows from the rest."""
+        """The state given for one parameter, plus entries that were not saved because others determine them."""
         return passed
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""SGD: steepest descent on the gradient of a batch. Read next: `../core/ops/update.py`, where its arithmetic is."""
+"""SGD: stochastic gradient descent. Read next: `../core/ops/update.py`, which has its arithmetic."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class SGD(Optimizer):
     """p -= lr * grad; with momentum, p -= lr * buf where buf = momentum * buf + (1 - dampening) * grad.
 
     lr, momentum, weight_decay (L2, added to the gradient): at least 0.  nesterov: look one step of momentum ahead;
-    needs momentum and no dampening.  maximize: go up.  contiguous_params, foreach, fused,
+    requires momentum and no dampening.  maximize: ascend.  contiguous_params, foreach, fused,
     differentiable: accepted and without effect.
     Without momentum no state is kept. Source: Sutskever et al. 2013, section 2, in the form that PyTorch uses.
     """
@@ -68,7 +68,7 @@ class SGD(Optimizer):
         return sgd_momentum, attrs | {"nesterov": bool(group["nesterov"])}
 
     def entries(self) -> dict[str, Any]:
-        """As every optimizer's, without buffers that no step has filled yet, and without `step`: PyTorch has none."""
+        """The state of the base class, without buffers that no step has filled yet and without `step`, as PyTorch's."""
         result = super().entries()
         for number, state in list(result["state"].items()):
             step = state.pop("step", None)
@@ -77,5 +77,5 @@ class SGD(Optimizer):
         return result
 
     def filled(self, group: Mapping[str, Any], passed: dict) -> dict:
-        """A buffer that was saved has been filled."""
+        """Mark a saved buffer as filled."""
         return {**passed, "step": passed.get("step", 1)} if passed and "step" in self.names(group) else passed

@@ -1,4 +1,4 @@
-"""Means of the parameters along the way: AveragedModel, the schedule SWALR, and update_bn for its batch norms.
+"""Averages of the parameters during training: AveragedModel, the schedule SWALR, and update_bn for batch norms.
 
 Source: Izmailov et al. 2018, "Averaging weights leads to wider optima and better generalization" (arXiv:1803.05407).
 Read next: `lr_scheduler/base.py`.
@@ -25,18 +25,18 @@ from .optimizer import Optimizer
 
 
 def get_swa_avg_fn() -> Callable:
-    """The mean of all: average + (parameter - average) / (count + 1)."""
+    """The equal average: average + (parameter - average) / (count + 1)."""
     return no_grad()(lambda average, parameter, count: average + (parameter - average) / (float(count) + 1))
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> Callable:
-    """A mean that forgets: decay * average + (1 - decay) * parameter."""
+    """The exponential moving average: decay * average + (1 - decay) * parameter."""
     check_range("get_ema_avg_fn", {"decay": decay}, "decay", 0.0, 1.0)
     return no_grad()(lambda average, parameter, count: decay * average + (1 - decay) * parameter)
 
 
 def each_by(function: Callable) -> Callable:
-    """The same for lists, in place: (averages, parameters, count)."""
+    """The same function for lists, in place: (averages, parameters, count)."""
 
     @no_grad()
     def update(averages: Sequence[Tensor], parameters: Sequence[Tensor], count: Any) -> None:
@@ -57,10 +57,10 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable:
 
 
 class AveragedModel(Module):
-    """A copy of a model whose parameters are the means of what the model's were at each `update_parameters(model)`.
+    """A copy of a model whose parameters are averages of the model's at each `update_parameters(model)`.
 
     avg_fn: (average, parameter, count) -> the new average; multi_avg_fn: the same for lists, in place.  use_buffers:
-    buffers are averaged too; else they are the model's last ones. Called, it is the copy; `n_averaged` counts.
+    average buffers too; else they are the model's latest ones. Calling it calls the copy; `n_averaged` counts updates.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class AveragedModel(Module):
     ):
         super().__init__()
         if avg_fn is not None and multi_avg_fn is not None:
-            fail(OptimError, "AveragedModel: avg_fn and multi_avg_fn both say how to average", "one of them")
+            fail(OptimError, "AveragedModel: only one of avg_fn and multi_avg_fn may be given", "one of them")
         self.module = copy.deepcopy(model)
         self.register_buffer("n_averaged", tensor(0))
         self.update = multi_avg_fn or each_by(avg_fn or get_swa_avg_fn())
@@ -84,7 +84,7 @@ class AveragedModel(Module):
 
     @no_grad()
     def update_parameters(self, model: Module) -> None:
-        """Take the model's parameters into the means; the first time they are copied."""
+        """Add the model's parameters to the averages; the first time they are copied."""
         ours, theirs = list(self.module.parameters()), list(model.parameters())
         buffers = list(zip(self.module.buffers(), model.buffers()))
         if self.use_buffers:
@@ -101,7 +101,7 @@ class AveragedModel(Module):
 
 
 class SWALR(LRScheduler):
-    """From the present rate to `swa_lr` in `anneal_epochs` steps, along half a cosine or a line; then it stays.
+    """Move from the present rate to `swa_lr` in `anneal_epochs` steps, by a cosine or linearly, and then stay there.
 
     swa_lr: one, or one for each group.  anneal_strategy: "cos" or "linear".
     """
@@ -124,13 +124,13 @@ class SWALR(LRScheduler):
         if self.anneal_strategy not in ("cos", "linear"):
             fail(
                 OptimError,
-                f"SWALR: there is no anneal_strategy {self.anneal_strategy!r}",
+                f"SWALR: anneal_strategy must be 'cos' or 'linear', got {self.anneal_strategy!r}",
                 "'cos' or 'linear'",
                 anneal_strategy=self.anneal_strategy,
             )
 
     def share(self, step: int) -> float:
-        """How much of the goal the rate is at a step."""
+        """The fraction of the way to the goal at a step."""
         part = max(0.0, min(1.0, step / max(1, self.anneal_epochs)))
         return part if self.anneal_strategy == "linear" else (1 - math.cos(math.pi * part)) / 2
 
@@ -146,9 +146,9 @@ class SWALR(LRScheduler):
 
 @no_grad()
 def update_bn(loader: Iterable, model: Module, device: Any = None) -> None:
-    """Compute the statistics of all batch norms anew, as the mean over the batches of `loader`.
+    """Recompute the statistics of all batch norms, as the mean over the batches of `loader`.
 
-    A batch that is a list or tuple has the inputs first.
+    If a batch is a list or tuple, its first entry is the input.
     """
     norms = {part: part.momentum for part in model.modules() if hasattr(part, "running_mean")}
     if not norms:

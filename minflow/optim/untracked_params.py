@@ -1,6 +1,6 @@
-"""Parameters of a model that get gradients and are in no optimizer: of a layer put in after it was made, or left out.
+"""Warn about parameters of a model that get gradients but are in no optimizer: of a layer that was replaced or omitted.
 
-Looked at only after a backward that gave such a parameter a gradient. Read next: `optimizer.py`.
+Checked only after a backward that gave such a parameter a gradient. Read next: `optimizer.py`.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from ..core.mode import MODE
 from ..core.source_location import warn
 from ..nn.module import Module
 
-STEPS = 2  # steps in a row with the same strays, before a warning
+STEPS = 2  # consecutive steps with the same untracked parameters before a warning
 
 
 def check_strays(optimizer: Any) -> None:
-    """Tell, once for each set of them, of the strays of a model of which this optimizer holds another part.
+    """Warn, once per set, about untracked parameters of a model of which this optimizer holds other parameters.
 
-    A model of which it holds nothing is another's, or none's: that of a style transfer, which trains an image.
+    A model of which it holds none belongs to another optimizer, or to none, as in style transfer, which trains an
+    image.
     """
     strays = {id(p): p for r in Seen.strays if (p := r()) is not None and p.requires_grad}
     if not strays:
@@ -48,8 +49,8 @@ def check_strays(optimizer: Any) -> None:
     warn(
         f"{name}.step: {count} parameters of {type(module).__name__} get gradients and are in no optimizer, "
         f"so they never train{replaced}",
-        f"make the optimizer after the last change of the model: flow.optim.{name}(model.parameters(), ...); "
-        "requires_grad_(False) on what is not to be trained",
+        f"create the optimizer after the last change of the model: flow.optim.{name}(model.parameters(), ...); "
+        "requires_grad_(False) on parameters that should not train",
         **{
             "left out": Unquoted(", ".join(names[:4]) + (", ..." if count > 4 else "")),
             "the first": next(iter(strays.values())),

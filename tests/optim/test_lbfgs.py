@@ -73,8 +73,11 @@ def test_a_least_squares_fit_is_exact():
     ("make", "text"),
     [
         (lambda p: flow.optim.LBFGS([{"params": [p]}, {"params": []}]), "one group of parameters, not 2"),
-        (lambda p: flow.optim.LBFGS([p], line_search_fn="armijo"), "line_search_fn 'armijo'"),
-        (lambda p: flow.optim.LBFGS([p], lr=-1), "lr is -1"),
+        (
+            lambda p: flow.optim.LBFGS([p], line_search_fn="armijo"),
+            "line_search_fn must be None or 'strong_wolfe', got 'armijo'",
+        ),
+        (lambda p: flow.optim.LBFGS([p], lr=-1), "lr must be at least 0, got -1"),
         (lambda p: flow.optim.LBFGS([p]).step(None), "needs a closure"),
         (lambda p: flow.optim.LBFGS([]).step(lambda: 0.0), "no parameters"),
     ],

@@ -254,18 +254,21 @@ W = flow.tensor([1.0], requires_grad=True)
 @pytest.mark.parametrize(
     ("make", "texts"),
     [
-        (lambda: flow.optim.SGD([W], lr=-0.1), ["lr is -0.1", "at least 0"]),
-        (lambda: flow.optim.SGD([W], lr="fast"), ["lr is a str"]),
-        (lambda: flow.optim.SGD([W], momentum=-1), ["momentum is -1"]),
-        (lambda: flow.optim.SGD([W], weight_decay=float("nan")), ["weight_decay is nan"]),
+        (lambda: flow.optim.SGD([W], lr=-0.1), ["lr must be at least 0, got -0.1"]),
+        (lambda: flow.optim.SGD([W], lr="fast"), ["lr must be a number, got a str"]),
+        (lambda: flow.optim.SGD([W], momentum=-1), ["momentum must be at least 0, got -1"]),
+        (lambda: flow.optim.SGD([W], weight_decay=float("nan")), ["weight_decay must be at least 0, got nan"]),
         (lambda: flow.optim.SGD([W], nesterov=True), ["nesterov", "momentum"]),
         (lambda: flow.optim.SGD([W], momentum=0.9, dampening=0.1, nesterov=True), ["0.9", "0.1"]),
-        (lambda: flow.optim.Adam([W], betas=(0.9, 1.0)), ["betas[1] is 1", "below 1"]),
-        (lambda: flow.optim.Adam([W], betas=(-0.1, 0.9)), ["betas[0] is -0.1"]),
+        (lambda: flow.optim.Adam([W], betas=(0.9, 1.0)), ["betas[1] must be at least 0 and below 1, got 1"]),
+        (lambda: flow.optim.Adam([W], betas=(-0.1, 0.9)), ["betas[0] must be at least 0 and below 1, got -0.1"]),
         (lambda: flow.optim.Adam([W], betas=0.9), ["betas", "0.9"]),
-        (lambda: flow.optim.AdamW([W], eps=-1), ["AdamW", "eps is -1"]),
-        (lambda: flow.optim.SGD([{"params": [W], "lr": -2}], lr=1), ["lr is -2"]),
-        (lambda: flow.optim.SGD([{"params": [W], "clip_grad_max_norm": -2}], lr=1), ["clip_grad_max_norm is -2"]),
+        (lambda: flow.optim.AdamW([W], eps=-1), ["AdamW", "eps must be at least 0, got -1"]),
+        (lambda: flow.optim.SGD([{"params": [W], "lr": -2}], lr=1), ["lr must be at least 0, got -2"]),
+        (
+            lambda: flow.optim.SGD([{"params": [W], "clip_grad_max_norm": -2}], lr=1),
+            ["clip_grad_max_norm must be at least 0, got -2"],
+        ),
         (lambda: flow.optim.SGD([W, W], lr=1), ["position 0", "parameter 1"]),
         (lambda: flow.optim.SGD([{"params": [W]}, {"params": W}], lr=1), ["parameter 0 of group 1 is in group 0"]),
         (lambda: flow.optim.SGD([{"lr": 0.1}], lr=1), ["key 'params'"]),
@@ -353,7 +356,7 @@ def test_load_state_dict_copies_and_keeps_the_storage():
         and optimizer.param_groups[0]["lr"] == 0.5
         and optimizer.param_groups[0]["momentum"] == 0.9
     )
-    with pytest.raises(StateError, match=r"momentum_buffer of parameter 0 has shape \(4,\), \(3,\)"):
+    with pytest.raises(StateError, match=r"momentum_buffer of parameter 0 must have shape \(3,\), got \(4,\)"):
         optimizer.load_state_dict(
             {"state": {0: {"momentum_buffer": np.ones(4)}}, "param_groups": [{"lr": 0.1, "params": [0]}]}
         )

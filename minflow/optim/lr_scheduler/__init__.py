@@ -24,7 +24,7 @@ from .factors import (
 from .plateau import ReduceLROnPlateau as ReduceLROnPlateau
 from .composite import ChainedScheduler as ChainedScheduler, SequentialLR as SequentialLR, WarmupLR as WarmupLR
 
-_LRScheduler = LRScheduler  # names of older programs
+_LRScheduler = LRScheduler  # used by older programs
 WarmUpLR = WarmupLR
 
 __getattr__ = _name_hints("flow.optim.lr_scheduler", globals())

@@ -1,6 +1,6 @@
-"""LRScheduler: what every schedule has: its step, its rates, its state; and the checks of their arguments.
+"""LRScheduler: the step, rates and state of every schedule, and checks of their arguments.
 
-Knows no schedule. Read next: `factors.py`.
+Knows no particular schedule. Read next: `factors.py`.
 """
 
 from __future__ import annotations
@@ -14,32 +14,32 @@ from typing import Any
 
 import numpy as np
 
-from ...core.base.errors import OptimError
+from ...core.base.errors import OptimError, with_article
 from ...core.mode import MODE
 from ...core.source_location import fail, warn
 from ...nn.loading import MAX_COUNT, MAX_DEPTH, Refused, Writes, as_refusal, refuse, same_kind, write
 from ..groups import as_number, check_range
 from ..optimizer import Optimizer
 
-# what a state of PyTorch's calls its entries, and those of ours that it lacks
+# names of entries in PyTorch's states, and entries of ours that those lack
 PYTORCH = {"_step_count": "count", "_last_lr": "rates", "_schedulers": "schedulers"}
-# methods of PyTorch's schedulers that these do not call
+# methods of PyTorch's schedulers that are not called here
 NOT_CALLED = {
     "_initial_step": "def __init__(self, optimizer): super().__init__(optimizer), and what comes after the first rates",
     "_update_lr": "def get_lr(self): return [a rate for each group]; or a step() of its own",
 }
-UNSAVED = ("optimizer", "initial")  # what a state leaves out
+UNSAVED = ("optimizer", "initial")  # attributes that a state omits
 
 
 class LRScheduler:
-    """Base class: a subclass gives `get_lr()`, the rates of all groups at `self.last_epoch`; it may give
-    `_get_closed_form_lr()`, for jumps to a step, or a `step()` of its own.
+    """Base class. A subclass defines `get_lr()`, the rates of all groups at `self.last_epoch`; it may define
+    `_get_closed_form_lr()`, for jumps to a step, or its own `step()`.
 
-    last_epoch: how many steps were taken when going on with a saved schedule, else -1 (OneFlow calls it last_step).
+    last_epoch: the number of steps taken when continuing a saved schedule, else -1 (OneFlow calls it last_step).
     """
 
-    graph_refusal = ""  # why a graph cannot step it, if it cannot
-    _get_lr_called_within_step = True  # programs ask it in `get_lr`, which nothing else calls here
+    graph_refusal = ""  # why a graph cannot step it, or ""
+    _get_lr_called_within_step = True  # programs check it in `get_lr`, which nothing else calls here
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -67,7 +67,7 @@ class LRScheduler:
             elif "initial_lr" not in group:
                 fail(
                     OptimError,
-                    f"{type(self).__name__} is to go on after step {last_epoch}, but group {i} has no initial_lr",
+                    f"{type(self).__name__} cannot continue after step {last_epoch}: group {i} has no initial_lr",
                     "optimizer.load_state_dict(...) first, or last_epoch=-1 for a new schedule",
                     last_epoch=last_epoch,
                 )
@@ -101,7 +101,7 @@ class LRScheduler:
         self.rates = rates
 
     def begin(self) -> None:
-        """Set the rates of the first step, by a step() of one's own where there is one."""
+        """Set the rates of the first step, by an own step() if there is one."""
         self.count, self.initial = 0, True
         if type(self).step is LRScheduler.step:
             self.move(None)
@@ -111,7 +111,7 @@ class LRScheduler:
         self.count, self.initial = 1, False
 
     def step(self, epoch: int | None = None) -> None:
-        """Go one step on, or to step `epoch`. Call it after `optimizer.step()`."""
+        """Advance by one step, or to step `epoch`. Call it after `optimizer.step()`."""
         if (mode := MODE.get()).watch is not None:
             mode.watch.refuse_step(self, "step")
         mode.before_schedule(self)
@@ -137,25 +137,25 @@ class LRScheduler:
             print(f"step {self.last_epoch}: lr = {', '.join(f'{rate:g}' for rate in self.rates)}")
 
     def get_lr(self) -> list[float]:
-        """The rates of all groups at `self.last_epoch`; they may go on from `present()`, those of the step before."""
+        """The rates of all groups at `self.last_epoch`; may be computed from `present()`, those of the step before."""
         fail(
             OptimError,
-            f"{type(self).__name__} does not say its rates",
+            f"{type(self).__name__} does not define get_lr",
             "def get_lr(self): return [a rate for each group]",
         )
         return []
 
     def closed_form(self) -> list[float]:
-        """The rates at `self.last_epoch`, without looking at those of the step before."""
+        """The rates at `self.last_epoch`, independent of those of the step before."""
         own = getattr(self, "_get_closed_form_lr", None)
         return self.get_lr() if own is None else own()
 
     def present(self) -> list[float]:
-        """The rates that the groups have now."""
+        """The current rates of the groups."""
         return [float(group["lr"]) for group in self.optimizer.param_groups]
 
     def get_last_lr(self) -> list[float]:
-        """The rate of each group, as this schedule last set it."""
+        """The rate of each group, as last set by this schedule."""
         return list(self.rates)
 
     def state_dict(self) -> dict[str, Any]:
@@ -163,15 +163,17 @@ class LRScheduler:
         return {key: value for key, value in self.__dict__.items() if key not in UNSAVED}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Go on where `state_dict` was taken, or raise StateError and change nothing. The rates themselves are in the
-        optimizer's state_dict."""
+        """Continue from a `state_dict()`, or raise StateError and change nothing. The rates themselves are in the
+        optimizer's
+        state_dict.
+        """
         write(self.checked_state(state_dict))
 
     def checked_state(self, state_dict: Mapping[str, Any]) -> Writes:
-        """What loading would write; see `../nn/loading.py`."""
+        """The writes that loading would make; see `../nn/loading.py`."""
         owner, hint = type(self).__name__, "the state_dict of a scheduler of the same class"
         if not isinstance(state_dict, Mapping):
-            refuse(owner, f"a dict is wanted, not a {type(state_dict).__name__}", hint, state_dict=state_dict)
+            refuse(owner, f"state_dict must be a dict, got {with_article(state_dict)}", hint, state_dict=state_dict)
         present = self.state_dict()
         if "_step_count" in state_dict:  # PyTorch's
             state_dict = {PYTORCH.get(key, key): value for key, value in state_dict.items()}
@@ -193,7 +195,7 @@ class LRScheduler:
         return [*writes, lambda: self.__dict__.update(result)]
 
     def taken(self, present: Mapping[str, Any], saved: Mapping[str, Any]) -> tuple[dict[str, Any], Writes]:
-        """(attributes by name, each of the kind that it has now; what else is to be written)."""
+        """(attributes by name, each of its current type; other writes)."""
         result = {}
         for name, value in present.items():
             try:
@@ -209,11 +211,12 @@ class LRScheduler:
         return result, []
 
     def check(self) -> None:
-        """Refuse attributes with which this schedule has no rate: after its arguments, and after a load."""
+        """Refuse attributes for which this schedule has no rate, after creation and after loading."""
 
     def check_progress(self) -> None:
-        """Refuse a step or rates that no schedule of this optimizer has come to."""
-        for name, low in (("last_epoch", -MAX_DEPTH), ("count", 0)):  # each that holds it takes its first step back
+        """Refuse a step or rates that no schedule of this optimizer can reach."""
+        # Each schedule that contains it undoes its first step.
+        for name, low in (("last_epoch", -MAX_DEPTH), ("count", 0)):
             check_count(self, name, low)
         for name in ("base_lrs", "rates"):
             if len(getattr(self, name)) != len(self.optimizer.param_groups):
@@ -229,36 +232,36 @@ class LRScheduler:
 
 
 def check_count(scheduler: LRScheduler, name: str, low: int) -> None:
-    """Refuse an attribute that is no whole number from `low` on."""
+    """Refuse an attribute unless it is an integer of at least `low`."""
     value = getattr(scheduler, name)
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not low <= value <= MAX_COUNT:
         fail(
             OptimError,
-            f"{type(scheduler).__name__}: {name} is {value!r}, and must be a whole number of steps, at least {low}",
+            f"{type(scheduler).__name__}: {name} must be an integer of at least {low}, got {value!r}",
             f"{name}=30",
             **{name: value},
         )
 
 
 def check_number(scheduler: LRScheduler, name: str) -> None:
-    """Refuse an attribute that is no finite number."""
+    """Refuse an attribute unless it is a finite number."""
     value = getattr(scheduler, name)
     if not math.isfinite(as_number(type(scheduler).__name__, name, value)):
         fail(
             OptimError,
-            f"{type(scheduler).__name__}: {name} is {value!r}, and must be finite",
+            f"{type(scheduler).__name__}: {name} must be finite, got {value!r}",
             f"{name}=0.1",
             **{name: value},
         )
 
 
 def check_share(scheduler: LRScheduler, name: str) -> None:
-    """Refuse an attribute that is no number from 0 to 1."""
+    """Refuse an attribute unless it is a number from 0 to 1."""
     check_range(type(scheduler).__name__, {name: getattr(scheduler, name)}, name, 0.0, 1.0)
 
 
 def power(x: float, n: float) -> float:
-    """x ** n as a float, where Python raises for what is too large, or makes a whole number of endless digits."""
+    """x ** n as a float; Python would raise on overflow, or create a huge integer."""
     try:
         return float(x) ** n
     except ArithmeticError:  # too large, or 0 ** -1
@@ -266,7 +269,7 @@ def power(x: float, n: float) -> float:
 
 
 def schedule(init: Callable) -> Callable:
-    """The `__init__` of a schedule, from one of its own arguments alone: LRScheduler's stand after them."""
+    """Decorate the `__init__` of a schedule, which has only its own arguments: those of LRScheduler are appended."""
     own = inspect.signature(init).parameters
     _, _, *common = inspect.signature(LRScheduler.__init__).parameters.values()  # after self and optimizer
     whole = inspect.Signature(sorted([*own.values(), *common], key=lambda p: p.kind))

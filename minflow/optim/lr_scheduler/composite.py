@@ -1,4 +1,4 @@
-"""Schedules of schedules: one after another, behind a warm-up, all at once. Read next: `base.py`."""
+"""Schedules of schedules: in sequence, after a warm-up, or all at once. Read next: `base.py`."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ from .plateau import ReduceLROnPlateau
 
 
 class Several(LRScheduler):
-    """What holds `schedulers`: their states are part of its own."""
+    """Base class of schedules that contain `schedulers`, whose states are part of its own."""
 
     @property
     def graph_refusal(self) -> str:  # type: ignore[override]
         return next((why for scheduler in self.schedulers if (why := scheduler.graph_refusal)), "")
 
     def members(self, schedulers: Any, optimizer: Any) -> list[LRScheduler]:
-        """The schedulers, each checked to be one of this optimizer."""
+        """The schedulers, each checked to belong to this optimizer."""
         owner, listed = type(self).__name__, list(schedulers)
         for i, scheduler in enumerate(listed):
             if isinstance(scheduler, ReduceLROnPlateau):
                 fail(
                     OptimError,
                     f"{owner}: entry {i} is a ReduceLROnPlateau, whose step needs a metric",
-                    "step it apart: plateau.step(loss)",
+                    "step it separately: plateau.step(loss)",
                     entry=i,
                 )
             if not isinstance(scheduler, LRScheduler) or scheduler.optimizer is not optimizer:
                 fail(
                     OptimError,
                     f"{owner}: entry {i} is not a scheduler of this optimizer",
-                    "make every scheduler with the optimizer given here",
+                    "create every scheduler with the optimizer given here",
                     entry=type(scheduler).__name__,
                 )
         return listed
 
     def undo(self) -> None:
-        """Take back the first step that each schedule took when it was made."""
+        """Undo the first step that each schedule took when it was created."""
         for scheduler in self.schedulers:
             if isinstance(scheduler, Several):
                 scheduler.undo()
@@ -62,7 +62,7 @@ class Several(LRScheduler):
         if not isinstance(states, list | tuple) or len(states) != len(self.schedulers):
             refuse(
                 owner,
-                f"a list of the states of {len(self.schedulers)} schedulers is wanted",
+                f"it must have a list of the states of {len(self.schedulers)} schedulers",
                 "the state_dict of a scheduler of the same class",
                 schedulers=states,
             )
@@ -75,8 +75,8 @@ class Several(LRScheduler):
 class SequentialLR(Several):
     """One schedule after another: the next one begins at each of the steps in `milestones`.
 
-    interval_rescaling: False lets the next schedule go on counting from the first step, as OneFlow does; True or None
-    (PyTorch's way) starts it at its own step 0. One bool, or one for each schedule.
+    interval_rescaling: False lets the next schedule continue to count from the first step, as in OneFlow; True or None
+    (as in PyTorch) starts it at its own step 0. One bool, or one for each schedule.
     """
 
     def __init__(
@@ -91,13 +91,13 @@ class SequentialLR(Several):
         last_step: int | None = None,
     ):
         schedulers, milestones = list(schedulers), list(milestones)
-        if type(interval_rescaling) is int:  # PyTorch has last_epoch in this place
+        if type(interval_rescaling) is int:  # last_epoch is at this position in PyTorch
             interval_rescaling, last_epoch = None, interval_rescaling
         if not schedulers or len(milestones) != len(schedulers) - 1:
             fail(
                 OptimError,
                 f"SequentialLR: {len(schedulers)} schedulers and {len(milestones)} milestones; "
-                "one milestone between each two is wanted",
+                "there must be one milestone between each two",
                 "SequentialLR(optimizer, [warmup, decay], milestones=[5])",
                 schedulers=len(schedulers),
                 milestones=milestones,
@@ -107,7 +107,7 @@ class SequentialLR(Several):
         if not all(x is None or isinstance(x, bool) for x in (anew if isinstance(anew, list | tuple) else [anew])):
             fail(
                 OptimError,
-                f"SequentialLR: interval_rescaling is {anew!r}",
+                f"SequentialLR: interval_rescaling cannot be {anew!r}",
                 "True or False, or one for each schedule",
                 interval_rescaling=anew,
             )
@@ -128,9 +128,9 @@ class SequentialLR(Several):
         self.rates = self.present()
 
     def step(self, epoch: int | None = None) -> None:
-        """Go one step on with the schedule whose turn it is."""
+        """Advance the schedule whose turn it is by one step."""
         if epoch is not None:
-            fail(OptimError, "SequentialLR goes step by step", "scheduler.step() without a number", epoch=epoch)
+            fail(OptimError, "SequentialLR cannot jump to a step", "scheduler.step() without an argument", epoch=epoch)
         MODE.get().before_schedule(self)
         self.last_epoch += 1
         turn = bisect_right(self.milestones, self.last_epoch)
@@ -149,8 +149,8 @@ class SequentialLR(Several):
         if not whole or any(a >= b for a, b in zip([0, *milestones], milestones)):
             fail(
                 OptimError,
-                f"SequentialLR: milestones {milestones} do not rise",
-                "steps in rising order, above 0",
+                f"SequentialLR: milestones must be in ascending order, got {milestones}",
+                "steps in ascending order, above 0",
                 milestones=milestones,
             )
         if len(self.schedulers) != len(milestones) + 1 or len(self.schedulers) != len(self.anew):
@@ -166,9 +166,9 @@ class SequentialLR(Several):
 class WarmupLR(SequentialLR):
     """`warmup_iters` steps of a smaller rate before a schedule, or before the constant rate of an optimizer.
 
-    warmup_factor: the share of the rate to begin with.  warmup_method: "linear" rises to the rate that the schedule
-    has at its step warmup_iters, "constant" stays at the factor.  warmup_prefix: the schedule begins at its own step 0
-    after the warm-up; else it counts from the first step. OneFlow's; WarmUpLR is another name of it.
+    warmup_factor: the initial fraction of the rate.  warmup_method: "linear" rises to the rate of the schedule at its
+    step warmup_iters, "constant" stays at the factor.  warmup_prefix: the schedule begins at its own step 0 after the
+    warm-up; else it counts from the first step. From OneFlow, where WarmUpLR is another name of it.
     """
 
     def __init__(
@@ -197,7 +197,7 @@ class WarmupLR(SequentialLR):
         if warmup_method not in ("linear", "constant"):
             fail(
                 OptimError,
-                f"WarmupLR: there is no warmup_method {warmup_method!r}",
+                f"WarmupLR: warmup_method must be 'linear' or 'constant', got {warmup_method!r}",
                 "'linear' or 'constant'",
                 warmup_method=warmup_method,
             )
@@ -231,7 +231,7 @@ class WarmupLR(SequentialLR):
 
 
 class ChainedScheduler(Several):
-    """Several schedules at once: each multiplies what the others made of the rate."""
+    """Several schedules at once: each multiplies the rate that the others produced."""
 
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None):
         listed = list(schedulers)
@@ -248,7 +248,7 @@ class ChainedScheduler(Several):
         self.rates = self.present()
 
     def step(self, epoch: int | None = None) -> None:
-        """Go one step on with each of them."""
+        """Advance each of them by one step."""
         MODE.get().before_schedule(self)
         for scheduler in self.schedulers:
             scheduler.step() if epoch is None else scheduler.step(epoch)

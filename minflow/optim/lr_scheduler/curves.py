@@ -1,6 +1,6 @@
 """Schedules along a curve: cosines, a polynomial.
 
-Read next: `cycles.py`, whose curves go up too.
+Read next: `cycles.py`, whose curves also rise.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .base import LRScheduler, check_count, check_number, power, schedule
 
 
 class CosineAnnealingLR(LRScheduler):
-    """The rate along half a cosine, from the initial one down to eta_min in T_max steps, and up again.
+    """Half a cosine from the initial rate down to eta_min in T_max steps, and up again.
 
     Source: Loshchilov & Hutter 2017 (arXiv:1608.03983), eq. 5, without restarts.
     """
@@ -33,7 +33,7 @@ class CosineAnnealingLR(LRScheduler):
         if not is_number or not 1e-9 <= self.T_max <= MAX_COUNT:
             fail(
                 OptimError,
-                f"CosineAnnealingLR: T_max is {self.T_max!r}, and must be above 0",
+                f"CosineAnnealingLR: T_max must be above 0, got {self.T_max!r}",
                 "T_max=number of steps of the whole training",
                 T_max=self.T_max,
             )
@@ -56,10 +56,11 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """The rate along half a cosine, from the initial one down to eta_min in T_0 steps, and then anew from the top; each
-    such cycle is T_mult times as long as the one before.
+    """Half a cosine from the initial rate down to eta_min in T_0 steps, restarted from the top; each cycle is T_mult
+    times
+    as long as the one before.
 
-    decay_rate: the top of each cycle, in terms of the one before.  restart_limit: after so many cycles the rate stays
+    decay_rate: the top of each cycle relative to the one before.  restart_limit: after that many cycles the rate stays
     at eta_min; 0 for no limit. Both are OneFlow's. step(epoch) jumps; epoch may have a fraction.
     Source: Loshchilov & Hutter 2017 (arXiv:1608.03983), eq. 5.
     """
@@ -111,9 +112,9 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
 
 class CosineDecayLR(LRScheduler):
-    """The initial rate along half a cosine, down to `alpha` times itself in `decay_steps` steps, where it stays.
+    """Half a cosine from the initial rate down to `alpha` times itself in `decay_steps` steps, and then constant.
 
-    OneFlow's. Source: Loshchilov & Hutter 2017 (arXiv:1608.03983), eq. 5, without restarts.
+    From OneFlow. Source: Loshchilov & Hutter 2017 (arXiv:1608.03983), eq. 5, without restarts.
     """
 
     @schedule
@@ -130,11 +131,11 @@ class CosineDecayLR(LRScheduler):
 
 
 class PolynomialLR(LRScheduler):
-    """The rate down to 0 in `total_iters` steps, as (1 - step / total_iters) ** power times the initial one.
+    """The initial rate times (1 - step / total_iters) ** power, down to 0 in `total_iters` steps.
 
-    With OneFlow's names, `PolynomialLR(optimizer, steps=100, end_learning_rate=1e-4, power=1, cycle=False)`, it goes
-    down to end_learning_rate (0.0001 where it is not given), and with cycle=True begins anew from above after that, in
-    twice, three times ... as many steps.
+    With OneFlow's names, `PolynomialLR(optimizer, steps=100, end_learning_rate=1e-4, power=1, cycle=False)`, it falls
+    to end_learning_rate (default 0.0001), and with cycle=True restarts from above, over twice, three times ... the
+    number of steps.
     """
 
     @schedule

@@ -1,4 +1,4 @@
-"""OneCycleLR and CyclicLR: rates that go up and down, and momentum the other way. Read next: `composite.py`."""
+"""OneCycleLR and CyclicLR: rates that rise and fall, and momentum the other way. Read next: `composite.py`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .base import LRScheduler, check_count, check_number, check_share, power, sc
 
 
 def for_each(scheduler: LRScheduler, name: str, value: Any, optimizer: Any) -> list[float]:
-    """A number for each group: one for all, or a list."""
+    """One number per group, given as one for all or as a list."""
     groups = len(optimizer.param_groups) if isinstance(optimizer, Optimizer) else 1
     owner = type(scheduler).__name__
     values = list(value) if isinstance(value, list | tuple) else [value] * groups
@@ -29,7 +29,7 @@ def for_each(scheduler: LRScheduler, name: str, value: Any, optimizer: Any) -> l
 
 
 class Cycle(LRScheduler):
-    """A schedule that may move momentum against the rate: `momentum` of a group, or the first of its `betas`."""
+    """A schedule that may cycle momentum against the rate: `momentum` of a group, or the first of its `betas`."""
 
     cycle_momentum = False
 
@@ -42,7 +42,7 @@ class Cycle(LRScheduler):
         )
 
     def momentum_key(self, optimizer: Any) -> str:
-        """Which hyperparameter has the momentum. Raises OptimError where none has."""
+        """The name of the hyperparameter with the momentum. Raises OptimError if there is none."""
         defaults = getattr(optimizer, "defaults", {"momentum": 0})
         if "momentum" not in defaults and "betas" not in defaults:
             fail(
@@ -54,7 +54,7 @@ class Cycle(LRScheduler):
         return "betas" if "betas" in defaults else "momentum"
 
     def momenta(self, base: Any, largest: Any, optimizer: Any) -> None:
-        """Between which numbers the momentum of each group goes."""
+        """The lowest and highest momentum of each group."""
         if self.cycle_momentum:
             self.key = self.momentum_key(optimizer)
             self.high = for_each(self, "max_momentum", largest, optimizer)
@@ -66,8 +66,8 @@ class Cycle(LRScheduler):
         if self.cycle_momentum and not hasattr(self, "low"):
             fail(
                 OptimError,
-                f"{owner}: cycle_momentum is True, and this schedule has no momenta",
-                "cycle_momentum=True where the schedule is made",
+                f"{owner}: cycle_momentum is True, but this schedule has no momenta",
+                "cycle_momentum=True when the schedule is created",
                 cycle_momentum=self.cycle_momentum,
             )
         for name in ("bases", "tops", "low", "high"):
@@ -81,17 +81,17 @@ class Cycle(LRScheduler):
                 )
 
     def set_momentum(self, group: Any, momentum: float) -> None:
-        """Write the momentum where the optimizer of the group keeps it."""
+        """Write the momentum to the hyperparameter of the group's optimizer."""
         group[self.key] = (momentum, *group["betas"][1:]) if self.key == "betas" else momentum
 
 
 class OneCycleLR(Cycle):
-    """Up from max_lr / div_factor to max_lr in the first `pct_start` of all steps, then down to a final_div_factor-th
-    of where it began.
+    """Rise from max_lr / div_factor to max_lr in the first `pct_start` of all steps, then fall to 1/final_div_factor of
+    the initial rate.
 
-    total_steps, or epochs * steps_per_epoch: how many steps there are; a further one is refused.  max_lr: one, or one
-    for each group.  anneal_strategy: "cos" or "linear".  three_phase: go down as slowly as up, then the rest of the
-    way.  cycle_momentum: momentum goes from max_momentum down to base_momentum while the rate goes up, and back.
+    total_steps, or epochs * steps_per_epoch: the number of steps; further ones are refused.  max_lr: one, or one
+    for each group.  anneal_strategy: "cos" or "linear".  three_phase: fall as slowly as the rise, then the rest of the
+    way.  cycle_momentum: momentum falls from max_momentum to base_momentum while the rate rises, and back.
     Source: Smith & Topin 2018 (arXiv:1708.07120), section 3.
     """
 
@@ -117,7 +117,7 @@ class OneCycleLR(Cycle):
             if epochs is None or steps_per_epoch is None:
                 fail(
                     OptimError,
-                    "OneCycleLR: how many steps there are is not given",
+                    "OneCycleLR: the number of steps must be given",
                     "total_steps=1000, or epochs=10, steps_per_epoch=100",
                     epochs=epochs,
                     steps_per_epoch=steps_per_epoch,
@@ -140,17 +140,22 @@ class OneCycleLR(Cycle):
         for name in ("div_factor", "final_div_factor"):
             check_number(self, name)
             if getattr(self, name) == 0:
-                fail(OptimError, f"OneCycleLR: {name} is 0, and the rate is divided by it", f"{name}=25.0", **{name: 0})
+                fail(
+                    OptimError,
+                    f"OneCycleLR: {name} must not be 0, because the rate is divided by it",
+                    f"{name}=25.0",
+                    **{name: 0},
+                )
         if self.anneal_strategy not in ("cos", "linear"):
             fail(
                 OptimError,
-                f"OneCycleLR: there is no anneal_strategy {self.anneal_strategy!r}",
+                f"OneCycleLR: anneal_strategy must be 'cos' or 'linear', got {self.anneal_strategy!r}",
                 "'cos' or 'linear'",
                 anneal_strategy=self.anneal_strategy,
             )
 
     def phases(self) -> list[tuple[float, str, str]]:
-        """(last step, where the rate begins, where it ends) of each part of the way."""
+        """(last step, initial rate, final rate) of each phase."""
         rise = float(self.pct_start * self.total_steps) - 1
         first, last = (rise, "first", "top"), self.total_steps - 1
         if self.three_phase:
@@ -158,7 +163,7 @@ class OneCycleLR(Cycle):
         return [first, (last, "top", "last")]
 
     def between(self, start: float, end: float, part: float) -> float:
-        """The value at this part, 0 to 1, of the way from `start` to `end`."""
+        """The value at a fraction, 0 to 1, of the way from `start` to `end`."""
         if self.anneal_strategy == "linear":
             return (end - start) * part + start
         return end + (start - end) / 2 * (math.cos(math.pi * part) + 1)
@@ -168,7 +173,7 @@ class OneCycleLR(Cycle):
         if now >= self.total_steps + 1:
             fail(
                 OptimError,
-                f"OneCycleLR: this is step {now}, and there are {self.total_steps}",
+                f"OneCycleLR: step {now} is beyond the total of {self.total_steps}",
                 "total_steps=epochs * len(loader)",
                 total_steps=self.total_steps,
             )
@@ -191,11 +196,11 @@ class OneCycleLR(Cycle):
 
 
 class CyclicLR(Cycle):
-    """Up from base_lr to max_lr in step_size_up steps and down again in step_size_down, over and over.
+    """Rise from base_lr to max_lr in step_size_up steps and fall again in step_size_down, repeatedly.
 
     mode: "triangular"; "triangular2" halves the height at each cycle; "exp_range" scales it by gamma**step.  scale_fn:
-    a function of one's own instead, of the cycle or with scale_mode="iterations" of the step; it is not saved.
-    cycle_momentum: momentum goes from max_momentum down to base_momentum while the rate goes up, and back.
+    a custom scaling function instead, of the cycle or with scale_mode="iterations" of the step; it is not saved.
+    cycle_momentum: momentum falls from max_momentum to base_momentum while the rate rises, and back.
     Source: Smith 2017 (arXiv:1506.01186), section 3.
     """
 
@@ -242,13 +247,13 @@ class CyclicLR(Cycle):
         if self.scale_fn is None and self.mode not in ("triangular", "triangular2", "exp_range"):
             fail(
                 OptimError,
-                f"CyclicLR: there is no mode {self.mode!r}",
+                f"CyclicLR: mode cannot be {self.mode!r}",
                 "'triangular', 'triangular2' or 'exp_range'",
                 mode=self.mode,
             )
 
     def scale(self, cycle: int) -> float:
-        """How much of its height this cycle has."""
+        """The scale of the height of this cycle."""
         at = cycle if self.scale_mode == "cycle" else self.last_epoch
         if self.scale_fn is not None:
             return float(self.scale_fn(at))

@@ -1,7 +1,7 @@
 """Schedules that multiply the rate: by a function's values, at certain steps, or at each one.
 
-The numbers are PyTorch's: each schedule goes on from the present `group["lr"]`, so that schedules can be chained and a
-user's own change counts; one that has to jump to a step uses its closed form. Read next: `curves.py`.
+The values are PyTorch's: each schedule continues from the present `group["lr"]`, so that schedules can be chained and a
+user's change is kept; one that jumps to a step uses its closed form. Read next: `curves.py`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .base import LRScheduler, check_count, check_number, check_share, power, sc
 class LambdaLR(LRScheduler):
     """The initial rate times `lr_lambda(step)`; one function for all groups, or a list with one for each.
 
-    Functions are not saved by state_dict; the attributes of callable objects are.
+    state_dict does not save functions, but saves the attributes of callable objects.
     """
 
     @schedule
@@ -84,9 +84,9 @@ class LambdaLR(LRScheduler):
 
 
 class MultiplicativeLR(LambdaLR):
-    """The present rate times `lr_lambda(step)`, at each step; one function for all groups, or a list with one for each.
+    """The present rate times `lr_lambda(step)` at each step; one function for all groups, or a list with one for each.
 
-    Functions are not saved by state_dict; the attributes of callable objects are.
+    state_dict does not save functions, but saves the attributes of callable objects.
     """
 
     def get_lr(self) -> list[float]:
@@ -96,7 +96,7 @@ class MultiplicativeLR(LambdaLR):
 
 
 class StepLR(LRScheduler):
-    """The rate times gamma every `step_size` steps."""
+    """Multiply the rate by gamma every `step_size` steps."""
 
     @schedule
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1):
@@ -116,14 +116,14 @@ class StepLR(LRScheduler):
 
 
 class MultiStepLR(LRScheduler):
-    """The rate times gamma at each of the steps in `milestones`; a step listed twice counts twice."""
+    """Multiply the rate by gamma at each of the steps in `milestones`; a step listed twice counts twice."""
 
     @schedule
     def __init__(self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1):
         if not isinstance(milestones, Iterable):
             fail(
                 OptimError,
-                f"MultiStepLR: milestones is {milestones!r}, where a list of steps is wanted",
+                f"MultiStepLR: milestones must be a list of steps, got {milestones!r}",
                 "milestones=[30, 80]",
                 milestones=milestones,
             )
@@ -136,7 +136,7 @@ class MultiStepLR(LRScheduler):
             if not whole or max(abs(step), abs(times)) > MAX_COUNT:
                 fail(
                     OptimError,
-                    f"MultiStepLR: {step!r} in milestones is no step",
+                    f"MultiStepLR: {step!r} in milestones is not a step",
                     "milestones=[30, 80]",
                     milestones=dict(self.milestones),
                 )
@@ -154,7 +154,7 @@ class MultiStepLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """The initial rate times a factor that goes straight from start_factor to end_factor in total_iters steps."""
+    """The initial rate times a factor that changes linearly from start_factor to end_factor in total_iters steps."""
 
     @schedule
     def __init__(
@@ -174,8 +174,8 @@ class LinearLR(LRScheduler):
             if not whole:
                 fail(
                     OptimError,
-                    f"LinearLR: {name} is {factor:g}, "
-                    f"and must be {'above' if name[0] == 's' else 'at least'} 0 and at most 1",
+                    f"LinearLR: {name} must be {'above' if name[0] == 's' else 'at least'} 0 and at most 1, "
+                    f"got {factor:g}",
                     "LinearLR(optimizer, start_factor=0.1, total_iters=5)",
                     start_factor=start_factor,
                     end_factor=end_factor,
@@ -198,7 +198,7 @@ class LinearLR(LRScheduler):
 
 
 class ConstantLR(LRScheduler):
-    """The initial rate times `factor`, from 0 to 1, and the rate itself from step `total_iters` on."""
+    """The initial rate times `factor`, from 0 to 1, until step `total_iters`; then the initial rate."""
 
     @schedule
     def __init__(self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5):
@@ -227,7 +227,7 @@ class ConstantLR(LRScheduler):
 
 
 class ExponentialLR(LRScheduler):
-    """The rate times gamma at every step."""
+    """Multiply the rate by gamma at every step."""
 
     @schedule
     def __init__(self, optimizer: Optimizer, gamma: float):

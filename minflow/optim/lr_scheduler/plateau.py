@@ -1,4 +1,4 @@
-"""ReduceLROnPlateau: a rate that falls when a metric no longer improves. Read next: `base.py`."""
+"""ReduceLROnPlateau: lower the rate when a metric stops improving. Read next: `base.py`."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from .cycles import for_each
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """The rate times `factor` when a metric has not improved for more than `patience` steps: `scheduler.step(loss)`.
+    """Multiply the rate by `factor` when a metric has not improved for more than `patience` steps:
+    `scheduler.step(loss)`.
 
-    mode: "min" or "max", what is better.  threshold: an improvement is at least this share of the best ("rel"), or this
-    much ("abs", threshold_mode).  cooldown: steps after a change in which nothing is counted.  min_lr: the lowest rate,
-    one or one for each group.  eps: smaller changes are left out.
+    mode: "min" or "max", the direction of improvement.  threshold: the least improvement, as a fraction of the best
+    ("rel") or absolute ("abs", threshold_mode).  cooldown: steps after a change during which nothing is counted.
+    min_lr: the lowest rate, one or one for each group.  eps: smaller changes are ignored.
     """
 
     graph_refusal = "its step needs a metric (step it after the graph's call: scheduler.step(loss))"
@@ -58,7 +59,7 @@ class ReduceLROnPlateau(LRScheduler):
             if getattr(self, name) not in known:
                 fail(
                     OptimError,
-                    f"ReduceLROnPlateau: there is no {name} {getattr(self, name)!r}",
+                    f"ReduceLROnPlateau: {name} cannot be {getattr(self, name)!r}",
                     " or ".join(map(repr, known)),
                     **{name: getattr(self, name)},
                 )
@@ -91,19 +92,19 @@ class ReduceLROnPlateau(LRScheduler):
 
     @property
     def in_cooldown(self) -> bool:
-        """Are steps left in which nothing is counted?"""
+        """True during the cooldown."""
         return self.cooldown_counter > 0
 
     def is_better(self, value: float, best: float) -> bool:
-        """Has the metric improved by the threshold?"""
+        """True if the metric improved by at least the threshold."""
         sign = -1 if self.mode == "min" else 1
         goal = best * (1 + sign * self.threshold) if self.threshold_mode == "rel" else best + sign * self.threshold
         return value < goal if self.mode == "min" else value > goal
 
     def step(self, metrics: Any = None, epoch: int | None = None) -> None:  # type: ignore[override]
-        """Count this value of the metric, and lower the rate if it is time."""
+        """Record a value of the metric, and lower the rate if necessary."""
         if metrics is None:
-            fail(OptimError, "ReduceLROnPlateau.step needs the metric that it watches", "scheduler.step(loss)")
+            fail(OptimError, "ReduceLROnPlateau.step needs the metric to watch", "scheduler.step(loss)")
         value = as_number("ReduceLROnPlateau.step", "metrics", metrics)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self.is_better(value, self.best):
@@ -119,7 +120,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.rates = self.present()
 
     def reduce(self) -> None:
-        """Multiply the learning rates by `factor`, down to `min_lr`."""
+        """Multiply the learning rates by `factor`, but not below `min_lr`."""
         groups = self.optimizer.param_groups
         floors = self.min_lrs if len(self.min_lrs) == len(groups) else [self.min_lrs[0]] * len(groups)
         for group, low in zip(groups, floors):

@@ -1,8 +1,9 @@
-"""Data to learn from: `points` and `sums` are made, `digits` and `text` ship inside the package, `load_mnist` is found,
-or fetched and checked.
+"""Data to learn from: `points` and `sums` are generated, `digits` and `text` ship with the package, `load_mnist` is
+found
+locally or downloaded and checked.
 
-Gives plain numpy arrays, batches as OneFlow's job functions take them; no file is ever unpickled.
-Knows no tensors and no models. Read next: `digits.py`, then `files.py` (how files are read safely), `download.py`.
+Returns plain NumPy arrays, in the batches that OneFlow's job functions take; never unpickles a file. Knows no tensors
+and no models. Read next: `digits.py`, then `files.py` (how files are read safely), `download.py`.
 """
 
 from ..core.messages.suggestions import name_hints as _name_hints

@@ -1,4 +1,4 @@
-"""Where data files lie: the folder that everything fetched goes to. Read next: `download.py`."""
+"""The folder for downloaded data files. Read next: `download.py`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..io.files import place
 
 
 def cache_dir() -> Path:
-    """Where fetched files go: `$MINFLOW_DATA`, else `minflow` in the system's cache folder (`~/.cache` on Linux)."""
+    """The folder for downloads: `$MINFLOW_DATA`, else `minflow` in the system's cache folder (`~/.cache` on Linux)."""
     if own := os.environ.get("MINFLOW_DATA"):
         return folder(own, "MINFLOW_DATA")
     if base := os.environ.get("XDG_CACHE_HOME"):
@@ -27,5 +27,5 @@ def folder(path: str | os.PathLike, what: str) -> Path:
 
 
 def first_of(name: str, folders: list[Path]) -> Path | None:
-    """The first of `folders` that holds a file called `name`: its path, else None."""
+    """The path of file `name` in the first of `folders` that has it, else None."""
     return next((folder / name for folder in folders if os.path.isfile(folder / name)), None)

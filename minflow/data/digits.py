@@ -17,17 +17,16 @@ from .files import read_npz
 
 FILE = Path(__file__).with_name("digits.npz")
 EXPECTED = {"images": ((1797, 8, 8), "uint8"), "labels": ((1797,), "uint8")}
-EVERY = 6  # each sixth image is for testing: 300 of them, 1,497 to train on
+EVERY = 6  # every sixth image is for testing: 300 of them, 1,497 for training
 
 
 def digits(batch_size: int = 100, image_size: int = 8, data_format: str = "NCHW"):
-    """The digits cut into batches: `(train_images, train_labels), (test_images, test_labels)`, as load_mnist gives
-    them.
+    """The digits in batches: `(train_images, train_labels), (test_images, test_labels)`, as load_mnist returns them.
 
     images: `float32[n, batch_size, 1, image_size, image_size]` in [0, 1]; labels: `int32[n, batch_size]`.
-    1,497 images to train on and 300 to test; those that fill no batch are left out (DataLoader over
-    `vision.datasets.Digits` keeps them). image_size 28 gives LeNet's input: as in MNIST, a 20x20 digit in the middle.
-    The writers of both parts are the same people. Raises OutOfRangeError for another size.
+    1,497 images for training and 300 for testing; an incomplete batch is dropped (DataLoader over
+    `vision.datasets.Digits` keeps it). image_size 28 gives LeNet's input: as in MNIST, a 20x20 digit in the middle.
+    Both parts have the same writers. Raises OutOfRangeError for another size.
 
     >>> (images, labels), _ = digits(50)
     >>> images.shape, labels.shape
@@ -36,11 +35,11 @@ def digits(batch_size: int = 100, image_size: int = 8, data_format: str = "NCHW"
     if not isinstance(batch_size, int | np.integer) or isinstance(batch_size, bool) or not 1 <= batch_size <= 300:
         fail(
             OutOfRangeError,
-            f"digits: batch_size is {batch_size}, and the test part has 300 images",
-            "1 to 300, such as 50 or 100",
+            f"digits: batch_size must be from 1 to 300, the size of the test part, got {batch_size}",
+            "batch_size=100",
         )
     if data_format not in ("NCHW", "NHWC"):
-        fail(OutOfRangeError, f"digits: there is no data_format {data_format!r}", '"NCHW" or "NHWC"')
+        fail(OutOfRangeError, f"digits: data_format must be 'NCHW' or 'NHWC', got {data_format!r}", '"NCHW" or "NHWC"')
     parts = []
     for train in (True, False):
         images, labels = digit_arrays(train, image_size)
@@ -57,10 +56,13 @@ def digits(batch_size: int = 100, image_size: int = 8, data_format: str = "NCHW"
 
 @functools.lru_cache(maxsize=4)
 def digit_arrays(train: bool, image_size: int) -> tuple[np.ndarray, np.ndarray]:
-    """images `float32[n, image_size, image_size]` in [0, 1] and labels `uint8[n]` of one part. Shared: read only."""
+    """images `float32[n, image_size, image_size]` in [0, 1] and labels `uint8[n]` of one part. Shared: do not write to
+    them."""
     if image_size not in (8, 28):
         fail(
-            OutOfRangeError, f"digits: image_size is {image_size}", "8, as they were made, or 28, as MNIST's images are"
+            OutOfRangeError,
+            f"digits: image_size must be 8 or 28, got {image_size}",
+            "8, their own size, or 28, that of MNIST",
         )
     arrays = read_npz(FILE, EXPECTED)
     chosen = (np.arange(1797) % EVERY == 0) != train
@@ -72,7 +74,7 @@ def digit_arrays(train: bool, image_size: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def enlarged(images: np.ndarray, size: int, axis: int) -> np.ndarray:
-    """One axis stretched to `size` by linear interpolation between pixel centres; the rim repeats the last pixel."""
+    """Resize one axis to `size` by linear interpolation between pixel centres; outside, the last pixel is repeated."""
     old = images.shape[axis]
     centre = np.clip((np.arange(size) + 0.5) * old / size - 0.5, 0, old - 1)
     low = np.minimum(centre.astype("int64"), old - 2)

@@ -1,7 +1,7 @@
-"""Fetch a file once: from the first mirror that answers, into `NAME.part`, checked by sha256, then renamed.
+"""Download a file once: from the first mirror that answers, into `NAME.part`, verified by sha256, then renamed.
 
-A download that breaks off goes on where it stopped, at the next mirror or the next call; a file under its final name is
-therefore always whole and the right one. Knows nothing of what is in the file. Read next: `files.py`, which reads it.
+An interrupted download is continued at the next mirror or the next call, so a file under its final name is always
+complete and verified. Knows nothing of the file's contents. Read next: `files.py`, which reads it.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def sha256_of(path: Path) -> str:
 
 
 def fetch(urls: Sequence[str], path: Path, sha256: str | None, limit: int, instead: str = "") -> Path:
-    """Bring a file to `path` from the first of `urls` that has it.
+    """Download a file to `path` from the first of `urls` that has it.
 
-    sha256: 64 hex digits, or None for "whatever comes".  limit: the most bytes that are taken.
-    instead: what the error says one can do without this file. Raises DataError, naming each mirror and its reason.
+    sha256: 64 hex digits, or None to skip the check.  limit: maximum size in bytes.
+    instead: an alternative to this file, for the error message. Raises DataError, with each mirror and its reason.
     """
     import http.client
 
@@ -49,7 +49,7 @@ def fetch(urls: Sequence[str], path: Path, sha256: str | None, limit: int, inste
                 try:
                     continued = part.exists() and part.stat().st_size > 0
                     bring(url, part, limit, path.name)
-                    if continued and sha256 and sha256_of(part) != sha256:  # the beginning was of another file
+                    if continued and sha256 and sha256_of(part) != sha256:  # the part belongs to another file
                         part.unlink()
                         bring(url, part, limit, path.name)
                     check(part, sha256)
@@ -67,13 +67,13 @@ def fetch(urls: Sequence[str], path: Path, sha256: str | None, limit: int, inste
                     return path
     except OSError as error:
         raise DataError(
-            f"{path.name} cannot be written to the folder of fetched files",
+            f"{path.name} cannot be written to the download folder",
             values={"folder": path.parent, "reason": reason(error)},
             where=here(),
-            hint="set the environment variable MINFLOW_DATA to a folder with room",
+            hint="set the environment variable MINFLOW_DATA to a folder with free space",
         ) from None
     raise DataError(
-        f"{path.name} is not here, and none of {len(reasons)} addresses gave it",
+        f"{path.name} is missing, and could not be downloaded from any of {len(reasons)} addresses",
         values=reasons | {"wanted": path} | ({"sha256": sha256} if sha256 else {}),
         where=here(),
         hint=f"copy {path.name} by hand to {path}" + (f", or {instead}" if instead else ""),
@@ -81,7 +81,7 @@ def fetch(urls: Sequence[str], path: Path, sha256: str | None, limit: int, inste
 
 
 def reason(error: BaseException) -> str:
-    """One line of why."""
+    """The reason of a failure, in one line."""
     inner = getattr(error, "reason", None)  # of a URLError
     error = inner if isinstance(inner, Exception) else error
     return (str(error) or type(error).__name__).splitlines()[0]
@@ -89,10 +89,10 @@ def reason(error: BaseException) -> str:
 
 @contextmanager
 def part_of(path: Path) -> Iterator[Path]:
-    """The unfinished file beside `path`. Two processes that fetch the same file do not write into one another's."""
+    """The unfinished file beside `path`; processes that download the same file at the same time use different ones."""
     part = path.with_name(f"{path.name}.part")
     lock = None
-    status(resolved(part))  # a pipe would let us wait for ever, a link of another user lead to a file of ours
+    status(resolved(part))  # a pipe would block forever, and another user's link could point to our file
     sweep(path)
     try:
         import fcntl
@@ -103,7 +103,7 @@ def part_of(path: Path) -> Iterator[Path]:
         except OSError:
             lock.close()
             part = path.with_name(f"{path.name}.{host()}.{os.getpid()}.part")
-    except ImportError:  # no such locks on this system
+    except ImportError:  # no file locks on this system
         part = path.with_name(f"{path.name}.{host()}.{os.getpid()}.part")
     try:
         yield part
@@ -115,7 +115,7 @@ def part_of(path: Path) -> Iterator[Path]:
 
 
 def sweep(path: Path) -> None:
-    """Remove the files of this user's processes on this machine that have ended."""
+    """Remove the files of this user's processes on this host that have ended."""
     for name in os.listdir(path.parent):
         pid = name.removeprefix(f"{path.name}.{host()}.").removesuffix(".part")
         if name == f"{path.name}.{host()}.{pid}.part" and pid.isdecimal() and len(pid) < 10 and not alive(int(pid)):
@@ -124,8 +124,8 @@ def sweep(path: Path) -> None:
 
 
 def bring(url: str, part: Path, limit: int, name: str) -> None:
-    """Append to `part` what is missing of `url`; start again where the server cannot continue."""
-    import urllib.error  # here, because they take longer to import than most programs need them
+    """Append the missing bytes of `url` to `part`; start again if the server cannot resume."""
+    import urllib.error  # imported here because it is slow and most programs do not need it
     import urllib.request
 
     have = part.stat().st_size if part.exists() else 0
@@ -136,7 +136,7 @@ def bring(url: str, part: Path, limit: int, name: str) -> None:
         answer = urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=TIMEOUT)
     except urllib.error.HTTPError as error:
         error.close()
-        if error.code == 416 and have:  # nothing lies beyond what we have: whole, or of another file; check() decides
+        if error.code == 416 and have:  # nothing after what we have: complete, or another file; check() decides
             return
         raise
     with answer:
@@ -148,7 +148,7 @@ def bring(url: str, part: Path, limit: int, name: str) -> None:
         length = answer.headers.get("Content-Length", "")
         total = have + int(length) if length.isdigit() else None
         if total is not None and total > limit:
-            raise ValueError(f"it offers {total} bytes, more than the {limit} that {name} can have")
+            raise ValueError(f"it offers {total} bytes, more than the limit of {limit} for {name}")
         with open(part, "r+b" if part.exists() else "wb") as file, progress(name, total) as show:
             file.truncate(have)
             file.seek(have)
@@ -156,26 +156,26 @@ def bring(url: str, part: Path, limit: int, name: str) -> None:
                 have += len(block)
                 if have > limit:
                     file.truncate(0)
-                    raise ValueError(f"it sends more than the {limit} bytes that {name} can have")
+                    raise ValueError(f"it sends more than the limit of {limit} bytes for {name}")
                 file.write(block)
                 show(have)
             file.flush()
             os.fsync(file.fileno())
         if total is not None and have < total:
-            raise ValueError(f"it broke off after {have} of {total} bytes")
+            raise ValueError(f"the connection ended after {have} of {total} bytes")
 
 
 def check(part: Path, sha256: str | None) -> None:
-    """Refuse, and forget, a file with another checksum than the one it must have."""
+    """Delete and refuse a file whose checksum is wrong."""
     result = sha256_of(part)
     if sha256 is not None and result != sha256.lower():
         part.unlink()
-        raise ValueError(f"what it gave has the sha256 {result}")
+        raise ValueError(f"the file has the sha256 {result}")
 
 
 @contextmanager
 def progress(name: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A line on stderr that moves ten times a second; where no terminal or notebook shows it, one line at the end."""
+    """Progress on stderr, updated ten times a second; without a terminal or notebook, one line at the end."""
     start = last = time.monotonic()
     moving = sys.stderr is not None and (sys.stderr.isatty() or in_notebook())
     have = 0

@@ -1,7 +1,7 @@
 """Read data files that may be damaged or not what they claim to be: npz, idx (MNIST's own format), CIFAR-10.
 
-Sizes are checked in the headers before anything is read into memory, nothing is written to disk, nothing is unpickled.
-What is wrong becomes one DataError that names the file and what was expected. Read next: `mnist.py`.
+Sizes are checked in the headers before memory is allocated; nothing is written to disk or unpickled. Each problem
+becomes a DataError with the file and what was expected. Read next: `mnist.py`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..io.other_formats import npy_header
 
 
 def damage() -> tuple[type[BaseException], ...]:
-    """What the readers of zip, gzip, tar and npy raise on damaged input."""
+    """The exceptions that the readers of zip, gzip, tar and npy raise for damaged input."""
     import tarfile
     import zipfile
 
@@ -42,7 +42,7 @@ def damage() -> tuple[type[BaseException], ...]:
 
 
 def bad(path: Path, what: str, hint: str = "", **values) -> DataError:
-    """The error of a file that cannot be used."""
+    """The error for an unusable file."""
     path = Path(path)
     if os.path.isfile(path):
         values["size"] = f"{os.path.getsize(path)} bytes"
@@ -55,7 +55,7 @@ def bad(path: Path, what: str, hint: str = "", **values) -> DataError:
 
 
 def read_npz(path: Path, expected: dict[str, tuple[tuple[int, ...], str]]) -> dict[str, np.ndarray]:
-    """The arrays of an npz file. expected: name -> (shape, dtype), each of which must be there and exactly so."""
+    """The arrays of an npz file. expected: name -> (shape, dtype); each must be there and match exactly."""
     import zipfile
 
     path = Path(path)
@@ -76,7 +76,7 @@ def read_npz(path: Path, expected: dict[str, tuple[tuple[int, ...], str]]) -> di
                 if result != (shape, np.dtype(dtype)):
                     raise bad(
                         path,
-                        f"its array {name} is of another kind",
+                        f"its array {name} has another dtype or shape",
                         found=f"{result[1]}{list(result[0])}",
                         expected=f"{dtype}{list(shape)}",
                     )
@@ -91,14 +91,13 @@ def read_npz(path: Path, expected: dict[str, tuple[tuple[int, ...], str]]) -> di
     except FileNotFoundError:
         raise bad(path, "there is no such file") from None
     except damage() as error:
-        raise bad(path, "is damaged, or no npz file", reason=str(error) or type(error).__name__) from None
+        raise bad(path, "is damaged or not an npz file", reason=str(error) or type(error).__name__) from None
 
 
 def read_idx(path: Path, ndim: int, limit: int = 1 << 28) -> np.ndarray:
-    """`uint8[...]` of an idx file, gzipped or not: two zero bytes, the type 8, the number of axes, the sizes, the
-    bytes.
+    """`uint8[...]` of an idx file, gzipped or not: two zero bytes, the type 8, the number of axes, the sizes, the data.
 
-    ndim: how many axes it must have (3 for images, 1 for labels).  limit: the most bytes it may unpack to.
+    ndim: the required number of axes (3 for images, 1 for labels).  limit: maximum unpacked size in bytes.
     """
     import gzip
 
@@ -112,7 +111,7 @@ def read_idx(path: Path, ndim: int, limit: int = 1 << 28) -> np.ndarray:
             if len(head) < 4 or head[:3] != b"\0\0\x08" or head[3] != ndim:
                 raise bad(
                     path,
-                    f"is no idx file of bytes with {ndim} axes",
+                    f"is not an idx file of bytes with {ndim} axes",
                     found=head.hex(" ") or "an empty file",
                     expected=f"00 00 08 0{ndim}",
                 )
@@ -121,7 +120,7 @@ def read_idx(path: Path, ndim: int, limit: int = 1 << 28) -> np.ndarray:
             if math.prod(n or 1 for n in shape) > limit:
                 raise bad(path, f"claims the shape {list(shape)}: more than {limit} bytes")
             data, left = bytearray(), size + 1
-            while left > 0 and (piece := file.read(min(left, 1 << 20))):  # no more memory than there are bytes
+            while left > 0 and (piece := file.read(min(left, 1 << 20))):  # allocate no more than the bytes that exist
                 data += piece
                 left -= len(piece)
     except DataError:
@@ -143,7 +142,7 @@ UNPACKED = 1 << 28  # bytes; the whole archives have 184,320,000 and 184,440,000
 
 
 class Limited:
-    """A stream to read from that has at most `limit` bytes: what a few packed bytes unpack to has no end of its own."""
+    """A readable stream of at most `limit` bytes, because a few packed bytes may unpack to any size."""
 
     def __init__(self, file: IO[bytes], limit: int):
         self.file, self.left = file, limit
@@ -152,7 +151,7 @@ class Limited:
         data = self.file.read(min(size, self.left + 1))
         self.left -= len(data)
         if self.left < 0:
-            raise ValueError("it unpacks to more than a CIFAR archive does")
+            raise ValueError("it unpacks to more than a CIFAR archive")
         return data
 
 
@@ -165,8 +164,10 @@ def read_cifar10(path: Path, train: bool) -> tuple[np.ndarray, np.ndarray]:
 
 
 def read_cifar100(path: Path, train: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Images `uint8[n, 3, 32, 32]` and labels `uint8[n]` of the 100 classes from `cifar-100-binary.tar.gz`; in front of
-    each label there is that of one of 20 groups."""
+    """Images `uint8[n, 3, 32, 32]` and labels `uint8[n]` of the 100 classes from `cifar-100-binary.tar.gz`; in the
+    file,
+    each label follows that of one of 20 groups.
+    """
     wanted = ["train.bin" if train else "test.bin"]
     rows = cifar_rows(path, "CIFAR-100", wanted, CIFAR100_ROWS[bool(train)], CIFAR_RECORD + 1)
     check_labels(path, rows[:, 1], 100)
@@ -176,7 +177,7 @@ def read_cifar100(path: Path, train: bool) -> tuple[np.ndarray, np.ndarray]:
 def cifar_rows(path: Path, dataset: str, wanted: list[str], count: int, record: int) -> np.ndarray:
     """`uint8[n, record]`, the records of the members `wanted`, read without unpacking the archive to disk.
 
-    Only regular files of these names and of exactly `count` records are read, whatever else the archive holds.
+    Only regular files with these names and exactly `count` records are read; other members are ignored.
     """
     import gzip
     import tarfile
@@ -201,17 +202,17 @@ def cifar_rows(path: Path, dataset: str, wanted: list[str], count: int, record: 
                     file = archive.extractfile(member)
                     parts[name] = file.read(member.size) if file else b""
                     if len(parts[name]) != member.size:
-                        raise bad(path, f"breaks off inside {name}")
+                        raise bad(path, f"ends inside {name}")
                 if len(parts) == len(wanted):
                     break
                 if number >= 100:
-                    raise bad(path, f"holds more than the {dataset} archive does")
+                    raise bad(path, f"holds more than the {dataset} archive")
     except DataError:
         raise
     except FileNotFoundError:
         raise bad(path, "there is no such file") from None
     except damage() as error:
-        raise bad(path, "is damaged, or no tar.gz archive", reason=str(error) or type(error).__name__) from None
+        raise bad(path, "is damaged or not a tar.gz archive", reason=str(error) or type(error).__name__) from None
     if missing := [name for name in wanted if name not in parts]:
         hint = (
             f"minflow reads the binary version, {dataset.lower()}-binary.tar.gz: "
@@ -222,7 +223,7 @@ def cifar_rows(path: Path, dataset: str, wanted: list[str], count: int, record: 
 
 
 def check_labels(path: Path, labels: np.ndarray, classes: int) -> None:
-    """Refuse labels that name no class."""
+    """Refuse labels outside the classes."""
     if labels.size and labels.max() >= classes:
         raise bad(
             path,

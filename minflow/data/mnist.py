@@ -1,4 +1,4 @@
-"""MNIST in batches, as OneFlow's `load_mnist` gives it, from `mnist.npz`. Read next: `download.py`, `files.py`."""
+"""MNIST in batches, as OneFlow's `load_mnist` returns it, from `mnist.npz`. Read next: `download.py`, `files.py`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EXPECTED = {
     "x_test": ((10000, 28, 28), "uint8"),
     "y_test": ((10000,), "uint8"),
 }
-LIMIT = 60_000_000  # bytes: the arrays unpacked; the usual file has 11,490,434
+LIMIT = 60_000_000  # bytes of the unpacked arrays; the usual file has 11,490,434
 
 Batches = tuple[np.ndarray, np.ndarray]
 
@@ -37,11 +37,11 @@ def load_mnist(
     hash_check: str | None = SHA256,
     out_dir: str | os.PathLike | None = None,
 ) -> tuple[Batches, Batches]:
-    """MNIST cut into batches: `(train_images, train_labels), (test_images, test_labels)`.
+    """MNIST in batches: `(train_images, train_labels), (test_images, test_labels)`.
 
     images: `float32[60000 / B, B, 1, 28, 28]` in [0, 1], or `[60000 / B, B, 28, 28, 1]` with `data_format="NHWC"`;
     labels: `int32[60000 / B, B]`. The test part has 10000 images. B must divide the number of images.
-    The file is `mnist.npz` in `out_dir` (by default the current folder), else in the cache; else it is fetched.
+    The file is `mnist.npz` in `out_dir` (default: the current folder), else in the cache, else it is downloaded.
     Raises ShapeError for a B that does not divide, DataError for a file that is missing or damaged.
     """
     check_batch("train_batch_size", train_batch_size, EXPECTED["y_train"][0][0])
@@ -49,7 +49,7 @@ def load_mnist(
     if data_format not in ("NCHW", "NHWC"):
         fail(
             ShapeError,
-            f"load_mnist: there is no data_format {data_format!r}",
+            f"load_mnist: data_format must be 'NCHW' or 'NHWC', got {data_format!r}",
             '"NCHW" (channels first) or "NHWC" (channels last)',
         )
     arrays = mnist_arrays(url, hash_check, out_dir)
@@ -60,16 +60,16 @@ def load_mnist(
 def mnist_arrays(
     url: str | None = None, sha256: str | None = SHA256, out_dir=None, say: bool = True
 ) -> dict[str, np.ndarray]:
-    """The four arrays of `mnist.npz`, found or fetched. A file put there by hand only has to hold the right arrays."""
+    """The four arrays of `mnist.npz`, found or downloaded. Any file with the right arrays is accepted."""
     if sha256 is not None and (not isinstance(sha256, str) or len(sha256) != 64):
         fail(
             DataError,
-            "load_mnist: hash_check is no sha256",
-            "64 hex digits; or None for whatever comes",
+            "load_mnist: hash_check is not a sha256",
+            "64 hex digits; or None to skip the check",
             hash_check=sha256,
         )
     if url is not None and not isinstance(url, str):
-        fail(DataError, "load_mnist: url is no text", 'url="https://..."', url=url)
+        fail(DataError, "load_mnist: url is not a string", 'url="https://..."', url=url)
     own = None if out_dir is None else folder(out_dir, "load_mnist")
     folders = [own or Path("."), cache_dir()]
     path = first_of("mnist.npz", folders)
@@ -80,7 +80,9 @@ def mnist_arrays(
         shown = path if path.is_absolute() else f".{os.sep}{path}"
         print(f"File mnist.npz already exist, path: {shown}")
         if sha256 is not None and (result := sha256_of(path)) != sha256:
-            print(f"{shown} has another checksum than the usual file (sha256 {result[:12]}..., not {sha256[:12]}...)")
+            print(
+                f"{shown} does not have the checksum of the usual file (sha256 {result[:12]}..., not {sha256[:12]}...)"
+            )
     arrays = read_npz(path, EXPECTED)
     check_labels(path, arrays["y_train"], 10)
     check_labels(path, arrays["y_test"], 10)
@@ -93,7 +95,7 @@ def check_batch(name: str, size: int, images: int) -> None:
         below = max((n for n in near if isinstance(size, int | np.integer) and n <= size), default=1)
         above = min((n for n in near if isinstance(size, int | np.integer) and n >= size), default=images)
         raise ShapeError(
-            f"load_mnist: {name} is {size}, which does not divide {images} images into whole batches",
+            f"load_mnist: {name} must divide {images} images into whole batches, got {size}",
             values={name: size, "images": images},
             where=here(),
             hint=f"{below} or {above}; a DataLoader over vision.datasets.MNIST takes any batch size",
@@ -101,7 +103,7 @@ def check_batch(name: str, size: int, images: int) -> None:
 
 
 def batched(images: np.ndarray, labels: np.ndarray, size: int, data_format: str) -> Batches:
-    """uint8 images `[n, H, W]` and labels `[n]` in whole batches; the images that fill no batch are left out."""
+    """uint8 images `[n, H, W]` and labels `[n]` in whole batches; an incomplete batch is dropped."""
     count, (height, width) = len(images) // size, images.shape[1:]
     if count == 0:
         raise DataError(

@@ -1,6 +1,6 @@
-"""Points that are made, not measured: a line to fit, and classes in the plane to tell apart.
+"""Synthetic points: a line to fit, and classes in the plane to separate.
 
-Their rule is known, so what a model has learnt can be compared with the truth. Read next: `digits.py`.
+Their rule is known, so a model can be compared with the truth. Read next: `digits.py`.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from ..core.messages.suggestions import near
 from ..core.source_location import fail
 
 SLOPE, OFFSET = 3.0, -1.0  # of the line
-TURNS = 1.5  # of each arm of the spiral
+TURNS = 1.5  # turns of each arm of the spiral
 
 
 class Kind(NamedTuple):
     classes: int
-    noise: float  # unless another is asked for
+    noise: float  # default
     place: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]  # classes, numbers in [0, 1) -> x0, x1
 
 
 def blobs(y: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The corners of a triangle at a distance of 1 from the middle, the first one above it."""
+    """The corners of a triangle at distance 1 from its centre, the first one above it."""
     angle = np.pi / 2 + 2 * np.pi * y / 3
     return np.cos(angle), np.sin(angle)
 
 
 def moons(y: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Two half circles, open to each other, each with an end inside the other; their middle is 0, 0."""
+    """Two interleaved half circles, centred at (0, 0)."""
     side = np.where(y == 0, 1.0, -1.0)
     return side * (np.cos(np.pi * t) - 0.5), side * (np.sin(np.pi * t) - 0.25)
 
 
 def spiral(y: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Two arms that start near the middle and end at a distance of 1; each is the other, turned by half a circle."""
+    """Two arms that start near the centre and end at distance 1; one is the other, rotated by half a turn."""
     angle = 2 * np.pi * TURNS * t + np.pi * y
     return (0.1 + 0.9 * t) * np.cos(angle), (0.1 + 0.9 * t) * np.sin(angle)
 
@@ -47,15 +47,15 @@ LINE_NOISE = 0.2
 
 
 def points(kind: str, n: int = 200, noise: float | None = None, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Made-up points to learn from: `(x, y)`, NumPy arrays, the same for the same arguments.
+    """Synthetic points to learn from: `(x, y)`, NumPy arrays, the same for the same arguments.
 
-    kind "line": x `float32[n]` in [-1, 1), y `float32[n]` = 3 * x - 1 + noise. What a fit should find: w = 3, b = -1.
+    kind "line": x `float32[n]` in [-1, 1), y `float32[n]` = 3 * x - 1 + noise. A fit should find w = 3, b = -1.
     kind "blobs", "moons", "spiral": x `float32[n, 2]`, about -1.5 to 1.5, and y `int64[n]`, the class of each point.
-    blobs: three classes around the corners of a triangle; straight borders separate them.  moons: two half circles,
-    each with an end inside the other.  spiral: two arms that wind around each other; no straight border helps.
+    blobs: three classes around the corners of a triangle, linearly separable.  moons: two interleaved half circles.
+    spiral: two arms that wind around each other, not linearly separable.
 
-    n: how many points; each class has as many as any other, or one more. Their order is random.
-    noise: the standard deviation of what is added to y of the line, else to both coordinates; default: line 0.2,
+    n: the number of points, split evenly among the classes, in random order.
+    noise: the standard deviation of the noise on y of the line, else on both coordinates; default: line 0.2,
     blobs 0.25, moons 0.1, spiral 0.03; 0: none.
     Raises OutOfRangeError for another kind, n below 1, a negative noise or seed.
 
@@ -72,7 +72,7 @@ def points(kind: str, n: int = 200, noise: float | None = None, seed: int = 0) -
     usual = LINE_NOISE if kind == "line" else KINDS[kind].noise
     noise = usual if noise is None else noise
     if isinstance(noise, bool) or not isinstance(noise, int | float | np.number) or not 0 <= noise < np.inf:
-        fail(OutOfRangeError, "points: noise is a number, 0 or more", f"noise={usual}", noise=noise)
+        fail(OutOfRangeError, "points: noise must be a number of at least 0", f"noise={usual}", noise=noise)
     rng = np.random.default_rng(seed)
     if kind == "line":
         x = rng.uniform(-1, 1, n).astype("float32")
@@ -83,7 +83,7 @@ def points(kind: str, n: int = 200, noise: float | None = None, seed: int = 0) -
 
 
 def whole(least: int, such_as: str, **given: object) -> None:
-    """Refuse what is no whole number of at least that."""
+    """Refuse anything but an integer of at least `least`."""
     for name, value in given.items():
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            fail(OutOfRangeError, f"{name} is a whole number, {least} or more", f"{name}={such_as}", **given)
+            fail(OutOfRangeError, f"{name} must be an integer of at least {least}", f"{name}={such_as}", **given)

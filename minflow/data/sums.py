@@ -1,4 +1,4 @@
-"""All sums of two numbers as symbols, to find out whether a model adds or remembers: `sums(digits)`.
+"""All sums of two numbers as symbols, to find out whether a model adds or memorizes: `sums(digits)`.
 
 Read next: `text.py`, and `../models/gpt.py`, a model that learns them.
 """
@@ -19,7 +19,7 @@ END = "."
 
 
 class Sums(NamedTuple):
-    """Sums as ids: `seen` to train on, `held_out` to ask afterwards; the id of a symbol is its place in `alphabet`."""
+    """Sums as ids: `seen` for training, `held_out` for testing; the id of a symbol is its index in `alphabet`."""
 
     seen: np.ndarray
     held_out: np.ndarray
@@ -33,39 +33,49 @@ class Sums(NamedTuple):
         return np.array([self.alphabet.index(symbol) for symbol in str(text)], np.int64)
 
     def decode(self, ids: Iterable[int] | Any) -> str:
-        """The text of a row of ids, an array, a Tensor or a list. Raises ShapeError for several rows, and
-        OutOfRangeError for an id that no symbol has."""
+        """The text for a row of ids, an array, a Tensor or a list. Raises ShapeError for several rows, and
+        OutOfRangeError for
+        an id without a symbol.
+        """
         if getattr(ids, "ndim", 1) != 1:
-            fail(ShapeError, "decode: ids are those of one text", "a row: decode(ids[0])", shape=list(ids.shape))
+            fail(ShapeError, "decode: ids must be a single row", "a row: decode(ids[0])", shape=list(ids.shape))
         row = [int(i) for i in ids]
         unknown = [i for i in row if not 0 <= i < len(self.alphabet)]
         if unknown:
-            fail(OutOfRangeError, "decode: no symbol has this id", f"0 to {len(self.alphabet) - 1}", id=unknown[0])
+            fail(
+                OutOfRangeError,
+                "decode: there is no symbol with this id",
+                f"0 to {len(self.alphabet) - 1}",
+                id=unknown[0],
+            )
         return "".join([self.alphabet[i] for i in row])
 
 
 def sums(digits: int = 2, seed: int = 0, backwards: bool = False) -> Sums:
-    """All sums of two numbers of so many digits, as ids of symbols: 80 % of them `.seen`, the others `.held_out`.
+    """All sums of two numbers with the given number of digits, as ids of symbols: 80 % `.seen`, the others `.held_out`.
 
     digits 1: 80 and 20 sums as "3+4=7..", `int64[80, 7]` and `int64[20, 7]`.
     digits 2: 8,000 and 2,000 as "03+48=51..", `int64[8000, 10]` and `int64[2000, 10]`.
-    The symbols are 0 to 9, + and =, and the end mark ".", thirteen in all, in `.alphabet`. Both numbers have all their
-    digits, so the result begins in the same column everywhere; it has only those that it needs, and end marks follow.
-    seed: which sums are held out, and the order of both parts.  backwards: the result stands with its last digit first
-    ("48+57=501."), as one finds the digits by hand: what to carry is then known at each place, and it is learnt sooner.
-    `.encode(text)` gives ids, `.decode(ids)` the text. Raises OutOfRangeError for other digits, and a negative seed.
+    The thirteen symbols in `.alphabet` are 0 to 9, + and =, and the end mark ".". Both numbers are padded with zeros,
+    so
+    the result begins in the same column everywhere; it is not padded, and end marks follow.
+    seed: which sums are held out, and the order of both parts.  backwards: the result begins with its last digit
+    ("48+57=501."), in the order in which one computes digits by hand: the carry is then known at each position, and the
+    model learns faster. `.encode(text)` gives ids, `.decode(ids)` the text. Raises OutOfRangeError for other digits,
+    and a
+    negative seed.
 
     >>> data = sums(1)
     >>> data.seen.shape, data.held_out.shape, data.decode(data.seen[0])
     ((80, 7), (20, 7), '8+2=10.')
     """
     if isinstance(digits, bool) or not isinstance(digits, int | np.integer) or digits not in (1, 2):
-        fail(OutOfRangeError, "sums: digits is 1 or 2", "digits=2: 10,000 sums", digits=digits)
+        fail(OutOfRangeError, "sums: digits must be 1 or 2", "digits=2: 10,000 sums", digits=digits)
     whole(0, "0", seed=seed)
     n, length = 10**digits, 3 * digits + 4
     step = -1 if backwards else 1
     texts = [f"{a:0{digits}}+{b:0{digits}}={str(a + b)[::step]}".ljust(length, END) for a in range(n) for b in range(n)]
-    # the place of each symbol by the number of its letter
+    # the id of each symbol by its code point
     place = np.zeros(128, np.int64)
     place[[ord(symbol) for symbol in ALPHABET]] = range(len(ALPHABET))
     ids = place[np.frombuffer("".join(texts).encode(), np.uint8).reshape(-1, length)]

@@ -1,4 +1,4 @@
-"""Two books that ship with minflow, 95 kB, no download: `text("alice")`, `text("tang")`. Sources: NOTICE.
+"""Two books that ship with minflow, 95 kB, without a download: `text("alice")`, `text("tang")`. Sources: NOTICE.
 
 Read next: `sums.py`, a language of thirteen symbols.
 """

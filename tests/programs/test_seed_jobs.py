@@ -81,7 +81,7 @@ def printed(tmp_path_factory):
         assert all(GPU in line for line in notices) and "Error" not in ran.stderr, ran.stderr
         lines = ran.stdout.splitlines()
         assert lines[0] == "File mnist.npz already exist, path: ./mnist.npz"
-        assert lines[1].startswith("./mnist.npz has another checksum")
+        assert lines[1].startswith("./mnist.npz does not have the checksum")
         out[file] = lines[2:]
     return folder, out
 

@@ -1,4 +1,4 @@
-"""Checkpointing: what a part of a model keeps for backward is computed again there, not held in between.
+"""Activation checkpointing: recompute the intermediate results of a function in backward instead of saving them.
 
 Source: Chen et al. 2016, "Training deep nets with sublinear memory cost" (arXiv:1604.06174).
 """
@@ -31,11 +31,11 @@ def checkpoint(
     early_stop: bool = True,
     **kwargs: Any,
 ) -> Any:
-    """function(*args, **kwargs), of which only the inputs are kept: backward runs it again.
+    """Call function(*args, **kwargs) and save only its inputs: backward runs it again.
 
-    preserve_rng_state: its random numbers are the same ones again.  The other options are accepted and without effect.
-    It runs twice, so what it does besides (counting, printing) is done twice. Inside a graph it runs straight through:
-    `config.activation_checkpointing` is a graph's way.
+    preserve_rng_state: draw the same random numbers again.  The other options are accepted and without effect.
+    It runs twice, so its side effects (counting, printing) happen twice. In a graph it runs normally: there,
+    use `config.activation_checkpointing`.
     """
     mode = MODE.get()
     if not callable(function):
@@ -55,7 +55,7 @@ def checkpoint(
     if not all(isinstance(out, Tensor) for out in outs):
         fail(
             GradError,
-            "checkpoint: the function gives something else than tensors",
+            "checkpoint: the function must return tensors",
             "return a tensor or a tuple",
             result=result,
         )
@@ -66,7 +66,7 @@ def checkpoint(
 
 
 def leaves_of(outs: tuple, own: set[int]) -> list[Tensor]:
-    """The leaves that want a gradient and are no inputs: the parameters that the function met."""
+    """The leaves that require a gradient and are not inputs: the parameters that the function used."""
     mode, found = MODE.get(), {}
     for node in toposort([out.value.node for out in outs if out.requires_grad]):
         for i, value in enumerate(node.inputs):
@@ -78,7 +78,7 @@ def leaves_of(outs: tuple, own: set[int]) -> list[Tensor]:
 
 
 class Again:
-    """One checkpointed call: what is needed to run it again."""
+    """One checkpointed call: everything needed to run it again."""
 
     def __init__(self, function: Callable, args: tuple, kwargs: dict, preserve: bool):
         self.function, self.kwargs = function, kwargs
@@ -95,7 +95,7 @@ class Again:
 
 
 class Checkpoint(Function):
-    """The results, with the function again as their backward."""
+    """Autograd function whose backward runs the checkpointed function again."""
 
     @staticmethod
     def forward(ctx: Any, again: Again, outs: tuple, *tensors: Tensor) -> tuple:
@@ -127,7 +127,7 @@ class Checkpoint(Function):
         roots = [(out, g) for out, g in zip(outs, grads) if g is not None and out.requires_grad]
         results: list = [None] * len(sources)
         if roots and wanted:
-            outer = sources if keep else sources[count:]  # the backward that asked runs their hooks
+            outer = sources if keep else sources[count:]  # the outer backward runs their hooks
             found = autograd.gradients(
                 [out for out, _ in roots],
                 [sources[i] for i in wanted],
@@ -149,7 +149,7 @@ def checkpoint_sequential(
     preserve_rng_state: bool = True,
     **kwargs: Any,
 ) -> Any:
-    """Run functions in turn (a Sequential, or a list), in `segments` parts, all but the last checkpointed."""
+    """Run functions in sequence (a Sequential, or a list), in `segments` parts, all but the last checkpointed."""
     listed = list(functions.children()) if hasattr(functions, "children") else list(functions)
     if not isinstance(segments, int) or not 1 <= segments <= len(listed):
         fail(

@@ -1,4 +1,4 @@
-"""`utils.dlpack`: arrays of other libraries without a copy."""
+"""`utils.dlpack`: exchange arrays with other libraries without a copy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..core.messages.suggestions import name_hints as _name_hints
 
 
 def to_dlpack(tensor: Any) -> Any:
-    """A capsule for `from_dlpack` of another library; `np.from_dlpack(tensor)` needs none."""
+    """A capsule for another library's `from_dlpack`; `np.from_dlpack(tensor)` does not need one."""
     return tensor.__dlpack__()
 
 

@@ -1,4 +1,4 @@
-"""`utils.tensor`: tensors of PyTorch and ours, over the same memory."""
+"""`utils.tensor`: exchange tensors with PyTorch, over the same memory."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from ..core.source_location import fail, need
 
 
 def from_torch(torch_tensor: Any) -> Tensor:
-    """A tensor that shares the memory of one of PyTorch's, outside its tape. Raises DTypeError for something else."""
+    """A tensor that shares the memory of a PyTorch tensor, outside its tape. Raises DTypeError for anything else."""
     if isinstance(torch_tensor, Tensor) or not hasattr(torch_tensor, "detach"):
         fail(
             DTypeError,
-            f"from_torch takes a tensor of PyTorch, not {type(torch_tensor).__name__}",
-            "flow.tensor(...) of numbers, flow.from_numpy(...) of an array",
+            f"from_torch takes a PyTorch tensor, got {type(torch_tensor).__name__}",
+            "flow.tensor(...) for numbers, flow.from_numpy(...) for an array",
             torch_tensor=torch_tensor,
         )
     return from_numpy(torch_tensor.detach().cpu().numpy())
 
 
 def to_torch(flow_tensor: Tensor) -> Any:
-    """A tensor of PyTorch that shares the memory of ours, outside the tape. Needs the package torch."""
+    """A PyTorch tensor that shares the memory of ours, outside the tape. Needs the package torch."""
     if not isinstance(flow_tensor, Tensor):
         fail(
             DTypeError,
-            f"to_torch takes a tensor of minflow, not {type(flow_tensor).__name__}",
+            f"to_torch takes a minflow tensor, got {type(flow_tensor).__name__}",
             "flow.tensor(...)",
             flow_tensor=flow_tensor,
         )

@@ -91,7 +91,7 @@ def test_batches():
     assert list(BatchSampler(range(7), 3, drop_last=True)) == [[0, 1, 2], [3, 4, 5]]
     assert len(BatchSampler(range(7), 3)) == 3 and len(BatchSampler(range(7), 3, True)) == 2
     for size in (0, -1, 2.5, True):
-        with pytest.raises(LoaderError, match=f"batch_size is {size}"):
+        with pytest.raises(LoaderError, match=f"batch_size must be a positive integer, got {size}"):
             BatchSampler(range(7), size)
 
 

@@ -179,7 +179,9 @@ def test_without_fork_in_a_notebook(monkeypatch):
     cell = type(
         "Cell", (Dataset,), {"__module__": "__main__", "__len__": lambda self: 4, "__getitem__": lambda self, i: i}
     )
-    with pytest.raises(LoaderError, match=r'cannot see what a notebook cell defines[\s\S]*Cell[\s\S]*workers="thread"'):
+    with pytest.raises(
+        LoaderError, match=r'cannot see definitions in notebook cells[\s\S]*Cell[\s\S]*workers="thread"'
+    ):
         list(DataLoader(cell(), 4, num_workers=1, workers="process"))
 
 

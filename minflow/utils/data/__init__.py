@@ -1,6 +1,6 @@
 """Datasets, samplers and the DataLoader that makes batches of them, with PyTorch's names.
 
-Whatever the number and kind of workers, a loader gives the same batches in the same order, bit for bit: a sample draws
+With any number and kind of workers, a loader gives the same batches in the same order, bit for bit: a sample draws
 its random numbers from (seed, "loader", epoch, sample index). Knows tensors, but no files and no models.
 Read next: `loader.py`, then `fetch.py` (one batch) and `workers.py` (threads and processes).
 """

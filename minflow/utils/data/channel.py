@@ -1,9 +1,8 @@
-"""Objects between processes: small ones through a pipe, large ones through memory that both look at.
+"""Send objects between processes: small ones through a pipe, large ones through shared memory.
 
-An object is pickled with its arrays' buffers apart (pickle protocol 5). From `inline` bytes on, everything is written
-once into an anonymous file in memory whose descriptor travels through the pipe; the receiver's arrays lie in that
-memory and free it when they die. It has no name, so nothing is left behind when a process is killed. Read next:
-`workers.py`.
+An object is pickled with its arrays' buffers out of band (pickle protocol 5). From `inline` bytes on, everything is
+written once to an anonymous memory file whose descriptor is sent through the pipe; the receiver's arrays use that
+memory and free it. It has no name, so nothing is left behind when a process is killed. Read next: `workers.py`.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
 SHARES = sys.platform != "win32"
-ALIGN = 64  # bytes: arrays begin at a cache line
+ALIGN = 64  # bytes; arrays are aligned to cache lines
 
 
 def send(pipe: Connection, thing: Any, inline: int) -> None:
-    """Send an object. Raises what pickling raises before anything was sent."""
+    """Send an object. Pickling errors are raised before anything is sent."""
     from multiprocessing import reduction
 
     buffers: list[pickle.PickleBuffer] = []
@@ -37,7 +36,7 @@ def send(pipe: Connection, thing: Any, inline: int) -> None:
     for part in parts:
         spans.append((end, part.nbytes))
         end += -(-part.nbytes // ALIGN) * ALIGN
-    with uninterrupted():  # a bare descriptor would be closed by nobody
+    with uninterrupted():  # an interrupt would leak the bare descriptor
         file = open(memory_file(), "r+b", buffering=0)
     with file:
         os.ftruncate(file.fileno(), end)
@@ -49,7 +48,7 @@ def send(pipe: Connection, thing: Any, inline: int) -> None:
 
 
 def memory_file() -> int:
-    """The descriptor of a new file that nobody else can find."""
+    """The descriptor of a new anonymous file."""
     if hasattr(os, "memfd_create"):
         return os.memfd_create("minflow-batch", os.MFD_CLOEXEC)
     import tempfile
@@ -59,15 +58,15 @@ def memory_file() -> int:
 
 
 def receive(pipe: Connection) -> Any:
-    """The next object. Raises EOFError or OSError when the other side is gone."""
+    """Receive the next object. Raises EOFError or OSError if the other side is gone."""
     from multiprocessing import reduction
 
     shared, rest = pipe.recv()
     if not shared:
-        # Arrays on bytes could not be written to.
+        # Arrays over bytes would be read-only.
         return pickle.loads(rest[0], buffers=map(bytearray, rest[1:]))
     end, spans = rest
-    pipe.poll(None)  # here Ctrl-C may come: until the descriptor is there, or the other side is gone
+    pipe.poll(None)  # Ctrl-C is allowed here, until the descriptor arrives or the other side is gone
     with uninterrupted():
         handle = reduction.recv_handle(pipe)
         try:

@@ -1,4 +1,4 @@
-"""default_collate: many samples of the same form become one of that form, each leaf a batch. Read next: `fetch.py`."""
+"""default_collate: combine samples of the same structure into one, whose leaves are batches. Read next: `fetch.py`."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from ...core.tensor import Tensor
 
 
 def default_collate(samples: Sequence) -> Any:
-    """One batch of a list of samples, as PyTorch makes it.
+    """Combine a list of samples into a batch, as in PyTorch.
 
-    Tensors and arrays are stacked along a new first axis; floats become float64, integers int64, and integers with
-    floats after them the default dtype; texts stay as they are. Each position of tuples, lists and mappings is
-    collated; a mapping, a list and a named tuple keep their class, a tuple becomes a list. Raises ShapeError where
-    shapes differ, naming position and sample.
+    Tensors and arrays are stacked along a new first axis; floats become float64, integers int64, and integers mixed
+    with
+    floats the default dtype; strings are kept. Each entry of tuples, lists and mappings is collated; a mapping, a list
+    and a named tuple keep their class, a tuple becomes a list. Raises ShapeError if shapes differ, naming position and
+    sample.
     """
     if not len(samples):
         raise LoaderError(
-            "default_collate: there is no sample to make a batch of",
-            hint="a batch_sampler gives lists that are not empty",
+            "default_collate: samples must not be empty",
+            hint="a batch_sampler must yield lists that are not empty",
         )
     try:
         return collate(samples, "sample")
@@ -74,7 +75,7 @@ def collate(samples: Sequence, path: str) -> Any:
         return rebuilt(first, [collate(part, f"{path}[{i}]") for i, part in enumerate(zip(*samples))])
     image = "PIL" in type(first).__module__
     raise DTypeError(
-        f"default_collate: {path} is a {type(first).__name__}, of which no batch can be made",
+        f"default_collate: {path} is a {type(first).__name__}, which cannot be collated",
         values={path: repr(first)[:80]},
         hint="transform=transforms.ToTensor() in the dataset"
         if image
@@ -83,8 +84,9 @@ def collate(samples: Sequence, path: str) -> Any:
 
 
 def rebuilt(first: Any, parts: Any) -> Any:
-    """A container of the class of `first` with other contents, as PyTorch makes it: of a tuple a list, and of a class
-    that cannot be made of its contents a list or dict."""
+    """A container of the class of `first` with other contents, as in PyTorch: a tuple becomes a list, and a class that
+    cannot be built from its contents becomes a list or dict.
+    """
     try:
         if hasattr(first, "_fields"):
             return type(first)(*parts)
@@ -108,7 +110,7 @@ def same_kind(samples: Sequence, kind, path: str) -> None:
             raise DTypeError(
                 f"default_collate: {path} is a {type(samples[0]).__name__} in sample 0 of the batch and a "
                 f"{type(sample).__name__} in sample {i}",
-                hint="the same form in each sample",
+                hint="the same structure in each sample",
             )
 
 
@@ -118,24 +120,24 @@ def check_shapes(samples: Sequence, path: str) -> None:
             raise ShapeError(
                 f"default_collate: {path} has other shapes within one batch, so it cannot be stacked",
                 values={"sample 0": list(samples[0].shape), f"sample {i}": list(sample.shape)},
-                hint="transforms.Resize((height, width)), padding, or an own collate_fn",
+                hint="transforms.Resize((height, width)), padding, or a custom collate_fn",
             )
 
 
 def number(data: Any, dtype: str | None, path: str) -> Tensor:
-    """A tensor of numbers in the dtype that they ask for together."""
+    """A tensor of numbers in their common dtype."""
     try:
         return as_tensor(data, dtype)
     except MinflowError as error:
         raise DTypeError(
             f"default_collate: {path} is not a number in every sample",
             values={"reason": error.what},
-            hint="the same form in each sample",
+            hint="the same structure in each sample",
         ) from None
 
 
 def default_convert(sample: Any) -> Any:
-    """A sample that is not batched: its arrays become tensors."""
+    """Convert arrays in an unbatched sample to tensors."""
     if isinstance(sample, np.ndarray) and sample.dtype.kind in "biufc":
         return from_numpy(sample)
     if isinstance(sample, np.generic) and sample.dtype.kind in "biufc":

@@ -1,8 +1,8 @@
-"""Datasets: what can be asked for sample number i, or walked through.
+"""Datasets: access to samples by index, or by iteration.
 
-`__getitems__(indices)` may give many samples at once, as in PyTorch; `whole_batch(indices)` may give what
-default_collate would make of them, at once. Both are shortcuts for the same numbers. Read next: `fetch.py`, which
-uses them.
+`__getitems__(indices)` may return many samples at once, as in PyTorch; `whole_batch(indices)` may return the result
+that
+default_collate would give. Both are optimizations that do not change results. Read next: `fetch.py`, which uses them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .sampler import permutation
 
 
 class Dataset:
-    """Something with samples that have numbers: a subclass writes `__getitem__(index)` and `__len__()`."""
+    """A dataset with indexed samples: a subclass defines `__getitem__(index)` and `__len__()`."""
 
     def __getitem__(self, index) -> Any:
         fail(
@@ -36,7 +36,7 @@ class Dataset:
 
 
 class IterableDataset(Dataset):
-    """Something whose samples come one after the other: a subclass writes `__iter__()`."""
+    """A dataset whose samples come in sequence: a subclass defines `__iter__()`."""
 
     def __iter__(self) -> Iterator:
         fail(LoaderError, f"{type(self).__name__} has no __iter__", "def __iter__(self): yield image, label")
@@ -44,7 +44,7 @@ class IterableDataset(Dataset):
     def __getitem__(self, index) -> Any:
         fail(
             LoaderError,
-            f"{type(self).__name__} is an IterableDataset: its samples have no numbers",
+            f"{type(self).__name__} is an IterableDataset: its samples have no indices",
             "for sample in dataset: ...",
         )
 
@@ -61,7 +61,12 @@ class TensorDataset(Dataset):
             fail(LoaderError, "TensorDataset needs at least one tensor", "TensorDataset(images, labels)")
         for i, t in enumerate(self.tensors):
             if not isinstance(t, Tensor) or t.ndim == 0:
-                fail(LoaderError, f"TensorDataset: argument {i} is no tensor with rows", "flow.tensor(...)", argument=t)
+                fail(
+                    LoaderError,
+                    f"TensorDataset: argument {i} is not a tensor with rows",
+                    "flow.tensor(...)",
+                    argument=t,
+                )
         if len({len(t) for t in self.tensors}) > 1:
             named = {f"tensor {i}": t for i, t in enumerate(self.tensors)}
             fail(
@@ -81,7 +86,7 @@ class TensorDataset(Dataset):
         return f"TensorDataset({', '.join(str(t.spec) for t in self.tensors)})"
 
     def whole_batch(self, indices: Sequence[int]) -> list[Tensor]:
-        """The rows `indices` of each tensor: one gather instead of as many slices and a stack."""
+        """The rows `indices` of each tensor: one gather instead of many slices and a stack."""
         where = checked(indices, len(self))
         return [
             t[from_numpy(where)] if t.requires_grad else from_numpy(np.take(t.detach().numpy(), where, axis=0))
@@ -90,27 +95,27 @@ class TensorDataset(Dataset):
 
 
 def checked(indices: Sequence[int], length: int) -> np.ndarray:
-    """`int64[n]`: sample numbers inside the dataset, counted from its start."""
+    """`int64[n]`: sample indices inside the dataset, counted from its start."""
     where = np.asarray(indices, "int64")
     if where.size and (where.min() < -length or where.max() >= length):
         wrong = next(int(i) for i in where if not -length <= i < length)
         fail(
             OutOfRangeError,
             f"there is no sample {wrong} in a dataset of {length}",
-            "a sampler gives numbers below len(dataset)",
+            "a sampler must yield indices below len(dataset)",
         )
     return where % length if where.size and where.min() < 0 else where
 
 
 class ConcatDataset(Dataset):
-    """Several datasets one after the other."""
+    """Several datasets, one after the other."""
 
     def __init__(self, datasets):
         self.datasets = list(datasets)
         if not self.datasets or any(isinstance(d, IterableDataset) for d in self.datasets):
             fail(
                 LoaderError,
-                "ConcatDataset takes at least one dataset, and none that is iterable only",
+                "ConcatDataset takes at least one dataset, and no IterableDataset",
                 "ConcatDataset([first, second])",
             )
         self.cumulative_sizes = list(itertools.accumulate(len(d) for d in self.datasets))
@@ -124,14 +129,14 @@ class ConcatDataset(Dataset):
             fail(
                 OutOfRangeError,
                 f"there is no sample {index} in a dataset of {len(self)}",
-                "a number below len(dataset)",
+                "an index below len(dataset)",
             )
         part = bisect.bisect_right(self.cumulative_sizes, number)
         return self.datasets[part][number - (self.cumulative_sizes[part - 1] if part else 0)]
 
 
 class ChainDataset(IterableDataset):
-    """Several iterable datasets one after the other."""
+    """Several iterable datasets, one after the other."""
 
     def __init__(self, datasets):
         self.datasets = list(datasets)
@@ -139,8 +144,8 @@ class ChainDataset(IterableDataset):
             if not isinstance(each, IterableDataset):
                 fail(
                     LoaderError,
-                    f"ChainDataset: entry {i} is a {type(each).__name__}, no IterableDataset",
-                    "ConcatDataset for datasets whose samples have numbers",
+                    f"ChainDataset: entry {i} must be an IterableDataset, got a {type(each).__name__}",
+                    "ConcatDataset for datasets with indexed samples",
                     entry=i,
                 )
 
@@ -152,13 +157,13 @@ class ChainDataset(IterableDataset):
 
 
 class StackDataset(Dataset):
-    """Datasets of one length side by side: sample i is the tuple of their samples i, or by keywords a dict of them."""
+    """Zip datasets of the same length: sample i is the tuple of their samples i, or, with keywords, a dict of them."""
 
     def __init__(self, *args, **kwargs):
         if bool(args) == bool(kwargs):
             fail(
                 LoaderError,
-                "StackDataset takes datasets by place or by name, and at least one",
+                "StackDataset takes at least one dataset, either all by position or all by keyword",
                 "StackDataset(images, labels) or StackDataset(image=images, label=labels)",
             )
         self.datasets = args or kwargs
@@ -168,7 +173,7 @@ class StackDataset(Dataset):
             fail(
                 LoaderError,
                 f"StackDataset: the datasets have {counts} samples, not one number",
-                "one sample of each at every place",
+                "datasets of the same length",
             )
 
     def parts(self) -> list:
@@ -185,7 +190,7 @@ class StackDataset(Dataset):
 
 
 class Subset(Dataset):
-    """The samples of a dataset that `indices` names, in that order."""
+    """The samples of a dataset at `indices`, in that order."""
 
     def __init__(self, dataset: Dataset, indices: Sequence[int]):
         self.dataset, self.indices = dataset, indices
@@ -199,7 +204,7 @@ class Subset(Dataset):
         return self.dataset[self.indices[index]]
 
     def __getattr__(self, name: str):
-        # Only what the dataset itself can do at once: a Subset promises neither by itself.
+        # Only the batch methods that the dataset itself has.
         if name in ("__getitems__", "whole_batch") and "dataset" in self.__dict__:
             many = getattr(self.dataset, name)
             return lambda indices: many([self.indices[i] for i in indices])
@@ -207,20 +212,20 @@ class Subset(Dataset):
 
 
 def random_split(dataset: Dataset, lengths: Sequence[int | float], generator=None) -> list[Subset]:
-    """Cut a dataset into random parts without overlap. lengths: numbers of samples, or shares that add up to 1.
+    """Split a dataset into random parts without overlap. lengths: numbers of samples, or fractions that add up to 1.
 
-    Takes one counter of the generator. Raises LoaderError where the lengths do not add up to the whole.
+    Takes one counter of the generator. Raises LoaderError if the lengths do not add up to the whole.
     """
     count, sizes = len(dataset), list(lengths)
     if all(0 <= n <= 1 for n in sizes) and abs(sum(sizes) - 1) < 1e-6:
         sizes = [int(count * share) for share in sizes]
-        for i in range(count - sum(sizes)):  # what rounding left over goes to the first parts, one each
+        for i in range(count - sum(sizes)):  # the samples left over by rounding go to the first parts, one each
             sizes[i % len(sizes)] += 1
     if sum(sizes) != count or any(n < 0 for n in sizes):
         fail(
             LoaderError,
             f"random_split: the lengths {list(lengths)} add up to {sum(sizes)}, and the dataset has {count} samples",
-            "lengths that add up to len(dataset), or shares that add up to 1, such as [0.8, 0.2]",
+            "lengths that add up to len(dataset), or fractions that add up to 1, such as [0.8, 0.2]",
         )
     order = permutation(count, generator).tolist()
     ends = list(itertools.accumulate(sizes))

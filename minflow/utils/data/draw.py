@@ -1,7 +1,7 @@
 """A few random numbers at once, in plain Python: the bits of `core.random.bits`, without its arrays.
 
-A transform draws one or two numbers for each image: for so few, numpy's fixed costs are twenty times the work.
-Read next: `../../core/random.py`, the same Philox for whole arrays.
+A transform draws one or two numbers per image, for which NumPy's fixed costs are twenty times the work.
+Read next: `../../core/random.py`, the same Philox generator for whole arrays.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def words(generator: Generator | None = None) -> tuple[int, int, int, int]:
 
 
 def below(n: int, word: int) -> int:
-    """A 32-bit word as an integer in [0, n): the high half of word times n (Lemire 2019)."""
+    """Map a 32-bit word to an integer in [0, n): the high half of word times n (Lemire 2019)."""
     return word * n >> 32
 
 
@@ -42,14 +42,14 @@ def chance(p: float, word: int) -> bool:
 
 
 def long_words(n: int, generator: Generator | None = None) -> np.ndarray:
-    """`uint64[n]` random words, for one counter."""
+    """`uint64[n]` random words, for one counter of the Generator."""
     generator = source(generator)
     pair = bits(np, generator.key, generator.take(1), 2 * n).reshape(-1, 2).astype("uint64")
     return (pair[:, 0] << np.uint64(32)) | pair[:, 1]
 
 
 class SampleGenerator(Generator):
-    """The Generator of one sample: its key is worked out only if something is drawn. One thread uses it."""
+    """The Generator of one sample: its key is computed only if something is drawn. Not thread-safe."""
 
     def __init__(self, *words: object):
         self.words, self.counter, self.found, self.device = words, 0, None, "cpu"

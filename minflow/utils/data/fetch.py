@@ -1,7 +1,7 @@
-"""How one batch is made, the same in the caller's thread, in a worker thread and in a worker process.
+"""How one batch is made, in the caller's thread, in a worker thread or in a worker process.
 
-A Recipe holds what a worker needs: dataset, collate_fn, and the words from which each sample's random numbers are
-drawn. Read next: `workers.py`, which runs recipes elsewhere.
+A Recipe has everything that a worker needs: dataset, collate_fn, and the words that seed each sample's random numbers.
+Read next: `workers.py`, which runs recipes elsewhere.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .draw import SampleGenerator
 
 
 class WorkerInfo(NamedTuple):
-    """The worker that we are in. seed: of this worker, this epoch."""
+    """The current worker. seed: of this worker, in this epoch."""
 
     id: int
     num_workers: int
@@ -35,7 +35,7 @@ WORKER: ContextVar[WorkerInfo | None] = ContextVar("worker", default=None)
 
 
 class End:
-    """What an IterableDataset's recipe gives when there are no more samples; the same object in every process."""
+    """The result of an IterableDataset's recipe when there are no more samples; the same object in every process."""
 
     def __reduce__(self):
         return "END"
@@ -45,12 +45,12 @@ END = End()
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """Which worker of which DataLoader runs this code; None outside workers. An IterableDataset has one worker."""
+    """The worker and DataLoader that run this code; None outside workers. An IterableDataset has one worker."""
     return WORKER.get()
 
 
 class drawing_from(Restoring):
-    """Random numbers inside the block come from these words alone."""
+    """Random numbers inside the block depend only on these words."""
 
     variable = SAMPLE
 
@@ -63,10 +63,10 @@ class drawing_from(Restoring):
 
 
 class Recipe:
-    """Makes batch `number` from the sample numbers `indices`.
+    """Makes batch `number` from the sample indices `indices`.
 
     batched: indices is a list and collate_fn gets a list of samples; otherwise both are single.
-    batch_size: for an IterableDataset, whose samples have no numbers (`indices` is then None).
+    batch_size: for an IterableDataset, whose samples have no indices (`indices` is then None).
     """
 
     def __init__(
@@ -85,8 +85,10 @@ class Recipe:
         self.iterable = isinstance(dataset, IterableDataset)
 
     def apart(self) -> Recipe:
-        """A copy with a dataset of its own, for a worker thread whose worker_init_fn may write it, as each process may.
-        What the dataset holds is shared."""
+        """A copy with its own dataset object, for a worker thread whose worker_init_fn may modify it, as in a process.
+        The
+        contents of the dataset are shared.
+        """
         twin = copy.copy(self)
         twin.dataset = holder = copy.copy(self.dataset)
         while isinstance(holder, Subset):
@@ -94,7 +96,7 @@ class Recipe:
         return twin
 
     def make(self, number: int, indices: Any) -> Any:
-        """The batch; END where an IterableDataset has no more samples."""
+        """The batch; END if an IterableDataset has no more samples."""
         if self.iterable:
             samples = list(itertools.islice(self.further(), self.batch_size if self.batched else 1))
             if not samples or (self.batched and self.drop_last and len(samples) < self.batch_size):
@@ -112,7 +114,7 @@ class Recipe:
             elif len(samples) != len(indices):
                 raise LoaderError(
                     f"{type(self.dataset).__name__}.__getitems__ gave {len(samples)} samples, not {len(indices)}",
-                    hint="one sample for each number, in the same order",
+                    hint="one sample for each index, in the same order",
                 )
         with drawing_from(self.key, "loader", self.epoch, "batch", number):
             return self.collate_fn(samples if self.batched else samples[0])
@@ -123,7 +125,7 @@ class Recipe:
         token = SAMPLE.set(None)
         try:
             for index in indices:
-                # A sampler may give anything that the dataset understands; numbers of all types name the same sample.
+                # A sampler may yield anything that the dataset accepts; integers of all types are the same index.
                 name = operator.index(index) if hasattr(index, "__index__") else index
                 SAMPLE.set(SampleGenerator(key, "loader", epoch, name))
                 samples.append(dataset[index])
@@ -132,7 +134,7 @@ class Recipe:
         return samples
 
     def further(self):
-        """The next samples of an IterableDataset, the position being the sample's number."""
+        """The next samples of an IterableDataset, indexed by their position."""
         while True:
             with drawing_from(self.key, "loader", self.epoch, self.position):
                 try:
@@ -145,12 +147,12 @@ class Recipe:
             yield sample
 
     def seed(self, *words: object) -> int:
-        """For generators that are not ours, such as `random` and `numpy.random` in a worker process."""
+        """A seed for other generators, such as `random` and `numpy.random` in a worker process."""
         return derive_key(self.key, "loader", self.epoch, *words)
 
 
 def noted(error: BaseException, number: int, indices: Any, maker: str) -> BaseException:
-    """The error of a worker or of the dataset, with a note that says which batch was being made, and by whom."""
+    """An error of a worker or of the dataset, with a note about the batch and its maker."""
     if isinstance(indices, Sequence) and not isinstance(indices, str):
         few = ", ".join(map(str, indices[:8])) + (", ..." if len(indices) > 8 else "")
         samples = f", samples [{few}]"
@@ -159,6 +161,6 @@ def noted(error: BaseException, number: int, indices: Any, maker: str) -> BaseEx
     if isinstance(error, MinflowError) and (
         not error.where or "threading.py:" in error.where or "process.py:" in error.where
     ):
-        error.where = here()  # there was no line of the learner's in the worker: the loop's line is the nearest
+        error.where = here()  # no line of the learner's code ran in the worker: the loop's line is the nearest
     error.add_note(f"while {maker} was making batch {number}{samples}")
     return error

@@ -22,22 +22,24 @@ from .workers import KINDS
 
 
 class DataLoader:
-    """Walks through a dataset in batches.
+    """Iterates over a dataset in batches.
 
     dataset: has `__getitem__` and `__len__`, or is an IterableDataset.
-    batch_size: samples per batch; None gives single samples.  drop_last: leave out a last batch that is not full.
-    shuffle: another order each time.  sampler, batch_sampler: the order, or the batches, of one's own.
-    num_workers: how many workers make batches ahead of the loop, `prefetch_factor` each; 0 makes them in the loop.
-    workers: "thread" (no copies; good while numpy does the work) or "process" (for Python code that takes long).
-    collate_fn: makes a batch of a list of samples.  worker_init_fn: called with its number in each worker.
-    timeout: in seconds, how long a worker may take for a batch; 0 is forever. After that, a process is ended; a thread,
-    which nothing can end, goes on with its sample alone, and then ends.
+    batch_size: samples per batch; None gives single samples.  drop_last: drop a last batch that is not full.
+    shuffle: a new order in each epoch.  sampler, batch_sampler: custom order, or custom batches.
+    num_workers: number of workers that make batches ahead of the loop, `prefetch_factor` each; 0 makes them in the
+    loop.
+    workers: "thread" (no copies; good while NumPy does the work) or "process" (for slow Python code).
+    collate_fn: makes a batch from a list of samples.  worker_init_fn: called with the worker's index in each worker.
+    timeout: seconds that a worker may take for a batch; 0 is forever. After that, a process is killed; a thread, which
+    cannot be killed, finishes its sample and then ends.
     pin_memory, pin_memory_device, multiprocessing_context, persistent_workers, in_order: accepted and without effect.
-    generator: where order and random transforms come from (by default flow's own, which manual_seed starts again).
+    generator: source of the order and of random transforms (default: the global one, which manual_seed resets).
 
-    Each walk takes one counter of the generator, its epoch, and one more where the order is random. What minflow draws
-    (transforms, flow.rand) while sample i is loaded depends on (seed, "loader", epoch, i) alone: workers change no bit.
-    An IterableDataset has at most one worker. Raises LoaderError for arguments that exclude each other.
+    Each iteration takes one counter of the generator, its epoch, and one more if the order is random. Random numbers
+    that
+    minflow draws (transforms, flow.rand) while sample i is loaded depend only on (seed, "loader", epoch, i): workers do
+    not change results. An IterableDataset has at most one worker. Raises LoaderError for contradictory arguments.
     """
 
     def __init__(
@@ -66,7 +68,11 @@ class DataLoader:
         if isinstance(dataset, type):
             fail(LoaderError, f"DataLoader: {dataset.__name__} is a class, not a dataset", f"{dataset.__name__}(...)")
         if workers not in KINDS:
-            fail(LoaderError, f"DataLoader: there are no workers {workers!r}", 'workers="thread" or workers="process"')
+            fail(
+                LoaderError,
+                f"DataLoader: workers must be 'thread' or 'process', got {workers!r}",
+                'workers="thread" or workers="process"',
+            )
         if not (
             isinstance(num_workers, int)
             and num_workers >= 0
@@ -76,8 +82,8 @@ class DataLoader:
         ):
             fail(
                 LoaderError,
-                "DataLoader: num_workers is an integer from 0, timeout seconds from 0, "
-                "prefetch_factor an integer from 1",
+                "DataLoader: num_workers must be an integer of at least 0, timeout at least 0 seconds, "
+                "prefetch_factor an integer of at least 1",
                 "num_workers=2, timeout=10",
                 num_workers=num_workers,
                 timeout=timeout,
@@ -86,13 +92,13 @@ class DataLoader:
         if sampler is not None and shuffle:
             fail(
                 LoaderError,
-                "DataLoader: shuffle=True and a sampler both say in which order samples come",
+                "DataLoader: shuffle=True and a sampler both determine the order of samples",
                 "one of them",
             )
         if self.iterable and (shuffle or sampler is not None or batch_sampler is not None):
             fail(
                 LoaderError,
-                "DataLoader: the samples of an IterableDataset come in its own order",
+                "DataLoader: an IterableDataset determines the order of its samples",
                 "shuffle inside its __iter__",
             )
         if batch_sampler is not None and (batch_size != 1 or shuffle or sampler is not None or drop_last):
@@ -104,13 +110,13 @@ class DataLoader:
         if batch_size is None and drop_last:
             fail(
                 LoaderError,
-                "DataLoader: without batches (batch_size=None) there is no last one to drop",
+                "DataLoader: drop_last=True needs batches, and batch_size is None",
                 "drop_last=False",
             )
         if not self.iterable and sampler is None and batch_sampler is None and not hasattr(dataset, "__len__"):
             fail(
                 LoaderError,
-                f"DataLoader: {type(dataset).__name__} has no __len__, so nobody knows which samples it has",
+                f"DataLoader: {type(dataset).__name__} has no __len__, so the range of its indices is not known",
                 "def __len__(self): return ..., or make it an IterableDataset",
             )
         if sampler is None and not self.iterable:
@@ -144,7 +150,7 @@ class DataLoader:
             self.batch_size,
             self.drop_last,
         )
-        # The order is drawn here, not at the first batch, so that it does not depend on what happens in between.
+        # The order is drawn here, not at the first batch, so that code in between cannot change it.
         batches = (
             itertools.repeat(None)
             if self.iterable
@@ -153,24 +159,24 @@ class DataLoader:
         return self.ahead(recipe, batches) if self.num_workers else self.in_loop(recipe, batches)
 
     def in_loop(self, recipe: Recipe, batches: Iterator) -> Iterator[Any]:
-        """The batches, fetched when they are asked for."""
+        """The batches, made when they are requested."""
         started = perf_counter()
         for number, indices in enumerate(batches):
             try:
                 batch = recipe.make(number, indices)
             except Exception as error:
-                raise noted(error, number, indices, "the DataLoader")  # noqa: B904 (it is the same error)
+                raise noted(error, number, indices, "the DataLoader")  # noqa: B904 (the same error)
             if batch is END:
                 break
             yield batch
         self.passed(started)
 
     def ahead(self, recipe: Recipe, batches: Iterator) -> Iterator[Any]:
-        """The batches, fetched by workers before they are asked for."""
+        """The batches, made by workers before they are requested."""
         count = 1 if self.iterable else self.num_workers
         crew, finished, started = None, False, perf_counter()
         try:
-            with uninterrupted():  # Ctrl-C comes before the workers are started, or when `crew` knows them
+            with uninterrupted():  # Ctrl-C must come before the workers start, or after `crew` knows them
                 crew = KINDS[self.workers](recipe, count, self.worker_init_fn, self.timeout, self.prefetch_factor)
             numbered, under_way, broken = enumerate(batches), deque(), None
 
@@ -181,7 +187,7 @@ class DataLoader:
                         number, indices = next(numbered)
                     except StopIteration:
                         return
-                    except Exception as error:  # of the sampler: raised when its turn comes
+                    except Exception as error:  # from the sampler: raised in its turn
                         broken = error
                         return
                     under_way.append((number, indices))
@@ -197,7 +203,7 @@ class DataLoader:
                     break
                 submit(count * crew.in_flight)
                 yield batch
-                del batch  # not kept while the next one is waited for
+                del batch  # do not keep it while waiting for the next one
             if broken is not None:
                 raise broken
             finished = not under_way
@@ -211,7 +217,7 @@ class DataLoader:
                 crew.close(finished)
 
     def passed(self, started: float) -> None:
-        """Tell who listens that all batches were given."""
+        """Notify listeners that all batches were yielded."""
         if events.LoaderPassed in events.LISTENERS:
             events.emit(events.LoaderPassed(self, started))
 

@@ -1,7 +1,7 @@
-"""Samplers: in which order the samples of a dataset come, and how they are grouped into batches.
+"""Samplers: the order of a dataset's samples, and how they are grouped into batches.
 
-A sampler that draws takes the next counter of its generator each time it is walked through: at `iter(sampler)`, on the
-caller's thread. Read next: `loader.py`.
+A sampler that draws takes the next counter of its generator in each iteration: at `iter(sampler)`, on the caller's
+thread. Read next: `loader.py`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def permutation(n: int, generator=None) -> np.ndarray:
 
 
 class Sampler:
-    """Gives the numbers of samples, one after the other: a subclass writes `__iter__()` and `__len__()`."""
+    """Yields indices of samples: a subclass defines `__iter__()` and `__len__()`."""
 
     def __init__(self, data_source=None):
         self.data_source = data_source
@@ -42,17 +42,21 @@ class SequentialSampler(Sampler):
 
 
 class RandomSampler(Sampler):
-    """The samples in random order, each once; with `replacement` each drawn anew, and then any number of them."""
+    """All samples in random order; with `replacement` each is drawn anew, and their number is arbitrary."""
 
     def __init__(self, data_source, replacement: bool = False, num_samples: int | None = None, generator=None):
         super().__init__(data_source)
         self.replacement, self.wanted, self.generator = replacement, num_samples, generator
         if num_samples is not None and (not isinstance(num_samples, int) or num_samples <= 0):
-            fail(LoaderError, f"RandomSampler: num_samples is {num_samples}", "a positive number of samples")
+            fail(
+                LoaderError,
+                f"RandomSampler: num_samples must be positive, got {num_samples}",
+                "a positive number of samples",
+            )
 
     @property
     def num_samples(self) -> int:
-        """How many indices are drawn."""
+        """The number of indices that are drawn."""
         return len(self.data_source) if self.wanted is None else self.wanted
 
     def __iter__(self) -> Iterator[int]:
@@ -69,7 +73,7 @@ class RandomSampler(Sampler):
 
 
 class SubsetRandomSampler(Sampler):
-    """The given sample numbers in random order."""
+    """The given indices in random order."""
 
     def __init__(self, indices: Sequence[int], generator=None):
         super().__init__()
@@ -83,7 +87,7 @@ class SubsetRandomSampler(Sampler):
 
 
 class WeightedRandomSampler(Sampler):
-    """`num_samples` numbers, i with a probability proportional to `weights[i]`, with or without replacement."""
+    """`num_samples` indices, i with probability proportional to `weights[i]`, with or without replacement."""
 
     def __init__(self, weights: Sequence[float], num_samples: int, replacement: bool = True, generator=None):
         super().__init__()
@@ -97,7 +101,7 @@ class WeightedRandomSampler(Sampler):
         ):
             fail(
                 LoaderError,
-                "WeightedRandomSampler: weights are finite numbers, none negative and not all 0",
+                "WeightedRandomSampler: weights must be finite, not negative, and not all 0",
                 "one weight per sample",
             )
         if not replacement and num_samples > np.count_nonzero(self.weights):
@@ -112,9 +116,9 @@ class WeightedRandomSampler(Sampler):
         if self.replacement:
             unit = (long_words(self.num_samples, self.generator) >> np.uint64(11)) * 2.0**-53
             ends = np.cumsum(self.weights)
-            last = int(np.flatnonzero(self.weights)[-1])  # rounding may carry a draw past the end
+            last = int(np.flatnonzero(self.weights)[-1])  # rounding may move a draw past the end
             return iter(np.minimum(np.searchsorted(ends, unit * ends[-1], side="right"), last).tolist())
-        # The first to arrive of independent exponential times with these rates (Efraimidis & Spirakis 2006).
+        # The smallest of independent exponential times with these rates (Efraimidis & Spirakis 2006).
         unit = ((long_words(len(self.weights), self.generator) >> np.uint64(11)) + 0.5) * 2.0**-53
         with np.errstate(divide="ignore"):
             times = -np.log(unit) / self.weights
@@ -125,11 +129,13 @@ class WeightedRandomSampler(Sampler):
 
 
 class DistributedSampler(Sampler):
-    """The part of the samples that process `rank` of `num_replicas` works on: every num_replicas-th of one order.
+    """The samples for process `rank` of `num_replicas`: every num_replicas-th of one order.
 
-    The order is a shuffle that all processes know from `seed` and the epoch (`set_epoch(n)` before each one gives
-    another), or that of the dataset. Each gets as many: samples of the beginning come twice, or with drop_last those at
-    the end are left out. Without rank and num_replicas it is one process, and all samples.
+    The order is that of the dataset, or a shuffle from `seed` and the epoch (call `set_epoch(n)` before each one),
+    which
+    is the same in all processes. All get the same number: the first samples are repeated, or with drop_last the last
+    ones
+    dropped. Without rank and num_replicas there is one process, with all samples.
     """
 
     def __init__(
@@ -152,7 +158,7 @@ class DistributedSampler(Sampler):
         ):
             fail(
                 LoaderError,
-                f"DistributedSampler: there is no rank {self.rank} of {self.num_replicas} processes",
+                f"DistributedSampler: rank must be below {self.num_replicas}, the number of processes, got {self.rank}",
                 "0 <= rank < num_replicas",
                 rank=self.rank,
                 num_replicas=self.num_replicas,
@@ -160,13 +166,13 @@ class DistributedSampler(Sampler):
 
     @property
     def num_samples(self) -> int:
-        """How many indices this process takes."""
+        """The number of indices of this process."""
         count = len(self.dataset)
         return count // self.num_replicas if self.drop_last else -(-count // self.num_replicas)
 
     @property
     def total_size(self) -> int:
-        """How many indices all processes take."""
+        """The number of indices of all processes."""
         return self.num_samples * self.num_replicas
 
     def __iter__(self) -> Iterator[int]:
@@ -178,17 +184,17 @@ class DistributedSampler(Sampler):
         return self.num_samples
 
     def set_epoch(self, epoch: int) -> None:
-        """Begin another shuffle at the next walk."""
+        """Use another shuffle from the next iteration on."""
         self.epoch = epoch
 
 
 class BatchSampler(Sampler):
-    """Lists of `batch_size` numbers of another sampler; the last, shorter one is left out with `drop_last`."""
+    """Lists of `batch_size` indices from another sampler; drop_last drops a last, shorter one."""
 
     def __init__(self, sampler: Iterable, batch_size: int, drop_last: bool = False):
         super().__init__()
         if not isinstance(batch_size, int | np.integer) or isinstance(batch_size, bool) or batch_size <= 0:
-            fail(LoaderError, f"batch_size is {batch_size!r}", "a positive whole number, such as 64")
+            fail(LoaderError, f"batch_size must be a positive integer, got {batch_size!r}", "batch_size=64")
         self.sampler, self.batch_size, self.drop_last = sampler, int(batch_size), drop_last
 
     def __iter__(self) -> Iterator[list]:

@@ -1,7 +1,7 @@
-"""Workers that make batches ahead of the loop: threads, or processes. Both take tasks and give outcomes in order.
+"""Workers that make batches ahead of the loop: threads or processes. Both take tasks and return outcomes in order.
 
-Worker k makes the batches k, k + n, k + 2n, ...: no queue is shared, so a worker that dies takes nothing with it, and
-what comes next is known without asking. `close` leaves nothing running. Read next: `channel.py`, how batches travel.
+Worker k makes batches k, k + n, k + 2n, ...: workers share no queue, so a dying worker loses nothing of the others,
+and the worker of the next batch is known. `close` leaves nothing running. Read next: `channel.py`, how batches travel.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from ...core.source_location import here
 from .channel import SHARES, receive, send
 from .fetch import WORKER, Recipe, WorkerInfo
 
-PATIENCE = 5.0  # seconds that a loop which is left waits for the batches that its worker threads have in hand
-# Forking a process that has other threads is safe for what we and OpenBLAS do; macOS's own libraries forbid it.
+PATIENCE = 5.0  # seconds that an abandoned loop waits for worker threads to finish their batches
+# Forking a process with threads is safe for minflow and OpenBLAS; macOS's own libraries forbid it.
 START = "fork" if sys.platform.startswith("linux") else "spawn"
 
 
 class RemoteTraceback(Exception):
-    """Shown above an error that came from a worker process: the traceback there."""
+    """The traceback in a worker process, shown above its error."""
 
     def __init__(self, text: str):
         super().__init__(text)
@@ -47,7 +47,7 @@ class RemoteTraceback(Exception):
 
 
 class Worker:
-    """What a worker does wherever it lives: initialize once, then make batches. Errors are results too."""
+    """The work of any worker: initialize once, then make batches. Errors are results too."""
 
     def __init__(self, recipe: Recipe, number: int, count: int, init: Callable | None, reseeds: bool):
         self.recipe, self.number, self.count, self.init, self.reseeds = recipe, number, count, init, reseeds
@@ -56,7 +56,7 @@ class Worker:
     def enter(self) -> None:
         seed = self.recipe.seed("worker", self.number)
         WORKER.set(WorkerInfo(self.number, self.count, seed, self.recipe.dataset))
-        if self.reseeds:  # worker_init_fn may seed them otherwise
+        if self.reseeds:  # worker_init_fn may reseed them
             reseed(seed)
         try:
             if self.init is not None:
@@ -77,13 +77,13 @@ class Worker:
 
 
 def reseed(seed: int) -> None:
-    """Forked processes would all draw the same numbers from the generators that are not ours."""
+    """Seed the generators of Python and NumPy, which would otherwise be the same in all forked processes."""
     random.seed(seed)
     np.random.seed(seed % 2**32)
 
 
 class Threads:
-    """Workers as threads of this process: nothing is copied, and numpy works in them at the same time."""
+    """Workers as threads of this process: no copies, and NumPy runs in them in parallel."""
 
     kind = "worker thread"
 
@@ -95,14 +95,14 @@ class Threads:
         self.threads = []
         for k in range(count):
             worker = Worker(recipe if init is None else recipe.apart(), k, count, init, False)
-            # The grad mode and dtypes of the caller hold in the worker too.
+            # The grad mode and default dtypes of the caller apply in the worker too.
             context, arguments = contextvars.copy_context(), (worker, self.tasks[k], self.answers[k], self.stopped)
             self.threads.append(
                 threading.Thread(
                     target=context.run, args=(thread_main, *arguments), name=f"minflow-loader-{k}", daemon=True
                 )
             )
-        # should Ctrl-C come before `close` has begun
+        # in case Ctrl-C comes before `close` begins
         self.net = weakref.finalize(self, dismiss, self.stopped, self.tasks)
         try:
             for started, thread in enumerate(self.threads):
@@ -123,7 +123,7 @@ class Threads:
             raise too_slow(self.kind, k, number, self.timeout) from None
 
     def close(self, finished: bool) -> None:
-        """A thread cannot be killed: it ends when the batch in hand is done. That is waited for, but not for long."""
+        """Threads cannot be killed: each ends after its current batch. Wait for that, but not for long."""
         dismiss(self.stopped, self.tasks)
         self.net.detach()
         end = time.monotonic() + self.patience
@@ -133,10 +133,10 @@ class Threads:
 
 
 def check_owner(workers: Any) -> None:
-    """Refuse an iterator in a forked process, which does not have its workers: the batch would never come."""
+    """Refuse an iterator in a forked process, which does not have its workers: the batch would never arrive."""
     if workers.owner != os.getpid():
         raise WorkerError(
-            "an iterator of a DataLoader is used in a process that was forked after it was made",
+            "an iterator of a DataLoader is used in a process that was forked after it was created",
             values={"made in": f"process {workers.owner}", "used in": f"process {os.getpid()}"},
             where=here(),
             hint="for batch in loader: in the process that uses the batches",
@@ -156,11 +156,11 @@ def thread_main(worker: Worker, tasks, answers, stopped: threading.Event) -> Non
         answers.put(worker.answer(task))
 
 
-LIVE: weakref.WeakSet = weakref.WeakSet()  # our ends of all pipes: a forked worker closes its copies of them
+LIVE: weakref.WeakSet = weakref.WeakSet()  # our ends of all pipes; a forked worker closes its copies
 
 
 class Processes:
-    """Workers as processes: for datasets whose own Python code takes long."""
+    """Workers as processes: for datasets with slow Python code."""
 
     kind = "worker process"
 
@@ -171,7 +171,7 @@ class Processes:
         if START != "fork":
             check_sendable(recipe, init)
         self.timeout, self.owner = timeout, os.getpid()
-        # Never more under way than the pipe holds: two sides that both wait to write would wait forever.
+        # No more tasks in flight than the pipe holds: two sides that both block on writing would deadlock.
         self.in_flight = prefetch if SHARES else 1
         self.inline = min(16384, 65536 // prefetch)
         self.processes, self.pipes = [], []
@@ -198,7 +198,7 @@ class Processes:
         try:
             send(self.pipes[k], task, self.inline)
         except OSError:
-            pass  # it died: asking for its result will say so
+            pass  # it died: `result` will report it
 
     def result(self, k: int, number: int) -> tuple[bool, Any]:
         check_owner(self)
@@ -232,9 +232,9 @@ class Processes:
         )
 
     def close(self, finished: bool) -> None:
-        """Workers at rest end by themselves when their pipe closes; the others are ended."""
+        """Idle workers end when their pipe closes; the others are terminated."""
         if os.getpid() != self.owner:
-            return  # a forked copy of this object must not end its siblings
+            return  # a forked copy of this object must not terminate its siblings
         for pipe in self.pipes:
             pipe.close()
         running = list(self.processes)
@@ -252,7 +252,7 @@ class Processes:
 
 
 def end(running: list, how: str | None, seconds: float) -> None:
-    """Ask each process that still runs to end, wait for it, and strike the ended ones from the list."""
+    """Signal each process that still runs, wait for it, and remove ended ones from the list."""
     for process in running if how else ():
         getattr(process, how)()
     for process in running:
@@ -262,7 +262,7 @@ def end(running: list, how: str | None, seconds: float) -> None:
 
 @contextmanager
 def quietly_forking():
-    """Start a process: no warning that threads exist, and Ctrl-C held back until the child ignores it."""
+    """Start a process without the warning about threads, and block Ctrl-C until the child ignores it."""
     masks = hasattr(signal, "pthread_sigmask") and threading.current_thread() is threading.main_thread()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if masks else None
     try:
@@ -275,15 +275,15 @@ def quietly_forking():
 
 
 def process_main(worker: Worker, pipe, inline: int) -> None:
-    """The life of a worker process: until its pipe closes, which it does even if the owner is killed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group: the owner decides
+    """Main loop of a worker process: until its pipe closes, which happens even if the owner is killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole process group: the owner handles it
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if hasattr(signal, "pthread_sigmask"):
-        signal.set_wakeup_fd(-1)  # the owner's event loop must not hear of our signals
+        signal.set_wakeup_fd(-1)  # the owner's event loop must not receive our signals
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     for other in list(LIVE):
         other.close()
-    gc.freeze()  # what the owner made is the owner's to clean up
+    gc.freeze()  # objects of the owner must not be collected here
     worker.enter()
     while True:
         try:
@@ -297,16 +297,14 @@ def process_main(worker: Worker, pipe, inline: int) -> None:
             except OSError:
                 raise
             except Exception as error:
-                error.add_note(
-                    "while sending the batch to the owner of the DataLoader: what it holds cannot be pickled"
-                )
+                error.add_note("while sending the batch to the owner of the DataLoader: its contents cannot be pickled")
                 send(pipe, (False, Failure(error)), inline)
         except OSError:
             return
 
 
 class Failure:
-    """An error on its way between processes: itself where it survives pickling, and its traceback as text."""
+    """An error in transit between processes: the exception if it can be pickled, and its traceback as text."""
 
     def __init__(self, error: BaseException):
         self.text = "".join(traceback.format_exception(error))
@@ -320,12 +318,12 @@ class Failure:
                 self.packed = None
 
     def error(self) -> BaseException:
-        """The error as it is raised in the owner."""
+        """The error to raise in the owner."""
         error = None
         if self.packed is not None:
             try:
                 error = pickle.loads(self.packed)
-            except Exception:  # its class is not known here
+            except Exception:  # its class cannot be imported here
                 pass
         if error is None:
             error = WorkerError(f"DataLoader: {self.name}", hint="see the traceback of the worker above")
@@ -351,7 +349,7 @@ def too_few(started: int, count: int, what: str, reason: BaseException) -> Worke
 
 
 def check_sendable(recipe: Recipe, init: Callable | None) -> None:
-    """Where processes cannot be forked, say in time what cannot be sent to them."""
+    """If processes cannot be forked, report in time what cannot be sent to them."""
     own = "__main__" in (
         type(recipe.dataset).__module__,
         getattr(recipe.collate_fn, "__module__", ""),
@@ -360,7 +358,7 @@ def check_sendable(recipe: Recipe, init: Callable | None) -> None:
     file = getattr(sys.modules.get("__main__"), "__file__", None)
     if own and not file:
         raise LoaderError(
-            "DataLoader: on this system a worker process cannot see what a notebook cell defines",
+            "DataLoader: on this system worker processes cannot see definitions in notebook cells",
             values={"dataset": type(recipe.dataset).__name__, "start method": START},
             where=here(),
             hint='workers="thread", or put the dataset class and its functions into a .py file and import it',

@@ -1,8 +1,8 @@
 """Saving and loading: one safetensors file that also holds the structure and a checksum.
 
-`checkpoint.py` does what `save` and `load` promise; `tree.py` turns nested objects into text and tensors,
-`container.py` reads and writes the file, `atomic.py` makes that all or nothing, `other_formats.py` and `torch_zip.py`
-read what other programs wrote. No file is ever unpickled. Read next: `checkpoint.py`.
+`checkpoint.py` implements `save` and `load`; `tree.py` turns nested objects into text and tensors, `container.py` reads
+and writes the file, `atomic.py` makes writes all or nothing, `other_formats.py` and `torch_zip.py` read the files of
+other programs. No file is ever unpickled. Read next: `checkpoint.py`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO
 
-# "module.Class" -> what saves its objects: `deploy` puts graphs and jobs here, by name, so that neither is imported
-# before a program has one.
+# "module.Class" -> function that saves its objects: `deploy` registers graphs and jobs by name, so that neither is
+# imported before a program uses one.
 SAVERS: dict[str, Callable] = {}
 
 
@@ -25,22 +25,26 @@ def save(
     pickle_protocol: Any = None,
     _use_new_zipfile_serialization: bool = True,
 ) -> None:
-    """Write tensors, numpy arrays, numbers, texts, bools, None and nested dicts, lists and tuples of them to `path`; or
-    a graph with its computation.
+    """Write tensors, NumPy arrays, numbers, strings, bools, None and nested dicts, lists and tuples of them to `path`;
+    or a
+    graph with its computation.
 
-    A path with a suffix (`"model.safetensors"`) is a file; one without (`"checkpoint"`) is a folder that holds it. An
-    open file, or an io.BytesIO, is written into where it stands. The options of PyTorch's pickles are accepted.
-    The old file stays until the new one is whole and on the disk. Tensors that share a storage are written once.
+    A path with a suffix (`"model.safetensors"`) is a file; one without (`"checkpoint"`) is a folder that contains it.
+    An
+    open file, or an io.BytesIO, is written at its position. The options of PyTorch's pickles are accepted.
+    The old file stays until the new one is complete and on disk. Tensors that share a storage are written once.
 
-    An nn.Graph that was called, or a predict job: its computation and its tensors, for `flow.load_graph` in a process
-    without their code. path: a folder. dynamic: which axes of its inputs may have other sizes when it is loaded,
-    `{"x": {0: "batch"}}`. Raises GraphError for what cannot be saved, before anything is written. See
+    An nn.Graph that was called, or a predict job, is saved with its computation and its tensors, for `flow.load_graph`
+    in
+    a process without their code. path: a folder. dynamic: which axes of its inputs may have other sizes when it is
+    loaded,
+    `{"x": {0: "batch"}}`. Raises GraphError if it cannot be saved, before anything is written. See
     docs/deployment.md.
 
-    Raises CheckpointError if something in `obj` is not data (it names the place: `state["opt"]["fn"]`), or if the file
-    cannot be written; then the old one is as it was.
+    Raises CheckpointError if something in `obj` is not data (with its position: `state["opt"]["fn"]`), or if the file
+    cannot be written; then the old file is unchanged.
     """
-    from . import checkpoint  # at first use: with the modules of Python that it needs
+    from . import checkpoint  # imported on first use, with the standard modules that it needs
 
     for kind in type(obj).__mro__:
         if write := SAVERS.get(f"{kind.__module__}.{kind.__name__}"):
@@ -57,13 +61,14 @@ def load(
     mmap: bool | None = None,
     **pickle_load_args: Any,
 ) -> Any:
-    """What `save` wrote to `path`; or a dict name -> tensor from a safetensors or .npz file of another program.
+    """Load what `save` wrote to `path`; or a dict name -> tensor from a safetensors or .npz file of another program.
 
-    `model.load_state_dict(flow.load("torch_model.safetensors"))` takes over the weights of a PyTorch model.
-    path: also an open file or an io.BytesIO.  map_location: the device for the tensors; a dict or a function, of names
-    of devices, is accepted: all tensors lie on the CPU.  weights_only and options of pickles are accepted: no file is
-    ever unpickled.  Raises CheckpointError if the file is damaged or no such file; pickles
-    (.pt, .pth) are never read, and the error says how to convert them.
+    `model.load_state_dict(flow.load("torch_model.safetensors"))` loads the weights of a PyTorch model.
+    path: also an open file or an io.BytesIO.  map_location: the device for the tensors; a dict or function of device
+    names
+    is accepted: all tensors are on the CPU.  weights_only and options of pickles are accepted: no file is ever
+    unpickled.  Raises CheckpointError if the file is damaged or of another kind; pickles (.pt, .pth) are never read,
+    and the error says how to convert them.
     """
     from . import checkpoint
 

@@ -1,6 +1,6 @@
-"""Write a folder all or nothing: beside its place, to the disk, and then in place in one step.
+"""Write a folder all or nothing: next to its destination, flushed to disk, and then moved in place in one step.
 
-There is no recovery journal: nothing that a killed process left decides what is deleted or moved later. Systems without
+There is no recovery journal: leftovers of a killed process never decide what is deleted or moved later. Systems without
 such a step move the files one by one, while hidden copies keep the older files readable: `kept` names them by the hash
 of the file that is moved last, so a reader can verify them. Read next: `core/files/atomic.py`, which writes a file;
 `container.py`.
@@ -28,7 +28,7 @@ from ..core.files.temporary import NO_LINKS, TEMPORARY, private
 from ..core.files.temporary import sweep as sweep
 
 KEPT = re.compile(r"\.minflow\.[0-9a-f]{32}\.(.+)\.old", re.DOTALL)
-PATIENCE = 5  # seconds to wait for other processes that save beside
+PATIENCE = 5  # seconds to wait for other processes that save to the same folder
 NOT_IN_ONE_STEP = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EBUSY, errno.EXDEV, errno.EPERM, errno.EACCES}
 TAKEN = {errno.EEXIST, errno.ENOTEMPTY}
 
@@ -37,9 +37,10 @@ def new_folder(path: Path, fill: Callable[[Path], None], last: str, over: Collec
     """Make the folder `path`, which is missing or empty, contain what `fill(folder)` writes; the entry `last` comes
     last.
 
-    over: the file names of an older folder of the same kind, which goes. `last` must differ wherever another one of
-    them does. Anything else in the folder raises FileExistsError. Raises as `replace` does.
-    A folder that must keep its place (a mount, or the working directory) gets the new files one by one.
+    over: the file names of an older folder of the same kind, which is replaced. `last` must differ whenever another one
+    of
+    them does. Anything else in the folder raises FileExistsError. Raises the same errors as `replace`.
+    A folder that cannot be exchanged (a mount, or the working directory) gets the new files one by one.
     """
     path = resolved(path)
     inside = old_files(path, over) is not None and stays(path)
@@ -51,8 +52,8 @@ def new_folder(path: Path, fill: Callable[[Path], None], last: str, over: Collec
         fill(new)
         with alone(path.parent, PATIENCE) as free:
             if inside or not placed(new, path, over):
-                if not free:  # two that move files into one folder would mix them
-                    raise OSError(errno.EBUSY, "another process is saving beside it, and does not end")
+                if not free:  # two processes that move files into one folder would mix them
+                    raise OSError(errno.EBUSY, "another process is saving to it and does not finish")
                 move_in(new, path, last, over)
     sync_folder(parent)
 
@@ -60,7 +61,8 @@ def new_folder(path: Path, fill: Callable[[Path], None], last: str, over: Collec
 def old_files(path: Path, over: Collection[str]) -> list[str] | None:
     """The names of all files of the folder `path`: all of `over`, or none; None if there is no folder.
 
-    Raises FileExistsError for a folder with other contents. One that another process exchanges meanwhile is looked at
+    Raises FileExistsError for a folder with other contents. A folder that another process exchanges meanwhile is
+    checked
     again: its files are deleted while they are listed.
     """
     while True:
@@ -106,7 +108,7 @@ def shown(names: list[str]) -> str:
 
 
 def stays(path: Path) -> bool:
-    """True if the folder must keep its place: it is a mount, contains the working directory, or its parent is
+    """True if the folder cannot be exchanged: it is a mount, contains the working directory, or its parent is
     protected."""
     try:
         here = Path.cwd()
@@ -116,14 +118,14 @@ def stays(path: Path) -> bool:
 
 
 def like(new: Path, old: Path) -> None:
-    """Give a new file or folder the mode and attributes of the old one and, if we may give it away, its owner."""
+    """Give a new file or folder the mode and attributes of the old one and, if permitted, its owner."""
     before = os.stat(old)
     if hasattr(os, "chown"):
         with suppress(OSError):
             os.chown(new, before.st_uid, before.st_gid)
     os.chmod(new, stat.S_IMODE(before.st_mode))
-    with suppress(OSError, AttributeError):  # other systems, and file systems without
-        for name in os.listxattr(old):  # access lists, for one
+    with suppress(OSError, AttributeError):  # other systems, and file systems without attributes
+        for name in os.listxattr(old):  # access control lists, for example
             os.setxattr(new, name, os.getxattr(old, name))
 
 
@@ -133,32 +135,32 @@ def placed(new: Path, path: Path, over: Collection[str]) -> bool:
         names = old_files(path, over)
         try:
             if names is not None:
-                if any(map(TEMPORARY.fullmatch, os.listdir(path))):  # another process moves files into it
+                if any(map(TEMPORARY.fullmatch, os.listdir(path))):  # another process is moving files into it
                     return False
                 for name in ("", *names):
                     like(new / name, path / name)
                 sync_folder(new)
             if names:
                 return exchanged(new, path, over)
-            if names is not None and os.name == "nt":  # where a rename never replaces
+            if names is not None and os.name == "nt":  # here a rename never replaces
                 os.rmdir(path)
             os.rename(new, path)
             return True
         except OSError as error:
             if names is not None and error.errno in NOT_IN_ONE_STEP:
                 return False
-            # Without locks, another process may have saved there a moment ago.
+            # Without locks, another process may just have saved there.
             if not over or error.errno not in TAKEN | {errno.ENOENT} or not new.is_dir() or not path.is_dir():
                 raise
 
 
 def exchanged(new: Path, path: Path, over: Collection[str]) -> bool:
-    """Exchange an older folder for a new one and delete its files; False if the system cannot in one step."""
+    """Exchange an older folder for a new one and delete its files; False if the system cannot do so in one step."""
     before = os.stat(path)
     if not exchange(new, path):
         return False
     try:
-        judged(new, over)  # again: files of others may have come into it meanwhile
+        judged(new, over)  # again: other files may have been added meanwhile
     except OSError:
         exchange(new, path)
         raise
@@ -168,7 +170,7 @@ def exchanged(new: Path, path: Path, over: Collection[str]) -> bool:
             with suppress(OSError):
                 if name in over or KEPT.fullmatch(name):
                     os.unlink(name, dir_fd=old)
-                else:  # it came even since
+                else:  # they were added just now
                     os.rename(name, path / name, src_dir_fd=old)
     finally:
         os.close(old)
@@ -176,7 +178,7 @@ def exchanged(new: Path, path: Path, over: Collection[str]) -> bool:
 
 
 def exchange(a: Path, b: Path) -> bool:
-    """Let two folders change places in one step; False if the system or the file system cannot."""
+    """Exchange two folders in one step; False if the system or the file system cannot."""
     import ctypes
 
     library: Any = ctypes.CDLL(None, use_errno=True) if os.name == "posix" else None
@@ -194,15 +196,19 @@ def exchange(a: Path, b: Path) -> bool:
 
 
 def move_in(new: Path, path: Path, last: str, over: Collection[str]) -> None:
-    """Move all entries of `new` into the folder `path`. Until `last` is moved, `kept` names copies of the older files;
-    a reader that verifies them against the older `last` sees the old folder or the new one, whole."""
+    """Move all entries of `new` into the folder `path`.
+
+    Until `last` is moved, `kept` names copies of the older files; a reader that verifies them against the older `last`
+    sees
+    the old folder or the new one, complete.
+    """
     names = old_files(path, over) or []
     copies = {}
     for name in names:
         if name != last:
             with open(path / last, "rb") as file:
                 copies[name] = kept(path, name, file)
-            if not os.path.lexists(copies[name]):  # there after a killed save of this state
+            if not os.path.lexists(copies[name]):  # left by a killed save of this state
                 duplicate(path / name, copies[name])
     sync_folder(path)
     entries = sorted(os.listdir(new), key=lambda name: (name == last, name))
@@ -221,8 +227,12 @@ def move_in(new: Path, path: Path, last: str, over: Collection[str]) -> None:
 
 
 def kept(path: Path, name: str, last: BinaryIO) -> Path:
-    """The path of the copy of the file `name` while another process moves files in the folder. It is named by the
-    contents of the folder's last file, which is open here, and against which a reader must verify the copy."""
+    """The path of the copy of the file `name` while another process moves files in the folder.
+
+    It is named by the contents of the folder's last file, which is open here, and against which a reader must verify
+    the
+    copy.
+    """
     last.seek(0)
     return path / f".minflow.{hashlib.file_digest(cast(Any, last), 'sha256').hexdigest()[:32]}.{name}.old"
 
@@ -236,7 +246,7 @@ def drop_copies(path: Path) -> None:
 
 
 def duplicate(file: Path, copy: Path) -> None:
-    """Give a file a second name or, where the file system has none, copy it."""
+    """Hard-link a file or, if the file system cannot, copy it."""
     try:
         os.link(file, copy)
     except OSError:

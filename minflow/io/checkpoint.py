@@ -1,6 +1,6 @@
-"""What `save` and `load` do: nested dicts, lists and tuples of tensors and numbers, in one safetensors file.
+"""Implementation of `save` and `load`: nested dicts, lists and tuples of tensors and numbers in one safetensors file.
 
-To other programs it is a plain safetensors file: tensors under their dotted path. Its metadata holds the structure
+Other programs see a plain safetensors file: tensors under their dotted path. Its metadata holds the structure
 (`tree.py`) and a sha256 of everything. Read next: `tree.py`, `container.py`, `atomic.py`.
 """
 
@@ -22,7 +22,7 @@ from ..core.source_location import fail, here
 from . import atomic, container, files, other_formats, file_objects, torch_zip
 from .tree import Malformed, Reader, Writer
 
-INSIDE = "data.safetensors"  # the file in a folder that `save` made
+INSIDE = "data.safetensors"  # the file in a folder that `save` created
 VERSION = 1
 
 
@@ -32,13 +32,13 @@ def save(obj: Any, path: str | os.PathLike | BinaryIO, dynamic: Any = None) -> N
     if not isinstance(obj, dict | list | tuple) and hasattr(obj, "state_dict"):
         fail(
             CheckpointError,
-            f"save: a {type(obj).__name__} is not saved as an object, its numbers are",
+            f"save: a {type(obj).__name__} cannot be saved as an object, only its tensors",
             "flow.save(model.state_dict(), path), and later model.load_state_dict(flow.load(path))",
         )
     if dynamic is not None:
         fail(
             CheckpointError,
-            "save: dynamic is of inputs, and numbers have none",
+            "save: dynamic is only for graphs, whose inputs it describes",
             "flow.save(graph, path, dynamic=...)",
             dynamic=dynamic,
         )
@@ -79,7 +79,7 @@ def save(obj: Any, path: str | os.PathLike | BinaryIO, dynamic: Any = None) -> N
 
 
 def refuse_unwritten(error: OSError, path: Path, size: int, hint: str, **values: str) -> NoReturn:
-    """What a save of `size` bytes says where the system refuses it."""
+    """The error of a save of `size` bytes that the system refuses."""
     raise CheckpointError(
         f"save: {path} cannot be written: {error.strerror or error}",
         values={"file": path, "size": f"{size:,} bytes", **{name.replace("_", " "): x for name, x in values.items()}},
@@ -89,7 +89,7 @@ def refuse_unwritten(error: OSError, path: Path, size: int, hint: str, **values:
 
 
 def number_objects(tree: Any, numbers: dict[int, int]) -> None:
-    """Identities of tensors as small numbers, so that the same state gives the same file."""
+    """Replace identities of tensors by small numbers, so that the same state gives the same file."""
     if isinstance(tree, list):
         if len(tree) == 3 and tree[0] == "tensor" and isinstance(tree[2], dict):
             tree[2]["object"] = numbers.setdefault(tree[2]["object"], len(numbers))
@@ -127,7 +127,7 @@ def load(path: str | os.PathLike | BinaryIO, map_location: Any) -> Any:
             f"load: {file} cannot be read: {error.strerror or error}",
             values={"file": file},
             where=here(),
-            hint="look at its permissions, and whether it is a file",
+            hint="check its permissions, and whether it is a file",
         ) from error
     result = (
         {name: Tensor(array, spec_of(array)) for name, array in arrays.items()}
@@ -138,7 +138,7 @@ def load(path: str | os.PathLike | BinaryIO, map_location: Any) -> Any:
 
 
 def tensors_of(x: Any, known: dict) -> Any:
-    """The structure of a PyTorch file with tensors of ours; tensors that were one stay one."""
+    """The structure of a PyTorch file with our tensors; tied tensors stay tied."""
     if isinstance(x, torch_zip.Found):
         if x.place not in known:
             known[x.place] = Tensor(x.array, spec_of(x.array))
@@ -149,7 +149,7 @@ def tensors_of(x: Any, known: dict) -> Any:
 
 
 def with_metadata(x: dict, result: dict) -> dict:
-    """The result, with the versions of modules that x has."""
+    """The result, with the module versions of x, if any."""
     if hasattr(x, "_metadata"):
         result._metadata = x._metadata  # type: ignore[attr-defined]
     return result
@@ -163,18 +163,18 @@ def rebuild(file: Path, arrays: dict, structure: str) -> Any:
     except (ValueError, RecursionError) as error:
         container.refuse(file, "the structure text is damaged", reason=str(error) or type(error).__name__)
     except Malformed as error:
-        container.refuse(file, f"the structure text is damaged: {error.wanted} is wanted", found=error.found)
+        container.refuse(file, f"the structure text is damaged: expected {error.wanted}", found=error.found)
     if header["version"] != VERSION:
         container.refuse(
             file,
-            f"it was written in version {header['version']} of the format, this minflow reads version {VERSION}",
+            f"it was written in version {header['version']} of the format, and this minflow reads version {VERSION}",
             "a newer minflow",
             version=header["version"],
         )
     try:
         return Reader(arrays, header.get("metadata")).decode(header["tree"])
     except Malformed as error:
-        container.refuse(file, f"the structure text is damaged: {error.wanted} is wanted", found=error.found)
+        container.refuse(file, f"the structure text is damaged: expected {error.wanted}", found=error.found)
 
 
 def moved(x: Any, device: Device) -> Any:
@@ -187,13 +187,13 @@ def moved(x: Any, device: Device) -> Any:
 
 
 def inside(folder: Path) -> Path:
-    """The file in a folder: the one that `save` wrote there, or the only safetensors file."""
+    """The file in a folder: the one that `save` wrote, or the only safetensors file."""
     if (folder / INSIDE).is_file():
         return folder / INSIDE
     if all(os.path.lexists(folder / name) for name in files.SAVED_GRAPH):
         container.refuse(
             folder,
-            "a saved graph, with its computation; flow.load reads numbers alone",
+            "a saved graph, with its computation; flow.load reads only tensors",
             f'graph = flow.load_graph("{folder}"), or its weights: flow.load("{folder / files.WEIGHTS}")',
             it_holds=", ".join(files.SAVED_GRAPH),
         )

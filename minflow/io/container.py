@@ -1,7 +1,7 @@
-"""The file: a safetensors file (8 bytes of header length, a JSON header, the numbers), with a checksum in its metadata.
+"""The file format: safetensors (8 bytes of header length, a JSON header, the data), with a checksum in the metadata.
 
-What a header claims is held against the size of the file before memory is taken for it. The safetensors library judges
-each header too; the numbers are read here, piece by piece, so that the checksum needs no second copy.
+Claims of a header are checked against the size of the file before memory is allocated. The safetensors library
+validates each header too; the data is read here, piece by piece, so that the checksum needs no second copy.
 Format: https://github.com/huggingface/safetensors#format. Read next: `checkpoint.py`.
 """
 
@@ -27,12 +27,12 @@ from ..core.base.errors import CheckpointError
 from ..core.source_location import here, need
 from .files import opened
 
-LONGEST = 100_000_000  # bytes of a header: the library's own limit
+LONGEST = 100_000_000  # bytes of a header; the library's own limit
 PIECE = 1 << 20  # bytes read, hashed and written at a time
-COLLISIONS = 100  # keys of one dict with the same hash
+COLLISIONS = 100  # limit of keys with the same hash in one dict
 STRUCTURE, CHECKSUM = "minflow", "sha256"  # keys of the metadata
 
-# Name in the file -> (how it is stored, numpy dtype to give). Where minflow lacks the dtype: the next larger one.
+# Name in the file -> (how it is stored, NumPy dtype to return). If minflow lacks the dtype: the next larger one.
 STORED = {
     "BOOL": ("|b1", "bool"),
     "U8": ("|u1", "uint8"),
@@ -64,7 +64,7 @@ WRITTEN = {
 
 
 class Entry(NamedTuple):
-    """One array of the file: name, dtype as the file names it, shape, and its bytes after the header."""
+    """One array of the file: name, dtype as named in the file, shape, and its byte range after the header."""
 
     name: str
     dtype: str
@@ -89,7 +89,7 @@ def shorten(value: object) -> object:
 
 
 class Checksum:
-    """sha256 over the structure, and over name, dtype, shape and data of each array in the order of the file."""
+    """sha256 of the structure, and of name, dtype, shape and data of each array in the order of the file."""
 
     def __init__(self, structure: str):
         self.hash = hashlib.sha256(structure.encode())
@@ -108,7 +108,7 @@ class Checksum:
 
 
 def layout(arrays: Mapping[str, np.ndarray]) -> list[Entry]:
-    """Where each array goes: the widest numbers first, so that all lie aligned; then by name."""
+    """The order of the arrays: by descending item size, so that all are aligned; then by name."""
     entries, end = [], 0
     for name, array in sorted(arrays.items(), key=lambda item: (-item[1].itemsize, item[0])):
         begin, end = end, end + array.nbytes
@@ -133,8 +133,10 @@ def header_of(entries: list[Entry], metadata: dict[str, str] | None) -> bytes:
 
 
 def write(file: BinaryIO, arrays: Mapping[str, np.ndarray], structure: str | None) -> None:
-    """Write header and numbers; of arrays alone, where there is no structure, without a checksum. Raises OSError, also
-    where the system takes only part of what it is given."""
+    """Write header and data; without a structure there is no checksum. Raises OSError, also if the system takes only
+    part
+    of the data.
+    """
     entries, metadata = layout(arrays), None
     if structure is not None:
         checksum = Checksum(structure)
@@ -151,11 +153,11 @@ def write(file: BinaryIO, arrays: Mapping[str, np.ndarray], structure: str | Non
 
 
 def put(file: BinaryIO, data: Any) -> None:
-    """Write all of the data into an open file, which may be a raw one that takes less at a time. Raises OSError."""
+    """Write all of the data to an open file, which may be a raw one that takes less at a time. Raises OSError."""
     rest = memoryview(data)
     while rest:
         written = file.write(rest)
-        if written is None and not isinstance(file, io.IOBase):  # a class of the user's that does not count
+        if written is None and not isinstance(file, io.IOBase):  # a class of the user's that does not return the count
             return
         if not written:
             raise OSError(errno.EIO, "the open file takes no more bytes")
@@ -166,9 +168,10 @@ def put(file: BinaryIO, data: Any) -> None:
 
 
 def read(path: Path, file: BinaryIO | None = None) -> tuple[dict[str, np.ndarray], str | None]:
-    """(name -> array, structure text or None) of a safetensors file; checked against its checksum if it has one.
+    """(name -> array, structure text or None) of a safetensors file, verified against its checksum if it has one.
 
-    file: the same, open at its beginning; then the library, which opens a path by itself, is not asked."""
+    file: the same, open at its beginning; then the library, which opens paths itself, is not used.
+    """
     by_path = file is None
     with opened(path) if file is None else nullcontext(file) as file:
         size = os.fstat(file.fileno()).st_size
@@ -187,7 +190,7 @@ def read(path: Path, file: BinaryIO | None = None) -> tuple[dict[str, np.ndarray
     if checksum is not None and checksum.text() != metadata[CHECKSUM]:
         refuse(
             path,
-            "the checksum differs, so the numbers are not the ones that were saved",
+            "the checksum differs, so the data is not what was saved",
             saved=metadata[CHECKSUM],
             read=checksum.text(),
         )
@@ -195,12 +198,12 @@ def read(path: Path, file: BinaryIO | None = None) -> tuple[dict[str, np.ndarray
 
 
 def read_header(path: Path, file: BinaryIO, size: int) -> tuple[dict[str, Any], int]:
-    """(the JSON header, where the numbers start)."""
+    """(the JSON header, the offset of the data)."""
     if size < 8:
         refuse(
             path,
             f"{size} bytes are too few for a safetensors file",
-            "was it downloaded to its end?",
+            "was the download complete?",
             size=f"{size} bytes",
         )
     (length,) = struct.unpack("<Q", file.read(8))
@@ -208,7 +211,7 @@ def read_header(path: Path, file: BinaryIO, size: int) -> tuple[dict[str, Any], 
         refuse(
             path,
             "the header claims to be longer than the file" if length > size - 8 else "the header is longer than any is",
-            "is it a safetensors file, and was it downloaded to its end?",
+            "is it a safetensors file, and was the download complete?",
             header=f"{length} bytes",
             file_size=f"{size} bytes",
         )
@@ -230,7 +233,7 @@ def read_header(path: Path, file: BinaryIO, size: int) -> tuple[dict[str, Any], 
 def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) < len(pairs):
-        raise ValueError(f"the name {shorten(repeated([name for name, _ in pairs]))!r} is there twice")
+        raise ValueError(f"the name {shorten(repeated([name for name, _ in pairs]))!r} occurs twice")
     return result
 
 
@@ -240,14 +243,16 @@ def repeated(names: list[str]) -> str | None:
 
 
 def refuse_repeated(path: Path, names: list[str]) -> None:
-    """Refuse an archive in which two entries have one name: readers would disagree about which of them counts."""
+    """Refuse an archive with two entries of the same name: readers would disagree about which of them counts."""
     if (name := repeated(names)) is not None:
-        refuse(path, "a name is there twice", name=repr(name), entries=f"{len(names):,}")
+        refuse(path, "a name occurs twice", name=repr(name), entries=f"{len(names):,}")
 
 
 def refused_keys(keys: list[Any]) -> str:
-    """The reason why a file's keys are refused, or "". A dict takes quadratic time for keys that all have one hash.
-    The hash of a text is random, but numbers and tuples can be chosen so."""
+    """The reason to refuse the keys of a file, or "". A dict takes quadratic time for keys with the same hash; hashes
+    of
+    strings are random, but numbers and tuples can be chosen to collide.
+    """
     for key in keys:
         if not (key is None or isinstance(key, str | int | float | tuple)):
             return f"a key that is a {type(key).__name__}"
@@ -260,11 +265,11 @@ def refused_keys(keys: list[Any]) -> str:
 
 
 def constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no JSON number")
+    raise ValueError(f"{text} is not a JSON number")
 
 
 def entries_of(path: Path, header: dict[str, Any], room: int) -> list[Entry]:
-    """The arrays in the order of the file, which they must fill without gap or overlap."""
+    """The arrays in the order of the file, which they must fill without gaps or overlaps."""
     entries = [entry_of(path, name, fields) for name, fields in header.items()]
     entries.sort(key=lambda e: (e.begin, e.end, e.name))
     end = 0
@@ -280,19 +285,19 @@ def entries_of(path: Path, header: dict[str, Any], room: int) -> list[Entry]:
         end = e.end
     if end != room:
         what = "the file ends before its numbers do" if end > room else "bytes follow that belong to no array"
-        refuse(path, what, "was it downloaded to its end?", claimed=f"{end} bytes of numbers", there=f"{room} bytes")
+        refuse(path, what, "was the download complete?", claimed=f"{end} bytes of data", there=f"{room} bytes")
     return entries
 
 
 def entry_of(path: Path, name: str, fields: Any) -> Entry:
     if not isinstance(fields, dict) or set(fields) != {"dtype", "shape", "data_offsets"}:
-        refuse(path, f"the header says of {name!r} something other than dtype, shape and data_offsets", entry=fields)
+        refuse(path, f"the header must have dtype, shape and data_offsets for {name!r}, and nothing else", entry=fields)
     dtype, shape, offsets = fields["dtype"], fields["shape"], fields["data_offsets"]
     whole = all(
         isinstance(part, list) and all(type(n) is int and 0 <= n < 2**63 for n in part) for part in (shape, offsets)
     )
     if not whole or len(offsets) != 2:
-        refuse(path, f"shape or offsets of {name!r} are not whole numbers from 0", shape=shape, data_offsets=offsets)
+        refuse(path, f"shape and offsets of {name!r} must be integers of at least 0", shape=shape, data_offsets=offsets)
     if not isinstance(dtype, str) or dtype not in STORED:
         refuse(
             path,
@@ -303,7 +308,9 @@ def entry_of(path: Path, name: str, fields: Any) -> Entry:
     if len(shape) > 64:
         refuse(path, f"array {name!r} has {len(shape)} axes", "at most 64", shape=shape)
     itemsize = np.dtype(STORED[dtype][0]).itemsize
-    if math.prod(n or 1 for n in shape) * itemsize >= 2**63:  # of no bytes, if an axis is 0: numpy has no such array
+    if (
+        math.prod(n or 1 for n in shape) * itemsize >= 2**63
+    ):  # even without data (an axis is 0), NumPy has no such array
         refuse(path, f"array {name!r} has a shape that no array can have", shape=shape)
     size = math.prod(shape) * itemsize
     begin, end = offsets
@@ -319,7 +326,7 @@ def entry_of(path: Path, name: str, fields: Any) -> Entry:
 
 
 def judge(path: Path) -> None:
-    """The safetensors library's own verdict."""
+    """Validation by the safetensors library itself."""
     library = need("safetensors", "loading a safetensors file")
     try:
         with library.safe_open(str(path), framework="numpy"):
@@ -331,11 +338,11 @@ def judge(path: Path) -> None:
 def structure_of(path: Path, metadata: Any) -> str | None:
     """The structure text that flow.save wrote; None for a file of another program."""
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
-        refuse(path, "the metadata is not a dict of texts", metadata=metadata)
+        refuse(path, "the metadata is not a dict of strings", metadata=metadata)
     if (STRUCTURE in metadata) != (CHECKSUM in metadata):
         refuse(
             path,
-            f"of {STRUCTURE!r} and {CHECKSUM!r} only one is there, and flow.save writes both",
+            f"only one of {STRUCTURE!r} and {CHECKSUM!r} is there, and flow.save writes both",
             metadata=sorted(metadata),
         )
     return metadata.get(STRUCTURE)
@@ -360,7 +367,7 @@ def read_array(path: Path, file: Any, e: Entry, checksum: Checksum | None) -> np
         if checksum is not None:
             checksum.add(piece.data)
     if e.dtype == "BOOL" and array.size and array.view(np.uint8).max() > 1:
-        refuse(path, f"array {e.name!r} is bool, and a byte of it is neither 0 nor 1", byte=array.view(np.uint8).max())
+        refuse(path, f"array {e.name!r} is bool, but has a byte other than 0 and 1", byte=array.view(np.uint8).max())
     if e.dtype == "BF16":
         return array.astype("u2", copy=False).view(bfloat16.np)
     return array.astype(wanted, copy=False)

@@ -1,7 +1,6 @@
-"""Open files in the place of paths: `flow.save(state, io.BytesIO())`.
+"""Open files in place of paths: `flow.save(state, io.BytesIO())`.
 
-What is read from one goes through a file of its own, so that each check of `load` holds for it. Read next:
-`checkpoint.py`.
+Reading goes through a temporary copy, so that all checks of `load` apply. Read next: `checkpoint.py`.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ def write(
     error_class: type[MinflowError] = CheckpointError,
     example: str = "model.safetensors",
 ) -> None:
-    """Write into an open file, at its position. Raises an error of that class if it does not take the bytes.
+    """Write to an open file at its position. Raises an error of error_class if it does not take the bytes.
 
     what: the call that writes.  example: a file name for the hint.
     """
     try:
         stream.write(b"")
         put(stream)
-        if isinstance(stream, io.BufferedWriter | io.BufferedRandom):  # a full disk shows now, not at its end
+        if isinstance(stream, io.BufferedWriter | io.BufferedRandom):  # report a full disk now, not when it is closed
             stream.flush()
     except (OSError, TypeError, ValueError) as error:
         raise error_class(
@@ -42,8 +41,7 @@ def write(
 
 
 def copy(stream: Any, folder: str) -> str:
-    """The path of a copy, in `folder`, of what the open file holds from where it stands. Raises CheckpointError if it
-    gives no bytes."""
+    """The path of a copy, in `folder`, of the rest of an open file. Raises CheckpointError if it returns no bytes."""
     name = os.path.basename(str(getattr(stream, "name", ""))) or "stream"
     path = os.path.join(folder, name if "." in name else f"{name}.safetensors")
     with open(path, "wb") as file:

@@ -1,6 +1,6 @@
-"""Paths and files as a user gives them: what is no path is refused, and only plain files are opened.
+"""Paths and files that a user gives: paths are validated, and only regular files are opened.
 
-A pipe, a device or a socket can make its reader wait for ever. Read next: `atomic.py`, which writes.
+Reading from a pipe, a device or a socket could block forever. Read next: `atomic.py`, which writes.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from ..core.files.atomic import status as status
 from ..core.base.errors import CheckpointError, FormatError
 from ..core.source_location import here
 
-# The files of a saved graph; a folder that has them all is one. What is computed, its numbers, what it is and hashes.
+# The files of a saved graph, for a folder that has them all: the computation, its tensors, metadata and hashes.
 SAVED_GRAPH = GRAPH, WEIGHTS, META = "graph.json", "weights.safetensors", "meta.json"
 
 
 def place(path: Any, what: str, example: str, error: type[FormatError] = CheckpointError) -> Path:
-    """The path that a user gave, `~` resolved, or an error that says what is wrong with it. what: who asks."""
+    """The path that a user gave, with `~` expanded, or an error that says what is wrong with it. what: the caller, for
+    the error."""
 
     def refuse(why: str, hint: str) -> NoReturn:
         raise error(f"{what}: {why}", values={"path": repr(path)}, where=here(), hint=hint)
@@ -32,7 +33,7 @@ def place(path: Any, what: str, example: str, error: type[FormatError] = Checkpo
     try:
         if not isinstance(text, str) or not text or "\0" in text:
             raise ValueError
-        os.fsencode(text)  # a lone surrogate is in no file name
+        os.fsencode(text)  # no file name contains a lone surrogate
     except ValueError:
         refuse(f"{text!r} is not a path", example)
     try:
@@ -40,26 +41,27 @@ def place(path: Any, what: str, example: str, error: type[FormatError] = Checkpo
     except RuntimeError:
         user = Path(text).parts[0]
         refuse(
-            f"{user!r} stands for a home folder that is not known",
-            f"~ for your own, or the whole path; or ./{user}, a folder here",
+            f"the home folder {user!r} is not known",
+            f"~ for your own, or the full path; or ./{user}, a folder here",
         )
 
 
 def absolute(path: Path) -> Path:
-    """The path from the root, so that a later os.chdir does not move it."""
+    """The absolute path, so that a later os.chdir does not change its meaning."""
     try:
         return Path(os.path.abspath(path))
-    except FileNotFoundError:  # the current folder was deleted: whoever uses the path gets an error
+    except FileNotFoundError:  # the current folder was deleted: using the path raises an error
         return path
 
 
 def opened(path: str | os.PathLike, links: bool = True) -> BinaryIO:
-    """A plain file, open to be read. links: True to follow links. Raises OSError for all else, without waiting."""
+    """A regular file, open for reading. links: True to follow links. Raises OSError for anything else, without
+    blocking."""
     status(path)
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     flags |= 0 if links else getattr(os, "O_NOFOLLOW", 0)
-    file = open(os.open(path, flags), "rb")  # os.open, because `open` alone waits for whoever writes into a pipe
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # put there since
+    file = open(os.open(path, flags), "rb")  # os.open, because `open` blocks on a pipe without a writer
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # replaced in the meantime
         file.close()
         raise OSError(errno.EISDIR if os.path.isdir(path) else errno.EINVAL, "it is not a file")
     return file

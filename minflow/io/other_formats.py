@@ -1,4 +1,4 @@
-"""Files that other programs wrote: numpy's .npz, read without unpickling anything, and pickles, which are refused.
+"""Files of other programs: NumPy's .npz, read without unpickling anything, and pickles, which are refused.
 
 Read next: `container.py`, for safetensors files.
 """
@@ -25,8 +25,8 @@ from .files import opened
 
 ZIP = b"PK\x03\x04"
 EMPTY_ZIP = b"PK\x05\x06"
-RATIO = 1100  # deflate packs at most 1032 bytes into one
-TAIL = 60  # bytes that may stand beside an array: the extra fields of its header, and its sizes once more behind it
+RATIO = 1100  # deflate compresses at most 1032 bytes to one
+TAIL = 60  # bytes that may surround an array: extra fields of its header, and its sizes again after it
 WIDER = {"uint16": "int32", "uint32": "int64"}
 PICKLE_SUFFIXES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".bin")
 
@@ -45,7 +45,7 @@ def kind_of(path: Path) -> str:
         if names is not None and torch_zip.holds_torch(names):
             return "torch"
         return "npz" if is_npz(path, names) else "pickle"
-    if start[8:9] == b"{":  # a length, and JSON: checked first, because a length may begin like a pickle
+    if start[8:9] == b"{":  # a length, and JSON: tested first, because a length may begin like a pickle
         return "safetensors"
     protocol = start[:1] == b"\x80" and start[1:2] in (b"\x01", b"\x02", b"\x03", b"\x04", b"\x05")
     if protocol or path.suffix.lower() in PICKLE_SUFFIXES:
@@ -54,7 +54,7 @@ def kind_of(path: Path) -> str:
 
 
 def names_in(path: Path) -> list[str] | None:
-    """The entries of a zip, or None if they cannot be read."""
+    """The names of the entries of a zip, or None if they cannot be read."""
     try:
         with opened(path) as file, zipfile.ZipFile(file) as archive:
             return archive.namelist()
@@ -91,8 +91,8 @@ def read_npz(path: Path) -> dict[str, np.ndarray]:
 
 
 def check_gaps(path: Path, archive: zipfile.ZipFile, infos: list[zipfile.ZipInfo]) -> None:
-    """Refuse an archive whose list of contents skips a part of the file, or in which two entries share bytes."""
-    end = least = 0  # least: names may be encoded in fewer bytes than here, and the local header may lack a name
+    """Refuse an archive whose directory skips a part of the file, or in which two entries share bytes."""
+    end = least = 0  # least: names may be encoded in fewer bytes than here, and the local header may omit the name
     for info in sorted(infos, key=lambda info: info.header_offset):
         if info.header_offset < least:
             refuse(path, f"{info.filename!r} overlaps the array before it", begins_at=info.header_offset, wanted=least)
@@ -103,19 +103,19 @@ def check_gaps(path: Path, archive: zipfile.ZipFile, infos: list[zipfile.ZipInfo
     if archive.start_dir > end + TAIL:
         refuse(
             path,
-            f"{archive.start_dir - end} bytes before the list of contents belong to no array",
+            f"{archive.start_dir - end} bytes before the central directory belong to no array",
             listed=[info.filename for info in infos],
         )
 
 
 def check_memory(path: Path, infos: list[zipfile.ZipInfo]) -> None:
-    """Refuse arrays that would take more memory than is free: a packed file may be a thousand times smaller."""
+    """Refuse arrays that would take more memory than is free: a compressed file may be a thousand times smaller."""
     needed = sum([info.file_size for info in infos])
     if (free := shortage(needed)) is not None:
         refuse(
             path,
             f"its arrays need {size(needed)} of memory, and {size(free)} are free",
-            "numpy.load(path)[name] of one array; or a machine with more memory",
+            "numpy.load(path)[name] for one array; or a computer with more memory",
             file_size=f"{path.stat().st_size} bytes",
             arrays=f"{needed} bytes",
             free=f"{free} bytes",
@@ -123,12 +123,12 @@ def check_memory(path: Path, infos: list[zipfile.ZipInfo]) -> None:
 
 
 def member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
-    """One array, after its claims were held against the size of what holds it."""
+    """Read one array, after its claims are checked against the size of its entry."""
     name = info.filename.removesuffix(".npy")
     if info.file_size > RATIO * info.compress_size + 4096:
         refuse(
             path,
-            f"array {name!r} claims more bytes than its packed form can hold",
+            f"array {name!r} claims more bytes than its compressed data can hold",
             claimed=info.file_size,
             packed=info.compress_size,
         )
@@ -141,14 +141,14 @@ def member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.nd
             refuse(
                 path,
                 f"array {name!r} holds Python objects, which only unpickling could read",
-                "save numbers: numpy.savez(path, **arrays)",
+                "save numeric arrays: numpy.savez(path, **arrays)",
                 dtype=dtype,
             )
         native = dtype.newbyteorder("=").name
         if WIDER.get(native, native) not in DType.table:
             refuse(
                 path,
-                f"array {name!r} is {dtype}, which minflow has no dtype for",
+                f"array {name!r} is {dtype}, for which minflow has no dtype",
                 f"array.astype(one of {', '.join(DType.table)})",
                 dtype=dtype,
             )
@@ -160,7 +160,7 @@ def member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.nd
     with archive.open(info) as file:
         try:
             array = np.lib.format.read_array(file, allow_pickle=False)
-            while file.read(1 << 16):  # the archive's own check comes at its end
+            while file.read(1 << 16):  # zipfile verifies the CRC only at the end
                 pass
         except (ValueError, MemoryError) as error:
             refuse(path, f"array {name!r} cannot be read", reason=error)
@@ -168,13 +168,13 @@ def member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.nd
 
 
 def npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:
-    """(shape, dtype) that an npy file claims; ValueError with the reason, whatever numpy's own reader meets.
+    """(shape, dtype) that an npy file claims; ValueError with the reason, whatever NumPy's own reader raises.
 
-    It hands the text to Python's tokenizer, whose errors are of many kinds.
+    NumPy passes the text to Python's tokenizer, whose errors are of many kinds.
     """
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of a header that Python 2 may have written
+            warnings.simplefilter("ignore")  # about headers that Python 2 may have written
             version = np.lib.format.read_magic(file)
             reader = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
             shape, _, dtype = reader(file)

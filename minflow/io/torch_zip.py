@@ -1,9 +1,9 @@
-"""State dicts in PyTorch's own files, the zips that `torch.save` writes: tensors, numbers, texts, lists and dicts.
+"""State dicts in PyTorch's zip files, written by `torch.save`: tensors, numbers, strings, lists and dicts.
 
-The zip contains a pickle, a program that can call anything. It is not run: this file interprets the few opcodes that
-build such data; a name must be in a table, and nothing is ever called. Sizes are compared with the size of the file
+The zip contains a pickle, a program that can call anything. It is not run: this module interprets the few opcodes that
+build such data; names must be in a table, and nothing is ever called. Sizes are checked against the size of the file
 before memory is allocated. While the pickle is read, nothing is hashed, compared or formatted: an object that contains
-another one twice, 40 times over, would keep the interpreter busy for years. Read next: `other_formats.py`.
+another one twice, 40 levels deep, would keep the interpreter busy for years. Read next: `other_formats.py`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STORAGES = {f"torch {name}Storage": dtype for name, dtype in {
     "Int": "int32", "Short": "int16", "Char": "int8", "Byte": "uint8", "Bool": "bool", "ComplexFloat": "complex64",
     "ComplexDouble": "complex128"}.items()}  # fmt: skip
 STORAGES["torch.storage UntypedStorage"] = "uint8"
-REBUILD = {  # name -> how many of its arguments say what the tensor is
+REBUILD = {  # name -> number of its arguments that define the tensor
     "torch._utils _rebuild_tensor": 4,
     "torch._utils _rebuild_tensor_v2": 4,
     "torch._utils _rebuild_tensor_v3": 4,
@@ -40,20 +40,20 @@ KNOWN = {*STORAGES, *REBUILD, ORDERED, SIZE, DEVICE}
 MARK = object()
 LONGEST = 1 << 24  # bytes of the pickle
 OPCODES = 1 << 21
-ENTRIES, DEEPEST = 1 << 20, 200  # limits: the entries of all lists and dicts, and the levels of nesting
+ENTRIES, DEEPEST = 1 << 20, 200  # limits on the entries of all lists and dicts, and on the nesting depth
 ENDLESS = "its lists and dicts hold each other without end", "a flat dict name -> tensor"
-WIDENED = 4  # how many times the bytes of the file all tensors may have: slices of one storage overlap
+WIDENED = 4  # limit on the bytes of all tensors as a multiple of the file's size: slices of one storage overlap
 CODE = "it holds objects, not only tensors: torch.save(model.state_dict(), path) in PyTorch, and load that"
 
 
 class Name(NamedTuple):
-    """A global that the pickle names: nothing but its text."""
+    """A global named by the pickle: only its text."""
 
     text: str
 
 
 class Storage(NamedTuple):
-    """Where the numbers of a tensor lie: the entry of the archive."""
+    """The entry of the archive with the elements of a tensor."""
 
     key: str
     dtype: str
@@ -65,30 +65,29 @@ class Pairs(list):
 
 
 class Ordered(Pairs):
-    """An OrderedDict, which may have attributes. metadata: the one that PyTorch gives a state_dict, the versions of
-    modules."""
+    """An OrderedDict, which may have attributes. metadata: module versions that PyTorch attaches to a state_dict."""
 
     metadata: Any = None
 
 
 class Found(NamedTuple):
-    """A tensor of the file. place: the same for tensors that are one (tied weights)."""
+    """A tensor of the file. place: the same for tied tensors."""
 
     array: np.ndarray
     place: tuple
 
 
 class Malformed(Exception):
-    """What the pickle says makes no sense here."""
+    """The pickle is invalid at this point."""
 
 
 def holds_torch(names: list[str]) -> bool:
-    """Are these the entries of a zip that torch.save wrote?"""
+    """True if these are the entries of a zip that torch.save wrote."""
     return any(name.endswith("/data.pkl") for name in names)
 
 
 def read(path: Path) -> Any:
-    """The structure that was saved, each tensor as a `Found`. Raises CheckpointError for all that is no plain data."""
+    """The saved structure, with each tensor as a `Found`. Raises CheckpointError for anything but plain data."""
     try:
         with opened(path) as file, zipfile.ZipFile(file) as archive:
             entries = {info.filename: info for info in archive.infolist()}
@@ -96,7 +95,7 @@ def read(path: Path) -> Any:
             root = next(name for name in entries if name.endswith("/data.pkl")).removesuffix("data.pkl")
             program = content(path, archive, entries[f"{root}data.pkl"])
             if sum(info.compress_size for info in entries.values()) > path.stat().st_size:
-                refuse(path, "its entries lie one over the other")
+                refuse(path, "its entries overlap")
             order = content(path, archive, entries[f"{root}byteorder"]) if f"{root}byteorder" in entries else b"little"
             storages = Storages(path, archive, entries, root, "<" if order == b"little" else ">")
             with warnings.catch_warnings():
@@ -109,18 +108,18 @@ def read(path: Path) -> Any:
 
 def content(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
     if info.file_size > LONGEST:
-        refuse(path, f"{info.filename} has {info.file_size:,} bytes, where names and sizes alone are wanted")
+        refuse(path, f"{info.filename} has {info.file_size:,} bytes, too many for names and sizes")
     return archive.read(info)
 
 
 class Storages:
-    """The numbers of the archive, read when a tensor asks for them; each entry once."""
+    """The elements in the archive, read when a tensor needs them; each entry once."""
 
     def __init__(self, path: Path, archive: zipfile.ZipFile, entries: dict, root: str, order: str):
         self.path, self.archive, self.entries, self.root, self.order = path, archive, entries, root, order
         self.arrays: dict[tuple[str, str], np.ndarray] = {}
         self.tensors: dict[tuple, Found] = {}
-        self.room = WIDENED * path.stat().st_size + (1 << 20)  # bytes that the tensors may still take
+        self.room = WIDENED * path.stat().st_size + (1 << 20)  # bytes that tensors may still use
 
     def numbers(self, storage: Storage) -> np.ndarray:
         key = storage.key, storage.dtype
@@ -128,16 +127,16 @@ class Storages:
             name = f"{self.root}data/{storage.key}"
             info, dtype = self.entries.get(name), DType.table[storage.dtype].np
             if info is None:
-                refuse(self.path, f"the numbers of {storage.key!r} are not in the file", names=list(self.entries))
+                refuse(self.path, f"the elements of {storage.key!r} are not in the file", names=list(self.entries))
             needed = storage.size * dtype.itemsize
             if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
-                refuse(self.path, f"{name} is packed, which torch.save never does")
+                refuse(self.path, f"{name} is compressed, which torch.save never does")
             if info.file_size != needed:
-                refuse(self.path, f"{name} has {info.file_size} bytes, {needed} are wanted", dtype=dtype)
+                refuse(self.path, f"{name} must have {needed} bytes, got {info.file_size}", dtype=dtype)
             with self.archive.open(info) as file:
                 raw = np.frombuffer(file.read(), dtype if self.order == "<" else dtype.newbyteorder(">"))
             if raw.size != storage.size:
-                refuse(self.path, f"{name} ends after {raw.size} of {storage.size} numbers")
+                refuse(self.path, f"{name} ends after {raw.size} of {storage.size} elements")
             self.arrays[key] = raw.astype(dtype) if self.order == ">" else raw
         return self.arrays[key]
 
@@ -154,7 +153,7 @@ class Storages:
         if place not in self.tensors:
             last = offset + sum((n - 1) * step for n, step in zip(shape, strides))
             if 0 not in shape and last >= storage.size:
-                refuse(self.path, f"a tensor reaches to number {last} of {storage.size}", shape=shape, strides=strides)
+                refuse(self.path, f"a tensor reaches element {last} of {storage.size}", shape=shape, strides=strides)
             self.room -= math.prod(shape) * DType.table[storage.dtype].itemsize
             if self.room < 0:
                 refuse(self.path, "its tensors are far larger than the file", shape=shape, strides=strides)
@@ -169,12 +168,12 @@ class Storages:
 
 
 class Builder:
-    """A machine for the opcodes that plain data needs. It builds, and calls nothing."""
+    """A stack machine for the opcodes of plain data. It builds objects, and calls nothing."""
 
     def __init__(self, path: Path, storages: Storages):
         self.path, self.storages = path, storages
         self.stack: list[Any] = []
-        self.marks: list[int] = []  # the length of the stack after each mark
+        self.marks: list[int] = []  # the height of the stack at each mark
         self.memo: dict[int, Any] = {}
         self.left = ENTRIES
 
@@ -183,7 +182,7 @@ class Builder:
 
     def run(self, program: bytes) -> Any:
         try:
-            warnings.simplefilter("ignore", DeprecationWarning)  # of escapes in texts of old protocols
+            warnings.simplefilter("ignore", DeprecationWarning)  # about escapes in strings of old protocols
             for count, (opcode, value, _) in enumerate(pickletools.genops(program)):
                 if count >= OPCODES:
                     refuse(self.path, f"its pickle has more than {OPCODES:,} opcodes", ENDLESS[1])
@@ -206,13 +205,13 @@ class Builder:
     def since_mark(self) -> list[Any]:
         at = self.marks.pop()
         if len(self.stack) < at or self.stack[at - 1] is not MARK:
-            raise Malformed("a mark that was taken for an object")
+            raise Malformed("a mark used as an object")
         taken = self.stack[at:]
         del self.stack[at - 1 :]
         return taken
 
     def copied(self, entries: Any, kinds: type | tuple[type, ...] = (list, tuple)) -> Any:
-        """Arguments that a call copies. Raises Malformed unless they are of these kinds; their size is limited."""
+        """Arguments that a call copies. Raises Malformed unless they are of these kinds; limits their size."""
         if not isinstance(entries, kinds):
             raise Malformed(f"a {type(entries).__name__} as entries")
         self.left -= len(entries)
@@ -281,7 +280,7 @@ class Builder:
             raise Malformed(f"an entry for a {type(top).__name__}")
         return top
 
-    # ---- what was there before ---------------------------------------------------------------------------------------
+    # ---- memo ---------------------------------------------------------------------------------------
 
     def op_binput(self, place):
         self.memo[place] = self.stack[-1]
@@ -327,7 +326,7 @@ class Builder:
             raise Malformed(f"a storage of {storage.text}")
         dtype = STORAGES[storage.text]
         if dtype not in DType.table:
-            refuse(self.path, f"its numbers are {dtype}, which minflow has no dtype for", "tensor.float() in PyTorch")
+            refuse(self.path, f"its elements are {dtype}, for which minflow has no dtype", "tensor.float() in PyTorch")
         self.stack.append(Storage(key, dtype, size))
 
     def op_reduce(self, _):
@@ -357,7 +356,7 @@ class Builder:
         return self.storages.tensor(*described, dtype=kind)
 
     def op_build(self, _):
-        """Keep the versions of modules that PyTorch gives a dict, and leave out other attributes."""
+        """Keep the module versions that PyTorch attaches to a dict, and ignore other attributes."""
         state = self.stack.pop()
         if not isinstance(top := self.stack[-1], Ordered | Found):
             self.refuse(f"its pickle fills a {type(top).__name__}")
@@ -370,8 +369,8 @@ PUSHED = {*CONSTANTS, "BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINU
 
 
 def plain(path: Path, tree: Any) -> Any:
-    """The tree with dicts as dicts. Refuses one that contains itself, is too deep, or has too many entries."""
-    counted: dict[int, int] = {}  # id of a container -> its entries, those inside it included; 0: not known yet
+    """The tree with plain dicts. Refuses one that contains itself, is nested too deeply, or has too many entries."""
+    counted: dict[int, int] = {}  # id of a container -> number of its entries, including nested ones; 0: not known yet
 
     def count(x: Any, depth: int) -> int:
         if type(x) not in (list, tuple, Pairs, Ordered):
@@ -395,7 +394,7 @@ def plain(path: Path, tree: Any) -> Any:
         elif isinstance(x, Pairs):
             keys = [copy(key, depth + 1) for key in x[::2]]
             if wrong := refused_keys(keys):
-                refuse(path, f"a dict has {wrong}", "texts as keys")
+                refuse(path, f"a dict has {wrong}", "strings as keys")
             entries = dict(zip(keys, [copy(value, depth + 1) for value in x[1::2]]))
             metadata = copy(x.metadata, depth + 1) if isinstance(x, Ordered) else None
             if not isinstance(metadata, dict) or not all(isinstance(v, dict) for v in metadata.values()):
@@ -405,7 +404,7 @@ def plain(path: Path, tree: Any) -> Any:
             return entries
         elif type(x) in (list, tuple):
             return type(x)([copy(v, depth + 1) for v in x])
-        refuse(path, f"a {type(x).__name__} stands where a tensor, a number, a text, a list or a dict is wanted", CODE)
+        refuse(path, f"expected a tensor, a number, a string, a list or a dict, got a {type(x).__name__}", CODE)
 
     count(tree, 0)
     return copy(tree, 0)

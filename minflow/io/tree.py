@@ -1,8 +1,9 @@
-"""Nested dicts, lists and tuples of tensors as a plain JSON value beside a table of arrays, and back.
+"""Convert nested dicts, lists and tuples of tensors to a plain JSON value and a table of arrays, and back.
 
-A number, text, bool or None stands for itself; anything else is a list whose first entry says what it is:
+A number, string, bool or None represents itself; anything else is a list whose first entry is its kind:
 `["dict", [[key, value], ...]]`, `["list", [...]]`, `["tensor", name, options]`. Tensors that share their storage share
-one array, and do so again when loaded. The versions that a state_dict has as `_metadata` are in a list beside the tree,
+one array, and do so again when loaded. The versions that a state_dict has as `_metadata` are in a list next to the
+tree,
 with an entry for each OrderedDict in it. Knows no files. Read next: `checkpoint.py`.
 """
 
@@ -24,14 +25,14 @@ from ..core.source_location import fail
 from ..nn.parameter import Parameter
 from .container import WRITTEN, refused_keys
 
-DEEPEST = 100  # levels of nesting
-DIGITS = 4000  # of an integer: Python's own parser refuses a little more
+DEEPEST = 100  # limit of the nesting depth
+DIGITS = 4000  # limit for integers: Python's own parser refuses a little more
 LARGEST = 10**DIGITS
-RESERVED = "__metadata__"  # a name that the file format keeps for itself
+RESERVED = "__metadata__"  # a name that the file format reserves
 
 
 class Writer:
-    """Walks an object; `arrays` then holds name -> array, each storage once, and `metadata` that of its dicts."""
+    """Walks an object; afterwards `arrays` holds name -> array, each storage once, and `metadata` that of its dicts."""
 
     def __init__(self) -> None:
         self.arrays: dict[str, np.ndarray] = {}
@@ -40,7 +41,7 @@ class Writer:
         self.metadata: list[Any] = []
 
     def encode(self, x: Any, path: tuple = (), shown: str = "state") -> Any:
-        """The JSON value of x. path: keys from the top; shown: the same as the learner would write it."""
+        """The JSON value of x. path: keys from the top; shown: the same in the learner's notation."""
         if x is None or isinstance(x, bool | str):
             return x if x is None or isinstance(x, bool) else self.text(x, shown)
         if isinstance(x, Tensor):
@@ -65,7 +66,7 @@ class Writer:
         except UnicodeEncodeError:
             fail(
                 CheckpointError,
-                f"save: {shown} is a text with half a character (a lone surrogate), which no file can hold",
+                f"save: {shown} is a string with half a character (a lone surrogate), which no file can hold",
                 "x.encode('utf-8', 'replace').decode()",
                 value=x,
             )
@@ -76,7 +77,7 @@ class Writer:
             fail(
                 CheckpointError,
                 f"save: {shown} is an integer of more than {DIGITS} digits",
-                "hex(x), a text",
+                "hex(x), a string",
                 bits=x.bit_length(),
             )
         return x
@@ -86,10 +87,10 @@ class Writer:
             fail(
                 CheckpointError,
                 f"save: {shown} contains itself",
-                "leave the entry that leads back out of what you save",
+                "remove the entry that leads back to it",
             )
         if len(self.inside) >= DEEPEST:
-            fail(CheckpointError, f"save: {shown} lies more than {DEEPEST} levels deep", "a flatter structure")
+            fail(CheckpointError, f"save: {shown} is nested more than {DEEPEST} levels deep", "a flatter structure")
         self.inside.append(id(x))
         if isinstance(x, Mapping):
             kind = "OrderedDict" if isinstance(x, OrderedDict) else "dict"
@@ -112,7 +113,7 @@ class Writer:
         return fail(
             CheckpointError,
             f"save: a key of {shown} is a {type(key).__name__}",
-            "keys are texts, numbers, None or tuples of them",
+            "keys must be strings, numbers, None or tuples of them",
             key=key,
         )
 
@@ -127,7 +128,7 @@ class Writer:
         return ["tensor", self.keep(array, path, shown), options]
 
     def keep(self, array: np.ndarray, path: tuple, shown: str) -> str:
-        """The name of an array in the file: that of one stored already, if it looks at the very same memory."""
+        """The name of an array in the file: that of a stored array if it is a view of exactly the same memory."""
         if array.dtype.newbyteorder("=").name not in WRITTEN:  # safetensors has no complex128
             fail(
                 CheckpointError,
@@ -160,7 +161,7 @@ class Writer:
             hint = "leave it out: code is not saved, only data; make it again after loading"
         else:
             hint = "tensors, numpy arrays, numbers, texts, bools, None, and dicts, lists and tuples of them"
-        return fail(CheckpointError, f"save: {shown} is a {kind}, which is not saved", hint, value=x)
+        return fail(CheckpointError, f"save: {shown} is a {kind}, which cannot be saved", hint, value=x)
 
 
 def quoted(key: Any) -> str:
@@ -168,12 +169,12 @@ def quoted(key: Any) -> str:
 
 
 class Reader:
-    """Builds the object that a JSON value tells of, from the arrays of the file."""
+    """Builds the object that a JSON value describes, from the arrays of the file."""
 
     def __init__(self, arrays: Mapping[str, np.ndarray], metadata: Any = ()):
         self.arrays = arrays
         self.metadata = iter(metadata if isinstance(metadata, list) else ())
-        self.first: dict[str, Tensor] = {}  # the first tensor of each array: others share its storage and its version
+        self.first: dict[str, Tensor] = {}  # the first tensor of each array; others share its storage and version
         self.created: dict[tuple, Tensor] = {}
 
     def decode(self, x: Any, depth: int = 0) -> Any:
@@ -253,7 +254,7 @@ class Reader:
 
 
 class Malformed(Exception):
-    """The structure text is not what a Writer writes: what was wanted, and what is there."""
+    """The structure text is not what a Writer writes: what was expected, and what was found."""
 
     def __init__(self, wanted: str, result: Any):
         text = repr(result)

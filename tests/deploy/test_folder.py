@@ -289,7 +289,7 @@ def test_a_lock_that_is_never_let_go(old, monkeypatch, way):
     if way == "in one step":
         write(old, *graph(2))
     else:
-        with pytest.raises(CheckpointError, match="(?s)another process is saving beside it, and does not end.*unch"):
+        with pytest.raises(CheckpointError, match="(?s)another process is saving to it and does not finish.*unch"):
             write(old, *graph(2))
     os.close(handle)
     whole(old, 2 if way == "in one step" else 1)

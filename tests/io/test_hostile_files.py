@@ -287,7 +287,7 @@ def test_folders_named_by_the_environment(name, monkeypatch, tmp_path):
     monkeypatch.delenv("MINFLOW_DATA", raising=False)
     monkeypatch.setenv(name, "~nobody-of-that-name/x")
     for call in (flow.data.load_mnist, flow.vision.datasets.MNIST, flow.vision.datasets.CIFAR10):
-        with pytest.raises(DataError, match=f"{name}: '~nobody-of-that-name' stands for a home folder"):
+        with pytest.raises(DataError, match=f"{name}: the home folder '~nobody-of-that-name'"):
             call()
 
 

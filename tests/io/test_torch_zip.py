@@ -143,9 +143,9 @@ PROGRAMS = {
     "an unknown place": (b"\x80\x02h\x05.", "damaged"),
     "no mark": (b"\x80\x02t.", "damaged"),
     "a key that is a list": (b"\x80\x02}]K\x01s.", "a key that is a list"),
-    "a bare storage": (b"\x80\x02" + STORAGE[1:] + b".", "a Storage stands where"),
-    "beyond its numbers": (tensor(shape=b"K\x05\x85"), "reaches to number 4 of 4"),
-    "an offset beyond": (tensor(offset=b"K\x02"), "reaches to number 5 of 4"),
+    "a bare storage": (b"\x80\x02" + STORAGE[1:] + b".", "got a Storage"),
+    "beyond its numbers": (tensor(shape=b"K\x05\x85"), "reaches element 4 of 4"),
+    "an offset beyond": (tensor(offset=b"K\x02"), "reaches element 5 of 4"),
     "a negative stride": (tensor(strides=b"J\xff\xff\xff\xff\x85"), "damaged"),
     "a text as shape": (tensor(shape=b"X\x01\x00\x00\x00a"), "damaged"),
     "a truth value as size": (tensor(shape=b"\x88\x85"), "damaged"),
@@ -155,7 +155,7 @@ PROGRAMS = {
         TENSOR.replace(b"X\x01\x00\x00\x000", b"X\x01\x00\x00\x009") + b"K\x00K\x04\x85K\x01\x85\x89}tR.",
         "not in the file",
     ),
-    "a storage that is longer": (tensor().replace(b"K\x04tQ", b"K\x09tQ"), "has 16 bytes, 36 are wanted"),
+    "a storage that is longer": (tensor().replace(b"K\x04tQ", b"K\x09tQ"), "must have 36 bytes, got 16"),
 }
 
 
@@ -327,7 +327,7 @@ def test_a_name_that_is_there_twice(tmp_path):
         warnings.simplefilter("ignore")
         for name in ("x/data.pkl", *[f"x/{k}" for k in range(2000)], "x/1999"):
             archive.writestr(name, b"")
-    with pytest.raises(flow.CheckpointError, match="there twice") as caught:
+    with pytest.raises(flow.CheckpointError, match="occurs twice") as caught:
         flow.load(path)
     assert "'x/1999'" in str(caught.value) and "2,002" in str(caught.value)
 
@@ -336,7 +336,7 @@ def test_a_packed_entry_is_refused(tmp_path):
     with zipfile.ZipFile(tmp_path / "x.pth", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("x/data.pkl", tensor())
         archive.writestr("x/data/0", bytes(16))
-    with pytest.raises(flow.CheckpointError, match="packed"):
+    with pytest.raises(flow.CheckpointError, match="compressed"):
         flow.load(tmp_path / "x.pth")
 
 

@@ -446,7 +446,7 @@ def schedule():
     (lambda: optimizer(), ["group 0 has no 'lr'"]),
     (lambda: optimizer(Adam, {0: {"exp_avg": np.ones(2), "step": -1}}, lr=1), ["not a number of steps", "-1"]),
     (lambda: optimizer(Adam, {0: {"exp_avg": np.ones(2), "step": 1}}, lr=1), ["exp_avg_sq of parameter 0"]),
-    (lambda: schedule().load_state_dict(schedule().state_dict() | {"step_size": 2.5}), ["step_size must be", "got 2.5"]),
+    (lambda: schedule().load_state_dict(schedule().state_dict() | {"step_size": 2.5}), ["step_size must", "got 2.5"]),
     (lambda: flow.amp.GradScaler().load_state_dict({"weight": 1}), ["GradScaler", "weight"]),
     (lambda: flow.Generator(1).set_state([1.5, 2]), ["1.5"]),
     (lambda: flow.set_rng_state("x"), ["'x'"]),

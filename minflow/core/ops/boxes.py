@@ -13,7 +13,7 @@ nms = define(
         case(floats(5, 4)(layout=lambda a: abs(a).cumsum(1)), ints(3), threshold=0.3),
         case(floats(0, 4), ints(0), threshold=0.5),
     ],
-    doc="Of boxes in an order, keep each that overlaps no kept one by more than the threshold; eager only.",
+    doc="Indices of the boxes that overlap no kept box before them by more than the threshold; eager only.",
 )
 
 

@@ -712,7 +712,7 @@ class Optimizer:
                     "load the optimizer's state into one made for the same model",
                     parameter=p,
                 )
-            if name == "step" and counted and not (0 <= array <= LARGEST and array == int(array)):
+            if name == "step" and counted and not (0 <= array <= MAX_COUNT and array == int(array)):
                 refuse(owner, f"{name} of parameter {number} is not a number of steps", "0 or more", found=array.item())
             with np.errstate(all="ignore"):  # float64 values that float32 cannot hold
                 array = np.array(array, "float32" if counted else p.spec.np, order="C").reshape(wanted)

@@ -63,7 +63,7 @@ def parser() -> argparse.ArgumentParser:
         "lab",
         help=f"{text} (the default)",
         allow_abbrev=False,
-        description=f"{text}, which is laid out, or brought up to date, first. Other options go to JupyterLab.",
+        description=f"{text}, which is created or updated first. Other options go to JupyterLab.",
     )
     sub.add_argument("--folder", help="where your copy is (default: $MINFLOW_COURSE, else ~/minflow-course)")
     sub.add_argument(
@@ -258,7 +258,7 @@ def lab(options: argparse.Namespace) -> int:
     folder = top / inside
     print(f"Your copy of the course is in {folder}")
     if replaced:
-        print(f"Brought up to date: {', '.join(path.name for path in replaced)}")
+        print(f"Updated: {', '.join(path.name for path in replaced)}")
     if new_versions:
         print(
             f"New versions of files you have changed are beside yours: {', '.join(path.name for path in new_versions)}"
@@ -295,7 +295,7 @@ def lab(options: argparse.Namespace) -> int:
 
 def report_setup_error(place: object, error: Exception) -> int:
     print(
-        f"minflow lab: the course cannot be laid out in {place}: {error}\n"
+        f"minflow lab: the course cannot be copied to {place}: {error}\n"
         f"Try: {command('lab', '--folder', 'PLACE')}, or set MINFLOW_COURSE, to a folder that you may write to",
         file=sys.stderr,
     )

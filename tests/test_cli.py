@@ -125,7 +125,7 @@ def test_lab_refuses_options_that_jupyterlab_does_not_have(started, tmp_path, ca
         out, said = capsys.readouterr()
         assert out == "" and said.count("\n") == 2, "one line, and one with what to try"
         assert f"there is no option {word}\nTry: {typed('lab', '--help')} " in said
-    assert started == [] and not list(tmp_path.iterdir()), "nothing is laid out"
+    assert started == [] and not list(tmp_path.iterdir()), "nothing is copied"
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_lab_says_what_an_update_did(started, tmp_path, capsys, monkeypatch):
     capsys.readouterr()
     cli.main(["lab"])
     text = capsys.readouterr().out
-    assert "Brought up to date: 01_more.ipynb\n" in text
+    assert "Updated: 01_more.ipynb\n" in text
     assert "New versions of files you have changed are beside yours: 00_first.new.ipynb\n" in text
 
 
@@ -208,7 +208,7 @@ def test_lab_where_no_folder_can_be(started, tmp_path, capsys, where, why):
     (tmp_path / "file").touch()
     assert cli.main(["lab", "--folder", str(tmp_path / where)]) == 1
     text = capsys.readouterr().err
-    assert f"cannot be laid out in {tmp_path / where}: " in text and why in text and "--folder" in text
+    assert f"cannot be copied to {tmp_path / where}: " in text and why in text and "--folder" in text
     assert started == [] and not (TOP / "work").exists()
 
 

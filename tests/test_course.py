@@ -1,4 +1,4 @@
-"""The learner's copy of the course: laid out, brought up to date, and never written over."""
+"""The learner's copy of the course: created, updated, and never overwritten."""
 
 import errno
 import hashlib

@@ -42,7 +42,7 @@ class ModuleCall:
 
     path: "model.features.0". args, kwargs, output: as they were, with symbolic tensors. first, last: its nodes are
     `nodes[first:last]` of the trace. done: True if it returned. error: the exception it raised, at the innermost module
-    that failed. input_values, output_values: the Values of the tensors in args when it was called, and in output when it returned; a
+    that failed. input_values: Values of the tensors in args at the call. output_values: those in output at return; a
     tensor that is written in place has another Value later.
     """
 

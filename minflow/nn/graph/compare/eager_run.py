@@ -196,7 +196,7 @@ class EagerRecorder(Eager):
         for optimizer, _ in graph.optimizers:
             self.before_step(optimizer)
 
-    def restore(self) -> None:
+    def restore_all(self) -> None:
         for array, before in reversed(self.saved):
             array[...] = before
         for buffers, name, tensor in reversed(self.buffers):
@@ -246,5 +246,5 @@ def record_eager(function: Callable[[], Any], parameters: Iterable[Tensor], seed
             outputs = [(path, x) for path, x in leaves(function()) if x is not None]
             arrays = [(path, np.array(x.array if isinstance(x, Tensor) else x)) for path, x in outputs]
     finally:
-        recorder.restore()
+        recorder.restore_all()
     return Recording(recorder.steps if whole else recorder.computing([x for _, x in outputs]), arrays)

@@ -62,8 +62,8 @@ def save(obj: Any, path: str | os.PathLike, dynamic: Mapping | None = None) -> N
             f"{program.name} cannot be saved: {error.place} must be {error.wanted}",
             values={"found": error.found},
             where=here(),
-            hint="another name or size for what stands there in the model; graph.json has these limits so "
-            "that a file of a stranger can be judged",
+            hint="another name or size in the model; graph.json has these limits so "
+            "that untrusted files can be checked",
         ) from error
     folder.write(path, graph, meta, arrays)
 

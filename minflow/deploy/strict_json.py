@@ -149,7 +149,7 @@ class Lines:
                 self.wrong('a name and its value, `"name": value,`, or the end, }', text)
             name, rest = match[1], match[2]
             if name in result:
-                self.wrong("of a name that is not there twice", name)
+                self.wrong("a name that does not occur twice", name)
             if rest in ("[", "{"):
                 result[name], more = self.entries(rest)
             else:
@@ -175,12 +175,12 @@ class Lines:
             else:
                 self.wrong("one name and its value", text)
         if more:
-            self.wrong("an entry, for a comma stands before it", text)
+            self.wrong("an entry, because a comma precedes it", text)
         if kind == "[":
             return found, text.endswith(",")
         result = dict(found)
         if len(result) < len(found):
-            self.wrong("the end of names that differ", text)
+            self.wrong("an object without duplicate names", text)
         return result, text.endswith(",")
 
 
@@ -208,7 +208,7 @@ def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(result) < len(pairs):
         counts = Counter(name for name, _ in pairs)
         twice = next(name for name, count in counts.items() if count > 1)
-        raise ValueError(f"the name {twice[:60]!r} is there twice")
+        raise ValueError(f"the name {twice[:60]!r} occurs twice")
     return result
 
 

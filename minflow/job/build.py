@@ -210,9 +210,9 @@ class JobBuild:
 
     def name_conflict(self, name: str) -> JobError:
         """The error for a variable that has the name of an optimizer state: a checkpoint has one place for both."""
-        what = f"job {self.job.name}: {name!r} names a variable and what the optimizer keeps for another one"
+        what = f"job {self.job.name}: {name!r} names a variable and an optimizer state of another variable"
         values = {"optimizer": f"keeps it for {name.rpartition('-')[0]!r}"}
-        hint = "another name; flow.clear_default_session() if the optimizer's is of an older job"
+        hint = "another name; flow.clear_default_session() if the state belongs to an older job"
         return JobError(what, values=values, where=here(), hint=hint)
 
     def replace(self, name: str, old: Variable, shape: tuple, dtype: DType, what: str, again: bool) -> None:
@@ -221,7 +221,7 @@ class JobBuild:
         users = [f"{user}, as it was defined again" if user == self.job.name else user for user in users]
         if users or again or self.replica:
             what = f"{what}: the variable {name!r} has another shape or dtype"
-            hint = "another name; or flow.clear_default_session() to start anew"
+            hint = "another name; or flow.clear_default_session() to start again"
             values = {
                 "it is": f"{old.dtype.name}{list(old.shape)}",
                 "asked for": f"{dtype.name}{list(shape)}",
@@ -335,8 +335,8 @@ class JobBuild:
                         self.outputs.append(blobs_of(self.value))
                         counts = len(self.outputs[0]), len(self.outputs[-1])
                         if counts[0] != counts[1]:
-                            what = f"job {self.job.name} returns other numbers of Blobs on other devices"
-                            hint = "lists of one length for every device"
+                            what = f"job {self.job.name} returns a different number of Blobs on each device"
+                            hint = "lists of the same length on every device"
                             values = {"device 0": counts[0], f"device {replica}": counts[1]}
                             raise JobError(what, values=values, where=self.job.signature.where, hint=hint)
                     if len(self.problems) > before:
@@ -489,7 +489,9 @@ class JobBuild:
         for path, _, now, _ in places(self):
             for name, value in now.items():
                 if name not in REGISTRIES and (blob := next(held_symbolic(value), None)) is not None:
-                    what = f"job {self.job.name} leaves a Blob in {path}.{name}, where it has no numbers then"
+                    what = (
+                        f"job {self.job.name} leaves a Blob in {path}.{name}, where it has no elements after the build"
+                    )
                     values = {f"{path}.{name}": described(blob)}
                     hint = "return it from forward; or keep it in a variable of forward"
                     raise JobError(what, values=values, where=self.job.signature.where, hint=hint)

@@ -228,7 +228,7 @@ class Config:
 
     def devices(self, name: str, n: int) -> None:
         if not isinstance(n, int) or isinstance(n, bool) or n < 0:
-            what = f"flow.config.{name} takes how many devices there are"
+            what = f"flow.config.{name} takes the number of devices"
             raise JobError(what, values={"got": repr(n)}, where=here(), hint=f"flow.config.{name}(2)")
         SESSION.settings.pop("gpu_device_num", None)
         SESSION.settings.pop("cpu_device_num", None)

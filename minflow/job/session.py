@@ -137,7 +137,7 @@ class Session:
                 array = np.asarray(fill(generator))
             except MemoryError:
                 what = f"variable {name} does not fit into memory"
-                hint = "fewer units or filters; a product of sizes may stand where one size was meant"
+                hint = "fewer units or filters; or a product of sizes was passed as one size"
                 values = {"wanted": f"{dtype.name}{list(shape)}", "GB": f"{size / 1e9:.3g}"}
                 raise JobError(what, where=here(), values=values, hint=hint) from None
         array = np.array(array, dtype.np, order="C").reshape(shape)

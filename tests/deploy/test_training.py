@@ -261,7 +261,7 @@ REFUSALS = {
     "a step put on": (lambda: graph_of(change=lambda o: setattr(o, "rule", print)), "SGD.rule was replaced"),
     "a rate put on": (lambda: scheduled(with_attribute("get_lr", lambda: [0.1, 0.2])), "StepLR.get_lr is not part"),
     "a scale": (lambda: scheduled(scaled), "CyclicLR.scale_fn is not part"),
-    "twice": (lambda: scheduled(same_twice), "the same ExponentialLR is there twice"),
+    "twice": (lambda: scheduled(same_twice), "the same ExponentialLR occurs twice"),
     "NaN": (lambda: scheduled(with_attribute("gamma", math.nan)), "gamma is nan, and must be a number"),
     "an object": (
         lambda: graph_of(change=lambda o: o.param_groups[0].update(tag=object())),

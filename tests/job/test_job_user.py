@@ -142,7 +142,7 @@ def test_a_variable_is_not_named_as_a_slot_of_another(first):
     ]
     one, another = jobs if first == "train" else jobs[::-1]
     one(THREE)
-    error = told(another, JobError, "what the optimizer keeps for another one", THREE)
+    error = told(another, JobError, "an optimizer state of another variable", THREE)
     assert error.values == {"optimizer": "keeps it for 'w'"}
     flow.sync_default_session()
 
@@ -497,7 +497,7 @@ def test_an_annotation_that_cannot_be_read(text):
 def test_devices_that_return_other_numbers_of_blobs_are_told(two_devices):
     job = job_of(lambda x: x, tp.ListListNumpy.Placeholder(SIZES), result=tp.ListListNumpy)
     assert len(job([[X, X], [X, X]])) == 2
-    error = told(job, JobError, "other numbers of Blobs on other devices", [[X], [X, X]])
+    error = told(job, JobError, "a different number of Blobs on each device", [[X], [X, X]])
     assert error.values == {"device 0": "1", "device 1": "2"}
 
 

@@ -118,7 +118,7 @@ def aligned(graphs: Sequence[Graph], labels: Sequence[str]) -> None:
     ]
     if any(end != ends[0] for end in ends) or len({len(graph.states) for graph in graphs}) > 1:
         refuse(
-            "what build returns, updates or reads is another at another size of the dynamic axes",
+            "the results, updates or inputs of build differ at another size of the dynamic axes",
             "a branch of build that depends on the size does not follow it",
             dict(zip(labels, graphs_text(graphs))),
         )

@@ -189,7 +189,7 @@ class OptimizerWriter:
                 optimizer=type(scheduler.optimizer).__name__,
             )
         if id(scheduler) in self.seen or depth > MAX_DEPTH:
-            self.refuse(f"the same {kind.__name__} is there twice", "an object for each place", scheduler=kind.__name__)
+            self.refuse(f"the same {kind.__name__} occurs twice", "an object for each place", scheduler=kind.__name__)
         self.seen.add(id(scheduler))
         data: dict[str, Any] = {"class": kind.__name__}
         with checking_value(self.graph, kind.__name__):

@@ -73,7 +73,7 @@ def class_labels(what: str, labels: Tensor, scores: Tensor, second: str) -> Tens
         fail(ShapeError, what, hint, labels=labels, **{second: scores})
     if a.dtype.rank != 1:
         hint = "flow.cast(labels, flow.int32), or a Placeholder with dtype=flow.int32"
-        what = f"{what}: labels is {a.dtype.name}, and class numbers are integers"
+        what = f"{what}: labels is {a.dtype.name}, and class indices are integers"
         fail(DTypeError, what, hint, labels=labels, **{second: scores})
     flat = reshape(labels, (math.prod(wanted),))
     if flat.array is None or MODE.get().trace:
@@ -127,7 +127,7 @@ def softmax_cross_entropy_with_logits(labels: Tensor, logits: Tensor, name: str 
     check_tensor(what, labels, "labels")
     check_tensor(what, logits, "logits")
     if labels.spec.shape != logits.spec.shape or not labels.spec.floating:
-        hint = "flow.nn.sparse_softmax_cross_entropy_with_logits takes class numbers"
+        hint = "flow.nn.sparse_softmax_cross_entropy_with_logits takes class indices"
         if labels.spec.shape == logits.spec.shape:
             hint = "flow.cast(labels, flow.float)"
         what = f"{what}: labels is {labels.spec}, logits is {logits.spec}"

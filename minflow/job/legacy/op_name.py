@@ -28,7 +28,7 @@ def takes_name(function: Callable, otherwise: str = "") -> Callable:
         if name is None and not otherwise:
             return function(*args, **options)
         if name is not None and not isinstance(name, str):
-            hint = f'name="{function.__name__}1"; what are several numbers is one list: [2, 3]'
+            hint = f'name="{function.__name__}1"; pass several sizes as one list: [2, 3]'
             what = f"{function.__name__}: argument {place + 1} is the name, and {name!r} is not a string"
             fail(DTypeError, what, hint, name=name)
         mode = MODE.get()

@@ -223,13 +223,15 @@ class Stream:
         inside = INSIDE.get()
         if inside and inside != CALLBACK:
             what = f"{what} inside {inside}: no step runs while it is built"
-            raise JobError(what, where=here(), hint="it says what a step computes; call the job before or after")
+            raise JobError(
+                what, where=here(), hint="the function only describes a step; call the job before or after it"
+            )
         if held():
             text = "inside an operation of a graph or job that runs or is built: no step starts before its end"
-            hint = "do it before or after the call, and hand in what comes of it as an input"
+            hint = "do it before or after the call, and pass the result as an input"
             raise JobError(f"{what} {text}", where=here(), hint=hint)
         if self.submitting._is_owned():
-            what = f"{what} inside another call of a job, which waits for room"
+            what = f"{what} inside another call of a job, which waits for a free place in the queue"
             raise JobError(what, where=here(), hint="a __del__ or a signal handler appends to a list, or sets a flag")
         if inside or self.on_worker():
             hint = "append to a list in the callback, and go on after flow.sync_default_session()"
@@ -328,7 +330,7 @@ class Stream:
             try:
                 events.emit(JobStepped(step.job, step.name, step.number, step.owner, step.result, record))
             except BaseException as error:
-                self.fail(step, step_error(step, error, "who listens to JobStepped"))
+                self.fail(step, step_error(step, error, "a listener of JobStepped"))
                 return
         step.computed.open()
         step.looked = True

@@ -91,8 +91,8 @@ def show(path: str | os.PathLike[str]) -> OnnxView:
     are one box that summarizes its contents; dynamic sizes are shown by name. Nothing is run. Tensors in other files
     are shown only by location; those files are not opened.
 
-    Raises GraphFormatError if the file cannot be read or is no ONNX file, MissingDependencyError without the package
-    onnx. Source: onnx.ai/onnx/repo-docs/IR.html.
+    Raises GraphFormatError if the file cannot be read or is not an ONNX file, MissingDependencyError without the
+    package onnx. Source: onnx.ai/onnx/repo-docs/IR.html.
     """
     return OnnxView(Records(read(path)).result())
 

@@ -20,7 +20,7 @@ readings = [
         "Which function of NumPy is the kernel of `sub`?",
         "subtract",
         'kernel(sub, ufunc="subtract")',
-        "The last line of a definition says it, behind `ufunc=`.",
+        "It is in the last line of a definition, after `ufunc=`.",
         "An op can have more than one kernel: a tuned one may take the place of the simple one.",
     ),
     Reading(
@@ -37,11 +37,11 @@ readings = [
         "R1.4",
         "r1_dtype",
         "core.infer.consult",
-        "Which function says which floats integers become?",
+        "Which function returns the dtype that integers become?",
         "default_dtype",
         "dtype = default_dtype()",
         'Look at the two lines below `op.elementwise == "float"`.',
-        "It is float32, unless `flow.set_default_dtype` has said otherwise.",
+        "It is float32, unless `flow.set_default_dtype` has changed it.",
     ),
     Reading(
         "R1.5",

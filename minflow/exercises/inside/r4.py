@@ -21,7 +21,7 @@ readings = [
         "copied",
         "self.signature.copied(argument, value, devices)",
         "Look at the line that begins with `copies =`.",
-        "The copy is made on the caller's thread, before the call is back.",
+        "The copy is made on the caller's thread, before the call returns.",
     ),
     Reading(
         "R4.3",
@@ -50,7 +50,7 @@ readings = [
         "Which lock is held while a plan runs?",
         "LOCK",
         "with LOCK:",
-        "The name behind `with`.",
+        "The name after `with`.",
         "Graphs, jobs and builds share this one. No lock is held while a callback runs.",
     ),
 ]

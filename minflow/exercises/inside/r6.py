@@ -21,7 +21,7 @@ readings = [
         "renamed",
         "error.renamed(names)",
         "Look for what is called on `error`.",
-        "A parameter is called as in your model, fc1.weight; any other input as the op calls it.",
+        "A parameter has its name in your model, fc1.weight; any other input has the op's name for it.",
     ),
     Reading(
         "R6.3",
@@ -31,7 +31,7 @@ readings = [
         "OURS",
         "while OURS[(code := frame.f_code)",
         "Look at the condition of `while`.",
-        "It is worked out once for each file, since every node of a tape asks for its line.",
+        "It is computed once per file, since every node of a tape asks for its line.",
     ),
     Reading(
         "R6.4",
@@ -51,6 +51,6 @@ readings = [
         "rearranged",
         "for changes in (rearranged, resized, retyped):",
         "Look at the loop over `changes`: it goes from left to right.",
-        "The same numbers in another shape come first: forgetting to flatten is the commonest mistake.",
+        "The same numbers in another shape come first: forgetting to flatten is the most common mistake.",
     ),
 ]

@@ -157,7 +157,7 @@ def of_build(graph: Any, build: Build, frozen: tuple) -> Program:
     collector.traced = {s.name for s in collector.sources.values() if id(s.array) not in moments}
     modules = Modules(collector)
     members = {name: modules.number(name, member) for name, member in graph.named_members()}
-    paths = [(path, module) for path, module in build.paths_of_met() if "." not in path]
+    paths = [(path, module) for path, module in build.nonmember_paths() if "." not in path]
     met = {path: modules.number(path, module) for path, module in paths}
     for name, tensor in build.captured:
         collector.add(name, "captured", tensor)

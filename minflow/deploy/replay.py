@@ -222,7 +222,7 @@ def loaded(document: Document, frozen: Any = ()) -> LoadedGraph:
         _named=named,
         _saved_frozen=tuple(frozen),
         _modules_by_number=modules,
-        _met=met,
+        _nonmembers=met,
     )
     for name, module in named.items():
         if hasattr(type(graph), name) or name in own:

@@ -65,16 +65,16 @@ class BufferLink:
         bump()
 
 
-def link_assigned(graph: Any, trace: Trace, met: list) -> None:
-    """Link the buffers that build assigned. met: the modules used by build that are not members of the graph."""
+def link_assigned(graph: Any, trace: Trace, nonmembers: list) -> None:
+    """Link the buffers that build assigned. nonmembers: the modules used by build that are not members of the graph."""
 
     def alone(old: Tensor) -> bool:
-        owner, named = owner_of(old.array), [tensor for tensor, _ in graph.named_tensors(met)]
+        owner, named = owner_of(old.array), [tensor for tensor, _ in graph.named_tensors(nonmembers)]
         others = [tensor for tensor in (*named, *[t for t, _ in trace.views.values()]) if tensor is not old]
         twice = sum([tensor is old for tensor in named]) > 1 or graph.outside_name(old)
         return old.alias is None and not twice and all([owner_of(tensor.array) is not owner for tensor in others])
 
-    refuse_shared(graph, trace, met)
+    refuse_shared(graph, trace, nonmembers)
     for buffers, name, source, single in trace.update_buffers(alone):
         if not single and graph.config.accumulation > 1:
             what = f"the buffer {name!r} is assigned in a graph that accumulates gradients, and shares its memory"
@@ -82,7 +82,7 @@ def link_assigned(graph: Any, trace: Trace, met: list) -> None:
         source.link = BufferLink(buffers, name, source, assigned=True, alone=single)
 
 
-def refuse_shared(graph: Any, trace: Trace, met: list) -> None:
+def refuse_shared(graph: Any, trace: Trace, nonmembers: list) -> None:
     """Refuse an assigned tensor that shares its storage with another one that outlives the call.
 
     A plan gives each buffer a tensor of its own, so a later write to one of the two would not be seen in the other.
@@ -94,7 +94,7 @@ def refuse_shared(graph: Any, trace: Trace, met: list) -> None:
     symbols = [trace.own(buffers[name]) for buffers, name, _ in changed.values()]  # which meets those around
     stay = [
         (f"{path}.{name}", tensor)
-        for path, module in graph.all_modules(met)
+        for path, module in graph.all_modules(nonmembers)
         for registry in (module._parameters, module._buffers)
         for name, tensor in registry.items()
         if tensor is not None and (id(registry), name) not in changed

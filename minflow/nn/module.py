@@ -448,13 +448,13 @@ class Module(Display):
                 "model.train() before training, model.eval() before testing",
             )
         waiting: list[Module] = [self]  # a list and not recursion: modules may be nested deeper than Python's frames
-        met: set[int] = set()  # a module that contains itself is visited once
+        visited: set[int] = set()  # a module that contains itself is visited once
         with walking("train", self):
             while waiting:
                 module = waiting.pop()
-                if id(module) in met:
+                if id(module) in visited:
                     continue
-                met.add(id(module))
+                visited.add(id(module))
                 if module is not self and type(module).train is not Module.train:
                     if not is_walked("train", module):
                         module.train(mode)  # call an overridden train, such as that of a frozen BatchNorm

@@ -136,13 +136,13 @@ def as_entry(name: str, old: Tensor, new: Any, assign: bool, storages: Mapping[i
 
 def checked(module: Any, entries: Mapping[str, Any], strict: bool, assign: bool) -> tuple[Writes, Incompatible]:
     """The writes that loading does, once every entry was checked; see `loading.py`."""
-    entries, wanted = as_mapping(entries), module.state_dict(keep_vars=True)
-    missing = [name for name in wanted if name not in entries]
-    unexpected = [name for name in entries if name not in wanted]
+    entries, own = as_mapping(entries), module.state_dict(keep_vars=True)
+    missing = [name for name in own if name not in entries]
+    unexpected = [name for name in entries if name not in own]
     wrong: list[str] = []
     writes: Writes = []
-    storages = storages_of(wanted)
-    for name, old in wanted.items():
+    storages = storages_of(own)
+    for name, old in own.items():
         if name not in entries:
             continue
         if reason := misfit(old, entries[name], assign):
@@ -151,15 +151,15 @@ def checked(module: Any, entries: Mapping[str, Any], strict: bool, assign: bool)
         new = as_entry(name, old, entries[name], assign, storages)
         writes.append(assign_into(module, name, old, new) if assign else copy_into(old, new))
     if wrong or (strict and (missing or unexpected)):
-        refuse_state(module, len(wanted), missing if strict else [], unexpected if strict else [], wrong)
+        refuse_state(module, len(own), missing if strict else [], unexpected if strict else [], wrong)
     return writes, Incompatible(missing, unexpected)
 
 
-def refuse_state(module: Any, wanted: int, missing: list, unexpected: list, wrong: list) -> NoReturn:
+def refuse_state(module: Any, total: int, missing: list, unexpected: list, wrong: list) -> NoReturn:
     values = {"missing": missing, "unexpected": unexpected, "wrong": wrong}
     count = ", ".join(f"{len(names)} {kind}" for kind, names in values.items() if names)
     raise_all(
-        f"load_state_dict: {count} of {wanted} entries of {type(module).__name__}; nothing was loaded",
+        f"load_state_dict: {count} of {total} entries of {type(module).__name__}; nothing was loaded",
         values,
         SIZES if wrong else name_hint(comparable_names(missing), comparable_names(unexpected)),
     )
@@ -322,12 +322,12 @@ def raise_all(what: str, lists: Mapping[str, list[str]], hint: str) -> NoReturn:
     raise StateError(what, values=values, where=here(), hint=hint)
 
 
-def shape_hint(shape: tuple, wanted: tuple) -> str:
-    if shape == wanted[::-1] and len(shape) == 2:
+def shape_hint(shape: tuple, expected: tuple) -> str:
+    if shape == expected[::-1] and len(shape) == 2:
         return " (transposed: .T)"
-    if len(shape) == len(wanted) == 4 and (shape[3], shape[2], shape[0], shape[1]) == wanted:
+    if len(shape) == len(expected) == 4 and (shape[3], shape[2], shape[0], shape[1]) == expected:
         return " (channels last: .permute(3, 2, 0, 1))"
-    if sum(n != 1 for n in shape) and [n for n in shape if n != 1] == [n for n in wanted if n != 1]:
+    if sum(n != 1 for n in shape) and [n for n in shape if n != 1] == [n for n in expected if n != 1]:
         return " (as many elements: .reshape)"
     return ""
 

@@ -102,18 +102,19 @@ def module_record(
     module: Module,
     seen: dict[int, Observation] | None = None,
     name: str = "",
-    met: set[int] | None = None,
+    visited: set[int] | None = None,
     level: int = 0,
     **_: Any,
 ) -> ModuleRecord:
-    """The record of a module and of all below it. seen: observations of a run, by id of module; met: ids of the modules
-    that are listed already.
+    """The record of a module and of all below it.
+
+    seen: observations of a run, by id of module. visited: ids of the modules that are listed already.
     """
     from ..views.records.module import ModuleRecord
 
-    met = set() if met is None else met
-    shared = id(module) in met
-    met.add(id(module))
+    visited = set() if visited is None else visited
+    shared = id(module) in visited
+    visited.add(id(module))
     below = list(module.modules())
     everything = {id(p): p for part in below for p in part._parameters.values() if p is not None}
     held = everything | {id(b): b for part in below for b in part._buffers.values() if b is not None}
@@ -122,7 +123,7 @@ def module_record(
     run = (seen or {}).get(id(module), Observation())
     deep = levels_below(module) if level == SHOWN_LEVELS else 0
     inside = [] if shared or deep else [(n, child) for n, child in module._modules.items() if child is not None]
-    children = tuple([module_record(child, seen, n, met, level + 1) for n, child in inside])
+    children = tuple([module_record(child, seen, n, visited, level + 1) for n, child in inside])
     return ModuleRecord(
         name=name,
         kind=type(module).__name__,

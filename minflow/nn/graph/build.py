@@ -132,7 +132,7 @@ class Build:
         self.taken = set(self.paths.values())
         # to avoid names that are taken
         self.numbers: defaultdict[str, Iterator[int]] = defaultdict(lambda: itertools.count(1))
-        self.met: dict[int, Module] = {}  # modules that are not members: in closures, in globals
+        self.nonmembers: dict[int, Module] = {}  # modules that are not members: in closures, in globals
         self.failed: ModuleCall | None = None
         self.recomputing = 0  # above 0 while a checkpoint recomputes: those calls are not new
         self.loss: Value | None = None  # the scalar that backward was called on
@@ -167,7 +167,7 @@ class Build:
                 path = f"{base}_{next(self.numbers[base])}"
             for inner, child in module.named_modules():
                 self.taken.add(self.paths.setdefault(id(child), f"{path}.{inner}" if inner else path))
-                self.met[id(child)] = child
+                self.nonmembers[id(child)] = child
                 self.before.append(side_effects.remember(self.paths[id(child)], child))
         return path
 
@@ -209,7 +209,7 @@ class Build:
 
     def name_of(self, array: np.ndarray) -> str:
         """The name of a module's tensor, by its array: "model.fc.weight"; an empty string for other arrays."""
-        tensors = self.graph.named_tensors(self.paths_of_met())
+        tensors = self.graph.named_tensors(self.nonmember_paths())
         return next((name for t, name in tensors if t.array is array), "")
 
     def backward(self, outputs: list[Tensor], tensors: tuple[Tensor, ...]) -> None:
@@ -253,7 +253,7 @@ class Build:
                 self.out_tree = shape
                 owned = [mode.own(t) for t in tensors]
                 self.observer.outputs()
-                link_assigned(graph, self.trace, self.paths_of_met())
+                link_assigned(graph, self.trace, self.nonmember_paths())
                 messages.check_leaks(self)
                 messages.check_hooks(self, steps)
                 messages.check_backward(self)
@@ -271,7 +271,7 @@ class Build:
             except GraphError as error:
                 raise messages.foreign(self, part.graph, error) from None
         self.name_states(parts)
-        self.links = buffer_links(graph.all_modules(self.paths_of_met()), [s for p in parts for s in p.graph.states])
+        self.links = buffer_links(graph.all_modules(self.nonmember_paths()), [s for p in parts for s in p.graph.states])
         return parts
 
     def make_inputs(self, steps: int) -> list[Tensor]:
@@ -295,7 +295,7 @@ class Build:
     def parts(self, mode: Trace, outputs: list[Value], steps: int) -> list[Part]:
         trace, graph = self.trace, self.graph
         values = self.requested_values()
-        parameters = {id(t): t for t, _ in graph.named_tensors(self.paths_of_met()) if t.needs}
+        parameters = {id(t): t for t, _ in graph.named_tensors(self.nonmember_paths()) if t.needs}
         gradients = {key: mode.own(p.grad).value for key, p in parameters.items() if p.grad is not None}
         self.reached = set(gradients)
         self.traced = Traced(len(trace.graph.nodes), trace.updates(), gradients)
@@ -332,7 +332,7 @@ class Build:
         """name -> the gradient used by the step."""
         gradients = {}
         if self.graph.config.gradients:
-            names = self.graph.parameter_names(self.paths_of_met())
+            names = self.graph.parameter_names(self.nonmember_paths())
             for optimizer, _ in self.graph.optimizers:
                 for p in optimizer.parameters():
                     if p.grad is not None:
@@ -363,15 +363,15 @@ class Build:
 
     # ---- names -------------------------------------------------------------------------------------------------------
 
-    def paths_of_met(self) -> list[tuple[str, Module]]:
-        return [(self.paths[key], module) for key, module in self.met.items()]
+    def nonmember_paths(self) -> list[tuple[str, Module]]:
+        return [(self.paths[key], module) for key, module in self.nonmembers.items()]
 
     def name_states(self, parts: list[Part]) -> None:
         """Give every state the name it is listed under, and note which ones were captured."""
         graph = self.graph
-        names = {id(t.array): name for t, name in graph.named_tensors(self.paths_of_met())}
+        names = {id(t.array): name for t, name in graph.named_tensors(self.nonmember_paths())}
         for key, total in self.accumulators.items():
-            names[id(total.array)] = f"{graph.parameter_names(self.paths_of_met()).get(key, 'parameter')}-gradient"
+            names[id(total.array)] = f"{graph.parameter_names(self.nonmember_paths()).get(key, 'parameter')}-gradient"
         self.captured: list[tuple[str, Tensor]] = []
         kept = {id(t.array): t for t in self.trace.kept if t.array is not None}
         drawn = {id(entry[1].value.node) for entry in self.trace.draws.values()}

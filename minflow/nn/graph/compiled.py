@@ -246,7 +246,7 @@ def compile_graph(graph: Any, args: tuple, kwargs: dict, inputs: tuple) -> Compi
     build.observer.started()
     try:
         parts = copy_context().run(build.run)  # an interrupt at any point leaves no mode behind
-        own["_met"] = list(dict.fromkeys([*own["_met"], *build.paths_of_met()]))
+        own["_nonmembers"] = list(dict.fromkeys([*own["_nonmembers"], *build.nonmember_paths()]))
         build.observer.traced()
         compiled = CompiledGraph(graph, build, parts, len(own["_history"]))
     except BaseException as error:

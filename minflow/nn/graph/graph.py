@@ -102,7 +102,7 @@ class RunningGraph(Members, Display):
             _kept=set(),
             _steps=0,
             _timed=0,
-            _met=[],
+            _nonmembers=[],
             _around=[],
             _volatile=set(),
             _variables={},

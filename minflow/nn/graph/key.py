@@ -15,7 +15,7 @@ from ...compiler.plan import owner_of
 from ...core.tensor import Tensor
 from ...diagnosis.creation_site import ATTRIBUTE
 from ..hooks import EVERY, hooks_of
-from .python_state import BOXES, ENTRIES, ElementsRead, Variables, changes_inside, content, display_text, moved
+from .python_state import CONTAINERS, ENTRIES, ElementsRead, Variables, changes_inside, content, display_text, moved
 
 HIDDEN = ("_parameters", "_buffers", "_modules", "_transient", "_hooks", "_name", ATTRIBUTE)
 
@@ -100,7 +100,7 @@ class Fingerprint:
         if isinstance(value, Tensor):
             if value.array is not None:
                 self.users[id(owner_of(value.array))] += 1
-        elif isinstance(value, BOXES) and len(value) <= ENTRIES and not any(value is box for box in inside):
+        elif isinstance(value, CONTAINERS) and len(value) <= ENTRIES and not any(value is box for box in inside):
             for x in value.values() if isinstance(value, dict) else value:
                 self.count(x, (*inside, value))
 
@@ -154,7 +154,7 @@ class Fingerprint:
         if isinstance(value, Tensor):
             self.tensor(f"{owner}.{name}", value)
             return
-        if isinstance(value, BOXES):
+        if isinstance(value, CONTAINERS):
             self.count(value)
         reasons: list[str] = []
         self.entries[owner, name] = content(value, reasons, self.alive)

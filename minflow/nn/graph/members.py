@@ -32,13 +32,13 @@ class Members:
                     if isinstance(leaf, Module):
                         yield ".".join([name, *map(str, path)]), leaf
 
-    def all_modules(self: Any, met: Any = ()) -> list[tuple[str, Module]]:
+    def all_modules(self: Any, nonmembers: Any = ()) -> list[tuple[str, Module]]:
         """(path, module) of every module of the graph, each once; also those that build used from elsewhere."""
         seen: dict[int, tuple[str, Module]] = {}
         for name, member in self.named_members():
             for path, module in member.named_modules():
                 seen.setdefault(id(module), (f"{name}.{path}" if path else name, module))
-        for path, module in (*self._met, *met):
+        for path, module in (*self._nonmembers, *nonmembers):
             seen.setdefault(id(module), (path, module))
         return list(seen.values())
 
@@ -46,10 +46,10 @@ class Members:
         """The path of each module, by its id."""
         return {id(module): path for path, module in self.all_modules()}
 
-    def named_tensors(self: Any, met: Any = ()) -> Iterator[tuple[Tensor, str]]:
+    def named_tensors(self: Any, nonmembers: Any = ()) -> Iterator[tuple[Tensor, str]]:
         """(tensor, name) of every parameter, buffer and optimizer state."""
         names: dict[int, str] = {}
-        for path, module in self.all_modules(met):
+        for path, module in self.all_modules(nonmembers):
             for name, tensor in (*module._parameters.items(), *module._buffers.items()):
                 if tensor is not None:
                     names.setdefault(id(tensor), f"{path}.{name}")
@@ -59,10 +59,10 @@ class Members:
                 for key, tensor in optimizer.state.get(p, {}).items():
                     yield tensor, f"{names.get(id(p), f'parameter {i}')}-{key}"
 
-    def parameter_names(self: Any, met: Any = ()) -> dict[int, str]:
+    def parameter_names(self: Any, nonmembers: Any = ()) -> dict[int, str]:
         """id(parameter) -> "model.fc1.weight"; a tied one has its first name."""
         names: dict[int, str] = {}
-        for tensor, name in self.named_tensors(met):
+        for tensor, name in self.named_tensors(nonmembers):
             names.setdefault(id(tensor), name)
         return names
 

@@ -331,7 +331,7 @@ def check_parameters(build: Any, optimizer: Any) -> None:
     graph, kind = build.graph, type(optimizer).__name__
     held = {
         id(p): (f"{path}.{name}", p)
-        for path, module in graph.all_modules(build.paths_of_met())
+        for path, module in graph.all_modules(build.nonmember_paths())
         for name, p in module._parameters.items()
         if p is not None
     }

@@ -32,8 +32,12 @@ from ..module import Module
 ENTRIES, LEVELS = 1_000, 4  # of a container that is checked at every call
 ARRAY = 1 << 16  # bytes of a NumPy array that is checked at every call
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
-BOXES = (list, tuple, dict, set, frozenset, deque)
-DRAWERS = {("numpy.random._generator", "Generator"), ("numpy.random.mtrand", "RandomState"), ("random", "Random")}
+CONTAINERS = (list, tuple, dict, set, frozenset, deque)
+RANDOM_SOURCES = {
+    ("numpy.random._generator", "Generator"),
+    ("numpy.random.mtrand", "RandomState"),
+    ("random", "Random"),
+}
 # attributes by which Python reads the learning rate, which is a state of a plan and not part of its key
 RATES = {"param_groups": "the learning rate of an optimizer", "get_last_lr": "the learning rate of a scheduler"}
 NAMESPACES = {("types", "SimpleNamespace"), ("argparse", "Namespace")}
@@ -70,7 +74,7 @@ def content(
     kind = value.__class__
     if isinstance(value, PLAIN):
         return kind, repr(value) if isinstance(value, float | complex) else value
-    if isinstance(value, BOXES):
+    if isinstance(value, CONTAINERS):
         room = [ENTRIES] if room is None else room
         room[0] -= len(value)
         if level and room[0] >= 0:
@@ -111,7 +115,7 @@ def modules_in(value: Any, seen: Container[int] = (), level: int = LEVELS) -> It
     if isinstance(value, Module):
         if "_modules" in value.__dict__ and id(value) not in seen:
             yield from value.modules()
-    elif level and isinstance(value, BOXES) and len(value) <= ENTRIES:
+    elif level and isinstance(value, CONTAINERS) and len(value) <= ENTRIES:
         for x in value.values() if isinstance(value, dict) else value:
             yield from modules_in(x, seen, level - 1)
 
@@ -138,7 +142,7 @@ def moved(contents: Iterable[tuple[Any, Any]]) -> bool:
 def fully_followed(value: Any) -> bool:
     """True if these are numbers and strings, also in containers, that `content` follows completely."""
     reasons: list[str] = []
-    kinds = (*PLAIN, *BOXES, np.generic, np.ndarray)
+    kinds = (*PLAIN, *CONTAINERS, np.generic, np.ndarray)
     return isinstance(value, kinds) and (content(value, reasons), not reasons)[1]
 
 
@@ -149,7 +153,7 @@ def opaque(value: Any) -> str:
     kind = type(value)
     if isinstance(value, np.ndarray):
         return f"a NumPy array {value.dtype}{list(value.shape)}"
-    if is_a(value, DRAWERS):
+    if is_a(value, RANDOM_SOURCES):
         return "a generator of random numbers"
     if isinstance(value, type | FunctionType | MethodType | Enum) or any(
         base.__module__.startswith("minflow.") for base in kind.__mro__
@@ -166,7 +170,7 @@ def data(value: Any) -> str:
     """A value that is data, in words; empty for a module, function, class, tensor, and for containers of such."""
     if isinstance(value, PLAIN) or isinstance(value, np.generic):
         return display_text(value)
-    if isinstance(value, BOXES):
+    if isinstance(value, CONTAINERS):
         leaves = [*value, *value.values()] if isinstance(value, dict) else list(value)
         return (
             display_text(value) if not leaves or any(isinstance(x, Tensor) or data(x) for x in leaves[:ENTRIES]) else ""
@@ -176,14 +180,16 @@ def data(value: Any) -> str:
 
 def display_text(value: Any) -> str:
     """The value as shown to the user, on one line."""
-    if isinstance(value, BOXES) and (len(value) > 20 or not printable(value)):
+    if isinstance(value, CONTAINERS) and (len(value) > 20 or not printable(value)):
         return f"{type(value).__name__} of {len(value):,}"
-    text = " ".join(repr(value).split()) if isinstance(value, (*PLAIN, *BOXES, np.generic)) else type(value).__name__
+    text = (
+        " ".join(repr(value).split()) if isinstance(value, (*PLAIN, *CONTAINERS, np.generic)) else type(value).__name__
+    )
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 def printable(value: Any, level: int = LEVELS) -> bool:
-    if isinstance(value, BOXES):
+    if isinstance(value, CONTAINERS):
         inside = [*value, *value.values()] if isinstance(value, dict) else value
         return level > 0 and len(value) <= 20 and all(printable(x, level - 1) for x in inside)
     return isinstance(value, PLAIN)
@@ -402,7 +408,7 @@ def reads_of(
     modules = {id(module): (name, module) for name, module in reads.modules}
     for owner in (holder, *called):
         for name, value in getattr(owner, "__dict__", {}).items():
-            if isinstance(value, BOXES):
+            if isinstance(value, CONTAINERS):
                 for module in modules_in(value, modules):
                     modules.setdefault(id(module), (name, module))
     return reads._replace(unfollowed=[*reads.unfollowed, *states_of(hooks)], modules=list(modules.values()))

@@ -17,7 +17,7 @@ from ....views.text.listing import count
 from .array_summary import Summary, number_text, summary_of
 from .subject import Subject
 
-WORDS = ("forward", "backward", "update")
+PHASE_NAMES = ("forward", "backward", "update")
 
 
 def bytes_text(n: float) -> str:
@@ -81,7 +81,7 @@ def whole_detail(subject: Subject, tree: StepTree) -> dict[str, Any]:
     """The details of the whole step, shown if no row is selected."""
     record, rows = tree.record, []
     timed = bool(subject.seconds())
-    for column, word in enumerate(WORDS):
+    for column, word in enumerate(PHASE_NAMES):
         nodes = covered(tree, tree.root, column)
         if nodes:
             time = seconds_text(sum(subject.seconds().get(record.nodes[i].name, 0.0) for i in nodes)) if timed else ""
@@ -178,7 +178,7 @@ def result_words(record: StepRecord, i: int | None, n: int) -> list[str]:
 
 
 def phase_word(node: StepNode) -> str:
-    return node.phase if node.phase == "recompute" else WORDS[node.column]
+    return node.phase if node.phase == "recompute" else PHASE_NAMES[node.column]
 
 
 def time_rows(subject: Subject, names: list[str]) -> list[list[str]]:
@@ -266,7 +266,7 @@ def group_detail(subject: Subject, tree: StepTree, row: Row, column: int, nodes:
     elif item.kind == "fold":
         rows.append(["folded", item.label])
     counts = [len(covered(tree, item, k)) for k in (0, 1, 2)]
-    rows.append(["operations", ", ".join(f"{n:,} {word}" for n, word in zip(counts, WORDS) if n)])
+    rows.append(["operations", ", ".join(f"{n:,} {word}" for n, word in zip(counts, PHASE_NAMES) if n)])
     ins, outs = crossing(tree, item, column)
     for word, values in (("takes", ins), ("gives", outs)):
         rows += [[word, record.spec(v)] for v in values[:4]]

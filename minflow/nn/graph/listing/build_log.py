@@ -242,7 +242,7 @@ class BuildLog(Observer):
                 return "generator"
             return "micro-step number" if self.build.accumulators and source in self.build.trace.graph.states else "lr"
         if self.tensor_names is None or id(source.array) not in self.tensor_names:  # perhaps of a new module
-            build, result = self.build, self.build.paths_of_met()
+            build, result = self.build, self.build.nonmember_paths()
             parameters = self.graph.parameter_names(result)
             self.tensor_names = {id(t.array): name for t, name in self.graph.named_tensors(result)}
             for key, total in build.accumulators.items():

@@ -205,7 +205,7 @@ def tree_rows(graph: Any) -> Iterator[TreeRow]:
     for call in last.build.top.walk() if last else ():
         calls.setdefault(id(call.module), []).append(call)
     reached = last.build.reached if last and last.build.backwards else None
-    result = [(p, m) for p, m in graph._met if "." not in p]
+    result = [(p, m) for p, m in graph._nonmembers if "." not in p]
     seen: set[int] = set()
     for name, member in [*graph.named_members(), *result]:
         stack = [(name, member, 0)]

@@ -188,7 +188,7 @@ class Listing:
             self.add(1, line)
         for name, member in graph.named_members():
             self.module(name, member)
-        for path, module in graph._met:  # used by build elsewhere: in a closure, in a global
+        for path, module in graph._nonmembers:  # used by build elsewhere: in a closure, in a global
             if "." not in path and id(module) in self.calls:
                 self.module(path, module)
         for line in [line for lines in self.operators.values() for line in lines]:

@@ -21,7 +21,7 @@ import minflow.typing as tp
 from minflow import nn
 from minflow.diagnosis.card_record import card_of, warning_record
 from minflow.diagnosis.card import card_bundle
-from minflow.diagnosis.frames import whole
+from minflow.diagnosis.frames import full_traceback
 from minflow.views.renderers.debug_tree import debug_bundle
 from minflow.views.show import picture
 from minflow.views.text.listing import clean
@@ -172,7 +172,7 @@ def error_in(program, *args) -> Exception:
 def card(error: Exception) -> list[dict[str, str]]:
     found = card_of(error)
     if found is not None:
-        return [card_bundle(found, whole(error))]
+        return [card_bundle(found, full_traceback(error))]
     return [{"text/plain": f"{type(error).__name__}: {error}"}]
 
 

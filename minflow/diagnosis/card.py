@@ -70,17 +70,17 @@ def rows(record: CardRecord) -> list[tuple[str, list[str]]]:
         ("came as", [record.raised_as]),
         ("note", [note for note in record.notes if "\n" not in note]),
     ]
-    return [(name, few([clean(cut(line, LONG)) for line in lines])) for name, lines in parts if any(lines)]
+    return [(name, limit_lines([clean(cut(line, LONG)) for line in lines])) for name, lines in parts if any(lines)]
 
 
-def few(lines: list[str]) -> list[str]:
+def limit_lines(lines: list[str]) -> list[str]:
     return lines if len(lines) <= MANY else [*lines[:MANY], f"... {len(lines) - MANY:,} more"]
 
 
 def card_text(record: CardRecord) -> str:
     """The card for terminals, screen readers, and notebooks without pictures."""
     lines = [clean(cut(record.title, TITLE))]
-    lines += [f"  {line}" for line in few([clean(x) for x in cut(record.what, LONG).split("\n")])]
+    lines += [f"  {line}" for line in limit_lines([clean(x) for x in cut(record.what, LONG).split("\n")])]
     for name, values in rows(record):
         for i, value in enumerate(values):
             first, rest = f"  {'' if i else name:<9} ", " " * (12 + len(value) - len(value.lstrip()))
@@ -108,7 +108,7 @@ PRE = (
 SUMMARY = f"cursor:pointer;font-size:12px;{FAINT}"
 
 
-def plate(text: str, ink: str, ground: str) -> str:
+def plate_html(text: str, ink: str, ground: str) -> str:
     """Text on a small light background, readable on any page."""
     return f'<span style="color:{ink};background:{ground};border-radius:3px;padding:0 4px">{text}</span>'
 
@@ -116,30 +116,30 @@ def plate(text: str, ink: str, ground: str) -> str:
 def card_html(record: CardRecord, traceback: str = "") -> str:
     """The card in the colours of the page; the traceback is folded."""
     rim, ink, ground = (RED, RED_INK, PALE_RED) if record.error else (AMBER, AMBER_INK, PALE_AMBER)
-    title = plate(f"{SIGN if record.error else '!'} {escape(clean(cut(record.title, TITLE)))}", ink, ground)
+    title = plate_html(f"{SIGN if record.error else '!'} {escape(clean(cut(record.title, TITLE)))}", ink, ground)
     inside = [f'<div style="font-size:13px;margin:2px 0 6px;white-space:pre-wrap">{text_html(record.what)}</div>']
-    inside.append(table([(name, "<br>".join(marked(record, name, lines)), "") for name, lines in rows(record)]))
-    inside += [folded(*note.replace(":\n", "\n", 1).split("\n", 1)) for note in record.notes if "\n" in note]
-    inside += [graph_html(record), folded("traceback", traceback)]
+    inside.append(table([(name, "<br>".join(marked_lines(record, name, lines)), "") for name, lines in rows(record)]))
+    inside += [folded_html(*note.replace(":\n", "\n", 1).split("\n", 1)) for note in record.notes if "\n" in note]
+    inside += [graph_html(record), folded_html("traceback", traceback)]
     return framed(rim, title, "".join(inside))
 
 
-def marked(record: CardRecord, name: str, lines: list[str]) -> list[str]:
+def marked_lines(record: CardRecord, name: str, lines: list[str]) -> list[str]:
     """The lines of a row as HTML, with the wrong input and the expected one on a plate."""
-    wrong = wrong_one(record) if name == "got" else -1
+    wrong = wrong_index(record) if name == "got" else -1
     if name == "expected":
-        return [plate(escape(line), INK, PALE_GREEN) for line in lines]
-    return [plate(escape(line), RED_INK, PALE_RED) if i == wrong else escape(line) for i, line in enumerate(lines)]
+        return [plate_html(escape(line), INK, PALE_GREEN) for line in lines]
+    return [plate_html(escape(line), RED_INK, PALE_RED) if i == wrong else escape(line) for i, line in enumerate(lines)]
 
 
-def wrong_one(record: CardRecord) -> int:
+def wrong_index(record: CardRecord) -> int:
     """Index of the wrong input, the one with an expected value; -1 if unknown."""
     expected = record.expected.partition("  ")[0]
     names = [name.partition(",")[0] for name, _ in record.got]
     return names.index(expected) if expected in names else -1
 
 
-def folded(head: str, text: str) -> str:
+def folded_html(head: str, text: str) -> str:
     """Text that opens on a click; empty if there is none."""
     if not text:
         return ""
@@ -150,7 +150,7 @@ def folded(head: str, text: str) -> str:
 
 
 def text_html(text: str) -> str:
-    return escape("\n".join(few([clean(line) for line in cut(text, LONG).split("\n")])))
+    return escape("\n".join(limit_lines([clean(line) for line in cut(text, LONG).split("\n")])))
 
 
 def graph_html(record: CardRecord) -> str:
@@ -158,11 +158,11 @@ def graph_html(record: CardRecord) -> str:
     if not shows_graph(record):
         return ""
     svg = render_svg(diagram_of(fold_near_end(record.graph), NEAR))[0]
-    picture = inner_picture(picture_card(svg, alt(record), graph_lines(record.graph)))
+    picture = inner_picture(picture_card(svg, alt_text(record), graph_lines(record.graph)))
     return f'<details><summary style="{SUMMARY}">{escape(clean(record.graph.title))}</summary>{picture}</details>'
 
 
-def alt(record: CardRecord) -> str:
+def alt_text(record: CardRecord) -> str:
     """Alternative text of the picture."""
     inside = f"{record.graph.title}; " if record.graph is not None else ""
     got = ", ".join(f"{name} {spec}" for name, spec in record.got)

@@ -12,8 +12,8 @@ from ..core.base.errors import MinflowError
 from ..core.ir import INPUT
 from ..core.messages.suggestions import of_object
 from .card import CardRecord
-from .failed_graph import calls_apart, named_once, picture
-from .failure import SHOWN, Failure, name_of, read
+from .failed_graph import separate_calls, without_repeated_names, picture
+from .failure import SHOWN, Failure, name_of, read_failure
 from .frames import chain_of, message_of
 from .source_lines import source_line
 from .shape_suggestions import expected_of_layer
@@ -25,18 +25,18 @@ def card_of(error: BaseException) -> CardRecord | None:
     """Record of an error from a model, a graph, a job or a tensor; None for any other error."""
     chosen = None
     for link in chain_of(error):
-        failure = read(link)
+        failure = read_failure(link)
         if failure.known or isinstance(link, MinflowError):
             chosen = chosen or failure
             if failure.known and (failure.label or failure.node):
                 chosen = failure
                 break
-        if not carried(link):
+        if not only_wraps(link):
             break
     return None if chosen is None else record(chosen, error)
 
 
-def carried(error: BaseException) -> bool:
+def only_wraps(error: BaseException) -> bool:
     """True if the error only wraps its cause."""
     return error.__cause__ is not None
 
@@ -51,7 +51,7 @@ def record(failure: Failure, raised: BaseException) -> CardRecord:
         failure.expected = expected_in_module(failure)
     if ours and " if " in error.hint:  # the hint depends on the user's intention
         failure.expected = ""
-    got, values = own_parts(error, failure, got) if ours else (got, ())
+    got, values = named_parts(error, failure, got) if ours else (got, ())
     where = error.where if ours and error.where else ""
     if failure.place and failure.plan is None and failure.place not in where:
         where = where or (f"in {failure.scope}" if failure.scope else "")
@@ -77,7 +77,7 @@ def record(failure: Failure, raised: BaseException) -> CardRecord:
         if data or ours and got and got[0] in error.values.items():
             failure.got = [(name, x) for name, x in failure.got if not x.label or name_of(failure, x, name) in named]
         graph = picture(failure, card)
-        return replace(card, graph=graph and replace(graph, nodes=named_once(calls_apart(graph.nodes))))
+        return replace(card, graph=graph and replace(graph, nodes=without_repeated_names(separate_calls(graph.nodes))))
     except Exception:  # a card without a picture is better than none
         return card
 
@@ -102,7 +102,7 @@ def warning_record(parts: MinflowError, file: str, number: int) -> CardRecord:
     )
 
 
-def own_parts(error: MinflowError, failure: Failure, got: Pairs) -> tuple[Pairs, Pairs]:
+def named_parts(error: MinflowError, failure: Failure, got: Pairs) -> tuple[Pairs, Pairs]:
     """(got, the other values). If the error itself names what it got or expected, that takes precedence over the
     frames."""
     values = dict(error.values)

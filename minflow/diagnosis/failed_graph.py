@@ -24,17 +24,17 @@ def picture(failure: Failure, card: CardRecord) -> GraphRecord | TapeRecord | No
         + ([f"try: {card.hint.splitlines()[0]}"] if card.hint else [])
     )
     if failure.plan is not None and failure.node is not None:
-        return up_to(failure, notes)
+        return from_plan(failure, notes)
     if not (failure.label or failure.got):
         return None
     look = {"attrs": failure.attrs, "scope": failure.scope, "mark": "failed", "notes": notes}
     failed = NodeRecord("failed", "op", failure.label, (), **look)
     if failure.recorded is not None:
-        return of_trace(failure, failure.recorded, failed)
-    return of_tape(failure, failed)
+        return from_trace(failure, failure.recorded, failed)
+    return from_tape(failure, failed)
 
 
-def calls_apart(nodes: tuple[NodeRecord, ...]) -> tuple[NodeRecord, ...]:
+def separate_calls(nodes: tuple[NodeRecord, ...]) -> tuple[NodeRecord, ...]:
     """Draw each later call of a layer separately: "pool (2)". In one frame, its calls would reverse the flow."""
     scopes = {n.scope for n in nodes if n.kind == "op"}
     inner = {s for s in scopes if s and not any(other.startswith((f"{s}.", f"{s}/")) for other in scopes)}
@@ -51,7 +51,7 @@ def calls_apart(nodes: tuple[NodeRecord, ...]) -> tuple[NodeRecord, ...]:
     return tuple(result)
 
 
-def named_once(nodes: tuple[NodeRecord, ...]) -> tuple[NodeRecord, ...]:
+def without_repeated_names(nodes: tuple[NodeRecord, ...]) -> tuple[NodeRecord, ...]:
     """Remove names of the failed node's inputs that repeat the label of the box they come from."""
     labels = {n.id: n.label for n in nodes}
 
@@ -61,7 +61,7 @@ def named_once(nodes: tuple[NodeRecord, ...]) -> tuple[NodeRecord, ...]:
     return tuple([unnamed(n) if n.mark == "failed" else n for n in nodes])
 
 
-def up_to(failure: Failure, notes: tuple[str, ...]) -> GraphRecord:
+def from_plan(failure: Failure, notes: tuple[str, ...]) -> GraphRecord:
     """A plan that ran: its graph up to the failed node."""
     graph: Graph = failure.plan.graph
     whole = graph_record(graph)
@@ -71,16 +71,16 @@ def up_to(failure: Failure, notes: tuple[str, ...]) -> GraphRecord:
     kept[-1] = replace(kept[-1], outs=(), mark="failed", notes=(*got, *notes))
     number = at + 1 - len(graph.inputs) - len(graph.states)
     title = f"the step as it ran, up to the operation that failed: number {number} of {len(graph.nodes)}"
-    return GraphRecord(read_only(kept), (), (), title)
+    return GraphRecord(without_unused(kept), (), (), title)
 
 
-def read_only(nodes: list[NodeRecord]) -> tuple[NodeRecord, ...]:
+def without_unused(nodes: list[NodeRecord]) -> tuple[NodeRecord, ...]:
     """The nodes without unused inputs and states."""
     used = {x.ref for n in nodes for x in n.inputs}
     return tuple(n for n in nodes if n.kind == "op" or n.id in used)
 
 
-def of_trace(failure: Failure, recorded: Recorded, failed: NodeRecord) -> GraphRecord:
+def from_trace(failure: Failure, recorded: Recorded, failed: NodeRecord) -> GraphRecord:
     graph = recorded.graph
     whole = graph_record(graph)
     sources = (*graph.inputs, *graph.states)
@@ -92,9 +92,9 @@ def of_trace(failure: Failure, recorded: Recorded, failed: NodeRecord) -> GraphR
     states = {id(s.array): s for s in graph.states}
     if failure.node is not None:  # failed in backward while the graph was built
         inputs: list[Input] = [Input("", ids[failure.node], 0)] if failure.node in ids else []
-        return GraphRecord((*read_only([*nodes, replace(failed, inputs=tuple(inputs))]),), (), (), recorded.title)
+        return GraphRecord((*without_unused([*nodes, replace(failed, inputs=tuple(inputs))]),), (), (), recorded.title)
     inputs, extra = [], []
-    for k, (name, x) in enumerate(inputs_of(failure)):
+    for k, (name, x) in enumerate(drawn_inputs(failure)):
         source = x.value.node if x.array is None and x.value is not None else states.get(id(x.array))
         if source in ids:
             inputs.append(Input(name, ids[source], x.value.index if x.array is None else 0, str(x.spec)))
@@ -105,12 +105,12 @@ def of_trace(failure: Failure, recorded: Recorded, failed: NodeRecord) -> GraphR
     failed = replace(failed, inputs=tuple(inputs))
     done = f"{len(graph.nodes)} operation{'s' * (len(graph.nodes) != 1)} recorded"
     title = f"{recorded.title}: {done} before the one that failed"
-    return GraphRecord(read_only([*nodes, *extra, failed]), (), (), title)
+    return GraphRecord(without_unused([*nodes, *extra, failed]), (), (), title)
 
 
-def of_tape(failure: Failure, failed: NodeRecord) -> TapeRecord:
+def from_tape(failure: Failure, failed: NodeRecord) -> TapeRecord:
     """Eager: the tape of the input tensors."""
-    seen = inputs_of(failure)
+    seen = drawn_inputs(failure)
     roots = [x.value.node for _, x in seen if x.value is not None]
     roots += [failure.node] if failure.node is not None else []
     order = walk(dict.fromkeys(roots))
@@ -138,7 +138,7 @@ def of_tape(failure: Failure, failed: NodeRecord) -> TapeRecord:
     return TapeRecord((*nodes, replace(failed, inputs=tuple(inputs))), failed.id, 0, title)
 
 
-def inputs_of(failure: Failure) -> list[tuple[str, Tensor]]:
+def drawn_inputs(failure: Failure) -> list[tuple[str, Tensor]]:
     """The inputs that the failed node is drawn with. For a line of the learner's: the tensors visible to that line
     without another user."""
     if failure.label and not failure.label.endswith(".forward"):

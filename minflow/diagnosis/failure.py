@@ -26,7 +26,7 @@ from ..core.tensor import Tensor
 from ..core.source_location import MODULE_CALL, OURS
 from .creation_site import ATTRIBUTE
 from .frames import entries
-from .source_lines import PUBLIC, library
+from .source_lines import PUBLIC, is_library
 from .shape_suggestions import expected_of_op
 
 SHOWN = 4  # tensors listed as "got"
@@ -81,26 +81,26 @@ class Failure:
         return bool(self.label or self.scope or self.node or self.recorded)
 
 
-def read(error: BaseException) -> Failure:
+def read_failure(error: BaseException) -> Failure:
     """Walk the traceback; inner frames override outer ones."""
     failure = Failure(error)
     function: FrameType | None = None
     for trace in entries(error.__traceback__):
         frame, code = trace.tb_frame, trace.tb_frame.f_code
         if code in MODULE_CALL:
-            entered(failure, frame)
+            read_module_call(failure, frame)
             function = None
         elif code in BUILDS:
             with contextlib.suppress(Exception):
                 failure.recorded = BUILDS[code](frame.f_locals)
         elif code in OPS:
-            called(failure, frame)
+            read_op_call(failure, frame)
         elif code is backprop.__code__ or code is run.__code__:
-            ran(failure, frame)
-        elif not OURS[code.co_filename] and not library(code.co_filename):
-            learner(failure, frame, trace.tb_lineno)
+            read_run(failure, frame)
+        elif not OURS[code.co_filename] and not is_library(code.co_filename):
+            read_learner_line(failure, frame, trace.tb_lineno)
             function = None
-        elif function is None and public(code):
+        elif function is None and is_public(code):
             function = frame
     if not failure.label and function is not None and failure.node is None:
         failure.label = function.f_code.co_name
@@ -110,7 +110,7 @@ def read(error: BaseException) -> Failure:
     return failure
 
 
-def entered(failure: Failure, frame: FrameType) -> None:
+def read_module_call(failure: Failure, frame: FrameType) -> None:
     """Read a call of a module: its scope, and its arguments under the names in its forward."""
     own = frame.f_locals
     failure.module, failure.scope = own.get("self"), own.get("scope", "")
@@ -125,7 +125,7 @@ def entered(failure: Failure, frame: FrameType) -> None:
 def created_at(module: Any) -> tuple[str, ...]:
     """("In[5]:5", source line) of the learner's line that created a module; empty if unknown."""
     site = getattr(module, "__dict__", {}).get(ATTRIBUTE)
-    if not site or library(site[0].co_filename):
+    if not site or is_library(site[0].co_filename):
         return ()
     return where_text(site), *filter(None, [code_of(site)])
 
@@ -135,7 +135,7 @@ def code_of(where: Where) -> str:
     return linecache.getline(where[0].co_filename, line_number(where)).strip()
 
 
-def called(failure: Failure, frame: FrameType) -> None:
+def read_op_call(failure: Failure, frame: FrameType) -> None:
     """Read a call of an op."""
     from ..views.records.graph import attrs_text
 
@@ -154,7 +154,7 @@ def called(failure: Failure, frame: FrameType) -> None:
         failure.expected = f"{name_of(failure, inputs[i], names[i])}  {spec}"
 
 
-def ran(failure: Failure, frame: FrameType) -> None:
+def read_run(failure: Failure, frame: FrameType) -> None:
     """Read backward or the run of a plan, where the node is known."""
     own = frame.f_locals
     plan = own.get("plan")
@@ -168,7 +168,7 @@ def ran(failure: Failure, frame: FrameType) -> None:
         failure.got, failure.expected = [], ""
 
 
-def learner(failure: Failure, frame: FrameType, number: int) -> None:
+def read_learner_line(failure: Failure, frame: FrameType, number: int) -> None:
     """Read a line of the learner's."""
     name = frame.f_code.co_filename
     failure.place, failure.code = f"{file_name(name)}:{number}", linecache.getline(name, number).strip()
@@ -179,7 +179,7 @@ def learner(failure: Failure, frame: FrameType, number: int) -> None:
     failure.near = [x for _, x in tensors_in(seen)] if frame.f_code.co_name != "<module>" else []
 
 
-def public(code: CodeType) -> bool:
+def is_public(code: CodeType) -> bool:
     """True for a function of ours that learners call by name; False for the wrapper of a decorator."""
     named = not code.co_name.startswith(("_", "<")) and "<locals>" not in code.co_qualname
     return named and code.co_filename.startswith((*functions.__path__, *methods.__path__, *PUBLIC))

@@ -18,8 +18,8 @@ from ..core.base.display import cell_name
 from ..core.ir import file_name, where_text
 from ..core.messages.suggestions import of_object
 from ..core.source_location import OURS
-from .source_lines import library, source_line
-from .notebook import SHELL_FRAMES, ipython, offer_every_name
+from .source_lines import is_library, source_line
+from .notebook import SHELL_FRAMES, ipython, raise_completion_limit
 
 
 CHAIN = 20  # errors of a chain that are followed
@@ -39,7 +39,7 @@ def innermost(trace: TracebackType | None) -> TracebackType | None:
     result = None
     for at in entries(trace):
         file = at.tb_frame.f_code.co_filename
-        result = result if OURS[file] or library(file) else at
+        result = result if OURS[file] or is_library(file) else at
     return result
 
 
@@ -57,16 +57,16 @@ def message_of(error: BaseException) -> str:
         return f"(its text cannot be made: {type(another).__name__})"
 
 
-def learners(trace: TracebackType | None) -> tuple[TracebackType | None, int]:
+def learner_frames(trace: TracebackType | None) -> tuple[TracebackType | None, int]:
     """(the traceback without frames of minflow, of the standard library called by minflow, and of the shell; the number
     of frames left out, not counting the shell's)."""
     kept, left_out, inside = [], 0, False
     for at in entries(trace):
         file = at.tb_frame.f_code.co_filename
-        inside = OURS[file] or inside and library(file)
+        inside = OURS[file] or inside and is_library(file)
         if inside:
             left_out += 1
-        elif not of_shell(at):
+        elif not is_shell_frame(at):
             kept.append(at)
     chain = None
     for entry in reversed(kept):
@@ -74,7 +74,7 @@ def learners(trace: TracebackType | None) -> tuple[TracebackType | None, int]:
     return chain, left_out
 
 
-def of_shell(at: TracebackType) -> bool:
+def is_shell_frame(at: TracebackType) -> bool:
     """True for a frame of IPython that runs a cell."""
     return any(part in at.tb_frame.f_code.co_filename.replace("\\", "/") for part in SHELL_FRAMES)
 
@@ -94,7 +94,7 @@ def chain_of(error: BaseException) -> Iterator[BaseException]:
         link = cause_of(link)
 
 
-def repeated(cause: BaseException, error: BaseException) -> bool:
+def repeats_cause(cause: BaseException, error: BaseException) -> bool:
     """True if the error contains the text of its cause: an error of ours that was raised again without a line of the
     learner's."""
     ours = isinstance(cause, MinflowError) and isinstance(error, MinflowError)
@@ -111,7 +111,7 @@ def below_card(error: MinflowError) -> list[str]:
         said = "" if said in error.what else f": {said}"
         if link is error:
             lines += [*own, f"{type(error).__name__}: see the card above"]
-        elif own or said and not repeated(link, error):
+        elif own or said and not repeats_cause(link, error):
             lines += [*own, type(link).__name__ + said, ""]
     return lines
 
@@ -119,7 +119,7 @@ def below_card(error: MinflowError) -> list[str]:
 def own_lines(error: BaseException) -> list[str]:
     """`In[3]:7 in Net.forward` and the source line, for each frame of the learner's."""
     lines = []
-    for at in entries(learners(error.__traceback__)[0]):
+    for at in entries(learner_frames(error.__traceback__)[0]):
         code = at.tb_frame.f_code
         inside = "" if code.co_name == "<module>" else f" in {code.co_qualname}"
         source = source_line(code.co_filename, at.tb_lineno)
@@ -128,16 +128,16 @@ def own_lines(error: BaseException) -> list[str]:
     return lines if len(lines) <= OWN else [*lines[:half], f"... {len(lines) - OWN} more ...", *lines[-half:]]
 
 
-def whole(error: BaseException) -> str:
+def full_traceback(error: BaseException) -> str:
     """The traceback as Python prints it, without the shell's frames and with names of cells."""
-    start = next((at for at in entries(error.__traceback__) if not of_shell(at)), None)
+    start = next((at for at in entries(error.__traceback__) if not is_shell_frame(at)), None)
     import traceback
 
     text = "".join(traceback.format_exception(type(error), error, start))
     return FILE.sub(lambda found: f"{cell_name(found[1]) or found[1]}:{found[2]}", text)
 
 
-def in_default_form() -> bool:
+def uses_default_format() -> bool:
     """True if the learner changed the traceback format neither by %xmode nor by MINFLOW_TRACEBACK."""
     return os.environ.get("MINFLOW_TRACEBACK") != "full" and ipython().InteractiveTB.mode == "Context"
 
@@ -147,15 +147,15 @@ def render(error: BaseException) -> list[str]:
     shell = ipython()
     if os.environ.get("MINFLOW_TRACEBACK") == "full":
         return shell.InteractiveTB.structured_traceback(type(error), error, error.__traceback__, tb_offset=1)
-    chain, left_out = learners(error.__traceback__)
+    chain, left_out = learner_frames(error.__traceback__)
     before: list[tuple[BaseException, Any, Any, bool]] = []
     link, cause = error, cause_of(error)
     try:
         while cause is not None and len(before) < 40:
             before.append((cause, cause.__traceback__, cause.__cause__, cause.__suppress_context__))
-            cause.__traceback__, more = learners(cause.__traceback__)
+            cause.__traceback__, more = learner_frames(cause.__traceback__)
             left_out += more
-            if cause.__traceback__ is None and repeated(cause, link):
+            if cause.__traceback__ is None and repeats_cause(cause, link):
                 before.append((link, link.__traceback__, link.__cause__, link.__suppress_context__))
                 link.__cause__ = cause = cause_of(cause)  # also sets __suppress_context__
                 continue
@@ -169,7 +169,9 @@ def render(error: BaseException) -> list[str]:
     return lines
 
 
-def caught(shell: Any, kind: type, error: BaseException, trace: TracebackType, tb_offset: int | None = None) -> None:
+def custom_handler(
+    shell: Any, kind: type, error: BaseException, trace: TracebackType, tb_offset: int | None = None
+) -> None:
     """IPython's handler of an interrupt (Kernel > Interrupt, Ctrl-C), which points at the learner's line if minflow was
     running; and of a missing tensor attribute, where it adds the suggestions that plain Python prints itself."""
     if isinstance(error, AttributeError):
@@ -178,13 +180,13 @@ def caught(shell: Any, kind: type, error: BaseException, trace: TracebackType, t
             error.add_note(f"  Try: {meant}")
         shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
         return
-    chain, left_out = learners(trace)
+    chain, left_out = learner_frames(trace)
     if chain is not None and left_out:
         error._render_traceback_ = functools.partial(render, error)  # type: ignore[attr-defined]
     shell.showtraceback((kind, error, trace), running_compiled_code=True)
 
 
-def at_the_learners_line(debugger: Any) -> type:
+def debugger_at_learner(debugger: Any) -> type:
     """IPython's debugger, starting at the innermost line of the learner's after an error inside minflow; `down`
     continues into minflow."""
 
@@ -207,8 +209,8 @@ def install(shows: Callable[[BaseException], list[str]]) -> None:
     MinflowError._render_traceback_ = shows  # type: ignore[attr-defined]
     shell = ipython()
     if shell is not None and hasattr(getattr(shell, "InteractiveTB", None), "debugger_cls"):
-        shell.InteractiveTB.debugger_cls = at_the_learners_line(shell.InteractiveTB.debugger_cls)
+        shell.InteractiveTB.debugger_cls = debugger_at_learner(shell.InteractiveTB.debugger_cls)
     if shell is not None and getattr(shell, "custom_exceptions", None) == ():
-        shell.set_custom_exc((KeyboardInterrupt, AttributeError), caught)
+        shell.set_custom_exc((KeyboardInterrupt, AttributeError), custom_handler)
     if shell is not None:
-        offer_every_name()
+        raise_completion_limit()

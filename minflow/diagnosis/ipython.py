@@ -23,7 +23,7 @@ class Cards:
     others: Any = None
 
 
-def with_cards() -> bool:
+def shows_cards() -> bool:
     """True if an error that ends a cell is shown as a card."""
     return Cards.on and notebook.in_notebook()
 
@@ -31,14 +31,14 @@ def with_cards() -> bool:
 def error_cards(on: bool = True) -> bool:
     """Turn error and warning cards in this notebook on or off. Return True if cards are now shown."""
     Cards.on = bool(on)
-    return with_cards()
+    return shows_cards()
 
 
 def show_card(error: BaseException) -> bool:
     """Show the card of an error in the running cell, once per run of a cell; return True if there is one. Never raises;
     does nothing outside a notebook."""
     try:
-        if not with_cards():
+        if not shows_cards():
             return False
         from .card import card_bundle
         from .card_record import card_of
@@ -50,16 +50,18 @@ def show_card(error: BaseException) -> bool:
         if run and vars(error).get(SHOWN) == run:  # IPython asks again for the text in its history
             return True
         vars(error)[SHOWN] = run
-        return notebook.show_bundle(lambda: card_bundle(card, frames.whole(error)))
+        return notebook.show_bundle(lambda: card_bundle(card, frames.full_traceback(error)))
     except Exception:  # never let an error of ours hide the user's
         return False
 
 
 def render(error: BaseException) -> list[str]:
     """The texts that IPython prints for an error of ours. Shows its card first."""
-    if not (show_card(error) and notebook.running_cell()[0] and frames.in_default_form()):
+    if not (show_card(error) and notebook.running_cell()[0] and frames.uses_default_format()):
         return frames.render(error)
-    notebook.ipython().InteractiveTB.tb = frames.learners(error.__traceback__)[0]  # for %debug: not an earlier error's
+    notebook.ipython().InteractiveTB.tb = frames.learner_frames(error.__traceback__)[
+        0
+    ]  # for %debug: not an earlier error's
     return frames.below_card(error)
 
 
@@ -67,7 +69,7 @@ def show_warning(message: Any, category: type, filename: str, lineno: int, file:
     """Replacement of `warnings.showwarning`, after all filters: a MinflowWarning is a card, others are unchanged."""
     try:
         parts = getattr(message, "parts", None)
-        if parts is not None and file is None and with_cards() and notebook.prints_into_cell("stderr"):
+        if parts is not None and file is None and shows_cards() and notebook.prints_into_cell("stderr"):
             from .card import card_bundle
             from .card_record import warning_record
 

@@ -29,7 +29,7 @@ def ipython() -> Any:
     return module.get_ipython() if module is not None and hasattr(module, "get_ipython") else None
 
 
-def offer_every_name() -> None:
+def raise_completion_limit() -> None:
     """Raise the completion limit: Tab silently cuts a list after 500 names, and `flow.` has more."""
     completer: Any = sys.modules.get("IPython.core.completer")
     if completer is not None:
@@ -53,7 +53,7 @@ def live() -> bool:
     return os.environ.get("MINFLOW_LIVE", "1") != "0"
 
 
-def one_page() -> bool:
+def shares_page() -> bool:
     """True if the script of a hidden widget runs and can find other outputs: in JupyterLab and Notebook, not in VS Code
     and Colab, which load widgets with their output or isolate each output in its own page."""
     in_code = "__vsc_ipynb_file__" in getattr(ipython(), "user_ns", ()) or "VSCODE_PID" in os.environ

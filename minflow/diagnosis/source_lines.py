@@ -20,7 +20,7 @@ def public_functions(folder: str) -> None:
 
 
 @functools.cache
-def library(file: str) -> bool:
+def is_library(file: str) -> bool:
     """True for files of Python itself or NumPy, whose lines say little; model packages count as the learner's."""
     import sysconfig
 

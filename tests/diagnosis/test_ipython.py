@@ -190,7 +190,7 @@ def test_what_goes_wrong_in_showing_is_never_raised(kernel, monkeypatch):
 
 def test_switched_off(kernel, monkeypatch):
     monkeypatch.setattr(cards.Cards, "on", True)
-    assert cards.with_cards() and not cards.error_cards(False) and not cards.show_card(flow.MinflowError("x"))
+    assert cards.shows_cards() and not cards.error_cards(False) and not cards.show_card(flow.MinflowError("x"))
     assert kernel.shown == [] and cards.error_cards()
     kernel.kernel = None
     assert not cards.error_cards() and not cards.show_card(flow.MinflowError("x"))

@@ -238,7 +238,7 @@ class Explorer:
             SHOWN.append(self)
         while len(SHOWN) > MOST:
             SHOWN[0].let_go()
-        if notebook.one_page():
+        if notebook.shares_page():
             handle, still = notebook.display(living(bundle, widget.name), raw=True, display_id=True), None
         else:
             handle = notebook.display(widget, display_id=True)

@@ -15,7 +15,7 @@ import numpy as np
 from ....compiler.executor import run_node
 from ....core.ir import Graph as IR
 from ....core.op import OPS
-from ....diagnosis.failed_graph import calls_apart
+from ....diagnosis.failed_graph import separate_calls
 from ....views.draw.fold import common_scope
 from ....views.records.graph import GraphRecord, Input, NodeRecord, graph_record
 from ....views.renderers.divergence import ComparedOperation, Comparison
@@ -200,7 +200,7 @@ class Pairing:
             elif node in drawn:
                 kept.append(replace(shown, mark=rows[node].state if node in rows else ""))
         used = {x.ref for n in kept for x in n.inputs}
-        nodes = calls_apart(tuple([n for n in kept if n.kind == "op" or n.id in used]))
+        nodes = separate_calls(tuple([n for n in kept if n.kind == "op" or n.id in used]))
         record = replace(record, nodes=nodes, outputs=(), updates=())
         return record if last is None or last.node not in ids else self.with_ghosts(record, last, ids)
 

@@ -16,7 +16,7 @@ from ....core.ir import file_name
 from ....core.source_location import OURS
 from ....core.tensor import Tensor
 from ....diagnosis.frames import entries, innermost
-from ....diagnosis.ipython import with_cards
+from ....diagnosis.ipython import shows_cards
 from ....diagnosis.source_lines import source_of
 from ....views.text.trees import cut
 from ..tree import leaves
@@ -47,7 +47,7 @@ def failed(graph: Any, build: Any, error: BaseException) -> None:
         where = listing.clean(f": in {inside}, {line}".removesuffix(", "))
         rows = [row for row in tree_so_far(graph, build, error, path, line) if row.strip(MARK)]
         text = "\n".join(map(listing.clean, rows))
-        if isinstance(error, MinflowError) and with_cards():
+        if isinstance(error, MinflowError) and shows_cards():
             error.add_note(text)  # the card of the error has it, folded
         else:
             print(text, flush=True)

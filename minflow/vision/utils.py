@@ -58,7 +58,11 @@ def make_grid(
     images = images.reshape(-1, 1 if images.ndim == 2 else images.shape[-3], *images.shape[-2:])
     images = np.repeat(images, 3, 1) if images.shape[1] == 1 else images
     if normalize:
-        images = np.stack([unit(i, value_range) for i in images]) if scale_each else unit(images, value_range)
+        images = (
+            np.stack([to_unit_range(i, value_range) for i in images])
+            if scale_each
+            else to_unit_range(images, value_range)
+        )
     if len(images) == 1:
         return from_numpy(images[0].copy())
     n, channels, h, w = images.shape
@@ -71,7 +75,7 @@ def make_grid(
     return from_numpy(grid)
 
 
-def unit(x: np.ndarray, value_range: tuple[float, float] | None) -> np.ndarray:
+def to_unit_range(x: np.ndarray, value_range: tuple[float, float] | None) -> np.ndarray:
     """x mapped to [0, 1]."""
     low, high = value_range or (x.min(), x.max())
     return (np.clip(x, low, high) - low) / np.asarray(max(high - low, 1e-5), x.dtype)

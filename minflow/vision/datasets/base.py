@@ -100,7 +100,7 @@ class DownloadedImages(ImageDataset):
         raise NotImplementedError(f"{type(self).__name__}.arrays")
 
 
-def found_or_fetched(
+def find_or_fetch(
     name: str, folders: Sequence[Path], urls: Sequence[str], sha256: str, limit: int, download: bool
 ) -> Path:
     """Path of the file `name` in one of the folders; if missing and `download`, fetch it into the first one."""
@@ -116,7 +116,7 @@ def found_or_fetched(
     )
 
 
-def roots(root: str | os.PathLike | None, *below: str) -> list[Path]:
+def candidate_folders(root: str | os.PathLike | None, *below: str) -> list[Path]:
     """Folders that may hold the files: under `root` as in torchvision, `root` itself, and the cache."""
     own = None if root is None else folder(root, "root")
     passed = [] if own is None else [own.joinpath(*below), own]

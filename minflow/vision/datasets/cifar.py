@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...data.files import read_cifar10, read_cifar100
-from .base import DownloadedImages, found_or_fetched, roots
+from .base import DownloadedImages, find_or_fetch, candidate_folders
 
 
 class CIFAR10(DownloadedImages):
@@ -27,7 +27,7 @@ class CIFAR10(DownloadedImages):
     read = staticmethod(read_cifar10)
 
     def arrays(self, download: bool) -> tuple[np.ndarray, np.ndarray]:
-        path = found_or_fetched(self.archive, roots(self.root), self.urls, self.sha256, self.limit, download)
+        path = find_or_fetch(self.archive, candidate_folders(self.root), self.urls, self.sha256, self.limit, download)
         planes, labels = self.read(path, self.train)
         return np.ascontiguousarray(planes.transpose(0, 2, 3, 1)), labels
 

@@ -9,7 +9,7 @@ import numpy as np
 from ...data.cache import first_of
 from ...data.files import bad, check_labels, read_idx
 from ...data.mnist import mnist_arrays
-from .base import DownloadedImages, found_or_fetched, roots
+from .base import DownloadedImages, find_or_fetch, candidate_folders
 
 PARTS = {
     True: ("train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz", 60000),
@@ -48,7 +48,7 @@ class MNIST(DownloadedImages):
 
     def arrays(self, download: bool) -> tuple[np.ndarray, np.ndarray]:
         images, labels, count = PARTS[bool(self.train)]
-        folders = roots(self.root, type(self).__name__, "raw")
+        folders = candidate_folders(self.root, type(self).__name__, "raw")
         if type(self) is MNIST and self.root is None and first_of(images, folders) is None:
             if first_of("mnist.npz", [Path("."), folders[-1]]):
                 result = mnist_arrays(say=False)
@@ -59,7 +59,7 @@ class MNIST(DownloadedImages):
             paths.append(
                 plain
                 if plain is not None and first_of(name, folders) is None
-                else found_or_fetched(
+                else find_or_fetch(
                     name, folders, [mirror + name for mirror in self.mirrors], self.checksums[name], LIMIT, download
                 )
             )

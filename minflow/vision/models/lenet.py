@@ -36,12 +36,12 @@ class LeNet(nn.Module):
         x = self.pool1(self.relu(self.conv1(x)))
         x = self.pool2(self.relu(self.conv2(x)))
         if x.shape[1:] != (64, 7, 7):
-            refuse_size(images)
+            raise_size_error(images)
         x = self.dropout(self.relu(self.fc1(x.flatten(1))))
         return self.fc2(x)
 
 
-def refuse_size(x: Tensor) -> NoReturn:
+def raise_size_error(x: Tensor) -> NoReturn:
     """Raise the error for input other than batches of 28x28 images, instead of one about fc1, an internal layer."""
     shape = x.shape
     what = f"and these are {shape[-2]}x{shape[-1]}"

@@ -91,7 +91,7 @@ class Encoder(nn.Module):
         return self.ln(self.layers(self.dropout(input + self.pos_embedding)))
 
 
-def names_of_today(module: nn.Module, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
+def rename_legacy_keys(module: nn.Module, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
     """Rename linear layers in an older state_dict, such as torchvision's published files."""
     for name in [n for n in state_dict if n.startswith(prefix) and ".mlp.linear_" in n]:
         now = name.replace(".mlp.linear_1.", ".mlp.0.").replace(".mlp.linear_2.", ".mlp.3.")
@@ -147,7 +147,7 @@ class VisionTransformer(nn.Module):
         nn.init.trunc_normal_(self.conv_proj.weight, std=math.sqrt(1 / (3 * patch_size * patch_size)))
         for tensor in (self.conv_proj.bias, self.heads.head.weight, self.heads.head.bias):
             nn.init.zeros_(tensor)
-        self.register_load_state_dict_pre_hook(names_of_today)
+        self.register_load_state_dict_pre_hook(rename_legacy_keys)
 
     def forward(self, x: Tensor) -> Tensor:
         if x.ndim != 4 or x.shape[2] != self.image_size or x.shape[3] != self.image_size:

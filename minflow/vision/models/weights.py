@@ -141,16 +141,16 @@ def build(name: str, kind: Callable[..., Built], pretrained: Any, weights: Any, 
         pretrained, weights = False, pretrained
     if weights is None and not pretrained:
         return kind(*args, **kwargs)
-    chosen = choice(name, weights) if name in KNOWN else None
+    chosen = select_weights(name, weights) if name in KNOWN else None
     stem = chosen.value if chosen else name
     asked = f"weights={weights!r}" if weights is not None else "pretrained=True"
-    path = wanted(f"{name}({asked})", stem, chosen.url if chosen else "none: they are your own")
+    path = weights_file(f"{name}({asked})", stem, chosen.url if chosen else "none: they are your own")
     model = kind(*args, **kwargs)
     model.load_state_dict(load(path))
     return model
 
 
-def choice(name: str, weights: Any) -> Weights:
+def select_weights(name: str, weights: Any) -> Weights:
     """The selected weights of a model. None: the first published, which `pretrained=True` means in older programs."""
     members = KNOWN[name].__members__
     if isinstance(weights, Weights) and weights in members.values():
@@ -165,7 +165,7 @@ def choice(name: str, weights: Any) -> Weights:
     return members[key]
 
 
-def wanted(call: str, stem: str, address: str, file: str = "") -> Path:
+def weights_file(call: str, stem: str, address: str, file: str = "") -> Path:
     """The file of weights `stem` in the data folder. Raises DataError with the address and the folder if missing."""
     path = next((path for end in SUFFIXES if (path := first_of(stem + end, [cache_dir()])) is not None), None)
     if path is None:

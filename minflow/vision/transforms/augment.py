@@ -12,11 +12,11 @@ from ...core.tensor import Tensor
 from ...core.source_location import fail
 from ...utils.data.draw import below, chance, words
 from . import colours, warps
-from .images import check_image, image_size, mode_number, two
+from .images import check_image, image_size, pillow_mode, to_height_width
 from .transforms import Transform
 
 
-def between(low: float, high: float, word: int) -> float:
+def scale_word(low: float, high: float, word: int) -> float:
     """Map a 32-bit word to [low, high)."""
     return low + (high - low) * word / 2.0**32
 
@@ -27,7 +27,7 @@ def probability(name: str, p: float) -> float:
     return p
 
 
-def pair(name: str, what: str, value: Any, low: float = -math.inf, high: float = math.inf) -> tuple[float, float]:
+def min_max(name: str, what: str, value: Any, low: float = -math.inf, high: float = math.inf) -> tuple[float, float]:
     """(min, max): a single number n means (-n, n)."""
     ends = (-value, value) if isinstance(value, int | float) else tuple(value)
     if len(ends) != 2 or not low <= ends[0] <= ends[1] <= high:
@@ -50,7 +50,7 @@ class ColorJitter(Transform):
         self.brightness = self.factors("brightness", brightness)
         self.contrast = self.factors("contrast", contrast)
         self.saturation = self.factors("saturation", saturation)
-        self.hue = pair("ColorJitter", "hue", hue, -0.5, 0.5)
+        self.hue = min_max("ColorJitter", "hue", hue, -0.5, 0.5)
 
     @staticmethod
     def factors(what: str, value: Any) -> tuple[float, float]:
@@ -61,7 +61,7 @@ class ColorJitter(Transform):
                     OutOfRangeError, f"ColorJitter: {what} must be non-negative, got {value}", "a number, or (min, max)"
                 )
             value = max(0.0, 1.0 - value), 1.0 + value
-        return pair("ColorJitter", what, value, 0)
+        return min_max("ColorJitter", what, value, 0)
 
     def __call__(self, image: Any) -> Any:
         check_image("ColorJitter", image)
@@ -72,7 +72,7 @@ class ColorJitter(Transform):
             (colours.adjust_hue, self.hue),
         ]
         factors, order = words(), words()
-        left = [(function, between(*ends, word), ends) for (function, ends), word in zip(steps, factors)]
+        left = [(function, scale_word(*ends, word), ends) for (function, ends), word in zip(steps, factors)]
         for word in order:
             function, factor, ends = left.pop(below(len(left), word))
             if ends not in ((1.0, 1.0), (0, 0)):
@@ -115,10 +115,10 @@ class GaussianBlur(Transform):
 
     def __init__(self, kernel_size: int | Sequence[int], sigma: float | Sequence[float] = (0.1, 2.0)):
         self.kernel_size = (kernel_size,) * 2 if isinstance(kernel_size, int) else tuple(kernel_size)
-        self.sigma = pair("GaussianBlur", "sigma", (sigma, sigma) if isinstance(sigma, int | float) else sigma, 1e-9)
+        self.sigma = min_max("GaussianBlur", "sigma", (sigma, sigma) if isinstance(sigma, int | float) else sigma, 1e-9)
 
     def __call__(self, image: Any) -> Any:
-        return warps.gaussian_blur(image, self.kernel_size, between(*self.sigma, words()[0]))
+        return warps.gaussian_blur(image, self.kernel_size, scale_word(*self.sigma, words()[0]))
 
     def text(self) -> str:
         return f"kernel_size={self.kernel_size}, sigma={self.sigma}"
@@ -135,14 +135,14 @@ class RandomRotation(Transform):
         center: Sequence[float] | None = None,
         fill: Any = 0,
     ):
-        self.degrees = pair("RandomRotation", "degrees", degrees)
+        self.degrees = min_max("RandomRotation", "degrees", degrees)
         self.interpolation, self.expand, self.center, self.fill = interpolation, expand, center, fill
-        mode_number("RandomRotation", interpolation)
+        pillow_mode("RandomRotation", interpolation)
 
     @staticmethod
     def get_params(degrees: Sequence[float]) -> float:
         """A random angle in degrees."""
-        return between(*degrees, words()[0])
+        return scale_word(*degrees, words()[0])
 
     def __call__(self, image: Any) -> Any:
         angle = self.get_params(self.degrees)
@@ -169,7 +169,7 @@ class RandomAffine(Transform):
         fill: Any = 0,
         center: Sequence[float] | None = None,
     ):
-        self.degrees = pair("RandomAffine", "degrees", degrees)
+        self.degrees = min_max("RandomAffine", "degrees", degrees)
         self.translate = (0.0, 0.0) if translate is None else tuple(translate)
         if len(self.translate) != 2 or not all(0 <= t <= 1 for t in self.translate):
             fail(
@@ -177,22 +177,25 @@ class RandomAffine(Transform):
                 f"RandomAffine: translate must be two numbers in [0, 1], got {translate}",
                 "translate=(0.1, 0.1)",
             )
-        self.scale = pair("RandomAffine", "scale", (1.0, 1.0) if scale is None else scale, 1e-9)
+        self.scale = min_max("RandomAffine", "scale", (1.0, 1.0) if scale is None else scale, 1e-9)
         shears = (0.0, 0.0) if shear is None else (-shear, shear) if isinstance(shear, int | float) else tuple(shear)
-        self.shear = (pair("RandomAffine", "shear", shears[:2]), pair("RandomAffine", "shear", shears[2:] or (0, 0)))
+        self.shear = (
+            min_max("RandomAffine", "shear", shears[:2]),
+            min_max("RandomAffine", "shear", shears[2:] or (0, 0)),
+        )
         self.interpolation, self.fill, self.center = interpolation, fill, center
 
     def __call__(self, image: Any) -> Any:
         check_image("RandomAffine", image)
         (h, w), (a, x, y, s), (sx, sy, *_) = image_size(image), words(), words()
         across, down = self.translate[0] * w, self.translate[1] * h
-        moved = round(between(-across, across, x)), round(between(-down, down, y))
-        shear = between(*self.shear[0], sx), between(*self.shear[1], sy)
+        moved = round(scale_word(-across, across, x)), round(scale_word(-down, down, y))
+        shear = scale_word(*self.shear[0], sx), scale_word(*self.shear[1], sy)
         return warps.affine(
             image,
-            between(*self.degrees, a),
+            scale_word(*self.degrees, a),
             moved,
-            between(*self.scale, s),
+            scale_word(*self.scale, s),
             shear,
             self.interpolation,
             self.fill,
@@ -218,11 +221,11 @@ class RandomResizedCrop(Transform):
         interpolation: Any = "bilinear",
         antialias: bool | None = True,
     ):
-        self.size = two("RandomResizedCrop", size)
-        self.scale = pair("RandomResizedCrop", "scale", scale, 0)
-        self.ratio = pair("RandomResizedCrop", "ratio", ratio, 1e-9)
+        self.size = to_height_width("RandomResizedCrop", size)
+        self.scale = min_max("RandomResizedCrop", "scale", scale, 0)
+        self.ratio = min_max("RandomResizedCrop", "ratio", ratio, 1e-9)
         self.interpolation, self.antialias = interpolation, antialias
-        mode_number("RandomResizedCrop", interpolation)
+        pillow_mode("RandomResizedCrop", interpolation)
 
     @staticmethod
     def get_params(img: Any, scale: Sequence[float], ratio: Sequence[float]) -> tuple[int, int, int, int]:
@@ -230,8 +233,8 @@ class RandomResizedCrop(Transform):
         h, w = image_size(img)
         for _ in range(10):
             first, second, third, fourth = words()
-            area = h * w * between(*scale, first)
-            shape = math.exp(between(math.log(ratio[0]), math.log(ratio[1]), second))
+            area = h * w * scale_word(*scale, first)
+            shape = math.exp(scale_word(math.log(ratio[0]), math.log(ratio[1]), second))
             width, height = round(math.sqrt(area * shape)), round(math.sqrt(area / shape))
             if 0 < width <= w and 0 < height <= h:
                 return below(h - height + 1, third), below(w - width + 1, fourth), height, width
@@ -265,8 +268,8 @@ class RandomErasing(Transform):
         inplace: bool = False,
     ):
         self.p, self.value, self.inplace = probability("RandomErasing", p), value, inplace
-        self.scale = pair("RandomErasing", "scale", scale, 0, 1)
-        self.ratio = pair("RandomErasing", "ratio", ratio, 1e-9)
+        self.scale = min_max("RandomErasing", "scale", scale, 0, 1)
+        self.ratio = min_max("RandomErasing", "ratio", ratio, 1e-9)
         if isinstance(value, str) and value != "random":
             fail(OutOfRangeError, f"RandomErasing: invalid value {value!r}", "a number, one per channel, or 'random'")
 
@@ -279,8 +282,8 @@ class RandomErasing(Transform):
         channels, h, w = image.shape[-3:]
         for _ in range(10):
             first, second, third, fourth = words()
-            area = h * w * between(*self.scale, first)
-            shape = math.exp(between(math.log(self.ratio[0]), math.log(self.ratio[1]), second))
+            area = h * w * scale_word(*self.scale, first)
+            shape = math.exp(scale_word(math.log(self.ratio[0]), math.log(self.ratio[1]), second))
             height, width = round(math.sqrt(area * shape)), round(math.sqrt(area / shape))
             if height < h and width < w:
                 top, left = below(h - height + 1, third), below(w - width + 1, fourth)

@@ -11,7 +11,7 @@ from ...core.tensor import Tensor
 from ...core.source_location import fail
 from ...utils.data.draw import below, chance, words
 from . import images, warps
-from .augment import between, probability
+from .augment import scale_word, probability
 from .transforms import Compose, Transform
 
 
@@ -56,7 +56,7 @@ class RandomChoice(Compose):
             )
 
     def __call__(self, image: Any) -> Any:
-        left = between(0, sum(self.p), words()[0])
+        left = scale_word(0, sum(self.p), words()[0])
         for transform, weight in zip(self.transforms, self.p):
             if left < weight:
                 break
@@ -69,7 +69,7 @@ class Pad(Transform):
 
     def __init__(self, padding: int | Sequence[int], fill: float = 0, padding_mode: str = "constant"):
         self.padding, self.fill, self.padding_mode = padding, fill, padding_mode
-        images.four(padding)
+        images.to_four_sides(padding)
 
     def __call__(self, image: Any) -> Any:
         return images.pad(image, self.padding, self.fill, self.padding_mode)
@@ -82,7 +82,7 @@ class FiveCrop(Transform):
     """Crop the four corners and the centre: a tuple, to be followed by `Lambda(lambda crops: stack(...))`."""
 
     def __init__(self, size: int | Sequence[int]):
-        self.size = images.two("FiveCrop", size)
+        self.size = images.to_height_width("FiveCrop", size)
 
     def __call__(self, image: Any) -> tuple:
         return warps.five_crop(image, self.size)

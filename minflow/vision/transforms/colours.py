@@ -19,7 +19,7 @@ from .images import check_image, is_pil, pillow, to_array, to_pil_image
 LUMA = np.array([0.2989, 0.587, 0.114], "float32").reshape(3, 1, 1)  # perceived brightness of R, G, B: ITU-R 601
 
 
-def by_kind(name: str, image: Any, pil: Callable, planes: Callable[[np.ndarray], np.ndarray]) -> Any:
+def dispatch_image(name: str, image: Any, pil: Callable, planes: Callable[[np.ndarray], np.ndarray]) -> Any:
     """Process the image by `pil`, a function of a PIL image, or `planes`, one of an array `[..., C, H, W]`."""
     check_image(name, image)
     if is_pil(image):
@@ -50,7 +50,7 @@ def check_factor(name: str, factor: float, low: float = 0, high: float = float("
     return float(factor)
 
 
-def mixed(image: np.ndarray, other: Any, factor: float) -> np.ndarray:
+def blend(image: np.ndarray, other: Any, factor: float) -> np.ndarray:
     """factor * image + (1 - factor) * other, clipped to the range of its dtype; bytes are truncated."""
     top = 1.0 if image.dtype.kind == "f" else 255.0
     work = image.astype("float32") if image.dtype.kind != "f" else image
@@ -64,7 +64,7 @@ def luma(planes: np.ndarray) -> np.ndarray:
     return (planes * LUMA).sum(-3, keepdims=True, dtype=np.result_type(planes, "float32")).astype(planes.dtype)
 
 
-def enhanced(kind: str, name: str, factor: float) -> Callable:
+def pillow_enhancer(kind: str, name: str, factor: float) -> Callable:
     def through(image: Any) -> Any:
         return getattr(need("PIL.ImageEnhance", name), kind)(image).enhance(factor)
 
@@ -74,8 +74,8 @@ def enhanced(kind: str, name: str, factor: float) -> Callable:
 def adjust_brightness(img: Any, brightness_factor: float) -> Any:
     """Scale the brightness: 0 is black, 1 the image itself, 2 twice as bright."""
     f = check_factor("adjust_brightness", brightness_factor)
-    pil = enhanced("Brightness", "adjust_brightness", f)
-    return by_kind("adjust_brightness", img, pil, lambda planes: mixed(planes, 0, f))
+    pil = pillow_enhancer("Brightness", "adjust_brightness", f)
+    return dispatch_image("adjust_brightness", img, pil, lambda planes: blend(planes, 0, f))
 
 
 def adjust_contrast(img: Any, contrast_factor: float) -> Any:
@@ -83,16 +83,16 @@ def adjust_contrast(img: Any, contrast_factor: float) -> Any:
     f = check_factor("adjust_contrast", contrast_factor)
 
     def planes(x: np.ndarray) -> np.ndarray:
-        return mixed(x, luma(x).mean((-3, -2, -1), keepdims=True, dtype=np.result_type(x, "float32")), f)
+        return blend(x, luma(x).mean((-3, -2, -1), keepdims=True, dtype=np.result_type(x, "float32")), f)
 
-    return by_kind("adjust_contrast", img, enhanced("Contrast", "adjust_contrast", f), planes)
+    return dispatch_image("adjust_contrast", img, pillow_enhancer("Contrast", "adjust_contrast", f), planes)
 
 
 def adjust_saturation(img: Any, saturation_factor: float) -> Any:
     """Scale the saturation: 0 is grey, 1 the image itself."""
     f = check_factor("adjust_saturation", saturation_factor)
-    pil = enhanced("Color", "adjust_saturation", f)
-    return by_kind("adjust_saturation", img, pil, lambda x: x if x.shape[-3] == 1 else mixed(x, luma(x), f))
+    pil = pillow_enhancer("Color", "adjust_saturation", f)
+    return dispatch_image("adjust_saturation", img, pil, lambda x: x if x.shape[-3] == 1 else blend(x, luma(x), f))
 
 
 def adjust_hue(img: Any, hue_factor: float) -> Any:
@@ -110,13 +110,13 @@ def adjust_hue(img: Any, hue_factor: float) -> Any:
         if x.shape[-3] == 1:
             return x
         work = x if x.dtype.kind == "f" else x.astype("float32") / np.float32(255)
-        out = turned(work, f)
+        out = rotate_hue(work, f)
         return out if x.dtype.kind == "f" else (out * np.float32(255.999)).astype(x.dtype)
 
-    return by_kind("adjust_hue", img, pil, planes)
+    return dispatch_image("adjust_hue", img, pil, planes)
 
 
-def turned(rgb: np.ndarray, turn: float) -> np.ndarray:
+def rotate_hue(rgb: np.ndarray, turn: float) -> np.ndarray:
     """Rotate the hue of RGB in [0, 1]. Smith 1978, "Color gamut transform pairs"."""
     r, g, b = np.moveaxis(rgb, -3, 0)
     v, low = rgb.max(-3), rgb.min(-3)
@@ -140,12 +140,12 @@ def adjust_gamma(img: Any, gamma: float, gain: float = 1) -> Any:
         table = [int(min(255 * gain * (i / 255) ** g, 255)) for i in range(256)]
         return image.point(table * len(image.getbands()))
 
-    return by_kind("adjust_gamma", img, pil, planes)
+    return dispatch_image("adjust_gamma", img, pil, planes)
 
 
 def invert(img: Any) -> Any:
     """The negative: white becomes black."""
-    return by_kind(
+    return dispatch_image(
         "invert",
         img,
         lambda image: image.point([255 - i for i in range(256)] * len(image.getbands())),
@@ -166,7 +166,7 @@ def rgb_to_grayscale(img: Any, num_output_channels: int = 1) -> Any:
         grey = image.convert("L")
         return grey if n == 1 else to_pil_image(np.repeat(np.array(grey)[:, :, None], 3, 2))
 
-    return by_kind("rgb_to_grayscale", img, pil, planes)
+    return dispatch_image("rgb_to_grayscale", img, pil, planes)
 
 
 to_grayscale = rgb_to_grayscale  # the name for PIL images

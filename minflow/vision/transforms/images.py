@@ -61,7 +61,7 @@ def check_image(name: str, image: Any) -> None:
         )
 
 
-def axes(image: Any) -> tuple[int, int]:
+def spatial_axes(image: Any) -> tuple[int, int]:
     """The height and width axes of an array or tensor."""
     return (0, 1) if isinstance(image, np.ndarray) else (image.ndim - 2, image.ndim - 1)
 
@@ -70,7 +70,7 @@ def image_size(image: Any) -> tuple[int, int]:
     """(height, width) in pixels."""
     if is_pil(image):
         return image.height, image.width
-    first, second = axes(image)
+    first, second = spatial_axes(image)
     return image.shape[first], image.shape[second]
 
 
@@ -127,7 +127,7 @@ def check_normal(image: Any, mean: Sequence[float], std: Sequence[float]) -> Non
             )
 
 
-def two(name: str, size: int | Sequence[int]) -> tuple[int, int]:
+def to_height_width(name: str, size: int | Sequence[int]) -> tuple[int, int]:
     """(height, width) from one number or two."""
     pair = (size, size) if isinstance(size, int | np.integer) else tuple(size)
     if len(pair) == 1:
@@ -141,7 +141,7 @@ def two(name: str, size: int | Sequence[int]) -> tuple[int, int]:
     return int(pair[0]), int(pair[1])
 
 
-def mode_number(name: str, interpolation: Any) -> int:
+def pillow_mode(name: str, interpolation: Any) -> int:
     """pillow's constant for an InterpolationMode, a string, or the constant itself."""
     mode = interpolation if isinstance(interpolation, str) else getattr(interpolation, "value", interpolation)
     mode = mode.lower() if isinstance(mode, str) else mode
@@ -165,14 +165,14 @@ def resize(
     check_image("Resize", image)
     height, width = image_size(image)
     if isinstance(size, int | np.integer) or len(size) == 1:
-        short = two("Resize", size)[0]
+        short = to_height_width("Resize", size)[0]
         long = int(short * max(height, width) / min(height, width))
         if max_size is not None and long > max_size:
             short, long = int(max_size * short / long), max_size
         target = (long, short) if width <= height else (short, long)
     else:
-        target = two("Resize", size)
-    number = mode_number("Resize", interpolation)
+        target = to_height_width("Resize", size)
+    number = pillow_mode("Resize", interpolation)
     if is_pil(image):
         return image if (image.height, image.width) == target else image.resize(target[::-1], number)
     if (height, width) == target:
@@ -180,15 +180,15 @@ def resize(
     Image = pillow("Resize")
     if isinstance(image, np.ndarray):
         planes = image[None] if image.ndim == 2 else image.transpose(2, 0, 1)
-        out = resized(Image, planes, target, number)
+        out = resize_planes(Image, planes, target, number)
         return out[0] if image.ndim == 2 else np.ascontiguousarray(out.transpose(1, 2, 0))
     array = image.detach().numpy()
     return from_numpy(
-        resized(Image, array.reshape(-1, height, width), target, number).reshape(*array.shape[:-2], *target)
+        resize_planes(Image, array.reshape(-1, height, width), target, number).reshape(*array.shape[:-2], *target)
     )
 
 
-def resized(Image, planes: np.ndarray, target: tuple[int, int], mode: int) -> np.ndarray:
+def resize_planes(Image, planes: np.ndarray, target: tuple[int, int], mode: int) -> np.ndarray:
     """Resize planes `[n, H, W]` one by one with pillow: bytes directly, other dtypes as float32."""
     working = planes if planes.dtype == np.uint8 else planes.astype("float32")
     out = [np.asarray(Image.fromarray(np.ascontiguousarray(p)).resize(target[::-1], mode)) for p in working]
@@ -214,7 +214,7 @@ def crop(image: Any, top: int, left: int, height: int, width: int) -> Any:
 
 def center_crop(image: Any, size: int | Sequence[int]) -> Any:
     """The centre of the image."""
-    height, width = two("CenterCrop", size)
+    height, width = to_height_width("CenterCrop", size)
     h, w = image_size(image)
     return crop(image, round((h - height) / 2.0), round((w - width) / 2.0), height, width)
 
@@ -222,7 +222,7 @@ def center_crop(image: Any, size: int | Sequence[int]) -> Any:
 PAD_MODES = {"constant": "constant", "edge": "edge", "reflect": "reflect", "symmetric": "symmetric"}
 
 
-def four(padding: int | Sequence[int]) -> tuple[int, int, int, int]:
+def to_four_sides(padding: int | Sequence[int]) -> tuple[int, int, int, int]:
     """(left, top, right, bottom) from one number, (left and right, top and bottom), or all four."""
     p = (padding,) * 4 if isinstance(padding, int | np.integer) else tuple(padding)
     p = p * 4 if len(p) == 1 else p * 2 if len(p) == 2 else p
@@ -236,16 +236,16 @@ def four(padding: int | Sequence[int]) -> tuple[int, int, int, int]:
 
 
 def pad(image: Any, padding: int | Sequence[int], fill: float = 0, padding_mode: str = "constant") -> Any:
-    """Add a border to the image. padding: as in `four`."""
+    """Add a border to the image. padding: as in `to_four_sides`."""
     check_image("pad", image)
-    left, top, right, bottom = four(padding)
+    left, top, right, bottom = to_four_sides(padding)
     if padding_mode not in PAD_MODES:
         fail(OutOfRangeError, f"pad: there is no padding_mode {padding_mode!r}", f"one of {', '.join(PAD_MODES)}")
     if not any((left, top, right, bottom)):
         return image
     array = to_array(image) if not isinstance(image, Tensor) else image.detach().numpy()
     around = [(0, 0)] * array.ndim
-    first, second = (0, 1) if not isinstance(image, Tensor) else axes(image)
+    first, second = (0, 1) if not isinstance(image, Tensor) else spatial_axes(image)
     around[first], around[second] = (top, bottom), (left, right)
     if padding_mode == "constant":  # ten times faster than np.pad for one small image
         out = np.full([n + sum(a) for n, a in zip(array.shape, around)], fill, array.dtype)
@@ -257,21 +257,21 @@ def pad(image: Any, padding: int | Sequence[int], fill: float = 0, padding_mode:
 
 def hflip(image: Any) -> Any:
     """Flip left and right."""
-    return flipped(image, 1)
+    return flip_axis(image, 1)
 
 
 def vflip(image: Any) -> Any:
     """Flip top and bottom."""
-    return flipped(image, 0)
+    return flip_axis(image, 0)
 
 
-def flipped(image: Any, axis: int) -> Any:
+def flip_axis(image: Any, axis: int) -> Any:
     check_image("flip", image)
     if is_pil(image):
         return image.transpose(0 if axis else 1)  # pillow's FLIP_LEFT_RIGHT and FLIP_TOP_BOTTOM
     if isinstance(image, np.ndarray):
         return np.ascontiguousarray(np.flip(image, axis))
-    return image.flip(axes(image)[axis])
+    return image.flip(spatial_axes(image)[axis])
 
 
 def to_pil_image(image: Any, mode: str | None = None) -> Any:

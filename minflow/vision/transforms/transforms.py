@@ -146,7 +146,7 @@ class Resize(Transform):
         antialias: bool | None = True,
     ):
         self.size, self.interpolation, self.max_size, self.antialias = size, interpolation, max_size, antialias
-        F.two("Resize", size)
+        F.to_height_width("Resize", size)
         if max_size is not None and not (isinstance(size, int) and size < max_size):
             fail(
                 OutOfRangeError,
@@ -165,7 +165,7 @@ class CenterCrop(Transform):
     """Crop the centre of an image; a smaller image gets a black border."""
 
     def __init__(self, size: int | Sequence[int]):
-        self.size = F.two("CenterCrop", size)
+        self.size = F.to_height_width("CenterCrop", size)
 
     def __call__(self, image: Any) -> Any:
         return F.center_crop(image, self.size)
@@ -183,10 +183,10 @@ class RandomCrop(Transform):
     def __init__(
         self, size, padding=None, pad_if_needed: bool = False, fill: float = 0, padding_mode: str = "constant"
     ):
-        self.size, self.padding, self.pad_if_needed = F.two("RandomCrop", size), padding, pad_if_needed
+        self.size, self.padding, self.pad_if_needed = F.to_height_width("RandomCrop", size), padding, pad_if_needed
         self.fill, self.padding_mode = fill, padding_mode
         if padding is not None:
-            F.four(padding)
+            F.to_four_sides(padding)
 
     def __call__(self, image: Any) -> Any:
         F.check_image("RandomCrop", image)

@@ -18,7 +18,7 @@ from ...core.spec import DType, float32
 from ...core.tensor import Tensor
 from ...core.source_location import fail
 from ...nn.functional import grid_sample
-from .colours import by_kind
+from .colours import dispatch_image
 from .images import (
     center_crop,
     check_image,
@@ -26,11 +26,11 @@ from .images import (
     hflip,
     image_size,
     is_pil,
-    mode_number,
+    pillow_mode,
     resize,
     to_array,
     to_pil_image,
-    two,
+    to_height_width,
     vflip,
 )
 
@@ -52,7 +52,7 @@ def inverse_matrix(
     return [*inverse[0], offset[0], *inverse[1], offset[1]]
 
 
-def sampled(name: str, image: np.ndarray, matrix: Sequence[float], size: tuple[int, int], mode: int, fill: Any):
+def sample_affine(name: str, image: np.ndarray, matrix: Sequence[float], size: tuple[int, int], mode: int, fill: Any):
     """Sample planes `[..., C, H, W]` at the places given by `matrix`, in pixels from the centre; `fill` outside."""
     if mode not in SAMPLED:
         fail(OutOfRangeError, f"{name}: tensors do not support this interpolation", "nearest or bilinear")
@@ -70,7 +70,7 @@ def sampled(name: str, image: np.ndarray, matrix: Sequence[float], size: tuple[i
     return np.rint(out).astype(kind) if kind.kind != "f" else out
 
 
-def colour(fill: Any, image: Any) -> Any:
+def pillow_colour(fill: Any, image: Any) -> Any:
     """The fill colour in pillow's form for this image."""
     if fill is None or isinstance(fill, int | float):
         return int(fill or 0) if len(image.getbands()) == 1 else (int(fill or 0),) * len(image.getbands())
@@ -89,14 +89,14 @@ def rotate(
 
     center: (x, y) in pixels, default: the centre.  fill: colour of the corners, black by default.
     """
-    mode = mode_number("rotate", interpolation)
+    mode = pillow_mode("rotate", interpolation)
 
     def pil(image: Any) -> Any:
-        return image.rotate(angle, mode, expand, center, fillcolor=colour(fill, image))
+        return image.rotate(angle, mode, expand, center, fillcolor=pillow_colour(fill, image))
 
     def planes(x: np.ndarray) -> np.ndarray:
         size = h, w = x.shape[-2:]
-        matrix = inverse_matrix(from_middle(center, w, h), -angle, (0, 0), 1.0, (0.0, 0.0))
+        matrix = inverse_matrix(relative_to_center(center, w, h), -angle, (0, 0), 1.0, (0.0, 0.0))
         if expand:
             ways = np.linalg.inv(np.array(matrix).reshape(2, 3)[:, :2])
             corners = ways @ (np.array([[-w, w, w, -w], [-h, -h, h, h]]) / 2)
@@ -105,12 +105,12 @@ def rotate(
                 for n, m in zip((w, h), np.abs(corners).max(1))
             )
             size = high, wide
-        return sampled("rotate", x, matrix, size, mode, fill)
+        return sample_affine("rotate", x, matrix, size, mode, fill)
 
-    return by_kind("rotate", img, pil, planes)
+    return dispatch_image("rotate", img, pil, planes)
 
 
-def from_middle(center: Sequence[float] | None, w: int, h: int) -> tuple[float, float]:
+def relative_to_center(center: Sequence[float] | None, w: int, h: int) -> tuple[float, float]:
     """Convert pixel coordinates from the upper left corner to the centre."""
     return (0.0, 0.0) if center is None else (center[0] - w * 0.5, center[1] - h * 0.5)
 
@@ -128,19 +128,19 @@ def affine(
     """Shear and rotate (degrees, clockwise), scale, and move by `translate` pixels (x, y); keeps the size."""
     if scale <= 0:
         fail(OutOfRangeError, f"affine: scale must be positive, got {scale}", "scale=1 keeps the size")
-    mode, both = mode_number("affine", interpolation), (shear, 0.0) if isinstance(shear, int | float) else (*shear, 0.0)
+    mode, both = pillow_mode("affine", interpolation), (shear, 0.0) if isinstance(shear, int | float) else (*shear, 0.0)
 
     def pil(image: Any) -> Any:
         middle = center if center is not None else (image.width * 0.5, image.height * 0.5)
         matrix = inverse_matrix(middle, angle, translate, scale, both[:2])
-        return image.transform(image.size, 0, matrix, mode, fillcolor=colour(fill, image))  # 0: pillow's AFFINE
+        return image.transform(image.size, 0, matrix, mode, fillcolor=pillow_colour(fill, image))  # 0: pillow's AFFINE
 
     def planes(x: np.ndarray) -> np.ndarray:
         h, w = x.shape[-2:]
-        matrix = inverse_matrix(from_middle(center, w, h), angle, translate, scale, both[:2])
-        return sampled("affine", x, matrix, (h, w), mode, fill)
+        matrix = inverse_matrix(relative_to_center(center, w, h), angle, translate, scale, both[:2])
+        return sample_affine("affine", x, matrix, (h, w), mode, fill)
 
-    return by_kind("affine", img, pil, planes)
+    return dispatch_image("affine", img, pil, planes)
 
 
 def gaussian_blur(img: Any, kernel_size: int | Sequence[int], sigma: float | Sequence[float] | None = None) -> Any:
@@ -202,7 +202,7 @@ def resized_crop(
 def five_crop(img: Any, size: int | Sequence[int]) -> tuple:
     """The four corners and the centre: top left, top right, bottom left, bottom right, centre."""
     check_image("FiveCrop", img)
-    (height, width), (h, w) = two("FiveCrop", size), image_size(img)
+    (height, width), (h, w) = to_height_width("FiveCrop", size), image_size(img)
     if height > h or width > w:
         fail(ShapeError, f"FiveCrop: {height}x{width} pixels do not fit into an image of {h}x{w}", "a smaller size")
     corners = [(0, 0), (0, w - width), (h - height, 0), (h - height, w - width)]

@@ -14,7 +14,7 @@ from ....core.functions import clamp
 from ....core.tensor import Tensor
 from ....core.source_location import fail
 from ....io import load
-from ..weights import wanted
+from ..weights import weights_file
 
 EXAMPLES = "https://www.dropbox.com/s/lrvwfehqdcxoza8/saved_models.zip?dl=1"  # of PyTorch's example, fast_neural_style
 OWN_FORMAT = "https://oneflow-public.oss-cn-beijing.aliyuncs.com/model_zoo/flowvision/neural_style_transfer/"
@@ -52,7 +52,7 @@ class ResidualBlock(nn.Module):
         return self.in2(self.conv2(self.relu(self.in1(self.conv1(x))))) + x
 
 
-def without_statistics(module: nn.Module, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
+def drop_statistics(module: nn.Module, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
     """Remove the statistics of instance norms from a state_dict of PyTorch's example, which never uses them."""
     for name in [n for n in state_dict if n.startswith(prefix) and n.endswith((".running_mean", ".running_var"))]:
         del state_dict[name]
@@ -72,7 +72,7 @@ class NeuralStyleTransfer(nn.Module):
         self.deconv2, self.in5 = ConvLayer(64, 32, 3, 1, upsample=2), nn.InstanceNorm2d(32, affine=True)
         self.deconv3 = ConvLayer(32, 3, 9, 1)
         self.relu = nn.ReLU()
-        self.register_load_state_dict_pre_hook(without_statistics)
+        self.register_load_state_dict_pre_hook(drop_statistics)
 
     def forward(self, X: Tensor) -> Tensor:
         y = self.relu(self.in1(self.conv1(X)))
@@ -100,7 +100,7 @@ def neural_style_transfer(
         )
     if not pretrained:
         return NeuralStyleTransfer()
-    path = wanted("neural_style_transfer(pretrained=True)", style_model, STYLES[style_model])
+    path = weights_file("neural_style_transfer(pretrained=True)", style_model, STYLES[style_model])
     model = NeuralStyleTransfer()
     model.load_state_dict(load(path))
     return model

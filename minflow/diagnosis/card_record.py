@@ -13,7 +13,7 @@ from ..core.ir import INPUT
 from ..core.messages.suggestions import of_object
 from .card import CardRecord
 from .failed_graph import separate_calls, without_repeated_names, picture
-from .failure import SHOWN, Failure, name_of, read_failure
+from .failure import SHOWN, Failure, name_of, read
 from .frames import chain_of, message_of
 from .source_lines import source_line
 from .shape_suggestions import expected_of_layer
@@ -25,7 +25,7 @@ def card_of(error: BaseException) -> CardRecord | None:
     """Record of an error from a model, a graph, a job or a tensor; None for any other error."""
     chosen = None
     for link in chain_of(error):
-        failure = read_failure(link)
+        failure = read(link)
         if failure.known or isinstance(link, MinflowError):
             chosen = chosen or failure
             if failure.known and (failure.label or failure.node):

@@ -81,7 +81,7 @@ class Failure:
         return bool(self.label or self.scope or self.node or self.recorded)
 
 
-def read_failure(error: BaseException) -> Failure:
+def read(error: BaseException) -> Failure:
     """Walk the traceback; inner frames override outer ones."""
     failure = Failure(error)
     function: FrameType | None = None

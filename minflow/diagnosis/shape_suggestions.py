@@ -51,7 +51,7 @@ def retyped(spec: Spec, sizes: Sequence[int]) -> Iterator[Spec]:
     yield from [spec.replace(dtype=dtype) for dtype in (float32, int64) if dtype is not spec.dtype]
 
 
-def single_fitting_change(
+def expected(
     specs: Sequence[Any], free: Sequence[int], sizes: Sequence[int], fits: Callable[[list], bool]
 ) -> tuple[int, Spec] | None:
     """(position, spec) of the single change that fits, or None if several fit, because then none is certain.
@@ -128,7 +128,7 @@ def expected_of_op(op: Op, inputs: Sequence[Any], attrs: Any) -> tuple[int, Spec
     sizes = [n for i in reversed(tensors) for n in specs[i].shape]
     if op_fits(op, attrs)(specs):
         return None  # the values are wrong, not the shapes
-    return single_fitting_change(specs, free, sizes, op_fits(op, attrs))
+    return expected(specs, free, sizes, op_fits(op, attrs))
 
 
 def expected_of_layer(module: Any, inputs: Sequence[Any]) -> tuple[int, Spec] | None:
@@ -141,6 +141,4 @@ def expected_of_layer(module: Any, inputs: Sequence[Any]) -> tuple[int, Spec] | 
     fits = layer_fits(module)
     if fits(specs):
         return None
-    return single_fitting_change(
-        specs, range(len(specs)), [*sizes, *[n for s in reversed(specs) for n in s.shape]], fits
-    )
+    return expected(specs, range(len(specs)), [*sizes, *[n for s in reversed(specs) for n in s.shape]], fits)

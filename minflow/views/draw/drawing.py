@@ -81,7 +81,7 @@ def diagram_svg(boxes: Iterable[tuple[Box, float, float]], lines: Iterable[Line]
     labels = [(f.left + 6 + label_size(f.name)[0] / 2, f.name_y, f.name) for f in frames]
     labels += [(*line.label, line.edge.label) for line in lines if line.label]
     parts += [svg.label(x, y + 0.36 * SMALL, words, size=SMALL, anchor="middle", ink=SOFT) for x, y, words in labels]
-    parts += [box_svg(*place) + text_svg(*place[:3]) for place in places]
+    parts += [shape_of(*place) + text_svg(*place[:3]) for place in places]
     corners = [(f.left, f.top, f.right, f.bottom) for f in frames]
     corners += [(x, y, x, y) for line in lines for x, y in (*line.points, line.tip)]
     corners += [(x - w / 2, y - h / 2, x + w / 2, y + h / 2) for _, x, y, w, h in places]
@@ -104,7 +104,7 @@ def edge_svg(line: Line) -> str:
     )
 
 
-def box_svg(box: Box, x: float, y: float, w: float, h: float) -> str:
+def shape_of(box: Box, x: float, y: float, w: float, h: float) -> str:
     """A box or an oval. A dashed rim is drawn over the fill, so that it is visible on any page."""
     edge, dashed = {"stroke": box.color or LINE, "stroke_width": box.thick or None}, "dashed" in box.style
     outer = {"fill": box.fill or PLAIN, **(edge if not dashed else {})}

@@ -31,7 +31,7 @@ class Place:
 def layout_svg(diagram: Diagram) -> str:
     """The picture as SVG."""
     boxes = {box.id: box for box in (*diagram.boxes, *diagram.beside)}
-    ranks = assign_ranks(list(boxes), diagram.edges)
+    ranks = ranked(list(boxes), diagram.edges)
     places: dict[object, Place] = {id: Place(box, ranks[id]) for id, box in boxes.items()}
     chains: list[tuple[Edge, list]] = []
     for k, edge in enumerate(diagram.edges):
@@ -45,7 +45,7 @@ def layout_svg(diagram: Diagram) -> str:
     for key, place in places.items():
         rows[place.rank].append(key)
     above, below = neighbours(places, chains)
-    order_rows(rows, above, below)
+    order(rows, above, below)
     assign_x(rows, places, above, below)
     sides = separate_frames(diagram.frames, list(places.values()), len(rows))
     inner = nesting_depths(diagram)
@@ -117,7 +117,7 @@ def separate_frames(names: tuple[str, ...], places: list[Place], rows: int) -> d
     return dict(sorted(sides.items(), key=lambda item: len(item[0])))
 
 
-def assign_ranks(ids: list[str], edges: tuple[Edge, ...]) -> dict[str, int]:
+def ranked(ids: list[str], edges: tuple[Edge, ...]) -> dict[str, int]:
     """The row of each box: the longest path from a source; edges that would close a cycle are ignored."""
     out = defaultdict(list)
     for edge in edges:
@@ -169,7 +169,7 @@ def neighbours(places, chains):
     return above, below
 
 
-def order_rows(rows: list[list], above, below) -> None:
+def order(rows: list[list], above, below) -> None:
     """Reduce crossings: sort each row by the mean position of its neighbours, sweeping down and up, and keep the best
     order."""
     best, kept = None, None

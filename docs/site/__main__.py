@@ -28,8 +28,8 @@ OUTSIDE = re.compile(
 def main(argv: list[str] | None = None) -> int:
     """Build the site. Returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m docs.site", description="Build the documentation site.")
-    parser.add_argument("--no-run", action="store_true", help="show the lessons without their outputs: seconds")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="lessons that run at once")
+    parser.add_argument("--no-run", action="store_true", help="show the lessons without outputs; takes seconds")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="lessons that run at the same time")
     options = parser.parse_args(argv)
     gather(SOURCE)
     if not options.no_run and not lessons.run_all(SOURCE, options.jobs):
@@ -55,7 +55,7 @@ def main(argv: list[str] | None = None) -> int:
     if code:
         return code
     sources = [file.relative_to(SOURCE).with_suffix(".html") for file in SOURCE.rglob("*") if pages.is_page(file)]
-    if lost := [str(file) for file in sources if not (RESULT / file).exists()]:  # Sphinx loses a process in silence
+    if lost := [str(file) for file in sources if not (RESULT / file).exists()]:  # Sphinx can lose a process silently
         print("pages that were not written:", *lost, "Run it again with --jobs 1", sep="\n  ", file=sys.stderr)
         return 1
     if loaded := from_outside(RESULT):
@@ -66,7 +66,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def gather(source: Path) -> None:
-    """Lay out all sources in a fresh folder."""
+    """Write all sources into a new folder."""
     shutil.rmtree(source, ignore_errors=True)
     written = {**pages.from_the_repository(), **pages.generated(), **reference.pages()}
     for name, text in (written | pages.cited(written)).items():
@@ -79,7 +79,7 @@ def gather(source: Path) -> None:
 
 
 def from_outside(folder: Path) -> list[str]:
-    """Addresses on other machines that a page would load something from; links to click are none."""
+    """Addresses on other machines from which a page would load something; links to click do not count."""
     return sorted(
         {
             f"{file.relative_to(folder)}: {found}"

@@ -1,4 +1,4 @@
-"""Sphinx's settings of the site. `python -m docs.site` (see `__main__.py`) gathers the sources and runs it."""
+"""Sphinx settings of the site. `python -m docs.site` (see `__main__.py`) gathers the sources and runs Sphinx."""
 
 import re
 from html import escape
@@ -15,15 +15,15 @@ copyright = author
 extensions = ["myst_nb"]
 exclude_patterns: list[str] = []
 nitpicky = True  # every link leads somewhere
-suppress_warnings = ["myst.header"]  # lessons use a smaller heading for an exercise wherever it stands
+suppress_warnings = ["myst.header"]  # lessons use a smaller heading for every exercise
 
-# Nothing comes from another machine: no inventories, no fonts, no scripts but those of Sphinx and the theme.
+# Nothing is loaded from another machine: no inventories, no fonts, only the scripts of Sphinx and the theme.
 html_theme = "furo"
 html_title = "minflow"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False
-html_show_search_summary = False  # it would fetch each page, which a browser refuses on the disk
+html_show_search_summary = False  # it would fetch each page, which browsers refuse for local files
 html_show_sphinx = False
 html_last_updated_fmt = None
 smartquotes = False  # `"` in prose is often code
@@ -32,12 +32,12 @@ html_math_renderer = "mathml"
 
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 4
-myst_dmath_allow_digits = False  # a price is no formula
+myst_dmath_allow_digits = False  # a price is not a formula
 myst_dmath_allow_space = False
 
 nb_execution_mode = "off"  # `lessons.py` has run them, each once, in parallel
 nb_merge_streams = True
-# Of an output that has many forms, the one that a page without a kernel can show.
+# Prefer the form of an output that a page without a kernel can show.
 nb_mime_priority_overrides = [
     ("html", "application/vnd.jupyter.widget-view+json", None),
     ("html", "image/svg+xml", 10),
@@ -48,7 +48,7 @@ nb_mime_priority_overrides = [
 
 
 def mathml(node, as_block: bool) -> str:
-    """A formula as MathML. What cannot be read is a warning and stands as it was written."""
+    """A formula as MathML. One that cannot be parsed is a warning, and appears as source text."""
     try:
         return tex2mathml(re.sub(r"\\dots\b", r"\\ldots", node.astext()), as_block=as_block)
     except MathError as error:
@@ -67,14 +67,14 @@ def display(self: NodeVisitor, node) -> None:
 
 
 def unlink_annotations(app, doctree) -> None:
-    """Words in signatures lead nowhere: the `int` of an annotation is Python's, where we have a dtype of that name."""
+    """Remove links from signatures: `int` in an annotation is Python's, but would link to our dtype of that name."""
     for signature in doctree.findall(desc_signature):
         for link in list(signature.findall(pending_xref)):
             link.replace_self(link.children)
 
 
 def setup(app):
-    """Formulas as MathML, which browsers draw themselves."""
+    """Register MathML, which browsers draw natively, for formulas."""
     app.connect("doctree-read", unlink_annotations)
     app.add_html_math_renderer("mathml", (inline, None), (display, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

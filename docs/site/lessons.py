@@ -1,4 +1,4 @@
-"""The lessons as they are after all their cells have run: each executed once, and again when it or minflow changes."""
+"""Execute the lessons for the site; results are cached until the lesson or minflow changes."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
-KEPT = TOP / "build/site-lessons"
+CACHE = TOP / "build/site-lessons"
 
 
 def run_all(source: Path, jobs: int) -> bool:
-    """Put the outputs into the notebooks of `source`. Returns whether all ran; says of others which cell failed."""
+    """Put outputs into the notebooks of `source`. Returns True if all of them ran; prints the cells that failed."""
     files = sorted(source.glob("notebooks/**/*.ipynb"))
     code = code_of_minflow()
-    kept = {file: KEPT / f"{hashlib.sha256(code + file.read_bytes()).hexdigest()}.ipynb" for file in files}
-    KEPT.mkdir(parents=True, exist_ok=True)
-    for path in set(KEPT.glob("*.ipynb")) - set(kept.values()):
+    cached = {file: CACHE / f"{hashlib.sha256(code + file.read_bytes()).hexdigest()}.ipynb" for file in files}
+    CACHE.mkdir(parents=True, exist_ok=True)
+    for path in set(CACHE.glob("*.ipynb")) - set(cached.values()):
         path.unlink()
-    missing = [file for file in files if not kept[file].exists()]
+    missing = [file for file in files if not cached[file].exists()]
     with ProcessPoolExecutor(jobs) as pool:
-        said = list(pool.map(run, missing, [kept[file] for file in missing]))
+        said = list(pool.map(run, missing, [cached[file] for file in missing]))
     for text in filter(None, said):
         print(text, file=sys.stderr)
     for file in files:
-        if kept[file].exists():
-            shutil.copy(kept[file], file)
+        if cached[file].exists():
+            shutil.copy(cached[file], file)
     return not any(said)
 
 
 def code_of_minflow() -> bytes:
-    """A fingerprint of all that a lesson can import of ours."""
+    """Hash of all of minflow that a lesson can import."""
     files = sorted(
         file
         for folder in ("minflow", "widgets")
@@ -49,7 +49,7 @@ def code_of_minflow() -> bytes:
 
 
 def run(file: Path, result: Path) -> str:
-    """Execute a notebook as nobody's: no progress is kept, no live curve is drawn. Returns "", or what failed."""
+    """Execute a notebook without recording progress or drawing live curves. Returns an error message, or ""."""
     import nbformat
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError

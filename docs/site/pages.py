@@ -1,4 +1,4 @@
-"""Pages that are taken from the repository as they are, and those made of what the lessons and the code say."""
+"""Pages that are copied from the repository, and pages generated from the lessons and the code."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CHAPTERS = {
 
 
 def from_the_repository() -> dict[str, str]:
-    """Path -> text of the Markdown pages and notebooks that are written by hand; README.md is the first page."""
+    """Path -> text of the Markdown pages and notebooks written by hand; README.md becomes the first page."""
     files = [
         TOP / "README.md",
         TOP / "CONTRIBUTING.md",
@@ -58,7 +58,7 @@ def toctree(caption: str, names: list[str]) -> str:
 
 
 def text_of(file: Path) -> str:
-    """A page, where links to files that are no pages lead to pages that show them."""
+    """Text of a page, in which links to other files lead to pages that show those files."""
     text = file.read_text(encoding="utf-8")
     if file.suffix != ".ipynb":
         return linked(text, file.parent)
@@ -76,7 +76,7 @@ def linked(text: str, folder: Path) -> str:
 
 
 def target(found: re.Match, folder: Path) -> str:
-    """A link, as it has to be on the site."""
+    """Rewrite a link for the site."""
     start, name, anchor, end = found.groups()
     path = Path(os.path.normpath(folder / name))
     back = os.path.relpath(TOP, folder)
@@ -97,13 +97,13 @@ def is_page(path: Path) -> bool:
 
 
 def cited(written: dict[str, str]) -> dict[str, str]:
-    """Pages that show the files which the others link to: `source/minflow/core/op.py.md`."""
+    """Pages that show the files which other pages link to: `source/minflow/core/op.py.md`."""
     names = {name for text in written.values() for name in re.findall(r"\]\([./]*/source/([^()\s]+)\.md\)", text)}
     return {f"source/{name}.md": source_page(name) for name in sorted(names)}
 
 
 def source_page(name: str) -> str:
-    """A file of the repository, or the names of the files in a folder."""
+    """A page that shows a file of the repository, or lists the files of a folder."""
     path = TOP / name
     files = sorted(file for file in path.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
     text = "\n".join(str(file.relative_to(path)) for file in files) if files else path.read_text(encoding="utf-8")
@@ -113,12 +113,12 @@ def source_page(name: str) -> str:
 
 
 def pictures() -> list[str]:
-    """Of the pages by hand."""
+    """Paths of the pictures in `docs/`."""
     return [file.relative_to(TOP).as_posix() for file in (TOP / "docs").rglob("*") if file.suffix in PICTURES]
 
 
 def generated() -> dict[str, str]:
-    """Pages that are made of what lessons and code say."""
+    """Pages generated from the lessons and the code."""
     return {"notebooks/README.md": course(), "glossary.md": glossary()}
 
 
@@ -126,7 +126,7 @@ def generated() -> dict[str, str]:
 
 
 def course() -> str:
-    """notebooks/README.md, in which each notebook is a link and has its question and its minutes beside it."""
+    """notebooks/README.md with a link, the question and the minutes of each notebook."""
     found = {one.path.name: one for one in [*lessons(NOTEBOOKS), *tours(NOTEBOOKS)]}
     lines = linked((NOTEBOOKS / "README.md").read_text(encoding="utf-8"), NOTEBOOKS).split("\n")
     for i, line in enumerate(lines):
@@ -148,7 +148,7 @@ def row(one: Lesson) -> str:
 
 
 def words_of(path: Path) -> list[tuple[str, str]]:
-    """(word, meaning) of a lesson: the table in its cell whose id ends in `-words`."""
+    """(word, meaning) pairs of a lesson, from the table in the cell whose id ends in `-words`."""
     for cell in json.loads(path.read_bytes())["cells"]:
         if cell.get("id", "").endswith("-words"):
             rows = re.findall(r"^\|(.+?)(?<!\\)\|(.+)\|\s*$", "".join(cell["source"]), re.MULTILINE)
@@ -157,7 +157,7 @@ def words_of(path: Path) -> list[tuple[str, str]]:
 
 
 def glossary() -> str:
-    """All words of the lessons, in alphabetical order, with the Chinese word where there is one."""
+    """All words of the lessons in alphabetical order, with their Chinese translation if there is one."""
     rows = []
     for one in [*lessons(NOTEBOOKS), *tours(NOTEBOOKS)]:
         file = NOTEBOOKS / "zh" / one.path.relative_to(NOTEBOOKS).with_suffix(".po")
@@ -176,7 +176,7 @@ def glossary() -> str:
         [
             "# Glossary",
             "",
-            "The words that the lessons explain, and where each comes first.",
+            "Words that the lessons explain, each with its lesson.",
             "",
             "| word | 中文 | meaning | lesson |",
             "|---|---|---|---|",

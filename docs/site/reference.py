@@ -1,6 +1,6 @@
-"""The reference: every public name once, with its signature and what its docstring says, on pages of one subject each.
+"""Reference pages: every public name once, with its signature and docstring, grouped by subject.
 
-Our docstrings are plain text with code in backticks, so they become Markdown in which nothing else is a sign.
+Docstrings are plain text with code in backticks; all other characters are escaped for Markdown.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ import minflow_widgets
 
 PACKAGE = Path(flow.__file__).parent
 
-# Room -> its pages, each with the files whose names stand there. What fits none stands on the last page of the room;
-# a room that is not here has one page.
+# Namespace -> its pages, each with the files whose names it lists. Names that match no pattern are on the last page; a
+# namespace without an entry has one page.
 GROUPS = {
     "flow": {
-        "making tensors": "core/functions/(creation|windows|drawing|typed) core/random",
-        "arithmetic and comparing": "core/functions/(elementary|arithmetic) core/ops/(compare|pairs) $",
+        "making tensors": "core/functions/(creation|windows|sampling|random|fill|tensor_types) core/random",
+        "arithmetic and comparing": "core/functions/(elementary|arithmetic) core/ops/(compare|binary) $",
         "functions of a number": "core/functions/(complex|special|activation) core/ops/(elementwise|special|complex) "
         "nn/functional/activation",
-        "over axes": "core/functions/(reduction|quantiles|cumulating|counting|ordering|judging)",
-        "shapes and places": "core/functions/(shape|stacking|gathering|placing)",
+        "over axes": "core/functions/(reduction|quantiles|cumulative|counting|sorting|metrics)",
+        "shapes and places": "core/functions/(shape|joining|gather|scatter|indexing|repeat)",
         "matrices": "core/functions/(matrices|linear_algebra|matrix_products|einsum)",
         "layers as functions": "nn/functional/",
         "job functions": "job/(?!legacy)",
@@ -44,13 +44,14 @@ GROUPS = {
     },
     "flow.nn.functional": {
         "activations and dropout": "nn/functional/(activation|piecewise|dropout)",
-        "convolution, pooling, shapes": "nn/functional/(linear|conv|pool|adaptive|pad|fold|resiz|embed|vision)",
+        "convolution, pooling, shapes": "nn/functional/(linear|conv|pool|adaptive|unpool|pad|unfold) "
+        "nn/functional/(interpolation|grid|shape|embed)",
         "normalisation, recurrence, attention": "nn/functional/(norm|group|rnn|attention|local)",
         "losses and the rest": "",
     },
     "flow.vision.models": {"networks": "vision/models/(?!weights)", "weights": ""},
 }
-# Chapters of the reference: rooms in the order of reading. Rooms that are named nowhere stand in the last one.
+# Chapters of the reference, in reading order. The last one has all namespaces that no other chapter lists.
 CHAPTERS = {
     "Tensors and functions": ["flow", "flow.Tensor", "flow.linalg", "flow.fft", "flow.special", "flow.random"],
     "Networks": ["flow.nn", "flow.nn.functional", "flow.nn.init", "flow.nn.utils", "flow.nn.utils.rnn", "flow.models"],
@@ -66,12 +67,12 @@ CHAPTERS = {
         "minflow_widgets",
     ],
     "Pictures": ["flow.vision"],
-    "Other rooms": [],
+    "Other namespaces": [],
 }
 
 
 @functools.cache
-def rooms() -> dict[str, Any]:
+def namespaces() -> dict[str, Any]:
     """Name -> module (or the class Tensor) whose public names are documented."""
     found = {"flow": flow}
     for name, module in [("flow", flow)]:
@@ -83,99 +84,100 @@ def inner(module: ModuleType, name: str, above: tuple[ModuleType, ...] = ()) -> 
     found = {}
     for part in dir(module):
         value = getattr(module, part, None)
-        known = getattr(value, "__file__", None)  # not what a program of PyTorch's was given for a module
+        known = getattr(value, "__file__", None)  # skips objects that stand in for modules of PyTorch
         if isinstance(value, ModuleType) and known and value not in (module, *above):
             found |= {f"{name}.{part}": value} | inner(value, f"{name}.{part}", (module, *above))
     return found
 
 
-def public(room: str) -> list[str]:
-    """The names of a room that stand on its pages: no modules, which are rooms, and no methods of Python's own."""
-    holder = rooms()[room]
+def public(namespace: str) -> list[str]:
+    """Names that the pages of a namespace list: no modules, which are namespaces themselves, and no special methods."""
+    holder = namespaces()[namespace]
     names = [name for name in dir(holder) if not isinstance(getattr(holder, name), ModuleType) and name[0] != "_"]
-    return [name for name in names if f"{room}.{name}" not in rooms()]
+    return [name for name in names if f"{namespace}.{name}" not in namespaces()]
 
 
 @functools.cache
 def first_names() -> dict[int, str]:
-    """Object -> the name under which it is explained; its other names point there."""
+    """Object id -> the name that has its entry; entries of its other names refer to it."""
     found: dict[int, list[str]] = {}
-    for room in rooms():
-        for name in public(room) if room != "flow.Tensor" else ():
-            value = getattr(rooms()[room], name)
+    for namespace in namespaces():
+        for name in public(namespace) if namespace != "flow.Tensor" else ():
+            value = getattr(namespaces()[namespace], name)
             if callable(value) or type(value).__module__.startswith("minflow"):
-                found.setdefault(id(value), []).append(f"{room}.{name}")
+                found.setdefault(id(value), []).append(f"{namespace}.{name}")
     return {key: min(names, key=order) for key, names in found.items()}
 
 
 def order(name: str) -> tuple:
-    room, _, last = name.rpartition(".")
-    value = getattr(rooms()[room], last)
-    known = room in [one for names in CHAPTERS.values() for one in names]
-    return not known, getattr(value, "__name__", repr(value).rpartition(".")[2]) != last, room.count("."), name
+    namespace, _, last = name.rpartition(".")
+    value = getattr(namespaces()[namespace], last)
+    known = namespace in [one for names in CHAPTERS.values() for one in names]
+    return not known, getattr(value, "__name__", repr(value).rpartition(".")[2]) != last, namespace.count("."), name
 
 
 def pages() -> dict[str, str]:
     """Path -> Markdown of the whole reference."""
-    named = {room for names in CHAPTERS.values() for room in names}
-    chapters = CHAPTERS | {"Other rooms": sorted(set(rooms()) - named)}
-    chapters["Pictures"] = sorted(room for room in rooms() if room.startswith("flow.vision"))
-    chapters["Other rooms"] = [room for room in chapters["Other rooms"] if room not in chapters["Pictures"]]
+    named = {namespace for names in CHAPTERS.values() for namespace in names}
+    chapters = CHAPTERS | {"Other namespaces": sorted(set(namespaces()) - named)}
+    chapters["Pictures"] = sorted(name for name in namespaces() if name.startswith("flow.vision"))
+    chapters["Other namespaces"] = [name for name in chapters["Other namespaces"] if name not in chapters["Pictures"]]
     result = {}
     lines = [
         "# Reference",
         "",
-        "Every public name, with its signature and what its docstring says. `import minflow as flow` comes first.",
+        "Every public name, with its signature and docstring. Programs begin with `import minflow as flow`.",
         "",
     ]
     for chapter, names in chapters.items():
         lines += [f"## {chapter}", "", "```{toctree}", ":maxdepth: 2", ""]
-        for room in names:
-            mine = room_pages(room)
+        for namespace in names:
+            mine = namespace_pages(namespace)
             result |= {f"reference/{slug}.md": text for slug, text in mine.items()}
             lines.append(next(iter(mine)))
         lines += ["```", ""]
     return result | {"reference/index.md": "\n".join(lines)}
 
 
-def room_pages(room: str) -> dict[str, str]:
-    """Slug -> text of the pages of a room, its first page first."""
-    parts: dict[str, list[str]] = {title: [] for title in groups(room)}
-    for name in public(room):
-        parts[group_of(room, name)].append(name)
-    kind = "class" if isinstance(rooms()[room], type) else "module"
-    head = [f"# `{room}`", "", f":::{{py:{kind}}} {room}", ":::", "", prose(rooms()[room].__doc__ or ""), ""]
+def namespace_pages(namespace: str) -> dict[str, str]:
+    """Slug -> text of the pages of a namespace, the first page first."""
+    parts: dict[str, list[str]] = {title: [] for title in groups(namespace)}
+    for name in public(namespace):
+        parts[group_of(namespace, name)].append(name)
+    holder = namespaces()[namespace]
+    kind = "class" if isinstance(holder, type) else "module"
+    head = [f"# `{namespace}`", "", f":::{{py:{kind}}} {namespace}", ":::", "", prose(holder.__doc__ or ""), ""]
     parts = {title: names for title, names in parts.items() if names}
     if len(parts) == 1:
         (names,) = parts.values()
-        return {room: "\n".join([*head, *entries(room, names)])}
+        return {namespace: "\n".join([*head, *entries(namespace, names)])}
     result = {}
     for title, names in parts.items():
-        slug = f"{room}-{re.sub(r'[^a-z]+', '-', title.lower()).strip('-')}"
-        now = [] if room == "flow.Tensor" else [f":::{{py:currentmodule}} {room}", ":::", ""]
-        result[slug] = "\n".join([f"# `{room}`: {title}", "", *now, *entries(room, names)])
-    return {room: "\n".join([*head, "```{toctree}", *result, "```", ""])} | result
+        slug = f"{namespace}-{re.sub(r'[^a-z]+', '-', title.lower()).strip('-')}"
+        now = [] if namespace == "flow.Tensor" else [f":::{{py:currentmodule}} {namespace}", ":::", ""]
+        result[slug] = "\n".join([f"# `{namespace}`: {title}", "", *now, *entries(namespace, names)])
+    return {namespace: "\n".join([*head, "```{toctree}", *result, "```", ""])} | result
 
 
 @functools.cache
-def groups(room: str) -> dict[str, str]:
-    if room != "flow.Tensor":
-        return GROUPS.get(room, {"": ""})
-    homes = sorted({home(room, name) for name in public(room)})
+def groups(namespace: str) -> dict[str, str]:
+    if namespace != "flow.Tensor":
+        return GROUPS.get(namespace, {"": ""})
+    homes = sorted({home(namespace, name) for name in public(namespace)})
     return {place.rpartition("/")[2].replace("_", " "): f"{place}$" for place in homes}
 
 
-def group_of(room: str, name: str) -> str:
-    place = home(room, name)
-    for title, patterns in groups(room).items():
+def group_of(namespace: str, name: str) -> str:
+    place = home(namespace, name)
+    for title, patterns in groups(namespace).items():
         if any(re.match(pattern, place) for pattern in patterns.split()) or not patterns:
             return title
-    raise LookupError(f"{room}.{name} of {place} stands on no page")
+    raise LookupError(f"{namespace}.{name} of {place} is on no page")
 
 
-def home(room: str, name: str) -> str:
-    """The file that a name is written in, as `core/functions/shape`."""
-    holder = rooms()[room]
+def home(namespace: str, name: str) -> str:
+    """The file that defines a name, such as `core/functions/shape`."""
+    holder = namespaces()[namespace]
     if isinstance(holder, type):
         owner = next(kind for kind in holder.__mro__ if name in vars(kind))
         module = owner.__module__
@@ -189,18 +191,18 @@ def home(room: str, name: str) -> str:
     return module.removeprefix("minflow").lstrip(".").replace(".", "/")
 
 
-def entries(room: str, names: list[str]) -> Iterator[str]:
+def entries(namespace: str, names: list[str]) -> Iterator[str]:
     for name in names:
-        yield from entry(room, name)
+        yield from entry(namespace, name)
 
 
-def entry(room: str, name: str) -> Iterator[str]:
+def entry(namespace: str, name: str) -> Iterator[str]:
     """The lines of one name."""
-    full, holder = f"{room}.{name}", rooms()[room]
+    full, holder = f"{namespace}.{name}", namespaces()[namespace]
     value = inspect.getattr_static(holder, name) if isinstance(holder, type) else getattr(holder, name)
     value = getattr(value, "__func__", value) if isinstance(holder, type) else value
-    first = first_names().get(id(value), full) if room != "flow.Tensor" else full
-    kind = kind_of(value, in_class=room == "flow.Tensor")
+    first = first_names().get(id(value), full) if namespace != "flow.Tensor" else full
+    kind = kind_of(value, in_class=namespace == "flow.Tensor")
     yield f"::::{{py:{kind}}} {full if isinstance(holder, type) else name}{signature(value, kind)}"
     if first != full:
         yield f"The same as {{py:obj}}`{first}`."
@@ -212,12 +214,12 @@ def entry(room: str, name: str) -> Iterator[str]:
 
 
 def about(value: Any) -> str:
-    """Of a value that is no function: what its kind is, if that is ours, else the value."""
+    """The entry of a value that is not callable: the docstring of its class if that is ours, else its repr."""
     return type(value).__doc__ or "" if type(value).__module__.startswith("minflow") else f"`{value!r}`"
 
 
 def members(kind: type) -> Iterator[str]:
-    """Public methods and properties that a class defines itself; what it inherits stands with the class above."""
+    """Public methods and properties that a class defines itself; inherited ones are listed with their class."""
     for name, it in vars(kind).items():
         it = getattr(it, "__func__", it)
         if name[0] != "_" and name != "forward" and (inspect.isroutine(it) or isinstance(it, property)):
@@ -234,13 +236,13 @@ def kind_of(value: Any, in_class: bool) -> str:
 
 
 class Plain(str):
-    """Text that stands in a signature as it is."""
+    """Text that a signature shows without quotes."""
 
     __repr__ = str.__str__
 
 
 def signature(value: Any, kind: str) -> str:
-    """`(x, dim: int = 0) -> Tensor`; "" for what is not called, and for classes that Python itself makes."""
+    """`(x, dim: int = 0) -> Tensor`; "" for values that are not called, and for exceptions without one."""
     if kind in ("data", "attribute", "property"):
         return ""
     try:
@@ -260,7 +262,7 @@ def shown(annotation: Any) -> Any:
 
 
 def value_of(default: Any) -> Any:
-    """A default as one would write it, the same at each build."""
+    """A default as source code, equal in each build."""
     if default is inspect.Parameter.empty:
         return default
     if callable(default) and hasattr(default, "__name__"):
@@ -269,7 +271,7 @@ def value_of(default: Any) -> Any:
 
 
 def prose(doc: str) -> str:
-    """A docstring as Markdown: code in backticks and indented blocks are code, lists are lists, all else is text."""
+    """Convert a docstring to Markdown: backticks and indented blocks are code, dashes begin lists, the rest is text."""
     result = []
     for part in re.split(r"\n[ \t]*\n", inspect.cleandoc(doc)):
         lines = part.split("\n")
@@ -281,7 +283,7 @@ def prose(doc: str) -> str:
 
 
 def plain(line: str) -> str:
-    """A line in which only backticks, and a dash that begins a list, are signs."""
+    """Escape a line, except for backticks and a dash that begins a list item."""
     dash = re.match(r"\s*- ", line)
     start = dash[0] if dash else ""
     pieces = re.split(r"(`[^`]+`)", line.removeprefix(start).strip())

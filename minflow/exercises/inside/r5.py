@@ -36,10 +36,10 @@ readings = [
     Reading(
         "R5.4",
         "r5_cross",
-        "views.draw.layout.order",
+        "views.draw.layout.order_rows",
         "Which function counts what should be few?",
-        "crossings",
-        "crossed = sum(crossings(a, b, below)",
+        "count_crossings",
+        "crossed = sum(count_crossings(a, b, below)",
         "Look at the line that begins with `crossed =`.",
         "It counts by insertion into a sorted list, row by row: fast even with many arrows.",
     ),

@@ -159,8 +159,8 @@ def check_eval(model: Any, args: tuple) -> None:
     acting = [f"{n} ({type(m).__name__})" for n, m in layers]
     LAST_NO_GRAD_CALL[model] = "reported"
     if acting:
-        what = "batch norm uses the statistics of the batch, and learns from them"
-        what = "dropout drops numbers" if "Dropout" in acting[0] else what
+        what = "batch norm uses the statistics of the batch, and updates its own"
+        what = "dropout drops elements" if "Dropout" in acting[0] else what
         warn(
             f"{type(model).__name__} is called under no_grad in training mode: {what}",
             "model.eval() before an evaluation, and model.train() after it",
@@ -193,13 +193,13 @@ def not_a_module(owner: Any, name: str, value: Any) -> NoReturn:
         fail(
             ModuleError,
             f"{kind}: entry {name!r} must be a module, got the class {value.__name__}",
-            f"nn.{value.__name__}() with brackets (and its arguments, if it takes any)",
+            f"nn.{value.__name__}() with parentheses (and its arguments, if it takes any)",
         )
     if isinstance(value, list | tuple) and any(hasattr(x, "_modules") for x in value):
         fail(
             ModuleError,
             f"{kind}: entry {name!r} must be one module, got a {type(value).__name__} of modules",
-            "a star in front of the list: nn.Sequential(*layers)",
+            "unpack the list: nn.Sequential(*layers)",
         )
     if callable(value):
         label = getattr(value, "__name__", type(value).__name__)

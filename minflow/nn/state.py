@@ -355,7 +355,7 @@ def name_hint(missing: list[str], unexpected: list[str]) -> str:
             return f"{near[0]!r} may be meant as {name!r}: rename it in the dict"
     if missing or unexpected:
         return (
-            "strict=False loads what fits by name and passes over the rest"
+            "strict=False loads what fits by name and skips the rest"
             if not missing or not unexpected
             else ("was this state saved from a model of another class or size? strict=False loads what fits by name")
         )

@@ -196,7 +196,7 @@ class GraphModule:
     def __getattr__(self, name: str) -> Any:
         from .messages import GraphAttributeError
 
-        what = f"{name!r} is asked of the handle for a module's settings in a graph, not of the module"
+        what = f"{name!r} is not an attribute of the handle for a module's settings in a graph"
         values, hint = {"handle of": type(self.origin).__name__}, f"the module's own .{name}; or handle.origin.{name}"
         raise GraphAttributeError(what, values=values, where=here(), hint=hint)
 

@@ -297,14 +297,14 @@ def check_outputs(build: Any, output: Any, flatten: Callable) -> tuple[Any, list
     graph = build.graph
     if output is None:
         what = f"{graph.name}: build returns None"
-        hint = "return loss, or what else it computed, at the end of build"
+        hint = "return loss, or another result, at the end of build"
         raise GraphError(what, values={"build": f"at {build_line(graph)}"}, where=here(), hint=hint)
 
     def refuse(path: str, leaf: Any) -> NoReturn:
         where = path if path[:1] in ("", "[") else "[" + path.replace("[", "][", 1).removesuffix("]") + "]"
         unordered = isinstance(leaf, Iterator | set)
         hint = "a list or a tuple of tensors" if unordered else "return tensors only: the rest is known without a graph"
-        gives = "a graph gives tensors and None, in lists, tuples and dicts"
+        gives = "a graph returns tensors and None, in lists, tuples and dicts"
         values = {f"output{where}": short(leaf), "build": f"at {build_line(graph)}"}
         raise GraphError(f"{graph.name}: build returns {a(leaf)}; {gives}", values=values, where=here(), hint=hint)
 
@@ -354,7 +354,7 @@ def check_parameters(build: Any, optimizer: Any) -> None:
             warn_with(what, hint, **{"not in the graph": Unquoted(some([p.label for p in lost]))})
     elif trainable and not reached:
         what = f"{graph.name}: backward reaches none of the {len(trainable)} parameters of {kind}"
-        hint = "compute the loss from what the model gives, without .detach() or no_grad() on the way"
+        hint = "compute the loss from the model's output, without .detach() or no_grad() on the way"
         raise GraphError(what, values={"backward": f"at {where_text(build.backwards[0])}"}, where=here(), hint=hint)
 
 
@@ -420,9 +420,9 @@ def check_leaks(build: Any) -> None:
             containers = Tensor | list | tuple | set | dict
             symbol = next(held_symbolic(value, trace=build.trace), None) if isinstance(value, containers) else None
             if symbol is not None:
-                what = f"build leaves a symbolic tensor in {path}.{name}, where it has no numbers then"
+                what = f"build leaves a symbolic tensor in {path}.{name}, where it has no elements after build"
                 if symbol.array is not None:
-                    what = f"build makes the tensor in {path}.{name} and writes it: each call would begin anew"
+                    what = f"build makes the tensor in {path}.{name} and writes it: each call would start again from it"
                 hint = "register_buffer in __init__: a buffer of that spec is updated at each call"
                 values, line = {f"{path}.{name}": describe(symbol)}, where_text(line_of_write(build, owner, name))
                 raise TraceError(

@@ -259,7 +259,7 @@ def test_modules_without_end(capsys):
             return self(x + 1)
 
     lines, error = told(Predict(Endless()), X, capsys=capsys, error=RecursionError)
-    said = r"Python takes [\d,]+ calls inside each other; \d+ modules were called inside each other\.\nTry: .*"
+    said = r"Python allows [\d,]+ nested calls; \d+ modules were nested\.\nTry: .*"
     assert re.fullmatch(said, error.__notes__[1])
     assert len(lines) < 100 and any(re.search(r"\.\.\. \d+ rows \.\.\.", line) for line in lines)
     assert max(map(len, lines)) < 160

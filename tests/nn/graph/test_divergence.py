@@ -367,7 +367,7 @@ def test_of_a_batch_in_parts_the_first_is_compared_and_adds_to_nothing(reference
 def test_one_number_is_compared_as_one_number():
     graph, x = Scale(2.0), flow.tensor(3.0)
     told = graph.compare(lambda x: x * 3.0, x)
-    assert "mul-0  float32[]" in repr(told) and "1 of 1 numbers differ" in repr(told)
+    assert "mul-0  float32[]" in repr(told) and "1 of 1 elements differ" in repr(told)
     assert graph.compare_eager(x).rows[0].same
     assert graph_subject(graph, (x,)).instructions[0].outs[0].spec == "float32[]"
 
@@ -376,13 +376,13 @@ def test_only_numbers_beyond_the_tolerance_are_counted():
     factors = np.ones(8, "float32")
     factors[3], factors[4] = 1.5, 1 + 2e-7  # the second differs by less than float32 tells apart in a sum
     told = Scale(1.0).compare(lambda x: x * flow.from_numpy(factors), flow.ones(8) * 1e6)
-    assert dict(told.why)["differs"] == "by at most 5e+05; 1 of 8 numbers differ"
+    assert dict(told.why)["differs"] == "by at most 5e+05; 1 of 8 elements differ"
 
 
 def test_infinities_and_nan_that_both_have_are_no_difference():
     x = flow.tensor([float("inf"), float("nan"), -float("inf"), 1.0])
     told = Scale(2.0).compare(lambda x: x * 3.0, x)
-    assert dict(told.why)["differs"] == "by at most 1; 1 of 4 numbers differ"
+    assert dict(told.why)["differs"] == "by at most 1; 1 of 4 elements differ"
 
 
 def test_numbers_of_numpy_and_python_are_outputs():

@@ -131,7 +131,7 @@ def a_loss_of_other_parameters(self, x, y):
     GraphError,
     r"^Learner_\d+: build returns None",
     {"build": "at @def"},
-    "return loss, or what else it computed",
+    "return loss, or another result",
     at_call=True,
 )
 def build_without_return(self, x, y):
@@ -444,7 +444,7 @@ def test_what_a_graph_cannot_give(kind, path, shown, hint, result, setup):
         setup,
         build,
         GraphError,
-        rf"^Learner_\d+: build returns {kind}; a graph gives tensors and None",
+        rf"^Learner_\d+: build returns {kind}; a graph returns tensors and None",
         {f"output{path}": shown, "build": "at @def"},
         hint,
         optimizer=False,

@@ -221,7 +221,7 @@ def test_members_are_the_modules_themselves(setup):
     fails(
         lambda: handle.state_dict(),
         GraphAttributeError,
-        "'state_dict' is asked of the handle",
+        "'state_dict' is not an attribute of the handle",
         {"handle of": "MLP"},
         "handle.origin.state_dict",
     )

@@ -141,7 +141,7 @@ class Pairing:
             why = f"; all operations are equal, and {self.reference} has more"
         else:
             why = ", from equal operations"
-        return f"{both} give other outputs{why}"
+        return f"{both} have different outputs{why}"
 
     def place(self, step: Step) -> str:
         """ "relu at net.py:3" for an op of the reference, without the reference's name, which is shown beside it."""
@@ -168,7 +168,7 @@ class Pairing:
             return
         other = self.theirs[j]
         count = count_unequal(mine.arrays[0], other.arrays[0], self.tolerance)
-        yield "differs", f"by at most {row.difference:.3g}; {count} of {mine.arrays[0].size} numbers differ"
+        yield "differs", f"by at most {row.difference:.3g}; {count} of {mine.arrays[0].size} elements differ"
         yield from only
         for k, (x, y) in enumerate(zip(mine.inputs, other.inputs)):
             if isinstance(x, np.ndarray) and isinstance(y, np.ndarray):

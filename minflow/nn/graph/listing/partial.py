@@ -55,9 +55,9 @@ def failed(graph: Any, build: Any, error: BaseException) -> None:
         where = where or f" (its modules could not be listed: {type(own).__name__})"
     error.add_note(f"{NOTE}{graph.name}{where}")
     if isinstance(error, RecursionError):
-        deep = f"; {depth} modules were called inside each other" if (depth := max(call_depth(build).values())) else ""
-        hint = "Try: an end for what calls itself; sys.setrecursionlimit(5_000) for what is as deep as that"
-        error.add_note(f"Python takes {sys.getrecursionlimit():,} calls inside each other{deep}.\n{hint}")
+        deep = f"; {depth} modules were nested" if (depth := max(call_depth(build).values())) else ""
+        hint = "Try: stop endless recursion; sys.setrecursionlimit(5_000) for modules nested that deep"
+        error.add_note(f"Python allows {sys.getrecursionlimit():,} nested calls{deep}.\n{hint}")
 
 
 # ---- where -----------------------------------------------------------------------------------------------------------

@@ -363,7 +363,7 @@ class Replay:
             trace.graph.nodes.append(copied)
             values[0], array = outputs_of(copied)[0], None
         specs = infer(entry.op, values, attrs)[1]
-        self.need_room(entry, specs)
+        self.check_memory(entry, specs)
         where = None if entry.line is None else place_of(*entry.line)
         node = Node(entry.op, values, attrs, specs, entry.needs, (), entry.scope, where)
         origin = entry.origin
@@ -378,7 +378,7 @@ class Replay:
         if array is not None and entry.op.is_view and not entry.op.checks:
             self.strided[outputs_of(node)[0]] = entry.op.kernel(array, **attrs)
 
-    def need_room(self, entry: NodeEntry, specs: Sequence[Spec]) -> None:
+    def check_memory(self, entry: NodeEntry, specs: Sequence[Spec]) -> None:
         """Raise GraphError if an output would not fit into memory. Views count too: they take no memory, but a consumer
         copies them."""
         needed = sum([spec.nbytes for spec in specs])

@@ -104,7 +104,7 @@ def load(path: str | os.PathLike) -> LoadedGraph:
         if bool(optimizers) != document.training:
             raise Malformed("optimizers of a graph that trains", optimizers, "optimizers")
         try:
-            graph = prepared(loaded(document, rows), document, meta, optimizers, arrays)
+            graph = with_optimizers(loaded(document, rows), document, meta, optimizers, arrays)
         except GraphFormatError:
             raise
         except MinflowError as error:  # an invalid module name, or an optimizer that the graph refuses
@@ -117,7 +117,9 @@ def shown(x: Any, place: str) -> str:
     return text(x, place, LONG, lines=True)
 
 
-def prepared(graph: LoadedGraph, document: Document, meta: Mapping, optimizers: list, arrays: Mapping) -> LoadedGraph:
+def with_optimizers(
+    graph: LoadedGraph, document: Document, meta: Mapping, optimizers: list, arrays: Mapping
+) -> LoadedGraph:
     """Add the optimizers in their saved state."""
     parameters = {s.name: t for s, t in zip(document.states, graph.__dict__["_tensors"]) if s.kind == "parameter"}
     for optimizer, schedulers in optimizers_from_data(optimizers, parameters, arrays):

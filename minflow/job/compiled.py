@@ -102,7 +102,7 @@ def compile_job(job: Any, inputs: tuple, by_device: list[list[Any]], owner: Any 
         [[spec_of(a) for a in part] if isinstance(part, list) else spec_of(part) for part in column]
         for column in by_device
     ]
-    build, plan = copy_context().run(built, job, specs)  # so that an interrupt cannot leave a mode set
+    build, plan = copy_context().run(build_in_context, job, specs)  # so that an interrupt cannot leave a mode set
     job.session.jobs.setdefault(job.name, job)  # the session may have been cleared since the job was defined
     if build.replaced:
         for other in job.session.live_jobs():
@@ -134,7 +134,7 @@ def compile_job(job: Any, inputs: tuple, by_device: list[list[Any]], owner: Any 
     return plan
 
 
-def built(job: Any, specs: list[list[Any]]) -> tuple[JobBuild, CompiledJob]:
+def build_in_context(job: Any, specs: list[list[Any]]) -> tuple[JobBuild, CompiledJob]:
     INSIDE.set(f"the job function {job.name}")
     start = time.perf_counter()
     build = JobBuild(job, job.session, specs)

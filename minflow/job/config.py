@@ -80,7 +80,7 @@ class SettingGroup:
         if name[:2] == "__":
             raise AttributeError(name)
         if name not in GROUPS[self.name]:
-            raise unknown(f"function_config().{self.name}", name, GROUPS[self.name])
+            raise unknown_setting(f"function_config().{self.name}", name, GROUPS[self.name])
         if self.name in INSTEAD:
             what = f"function_config().{self.name}.{name} is older than job functions with optimizers"
             raise JobError(what, where=here(), hint=INSTEAD[self.name])
@@ -140,7 +140,7 @@ class FunctionConfig:
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in ("data_type", "logical_view", "place", "depth", "bits", "without_effect"):
             getattr(self, name)  # raises where there is no such setting
-            raise called("function_config()", "config", name, value)
+            raise assignment_error("function_config()", "config", name, value)
         super().__setattr__(name, value)
 
     def record(self, name: str, *args: Any) -> None:
@@ -163,7 +163,7 @@ class FunctionConfig:
             "concurrency_width",
             "exact",
         ]
-        raise unknown("function_config()", name, known)
+        raise unknown_setting("function_config()", name, known)
 
     def __repr__(self) -> str:
         parts = [f"default_data_type={self.data_type.name}", f"default_logical_view={self.logical_view}"]
@@ -180,7 +180,7 @@ class JobAttributeError(JobError, AttributeError):
     """An unknown setting."""
 
 
-def called(owner: str, variable: str, name: str, value: Any) -> JobAttributeError:
+def assignment_error(owner: str, variable: str, name: str, value: Any) -> JobAttributeError:
     return JobAttributeError(
         f"{owner}.{name} is a call, and nothing is assigned to it",
         values={"got": repr(value)[:60]},
@@ -189,7 +189,7 @@ def called(owner: str, variable: str, name: str, value: Any) -> JobAttributeErro
     )
 
 
-def unknown(owner: str, name: str, known: Any) -> JobAttributeError:
+def unknown_setting(owner: str, name: str, known: Any) -> JobAttributeError:
     near = similar(name, list(known), 3, 0.5)
     return JobAttributeError(
         f"{owner} has no setting {name!r}",
@@ -238,7 +238,7 @@ class Config:
         if name[:2] == "__":
             raise AttributeError(name)
         if name not in RECORDED:
-            raise unknown("flow.config", name, [*RECORDED, "gpu_device_num", "cpu_device_num"])
+            raise unknown_setting("flow.config", name, [*RECORDED, "gpu_device_num", "cpu_device_num"])
 
         def recorded(*args: Any) -> None:
             SESSION.settings[name] = args[0] if len(args) == 1 else args
@@ -247,7 +247,7 @@ class Config:
 
     def __setattr__(self, name: str, value: Any) -> None:
         getattr(self, name)  # raises where there is no such setting
-        raise called("flow.config", "flow.config", name, value)
+        raise assignment_error("flow.config", "flow.config", name, value)
 
     def __dir__(self) -> list[str]:
         return sorted([*RECORDED, "gpu_device_num", "cpu_device_num"])

@@ -20,7 +20,7 @@ from ..core.source_location import here
 from .function import Job
 from .signature import described
 from .queue.records import clock
-from .queue.step import Latch, Step, Stopped, check_arity, seconds
+from .queue.step import Latch, Step, Stopped, check_arity, check_timeout
 from .queue.stream import STREAM
 
 # inherited by the loader's workers
@@ -86,7 +86,7 @@ class Run:
         if LOOP.get() is self:
             what = f"waiting for the run of {self.job.name} inside its own loader: it would wait for itself"
             raise JobError(what, where=here(), hint="run.stop() ends it; wait where it was started")
-        seconds(timeout)
+        check_timeout(timeout)
         if not self.over.wait(timeout):
             raise TimeoutError(f"the run of {self.job.name} did not end in {timeout} s; it is {self.state}")
         if self.error is not None:

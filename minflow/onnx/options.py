@@ -121,7 +121,7 @@ def from_dynamic_axes(axes: Any, known: Mapping[str, str], outputs: Sequence[str
     for key, value in axes.items():
         if key in known:
             wanted[known[key]] = (
-                {axis: word(name) for axis, name in value.items()} if isinstance(value, Mapping) else value
+                {axis: axis_identifier(name) for axis, name in value.items()} if isinstance(value, Mapping) else value
             )
         elif key not in outputs:
             fail(
@@ -133,7 +133,7 @@ def from_dynamic_axes(axes: Any, known: Mapping[str, str], outputs: Sequence[str
     return {key: value for key, value in wanted.items() if value}
 
 
-def word(name: Any) -> Any:
+def axis_identifier(name: Any) -> Any:
     """The name of an axis as an identifier: "batch size" becomes batch_size."""
     return re.sub(r"\W", "_", name) if isinstance(name, str) else name
 
@@ -153,13 +153,13 @@ def from_dynamic_shapes(shapes: Any, inputs: Sequence[Source]) -> Axes:
                     f"its inputs are {', '.join(s.name for s in inputs)}",
                     dynamic_shapes=shapes,
                 )
-            wanted.update(walked(value, iter(mine)))
+            wanted.update(named_axes(value, iter(mine)))
     else:
-        wanted.update(walked(list(shapes), iter(rest)))
+        wanted.update(named_axes(list(shapes), iter(rest)))
     return {key: value for key, value in wanted.items() if value}
 
 
-def walked(x: Any, inputs: Iterator[Source]) -> Iterator[tuple[str, dict[int, str]]]:
+def named_axes(x: Any, inputs: Iterator[Source]) -> Iterator[tuple[str, dict[int, str]]]:
     """Yield (name of an input, its axes) from a structure like that of the arguments."""
     entries = list(x.values()) if isinstance(x, Mapping) else list(x) if isinstance(x, list | tuple) else []
     by_axis = isinstance(x, Mapping) and all(isinstance(key, int) for key in x)
@@ -178,7 +178,7 @@ def walked(x: Any, inputs: Iterator[Source]) -> Iterator[tuple[str, dict[int, st
             yield (
                 source.name,
                 {
-                    axis: word(named)
+                    axis: axis_identifier(named)
                     for axis, dim in rows
                     if (named := getattr(dim, "__name__", dim))
                     if isinstance(named, str)
@@ -186,7 +186,7 @@ def walked(x: Any, inputs: Iterator[Source]) -> Iterator[tuple[str, dict[int, st
             )
         return
     for entry in entries:
-        yield from walked(entry, inputs)
+        yield from named_axes(entry, inputs)
 
 
 def share_unnamed(axes: Any, inputs: Sequence[Source]) -> Any:
@@ -198,7 +198,7 @@ def share_unnamed(axes: Any, inputs: Sequence[Source]) -> Any:
         wanted = axes.get(source.name)
         if isinstance(wanted, list | tuple):
             wanted = {
-                axis: names.setdefault(source.out_specs[0].shape[axis], word(f"{source.name}_{axis}"))
+                axis: names.setdefault(source.out_specs[0].shape[axis], axis_identifier(f"{source.name}_{axis}"))
                 for axis in wanted
             }
         if wanted:

@@ -36,7 +36,7 @@ def find_dependent(
     solver, graphs = SizeSolver(names, list(traces)), list(traces.values())
     base = graphs[0]
     labels = list(map(label, solver.dicts))
-    aligned(graphs, labels)
+    check_aligned(graphs, labels)
     follows: dict[Node, dict[str | int, Any]] = {}
     fills: dict[Source, SizedConstant] = {}
     for nodes in zip(*[graph.nodes for graph in graphs]):
@@ -61,7 +61,9 @@ def find_dependent(
                     None,
                 )
                 hint = "flow.zeros, ones, full and arange of the size follow; or make it with ops, or give it as input"
-                differs(f"a constant of the program ({sources[0].name or 'captured'})", error, user, labels, hint)
+                refuse_difference(
+                    f"a constant of the program ({sources[0].name or 'captured'})", error, user, labels, hint
+                )
     return follows, fills
 
 
@@ -70,10 +72,12 @@ def solved(solver: SizeSolver, columns: Sequence[Any], node: Node, what: str, la
         return solver.of(columns)
     except NotSizeDependent as error:
         hint = error.why or "compute it with tensors, which follow by themselves"
-        differs(f"{node.op}: {what}", error, node, labels, hint)
+        refuse_difference(f"{node.op}: {what}", error, node, labels, hint)
 
 
-def differs(what: str, error: NotSizeDependent, node: Node | None, labels: Sequence[str], hint: str) -> NoReturn:
+def refuse_difference(
+    what: str, error: NotSizeDependent, node: Node | None, labels: Sequence[str], hint: str
+) -> NoReturn:
     """Raise GraphError for a difference, with its values at all sizes."""
     refuse(
         f"{what} differs between sizes of the dynamic axes, and does not follow them",
@@ -95,7 +99,7 @@ def place(node: Node | None) -> str:
     return f"in {scope}, at {where_text(node.where)}" if scope else f"at {where_text(node.where)}"
 
 
-def aligned(graphs: Sequence[Graph], labels: Sequence[str]) -> None:
+def check_aligned(graphs: Sequence[Graph], labels: Sequence[str]) -> None:
     """Raise GraphError if the traces differ in their ops or in the values that these read."""
     keys = list(map(positions, graphs))
     for i, nodes in enumerate(itertools.zip_longest(*[graph.nodes for graph in graphs])):

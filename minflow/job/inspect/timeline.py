@@ -121,7 +121,7 @@ def timeline(job: Job | Run | str | None = None, steps: int | range | None = Non
     if not isinstance(steps, int | range | None) or isinstance(steps, bool) or (isinstance(steps, int) and steps < 1):
         what = "steps is a number above 0, or a range of step numbers"
         raise JobError(what, values={"got": repr(steps)[:60]}, where=here(), hint="steps=20, or steps=range(100, 120)")
-    records = known(job, STREAM.history())
+    records = records_for(job, STREAM.history())
     selected = (
         list(records)
         if isinstance(steps, int) or isinstance(job, Run)
@@ -141,7 +141,7 @@ def timeline(job: Job | Run | str | None = None, steps: int | range | None = Non
     return Timeline(record_of(selected, asked=steps is not None))
 
 
-def known(job: Job | Run | str | None, records: Sequence[Record]) -> list[Record]:
+def records_for(job: Job | Run | str | None, records: Sequence[Record]) -> list[Record]:
     """The records of a job, of a run, or of the job whose step ran last.
 
     If a loop calls several jobs, each record has only the waits since the call before it. All waits between two steps
@@ -182,7 +182,7 @@ def record_of(
     unfinished steps."""
     name = records[-1].name if records else ""
     now = clock() if now is None else now
-    return TimelineRecord(name, tuple(trim_first_load([times(r, since, now) for r in records])), cores(), asked)
+    return TimelineRecord(name, tuple(trim_first_load([times(r, since, now) for r in records])), core_count(), asked)
 
 
 def times(r: Record, since: float, now: float) -> StepTimes:
@@ -210,6 +210,6 @@ def times(r: Record, since: float, now: float) -> StepTimes:
     )
 
 
-def cores() -> int:
+def core_count() -> int:
     """Number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -21,7 +21,7 @@ class UsedAsArray(JobError, AttributeError, TypeError):
     """A handle was used as if it were its result. Also an AttributeError, so that hasattr() returns False."""
 
 
-def refusing(what: str) -> Callable[..., Any]:
+def refused_method(what: str) -> Callable[..., Any]:
     """A method that raises UsedAsArray."""
 
     def method(self: Any, *others: Any, **options: Any) -> None:
@@ -57,14 +57,14 @@ class Handle:
     def __bool__(self) -> bool:
         return True  # so that `if handle:` works
 
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = refusing("arithmetic")
-    __truediv__ = __rtruediv__ = __pow__ = __matmul__ = __neg__ = refusing("arithmetic")
-    __lt__ = __le__ = __gt__ = __ge__ = refusing("a comparison")
-    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __rpow__ = __rmatmul__ = refusing("arithmetic")
-    __abs__ = __round__ = __pos__ = refusing("arithmetic")
-    __getitem__ = __setitem__ = __contains__ = refusing("an index")
-    __reduce__ = refusing("a copy")
-    __iter__ = refusing("the parts")
-    __len__ = refusing("the length")
-    __float__ = __int__ = refusing("a number")
-    __array__ = refusing("an array")
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = refused_method("arithmetic")
+    __truediv__ = __rtruediv__ = __pow__ = __matmul__ = __neg__ = refused_method("arithmetic")
+    __lt__ = __le__ = __gt__ = __ge__ = refused_method("a comparison")
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __rpow__ = __rmatmul__ = refused_method("arithmetic")
+    __abs__ = __round__ = __pos__ = refused_method("arithmetic")
+    __getitem__ = __setitem__ = __contains__ = refused_method("an index")
+    __reduce__ = refused_method("a copy")
+    __iter__ = refused_method("the parts")
+    __len__ = refused_method("the length")
+    __float__ = __int__ = refused_method("a number")
+    __array__ = refused_method("an array")

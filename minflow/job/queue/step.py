@@ -122,7 +122,7 @@ class Step(Handle):
         """Wait for the result and return it. Raises JobError if the step failed or was cancelled, and TimeoutError
         after `timeout` seconds."""
         self.stream.refuse_inside(f"waiting for a step of {self.name}")
-        seconds(timeout)
+        check_timeout(timeout)
         if not self.stream.waiting(self.computed, timeout):
             raise TimeoutError(f"step {self.number} of {self.name} did not end in {timeout} s; it is {self.state}")
         self.stream.callers.got(self.record)
@@ -170,7 +170,7 @@ def nothing() -> None:
     return None
 
 
-def seconds(timeout: Any) -> None:
+def check_timeout(timeout: Any) -> None:
     """Raise JobError unless `timeout` is None or a number of seconds. NaN is refused, since such a wait would never
     end."""
     if timeout is not None and not (isinstance(timeout, int | float) and timeout == timeout):
@@ -190,7 +190,7 @@ def step_error(step: Step, error: BaseException, what: str = "") -> JobError:
     parts = error if isinstance(error, MinflowError) else MinflowError(message_of(error))
     result = JobError(
         f"{what or 'the work'} of step {step.number} of {step.name} raised {type(error).__name__}: {parts.what}",
-        values={**parts.values, "then": f"the steps that {whose(step)} had queued behind it were cancelled"},
+        values={**parts.values, "then": f"the steps that {owner_text(step)} had queued behind it were cancelled"},
         where=parts.where or (what and raised_at(error)),
         hint=parts.hint
         or (BEHIND if what else "correct it and submit again: variables are those of the last finished step"),
@@ -200,7 +200,7 @@ def step_error(step: Step, error: BaseException, what: str = "") -> JobError:
     return result
 
 
-def whose(step: Step) -> str:
+def owner_text(step: Step) -> str:
     return "the same run" if step.owner is not None else "the same caller"
 
 

@@ -39,7 +39,7 @@ from ...core.source_location import here
 from ...diagnosis.notebook import follow_cells, show_traceback
 from .events import JobStepped
 from .records import Callers, Record, clock
-from .step import Latch, DeferredCallback, Step, Stopped, cancelled, name_of, nothing, seconds, step_error
+from .step import DeferredCallback, Latch, Step, Stopped, cancelled, check_timeout, name_of, nothing, step_error
 
 DEPTH = 2  # steps in flight: one runs, one waits
 # switch interval of Python's threads in seconds while steps are in flight (default 5 ms): see docs/performance.md
@@ -135,7 +135,7 @@ class Stream:
     def sync(self, timeout: float | None = None, everybody: bool = False) -> None:
         """Wait until every step and callback has ended, then raise pending errors. everybody: see `raise_errors`."""
         self.refuse_inside("waiting for the queue")
-        seconds(timeout)
+        check_timeout(timeout)
         start, steps = (
             clock(),
             [entry.step if isinstance(entry, DeferredCallback) else entry for entry in tuple(self.queue)],

@@ -101,7 +101,7 @@ class Optimizer(DeclaredArguments):
                 error.where = f"at {where_text(line)}"
             raise
         good = policy.advance(build, [g for _, _, g in pairs]) if policy is not None and pairs else None
-        news = [(target, new if good is None else kept(good, new, target)) for target, new in updates]
+        news = [(target, new if good is None else select(good, new, target)) for target, new in updates]
         for target, new in news:  # after all are computed: a write changes the value of its target
             build.write(target, new)
 
@@ -110,7 +110,7 @@ class Optimizer(DeclaredArguments):
         raise NotImplementedError
 
 
-def kept(good: Tensor, new: Tensor, old: Tensor) -> Tensor:
+def select(good: Tensor, new: Tensor, old: Tensor) -> Tensor:
     """`new` if the step is taken, else `old`."""
     return where(good, cast(new, dtype=old.dtype) if new.dtype is not old.dtype else new, old)
 

@@ -260,10 +260,10 @@ def _(b, node, *inputs):
 def _(b, node, *inputs):
     x, y = values(b, node, inputs)
     size = b.op("Abs", x)
-    return b.op("Where", minus(b, y, result_dtype(node)), b.op("Neg", size), size)
+    return b.op("Where", has_minus_sign(b, y, result_dtype(node)), b.op("Neg", size), size)
 
 
-def minus(b: Builder, x: str, dtype: DType) -> str:
+def has_minus_sign(b: Builder, x: str, dtype: DType) -> str:
     """True where x has a minus sign, including -0.0 (1 / -0.0 is below 0)."""
     below = b.op("Less", x, b.const(0, dtype))
     return b.op("Or", below, b.op("Less", b.op("Reciprocal", x), b.const(0, dtype))) if dtype.floating else below

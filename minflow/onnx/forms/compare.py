@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...core.ir import NUMBERS
 from ...core.spec import DType, bool_, float16, float32, int32, int64
 from ..builder import Builder, form
-from .arithmetic import minus
+from .arithmetic import has_minus_sign
 
 
 def input_dtype(node) -> DType:
@@ -53,7 +53,7 @@ def _(b, node, x):
 @form("signbit")
 def _(b, node, x):
     dtype = input_dtype(node)
-    return minus(b, x, dtype) if dtype is not bool_ else b.op("Not", b.op("Equal", x, x))
+    return has_minus_sign(b, x, dtype) if dtype is not bool_ else b.op("Not", b.op("Equal", x, x))
 
 
 @form("logical_not")

@@ -13,7 +13,7 @@ from ...core.spec import int32, int64
 from ..builder import Builder, form
 
 
-def places(b: Builder, node, i: int, x) -> str:
+def as_index(b: Builder, node, i: int, x) -> str:
     """Input i, an index, in a dtype that ONNX accepts."""
     if x.__class__ in NUMBERS:
         return b.const(x, int64)
@@ -22,7 +22,7 @@ def places(b: Builder, node, i: int, x) -> str:
 
 @form("take")
 def _(b, node, x, index):
-    return b.op("Gather", x, places(b, node, 1, index), axis=node.attrs["axis"])
+    return b.op("Gather", x, as_index(b, node, 1, index), axis=node.attrs["axis"])
 
 
 @form("index_add", "index_put")
@@ -52,7 +52,7 @@ def _(b, node, *index):
     total, step = None, b.const(1)
     sizes = b.attr(node, "shape")
     for axis in reversed(range(len(sizes))):
-        place = places(b, node, axis, index[axis])
+        place = as_index(b, node, axis, index[axis])
         place = b.cast(place, int64) if getattr(node.inputs[axis], "spec", None) is not None else place
         size = b.op("Squeeze", b.size_vector([sizes[axis]]))
         term = b.op("Mul", b.op("Mod", place, size), step)  # a negative index counts from the end
@@ -63,7 +63,7 @@ def _(b, node, *index):
 
 @form("gather")
 def _(b, node, x, index):
-    return b.op("GatherElements", x, places(b, node, 1, index), axis=node.attrs["dim"])
+    return b.op("GatherElements", x, as_index(b, node, 1, index), axis=node.attrs["dim"])
 
 
 KINDS = {"prod": "mul", "amax": "max", "amin": "min"}
@@ -72,12 +72,12 @@ KINDS = {"prod": "mul", "amax": "max", "amin": "min"}
 @form("scatter", "scatter_add", "scatter_reduce")
 def _(b, node, x, index, src):
     dtype, name = node.out_specs[0].dtype, node.op.name
-    index, axis = places(b, node, 1, index), node.attrs["dim"]
+    index, axis = as_index(b, node, 1, index), node.attrs["dim"]
     if src.__class__ is not str:
         src = b.op("Expand", b.const(src, dtype), b.size_vector(b.dims(node.inputs[1])))
     how = {"scatter": None, "scatter_add": "add"}.get(name) if name != "scatter_reduce" else KINDS[node.attrs["reduce"]]
     if name == "scatter_reduce" and not node.attrs["include_self"]:
-        start = neutral(node.attrs["reduce"], dtype)
+        start = neutral_element(node.attrs["reduce"], dtype)
         x = b.op(
             "ScatterElements",
             x,
@@ -88,7 +88,7 @@ def _(b, node, x, index, src):
     return b.op("ScatterElements", x, index, src, axis=axis, reduction=how)
 
 
-def neutral(how: str, dtype):
+def neutral_element(how: str, dtype):
     """The neutral element of the reduction."""
     if how == "prod":
         return 1
@@ -101,5 +101,5 @@ def neutral(how: str, dtype):
 @form("one_hot")
 def _(b, node, index):
     classes = b.const(np.arange(node.attrs["num_classes"]))
-    index = b.op("Unsqueeze", b.cast(places(b, node, 0, index), int64), b.const([-1]))
+    index = b.op("Unsqueeze", b.cast(as_index(b, node, 0, index), int64), b.const([-1]))
     return b.cast(b.op("Equal", index, classes), int64)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from ..builder import form
-from .index import places
+from .index import as_index
 
 FIRST = [0]
 
 
 def by_class(b, node, operator: str, x, labels) -> str:
     """A loss over classes; labels have the same axes in ONNX as in minflow."""
-    single, labels = node.inputs[0].spec.ndim == 1, places(b, node, 1, labels)
+    single, labels = node.inputs[0].spec.ndim == 1, as_index(b, node, 1, labels)
     if single:
         x, labels = b.op("Unsqueeze", x, b.const(FIRST)), b.op("Reshape", labels, b.const([1]))
     loss = b.op(operator, x, labels, ignore_index=node.attrs["ignore_index"], reduction=node.attrs["reduction"])

@@ -23,7 +23,7 @@ def window(b, node) -> dict:
     rounded = [-(-(n + 2 * p - d * (k - 1) - 1) // s) + 1 for n, k, s, p, d in zip(size, *geometry)]
     if result == tuple(rounded) or moving:
         return options | dict(ceil_mode=1)
-    options["pads"] = reaching(node)
+    options["pads"] = extent_padding(node)
     if any(pad >= k for pad, k in zip(options["pads"][2:], a["kernel_size"])):
         b.refuse(
             f"rounds {size} to {result} by its ceil_mode, ONNX to {tuple(rounded)}",
@@ -32,7 +32,7 @@ def window(b, node) -> dict:
     return options
 
 
-def reaching(node) -> list[int]:
+def extent_padding(node) -> list[int]:
     """The padding at which the windows end with the last one."""
     a = node.attrs
     ends = [
@@ -75,7 +75,7 @@ def _(b, node, x):
         return b.op("AveragePool", x, count_include_pad=int(include), **options)
     if a["ceil_mode"]:
         b.fixed(node.inputs[0], 2, 3)
-        options |= dict(pads=reaching(node), ceil_mode=0)
+        options |= dict(pads=extent_padding(node), ceil_mode=0)
     counts = divisor or divisors(
         np, spec.shape, result.shape[2:], a["kernel_size"], a["stride"], a["padding"], include, None, result.dtype.np
     )
@@ -93,11 +93,11 @@ def _(b, node, x):
     if not any(n % m for n, m in zip(size, wanted)):
         step = [n // m for n, m in zip(size, wanted)]
         return b.op("AveragePool", x, kernel_shape=step, strides=step)
-    rows, columns = [shares(n, m).astype(node.out_specs[0].dtype.np) for n, m in zip(size, wanted)]
+    rows, columns = [pooling_weights(n, m).astype(node.out_specs[0].dtype.np) for n, m in zip(size, wanted)]
     return b.op("MatMul", b.op("MatMul", b.const(rows), x), b.const(np.ascontiguousarray(columns.T)))
 
 
-def shares(n: int, m: int) -> np.ndarray:
+def pooling_weights(n: int, m: int) -> np.ndarray:
     """(m, n): weight of each of n elements in each of m windows."""
     result = np.zeros((m, n))
     for row, (start, stop) in zip(result, windows(n, m)):

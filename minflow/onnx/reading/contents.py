@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 from ...core.base.errors import GraphFormatError
 from ...core.source_location import fail, need
 from ...io.files import opened, place
-from .describe import short, size_of, spec_of, stored, tensor_spec
+from .describe import data_error, short, size_of, spec_of, tensor_spec
 from .scopes import place_of
 
 MOST_BYTES = 2**31 - 1  # of a protobuf message
@@ -164,7 +164,7 @@ class Contents:
             if name in self.tensors:
                 refuse("two tensors have one name", name=short(name))
             self.tensors[name] = tensor
-            if name not in self.sparse and (why := stored(tensor)):
+            if name not in self.sparse and (why := data_error(tensor)):
                 refuse(f"a tensor in this file is damaged: {why}", tensor=short(name), spec=tensor_spec(tensor))
 
     def constant(self, node: Any) -> Any:

@@ -95,7 +95,7 @@ def size_of(dims: Iterable[int]) -> int:
     return total
 
 
-def stored(tensor: Any) -> str:
+def data_error(tensor: Any) -> str:
     """The reason why the data of a tensor is invalid; "" if it may be valid or is in another file."""
     bits, size = BITS.get(dtype_of(tensor.data_type), 0), size_of(tensor.dims)
     if min(tensor.dims, default=0) < 0:
@@ -118,7 +118,7 @@ def numbers_of(tensor: Any) -> Any:
     """Its elements as an array; None if they are strings, are invalid, or are in another file, which is not opened."""
     from onnx import numpy_helper
 
-    if tensor.data_location or stored(tensor) or dtype_of(tensor.data_type) not in BITS:
+    if tensor.data_location or data_error(tensor) or dtype_of(tensor.data_type) not in BITS:
         return None
     try:
         return numpy_helper.to_array(tensor)
@@ -173,7 +173,7 @@ def attribute_text(a: Any) -> str:
     return kind.name.lower().replace("_", " ") if kind else f"of type {a.type}"
 
 
-def holds(nodes: Any) -> str:
+def graph_summary(nodes: Any) -> str:
     """ "3 operations (Conv, Relu)" for a nested graph."""
     kinds = Counter(node.op_type for node in nodes)
     return count(len(nodes), "operation") + (f" ({kinds_text(kinds)})" if kinds else "")
@@ -184,7 +184,7 @@ def kinds_text(kinds: Iterable[str], most: int = 3) -> str:
     return ", ".join(kinds[:most]) + (", ..." if len(kinds) > most else "")
 
 
-def usual(a: Any, schema: Any) -> bool:
+def is_default(a: Any, schema: Any) -> bool:
     """True if the attribute has its default value."""
     if a.name in ONES + ZEROS and a.ints:
         return all(n == int(a.name in ONES) for n in a.ints[:64])

@@ -16,13 +16,13 @@ from .describe import (
     BITS,
     attribute_text,
     bytes_text,
-    holds,
+    graph_summary,
     kinds_text,
     opsets_text,
     short,
     size_of,
     tensor_spec,
-    usual,
+    is_default,
 )
 from .scopes import line_of, parameter_word
 
@@ -132,11 +132,11 @@ class Records:
         function = file.functions.get(key_of(message, message.op_type))
         said = [message.domain] if message.domain not in ("", "ai.onnx") else []
         attributes = sorted(message.attribute, key=lambda a: a.name != "then_branch")  # the first one of If
-        notes = [f"{short(a.name)}: {holds(g.node)}" for a in attributes for g in graphs_in(a)]
-        notes += [f"function: {holds(function.node)}"] if function is not None else []
+        notes = [f"{short(a.name)}: {graph_summary(g.node)}" for a in attributes for g in graphs_in(a)]
+        notes += [f"function: {graph_summary(function.node)}"] if function is not None else []
         every = {short(a.name): attribute_text(a) for a in message.attribute if not graphs_in(a)}
         schema = file.schema(message)
-        usual_ones = {a.name for a in message.attribute if usual(a, schema)}
+        usual_ones = {a.name for a in message.attribute if is_default(a, schema)}
         shown = {name: text for name, text in every.items() if name not in usual_ones} | constants
         return StepNode(
             id,
@@ -203,7 +203,7 @@ class Records:
         rows += [("elsewhere", listed(files))] if files else []
         kinds = [f"{n:,} {kind}" for kind, n in ops.most_common()]
         rows.append(("operations", listed(kinds, 8)))
-        functions = [f"{short(f.name)}: {holds(f.node)}" for f in file.functions.values()]
+        functions = [f"{short(f.name)}: {graph_summary(f.node)}" for f in file.functions.values()]
         rows += [("functions", listed(functions))] if functions else []
         unknown = sum("?" in spec for node in nodes if node.kind == "op" for spec in node.outs)
         rows += [("shapes", f"{count(unknown, 'value')} of unknown size")] if unknown else []

@@ -23,7 +23,7 @@ from minflow import course, nn
 from minflow.core.files import atomic
 from minflow.exercises import translate, welcome
 from minflow.exercises.teach import build, commands, notebook, slides
-from minflow.job.inspect.timeline import Shown
+from minflow.job.inspect.timeline import Displayable
 from minflow.platforms.compiled import kept
 from minflow.views.show import picture
 from minflow_widgets import LossCurve
@@ -40,7 +40,7 @@ curve = LossCurve()
 for i in range(400):
     curve.add(loss=1 / (i + 1))
 
-class Timeline(Shown):
+class Timeline(Displayable):
     svg, text = "<svg/>" * 1000, "text " * 1000
 
 def lesson(text):

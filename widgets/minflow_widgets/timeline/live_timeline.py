@@ -23,7 +23,7 @@ from minflow.diagnosis import notebook
 from minflow.job.function import Job
 from minflow.job.run import Run
 from minflow.job.queue.stream import STREAM
-from minflow.job.inspect.timeline import Comparison, Timeline, known, record_of, split_into_loops
+from minflow.job.inspect.timeline import Comparison, Timeline, record_of, records_for, split_into_loops
 from minflow.views.html.page import picture_bundle
 from minflow.views.text.listing import clean
 from minflow.views.timeline.record import LANES, bars, extent, formula, ms, pair
@@ -123,7 +123,7 @@ class LiveTimeline:
         records = self.records()
         runs = []
         for name in dict.fromkeys([r.name for r in records]) if self.job is None else [self.job]:
-            runs += split_into_loops(known(name, records))
+            runs += split_into_loops(records_for(name, records))
         if not runs:
             return None
         runs.sort(key=lambda loop: loop[-1].submitted)
@@ -135,7 +135,7 @@ class LiveTimeline:
     def now(self):
         """The latest steps of the job that ran last, or None."""
         recent = [r for r in STREAM.history()[-LOOKED:] if r.submitted >= self.begun]
-        steps = known(self.job, recent)[-RECENT:]
+        steps = records_for(self.job, recent)[-RECENT:]
         return record_of(steps, since=self.begun) if steps else None
 
     def _look(self) -> bool | None:

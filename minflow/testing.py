@@ -105,24 +105,24 @@ def describe_difference(
         return f"The strides differ: {x.stride()} and {y.stride()}"
     if rtol is None:
         rtol, atol = map(max, zip(*[TOLERANCES.get(t.dtype.name, (0.0, 0.0)) for t in (x, y)]))
-    wide = "complex128" if "complex" in x.dtype.name + y.dtype.name else "float64"
+    compute_dtype = "complex128" if "complex" in x.dtype.name + y.dtype.name else "float64"
     if "int" in x.dtype.name and "int" in y.dtype.name:
-        wide = "int64"
-    a, b = [np.asarray(t.numpy()).astype(wide) for t in (x, y)]
+        compute_dtype = "int64"
+    a, b = [np.asarray(t.numpy()).astype(compute_dtype) for t in (x, y)]
     with np.errstate(all="ignore"):
-        away = abs(a - b)
-        close = (a == b) | (np.isfinite(b) & (away <= atol + rtol * abs(b)))
+        distance = abs(a - b)
+        close = (a == b) | (np.isfinite(b) & (distance <= atol + rtol * abs(b)))
     if equal_nan:
         close |= (a != a) & (b != b)
     if close.all():
         return ""
-    share = np.where(close, -1.0, np.nan_to_num(away, nan=np.inf))
-    place = tuple(int(i) for i in np.unravel_index(share.argmax(), share.shape))
-    relative = away[place] / abs(b[place]) if 0 < abs(b[place]) < np.inf else np.inf
+    excess = np.where(close, -1.0, np.nan_to_num(distance, nan=np.inf))
+    place = tuple(int(i) for i in np.unravel_index(excess.argmax(), excess.shape))
+    relative = distance[place] / abs(b[place]) if 0 < abs(b[place]) < np.inf else np.inf
     wrong, where = int((~close).sum()), f" at index {place}" if place else ""
     return (
         f"{wrong} of {a.size} elements differ ({100 * wrong / a.size:.1f} %)\n  the worst{where}  actual "
-        f"{a[place]}, expected {b[place]}\n  absolute  {away[place]:.4g} (up to {atol:g} allowed)\n  relative  "
+        f"{a[place]}, expected {b[place]}\n  absolute  {distance[place]:.4g} (up to {atol:g} allowed)\n  relative  "
         f"{relative:.4g} (up to {rtol:g} allowed)"
     )
 
@@ -166,18 +166,22 @@ def make_tensor(
     sizes = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
     dtype = _as_dtype(dtype)
     kind, unsigned = dtype.np.kind, dtype.np.kind == "u"
-    least, most = (0 if unsigned else -9) if low is None else low, (9 if high is None else high)
-    doubled = (*sizes[:-1], 2 * sizes[-1]) if noncontiguous and sizes else sizes
-    drawn = (
-        np.random.uniform(least, most, doubled)
+    lowest, highest = (0 if unsigned else -9) if low is None else low, (9 if high is None else high)
+    drawn_shape = (*sizes[:-1], 2 * sizes[-1]) if noncontiguous and sizes else sizes
+    data = (
+        np.random.uniform(lowest, highest, drawn_shape)
         if kind not in "biu"
-        else (np.random.randint(0, 2, doubled) if kind == "b" else np.random.randint(int(least), int(most), doubled))
+        else (
+            np.random.randint(0, 2, drawn_shape)
+            if kind == "b"
+            else np.random.randint(int(lowest), int(highest), drawn_shape)
+        )
     )
-    drawn = np.asarray(drawn).astype(dtype.np)
+    data = np.asarray(data).astype(dtype.np)
     if exclude_zero:
-        drawn = np.where(drawn == 0, np.ones((), dtype.np), drawn)
-    result = _tensor(drawn, None, device, False)
-    result = result[..., ::2] if doubled != sizes else result
+        data = np.where(data == 0, np.ones((), dtype.np), data)
+    result = _tensor(data, None, device, False)
+    result = result[..., ::2] if drawn_shape != sizes else result
     return result.requires_grad_() if requires_grad else result
 
 

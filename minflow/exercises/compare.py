@@ -148,8 +148,8 @@ def max_difference(got: np.ndarray, wanted: np.ndarray) -> tuple[float, float]:
         return 0.0, 0.0
     with np.errstate(all="ignore"):
         x, y = got.astype(wide_dtype(got)), wanted.astype(wide_dtype(wanted))
-        away = np.abs(np.where(x == y, 0, x - y))
-        largest = float(np.max(np.where(np.isnan(away), np.where(np.isnan(x) & np.isnan(y), 0, np.inf), away)))
+        distance = np.abs(np.where(x == y, 0, x - y))
+        largest = float(np.max(np.where(np.isnan(distance), np.where(np.isnan(x) & np.isnan(y), 0, np.inf), distance)))
         scale = float(np.max(np.abs(y), where=np.isfinite(y), initial=0))
     return largest, largest / scale if scale else largest
 

@@ -309,8 +309,8 @@ def largest_difference(got: Any, wanted: Any) -> float:
     if mine is None or right is None or mine.shape != right.shape or "b" in (mine.dtype.kind, right.dtype.kind):
         return 0.0
     with np.errstate(all="ignore"):
-        away = np.abs(mine.astype(np.complex128) - right.astype(np.complex128))
-    return float(np.max(away, where=np.isfinite(away), initial=0.0))
+        distance = np.abs(mine.astype(np.complex128) - right.astype(np.complex128))
+    return float(np.max(distance, where=np.isfinite(distance), initial=0.0))
 
 
 def explain_failure(verdict: Verdict, failures: list, passed: list) -> None:

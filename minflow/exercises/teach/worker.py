@@ -112,17 +112,17 @@ def refuse_access(folder: str) -> None:
     """Refuse network, programs and writing outside `folder` from now on, by an audit hook, which cannot be removed."""
     inside = os.path.realpath(folder) + os.sep
 
-    def away(path: Any) -> bool:
+    def outside(path: Any) -> bool:
         return not isinstance(path, int) and not (os.path.realpath(os.fsdecode(path)) + os.sep).startswith(inside)
 
     def hook(event: str, arguments: tuple) -> None:
         if event == "open":
             path, mode, flags = arguments
             writes = flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC) if isinstance(flags, int) else 0
-            if not writes or path is None or path == os.devnull or not away(path):
+            if not writes or path is None or path == os.devnull or not outside(path):
                 return
         elif event in FILES:
-            if not any(away(path) for path in arguments[:2] if isinstance(path, str | bytes | os.PathLike)):
+            if not any(outside(path) for path in arguments[:2] if isinstance(path, str | bytes | os.PathLike)):
                 return
         elif event in NETWORK:
             if is_local(arguments):

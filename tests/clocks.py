@@ -36,12 +36,12 @@ class Clock:
 
     def rest(self, seconds):
         """The caller takes so long, and nothing is in the queue meanwhile."""
-        assert STREAM.idle(LONG), STREAM.where_threads_stand()
+        assert STREAM.idle(LONG), STREAM.thread_locations()
         self.sleep(seconds)
 
     def work(self, seconds):
         """A callback takes so long, and the caller waits for it, from its beginning."""
-        assert self.waits.wait(LONG), STREAM.where_threads_stand()
+        assert self.waits.wait(LONG), STREAM.thread_locations()
         self.sleep(seconds)
 
 

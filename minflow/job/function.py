@@ -251,7 +251,7 @@ def sync_default_session(timeout: float | None = None) -> None:
 
     This includes the steps of runs (`flow.start`); their errors are raised by `run.result()`.
     """
-    STREAM.sync(timeout, everybody=True)
+    STREAM.sync(timeout, all_threads=True)
 
 
 def get_variable(

@@ -14,7 +14,7 @@ from tests.clocks import LONG
 
 
 def wait(event):
-    assert event.wait(LONG), STREAM.where_threads_stand()
+    assert event.wait(LONG), STREAM.thread_locations()
 
 
 def job_of(function, *inputs, kind="predict", result=tp.Numpy, name="job", config=None):
@@ -67,7 +67,7 @@ def thread(function, *arguments):
     running.start()
     yield running
     running.join(LONG)
-    assert not running.is_alive(), STREAM.where_threads_stand()
+    assert not running.is_alive(), STREAM.thread_locations()
 
 
 def fails(result):

@@ -13,7 +13,7 @@ from minflow.job.session import default_session
 def clean():
     """An empty session afterwards; fails where the queue does not end."""
     yield
-    assert STREAM.idle(LONG), STREAM.where_threads_stand()
+    assert STREAM.idle(LONG), STREAM.thread_locations()
     STREAM.errors.clear()
     STREAM.counts.clear()
     flow.clear_default_session()

@@ -44,7 +44,7 @@ def ones():
     return np.ones(SIZE, "f")
 
 def wait(event):
-    assert event.wait(60), STREAM.where_threads_stand()
+    assert event.wait(60), STREAM.thread_locations()
 
 def progress():
     "Without another one within two minutes, the program says where it is, and ends."

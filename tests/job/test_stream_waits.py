@@ -271,9 +271,9 @@ def test_no_place_waits_for_a_step_that_cannot_end(where, waits, held):
     thread = threading.Thread(target=where, args=(actions,), daemon=True)
     thread.start()
     thread.join(LONG)
-    assert not thread.is_alive(), STREAM.where_threads_stand()
+    assert not thread.is_alive(), STREAM.thread_locations()
     held.go.set()
-    assert STREAM.idle(LONG), STREAM.where_threads_stand()
+    assert STREAM.idle(LONG), STREAM.thread_locations()
     assert outcomes.keys() == WAITS.keys()
     for name, (text, allowed) in WAITS.items():
         if where in allowed:

@@ -45,7 +45,7 @@ class Record:
     others: tuple[float, float] = (0.0, 0.0)
 
 
-class Callers(threading.local):
+class CallerState(threading.local):
     """Per-thread state of the calling thread: its number, when it last submitted, and when it has waited since."""
 
     numbers = itertools.count(1)

@@ -19,7 +19,7 @@ from ...diagnosis.frames import message_of, raised_at
 from .handle import Handle
 from .records import Record, clock
 
-SLICE = 0.1  # seconds between two checks of the clock while waiting
+POLL = 0.1  # seconds between two checks of the clock while waiting
 
 
 class Latch:
@@ -43,7 +43,7 @@ class Latch:
         end = None if timeout is None else clock() + timeout
         try:
             while not self.opened:
-                left = SLICE if end is None else min(SLICE, end - clock())
+                left = POLL if end is None else min(POLL, end - clock())
                 if left <= 0:
                     return False
                 try:

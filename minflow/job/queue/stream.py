@@ -38,7 +38,7 @@ from ...core.base.interrupts import uninterrupted
 from ...core.source_location import here
 from ...diagnosis.notebook import follow_cells, show_traceback
 from .events import JobStepped
-from .records import Callers, Record, clock
+from .records import CallerState, Record, clock
 from .step import DeferredCallback, Latch, Step, Stopped, cancelled, check_timeout, name_of, nothing, step_error
 
 DEPTH = 2  # steps in flight: one runs, one waits
@@ -65,7 +65,7 @@ class Stream:
         self.cell = None
         self.hooked = False
         self.counts: dict[str, itertools.count] = {}
-        self.callers = Callers()
+        self.callers = CallerState()
         self.failed_at_exit = False
 
     # ---- the caller's side -------------------------------------------------------------------------------------------
@@ -132,8 +132,8 @@ class Stream:
         self.cancel_queued(me)
         self.idle(EXIT, me)
 
-    def sync(self, timeout: float | None = None, everybody: bool = False) -> None:
-        """Wait until every step and callback has ended, then raise pending errors. everybody: see `raise_errors`."""
+    def sync(self, timeout: float | None = None, all_threads: bool = False) -> None:
+        """Wait until every step and callback has ended, then raise pending errors. all_threads: see `raise_errors`."""
         self.refuse_inside("waiting for the queue")
         check_timeout(timeout)
         start, steps = (
@@ -151,10 +151,10 @@ class Stream:
             what = "the queue did not end in time"
             hint = "does a callback wait for a lock that the caller holds?"
             values = {"seconds": timeout, "in flight": self.list() or "callbacks"}
-            raise JobError(what, values=values, where=self.where_threads_stand(), hint=hint)
+            raise JobError(what, values=values, where=self.thread_locations(), hint=hint)
         for step in steps:
             self.callers.got(step.record)
-        self.raise_errors(everybody)
+        self.raise_errors(all_threads)
 
     def sync_for_read(self) -> None:
         """Wait as `sync` does before a variable is read. A callback need not wait: it runs between two steps."""
@@ -188,16 +188,16 @@ class Stream:
             self.idle()
             yield
 
-    def raise_errors(self, everybody: bool = False) -> None:
+    def raise_errors(self, all_threads: bool = False) -> None:
         """Raise the first error of this caller's steps that was not raised yet, once.
 
-        Errors of threads that have ended are raised to any caller. everybody: include the errors of all threads; their
+        Errors of threads that have ended are raised to any caller. all_threads: include the errors of all threads; their
         own callers still get them too.
         """
         me = threading.current_thread()
         for step, error in tuple(self.errors):
             mine, left = step.by is me, not step.by.is_alive()
-            if mine or left or everybody:
+            if mine or left or all_threads:
                 with uninterrupted():  # either it is raised or it stays pending
                     if mine or left:
                         self.forget(step.by)
@@ -408,7 +408,7 @@ class Stream:
             if not ended:
                 self.failed_at_exit = True
                 print(f"minflow: {self.list()} did not end within {EXIT:g} s of the program's end", file=sys.stderr)
-                print(self.where_threads_stand(), file=sys.stderr)
+                print(self.thread_locations(), file=sys.stderr)
             self.raise_errors(True)
         except KeyboardInterrupt:
             for entry in tuple(self.queue):
@@ -418,7 +418,7 @@ class Stream:
             self.failed_at_exit = True
             traceback.print_exception(error)
 
-    def where_threads_stand(self) -> str:
+    def thread_locations(self) -> str:
         frames = sys._current_frames()
         names = {t.ident: t.name for t in threading.enumerate()}
         of = (threading.main_thread().ident, threading.get_ident(), self.thread and self.thread.ident)
@@ -445,7 +445,7 @@ STREAM = Stream()
 
 
 @atexit.register
-def end_with_the_right_code() -> None:
+def set_exit_code() -> None:
     """Exit with code 1 if the last steps failed, as after an exception. Registered first, so that it runs last."""
     if STREAM.failed_at_exit:
         sys.stdout.flush()

@@ -57,7 +57,8 @@ class Builder:
 
     nodes: in order.  arrays: initializers by name.  names: of our values.  axes: name of a dynamic axis ->
     (name of the input, its axis).  follows: see Program.  dynamic: value -> its sizes, if some depend on such an axis.
-    read: the outputs, and the inputs of all emitted nodes.  updating: nodes needed by the update of a state."""
+    read: the outputs, and the inputs of all emitted nodes.  updating: nodes needed by the update of a state.
+    """
 
     def __init__(self, axes: Mapping | None = None, follows: Mapping | None = None, dynamic: Mapping | None = None):
         self.axes, self.follows, self.dynamic = axes or {}, follows or {}, dynamic or {}

@@ -191,8 +191,8 @@ class Stream:
     def raise_errors(self, all_threads: bool = False) -> None:
         """Raise the first error of this caller's steps that was not raised yet, once.
 
-        Errors of threads that have ended are raised to any caller. all_threads: include the errors of all threads; their
-        own callers still get them too.
+        Errors of threads that have ended are raised to any caller. all_threads: include the errors of all threads;
+        their own callers still get them too.
         """
         me = threading.current_thread()
         for step, error in tuple(self.errors):

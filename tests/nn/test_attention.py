@@ -113,7 +113,7 @@ def test_names_of_weights():
     [
         (lambda x: F.scaled_dot_product_attention(x, x[..., :2], x), "queries have 4 features, keys 2"),
         (lambda x: F.scaled_dot_product_attention(x, x, x[:, :1]), "3 keys and 1 values"),
-        (lambda x: F.scaled_dot_product_attention(x, x, x.long()), "value must be floating, it is int64"),
+        (lambda x: F.scaled_dot_product_attention(x, x, x.long()), "value must be floating, got int64"),
         (lambda x: F.scaled_dot_product_attention(x[0, 0], x, x), "query must be .* got 1 axes"),
         (lambda x: F.scaled_dot_product_attention(x, x, x, flow.ones(3, 3), is_causal=True), "beside is_causal"),
         (lambda x: F.scaled_dot_product_attention(x, x, x, flow.ones(3, 3).long()), "attn_mask is int64"),

@@ -246,10 +246,14 @@ def test_stepping_goes_through_forward_backward_and_update_and_back():
     shown = [dict(t["rows"])["phase"] for t in told]
     assert shown == sorted(shown, key=order.index), "in the order that a step is explained in"
     plan = [graph._last.parts[0].names[node] for node in graph._last.parts[0].plan.nodes]
-    assert sorted(steps, key=lambda s: s.ran) != steps and [s.name for s in sorted(steps, key=lambda s: s.ran)] == plan
-    early = next(k for k, s in enumerate(steps) if s.ran < k)
-    behind = plan[steps[early].ran - 1]
-    assert ["runs", f"earlier, as call {steps[early].ran + 1} of a step, right after {behind}"] in told[early]["rows"]
+    assert (
+        sorted(steps, key=lambda s: s.run_index) != steps
+        and [s.name for s in sorted(steps, key=lambda s: s.run_index)] == plan
+    )
+    early = next(k for k, s in enumerate(steps) if s.run_index < k)
+    behind = plan[steps[early].run_index - 1]
+    text = f"earlier, as call {steps[early].run_index + 1} of a step, right after {behind}"
+    assert ["runs", text] in told[early]["rows"]
     assert "between operations of backward" in dict(ExplorerSession(session.subject).detail()["rows"])["steps"]
     back = act(session, "step", to=3)[2]
     assert back == told[3] and act(session, "step", to=10**9)[2]["at"] == len(steps) - 1

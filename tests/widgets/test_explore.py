@@ -310,7 +310,9 @@ def test_job():
     steps = session.subject.instructions
     columns = {node.name: node.column for node in session.subject.record(session.subject.stages).nodes}
     shown = [columns[step.name] for step in steps]
-    assert shown == sorted(shown) and {0, 1, 2} == set(shown) and any(step.ran < k for k, step in enumerate(steps))
+    assert (
+        shown == sorted(shown) and {0, 1, 2} == set(shown) and any(step.run_index < k for k, step in enumerate(steps))
+    )
     assert len(steps) > 15 and "▸ fc1" in explore(train_job).text
     flow.clear_default_session()
 

@@ -45,7 +45,7 @@ def scaled_dot_product_attention(
     for argument, x in (("query", query), ("key", key), ("value", value)):
         check_tensor(name, x, argument)
         if not x.spec.floating:
-            fail(DTypeError, f"{name}: {argument} must be floating, it is {x.dtype.name}", "x.float()", **{argument: x})
+            fail(DTypeError, f"{name}: {argument} must be floating, got {x.dtype.name}", "x.float()", **{argument: x})
         if x.spec.ndim < 2:
             fail(
                 ShapeError,

@@ -51,8 +51,8 @@ def detail_of(subject: Subject, tree: StepTree, row: Row, column: int) -> dict[s
     if item.kind == "input":
         state = record.nodes[item.states[0]]
         rows, hists = [["input", state.outs[0]], ["bytes", bytes_text(state.nbytes)]], []
-        if (state.name, -1) in subject.numbers:
-            hists.append(histogram("values", subject.numbers[state.name, -1]))
+        if (state.name, -1) in subject.summaries:
+            hists.append(histogram("values", subject.summaries[state.name, -1]))
         return {"title": state.name, "rows": rows, "hists": hists}
     if item.kind == "output":
         return output_detail(subject, tree, item)
@@ -95,7 +95,7 @@ def whole_detail(subject: Subject, tree: StepTree) -> dict[str, Any]:
     if timed:
         other = "later ones take less" if subject.timed.endswith("cold step") else "another takes a little more or less"
         rows.append(["times", f"of {which_step(subject)}; {other}"])
-    if any(step.ran < k for k, step in enumerate(subject.instructions)):
+    if any(step.run_index < k for k, step in enumerate(subject.instructions)):
         rows.append(
             [
                 "steps",
@@ -209,7 +209,7 @@ def operation_detail(subject: Subject, tree: StepTree, i: int) -> dict[str, Any]
     rows += time_rows(subject, [node.name])
     rows += [["bytes", "0: a view" if node.view else bytes_text(node.nbytes)]] if subject.runs or node.nbytes else []
     rows += place_rows(subject, node.name)
-    numbers = subject.numbers
+    numbers = subject.summaries
     known = [k for k in range(len(node.outs)) if (node.name, k) in numbers]
     hists = [histogram("values" if len(node.outs) == 1 else f"output {k}", numbers[node.name, k]) for k in known]
     leaf = tree.leaf_of[i]
@@ -243,7 +243,7 @@ def gradients_of(subject: Subject, tree: StepTree, item: Item, nodes: list[int])
     source, target = inside(tree, item)
     coming = reads.where(target & ~source & (reads.source_column == 1) & (reads.column == 1))
     keys = [(record.nodes[n].name, k) for n, k in coming if record.spec((n, k)) in specs]
-    return [histogram("gradient of the result", subject.numbers[key]) for key in keys[:2] if key in subject.numbers]
+    return [histogram("gradient of the result", subject.summaries[key]) for key in keys[:2] if key in subject.summaries]
 
 
 def crossing(tree: StepTree, item: Item, column: int) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
@@ -289,9 +289,9 @@ def group_detail(subject: Subject, tree: StepTree, row: Row, column: int, nodes:
         rows.append(["parameters", f"{sizes_text(own)}, {size}"])
     hists = []
     for n, k in outs[:1] or [(i, 0) for i in nodes[-1:]]:
-        if (record.nodes[n].name, k) in subject.numbers:
+        if (record.nodes[n].name, k) in subject.summaries:
             label = "values of the result" if column == 0 else "gradient that goes on"
-            hists.append(histogram(label, subject.numbers[record.nodes[n].name, k]))
+            hists.append(histogram(label, subject.summaries[record.nodes[n].name, k]))
     if column == 0:
         hists += gradients_of(subject, tree, item, nodes)
     return {"title": item.name + ("" if column == 0 else ": backward"), "rows": rows, "hists": hists}
@@ -300,7 +300,7 @@ def group_detail(subject: Subject, tree: StepTree, row: Row, column: int, nodes:
 def output_detail(subject: Subject, tree: StepTree, item: Item) -> dict[str, Any]:
     name, spec = name_and_spec(tree, tree.output_rows[item])
     key = (name.partition(", output ")[0], tree.output_rows[item][1])
-    hists = [histogram("values", subject.numbers[key])] if key in subject.numbers else []
+    hists = [histogram("values", subject.summaries[key])] if key in subject.summaries else []
     return {"title": item.name, "rows": [["output", spec], ["made by", name]], "hists": hists}
 
 
@@ -344,7 +344,7 @@ def recorded_gradient(subject: Subject, tree: StepTree, leaf: Item) -> Summary |
     for i in leaf.nodes:
         for x in tree.record.reads[i] if nodes[i].column == 2 else ():
             if x is not None and nodes[x[0]].column == 1:
-                return subject.numbers.get((nodes[x[0]].name, x[1]))
+                return subject.summaries.get((nodes[x[0]].name, x[1]))
     return None
 
 
@@ -364,6 +364,6 @@ def instruction_detail(subject: Subject, tree: StepTree, at: int) -> dict[str, A
         hists.append(histogram(word or "values", out))
     if node is not None and node.where:
         rows.append(["line", node.where])
-    if step.ran < at:
-        rows.append(["runs", f"earlier, as call {step.ran + 1} of a step, right after {step.behind}"])
+    if step.run_index < at:
+        rows.append(["runs", f"earlier, as call {step.run_index + 1} of a step, right after {step.previous}"])
     return {"title": title_of(node, step.name), "rows": rows, "hists": hists, "node": -1 if i is None else i}

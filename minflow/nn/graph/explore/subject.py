@@ -52,15 +52,15 @@ class StageCounts(NamedTuple):
 class Instruction:
     """One call of a recorded step. outs: a Summary of each result. seconds: of this call alone, in that run.
 
-    ran: its position in the order in which the calls ran. behind: the name of the call before it there.
+    run_index: its position in the order in which the calls ran. previous: the name of the call before it.
     """
 
     name: str
     phase: str
     seconds: float
     outs: tuple[Summary, ...]
-    ran: int = 0
-    behind: str = ""
+    run_index: int = 0
+    previous: str = ""
 
 
 class Subject:
@@ -92,7 +92,7 @@ class Subject:
         self.times: dict[str, float] = {}  # name -> seconds of its call
         self.timed = ""  # which step the times are from
         # (name of the operation, output) -> its result in the recorded step
-        self.numbers: dict[tuple[str, int], Summary] = {}
+        self.summaries: dict[tuple[str, int], Summary] = {}
         self.gradients: dict[str, Summary] = {}  # name of a parameter -> its gradient in the recorded step
         self.before: dict[str, Summary] = {}  # states as they were before the recorded step
         self.stages = max([len(part.stages) for part in self.parts], default=0)
@@ -104,14 +104,14 @@ class Subject:
 
         `stages`: the graph that runs, without marks.
         """
-        same = self.same[stage]
+        same = self.first_equal[stage]
         key = same, 0 < same == stage  # with marks, if the pass changed something
         if key not in self.records:
             self.records[key] = self.step_after(*key)
         return self.records[key]
 
     @cached_property
-    def same(self) -> list[int]:
+    def first_equal(self) -> list[int]:
         """For each stage the first one with the same operations in the same order."""
         same = [0]
         for stage in range(1, self.stages + 1):
@@ -181,7 +181,7 @@ class Subject:
         marks = [n.mark for n in record.nodes if n.kind == "op"]
         number = {mark: marks.count(mark) for mark in ("new", "gone", "changed", "moved")}
         if arena and stage not in self.arenas:
-            total = self.counts(stage - 1).arena if self.same[stage] < stage else None
+            total = self.counts(stage - 1).arena if self.first_equal[stage] < stage else None
             if total is None:
                 total = sum([arena_after(part, stage) for part in self.parts])
             self.arenas[stage] = total
@@ -228,7 +228,7 @@ class Subject:
         states = [s for part in self.parts for s in part.graph.states]
         links = [s.link for s in states if s.link is not None]
         with restored([s.array for s in states], [*generators, default_generator], links) as restore:
-            self.starts(arrays)
+            self.prepare_recording(arrays)
 
             def step(watched: bool) -> None:
                 before()
@@ -245,9 +245,9 @@ class Subject:
             if warm:
                 self.times, self.timed = self.last_times(), "the last timed call"
             elif sum(self.times.values()) < LONG:
-                self.time_again(step, restore)
+                self.measure_again(step, restore)
 
-    def time_again(self, step: Callable[[bool], None], restore: Callable[[], None]) -> None:
+    def measure_again(self, step: Callable[[bool], None], restore: Callable[[], None]) -> None:
         """Time the step as in training: the first run of a plan is slow, and summarising values between the calls slows
         them.
         """
@@ -273,20 +273,20 @@ class Subject:
             seconds = clock() - last[0]
             outs = tuple([summary_of(a) for a in arrays])
             name = part.names[node]
-            ran, behind = len(self.instructions), self.instructions[-1].name if self.instructions else ""
-            self.instructions.append(Instruction(name, phases[node], seconds, outs, ran, behind))
+            run_index, previous = len(self.instructions), self.instructions[-1].name if self.instructions else ""
+            self.instructions.append(Instruction(name, phases[node], seconds, outs, run_index, previous))
             for i, out in enumerate(outs):
-                self.numbers[name, i] = out
+                self.summaries[name, i] = out
             for view in views.get(node, ()):
-                self.numbers[part.names[view], 0] = summary_of(part.plan.array_of(Value(view, 0, view.out_specs[0])))
+                self.summaries[part.names[view], 0] = summary_of(part.plan.array_of(Value(view, 0, view.out_specs[0])))
             last[0] = clock()
 
         return watch
 
-    def starts(self, arrays: Sequence[np.ndarray]) -> None:
+    def prepare_recording(self, arrays: Sequence[np.ndarray]) -> None:
         """Prepare for recording a step with these inputs."""
         for source, array in zip(self.parts[0].graph.inputs, arrays):
-            self.numbers[source.name, -1] = summary_of(array)
+            self.summaries[source.name, -1] = summary_of(array)
         states = [s for part in self.parts for s in part.graph.states]
         for s in states:
             if s.read is not None and not s.array.ndim:  # a learning rate; reading a generator's state would advance it
@@ -296,11 +296,13 @@ class Subject:
             for root, views in views_of(part).items():
                 for view in views if isinstance(root, Source) and root.array is not None else ():
                     array = part.plan.array_of(Value(view, 0, view.out_specs[0]))
-                    self.numbers[part.names[view], 0] = summary_of(array)
+                    self.summaries[part.names[view], 0] = summary_of(array)
 
     def read(self, name: str, output: int, is_state: bool) -> Summary | None:
         """The values that an operation of the recorded step read: the output of an operation, or a state."""
-        return self.numbers.get((name, -1)) or self.before.get(name) if is_state else self.numbers.get((name, output))
+        return (
+            self.summaries.get((name, -1)) or self.before.get(name) if is_state else self.summaries.get((name, output))
+        )
 
     def gradient_summary(self, name: str) -> Summary | None:
         """The gradient of a parameter: from the recorded step, else from the last call."""

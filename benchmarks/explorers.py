@@ -156,7 +156,7 @@ def cards(rounds: int) -> dict[str, dict[str, float]]:
         live.start()
         for _ in range(40):
             job(ones)
-        live.pump.stop()
+        live.update_thread.stop()
 
     class Train(nn.Graph):
         def __init__(self):

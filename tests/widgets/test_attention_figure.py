@@ -9,7 +9,7 @@ import minflow as flow
 from minflow.core.base.errors import ShapeError
 from minflow_widgets.figures import attention, attention_text
 from minflow_widgets.figures import drawing
-from minflow_widgets.figures.attention import Looks
+from minflow_widgets.figures.attention import AttentionTable
 from tests.widgets.plotting import HOSTILE, drawn
 
 pytestmark = pytest.mark.usefixtures("agg")
@@ -65,8 +65,8 @@ def test_beyond_some_places_the_text_names_the_strongest():
 
 def test_heads():
     weights = causal(5, heads=3)
-    assert np.allclose(Looks(weights, None, None, None).shares, weights.mean(axis=0))
-    assert np.allclose(Looks(weights[None], None, 2, None).shares, weights[2])
+    assert np.allclose(AttentionTable(weights, None, None, None).shares, weights.mean(axis=0))
+    assert np.allclose(AttentionTable(weights[None], None, 2, None).shares, weights[2])
     assert "mean of 3 heads" in attention_text(weights) and "head 1:" in attention_text(weights, head=1)
 
 
@@ -89,7 +89,7 @@ def test_letters_that_the_usual_font_lacks(monkeypatch):
         warnings.simplefilter("error")
         warnings.simplefilter("default", DeprecationWarning)
         drawn(attention(SHARES, "床前é"))
-        monkeypatch.setattr(drawing, "covering", lambda letters, usual: ())
+        monkeypatch.setattr(drawing, "covering_families", lambda letters, usual: ())
         ax = drawn(attention(SHARES, "床前明"))
     assert [t.get_text() for t in ax.get_yticklabels()] == ["0", "1", "2"] and "床" in ax.figure.said[1]
 

@@ -7,7 +7,7 @@ from tests.widgets.watching import X, eager_step, header, model_and_optimizer
 
 import minflow as flow
 from minflow_widgets import LossCurve, watch
-from minflow_widgets.curve.panels import warnings
+from minflow_widgets.curve.panels import series_warnings
 
 pytestmark = pytest.mark.usefixtures("front")
 
@@ -41,7 +41,7 @@ def test_of_several_things_each_has_its_own():
             curve.add(step, **{"fast loss": NAN if step == 3 else 1.0, "fast group 0 lr": 0.5, "fast group 1 lr": 0.1})
             curve.add(step, **{"slow loss": NAN if step == 2 else 1.0, "slow lr": 0.25, "slow accuracy": NAN})
     every = list(curve._series.values())
-    said = {s.name: warnings(every, s) for s in every if s.bad}
+    said = {s.name: series_warnings(every, s) for s in every if s.bad}
     assert said == {
         "fast loss": ["NaN from step 3", "lower the learning rate (0.5)"],
         "slow loss": ["NaN first at step 2", "lower the learning rate (0.25)"],

@@ -139,7 +139,7 @@ def test_a_pause_is_no_training(monkeypatch):
     monkeypatch.setattr("minflow_widgets.curve.loss_curve.clock", lambda: now[0])
     curve = LossCurve(total=400, control=Control(), x="time")
     curve._start()
-    curve._pump.stop()
+    curve._update_thread.stop()
 
     def steps(n):
         for _ in range(n):

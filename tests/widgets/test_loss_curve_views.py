@@ -17,9 +17,9 @@ from minflow.core.base.errors import DTypeError, MinflowError
 from minflow_widgets import LossCurve
 from minflow_widgets.curve import live_curve, loss_curve, previous_run, scales
 from minflow_widgets.curve.loss_curve import duration
-from minflow_widgets.curve.panels import encode, rows
+from minflow_widgets.curve.panels import encode, panel_rows
 from minflow_widgets.curve.series import POINTS, Series
-from minflow_widgets.curve.downsampling import Summed, Thinned
+from minflow_widgets.curve.downsampling import WindowMeans, ExtremesCache
 
 
 def test_ten_updates_a_second_whatever_the_rate(front):
@@ -38,13 +38,13 @@ def test_long_runs_are_thinned_out_as_they_grow():
     rng = np.random.default_rng(1)
     values = rng.standard_normal(30_000)
     values[[17, 29_000]] = np.nan, 50.0
-    grown, summed = Thinned(), Summed()
+    grown, summed = ExtremesCache(), WindowMeans()
     table = np.stack([np.arange(30_000.0), values, np.arange(30_000.0) / 7])
     for n in [*range(1, 2000, 37), *range(2000, 30_001, 811), 30_000]:
         at = grown.indices(values[:n], POINTS)
-        assert np.array_equal(at, Thinned().indices(values[:n], POINTS)) and len(at) <= POINTS
+        assert np.array_equal(at, ExtremesCache().indices(values[:n], POINTS)) and len(at) <= POINTS
         if n > 50:
-            for a, b in zip(summed.means(table[:, :n], 200), Summed().means(table[:, :n], 200)):
+            for a, b in zip(summed.means(table[:, :n], 200), WindowMeans().means(table[:, :n], 200)):
                 assert np.allclose(a, b, equal_nan=True)
     assert {0, 29_000, 29_999} <= set(at.tolist())
 
@@ -126,7 +126,9 @@ def test_total_gives_the_time_left(front, monkeypatch):
 
 
 def test_rows():
-    assert rows(["loss", "lr", "accuracy", "norm", "other"]) == [[0, 2], [4], [1, 3]] and rows(["lr"]) == [[0]]
+    assert panel_rows(["loss", "lr", "accuracy", "norm", "other"]) == [[0, 2], [4], [1, 3]] and panel_rows(["lr"]) == [
+        [0]
+    ]
     head = header(encode([], "", ("loss", "norm")))
     assert head["panels"] == ["loss", "norm"] and head["rows"] == [[0], [1]] and head["small"] == [1]
 
@@ -206,9 +208,9 @@ def timed(front, monkeypatch, steps, each, **options):
     now = [100.0]
     monkeypatch.setattr(loss_curve, "clock", lambda: now[0])
     curve = LossCurve(**options)
-    curve._front = front  # no pump
+    curve._front = front  # no update thread
     curve._started = 100.0
-    curve._pump = types.SimpleNamespace(wake=lambda: None, stop=lambda: None)
+    curve._update_thread = types.SimpleNamespace(wake=lambda: None, stop=lambda: None)
     for step in steps:
         now[0] += each
         curve.put(step, {"loss": 1.0})

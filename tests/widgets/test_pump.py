@@ -71,13 +71,13 @@ def test_a_place_that_fails_at_the_end_of_a_run(gone, monkeypatch):
     failed = []
     monkeypatch.setattr(threading, "excepthook", failed.append)
     curve = watch(started(3, 0.0))
-    until(lambda: gone and not curve._pump.thread.is_alive())
+    until(lambda: gone and not curve._update_thread.thread.is_alive())
     assert not failed
 
 
 @pytest.mark.parametrize("made", [watch, watch_timeline])
 def test_who_comes_second_waits_for_the_picture(front, monkeypatch, made):
-    """The pump leaves it, on a thread that the end of the program would cut off."""
+    """The update thread leaves it, on a thread that the end of the program would cut off."""
     left, go = [], threading.Event()
 
     def finish(thing):
@@ -141,7 +141,7 @@ def test_an_update_that_was_dear_once_does_not_stop_it_for_long(monkeypatch):
     monkeypatch.setattr(update_thread, "LONGEST", 0.3)
     monkeypatch.setattr(update_thread, "threading", SimpleNamespace(**{**vars(threading), "Event": Event}))
     owner = Owner()
-    thread = update_thread.Pump(owner, idle=0.0)
+    thread = update_thread.UpdateThread(owner, idle=0.0)
     until(lambda: len(owner.shown) > 1)
     thread.stop()
     assert owner.shown[1] - owner.shown[0] >= 0.3 == max(Event.rests)

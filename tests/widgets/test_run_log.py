@@ -20,7 +20,7 @@ from minflow.core.base.errors import MinflowError, MinflowWarning
 from minflow.utils.data import DataLoader, TensorDataset
 from minflow_widgets import LossCurve, watch
 from minflow_widgets.runs import log as log_module
-from minflow_widgets.runs.log import file_name, joined
+from minflow_widgets.runs.log import file_name, merge_by_step
 
 pytestmark = pytest.mark.usefixtures("front")
 
@@ -173,7 +173,7 @@ def test_half_a_row_on_a_full_disk_is_written_again(tmp_path, monkeypatch):
     curve = LossCurve(log=tmp_path)
     curve.add(1, loss=1.0)
     until(lambda: curve.paths)
-    curve._pump.stop()
+    curve._update_thread.stop()
     curve._log.write(curve)
     with open(curve.paths[0], "ab") as file:
         file.write(b"2,0.1234")
@@ -218,7 +218,7 @@ def test_jobs_and_runs_are_kept_too(tmp_path, front):
 def test_rows_of_values_that_come_in_any_order():
     parts = {"loss": np.array([[1.0, 2, 1], [5.0, 6, 7], [0.1, 0.2, 0.5]]), "norm": np.array([[2.0], [9.0], [0.3]])}
     last = {"step": 1.0, "seconds": 0.0, "norm": 4.0}
-    assert joined(last, parts) == [
+    assert merge_by_step(last, parts) == [
         {"step": 1.0, "seconds": 0.0, "norm": 4.0, "loss": 5.0},
         {"step": 2.0, "seconds": 0.2, "loss": 6.0, "norm": 9.0},
         {"step": 1.0, "seconds": 0.5, "loss": 7.0},

@@ -146,7 +146,7 @@ def test_shown_without_a_block_it_starts_and_follows_until_it_is_stopped(noteboo
 def test_shown_without_a_block_where_there_are_no_widgets(notebook, monkeypatch):
     monkeypatch.setattr(module.frontends, "choose", lambda *kinds: module.frontends.Still())
     live = watch_timeline()
-    assert not IPythonDisplayFormatter()(live) and live.pump is not None
+    assert not IPythonDisplayFormatter()(live) and live.update_thread is not None
     assert live._repr_mimebundle_() == {"text/plain": "no step has run so far: call a job"}
     adding()(ONES).get()
     assert "<img" in live._repr_mimebundle_()["text/html"]
@@ -155,7 +155,7 @@ def test_shown_without_a_block_where_there_are_no_widgets(notebook, monkeypatch)
 def test_what_is_shown_without_a_block_is_held_by_nobody(notebook, front):
     live = watch_timeline()
     live._ipython_display_()
-    pump, ref = live.pump, weakref.ref(live)
+    pump, ref = live.update_thread, weakref.ref(live)
     del live
     pump.thread.join(60)
     gc.collect()

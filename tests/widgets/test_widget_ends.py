@@ -176,7 +176,7 @@ def test_models_of_what_nobody_holds_are_closed(notebook, made):
     def dropped():
         live = LossCurve() if made == "curve" else watch_timeline()
         live.add(loss=1.0) if made == "curve" else live.start()
-        pump = live._pump if made == "curve" else live.pump
+        pump = live._update_thread if made == "curve" else live.update_thread
         return pump, weakref.ref(live)
 
     def drop(n):

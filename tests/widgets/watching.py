@@ -13,7 +13,7 @@ from tests.clocks import until  # noqa: F401 - for the tests too
 
 
 def nobody_watches():
-    """To be waited for: the pump of a run leaves a moment after its picture stands."""
+    """To be waited for: the update thread of a run leaves a moment after its picture stands."""
     return not events.LISTENERS and not HELD
 
 

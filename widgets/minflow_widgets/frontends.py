@@ -27,11 +27,11 @@ def choose(widget, lines=None):
     live = notebook.live()
     if notebook.in_notebook():
         if not live:
-            return Still()
+            return StaticPicture()
         try:
             return widget()
         except Exception:  # anywidget is missing or does not fit this notebook: pictures need neither
-            return Still(live=True)
+            return StaticPicture(live=True)
     return (lines or Lines)(sys.stdout, live)
 
 
@@ -40,7 +40,7 @@ def script(*files: str) -> str:
     return "".join([Path(__file__).parent.joinpath(file).read_text("utf-8") for file in files])
 
 
-def leave(front, shown) -> None:
+def finish_safely(front, shown) -> None:
     """Finish a display. Its failure must not hide an error of the user that may be the reason for it."""
     try:
         front.finish(shown)
@@ -49,7 +49,7 @@ def leave(front, shown) -> None:
             notebook.show_bundle(shown.bundle)
 
 
-class Hearing:
+class RestrictedTraits:
     """A widget that accepts from a page only the traits in `hears`, all strings. Other messages would show an error in
     the notebook, or change the state for other pages."""
 
@@ -69,7 +69,7 @@ class Hearing:
 
 
 @contextmanager
-def undisturbed():
+def delay_interrupts():
     """Delay interrupts until the end of the block: a second press of the button must not cost the picture."""
     came, before = [], signal.getsignal(signal.SIGINT)
     if before is None or threading.current_thread() is not threading.main_thread():  # only Python's main thread has any
@@ -84,7 +84,7 @@ def undisturbed():
         before(*came[-1])
 
 
-def answering(widget):
+def accept_messages(widget):
     """Let the widget receive messages from pages that were reloaded or opened again, and return it.
 
     A page asks the kernel to handle its messages on a thread of the page's own (a subshell), so that clicks count while
@@ -106,7 +106,7 @@ def retire(widget, ended: deque = ENDED, most: int = 8) -> None:
         close(ended.popleft())
 
 
-def when_dropped(owner, widget) -> weakref.finalize:
+def retire_with_owner(owner, widget) -> weakref.finalize:
     """Retire the widget when its owner is collected: ipywidgets would hold it until the kernel ends."""
     dropped = weakref.finalize(owner, retire, widget, SHOWN, 16)
     dropped.atexit = False
@@ -124,7 +124,7 @@ class Widget:
 
     def __init__(self, shown, widget):
         self.widget, self.handles = widget, []
-        self.dropped = when_dropped(shown, widget)
+        self.dropped = retire_with_owner(shown, widget)
         self.show(shown)
 
     def show(self, shown) -> None:
@@ -144,7 +144,7 @@ class Widget:
         retire(self.widget)
 
 
-class Still:
+class StaticPicture:
     """The static picture under a display id, redrawn if `live`, else shown once at the end."""
 
     def __init__(self, live: bool = False):

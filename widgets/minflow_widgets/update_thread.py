@@ -20,7 +20,7 @@ clock = time.perf_counter
 processor = getattr(time, "thread_time", time.perf_counter)
 
 
-class Pump:
+class UpdateThread:
     """Updates its owner: at most once per PERIOD, only if there is something new, and always with the last values.
 
     owner: `_look()` takes new values and returns True if there were any (None: it has ended, and so does the thread);
@@ -91,18 +91,18 @@ class Pump:
             self.thread.join(timeout=5.0)
 
 
-class Ending:
+class EndOnce:
     """Guard that lets only the first caller end something. over: set when the final picture is there."""
 
     def __init__(self) -> None:
         self.lock, self.by, self.over = new_lock(), 0, threading.Event()
 
-    def first(self, pump: Pump | None) -> bool:
+    def first(self, updates: UpdateThread | None) -> bool:
         """True for the first caller. Later callers wait until the first is done, because the program may exit then."""
         with self.lock:
             if not self.by:
                 self.by = threading.get_ident()
                 return True
-        if self.by != threading.get_ident() and (pump is None or pump.thread is not threading.current_thread()):
+        if self.by != threading.get_ident() and (updates is None or updates.thread is not threading.current_thread()):
             self.over.wait(PATIENCE)
         return False

@@ -84,7 +84,7 @@ def watch(
     runs = [source.run for source in sources if isinstance(source, RunSource)]
     if into is not None:
         into.configs |= {source.prefix: source.config() | config for source in sources}
-        return Filling(into, Sources(into, sources))
+        return FillContext(into, Sources(into, sources))
     if total is None and len(runs) == 1:
         with suppress(TypeError):  # no `__len__`, or that of a data set without one
             total = len(runs[0].loader) * runs[0].epochs or None
@@ -166,9 +166,9 @@ class Sources:
                     self.listening.enter_context(events.subscribe(kind, source.safely(listener)))
         if self.curve._front is None and not self.curve._finished:
             self.curve.__enter__()
-        if self.curve._pump is not None:
-            self.curve._pump.idle = 0.0
-            self.curve._pump.wake()
+        if self.curve._update_thread is not None:
+            self.curve._update_thread.idle = 0.0
+            self.curve._update_thread.wake()
 
     def passed(self, source: Source):
         """Listener for the end of a DataLoader's pass in the loop's thread."""
@@ -209,7 +209,7 @@ class Sources:
         times = [source.run.ended if isinstance(source, RunSource) else None for source in self.sources]
         return None if None in times else max(times)
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Release the curve: its final picture is shown."""
         HELD.discard(self.curve)
 
@@ -220,7 +220,7 @@ class Sources:
         return "; ".join([note for source in self.sources if (note := source.note())])
 
 
-class Filling:
+class FillContext:
     """A `with` block that fills a curve of the caller."""
 
     def __init__(self, curve: LossCurve, sources: Sources):

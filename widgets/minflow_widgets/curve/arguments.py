@@ -62,7 +62,7 @@ def as_json(value: Any) -> Any:
         return str(value)[:200]
 
 
-def words(panels) -> tuple[str, ...]:
+def panel_words(panels) -> tuple[str, ...]:
     """The last words of names, as of series: "loss" and ("val_loss",) both mean the panel "loss"."""
     from minflow.core.base.errors import MinflowError
 

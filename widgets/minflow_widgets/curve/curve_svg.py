@@ -14,7 +14,7 @@ import numpy as np
 from minflow.views.draw import svg_writer as svg, theme
 from minflow.views.draw.fonts import text_width, wrap_to_width
 
-from .panels import calm, drawn, latest, panels, rows, spans_decades, warnings
+from .panels import scale_members, line_series, latest_step, panels, panel_rows, spans_decades, series_warnings
 from .scales import isolated, levels, limits, ticks, with_gaps
 from .series import SMALL, Series, number
 
@@ -58,13 +58,13 @@ def draw(
     same name.  log: None to choose by the range of the values.  gaps: (from, to) in seconds without a line on a time
     axis.
     """
-    titles, lines = panels(series, declared) or ["loss"], drawn(series, declared)
+    titles, lines = panels(series, declared) or ["loss"], line_series(series, declared)
     known = {s.name: s for s in before}
     ends = limits([s.points(x)[0] for s in (*lines, *known.values())])
     scene = Scene(x, log, marks, known, ends, series, gaps if x == "time" else ())
     head = wrap_to_width(status, WIDTH - 2 * EDGE - 2 * svg.PAD, SIZE) if status else []
     parts, top = [svg.label(EDGE + svg.PAD, 16, *head, size=SIZE)] if head else [], LINE * len(head) + 9 * bool(head)
-    for row in rows(titles):
+    for row in panel_rows(titles):
         width = WIDTH / len(row)
         strip = titles[row[0]] in SMALL and len(row) < len(titles)
         members = [[s for s in lines if s.word == titles[i]] for i in row]
@@ -89,8 +89,8 @@ def describe(series: list[Series], note: str = "") -> str:
     last = max((s.steps[-1] for s in series if s.count), default=None)
     parts = ["no values" if last is None else f"step {number(last)}"]
     for s in series:
-        bad = f" ({': '.join(warnings(series, s))})" if s.bad else ""
-        parts.append(", ".join(filter(None, [s.label(latest(series, s)), s.epoch_means()])) + bad)
+        bad = f" ({': '.join(series_warnings(series, s))})" if s.bad else ""
+        parts.append(", ".join(filter(None, [s.label(latest_step(series, s)), s.epoch_means()])) + bad)
     return "; ".join([*parts, note] if note else parts)
 
 
@@ -103,7 +103,7 @@ class Panel:
         self.scene, self.parts = scene, []
         lines = [(s, *s.points(scene.x), *s.means(scene.x)) for s in members]
         old = [scene.before[s.name].points(scene.x) for s in members if s.name in scene.before]
-        steady = calm(members)
+        steady = scale_members(members)
         numbers = np.concatenate([np.empty(0), *[y for s, _, y, *_ in lines if s in steady], *[y for _, y in old]])
         chosen = scene.log is None and spans_decades(title, [numbers])
         self.log = (chosen or bool(scene.log)) and bool((numbers > 0).any())
@@ -249,8 +249,8 @@ class Panel:
 
 def legend(series: list[Series], s: Series, width: float) -> list[tuple[str, bool]]:
     """Rows of the legend of a line, each with True if it is a warning."""
-    said = [(s.legend(latest(series, s)), False), (s.epoch_now(), False)]
-    said += [(words, True) for words in warnings(series, s)]
+    said = [(s.legend(latest_step(series, s)), False), (s.epoch_now(), False)]
+    said += [(words, True) for words in series_warnings(series, s)]
     return [(row, bad) for words, bad in said if words for row in wrap_to_width(words, width, SIZE)]
 
 

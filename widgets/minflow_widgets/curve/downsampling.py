@@ -10,7 +10,7 @@ import numpy as np
 START = np.zeros(1, int)
 
 
-class Thinned:
+class ExtremesCache:
     """Indices of the minimum and maximum of each bucket; full buckets are processed once."""
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ def extremes(rows: np.ndarray) -> np.ndarray:
 SPAN = 5  # number of the MEANS windows that one smoothed value covers
 
 
-class Summed:
+class WindowMeans:
     """Sums of step, value, seconds and one over buckets; full buckets are summed once."""
 
     def __init__(self) -> None:
@@ -73,10 +73,10 @@ class Summed:
             self.size, self.full, self.sums = size, 0, np.empty((4, 0))
         full = n // size
         if full > self.full:
-            self.sums = np.concatenate([self.sums, summed(table[:, self.full * size : full * size], size)], axis=1)
+            self.sums = np.concatenate([self.sums, bucket_sums(table[:, self.full * size : full * size], size)], axis=1)
             self.full = full
         rest = table[:, full * size :]
-        sums = np.concatenate([self.sums, summed(rest, rest.shape[1])], axis=1) if rest.shape[1] else self.sums
+        sums = np.concatenate([self.sums, bucket_sums(rest, rest.shape[1])], axis=1) if rest.shape[1] else self.sums
         count = sums.shape[1]
         wide = np.zeros((4, count + SPAN - 1))
         wide[:, SPAN // 2 : SPAN // 2 + count] = sums
@@ -85,7 +85,7 @@ class Summed:
             return steps / finite, values / finite, seconds / finite, SPAN * size
 
 
-def summed(table: np.ndarray, size: int) -> np.ndarray:
+def bucket_sums(table: np.ndarray, size: int) -> np.ndarray:
     sums, finite = np.empty((4, table.shape[1] // size)), np.isfinite(table[1])
     with np.errstate(over="ignore"):
         if finite.all():
@@ -98,10 +98,10 @@ def summed(table: np.ndarray, size: int) -> np.ndarray:
 
 def decimate(values: np.ndarray, limit: int) -> np.ndarray:
     """Indices of at most `limit` values that draw the same line: minimum and maximum of each bucket."""
-    return Thinned().indices(values, limit)
+    return ExtremesCache().indices(values, limit)
 
 
 def smooth(steps: np.ndarray, values: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray, int]:
     """Steps and values of at most `limit` means, and the number of values per window."""
-    result = Summed().means(np.stack([steps, values, steps]), limit)
+    result = WindowMeans().means(np.stack([steps, values, steps]), limit)
     return result[0], result[1], result[3]

@@ -33,7 +33,7 @@ def widget_class():
     import anywidget
     import traitlets
 
-    class LiveCurve(frontends.Hearing, anywidget.AnyWidget):
+    class LiveCurve(frontends.RestrictedTraits, anywidget.AnyWidget):
         hears = "look", "wish"
         _esm = frontends.script(*SCRIPTS)
         data = traitlets.Bytes(b"").tag(sync=True)
@@ -67,12 +67,12 @@ def live(curve):
         curve, wish = mine(), change["new"].partition(" ")[0]
         if curve is not None and curve.control is not None and wish in ("pause", "resume", "stop"):
             getattr(curve.control, wish, lambda: None)()
-            if curve._pump is not None:
-                curve._pump.wake()  # shows the new state even if no further step comes
+            if curve._update_thread is not None:
+                curve._update_thread.wake()  # shows the new state even if no further step comes
 
     widget.observe(looked, "look")
     widget.observe(wished, "wish")
-    return frontends.answering(widget)
+    return frontends.accept_messages(widget)
 
 
 def explore(curve) -> None:

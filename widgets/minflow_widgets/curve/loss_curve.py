@@ -22,13 +22,13 @@ from minflow.views.text.listing import clean
 
 from .. import frontends
 from . import live_curve, previous_run
-from .arguments import as_number, check_name, check_options, words
-from ..update_thread import Ending, Pump, clock
+from .arguments import as_number, check_name, check_options, panel_words
+from ..update_thread import EndOnce, UpdateThread, clock
 from ..runs.saved_runs import gather, series_of
 from ..runs.log import OPEN, RunLog
 from .epochs import Epochs
 from .feed import Feed
-from .panels import drawn, encode, latest, panels, warnings
+from .panels import line_series, encode, latest_step, panels, series_warnings
 from .series import Series, number
 
 OTHERS = 4  # earlier runs drawn with a live one
@@ -79,7 +79,7 @@ class LossCurve:
         compare=(),
     ):
         check_options(total, epoch, x, control)
-        self.total, self.x, self.panels, self.control = total, x, words(panels), control
+        self.total, self.x, self.panels, self.control = total, x, panel_words(panels), control
         self.name, self.configs = name, {"": check_name(name, config)}  # prefix -> hyperparameters
         kept = isinstance(log, str | os.PathLike)
         self.log = None if log is None or kept else bool(log)
@@ -93,13 +93,13 @@ class LossCurve:
         # guards the series; held while the front end starts, not while it shows something
         self._lock = new_lock(threading.RLock)
         self._front = None
-        self._pump: Pump | None = None
-        self._place = previous_run.Place([], 0, [])
+        self._update_thread: UpdateThread | None = None
+        self._place = previous_run.CurveSlot([], 0, [])
         self._cell = ("", "")  # cell of the first display, and the run of that cell
         self._source = None  # fills the curve automatically: `../watch.py`
         self._within: list = []  # the same inside `with` blocks of the caller
         self._note = ""
-        self._finished, self._left, self._ending = False, False, Ending()  # left: its `with` block ended
+        self._finished, self._left, self._ending = False, False, EndOnce()  # left: its `with` block ended
         # processor seconds that feeds have cost their loops; time of the last look
         self._recording, self._recorded = 0.0, (clock(), 0.0)
         self._started, self._ended = clock(), None
@@ -144,7 +144,7 @@ class LossCurve:
                 series.add(at, value, when - series.zero)
             if self._finished:
                 return
-        self._pump.wake()
+        self._update_thread.wake()
 
     def _new(self, name: str, zero: float) -> Series:
         series = self._series[name] = Series(name, zero)
@@ -240,7 +240,7 @@ class LossCurve:
         """Show the last values, and replace the live picture by the static one. Called when the `with` block ends."""
         if self._source is not None:
             self._source.end()  # takes the remaining values and stops listening
-        if not self._ending.first(self._pump):
+        if not self._ending.first(self._update_thread):
             return
         try:
             with self._lock:
@@ -253,18 +253,18 @@ class LossCurve:
                     self._cell = notebook.running_cell()
                 self._place.keep([s.thin() for s in self._series.values() if s.count])
             try:
-                if self._pump is not None:
-                    self._pump.stop()
+                if self._update_thread is not None:
+                    self._update_thread.stop()
                 if self._log is not None:
                     self._log.write(self, self._note)
                     self._add_note(self._log.problem)
             finally:  # show the picture even if the wait for the update thread is interrupted
                 if self._front is not None:
-                    frontends.leave(self._front, self)
+                    frontends.finish_safely(self._front, self)
         finally:
             self._ending.over.set()
             if self._source is not None:
-                self._source.let_go()
+                self._source.release()
 
     def explore(self) -> None:
         """Show the curve again as a canvas with hover values and a log scale; it is live while the curve is."""
@@ -292,7 +292,7 @@ class LossCurve:
             kind = type(error)
             raise
         finally:
-            with frontends.undisturbed():
+            with frontends.delay_interrupts():
                 notes = [] if kind is None else [f"stopped by {kind.__name__}"]
                 if self._source is not None:
                     self._source.end()  # takes the remaining values; its note is only complete after that
@@ -301,10 +301,10 @@ class LossCurve:
 
     def _start(self) -> None:
         self._started = clock()
-        self._place = previous_run.place()
+        self._place = previous_run.claim_slot()
         self._cell = notebook.running_cell()
         self._front = live_curve.start(self)
-        self._pump = Pump(self)
+        self._update_thread = UpdateThread(self)
         if self._log is not None:
             OPEN.add(self)
 
@@ -432,7 +432,7 @@ class LossCurve:
         if self.total and not self._finished and rate > 0 and state != "paused":
             done = n * each if longest.returns else step
             parts.append(f"{duration(max(self.total - done, 0) / rate)} left")
-        lines = {s.name for s in drawn(list(self._series.values()), self.panels)}
+        lines = {s.name for s in line_series(list(self._series.values()), self.panels)}
         others = [s for s in self._series.values() if s.name not in lines]
         parts += values_of(others) if len(runs) > 1 else [s.now() for s in others]
         kept = self.paths if len(self.paths) < 2 else [f"{len(self.paths)} tables in {self.paths[0].parent}"]
@@ -460,7 +460,10 @@ class LossCurve:
             total = f" of {number(self.total)}" if self.total else ""
             parts = [] if last is None else [f"step {number(last)}{total}"]
             every = list(self._series.values())
-            parts += [s.now(latest(every, s)) + (f" ({': '.join(warnings(every, s))})" if s.bad else "") for s in every]
+            parts += [
+                s.now(latest_step(every, s)) + (f" ({': '.join(series_warnings(every, s))})" if s.bad else "")
+                for s in every
+            ]
         return "  ".join(parts) or "no values yet"
 
     def text(self) -> str:

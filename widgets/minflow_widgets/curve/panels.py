@@ -32,12 +32,12 @@ def spans_decades(word: str, values: Sequence[np.ndarray]) -> bool:
     return bool(0 < least < numbers.max() / WIDE)
 
 
-def latest(series: list[Series], s: Series) -> float | None:
+def latest_step(series: list[Series], s: Series) -> float | None:
     """The last step of the series with the same prefix."""
     return max([one.steps[-1] for one in series if one.count and one.prefix == s.prefix], default=None)
 
 
-def warnings(series: list[Series], s: Series) -> list[str]:
+def series_warnings(series: list[Series], s: Series) -> list[str]:
     """First step that was not finite, and advice; only for the first of the series with the same prefix."""
     if not s.bad:
         return []
@@ -50,22 +50,22 @@ def warnings(series: list[Series], s: Series) -> list[str]:
     return [s.warning(), "lower the learning rate" + (f" ({number(rates[0])})" if rates else "")]
 
 
-def drawn(series: list[Series], declared: tuple[str, ...] = ()) -> list[Series]:
+def line_series(series: list[Series], declared: tuple[str, ...] = ()) -> list[Series]:
     """The series drawn as lines. A small one that never changed is only a number, unless its panel is declared."""
     return [s for s in series if s.moved or s.word not in SMALL or s.word in declared] or ([] if declared else series)
 
 
-def calm(members: list[Series]) -> list[Series]:
+def scale_members(members: list[Series]) -> list[Series]:
     """The series that determine the scale: those of runs that have not diverged, if there are any."""
     return [s for s in members if s.style is None or not s.bad] or members
 
 
 def panels(series: list[Series], declared: tuple[str, ...] = ()) -> list[str]:
     """The titles of the panels: declared ones first, then the others in order of appearance."""
-    return list(dict.fromkeys([*declared, *[s.word for s in drawn(series, declared)]]))
+    return list(dict.fromkeys([*declared, *[s.word for s in line_series(series, declared)]]))
 
 
-def rows(titles: list[str]) -> list[list[int]]:
+def panel_rows(titles: list[str]) -> list[list[int]]:
     """Panels in each row: two per row, then those of SMALL words in one row of strips."""
     large = [i for i, title in enumerate(titles) if title not in SMALL]
     small = [i for i, title in enumerate(titles) if title in SMALL]
@@ -83,11 +83,13 @@ def encode(
     which share the scales; earlier ones have a "style", the index of the run, and are drawn as full lines.
     more: additional entries of the header.
     """
-    titles, lines, entries, arrays = panels(series, declared), drawn(series, declared), [], []
+    titles, lines, entries, arrays = panels(series, declared), line_series(series, declared), [], []
     names = {s.name for s in lines}
     beside = [*lines, *[s for s in before if s.style is not None or s.name in names]]
     points = {id(s): s.points() for s in beside}
-    heights = [[points[id(s)][1] for s in calm([one for one in beside if one.word == title])] for title in titles]
+    heights = [
+        [points[id(s)][1] for s in scale_members([one for one in beside if one.word == title])] for title in titles
+    ]
     longest = max(lines, key=lambda s: s.count, default=None)
     times = longest.clock() if lines else []
     for s in lines:
@@ -98,7 +100,7 @@ def encode(
         clock = times if s is longest or times and s.within(longest) else s.clock()
         if not clock and s.count:
             arrays += [s.points("time")[0], s.means("time")[0]]
-        label = s.legend(latest(series, s))
+        label = s.legend(latest_step(series, s))
         entries.append(
             {"panel": titles.index(s.word), "name": clean(s.name), "label": label}
             | {"n": len(x), "m": len(mx), "window": window}
@@ -109,11 +111,18 @@ def encode(
             | ({} if clock is times else {"clock": clock})
             | ({} if clock or not s.count else {"timed": True})
             | ({"epochs": s.stairs(), "means": s.epoch_now()} if s.epochs else {})
-            | ({"bad": s.bad[0], "late": s.bad[2], "warnings": warnings(series, s)} if s.bad else {})
+            | ({"bad": s.bad[0], "late": s.bad[2], "warnings": series_warnings(series, s)} if s.bad else {})
         )
     small = [i for i, title in enumerate(titles) if title in SMALL]
     logs = [i for i, title in enumerate(titles) if spans_decades(title, heights[i])]
-    header = {"status": status, "panels": titles, "rows": rows(titles), "small": small, "logs": logs, "series": entries}
+    header = {
+        "status": status,
+        "panels": titles,
+        "rows": panel_rows(titles),
+        "small": small,
+        "logs": logs,
+        "series": entries,
+    }
     header |= {"clock": times} | more
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 4)

@@ -14,7 +14,7 @@ CELLS = 32  # cells that are remembered; the least recently run one is dropped
 CURVES = 8  # curves of a cell
 
 
-class Place:
+class CurveSlot:
     """Slot of a curve among those of its cell. before: its downsampled series in the previous run, or empty."""
 
     def __init__(self, kept: list, index: int, before: list):
@@ -29,11 +29,11 @@ class Place:
 KNOWN: OrderedDict[str, tuple[str, list, list]] = OrderedDict()  # cell -> (run, its curves, those of the previous run)
 
 
-def place() -> Place:
+def claim_slot() -> CurveSlot:
     """The slot of a curve that starts now."""
     cell, run = notebook.running_cell()
     if not cell:
-        return Place([], 0, [])
+        return CurveSlot([], 0, [])
     last_run, kept, before = KNOWN.pop(cell, ("", [], []))
     if last_run != run:
         kept, before = [], kept or before
@@ -43,4 +43,4 @@ def place() -> Place:
     index = len(kept)
     if index < CURVES:
         kept.append([])
-    return Place(kept, index, before[index] if index < len(before) else [])
+    return CurveSlot(kept, index, before[index] if index < len(before) else [])

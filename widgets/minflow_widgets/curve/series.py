@@ -15,7 +15,7 @@ import numpy as np
 
 from minflow.views.text.listing import clean
 
-from .downsampling import Summed, Thinned, decimate
+from .downsampling import WindowMeans, ExtremesCache, decimate
 
 POINTS = 800  # points of the raw line, at most
 MEANS = 200  # points of the smoothed line, at most; with POINTS, the 1,000 points that a series may send
@@ -55,7 +55,7 @@ class Series:
         self.sign = -1.0 if self.word in HIGHER_IS_BETTER else 1.0
         self.epochs: list[Mean] = []  # finished epochs
         self.ended = 0  # number of ends processed
-        self.thinned, self.summed = Thinned(), Summed()
+        self.thinned, self.summed = ExtremesCache(), WindowMeans()
         self.waits: list[tuple[float, int]] = []  # longest intervals between two values: (seconds, index of the first)
         self.waited = 0  # number of values processed for that
 

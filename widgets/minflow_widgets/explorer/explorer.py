@@ -29,7 +29,7 @@ from minflow.nn.graph import Graph
 from minflow.nn.module import Module
 from minflow.views.html.page import NO_MATH, picture_card
 
-from ..frontends import answering, close, script
+from ..frontends import accept_messages, close, script
 
 OURS[__file__] = True  # errors here are attributed to the line of the caller
 MOST = 8  # live explorers at once
@@ -57,7 +57,7 @@ def widget_class():
     return GraphExplorer
 
 
-class Place:
+class OutputSlot:
     """Output of an explorer on a page: a live picture, drawn over a static one or above it.
 
     handle: display handle of the live picture.  still: of a separate static one, or None.
@@ -69,23 +69,23 @@ class Place:
     def keep(self, bundle: dict[str, str]) -> None:
         """Replace the static picture. The live one continues: a page draws it over the new one as over the first."""
         if self.still is not None:
-            self.still.update(folded(bundle), raw=True)
+            self.still.update(folded_bundle(bundle), raw=True)
         else:
-            self.handle.update(living(bundle, self.name), raw=True)
+            self.handle.update(live_bundle(bundle, self.name), raw=True)
 
     def end(self, bundle: dict[str, str]) -> None:
         """Replace the live picture by the static one."""
         self.handle.update(bundle, raw=True)
 
 
-def living(bundle: dict[str, str], name: str) -> dict[str, str]:
+def live_bundle(bundle: dict[str, str], name: str) -> dict[str, str]:
     """The picture as the place where the widget of that name is drawn."""
     inside = bundle.get("text/html", "")
     live = f'<minflow-live {NO_MATH} data-name="{name}">{inside}</minflow-live>'
     return {"text/html": live, "text/plain": bundle["text/plain"]}
 
 
-def folded(bundle: dict[str, str]) -> dict[str, str]:
+def folded_bundle(bundle: dict[str, str]) -> dict[str, str]:
     """The picture for the output below a widget."""
     head = '<details><summary style="cursor:pointer">still picture, for when no kernel runs</summary>'
     return {"text/html": f"{head}{bundle.get('text/html', '')}</details>", "text/plain": bundle["text/plain"]}
@@ -109,7 +109,7 @@ class Explorer:
         self.refer = weakref.ref(target) if isinstance(target, Graph | Job) or has_subject(target) else None
         self.target: Any = target
         self.session: ExplorerSession = ExplorerSession(subject_of(target, args, kwargs or {}))
-        self.shown: list[tuple[Any, Place]] = []  # (widget, its place) for each display
+        self.shown: list[tuple[Any, OutputSlot]] = []  # (widget, its place) for each display
         self.still: dict[str, str] | None = None  # the static picture after release
 
     def __getattr__(self, name: str) -> Any:
@@ -173,7 +173,7 @@ class Explorer:
         if self in SHOWN:
             SHOWN.remove(self)
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Keep the current picture, and release the graph."""
         self.end()
         self.still = self._repr_mimebundle_()
@@ -215,7 +215,7 @@ class Explorer:
         name = uuid.uuid4().hex
         widget = widget_class()(model_id=name, name=name, picture=picture, detail=detail)
         widget.observe(self.asked, "ask")
-        return answering(widget)
+        return accept_messages(widget)
 
     def _ipython_display_(self) -> None:
         if not notebook.in_notebook():
@@ -237,13 +237,13 @@ class Explorer:
         if self not in SHOWN:
             SHOWN.append(self)
         while len(SHOWN) > MOST:
-            SHOWN[0].let_go()
+            SHOWN[0].release()
         if notebook.shares_page():
-            handle, still = notebook.display(living(bundle, widget.name), raw=True, display_id=True), None
+            handle, still = notebook.display(live_bundle(bundle, widget.name), raw=True, display_id=True), None
         else:
             handle = notebook.display(widget, display_id=True)
-            still = notebook.display(folded(bundle), raw=True, display_id=True)
-        self.shown.append((widget, Place(widget.name, handle, still)))
+            still = notebook.display(folded_bundle(bundle), raw=True, display_id=True)
+        self.shown.append((widget, OutputSlot(widget.name, handle, still)))
 
     # ---- static picture ----------------------------------------------------------------------------------------------
 

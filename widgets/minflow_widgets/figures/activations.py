@@ -11,7 +11,18 @@ from minflow.views.draw import theme
 from minflow.views.text.listing import clean
 from minflow.views.text.tables import ruled_table
 
-from .drawing import COLORS, FIRST, PLATE, array_of, asked, axes, described, draw_tiles, plain, several
+from .drawing import (
+    COLORS,
+    FIRST,
+    PLATE,
+    array_of,
+    evaluate,
+    axes,
+    describe_value,
+    draw_tiles,
+    literal_name,
+    check_limit,
+)
 
 SAMPLE = 100_000  # elements of an activation from which quantiles are computed
 
@@ -21,7 +32,9 @@ def outputs_of(model: Any, x: Any) -> dict[str, list[np.ndarray]]:
     mode."""
     if isinstance(model, type) or not hasattr(model, "named_modules"):
         hint = "activations(model, x), an nn.Module"
-        raise DTypeError("activations: the model must be an nn.Module", values={"got": described(model)}, hint=hint)
+        raise DTypeError(
+            "activations: the model must be an nn.Module", values={"got": describe_value(model)}, hint=hint
+        )
     outputs: dict[str, list[np.ndarray]] = {}
     modules = dict(model.named_modules())
     handles = []
@@ -37,7 +50,7 @@ def outputs_of(model: Any, x: Any) -> dict[str, list[np.ndarray]]:
         for name, module in modules.items():
             if len(modules) == 1 or name and not any(other.startswith(name + ".") for other in modules):
                 handles.append(module.register_forward_hook(keep(name or type(module).__name__)))
-        asked(model, x)
+        evaluate(model, x)
     finally:
         for handle in handles:
             handle.remove()
@@ -52,7 +65,7 @@ def activations(model: Any, x: Any, layer: str | None = None, *, first: int = FI
     its channels for the first image, or (N, F) outputs as a matrix; if the layer ran several times, those of the last
     call.
     """
-    first, outputs = several(first, "activations"), outputs_of(model, x)
+    first, outputs = check_limit(first, "activations"), outputs_of(model, x)
     if layer is None:
         return draw_ranges(outputs, ax)
     layer = str(layer) if isinstance(layer, int) else layer
@@ -73,7 +86,9 @@ def activations(model: Any, x: Any, layer: str | None = None, *, first: int = FI
         hint = "(N, C, H, W) and (N, F) can be drawn"
         raise ShapeError(f"activations: {layer} gives shape {list(numbers.shape)}", hint=hint)
     what += f"; call {calls} of {calls}" if (calls := len(outputs[layer])) > 1 else ""
-    return draw_tiles(axes(ax, "activations()", (6.0, 5.0)), tiles, columns, f"{plain(layer)}: {what}", "activation")
+    return draw_tiles(
+        axes(ax, "activations()", (6.0, 5.0)), tiles, columns, f"{literal_name(layer)}: {what}", "activation"
+    )
 
 
 def ranges(outputs: dict[str, list[np.ndarray]]) -> list[tuple[str, np.ndarray, float, int]]:
@@ -88,13 +103,13 @@ def ranges(outputs: dict[str, list[np.ndarray]]) -> list[tuple[str, np.ndarray, 
     return rows
 
 
-def notes(zeros: float, bad: int) -> str:
+def range_notes(zeros: float, bad: int) -> str:
     return ", ".join(([f"{zeros:.0%} zeros"] if zeros >= 0.005 else []) + ([f"{bad} NaN or inf"] if bad else []))
 
 
-def called(name: str, calls: int) -> str:
+def layer_label(name: str, calls: int) -> str:
     """`relu (3 calls)`: elements of all calls are pooled."""
-    return plain(name) + (f" ({calls} calls)" if calls > 1 else "")
+    return literal_name(name) + (f" ({calls} calls)" if calls > 1 else "")
 
 
 def draw_ranges(outputs: dict[str, list[np.ndarray]], ax: Any) -> Any:
@@ -105,10 +120,10 @@ def draw_ranges(outputs: dict[str, list[np.ndarray]], ax: Any) -> Any:
             ax.hlines(y, points[0], points[4], color=COLORS[0])
             ax.barh(y, points[3] - points[1], left=points[1], height=0.6, color=theme.PALE_BLUE, edgecolor=COLORS[0])
             ax.plot([points[2]] * 2, [y - 0.3, y + 0.3], color=COLORS[1], linewidth=2)
-        if notes(zeros, bad):
+        if range_notes(zeros, bad):
             look = {"va": "center", "color": theme.RED_INK if bad else theme.SOFT, "fontsize": 9, "bbox": PLATE}
-            ax.annotate(notes(zeros, bad), (1.02, y), xycoords=("axes fraction", "data"), **look)
-    ax.set_yticks(range(len(rows)), [called(name, len(outputs[name])) for name, *_ in rows], parse_math=False)
+            ax.annotate(range_notes(zeros, bad), (1.02, y), xycoords=("axes fraction", "data"), **look)
+    ax.set_yticks(range(len(rows)), [layer_label(name, len(outputs[name])) for name, *_ in rows], parse_math=False)
     ax.set_title("what each layer gives", fontsize=10)
     ax.set_ylim(len(rows) - 0.4, -0.6)
     ax.axvline(0, color=theme.LINE, linewidth=0.8, linestyle=":")
@@ -121,7 +136,7 @@ def activations_text(model: Any, x: Any) -> str:
     outputs = outputs_of(model, x)
     rows = ranges(outputs)
     cells = [
-        [called(name, len(outputs[name])), *[f"{p:.4g}" for p in points], notes(zeros, bad)]
+        [layer_label(name, len(outputs[name])), *[f"{p:.4g}" for p in points], range_notes(zeros, bad)]
         for name, points, zeros, bad in rows
     ]
     return "\n".join(ruled_table(["layer", "5 %", "25 %", "median", "75 %", "95 %", ""], cells, right=range(1, 6)))

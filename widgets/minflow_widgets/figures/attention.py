@@ -11,7 +11,7 @@ from minflow.core.base.errors import ShapeError
 from minflow.views.draw import theme
 from minflow.views.text.tables import ruled_table
 
-from .drawing import GAP, axes, described, families, numbers_of, plain, say
+from .drawing import GAP, axes, describe_value, font_families, numbers_of, literal_name, set_caption
 
 WRITTEN = 16  # up to this many places, shares are written into the cells
 TABLE = 24  # up to this many places, the text has a column for each; beyond, the three strongest of each row
@@ -19,7 +19,7 @@ MOST = 128  # places that are drawn, at most
 HINT = "weights (T, T) or (heads, T, T), as softmax gives them; head=0 for one of them"
 
 
-class Looks:
+class AttentionTable:
     """The checked arguments: `shares` float64 (T, T), `masked` bool (T, T), `words`, the names of the places."""
 
     def __init__(self, weights: Any, symbols: Any, head: int | None, mask: Any):
@@ -34,7 +34,9 @@ class Looks:
             heads = len(shares) if shares.ndim == 3 else 1
             if isinstance(head, bool) or not isinstance(head, int | np.integer) or not 0 <= head < heads:
                 raise ShapeError(
-                    "attention: there is no such head", values={"head": described(head)}, hint=f"head=0 to {heads - 1}"
+                    "attention: there is no such head",
+                    values={"head": describe_value(head)},
+                    hint=f"head=0 to {heads - 1}",
                 )
             self.heads, shares = f", head {head}", shares[head] if shares.ndim == 3 else shares
         self.shares = shares = shares.mean(axis=0) if shares.ndim == 3 else shares
@@ -42,12 +44,12 @@ class Looks:
         if symbols is None:
             symbols = range(n)
         if not hasattr(symbols, "__len__") or len(symbols) != n:
-            got = f"{len(symbols)} of them" if hasattr(symbols, "__len__") else described(symbols)
+            got = f"{len(symbols)} of them" if hasattr(symbols, "__len__") else describe_value(symbols)
             values = {"weights": f"shape {list(shares.shape)}", "symbols": got}
             raise ShapeError(
                 "attention: symbols must have one entry for each place", values=values, hint='symbols="3+4=7"'
             )
-        self.words = [repr(str(s)) if str(s).isspace() else plain(s) for s in symbols]
+        self.words = [repr(str(s)) if str(s).isspace() else literal_name(s) for s in symbols]
         above = np.triu(np.ones((n, n), bool), 1)
         if mask is None:  # if no place looks at a later one, the weights are causal
             self.masked = above & (not shares[above].any())
@@ -122,9 +124,9 @@ def attention(
     mask: (T, T), True where a place must not look, drawn hatched; default: causal if no place looks at a later one.
     The title names the strongest attention, and rows that do not sum to 1 or a violated mask.
     """
-    looks = Looks(weights, symbols, head, mask)
+    looks = AttentionTable(weights, symbols, head, mask)
     alt, text = looks.sentence(), looks.text()
-    look = {"parse_math": False, "fontfamily": families("".join(looks.words))}
+    look = {"parse_math": False, "fontfamily": font_families("".join(looks.words))}
     if not look["fontfamily"]:  # no font has these letters: show their positions instead
         looks.words = [str(i) for i in range(len(looks.words))]
         look["fontfamily"] = None
@@ -135,7 +137,7 @@ def attention(
     picture = ax.imshow(shown, cmap="Blues", vmin=0, vmax=max(1.0, shown.max() if shown.count() else 1.0))
     ax.set_facecolor(theme.PLATE)
     if looks.masked.any():
-        hatched(ax, looks.masked)
+        hatch_cells(ax, looks.masked)
     if n <= WRITTEN:
         for i, j in zip(*np.nonzero(~np.ma.getmaskarray(shown)), strict=True):
             content = f"{looks.shares[i, j]:.2f}".removeprefix("0")
@@ -149,17 +151,17 @@ def attention(
     ax.set_ylabel("looks")
     title = "\n".join([looks.strongest(), *looks.notes()])
     ax.set_title(title, fontsize=9, **look)
-    return say(ax, alt, text)
+    return set_caption(ax, alt, text)
 
 
 def attention_text(
     weights: Any, symbols: Sequence[Any] | str | None = None, *, head: int | None = None, mask: Any = None
 ) -> str:
     """Attention weights as a table, x where masked; beyond 24 places the three strongest of each row."""
-    return Looks(weights, symbols, head, mask).text()
+    return AttentionTable(weights, symbols, head, mask).text()
 
 
-def hatched(ax: Any, cells: np.ndarray) -> None:
+def hatch_cells(ax: Any, cells: np.ndarray) -> None:
     """Hatch the selected cells."""
     from matplotlib.collections import PolyCollection
 

@@ -11,7 +11,7 @@ from minflow.core.base.errors import DTypeError, ShapeError
 from minflow.views.draw import theme
 from minflow.views.text.tables import ruled_table
 
-from .drawing import GRID, array_of, axes, described, numbers_of, plain
+from .drawing import GRID, array_of, axes, describe_value, numbers_of, literal_name
 
 CLASSES = 10_000  # limit for a confusion matrix, which has an entry for each pair
 WRITTEN = 20  # up to this many classes, counts are written into the cells
@@ -22,11 +22,11 @@ def confusion_counts(targets: Any, predictions: Any, classes: int | None = None)
 
     targets: (N,) integers.  predictions: (N,) integers, or (N, classes) scores, of which the greatest counts.
     """
-    true, guess = whole(targets, "targets"), array_of(predictions)
+    true, guess = class_indices(targets, "targets"), array_of(predictions)
     if guess.ndim == 2 and guess.shape[1] > 1:
         classes = max(classes or 0, guess.shape[1])
         guess = guess.argmax(axis=1)
-    guess = whole(guess, "predictions")
+    guess = class_indices(guess, "predictions")
     if true.shape != guess.shape:
         what = f"confusion_matrix: {true.size} targets and {guess.size} predictions"
         raise ShapeError(what, hint="one prediction for each target")
@@ -41,20 +41,22 @@ def confusion_counts(targets: Any, predictions: Any, classes: int | None = None)
     return np.bincount(true * classes + guess, minlength=classes * classes).reshape(classes, classes)
 
 
-def whole(x: Any, what: str) -> np.ndarray:
+def class_indices(x: Any, what: str) -> np.ndarray:
     """One class per sample, int64. Raises DTypeError for fractions, words and NaN, which would be counted as a wrong
     class."""
     hint = "integers; for a probability (p > 0.5).int(), for words np.unique(words, return_inverse=True)[1]"
     numbers = numbers_of(x, f"confusion_matrix: {what}", hint).reshape(-1)
     if not (np.isfinite(numbers) & (numbers == np.round(numbers)) & (abs(numbers) < 2**53)).all():
-        raise DTypeError(f"confusion_matrix: {what} must be whole numbers", values={"got": described(x)}, hint=hint)
+        raise DTypeError(
+            f"confusion_matrix: {what} must be whole numbers", values={"got": describe_value(x)}, hint=hint
+        )
     return numbers.astype(np.int64)
 
 
-def how_many(names: Sequence[Any] | None) -> int | None:
+def count_names(names: Sequence[Any] | None) -> int | None:
     """Number of named classes, or None."""
     if names is not None and not hasattr(names, "__len__"):
-        values = {"got": described(names)}
+        values = {"got": describe_value(names)}
         raise DTypeError("confusion_matrix: names must be a list", values=values, hint='names=["cat", "dog"]')
     return len(names) if names is not None else None
 
@@ -63,7 +65,7 @@ def class_names(names: Sequence[Any] | None, classes: int) -> list[str]:
     if names is not None and len(names) < classes:
         what = f"confusion_matrix: {len(names)} names for {classes} classes"
         raise ShapeError(what, hint="a name for each class, in their order")
-    return [plain(name) for name in names[:classes]] if names is not None else [str(i) for i in range(classes)]
+    return [literal_name(name) for name in names[:classes]] if names is not None else [str(i) for i in range(classes)]
 
 
 def confusion_matrix(
@@ -74,7 +76,7 @@ def confusion_matrix(
     targets, predictions: see `confusion_counts`.  names: of the classes.  normalize: True for shares of each row.
     Right answers are blue, mistakes orange on their own scale, so that one mistake in a thousand is visible, too.
     """
-    counts = confusion_counts(targets, predictions, how_many(names))
+    counts = confusion_counts(targets, predictions, count_names(names))
     words, n = class_names(names, len(counts)), len(counts)
     rows = counts.sum(axis=1, keepdims=True)
     shares = counts / np.maximum(rows, 1)
@@ -108,7 +110,7 @@ def confusion_matrix(
 
 def confusion_text(targets: Any, predictions: Any, names: Sequence[Any] | None = None) -> str:
     """The confusion matrix as a table."""
-    counts = confusion_counts(targets, predictions, how_many(names))
+    counts = confusion_counts(targets, predictions, count_names(names))
     words = class_names(names, len(counts))
     rows = [[word, *[str(n) if n else "." for n in row]] for word, row in zip(words, counts.tolist(), strict=True)]
     lines = ruled_table(["true \\ predicted", *words], rows, right=range(1, len(words) + 1))

@@ -30,25 +30,25 @@ def axes(ax: Any, what_for: str, size: tuple[float, float] = (7.2, 3.6)) -> Any:
     if ax is not None:
         return ax
     pyplot = need("matplotlib.pyplot", what_for)
-    return grounded(pyplot.figure(figsize=size, layout="constrained", FigureClass=spoken()))
+    return transparent(pyplot.figure(figsize=size, layout="constrained", FigureClass=captioned_figure()))
 
 
-def loose_axes(what_for: str, size: tuple[float, float]) -> Any:
+def detached_axes(what_for: str, size: tuple[float, float]) -> Any:
     """New Axes in a figure unknown to pyplot, so that a notebook does not show it automatically."""
     need("matplotlib.figure", what_for)
-    return grounded(spoken()(figsize=size, layout="constrained"))
+    return transparent(captioned_figure()(figsize=size, layout="constrained"))
 
 
-def grounded(figure: Any) -> Any:
+def transparent(figure: Any) -> Any:
     ax = figure.subplots()
     figure.patch.set_visible(False)  # matplotlib_inline would paint white behind a transparent facecolor
-    figure.add_artist(plates()(zorder=-1))
+    figure.add_artist(plate_artist()(zorder=-1))
     ax.set_facecolor("none")
-    return quiet(ax)
+    return style_axes(ax)
 
 
 @functools.cache
-def spoken():
+def captioned_figure():
     """Figure class whose `said` (alt text, text) replaces the default display in notebooks."""
     from matplotlib.figure import Figure
 
@@ -62,9 +62,9 @@ def spoken():
     return Spoken
 
 
-def say(ax: Any, alt: str, text: str) -> Any:
+def set_caption(ax: Any, alt: str, text: str) -> Any:
     """Attach these words to the figure of the Axes if it is ours. Returns the Axes."""
-    if isinstance(ax.figure, spoken()):
+    if isinstance(ax.figure, captioned_figure()):
         ax.figure.said = alt, text
     return ax
 
@@ -79,7 +79,7 @@ def svg_of(figure: Any) -> str:
     return "<svg" + file.getvalue().partition("<svg")[2]
 
 
-def quiet(ax: Any) -> Any:
+def style_axes(ax: Any) -> Any:
     """Style Axes of our own figures with colours that are readable on any page; others are unchanged."""
     if not ax.figure.patch.get_visible():
         for spine in ax.spines.values():
@@ -91,7 +91,7 @@ def quiet(ax: Any) -> Any:
 
 
 @functools.cache
-def plates():
+def plate_artist():
     """The class of the artist that draws plates behind all words of a figure, sized when they are drawn."""
     from matplotlib.artist import Artist
     from matplotlib.patches import FancyBboxPatch
@@ -118,23 +118,23 @@ def plates():
     return Plates
 
 
-def plain(x: Any) -> str:
+def literal_name(x: Any) -> str:
     """A name that matplotlib shows literally: no control characters, and no leading underscore, which hides it."""
     text = clean(str(x))
     return " " + text if text.startswith("_") else text
 
 
-def families(text: str) -> list[str]:
+def font_families(text: str) -> list[str]:
     """Font families for a text: if the default ones lack a letter, such as Chinese, also an installed font that has all
     of them; empty if there is none."""
     from matplotlib import rcParams
 
     usual = rcParams["font.family"]
-    return list(covering("".join(sorted(set(text))), tuple(usual)))
+    return list(covering_families("".join(sorted(set(text))), tuple(usual)))
 
 
 @functools.cache
-def covering(letters: str, usual: tuple[str, ...]) -> tuple[str, ...]:
+def covering_families(letters: str, usual: tuple[str, ...]) -> tuple[str, ...]:
     from matplotlib import font_manager as fonts, ft2font
 
     def lacks(file: str) -> bool:
@@ -160,10 +160,10 @@ def numbers_of(x: Any, what: str, hint: str) -> np.ndarray:
             raise TypeError
         return np.array(array, np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise DTypeError(f"{what} must be numbers", values={"got": described(x)}, hint=hint) from error
+        raise DTypeError(f"{what} must be numbers", values={"got": describe_value(x)}, hint=hint) from error
 
 
-def described(x: Any) -> str:
+def describe_value(x: Any) -> str:
     if isinstance(x, type):
         return f"the class {x.__name__}"
     dtype = getattr(x, "dtype", None)
@@ -171,7 +171,7 @@ def described(x: Any) -> str:
     return clean(type(x).__name__ + more)[:60]
 
 
-def asked(model: Any, x: Any) -> Any:
+def evaluate(model: Any, x: Any) -> Any:
     """Output of the model for x without gradients, a Module in eval mode. Restores the mode."""
     from minflow import no_grad
 
@@ -186,10 +186,10 @@ def asked(model: Any, x: Any) -> Any:
             module.training = training
 
 
-def several(first: Any, what: str) -> int:
+def check_limit(first: Any, what: str) -> int:
     """Check the limit of what is drawn."""
     if isinstance(first, bool) or not isinstance(first, int | np.integer) or first < 1:
-        values = {"got": described(first)}
+        values = {"got": describe_value(first)}
         raise DTypeError(f"{what}: first must be a positive integer", values=values, hint=f"first={FIRST}")
     return int(first)
 
@@ -223,7 +223,7 @@ def draw_tiles(ax: Any, tiles: np.ndarray, columns: int, title: str, what: str) 
         if signed:
             scale = {"cmap": "RdBu_r", "vmin": -most, "vmax": most}
         picture = ax.imshow(np.where(np.isfinite(sheet := mosaic(tiles, columns)), sheet, np.nan), **scale)
-        quiet(ax.figure.colorbar(picture, ax=ax, shrink=0.8, label=what).ax)
+        style_axes(ax.figure.colorbar(picture, ax=ax, shrink=0.8, label=what).ax)
     ax.set_facecolor(GAP)
     ax.set_xticks([])
     ax.set_yticks([])

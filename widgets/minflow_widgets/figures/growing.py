@@ -14,14 +14,14 @@ from typing import Any
 from minflow.diagnosis import notebook
 
 from .. import frontends
-from .drawing import loose_axes
+from .drawing import detached_axes
 
 SHARE = 0.2  # share of the time for drawing
-OPEN: weakref.WeakSet[Growing] = weakref.WeakSet()  # figures below the running cell that may still change
+OPEN: weakref.WeakSet[GrowingFigure] = weakref.WeakSet()  # figures below the running cell that may still change
 clock = time.perf_counter
 
 
-class Growing:
+class GrowingFigure:
     """Base class of such figures. Subclasses define `plot(ax)` and `text()`."""
 
     size = (6.4, 4.8)  # in inches
@@ -36,7 +36,10 @@ class Growing:
             if not notebook.in_notebook():
                 return
             end_with_cells()
-            self._cell, self._front = notebook.running_cell(), frontends.choose(lambda: frontends.Still(live=True))
+            self._cell, self._front = (
+                notebook.running_cell(),
+                frontends.choose(lambda: frontends.StaticPicture(live=True)),
+            )
             OPEN.add(self)
             self._next = 0.0
         if notebook.live() and (self.pause or clock() >= self._next):
@@ -50,7 +53,7 @@ class Growing:
         below the cell that makes it."""
         if self._front is not None:
             front, self._front = self._front, None
-            frontends.leave(front, self)
+            frontends.finish_safely(front, self)
 
     def __enter__(self) -> Any:
         self._changed()
@@ -65,7 +68,7 @@ class Growing:
     def bundle(self) -> dict[str, str]:
         """The current figure in all MIME types."""
         try:
-            ax = self.plot(loose_axes(f"a {type(self).__name__}", self.size))
+            ax = self.plot(detached_axes(f"a {type(self).__name__}", self.size))
             return ax.figure._repr_mimebundle_()
         except Exception as error:  # a failed display must break neither the cell nor its loop
             return {"text/plain": f"{self.text()}\n(no picture: {type(error).__name__}: {error})"}

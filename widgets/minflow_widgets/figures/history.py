@@ -16,7 +16,7 @@ from minflow.views.text.listing import clean
 from minflow.views.text.sparkline import curve_line
 
 from ..curve.arguments import as_number
-from .drawing import COLORS, GRID, axes, numbers_of, plain, quiet, say
+from .drawing import COLORS, GRID, axes, numbers_of, literal_name, style_axes, set_caption
 
 STYLES = ("-", "--", ":", "-.")
 DOTS_BELOW = 50  # lines with fewer values have dots
@@ -24,7 +24,7 @@ SMOOTH_FROM = 5  # least window of a mean; a shorter one smooths nothing
 WINDOWS = 40  # windows that fit into a line, which determines their length
 
 
-def grown(steps: np.ndarray, values: np.ndarray, step: float, value: float) -> tuple[np.ndarray, np.ndarray]:
+def appended(steps: np.ndarray, values: np.ndarray, step: float, value: float) -> tuple[np.ndarray, np.ndarray]:
     """Append to both arrays: views of a buffer that doubles when full, so that a step of a long run costs no more than
     of a short one."""
     n, table = steps.size, steps.base
@@ -69,7 +69,7 @@ class History:
         last = max((steps[-1] for steps, _ in self.data.values() if steps.size), default=-1.0)
         at = last + 1 if step is None else as_number("step", step, "History.add")
         for name, value in {name: as_number(name, value, "History.add") for name, value in values.items()}.items():
-            self.data[name] = grown(*self.data.get(name, (np.empty(0), np.empty(0))), at, value)
+            self.data[name] = appended(*self.data.get(name, (np.empty(0), np.empty(0))), at, value)
 
     def plot(self, *names: str, ax: Any = None, log: bool = False) -> Any:
         """Draw the series as lines; returns the Axes (of the first series).
@@ -88,7 +88,7 @@ class History:
         for k, name in enumerate(names or self.data):
             word = name.lower().rsplit("_", 1)[-1].rsplit(" ", 1)[-1]
             if word not in scales:
-                scales[word] = self.scale(first, len(scales), plain(word))
+                scales[word] = self.scale(first, len(scales), literal_name(word))
             color, style = COLORS[k % len(COLORS)], STYLES[(k + k // len(COLORS)) % len(STYLES)]
             handles += self.line(scales[word], name, color, style)
         # without positive values there is no log scale
@@ -107,7 +107,7 @@ class History:
             for name, (_, values) in self.data.items()
             if name in (names or self.data) and values.size
         ]
-        return say(first, clean("; ".join(ends)) or "no values", self.text())
+        return set_caption(first, clean("; ".join(ends)) or "no values", self.text())
 
     @staticmethod
     def scale(first: Any, number: int, word: str) -> Any:
@@ -116,14 +116,14 @@ class History:
         if number > 1:
             ax.spines["right"].set_position(("axes", 1 + 0.16 * (number - 1)))
         ax.set_ylabel(word, parse_math=False)
-        return quiet(ax)
+        return style_axes(ax)
 
     def line(self, ax: Any, name: str, color: str, style: str) -> list:
         """Draw one series; returns its legend entries."""
         steps, values = self.data[name]
         finite = np.isfinite(values)
         shown = np.where(finite, values, np.nan)
-        label = plain(name)
+        label = literal_name(name)
         handles = []
         window = values.size // WINDOWS
         if window >= SMOOTH_FROM and finite.any():

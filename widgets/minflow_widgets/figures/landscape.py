@@ -13,8 +13,8 @@ from minflow.views.draw import theme
 from minflow.views.text.listing import clean
 
 from ..curve.arguments import as_number
-from .drawing import GAP, axes, described, numbers_of, plain, say
-from .growing import Growing
+from .drawing import GAP, axes, describe_value, numbers_of, literal_name, set_caption
+from .growing import GrowingFigure
 
 PLACES = 41  # grid points per axis at which the loss is computed
 BANDS = 16  # contour levels
@@ -23,7 +23,7 @@ DOTTED = 60  # walks with at most this many steps have dots
 PAIR = "such as w=(-1, 5)"
 
 
-class Landscape(Growing):
+class Landscape(GrowingFigure):
     """The loss over two parameters, w to the right and b upwards, and a walk that grows: `land.step(w, b)`.
 
     loss: a function of two floats that returns one number; it is called at 41 x 41 points, and at each step.
@@ -52,17 +52,21 @@ class Landscape(Growing):
     ):
         if not callable(loss):
             hint = "a function: loss=lambda w, b: ((w * x + b - y) ** 2).mean()"
-            raise DTypeError("Landscape: the loss must be a function", values={"loss": described(loss)}, hint=hint)
+            raise DTypeError("Landscape: the loss must be a function", values={"loss": describe_value(loss)}, hint=hint)
         if isinstance(names, str) or not hasattr(names, "__len__") or len(names) != 2:
             raise DTypeError(
-                "Landscape: names must be two", values={"names": described(names)}, hint='names=("w", "b")'
+                "Landscape: names must be two", values={"names": describe_value(names)}, hint='names=("w", "b")'
             )
-        self.loss, self.names, self.pause = loss, tuple(map(plain, names)), as_number("pause", pause, "Landscape")
-        self.w, self.b = (np.linspace(*span(name, x), PLACES) for name, x in (("w", w), ("b", b)))
+        self.loss, self.names, self.pause = (
+            loss,
+            tuple(map(literal_name, names)),
+            as_number("pause", pause, "Landscape"),
+        )
+        self.w, self.b = (np.linspace(*check_range(name, x), PLACES) for name, x in (("w", w), ("b", b)))
         self.heights = np.array([[self._loss_at(w, b) for w in self.w.tolist()] for b in self.b.tolist()])
         self.path: list[tuple[float, float]] = []
         self.losses: list[float] = []
-        for place in pairs(path):
+        for place in check_path(path):
             self._walk(*place)
 
     def step(self, w: Any, b: Any) -> None:
@@ -109,7 +113,7 @@ class Landscape(Growing):
         ax.set_title(self._result(), parse_math=False, fontsize=10)
         if ax.get_legend_handles_labels()[0]:
             ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize=9)
-        return say(ax, self._sentence(), self.text())
+        return set_caption(ax, self._sentence(), self.text())
 
     def _lowest(self) -> tuple[float, float, float]:
         """w, b and the loss of the lowest grid point."""
@@ -186,16 +190,16 @@ def landscape_text(loss: Callable[[float, float], Any], w: Any, b: Any, path: An
     return Landscape(loss, w, b, path).text()
 
 
-def span(name: str, x: Any) -> tuple[float, float]:
+def check_range(name: str, x: Any) -> tuple[float, float]:
     """Check a range: two increasing numbers."""
     numbers = numbers_of(x, f"Landscape: {name}", PAIR)
     if numbers.shape != (2,) or not np.isfinite(numbers).all() or not numbers[0] < numbers[1]:
-        values = {name: described(x)}
+        values = {name: describe_value(x)}
         raise ShapeError(f"Landscape: {name} must be two increasing numbers", values=values, hint=PAIR)
     return float(numbers[0]), float(numbers[1])
 
 
-def pairs(path: Any) -> list[tuple[float, float]]:
+def check_path(path: Any) -> list[tuple[float, float]]:
     """The points of a walk."""
     if path is None or not len(path):
         return []

@@ -15,7 +15,7 @@ from minflow.views.draw import theme
 from minflow.views.text.tables import ruled_table
 
 from ..curve.arguments import as_number
-from .drawing import GRID, axes, numbers_of, plain, say
+from .drawing import GRID, axes, numbers_of, literal_name, set_caption
 
 PLACES = 121  # points at which a curve is computed
 ROWS = 20  # points listed in the text
@@ -38,11 +38,11 @@ def line_and_points(x: Any, y: Any, w: Any, b: Any, *, ax: Any = None) -> Any:
     ends = np.array([x.min(), x.max()])
     ax.plot(ends, w * ends + b, color=theme.BLUE, linewidth=2, label="line")
     ax.plot(x, y, "o", color=theme.INK, markeredgecolor=theme.PLAIN, markersize=6, label="points")
-    finish(ax, "x", "y", result)
+    label_axes(ax, "x", "y", result)
     rows = [[f"{value:.3g}" for value in row] for row in zip(x[:ROWS], y[:ROWS], (y + error)[:ROWS], error[:ROWS])]
     more = [f"and {x.size - ROWS} more points"] * (x.size > ROWS)
     table = ruled_table(["x", "y", "line", "line - y"], rows, range(4))
-    return say(ax, f"{x.size} points and a line. {result}.", "\n".join([result, *table, *more]))
+    return set_caption(ax, f"{x.size} points and a line. {result}.", "\n".join([result, *table, *more]))
 
 
 def slope_at(
@@ -70,21 +70,21 @@ def slope_at(
     slope = rise / way if way else np.nan
     result = f"from {left:.3g} to {right:.3g} it rises by {rise:.3g} on a way of {way:.3g}: slope {slope:.3g}"
     ax = axes(ax, "slope_at()", (6.4, 4.0))
-    ax.plot(places, heights, color=theme.BLUE, linewidth=2, label=plain(names[1]))
+    ax.plot(places, heights, color=theme.BLUE, linewidth=2, label=literal_name(names[1]))
     ax.plot([left, right], [below, below], ":", color=theme.INK, label="way")
     ax.plot([right, right], [below, above], "--", color=theme.RED, label="rise")
     ax.plot(places, below + slope * (places - left), color=theme.AMBER, linewidth=1, label="slope")
     ax.plot([left, right], [below, above], "o", color=theme.INK, markeredgecolor=theme.PLAIN, label="two places")
     margin = 0.15 * (np.ptp(heights) or 1.0)
     ax.set_ylim(heights.min() - margin, heights.max() + margin)
-    finish(ax, *map(plain, names), result)
+    label_axes(ax, *map(literal_name, names), result)
     picked = places[:: PLACES // 8]
     rows = [[f"{place:.3g}", f"{height:.4g}"] for place, height in zip(picked, heights[:: PLACES // 8])]
     table = ruled_table(names, rows, range(2))
-    return say(ax, f"A curve and its slope: {result}.", "\n".join([result, *table]))
+    return set_caption(ax, f"A curve and its slope: {result}.", "\n".join([result, *table]))
 
 
-def finish(ax: Any, across: str, up: str, title: str) -> None:
+def label_axes(ax: Any, across: str, up: str, title: str) -> None:
     ax.set_xlabel(across, parse_math=False)
     ax.set_ylabel(up, parse_math=False)
     ax.set_title(title, fontsize=10)

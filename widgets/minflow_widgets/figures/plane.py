@@ -13,8 +13,8 @@ from minflow.views.draw import theme
 from minflow.views.text.listing import clean
 
 from ..curve.arguments import as_number
-from .drawing import COLORS, GAP, array_of, asked, axes, described, numbers_of, plain, say
-from .growing import Growing
+from .drawing import COLORS, GAP, array_of, evaluate, axes, describe_value, numbers_of, literal_name, set_caption
+from .growing import GrowingFigure
 
 PLACES = 81  # grid points per axis at which the model is evaluated
 MAP = (41, 21)  # columns and rows of the map in text
@@ -23,7 +23,7 @@ HATCHES = ("", "///", "\\\\\\", "||", "--", "xx", "++", "/", "\\", "|")
 LETTERS = "0123456789"
 
 
-class Plane(Growing):
+class Plane(GrowingFigure):
     """The plane, coloured by the class that a model predicts, with labelled points: `plane.draw()` shows the model as
     it is now.
 
@@ -48,7 +48,7 @@ class Plane(Growing):
         self, model: Callable[[Any], Any], x: Any, y: Any, *, names: Sequence[Any] | None = None, pause: float = 0.0
     ):
         if not callable(model) or isinstance(model, type):
-            values = {"model": described(model)}
+            values = {"model": describe_value(model)}
             raise DTypeError(
                 "plane: the model must be callable", values=values, hint="plane(model, x, y), an nn.Module"
             )
@@ -86,7 +86,7 @@ class Plane(Growing):
         self._stale = False
         grid = np.stack(np.meshgrid(self.across, self.up), axis=-1).reshape(-1, 2)
         inputs = np.concatenate([grid, self.x]).astype(np.float32)
-        result = asked(self.model, tensor(inputs))
+        result = evaluate(self.model, tensor(inputs))
         scores = numbers_of(result, "plane: the model's result", "scores (n, classes)")
         if scores.shape in ((len(inputs),), (len(inputs), 1)):
             scores = np.stack([np.zeros(len(inputs)), scores.reshape(-1)], axis=1)
@@ -99,7 +99,7 @@ class Plane(Growing):
             what = f"plane: {len(self.names)} names for {classes} classes"
             raise ShapeError(what, hint="a name for each class, in their order")
         words = [f"class {k}" for k in range(classes)] if self.names is None else self.names[:classes]
-        self._words = [plain(word) for word in words]
+        self._words = [literal_name(word) for word in words]
         known = np.isfinite(scores).all(axis=1)
         missing = np.full((len(scores), classes - scores.shape[1]), -np.inf)
         scores = np.concatenate([np.where(known[:, None], scores, 0.0), missing], axis=1)
@@ -154,7 +154,7 @@ class Plane(Growing):
         legend = ax.legend(*zip(*handles, strict=True), **place)
         for text in legend.get_texts():
             text.set_parse_math(False)
-        return say(ax, self._sentence(), self.text())
+        return set_caption(ax, self._sentence(), self.text())
 
     def _result(self) -> str:
         right, n = int((self._guess == self.y).sum()), len(self.y)

@@ -13,7 +13,7 @@ from minflow.views.text.listing import clean
 
 from ..curve.arguments import check_options
 from ..curve.loss_curve import LossCurve
-from ..curve.panels import warnings
+from ..curve.panels import series_warnings
 from .saved_runs import gather, series_of
 
 MOST = 10  # runs in one picture
@@ -57,7 +57,8 @@ class Comparison(LossCurve):
         for number, run in enumerate(self.runs):
             mine = [s for s in self._series.values() if s.style == number]
             words = [
-                s.label().removeprefix(f"{clean(run.name)} ") + (f" ({': '.join(warnings(mine, s))})" if s.bad else "")
+                s.label().removeprefix(f"{clean(run.name)} ")
+                + (f" ({': '.join(series_warnings(mine, s))})" if s.bad else "")
                 for s in mine
             ]
             lines.append(f"  {clean(run.name)}: {'; '.join(words) or 'no values'}")

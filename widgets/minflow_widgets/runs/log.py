@@ -140,7 +140,7 @@ class RunFile:
         return {"parts": parts, "means": ended, "counts": counts, "first": first.table.item(0, 0), "prefix": prefix}
 
     def write(self, news: dict, epochs) -> None:
-        rows = joined(self.open, news["parts"])
+        rows = merge_by_step(self.open, news["parts"])
         for row in rows:
             for name, ended in news["means"].items():
                 if row["step"] in ended:
@@ -149,11 +149,11 @@ class RunFile:
             steps, seconds = (np.array([row[name] for row in rows]) for name in ("step", "seconds"))
             for row, number in zip(rows, epochs.numbers(news["prefix"], news["first"], steps, seconds).tolist()):
                 row["epoch"] = number
-        lines = [line([shown(row[name]) if name in row else "" for name in self.columns]) for row in rows]
+        lines = [csv_line([exact_text(row[name]) if name in row else "" for name in self.columns]) for row in rows]
         if self.path is None:
             self.path = self.create()
         if not self.offset:
-            header = line(self.columns)
+            header = csv_line(self.columns)
             write(self.path, b"".join([header, *lines]), "watch")
             self.offset = len(header)
         else:
@@ -196,7 +196,7 @@ def leave() -> None:
         curve._log.write(curve)
 
 
-def joined(last: dict, parts: dict[str, np.ndarray]) -> list[dict[str, float]]:
+def merge_by_step(last: dict, parts: dict[str, np.ndarray]) -> list[dict[str, float]]:
     """The rows: values in order of arrival, merged by step. last: the row to continue."""
     times = np.concatenate([part[2] for part in parts.values()])
     names = [name for name, part in parts.items() for _ in range(part.shape[1])]
@@ -211,13 +211,13 @@ def joined(last: dict, parts: dict[str, np.ndarray]) -> list[dict[str, float]]:
     return rows
 
 
-def line(words: list[str]) -> bytes:
+def csv_line(words: list[str]) -> bytes:
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerow(words)
     return out.getvalue().encode("utf-8", "backslashreplace")
 
 
-def shown(x: float) -> str:
+def exact_text(x: float) -> str:
     """A number that reads back exactly; integers without a decimal point."""
     return f"{x:.0f}" if x == x // 1 and abs(x) < 2**53 else repr(x)
 

@@ -25,7 +25,7 @@ KEYS = 3  # differing hyperparameters that are named
 SAID = 3  # files that are not runs that are named
 
 
-class Kept(NamedTuple):
+class SavedRun(NamedTuple):
     """A run to draw. columns: name of a series -> steps, values, seconds."""
 
     name: str
@@ -33,7 +33,7 @@ class Kept(NamedTuple):
     columns: dict[str, np.ndarray]
 
 
-def read(path: Path) -> Kept:
+def read(path: Path) -> SavedRun:
     """Read a run from its table, without an incomplete last row. Raises FormatError."""
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:  # spreadsheets prepend a byte order mark
@@ -41,16 +41,16 @@ def read(path: Path) -> Kept:
             text = file.read() if "step" in header else ""  # never read another, possibly large, file
         rows = list(csv.reader(io.StringIO(text[: text.rfind("\n") + 1], newline="")))
     except (OSError, ValueError, csv.Error) as error:
-        raise refused(path, "this table of a run cannot be read", because=reason(error)) from error
+        raise format_error(path, "this table of a run cannot be read", because=reason(error)) from error
     names = [name for name in header if name not in ("step", "epoch", "seconds") and not name.endswith(MEAN)]
     if "step" not in header or not names or not rows:
         missing = "column `step`" if "step" not in header else "column of numbers" if not names else "row"
-        raise refused(
+        raise format_error(
             path, f"this is not the table of a run: it has no {missing}", columns=", ".join(header)[:80] or "none"
         )
     for number, row in enumerate(rows, 2):
         if len(row) != len(header):
-            raise refused(path, f"row {number} is broken: {len(row)} values for {len(header)} columns")
+            raise format_error(path, f"row {number} is broken: {len(row)} values for {len(header)} columns")
     columns = dict(zip(header, zip(*rows)))
     try:
         numbers = {
@@ -59,7 +59,7 @@ def read(path: Path) -> Kept:
             if name in columns
         }
     except ValueError as error:
-        raise refused(path, "a value of this table is not a number", because=error) from error
+        raise format_error(path, "a value of this table is not a number", because=error) from error
     times = numbers.get("seconds", numbers["step"])
     there = np.isfinite(numbers["step"]) & np.isfinite(times)
     series = {}
@@ -67,10 +67,10 @@ def read(path: Path) -> Kept:
         known = there & np.array([bool(x) for x in columns[name]])
         if known.any():
             series[name] = np.stack([numbers["step"], numbers[name], times])[:, known]
-    return Kept(*about(path), series)
+    return SavedRun(*read_about(path), series)
 
 
-def about(path: Path) -> tuple[str, dict[str, Any]]:
+def read_about(path: Path) -> tuple[str, dict[str, Any]]:
     """Name and hyperparameters from the JSON file beside the table; the table's name if that is missing or broken."""
     try:
         data = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
@@ -80,12 +80,12 @@ def about(path: Path) -> tuple[str, dict[str, Any]]:
         return path.stem, {}
 
 
-def refused(path: Path, what: str, **values) -> FormatError:
+def format_error(path: Path, what: str, **values) -> FormatError:
     hint = 'compare("runs/") of a folder that watch(..., log="runs/") has filled, or remove this file from it'
     return FormatError(what, values={"file": path, **values}, where=here(), hint=hint)
 
 
-def of_curve(curve, number: int) -> list[Kept]:
+def runs_of_curve(curve, number: int) -> list[SavedRun]:
     """The runs of a curve so far: one for each watched source."""
     with curve._lock:
         curve._take()
@@ -96,21 +96,21 @@ def of_curve(curve, number: int) -> list[Kept]:
                 columns.setdefault(prefix, {})[s.name[len(prefix) :]] = s.table[:, : s.count].copy()
         names = {prefix: " ".join(filter(None, [curve.name, prefix.strip()])) for prefix in columns or [""]}
         return [
-            Kept(name or f"run {number}", curve.configs.get(prefix, {}), columns.get(prefix, {}))
+            SavedRun(name or f"run {number}", curve.configs.get(prefix, {}), columns.get(prefix, {}))
             for prefix, name in names.items()
         ]
 
 
-def newest(folder: Path, most: int) -> tuple[list[Kept], int, list[FormatError]]:
+def newest(folder: Path, most: int) -> tuple[list[SavedRun], int, list[FormatError]]:
     """(the most recently written runs of a folder, oldest first; the number left out; errors of files that are not
     runs)."""
     try:
         with os.scandir(folder) as entries:
             files = [(entry.stat(), entry.path) for entry in entries if entry.name.lower().endswith(".csv")]
     except OSError as error:
-        raise refused(folder, "this folder of runs cannot be read", because=reason(error)) from error
+        raise format_error(folder, "this folder of runs cannot be read", because=reason(error)) from error
     paths = [Path(path) for of, path in sorted(files, key=lambda file: file[0].st_mtime_ns) if stat.S_ISREG(of.st_mode)]
-    runs: list[Kept] = []
+    runs: list[SavedRun] = []
     skipped: list[FormatError] = []
     while paths and len(runs) < most:
         try:
@@ -120,17 +120,17 @@ def newest(folder: Path, most: int) -> tuple[list[Kept], int, list[FormatError]]
     return runs, len(paths), skipped
 
 
-def gather(things: Sequence, most: int, needed: bool = True) -> tuple[list[Kept], str]:
+def gather(things: Sequence, most: int, needed: bool = True) -> tuple[list[SavedRun], str]:
     """At most `most` runs, with distinct names, and a note about those left out.
 
     things: folders, tables, curves. An argument that is not a run raises; inside a folder it is only reported.
     needed: True if it is an error when there is none.
     """
-    runs: list[Kept] = []
+    runs: list[SavedRun] = []
     left, skipped = 0, []
     for thing in [one for each in things for one in (each if isinstance(each, list | tuple) else [each])]:
         if hasattr(thing, "_series") and hasattr(thing, "configs"):
-            runs += of_curve(thing, len(runs) + 1)
+            runs += runs_of_curve(thing, len(runs) + 1)
             continue
         if not isinstance(thing, str | os.PathLike):
             raise MinflowError(
@@ -169,19 +169,19 @@ def gather(things: Sequence, most: int, needed: bool = True) -> tuple[list[Kept]
         if left
         else ""
     )
-    return distinct(runs[:most]), note
+    return with_distinct_names(runs[:most]), note
 
 
-def distinct(runs: list[Kept]) -> list[Kept]:
+def with_distinct_names(runs: list[SavedRun]) -> list[SavedRun]:
     """The runs with what differs in their names, all distinct."""
     keys = [
         key
         for key in dict.fromkeys(key for run in runs for key in run.config)
         if len({repr(run.config[key]) for run in runs if key in run.config}) > 1
     ]
-    named: list[Kept] = []
+    named: list[SavedRun] = []
     for run in runs:
-        facts = [f"{key} {brief(run.config[key])}" for key in keys if key in run.config]
+        facts = [f"{key} {short_value(run.config[key])}" for key in keys if key in run.config]
         facts = [clean(fact)[:30] for fact in facts if fact not in run.name][:KEYS]
         name = clean(run.name)[:60] + (f" ({', '.join(facts)})" if facts else "")
         same = sum(one.name == name or one.name.startswith(f"{name} #") for one in named)
@@ -189,12 +189,12 @@ def distinct(runs: list[Kept]) -> list[Kept]:
     return named
 
 
-def brief(value: Any) -> Any:
+def short_value(value: Any) -> Any:
     """500.0 as 500, as it is usually written in a run's name."""
     return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e6 else value
 
 
-def series_of(runs: list[Kept], first: int = 0) -> list[Series]:
+def series_of(runs: list[SavedRun], first: int = 0) -> list[Series]:
     """The runs as series, all of a run with the same colour, starting with colour `first`."""
     result = []
     for number, run in enumerate(runs, first):

@@ -61,9 +61,9 @@ class GradientNorm:
             every = self.every
             self.credit = max(min(FREE, self.credit + SHARE * (when - before)) - took, -FREE)
             if self.credit < 0 and took > SHARE * every * each and every < LARGEST:
-                every = more(every)
-            elif self.credit > 0 and every > 1 and took < SHARE * less(every) * each:
-                every = less(every)
+                every = next_round(every)
+            elif self.credit > 0 and every > 1 and took < SHARE * previous_round(every) * each:
+                every = previous_round(every)
         self.every, self.taken = every, (step, when)
         self.left = self.apart = every - int(step) % every
 
@@ -73,12 +73,12 @@ class GradientNorm:
             self.record(*self.last, gradients)
 
 
-def more(n: int) -> int:
+def next_round(n: int) -> int:
     """The next of 1, 2, 5, 10, 20, 50, ..."""
     return n * 5 // 2 if str(n)[0] == "2" else n * 2
 
 
-def less(n: int) -> int:
+def previous_round(n: int) -> int:
     """The previous one."""
     return n * 2 // 5 if str(n)[0] == "5" else n // 2
 

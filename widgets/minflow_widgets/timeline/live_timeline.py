@@ -29,7 +29,7 @@ from minflow.views.text.listing import clean
 from minflow.views.timeline.record import LANES, bars, extent, formula, ms, pair
 
 from .. import frontends
-from ..update_thread import Ending, Pump
+from ..update_thread import EndOnce, UpdateThread
 
 RECENT = 60  # steps in the live statistics
 LOOKED = 600  # latest steps of all jobs among which they are searched
@@ -50,8 +50,8 @@ class LiveTimeline:
             values = {"got": type(job).__name__}
             raise JobError("watch_timeline takes a job function, its name or a run", values=values, hint=hint)
         self.job, self.begun, self.seen = job, time.perf_counter(), None
-        self.front, self.pump, self.note, self.cell = None, None, "", ("", "")
-        self.ending, self.finished = Ending(), False
+        self.front, self.update_thread, self.note, self.cell = None, None, "", ("", "")
+        self.ending, self.finished = EndOnce(), False
         if isinstance(job, Run):
             self.begun = job.started
             HELD.add(self)
@@ -62,7 +62,7 @@ class LiveTimeline:
         if self.front is None:
             self.cell = notebook.running_cell()
             self.front = frontends.choose(lambda: frontends.Widget(self, widget_class()(data=self.encode())), Lines)
-            self.pump = Pump(self, idle=0.0)
+            self.update_thread = UpdateThread(self, idle=0.0)
 
     def stop(self) -> None:
         """Wait for the steps in flight, then leave the picture. A run continues."""
@@ -94,19 +94,19 @@ class LiveTimeline:
             kind = type(interrupt)
             raise
         finally:
-            with frontends.undisturbed():
+            with frontends.delay_interrupts():
                 self.finish("" if kind is None else f"stopped by {kind.__name__}")
 
     def finish(self, note: str = "") -> None:
         """Replace the live picture by the static one."""
-        if not self.ending.first(self.pump):
+        if not self.ending.first(self.update_thread):
             return
         self.finished, self.note = True, note
         try:
             self.start()
-            if self.pump is not None:  # None if called during its start
-                self.pump.stop()
-            frontends.leave(self.front, self)
+            if self.update_thread is not None:  # None if called during its start
+                self.update_thread.stop()
+            frontends.finish_safely(self.front, self)
         finally:
             self.ending.over.set()
             HELD.discard(self)
@@ -184,7 +184,7 @@ class LiveTimeline:
             raise NotImplementedError  # IPython then uses the picture or the text
         new = self.front is None
         self.start()
-        if isinstance(self.front, frontends.Still):  # no widgets here: show the current picture
+        if isinstance(self.front, frontends.StaticPicture):  # no widgets here: show the current picture
             raise NotImplementedError
         if not new and not (self.cell[1] and self.cell == notebook.running_cell()):
             self.front.show(self)
@@ -245,7 +245,7 @@ def widget_class():
     import anywidget
     import traitlets
 
-    class LiveLanes(frontends.Hearing, anywidget.AnyWidget):
+    class LiveLanes(frontends.RestrictedTraits, anywidget.AnyWidget):
         _esm = frontends.script("page_theme.js", "timeline/live_timeline.js")
         data = traitlets.Bytes(b"").tag(sync=True)
 

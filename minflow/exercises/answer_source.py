@@ -187,7 +187,7 @@ def explain_syntax_error(name: str) -> str:
         return say("Python cannot read your last cell, so the previous answer still counts. {why}", why=why)
 
 
-# ---- where it stopped ------------------------------------------------------------------------------------------------
+# ---- location of errors ----------------------------------------------------------------------------------------------
 
 
 def error_line(error: BaseException, own: AnswerSource) -> tuple[int, str]:

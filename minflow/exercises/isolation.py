@@ -164,7 +164,7 @@ def restricted_calls() -> Iterator[None]:
 
 
 def limited_calls(call: Callable) -> Callable:
-    """Wrap a call so that it works only the first LINES times."""
+    """Wrap a call so that it works only the first MAX_LINES times."""
     left = iter(range(MAX_LINES))
     return lambda *args, **kwargs: call(*args, **kwargs) if next(left, None) is not None else None
 
@@ -230,7 +230,7 @@ def own_session() -> Iterator[None]:
             run.resume()
 
 
-# ---- has minflow been changed? ---------------------------------------------------------------------------------------
+# ---- changes of minflow itself ---------------------------------------------------------------------------------------
 
 NAMESPACES: dict[str, Any] = {
     "minflow": flow,

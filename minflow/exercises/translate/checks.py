@@ -91,7 +91,7 @@ def excerpt(text: str, match: re.Match) -> str:
     return text[max(match.start() - 4, 0) : match.end() + 4].replace("\n", " ")
 
 
-# ---- one word for one idea -----------------------------------------------------------------------------------------
+# ---- glossary ------------------------------------------------------------------------------------------------------
 
 
 @functools.cache

@@ -223,9 +223,9 @@ def add_case_rows(verdict: Verdict, card: Card) -> None:
 
 def add_help(verdict: Verdict, card: Card, level: int, stuck: bool) -> None:
     """Add the next hint; after the last one, or if the learner is stuck, also a worked related problem."""
-    exercise, name = verdict.exercise, verdict.wrong
-    hints = name.hints if name else ()
-    if name:
+    exercise, wrong = verdict.exercise, verdict.wrong
+    hints = wrong.hints if wrong else ()
+    if wrong:
         card.paragraphs.append(say(hints[min(level, len(hints)) - 1]))
     elif verdict.outcome == "stopped" and level == 1:  # the error message is enough
         if verdict.result.late:

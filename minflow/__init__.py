@@ -483,7 +483,7 @@ from .core.functions import (
     view_as_complex as view_as_complex,
     view_as_real as view_as_real,
 )
-from .core.functions.tensor_types import set_default_tensor_type as set_default_tensor_type, typed as _typed
+from .core.functions.tensor_types import set_default_tensor_type as set_default_tensor_type, make_type as _typed
 from .core.tensor import Size as Size, Tensor as Tensor
 from . import amp as amp, autograd as autograd, cuda as cuda, env as env, linalg as linalg
 from . import nn as nn, optim as optim

@@ -16,8 +16,8 @@ from .base.display import Display
 from .base.errors import DTypeError, GradError, NonFiniteError, OutOfRangeError, ShapeError, TraceError
 from .dispatch import apply, refuse_symbolic
 from .functions.fill import finish
-from .functions.memory_format import Layout, lies_as, strided
-from .functions.tensor_types import meant, numbers_or_shape, type_of
+from .functions.memory_format import Layout, view_in_format, strided
+from .functions.tensor_types import parse_type, data_or_shape, type_of
 from .grad.hooks import Handle, after_on, hook_on
 from .ir import LEAF, Source, Value
 from .methods.activations import Activations
@@ -181,8 +181,8 @@ class Tensor(
         """The sizes of all axes, or the size of axis `dim`."""
         if dim is None:
             return self.shape
-        F.need_axes("size", self)
-        return self.spec.shape[F.axis_of(dim, self.ndim, self)]
+        F.check_min_axes("size", self)
+        return self.spec.shape[F.normalize_axis(dim, self.ndim, self)]
 
     def dim(self) -> int:
         """Number of axes."""
@@ -206,8 +206,8 @@ class Tensor(
         strides = tuple(n // max(array.itemsize, 1) for n in array.strides)
         if dim is None:
             return strides
-        F.need_axes("stride", self)
-        return strides[F.axis_of(dim, self.ndim, self)]
+        F.check_min_axes("stride", self)
+        return strides[F.normalize_axis(dim, self.ndim, self)]
 
     def storage_offset(self) -> int:
         """Position of its first element in the storage, in elements."""
@@ -221,7 +221,7 @@ class Tensor(
 
     def is_contiguous(self, memory_format=None) -> bool:
         """True if its elements are contiguous in memory, in C order or in the order of `memory_format`."""
-        view = self if memory_format is None else lies_as(self, memory_format)
+        view = self if memory_format is None else view_in_format(self, memory_format)
         return view is not None and is_contiguous(view)
 
     def get_device(self) -> int:
@@ -551,7 +551,7 @@ class Tensor(
         Without an argument, return the name of this tensor's type."""
         if dtype is None:
             return type_of(self)
-        dtype, kind = meant(dtype)
+        dtype, kind = parse_type(dtype)
         return self.to(dtype, device=kind or None)
 
     def type_as(self, other: Tensor) -> Tensor:
@@ -628,7 +628,7 @@ def new_tensor(array, spec: Spec, value: Value | None = None) -> Tensor:
 def from_numbers(device, first, *rest) -> Tensor:
     """The tensor of `Tensor(2, 3)` and `Tensor([1., 2.])`, in the default dtype; `Tensor(other)` shares its storage."""
     sizes = [first, *[x for x in rest[:2] if x is not None], *([rest[2]] if rest[2] is not True else []), *rest[3]]
-    return finish(numbers_or_shape("Tensor", tuple(sizes), default_dtype()), device, False)
+    return finish(data_or_shape("Tensor", tuple(sizes), default_dtype()), device, False)
 
 
 def unpickle(kind, array, needs: bool, extra: dict):

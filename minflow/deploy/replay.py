@@ -20,7 +20,7 @@ import numpy as np
 from ..core.base.errors import GraphError, OutOfMemoryError, ShapeError
 from ..core.memory import LITTLE, free_bytes
 from ..core.dispatch import apply
-from ..core.functions.shape import views_as
+from ..core.functions.shape import array_has_view
 from ..core.infer import infer
 from ..core.ir import RECOMPUTE, Node, Value, outputs_of
 from ..core.mode import MODE, using
@@ -261,7 +261,7 @@ def tensor_of(state: State) -> Any:
 
 def needs_copy(op: Op, array: np.ndarray, attrs: Any) -> bool:
     """True if the op is a view of contiguous elements and the array is not contiguous in the required shape."""
-    return op is as_strided or op is reshape and not views_as(array, attrs["shape"])
+    return op is as_strided or op is reshape and not array_has_view(array, attrs["shape"])
 
 
 class Replay:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..core import functions as F
 from ..core.base.errors import GradError, OutOfRangeError, ShapeError
-from ..core.functions.arguments import is_tensor, tensor_of, to
+from ..core.functions.arguments import is_tensor, ensure_tensor, to
 from ..core.grad.modes import no_grad
 from ..core.mode import MODE
 from ..core.spec import default_dtype, promote
@@ -23,7 +23,7 @@ def met(*values) -> list[Tensor]:
     """Return parameters as float tensors of one shape and dtype; Python numbers take the dtype of the tensors."""
     specs = [x.spec for x in values if is_tensor(x) and x.spec.dtype.floating]
     dtype = promote(*specs) if specs else default_dtype()
-    return list(F.broadcast_tensors(*[to(tensor_of(x), dtype) for x in values]))
+    return list(F.broadcast_tensors(*[to(ensure_tensor(x), dtype) for x in values]))
 
 
 def tracing() -> bool:
@@ -72,7 +72,7 @@ class Distribution:
 
     def checked(self, value) -> Tensor:
         """A value whose probability is requested, as a tensor."""
-        value = tensor_of(value)
+        value = ensure_tensor(value)
         want = self.batch_shape + self.event_shape
         for n, m in zip(value.shape[::-1], want[::-1]):
             if n != m and 1 not in (n, m):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ..core import functions as F
-from ..core.functions.arguments import tensor_of
+from ..core.functions.arguments import ensure_tensor
 from ..core.functions.creation import rand
 from ..core.tensor import Tensor
 from .distribution import Distribution, met
@@ -56,7 +56,7 @@ class Uniform(Distribution):
         return ((self.checked(value) - self.low) / (self.high - self.low)).clamp(0, 1)
 
     def icdf(self, value) -> Tensor:
-        return tensor_of(value) * (self.high - self.low) + self.low
+        return ensure_tensor(value) * (self.high - self.low) + self.low
 
     def entropy(self) -> Tensor:
         return F.log(self.high - self.low)
@@ -98,7 +98,7 @@ class Exponential(Distribution):
         return 1 - F.exp(-self.rate * self.checked(value))
 
     def icdf(self, value) -> Tensor:
-        return -F.log1p(-tensor_of(value)) / self.rate
+        return -F.log1p(-ensure_tensor(value)) / self.rate
 
     def entropy(self) -> Tensor:
         return 1 - F.log(self.rate)
@@ -144,7 +144,7 @@ class Laplace(Located):
         return 0.5 - 0.5 * F.sign(away) * F.expm1(-F.abs(away))
 
     def icdf(self, value) -> Tensor:
-        centred = tensor_of(value) - 0.5
+        centred = ensure_tensor(value) - 0.5
         return self.loc - self.scale * F.sign(centred) * F.log1p(-2 * F.abs(centred))
 
     def entropy(self) -> Tensor:
@@ -174,7 +174,7 @@ class Gumbel(Located):
         return F.exp(-F.exp(-self.away(value)))
 
     def icdf(self, value) -> Tensor:
-        return self.loc - self.scale * F.log(-F.log(tensor_of(value)))
+        return self.loc - self.scale * F.log(-F.log(ensure_tensor(value)))
 
     def entropy(self) -> Tensor:
         return F.log(self.scale) + (1 + EULER)
@@ -202,7 +202,7 @@ class Cauchy(Located):
         return F.atan(self.away(value)) / math.pi + 0.5
 
     def icdf(self, value) -> Tensor:
-        return self.loc + self.scale * F.tan(math.pi * (tensor_of(value) - 0.5))
+        return self.loc + self.scale * F.tan(math.pi * (ensure_tensor(value) - 0.5))
 
     def entropy(self) -> Tensor:
         return math.log(4 * math.pi) + F.log(self.scale)

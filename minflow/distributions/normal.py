@@ -6,7 +6,7 @@ import math
 
 from ..core import functions as F
 from ..core.base.errors import ShapeError
-from ..core.functions.arguments import tensor_of
+from ..core.functions.arguments import ensure_tensor
 from ..core.functions.creation import randn
 from ..core.functions.matrices import eye_of, solve_triangular
 from ..core.tensor import Tensor
@@ -59,7 +59,7 @@ class Normal(Distribution):
         return 0.5 * (1 + F.erf((self.checked(value) - self.loc) / (self.scale * math.sqrt(2))))
 
     def icdf(self, value) -> Tensor:
-        return self.loc + self.scale * F.erfinv(2 * tensor_of(value) - 1) * math.sqrt(2)
+        return self.loc + self.scale * F.erfinv(2 * ensure_tensor(value) - 1) * math.sqrt(2)
 
     def entropy(self) -> Tensor:
         return 0.5 + LOG_ROOT + F.log(self.scale)
@@ -139,7 +139,7 @@ class HalfNormal(Distribution):
         return F.erf(self.checked(value) / (self.scale * math.sqrt(2)))
 
     def icdf(self, value) -> Tensor:
-        return self.scale * F.erfinv(tensor_of(value)) * math.sqrt(2)
+        return self.scale * F.erfinv(ensure_tensor(value)) * math.sqrt(2)
 
     def entropy(self) -> Tensor:
         return 0.5 * math.log(math.pi / 2) + 0.5 + F.log(self.scale)

@@ -53,10 +53,10 @@ from ..ops.elementwise import tan as tan
 from ..ops.elementwise import tanh as tanh
 from ..ops.elementwise import trunc as trunc
 from . import out as out  # handles calls with out=
-from .arguments import axis_of as axis_of
-from .arguments import need_axes as need_axes
-from .arguments import numpy_names as numpy_names
-from .arguments import several as several
+from .arguments import normalize_axis as normalize_axis
+from .arguments import check_min_axes as check_min_axes
+from .arguments import accept_axis as accept_axis
+from .arguments import is_sequence as is_sequence
 from .arithmetic import absolute as absolute
 from .arithmetic import add as add
 from .arithmetic import clip as clip

@@ -13,12 +13,12 @@ from ..ops import elementwise as e
 from ..ops.compare import ge, gt, le, logical_and
 from ..functionalize import overwrite
 from ..source_location import fail
-from .arguments import composite, fitting, in_float32, is_tensor
+from .arguments import composite, cast_number, in_float32, is_tensor
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
 
-def ready(name: str, input, floating: bool = False) -> None:
+def check_input(name: str, input, floating: bool = False) -> None:
     """Return input as a tensor; refuse anything else and, if `floating`, dtypes that are not floating."""
     if not is_tensor(input):
         raise no_tensor(name, "input", input)
@@ -32,7 +32,7 @@ def ready(name: str, input, floating: bool = False) -> None:
 def gelu(input, approximate: str = "none"):
     """x * Phi(x) = x / 2 * (1 + erf(x / sqrt(2))); with approximate="tanh"
     x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))). Hendrycks & Gimpel 2016, section 2."""
-    ready("gelu", input, floating=True)
+    check_input("gelu", input, floating=True)
     if approximate not in ("none", "tanh"):
         fail(ShapeError, f"gelu: approximate is {approximate!r}", 'approximate="none" or approximate="tanh"')
     return gelu_tanh(input) if approximate == "tanh" else gelu_erf(input)
@@ -52,7 +52,7 @@ def gelu_tanh(x):
 
 def quick_gelu(input):
     """x * sigmoid(1.702 * x), an approximation of gelu. Hendrycks & Gimpel 2016, section 2."""
-    ready("quick_gelu", input, floating=True)
+    check_input("quick_gelu", input, floating=True)
     return quick_gelu_of(input)
 
 
@@ -64,7 +64,7 @@ def quick_gelu_of(x):
 
 def silu(input, inplace: bool = False):
     """x * sigmoid(x)"""
-    ready("silu", input, floating=True)
+    check_input("silu", input, floating=True)
     return overwrite(silu_of, input) if inplace else silu_of(input)
 
 
@@ -76,7 +76,7 @@ def silu_of(x):
 
 def mish(input, inplace: bool = False):
     """x * tanh(log(1 + exp(x))). Misra 2019, eq. 1."""
-    ready("mish", input, floating=True)
+    check_input("mish", input, floating=True)
     return overwrite(mish_of, input) if inplace else mish_of(input)
 
 
@@ -88,7 +88,7 @@ def mish_of(x):
 
 def softplus(input, beta: float = 1.0, threshold: float = 20.0):
     """log(1 + exp(beta * x)) / beta; where beta * x > threshold, x itself."""
-    ready("softplus", input, floating=True)
+    check_input("softplus", input, floating=True)
     scaled = input if beta == 1 else input * beta
     smooth = e.softplus(scaled)
     return e.where(gt(scaled, threshold), input, smooth if beta == 1 else smooth / beta)
@@ -96,7 +96,7 @@ def softplus(input, beta: float = 1.0, threshold: float = 20.0):
 
 def softsign(input):
     """x / (1 + |x|)"""
-    ready("softsign", input)
+    check_input("softsign", input)
     return softsign_of(input)
 
 
@@ -111,25 +111,25 @@ def softsign_of(x):
 
 def square_relu(input):
     """max(x, 0)**2. So et al. 2021, section 3."""
-    ready("square_relu", input, floating=True)
+    check_input("square_relu", input, floating=True)
     return e.square(e.relu(input))
 
 
 def elu(input, alpha: float = 1.0, inplace: bool = False):
     """x if x > 0, else alpha * (exp(x) - 1). Clevert et al. 2016, eq. 15."""
-    ready("elu", input, floating=True)
-    return written(elu_of, input, inplace, float(alpha))
+    check_input("elu", input, floating=True)
+    return write_if_inplace(elu_of, input, inplace, float(alpha))
 
 
 def selu(input, inplace: bool = False):
     """1.0507 * elu(x, alpha=1.6733): keeps mean 0 and variance 1. Klambauer et al. 2017, eq. 2."""
-    ready("selu", input, floating=True)
-    return written(elu_of, input, inplace, SELU_ALPHA, SELU_SCALE)
+    check_input("selu", input, floating=True)
+    return write_if_inplace(elu_of, input, inplace, SELU_ALPHA, SELU_SCALE)
 
 
 def celu(input, alpha: float = 1.0, inplace: bool = False):
     """x if x > 0, else alpha * (exp(x / alpha) - 1): an elu with a continuous derivative. Barron 2017, eq. 2."""
-    ready("celu", input, floating=True)
+    check_input("celu", input, floating=True)
     if not alpha:
         fail(
             OutOfRangeError,
@@ -137,10 +137,10 @@ def celu(input, alpha: float = 1.0, inplace: bool = False):
             "alpha=1.0; or relu, its limit",
             input=input,
         )
-    return written(elu_of, input, inplace, float(alpha), 1.0, 1.0 / alpha)
+    return write_if_inplace(elu_of, input, inplace, float(alpha), 1.0, 1.0 / alpha)
 
 
-def written(function, x, inplace: bool, *args):
+def write_if_inplace(function, x, inplace: bool, *args):
     return overwrite(function, x, *args) if inplace else function(x, *args)
 
 
@@ -156,7 +156,7 @@ def elu_of(x, alpha: float, scale: float = 1.0, inner: float = 1.0):
 
 def prelu(input, weight):
     """x if x > 0, else weight * x. weight: one element, or one per channel (axis 1). He et al. 2015, eq. 1."""
-    ready("prelu", input, floating=True)
+    check_input("prelu", input, floating=True)
     if not is_tensor(weight):
         raise no_tensor("prelu", "weight", weight)
     x, w = input.spec, weight.spec
@@ -178,9 +178,9 @@ def prelu_of(x, weight):
 
 def threshold(input, threshold: float, value: float, inplace: bool = False):
     """x if x > threshold, else value."""
-    ready("threshold", input)
-    value = fitting("threshold", value, input.spec.dtype, input=input)
-    return written(threshold_of, input, inplace, threshold, value)
+    check_input("threshold", input)
+    value = cast_number("threshold", value, input.spec.dtype, input=input)
+    return write_if_inplace(threshold_of, input, inplace, threshold, value)
 
 
 def threshold_of(x, threshold: float, value: float):
@@ -189,5 +189,5 @@ def threshold_of(x, threshold: float, value: float):
 
 def hardshrink(input, lambd: float = 0.5):
     """x if |x| > lambd, else 0."""
-    ready("hardshrink", input, floating=True)
+    check_input("hardshrink", input, floating=True)
     return e.where(logical_and(ge(input, -lambd), le(input, lambd)), 0.0, input)

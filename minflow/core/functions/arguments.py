@@ -26,12 +26,12 @@ def is_tensor(x) -> bool:
     return hasattr(x, "spec")
 
 
-def tensor_of(x):
+def ensure_tensor(x):
     """Return x as a tensor; x may be an array, a number or a list."""
     return x if is_tensor(x) else MODE.get().tensor_of(x)
 
 
-def operand(x):
+def as_operand(x):
     """Return x in the form that an op takes: a tensor, or a Python number unchanged."""
     return x if x.__class__ in NUMBERS or is_tensor(x) else MODE.get().tensor_of(x)
 
@@ -41,7 +41,7 @@ def to(x, dtype: DType):
     return x if x.spec.dtype is dtype else cast(x, dtype=dtype)
 
 
-def kept(op: str, x, dtype: DType, /, **values):
+def cast_for_write(op: str, x, dtype: DType, /, **values):
     """Convert x, a tensor or a number, for a write into this dtype.
 
     Refuses a higher kind (bool < integer < floating < complex), so that nothing is truncated silently.
@@ -54,15 +54,15 @@ def kept(op: str, x, dtype: DType, /, **values):
             f"values.to(flow.{dtype.name}) truncates them; or x = x.to(flow.{own.name}) first",
             **values,
         )
-    return to(x, dtype) if is_tensor(x) else fitting(op, x, dtype, **values)
+    return to(x, dtype) if is_tensor(x) else cast_number(op, x, dtype, **values)
 
 
-def one_number(op: str, x, dtype: DType, /, **values):
+def cast_fill_value(op: str, x, dtype: DType, /, **values):
     """Convert a fill value, a number or a one-element tensor, to this dtype. Integer dtypes truncate floats."""
     if isinstance(x, np.generic):
         x = x.item()
     if x.__class__ not in NUMBERS and not is_tensor(x):
-        x = operand(x)
+        x = as_operand(x)
     if is_tensor(x):
         if x.spec.ndim:
             fail(
@@ -74,7 +74,7 @@ def one_number(op: str, x, dtype: DType, /, **values):
         if x.array is None or x.needs or MODE.get().trace is not None:
             return to(x, dtype)
         x = x.array.item()
-    return fitting(op, x, dtype, **values)
+    return cast_number(op, x, dtype, **values)
 
 
 def maybe_to(x, dtype):
@@ -100,7 +100,7 @@ def integer(x, name: str) -> int:
     )
 
 
-def several(x) -> bool:
+def is_sequence(x) -> bool:
     """True if x is a list, tuple or range where one number is also accepted. Bytes do not count, although they are
     sequences of ints.
     """
@@ -108,7 +108,7 @@ def several(x) -> bool:
     return issubclass(kind, Sequence) and not issubclass(kind, str | bytes | bytearray | memoryview)
 
 
-def axis_of(dim, ndim: int, x=None) -> int:
+def normalize_axis(dim, ndim: int, x=None) -> int:
     """Return `dim` as an index in [0, ndim). A 0-d tensor counts as having one axis."""
     dim, limit = integer(dim, "dim"), ndim or 1
     if not -limit <= dim < limit:
@@ -122,27 +122,27 @@ def axis_of(dim, ndim: int, x=None) -> int:
     return dim % limit
 
 
-def axes_of(dim, x) -> tuple[int, ...] | None:
+def normalize_axes(dim, x) -> tuple[int, ...] | None:
     """Return the sorted axes for a `dim` argument: an int, several, or None for all axes, which stays None."""
     ndim = x.spec.ndim
     if dim is None:
         return None
     if dim.__class__ is int and -ndim <= dim < ndim:
         return (dim % ndim,)
-    axes = tuple(sorted(each_axis(dim, x)))
+    axes = tuple(sorted(unique_axes(dim, x)))
     return axes if axes and ndim else None
 
 
-def each_axis(dim, x) -> list[int]:
+def unique_axes(dim, x) -> list[int]:
     """Return the axes for a `dim` argument (an int or several), in its order. Raises if one is named twice."""
-    dims = dim if several(dim) else (dim,)
-    axes = [axis_of(d, x.spec.ndim, x) for d in dims]
+    dims = dim if is_sequence(dim) else (dim,)
+    axes = [normalize_axis(d, x.spec.ndim, x) for d in dims]
     if len(set(axes)) < len(axes):
         fail(OutOfRangeError, f"dim {tuple(dims)} names an axis twice", "each axis once", x=x)
     return axes
 
 
-def need_axes(op: str, x, least: int = 1) -> None:
+def check_min_axes(op: str, x, least: int = 1) -> None:
     """Refuse a tensor with fewer than `least` axes."""
     if x.spec.ndim < least:
         fail(
@@ -153,7 +153,7 @@ def need_axes(op: str, x, least: int = 1) -> None:
         )
 
 
-def fitting(op: str, number, dtype: DType, **values):
+def cast_number(op: str, number, dtype: DType, **values):
     """Convert a Python number to this dtype, truncating floats for integer dtypes; refuse one that does not fit."""
     try:
         check_fits(number, dtype)
@@ -164,7 +164,7 @@ def fitting(op: str, number, dtype: DType, **values):
     return int(number) if number.__class__ is float and dtype.rank == 1 else number
 
 
-def joined(name: str, tensors: dict) -> tuple[int, ...]:
+def common_shape(name: str, tensors: dict) -> tuple[int, ...]:
     """Return the shape to which these tensors broadcast; the error names them and shows their values."""
     try:
         return join(name, {mark: x.spec.shape for mark, x in tensors.items()})
@@ -172,7 +172,7 @@ def joined(name: str, tensors: dict) -> tuple[int, ...]:
         raise explain(error, SimpleNamespace(inputs=tuple(tensors), variadic=False), tuple(tensors.values())) from None
 
 
-def numpy_names(function: Callable) -> Callable:
+def accept_axis(function: Callable) -> Callable:
     """Also accept NumPy's `axis` and `keepdims` for `dim` and `keepdim`, as PyTorch and OneFlow do."""
 
     @functools.wraps(function)
@@ -217,7 +217,7 @@ def is_half(x) -> bool:
 
 def sizes(shape: tuple) -> tuple[int, ...]:
     """Return the ints of f(2, 3) or f((2, 3))."""
-    if len(shape) == 1 and several(shape[0]):
+    if len(shape) == 1 and is_sequence(shape[0]):
         shape = shape[0]
     return tuple([integer(n, "size") for n in shape])
 

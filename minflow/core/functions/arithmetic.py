@@ -15,12 +15,12 @@ from ..ops import reduce as r
 from ..ops.shape import expand
 from ..spec import DType, bool_, float32, float64, iinfo, promote, uint8
 from ..source_location import fail
-from .arguments import fitting, integer, is_tensor, joined, one_number, operand, tensor_of, to
+from .arguments import cast_number, integer, is_tensor, common_shape, cast_fill_value, as_operand, ensure_tensor, to
 
 
 def scaled(input, other, alpha):
     """Return alpha * other in the promoted dtype of input and other, so that a float alpha does not widen it."""
-    input, other = operand(input), operand(other)
+    input, other = as_operand(input), as_operand(other)
     if alpha == 1 and alpha is not True:
         return other
     dtype = promote(*[x.spec if is_tensor(x) else type(x) for x in (input, other)])
@@ -33,12 +33,12 @@ def scaled(input, other, alpha):
 
 def add(input, other, *, alpha=1):
     """`input + alpha * other`, broadcast and promoted."""
-    return e.add(operand(input), scaled(input, other, alpha))
+    return e.add(as_operand(input), scaled(input, other, alpha))
 
 
 def sub(input, other, *, alpha=1):
     """`input - alpha * other`, broadcast and promoted. Raises DTypeError for bools."""
-    return e.sub(operand(input), scaled(input, other, alpha))
+    return e.sub(as_operand(input), scaled(input, other, alpha))
 
 
 def rsub(input, other, *, alpha=1):
@@ -48,7 +48,7 @@ def rsub(input, other, *, alpha=1):
 
 def div(input, other, *, rounding_mode: str | None = None):
     """`input / other`; rounding_mode "floor" rounds down and keeps integers, "trunc" rounds towards 0."""
-    input, other = operand(input), operand(other)
+    input, other = as_operand(input), as_operand(other)
     if rounding_mode is None:
         return e.div(input, other)
     if rounding_mode == "floor":
@@ -63,7 +63,7 @@ def div(input, other, *, rounding_mode: str | None = None):
 
 def pow(input, exponent):
     """`input ** exponent`. Raises DTypeError for an integer tensor to a negative integer."""
-    input, exponent = operand(input), operand(exponent)
+    input, exponent = as_operand(input), as_operand(exponent)
     if exponent.__class__ is int and exponent < 0 and is_tensor(input) and not input.spec.dtype.floating:
         fail(
             DTypeError,
@@ -87,14 +87,14 @@ def clamp(input, min=None, max=None):
     if min is None and max is None:
         fail(DTypeError, "clamp: min or max must be given", "clamp(min=0)", input=input)
     if min is None or max is None:
-        passed = operand(max if min is None else min)
+        passed = as_operand(max if min is None else min)
         spec = input.spec
         dtype = promote(spec, passed.spec if is_tensor(passed) else type(passed))
         if dtype is bool_:
             return e.maximum(input, passed) if max is None else e.minimum(input, passed)
         low, high = (float("-inf"), float("inf")) if dtype.rank > 1 else (iinfo(dtype).min, iinfo(dtype).max)
         min, max = (low, max) if min is None else (min, high)
-    return e.clamp(input, operand(min), operand(max))
+    return e.clamp(input, as_operand(min), as_operand(max))
 
 
 @two_meanings
@@ -104,7 +104,7 @@ def where(condition, input=None, other=None):
         from .gather import nonzero
 
         return nonzero(condition, as_tuple=True)
-    condition, input, other = operand(condition), operand(input), operand(other)
+    condition, input, other = as_operand(condition), as_operand(input), as_operand(other)
     if is_tensor(condition) and condition.spec.dtype is uint8:
         condition = to(condition, bool_)
     if is_tensor(condition) and condition.spec.dtype is not bool_:
@@ -117,21 +117,21 @@ def where(condition, input=None, other=None):
     dtype = promote(*[x.spec if is_tensor(x) else type(x) for x in (input, other)])
     values = dict(condition=condition, input=input, other=other)
     return e.where(
-        condition, *[to(x, dtype) if is_tensor(x) else fitting("where", x, dtype, **values) for x in (input, other)]
+        condition, *[to(x, dtype) if is_tensor(x) else cast_number("where", x, dtype, **values) for x in (input, other)]
     )
 
 
 @two_meanings
 def masked_fill(input, mask, value):
     """Replace elements where mask is True by `value`, a number or a 0-d tensor. The dtype of input is kept."""
-    return e.where(mask, one_number("masked_fill", value, input.spec.dtype, input=input, value=value), input)
+    return e.where(mask, cast_fill_value("masked_fill", value, input.spec.dtype, input=input, value=value), input)
 
 
 def lerp(input, end, weight):
     """`input + weight * (end - input)`: from input (weight 0) to end (weight 1)."""
     if hasattr(input, "spec") and not input.spec.floating:
         fail(DTypeError, f"lerp: input must be floating, got {input.dtype.name}", "x.float() first", input=input)
-    return e.lerp(input, end, operand(weight))
+    return e.lerp(input, end, as_operand(weight))
 
 
 def addcmul(input, tensor1, tensor2, *, value=1):
@@ -146,10 +146,10 @@ def addcdiv(input, tensor1, tensor2, *, value=1):
 
 def sum_with(op, input, tensor1, tensor2, value):
     """input + value * op(tensor1, tensor2). Computed in a wider dtype if needed: 100 * 7 would wrap in int8."""
-    parts = [tensor_of(x) for x in (input, tensor1, tensor2)]
+    parts = [ensure_tensor(x) for x in (input, tensor1, tensor2)]
     dtype = promote(*[x.spec for x in parts])
     input, tensor1, tensor2 = [to(x, float32 if dtype in HALVES else dtype) for x in parts]
-    shape = joined(f"addc{op.name}", dict(input=input, tensor1=tensor1, tensor2=tensor2))
+    shape = common_shape(f"addc{op.name}", dict(input=input, tensor1=tensor1, tensor2=tensor2))
     if tensor1.spec.shape != shape:  # reduce the broadcast gradient last, after the product
         tensor1 = expand(tensor1, shape=shape)
     out = e.add(input, e.mul(op(tensor1, tensor2), value))
@@ -165,13 +165,13 @@ def isclose(input, other, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: boo
     for name, bound in (("rtol", rtol), ("atol", atol)):
         if not bound >= 0:
             fail(OutOfRangeError, f"isclose: {name} must be a number of at least 0, got {bound!r}", f"{name}=1e-5")
-    input, other = operand(input), tensor_of(other)
+    input, other = as_operand(input), ensure_tensor(other)
     equal = c.eq(input, other)
     if equal_nan:
         equal = c.logical_or(equal, c.logical_and(c.isnan(input), c.isnan(other)))
     dtype = promote(*[x.spec if is_tensor(x) else type(x) for x in (input, other)])
     if not dtype.floating:  # differences in int8 would wrap
-        input, other = to(tensor_of(input), float64), to(other, float64)
+        input, other = to(ensure_tensor(input), float64), to(other, float64)
     distance = e.abs(e.sub(input, other))
     bound = e.add(e.mul(e.abs(other), rtol), atol)
     return c.logical_or(equal, c.logical_and(c.le(distance, bound), c.isfinite(distance)))

@@ -19,7 +19,7 @@ from ..ops import shape as s
 from ..spec import as_dtype, int32, int64, promote
 from ..source_location import fail
 from . import return_types
-from .arguments import axis_of, integer, is_tensor, several, tensor_of, to
+from .arguments import normalize_axis, integer, is_tensor, is_sequence, ensure_tensor, to
 from .quantiles import aminmax
 from .reduction import sum
 
@@ -129,7 +129,7 @@ def even_edges(values, bins: int, ends):
     low, high = e.where(alike, low - 0.5, low), e.where(alike, high + 0.5, high)
     if MODE.get().trace is None and not math.isfinite(float(low) + float(high)):
         fail(OutOfRangeError, "histogram: the input must have a finite range", "range=(low, high)", input=values)
-    share = tensor_of(np.arange(bins + 1) / bins)
+    share = ensure_tensor(np.arange(bins + 1) / bins)
     return to(e.lerp(to(low, share.spec.dtype), to(high, share.spec.dtype), share), values.spec.dtype)
 
 
@@ -145,16 +145,16 @@ def unique(
     return_inverse: also the index of each element among them. return_counts: also how often each occurs. dtype: of
     these two, int64 by default.
     """
-    found = distinct("unique", input, False, return_inverse, return_counts, dim)
+    found = unique_of("unique", input, False, return_inverse, return_counts, dim)
     return found if dtype is None or is_tensor(found) else (found[0], *[to(x, as_dtype(dtype)) for x in found[1:]])
 
 
 def unique_consecutive(input, return_inverse: bool = False, return_counts: bool = False, dim=None):
     """Collapse runs of equal elements (or slices along `dim`) to one; see `unique`. Eager only."""
-    return distinct("unique_consecutive", input, True, return_inverse, return_counts, dim)
+    return unique_of("unique_consecutive", input, True, return_inverse, return_counts, dim)
 
 
-def distinct(name: str, input, runs: bool, return_inverse: bool, return_counts: bool, dim):
+def unique_of(name: str, input, runs: bool, return_inverse: bool, return_counts: bool, dim):
     if MODE.get().trace is not None:
         fail(
             TraceError,
@@ -162,7 +162,7 @@ def distinct(name: str, input, runs: bool, return_inverse: bool, return_counts: 
             "do it before the call; flow.sort and flow.one_hot(x, n).sum(0) have fixed shapes",
             input=input,
         )
-    axis = None if dim is None else axis_of(dim, input.spec.ndim, input)
+    axis = None if dim is None else normalize_axis(dim, input.spec.ndim, input)
     if dim is not None and not input.spec.ndim:
         fail(ShapeError, f"{name}: dim is {dim}, and the tensor has no axes", "no dim", input=input)
     group = o.groups(s.detach(input), axis=axis, runs=runs)
@@ -175,7 +175,7 @@ def distinct(name: str, input, runs: bool, return_inverse: bool, return_counts: 
 
 def isin(elements, test_elements, *, assume_unique: bool = False, invert: bool = False):
     """`bool`: True where an element of elements is in test_elements (invert: is not). NaN is never in it."""
-    elements, test_elements = tensor_of(elements), tensor_of(test_elements)
+    elements, test_elements = ensure_tensor(elements), ensure_tensor(test_elements)
     return o.isin(elements, test_elements, invert=bool(invert))
 
 
@@ -197,10 +197,10 @@ def searchsorted(
             '"left" or "right"',
             values=values,
         )
-    edges = tensor_of(sorted_sequence)
+    edges = ensure_tensor(sorted_sequence)
     if sorter is not None:
         edges = i.gather(edges, sorter, dim=edges.spec.ndim - 1, by="searchsorted")
-    return place("searchsorted", edges, values, right or side == "right", out_int32)
+    return insertion_index("searchsorted", edges, values, right or side == "right", out_int32)
 
 
 def bucketize(input, boundaries, *, out_int32: bool = False, right: bool = False):
@@ -208,7 +208,7 @@ def bucketize(input, boundaries, *, out_int32: bool = False, right: bool = False
 
     right: boundaries[i - 1] <= x < boundaries[i].
     """
-    boundaries = tensor_of(boundaries)
+    boundaries = ensure_tensor(boundaries)
     if boundaries.spec.ndim != 1:
         fail(
             ShapeError,
@@ -216,13 +216,13 @@ def bucketize(input, boundaries, *, out_int32: bool = False, right: bool = False
             "flow.searchsorted takes a row for each row",
             boundaries=boundaries,
         )
-    return place("bucketize", boundaries, input, right, out_int32)
+    return insertion_index("bucketize", boundaries, input, right, out_int32)
 
 
-def place(name: str, edges, values, right: bool, short: bool):
-    if not is_tensor(values) and edges.spec.ndim != 1 and not several(values):
+def insertion_index(name: str, edges, values, right: bool, short: bool):
+    if not is_tensor(values) and edges.spec.ndim != 1 and not is_sequence(values):
         fail(ShapeError, f"{name}: a number among rows of edges", "a vector of edges", edges=edges)
-    values = tensor_of(values)
+    values = ensure_tensor(values)
     dtype = promote(edges.spec, values.spec)
     return o.searchsorted(
         s.detach(to(edges, dtype)), s.detach(to(values, dtype)), right=bool(right), dtype=int32 if short else int64

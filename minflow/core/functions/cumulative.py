@@ -13,39 +13,49 @@ from ..ops import shape as s
 from ..spec import bool_, default_dtype
 from ..source_location import fail
 from . import return_types
-from .arguments import axis_of, each_axis, integer, is_tensor, maybe_to, need_axes, numpy_names, several, to
+from .arguments import (
+    normalize_axis,
+    unique_axes,
+    integer,
+    is_tensor,
+    maybe_to,
+    check_min_axes,
+    accept_axis,
+    is_sequence,
+    to,
+)
 from .reduction import cumsum, sum
 from .shape import cat, narrow, unsqueeze
 
 
 def along(op, input, dim):
     """Apply an op along one axis; a 0-d tensor counts as a vector of one element."""
-    axis = axis_of(dim, input.spec.ndim, input)
+    axis = normalize_axis(dim, input.spec.ndim, input)
     if input.spec.ndim:
         return op(input, axis=axis)
     results = op(s.reshape(input, shape=(1,)), axis=0)
     return [s.reshape(x, shape=()) for x in results] if op.many else s.reshape(results, shape=())
 
 
-@numpy_names
+@accept_axis
 def cumprod(input, dim, *, dtype=None):
     """The cumulative product along `dim`. Bools and integers give int64, or `dtype`."""
     return maybe_to(along(u.cumprod, maybe_to(input, dtype), dim), dtype)
 
 
-@numpy_names
+@accept_axis
 def cummax(input, dim):
     """`(values, indices)`: the cumulative maximum along `dim`. NaN wins; among equal elements the last index."""
     return return_types.cummax(*along(u.cummax, input, dim))
 
 
-@numpy_names
+@accept_axis
 def cummin(input, dim):
     """`(values, indices)`: the cumulative minimum along `dim`. NaN wins; among equal elements the last index."""
     return return_types.cummin(*along(u.cummin, input, dim))
 
 
-@numpy_names
+@accept_axis
 def logcumsumexp(input, dim):
     """Cumulative log(exp(x1) + ... + exp(x)) along `dim`, without overflow. Raises DTypeError for integers."""
     return along(u.logcumsumexp, input, dim)
@@ -59,12 +69,12 @@ def step(input, axis: int, first: int, last: int):
     return narrow(input, axis, first, input.spec.shape[axis] - first - last)
 
 
-@numpy_names
+@accept_axis
 def diff(input, n: int = 1, dim: int = -1, prepend=None, append=None):
     """x[i + 1] - x[i] along `dim`, n times; for bools, whether they differ. prepend, append: concatenated to the ends
     first."""
-    need_axes("diff", input)
-    axis, n = axis_of(dim, input.spec.ndim, input), integer(n, "n")
+    check_min_axes("diff", input)
+    axis, n = normalize_axis(dim, input.spec.ndim, input), integer(n, "n")
     if n < 0:
         fail(OutOfRangeError, f"diff: n is {n}", "how many times: 0 or more", x=input)
     if prepend is not None or append is not None:
@@ -81,8 +91,8 @@ def gradient(input, *, spacing=1, dim=None, edge_order: int = 1):
     spacing: the distance between samples, one for each axis, or a vector of coordinates for each axis.
     edge_order: 1 or 2, the order of the one-sided differences at the ends.
     """
-    axes = list(range(input.spec.ndim)) if dim is None else each_axis(dim, input)
-    given = list(spacing) if several(spacing) else [spacing] * len(axes)
+    axes = list(range(input.spec.ndim)) if dim is None else unique_axes(dim, input)
+    given = list(spacing) if is_sequence(spacing) else [spacing] * len(axes)
     if len(given) != len(axes):
         fail(ShapeError, f"gradient: {len(given)} spacings for {len(axes)} axes", "one for each axis", x=input)
     if edge_order not in (1, 2):
@@ -137,7 +147,7 @@ def edge(part, gap, places, gaps, sign: int):
 # ------------------------------------------------------------------------------------
 
 
-@numpy_names
+@accept_axis
 def trapezoid(y, x=None, *, dx=None, dim: int = -1):
     """The integral of samples y by the trapezoidal rule: the sum of (y[i] + y[i + 1]) / 2 * (x[i + 1] - x[i]).
 
@@ -147,14 +157,14 @@ def trapezoid(y, x=None, *, dx=None, dim: int = -1):
     return to(sum(areas, dim), areas.spec.dtype)
 
 
-@numpy_names
+@accept_axis
 def cumulative_trapezoid(y, x=None, *, dx=None, dim: int = -1):
     """The cumulative integral of samples y by the trapezoidal rule; see `trapezoid`."""
     return cumsum(trapezoids("cumulative_trapezoid", y, x, dx, dim), dim)
 
 
 def trapezoids(name: str, y, x, dx, dim):
-    need_axes(name, y)
+    check_min_axes(name, y)
     if x is not None and dx is not None:
         fail(
             DTypeError,
@@ -163,7 +173,7 @@ def trapezoids(name: str, y, x, dx, dim):
             x=x,
             dx=dx,
         )
-    axis = axis_of(dim, y.spec.ndim, y)
+    axis = normalize_axis(dim, y.spec.ndim, y)
     if not y.spec.shape[axis]:
         return s.detach(y)
     if bool_ in [t.spec.dtype for t in (y, x) if t is not None]:

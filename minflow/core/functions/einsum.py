@@ -9,7 +9,7 @@ from ..base.errors import ShapeError
 from ..ops import reduce as r
 from ..ops import shape as s
 from ..source_location import fail
-from .linear_algebra import matmul, met
+from .linear_algebra import matmul, promoted
 
 
 def einsum(equation: str, *operands):
@@ -19,7 +19,7 @@ def einsum(equation: str, *operands):
     """
     if len(operands) == 1 and isinstance(operands[0], list | tuple):
         operands = tuple(operands[0])
-    operands = met("einsum", *operands)
+    operands = promoted("einsum", *operands)
     terms, result = parse(equation, operands)
     sizes: dict[str, int] = {}
     for k, (term, x) in enumerate(zip(terms, operands)):

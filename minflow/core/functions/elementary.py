@@ -16,24 +16,24 @@ from ..ops.shape import full
 from ..spec import bool_, default_dtype, finfo, float64, promote
 from ..source_location import fail
 from . import return_types
-from .arguments import in_float32, is_tensor, operand, tensor_of, to
+from .arguments import in_float32, is_tensor, as_operand, ensure_tensor, to
 from .arithmetic import clamp
 
 
-def met(*inputs) -> list:
+def promoted(*inputs) -> list:
     """Return tensors and numbers as tensors of their promoted dtype."""
-    inputs = [operand(x) for x in inputs]
+    inputs = [as_operand(x) for x in inputs]
     dtype = promote(*[x.spec if is_tensor(x) else type(x) for x in inputs])
-    return [to(tensor_of(x), dtype) for x in inputs]
+    return [to(ensure_tensor(x), dtype) for x in inputs]
 
 
-def floats(input):
+def to_floating(input):
     """Return input, converted to the default float dtype if it is bool or integer."""
-    input = tensor_of(input)
+    input = ensure_tensor(input)
     return input if input.spec.floating else to(input, default_dtype())
 
 
-def need_floats(name: str, input) -> None:
+def check_floating(name: str, input) -> None:
     if not input.spec.floating:
         fail(DTypeError, f"{name}: input must be floating, got {input.dtype.name}", "x.float() first", input=input)
 
@@ -50,41 +50,41 @@ def clamp_max(input, max):
 
 def frac(input):
     """The fractional part: `input - trunc(input)`, with the sign of input."""
-    need_floats("frac", input)
+    check_floating("frac", input)
     return e.sub(input, e.trunc(input))
 
 
 def rad2deg(input):
     """Convert radians to degrees: `input * 180 / pi`."""
-    return e.mul(floats(input), 180 / math.pi)
+    return e.mul(to_floating(input), 180 / math.pi)
 
 
 def deg2rad(input):
     """Convert degrees to radians: `input * pi / 180`."""
-    return e.mul(floats(input), math.pi / 180)
+    return e.mul(to_floating(input), math.pi / 180)
 
 
 def fmax(input, other):
     """Elementwise maximum that ignores NaN if the other element is a number. Ties give the gradient to input."""
-    input, other = met(input, other)
+    input, other = promoted(input, other)
     return e.where(c.logical_or(c.ge(input, other), c.isnan(other)), input, other)
 
 
 def fmin(input, other):
     """Elementwise minimum that ignores NaN if the other element is a number. Ties give the gradient to input."""
-    input, other = met(input, other)
+    input, other = promoted(input, other)
     return e.where(c.logical_or(c.le(input, other), c.isnan(other)), input, other)
 
 
 def float_power(input, exponent):
     """`input ** exponent`, computed and returned in float64."""
-    input, exponent = [to(x, float64) if is_tensor(x) else float(x) for x in (operand(input), operand(exponent))]
+    input, exponent = [to(x, float64) if is_tensor(x) else float(x) for x in (as_operand(input), as_operand(exponent))]
     return e.pow(input, exponent)
 
 
 def heaviside(input, values):
     """0 where input is negative (or NaN), `values` where it is 0, 1 where it is positive. No gradient."""
-    number, input, values = not is_tensor(values), tensor_of(input), tensor_of(values)
+    number, input, values = not is_tensor(values), ensure_tensor(input), ensure_tensor(values)
     if input.spec.dtype is not values.spec.dtype:
         dtype = f"flow.{input.dtype.name}"
         fail(
@@ -100,9 +100,9 @@ def heaviside(input, values):
 @in_float32
 def ldexp(input, other):
     """`input * 2**other`, in the dtype of input if that is floating."""
-    input, other = floats(input), operand(other)
+    input, other = to_floating(input), as_operand(other)
     exponent = to(other, input.spec.dtype) if is_tensor(other) and not other.spec.floating else other
-    return e.mul(input, e.exp2(tensor_of(exponent)) if is_tensor(exponent) else 2.0**exponent)
+    return e.mul(input, e.exp2(ensure_tensor(exponent)) if is_tensor(exponent) else 2.0**exponent)
 
 
 def frexp(input):
@@ -113,7 +113,7 @@ def frexp(input):
 @in_float32
 def sinc(input):
     """sin(pi * x) / (pi * x); 1 at 0."""
-    input = floats(input)
+    input = to_floating(input)
     zero = c.eq(input, 0)
     angle = e.mul(e.where(zero, 1.0, input), math.pi)
     return e.where(zero, 1.0, e.div(e.sin(angle), angle))
@@ -122,7 +122,7 @@ def sinc(input):
 @in_float32
 def logit(input, eps: float | None = None):
     """log(x / (1 - x)), the inverse of sigmoid; NaN outside [0, 1]. eps: clamp x to [eps, 1 - eps] first."""
-    input = floats(input)
+    input = to_floating(input)
     if eps is not None:
         input = e.clamp(input, float(eps), 1 - float(eps))
     else:
@@ -157,15 +157,15 @@ def positive(input):
 
 def isposinf(input):
     """True where x is positive infinity."""
-    return c.eq(input, math.inf) if input.spec.floating else never(input)
+    return c.eq(input, math.inf) if input.spec.floating else always_false(input)
 
 
 def isneginf(input):
     """True where x is negative infinity."""
-    return c.eq(input, -math.inf) if input.spec.floating else never(input)
+    return c.eq(input, -math.inf) if input.spec.floating else always_false(input)
 
 
-def never(input):
+def always_false(input):
     return full(shape=input.spec.shape, value=False, dtype=bool_)
 
 

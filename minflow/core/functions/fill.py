@@ -15,7 +15,7 @@ from ..mode import MODE
 from ..ops.shape import full
 from ..spec import Spec, as_dtype
 from ..source_location import fail
-from .arguments import integer, is_tensor, several
+from .arguments import integer, is_tensor, is_sequence
 
 
 def finish(result, device, requires_grad: bool):
@@ -28,7 +28,7 @@ def finish(result, device, requires_grad: bool):
 def size_of(sizes: tuple, size=None) -> tuple[int, ...]:
     """The shape of `zeros(2, 3)`, `zeros((2, 3))` or `zeros(size=(2, 3))`."""
     size = sizes if size is None else (size,)
-    if len(size) == 1 and several(size[0]):
+    if len(size) == 1 and is_sequence(size[0]):
         size = tuple(size[0])
     shape = tuple([integer(n, "size") for n in size])
     if any(n < 0 for n in shape):

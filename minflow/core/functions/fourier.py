@@ -16,14 +16,14 @@ from ..ops.shape import cat, full
 from ..spec import as_dtype, default_dtype
 from ..source_location import fail
 from . import index_select, narrow, roll
-from .arguments import axis_of, each_axis, integer, several, tensor_of, to
+from .arguments import normalize_axis, unique_axes, integer, is_sequence, ensure_tensor, to
 from .complex import conj
 from .fill import finish
 
 
-def ready(name: str, input, real: bool = False):
+def as_transformable(name: str, input, real: bool = False):
     """Return the input in a dtype that has a transform."""
-    input = tensor_of(input)
+    input = ensure_tensor(input)
     dtype = input.spec.dtype
     if dtype in HALVES:
         fail(DTypeError, f"{name}: not defined for {dtype.name}", "x.float()", input=input)
@@ -37,7 +37,7 @@ def ready(name: str, input, real: bool = False):
     return to(input, default_dtype()) if dtype.rank < 2 else input
 
 
-def sized(name: str, input, n, axis: int):
+def resize_axis(name: str, input, n, axis: int):
     """Cut or zero-pad the input to n elements along an axis."""
     here = input.spec.shape[axis]
     n = here if n is None or n == -1 else integer(n, "n")
@@ -59,54 +59,54 @@ def scale(name: str, norm, inverse: bool, n: int) -> float:
     return 1 / n if inverse is (norm != "forward") else 1.0
 
 
-def one(name: str, input, n, dim, norm, inverse: bool):
+def complex_transform(name: str, input, n, dim, norm, inverse: bool):
     """The complex transform along one axis."""
-    input = ready(name, input)
-    axis = axis_of(dim, input.spec.ndim, input) if input.spec.ndim else no_axes(name, input)
-    input = sized(name, input, n, axis)
+    input = as_transformable(name, input)
+    axis = normalize_axis(dim, input.spec.ndim, input) if input.spec.ndim else refuse_no_axes(name, input)
+    input = resize_axis(name, input, n, axis)
     result = z.fft(to(input, input.spec.dtype.to_complex()), axis=axis, inverse=inverse)
     factor = scale(name, norm, inverse, input.spec.shape[axis])
     return result if factor == 1 else result * factor
 
 
-def no_axes(name: str, input):
+def refuse_no_axes(name: str, input):
     """Raise the error of a tensor without axes."""
     fail(ShapeError, f"{name}: the tensor has no axes to transform along", "x.reshape(1)", input=input)
 
 
-def half(name: str, input, n, dim, norm, inverse: bool = False):
+def half_spectrum(name: str, input, n, dim, norm, inverse: bool = False):
     """The first n // 2 + 1 elements of the spectrum of a real signal, which determine the others."""
-    result = one(name, ready(name, input, real=True), n, dim, norm, inverse)
-    axis = axis_of(dim, result.spec.ndim)
+    result = complex_transform(name, as_transformable(name, input, real=True), n, dim, norm, inverse)
+    axis = normalize_axis(dim, result.spec.ndim)
     return narrow(result, axis, 0, result.spec.shape[axis] // 2 + 1)
 
 
-def whole(name: str, input, n, dim, norm, inverse: bool = True):
+def real_signal(name: str, input, n, dim, norm, inverse: bool = True):
     """The real signal of n elements whose spectrum begins with input. Imaginary parts that a real signal cannot have
     are ignored.
     """
-    input = ready(name, input)
+    input = as_transformable(name, input)
     input = to(input, input.spec.dtype.to_complex())
-    axis = axis_of(dim, input.spec.ndim, input) if input.spec.ndim else no_axes(name, input)
+    axis = normalize_axis(dim, input.spec.ndim, input) if input.spec.ndim else refuse_no_axes(name, input)
     n = 2 * (input.spec.shape[axis] - 1) if n is None or n == -1 else integer(n, "n")
     if n < 1:
         fail(OutOfRangeError, f"{name}: axis {axis} must have at least 1 element, got {n}", "n=8", input=input)
-    first = sized(name, input, n // 2 + 1, axis)
-    mirrored = index_select(first, axis, tensor_of(list(range((n - 1) // 2, 0, -1)))) if n > 2 else None
+    first = resize_axis(name, input, n // 2 + 1, axis)
+    mirrored = index_select(first, axis, ensure_tensor(list(range((n - 1) // 2, 0, -1)))) if n > 2 else None
     spectrum = first if mirrored is None else cat(first, conj(mirrored), dim=axis)
-    return z.real(one(name, spectrum, n, axis, norm, inverse))
+    return z.real(complex_transform(name, spectrum, n, axis, norm, inverse))
 
 
 def axes_sizes(name: str, input, s, dim) -> tuple[list[int], list]:
     """Axes and their sizes; None for an axis that keeps its size."""
     ndim = input.spec.ndim
     if dim is not None:
-        axes = each_axis(dim, input)
+        axes = unique_axes(dim, input)
     elif s is not None:
         axes = list(range(ndim - len(s), ndim))
     else:
         axes = list(range(ndim))
-    sizes = [None] * len(axes) if s is None else [*s] if several(s) else [s]
+    sizes = [None] * len(axes) if s is None else [*s] if is_sequence(s) else [s]
     if len(sizes) != len(axes) or axes and axes[0] < 0:
         fail(
             ShapeError,
@@ -121,32 +121,32 @@ def axes_sizes(name: str, input, s, dim) -> tuple[list[int], list]:
 
 def fft(input, n=None, dim: int = -1, norm=None):
     """out[k] = sum over j of input[j] * exp(-2 pi i j k / n) along `dim`; complex."""
-    return one("fft", input, n, dim, norm, False)
+    return complex_transform("fft", input, n, dim, norm, False)
 
 
 def ifft(input, n=None, dim: int = -1, norm=None):
     """The inverse of fft: out[j] = sum over k of input[k] * exp(2 pi i j k / n), divided by n."""
-    return one("ifft", input, n, dim, norm, True)
+    return complex_transform("ifft", input, n, dim, norm, True)
 
 
 def rfft(input, n=None, dim: int = -1, norm=None):
     """fft of real input: the first n // 2 + 1 elements of the spectrum; the others are their conjugates."""
-    return half("rfft", input, n, dim, norm)
+    return half_spectrum("rfft", input, n, dim, norm)
 
 
 def irfft(input, n=None, dim: int = -1, norm=None):
     """The inverse of rfft: n real elements; by default n is 2 * (size - 1)."""
-    return whole("irfft", input, n, dim, norm)
+    return real_signal("irfft", input, n, dim, norm)
 
 
 def hfft(input, n=None, dim: int = -1, norm=None):
     """The real fft of a signal with conjugate symmetry, of which input is the first half; n elements."""
-    return whole("hfft", input, n, dim, norm, False)
+    return real_signal("hfft", input, n, dim, norm, False)
 
 
 def ihfft(input, n=None, dim: int = -1, norm=None):
     """The inverse of hfft: the first n // 2 + 1 elements of the ifft of a real signal."""
-    return half("ihfft", input, n, dim, norm, True)
+    return half_spectrum("ihfft", input, n, dim, norm, True)
 
 
 def fftn(input, s=None, dim=None, norm=None):
@@ -160,46 +160,46 @@ def ifftn(input, s=None, dim=None, norm=None):
 
 
 def along(name: str, input, s, dim, norm, inverse: bool):
-    input = ready(name, input)
+    input = as_transformable(name, input)
     axes, sizes = axes_sizes(name, input, s, dim)
     for axis, n in zip(reversed(axes), reversed(sizes)):
-        input = one(name, input, n, axis, norm, inverse)
+        input = complex_transform(name, input, n, axis, norm, inverse)
     return to(input, input.spec.dtype.to_complex())
 
 
 def rfftn(input, s=None, dim=None, norm=None):
     """rfft along the last of several axes, then fft along the others."""
-    input = ready("rfftn", input, real=True)
+    input = as_transformable("rfftn", input, real=True)
     axes, sizes = axes_sizes("rfftn", input, s, dim)
-    input = half("rfftn", input, sizes[-1], axes[-1], norm) if axes else no_axes("rfftn", input)
+    input = half_spectrum("rfftn", input, sizes[-1], axes[-1], norm) if axes else refuse_no_axes("rfftn", input)
     return along("rfftn", input, sizes[:-1], axes[:-1], norm, False) if axes[1:] else input
 
 
 def irfftn(input, s=None, dim=None, norm=None):
     """The inverse of rfftn: ifft along all but the last of several axes, then irfft along that one."""
-    input = ready("irfftn", input)
+    input = as_transformable("irfftn", input)
     axes, sizes = axes_sizes("irfftn", input, s, dim)
     if not axes:
-        no_axes("irfftn", input)
+        refuse_no_axes("irfftn", input)
     input = along("irfftn", input, sizes[:-1], axes[:-1], norm, True) if axes[1:] else input
-    return whole("irfftn", input, sizes[-1], axes[-1], norm)
+    return real_signal("irfftn", input, sizes[-1], axes[-1], norm)
 
 
 def hfftn(input, s=None, dim=None, norm=None):
     """fft along all but the last of several axes, then hfft along that one."""
-    input = ready("hfftn", input)
+    input = as_transformable("hfftn", input)
     axes, sizes = axes_sizes("hfftn", input, s, dim)
     if not axes:
-        no_axes("hfftn", input)
+        refuse_no_axes("hfftn", input)
     input = along("hfftn", input, sizes[:-1], axes[:-1], norm, False) if axes[1:] else input
     return hfft(input, sizes[-1], axes[-1], norm)
 
 
 def ihfftn(input, s=None, dim=None, norm=None):
     """The inverse of hfftn: ihfft along the last of several axes, then ifft along the others."""
-    input = ready("ihfftn", input, real=True)
+    input = as_transformable("ihfftn", input, real=True)
     axes, sizes = axes_sizes("ihfftn", input, s, dim)
-    input = ihfft(input, sizes[-1], axes[-1], norm) if axes else no_axes("ihfftn", input)
+    input = ihfft(input, sizes[-1], axes[-1], norm) if axes else refuse_no_axes("ihfftn", input)
     return along("ihfftn", input, sizes[:-1], axes[:-1], norm, True) if axes[1:] else input
 
 
@@ -235,17 +235,17 @@ def ihfft2(input, s=None, dim=(-2, -1), norm=None):
 
 def fftfreq(n: int, d: float = 1.0, *, dtype=None, device=None, requires_grad: bool = False):
     """The frequencies of the elements of fft, for samples d apart: 0, 1, ..., -2, -1, divided by n * d."""
-    n = counted("fftfreq", n)
+    n = check_count("fftfreq", n)
     return frequencies([*range((n + 1) // 2), *range(-(n // 2), 0)], n * d, dtype, device, requires_grad)
 
 
 def rfftfreq(n: int, d: float = 1.0, *, dtype=None, device=None, requires_grad: bool = False):
     """The frequencies of the elements of rfft, for samples d apart: 0, 1, ..., n // 2, divided by n * d."""
-    n = counted("rfftfreq", n)
+    n = check_count("rfftfreq", n)
     return frequencies([*range(n // 2 + 1)], n * d, dtype, device, requires_grad)
 
 
-def counted(name: str, n) -> int:
+def check_count(name: str, n) -> int:
     if integer(n, "n") < 1:
         fail(OutOfRangeError, f"{name}: n must be at least 1, got {n}", "n=8", n=n)
     return integer(n, "n")
@@ -253,20 +253,20 @@ def counted(name: str, n) -> int:
 
 def frequencies(numbers: list, scale: float, dtype, device, requires_grad: bool):
     dtype = default_dtype() if dtype is None else as_dtype(dtype)
-    return finish(to(tensor_of(numbers), dtype) * (1.0 / scale), device, requires_grad)
+    return finish(to(ensure_tensor(numbers), dtype) * (1.0 / scale), device, requires_grad)
 
 
-def shifted(input, dim, sign: int):
-    input = tensor_of(input)
-    axes = list(range(input.spec.ndim)) if dim is None else each_axis(dim, input)
+def roll_half(input, dim, sign: int):
+    input = ensure_tensor(input)
+    axes = list(range(input.spec.ndim)) if dim is None else unique_axes(dim, input)
     return roll(input, [input.spec.shape[a] // 2 * sign for a in axes], axes) if axes else input
 
 
 def fftshift(input, dim=None):
     """Move frequency 0 to the middle: each axis is rolled by half its size."""
-    return shifted(input, dim, 1)
+    return roll_half(input, dim, 1)
 
 
 def ifftshift(input, dim=None):
     """The inverse of fftshift."""
-    return shifted(input, dim, -1)
+    return roll_half(input, dim, -1)

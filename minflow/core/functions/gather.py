@@ -13,18 +13,18 @@ from ..ops import index as i
 from ..ops import shape as s
 from ..spec import bool_, float32, int64
 from ..source_location import fail
-from .arguments import axis_of, integer, is_tensor, kept, one_number, to
+from .arguments import normalize_axis, integer, is_tensor, cast_for_write, cast_fill_value, to
 from .shape import unbind
 
 
 @two_meanings
 def gather(input, dim: int, index, *, sparse_grad: bool = False):
     """`out[i, j] = input[i, index[i, j]]` for dim 1, and so on. sparse_grad: accepted; gradients are dense."""
-    found = i.gather(input, listed(index, input), dim=axis_of(dim, input.spec.ndim, input), by="gather")
+    found = i.gather(input, index_for(index, input), dim=normalize_axis(dim, input.spec.ndim, input), by="gather")
     return found if found.spec.ndim == index.spec.ndim else s.reshape(found, shape=())
 
 
-def listed(index, input):
+def index_for(index, input):
     """Return index in the form that the ops take: for a vector, a 0-d index becomes a vector of one element."""
     single = index.spec.shape == () and input.spec.ndim == 1 and not index.spec.dtype.floating
     return s.reshape(index, shape=(1,)) if single else index
@@ -40,19 +40,22 @@ def index_select(input, dim: int, index):
             index=index,
         )
     return i.take(
-        input, s.reshape(index, shape=(index.spec.size,)), axis=axis_of(dim, input.spec.ndim, input), by="index_select"
+        input,
+        s.reshape(index, shape=(index.spec.size,)),
+        axis=normalize_axis(dim, input.spec.ndim, input),
+        by="index_select",
     )
 
 
 def index_add(input, dim: int, index, source, *, alpha=1):
     """Copy of input with `alpha * source` added to the slices along `dim` at the positions in a vector of integers."""
-    source = kept("index_add", source, input.spec.dtype, input=input, source=source)
+    source = cast_for_write("index_add", source, input.spec.dtype, input=input, source=source)
     source = source if alpha == 1 else to(source * alpha, input.spec.dtype)
-    index = places("index_add", input, index)
-    return i.index_add(input, index, source, axis=axis_of(dim, input.spec.ndim, input), by="index_add")
+    index = index_vector("index_add", input, index)
+    return i.index_add(input, index, source, axis=normalize_axis(dim, input.spec.ndim, input), by="index_add")
 
 
-def places(op: str, input, index):
+def index_vector(op: str, input, index):
     """Return the index as a vector; a 0-d index becomes a vector of one element."""
     if is_tensor(index) and index.spec.ndim > 1:
         fail(ShapeError, f"{op}: index must be a vector, got {index.spec.ndim} axes", "index.flatten()", index=index)
@@ -64,16 +67,16 @@ def index_copy(input, dim: int, index, source):
     if not input.spec.ndim:  # a 0-d tensor counts as a vector of one element
         one = index_copy(input.reshape(1), dim, index.reshape(-1), source.reshape(-1))
         return one.reshape(input.spec.shape)
-    index = places("index_copy", input, index)
-    source = kept("index_copy", source, input.spec.dtype, input=input, source=source)
+    index = index_vector("index_copy", input, index)
+    source = cast_for_write("index_copy", source, input.spec.dtype, input=input, source=source)
     if index.spec.ndim > source.spec.ndim:  # one element for one position
         source = source.reshape(1)
-    return i.index_put(input, index, source, axis=axis_of(dim, input.spec.ndim, input), by="index_copy")
+    return i.index_put(input, index, source, axis=normalize_axis(dim, input.spec.ndim, input), by="index_copy")
 
 
 def index_fill(input, dim: int, index, value):
     """Copy of input with the slices along `dim` at the positions in a vector of integers filled with a number."""
-    value = one_number("index_fill", value, input.spec.dtype, input=input, value=value)
+    value = cast_fill_value("index_fill", value, input.spec.dtype, input=input, value=value)
     if is_tensor(index) and index.spec.ndim > 1:
         fail(
             ShapeError,
@@ -81,7 +84,7 @@ def index_fill(input, dim: int, index, value):
             "index.flatten()",
             index=index,
         )
-    axis = axis_of(dim, input.spec.ndim, input)
+    axis = normalize_axis(dim, input.spec.ndim, input)
     if is_tensor(value):
         shape = list(input.spec.shape) or [1]
         shape[axis] = index.spec.size
@@ -96,7 +99,7 @@ def take_along_dim(input, indices, dim: int | None = None):
     """`gather` that broadcasts the other axes; without `dim`, indices are positions in the flattened tensor."""
     if dim is None:
         return i.gather(input.reshape(-1), indices.reshape(-1), dim=0, by="take_along_dim without dim")
-    axis = axis_of(dim, input.spec.ndim, input)
+    axis = normalize_axis(dim, input.spec.ndim, input)
     shapes = [list(input.spec.shape), list(indices.spec.shape)]
     if len(shapes[0]) != len(shapes[1]):
         fail(
@@ -195,7 +198,7 @@ def triu(input, diagonal: int = 0):
 def diagonal(input, offset: int = 0, dim1: int = 0, dim2: int = 1):
     """The diagonal of two axes as the last axis; a view."""
     ndim = input.spec.ndim
-    a, b = axis_of(dim1, ndim, input), axis_of(dim2, ndim, input)
+    a, b = normalize_axis(dim1, ndim, input), normalize_axis(dim2, ndim, input)
     if a == b or ndim < 2:
         fail(
             ShapeError, f"diagonal: axes {dim1} and {dim2} of a tensor with {ndim} axes", "two different axes", x=input

@@ -16,7 +16,7 @@ from ..ops import shape as s
 from ..ops.elementwise import where
 from ..spec import bool_, uint8
 from ..source_location import fail
-from .arguments import fitting, is_tensor, kept, one_number, to
+from .arguments import cast_number, is_tensor, cast_for_write, cast_fill_value, to
 from .gather import is_mask, positions
 
 ALL = (None, None, None)
@@ -179,14 +179,14 @@ def assign_indexed(x, index, value):
         and mask.spec.shape == x.spec.shape[: mask.spec.ndim]
         and not getattr(getattr(value, "spec", None), "shape", ())
     ):
-        value = one_number("indexing", value, x.spec.dtype, x=x, value=value)
+        value = cast_fill_value("indexing", value, x.spec.dtype, x=x, value=value)
         return where(
             mask.reshape(mask.spec.shape + (1,) * (x.spec.ndim - mask.spec.ndim)), value, x
         )  # works in a graph too
     if is_tensor(value):
-        value = kept("indexing", value, x.spec.dtype, x=x, value=value)
+        value = cast_for_write("indexing", value, x.spec.dtype, x=x, value=value)
     else:
-        value = fitting("indexing", value, x.spec.dtype, x=x, value=value)
+        value = cast_number("indexing", value, x.spec.dtype, x=x, value=value)
     y, places, axis = advanced_target(x, index)
     if y is not x:  # several axes are indexed: use positions in the flattened tensor
         y, axis = s.reshape(x.contiguous(), shape=(x.spec.size,)), 0

@@ -18,56 +18,60 @@ from ..ops import index as i
 from ..ops import shape as s
 from ..spec import Spec, int64, promote
 from ..source_location import fail
-from .arguments import axis_of, integer, is_tensor, need_axes, numpy_names, several, tensor_of, to
+from .arguments import normalize_axis, integer, is_tensor, check_min_axes, accept_axis, is_sequence, ensure_tensor, to
 from .shape import cat, chunk, flatten, flip, meshgrid, reshape, split, stack, transpose, unsqueeze, vstack
 
 
 MOST_PARTS = 1_000_000  # of a tensor; more are a mistake and would exhaust memory
 
 
-def every(function: Callable, tensors: tuple):
+def map_tensors(function: Callable, tensors: tuple):
     """Apply `function` to one tensor, or to each of several."""
-    if len(tensors) == 1 and several(tensors[0]):
-        return tuple([function(tensor_of(x)) for x in tensors[0]])
-    return function(tensor_of(tensors[0])) if len(tensors) == 1 else tuple([function(tensor_of(x)) for x in tensors])
+    if len(tensors) == 1 and is_sequence(tensors[0]):
+        return tuple([function(ensure_tensor(x)) for x in tensors[0]])
+    return (
+        function(ensure_tensor(tensors[0]))
+        if len(tensors) == 1
+        else tuple([function(ensure_tensor(x)) for x in tensors])
+    )
 
 
-def wide1(x):
+def at_least_1(x):
     return x if x.spec.ndim else s.reshape(x, shape=(1,))
 
 
-def wide2(x):
-    return x if x.spec.ndim > 1 else unsqueeze(wide1(x), 0)
+def at_least_2(x):
+    return x if x.spec.ndim > 1 else unsqueeze(at_least_1(x), 0)
 
 
-def wide3(x):
-    return x if x.spec.ndim > 2 else unsqueeze(wide2(x), -1)
+def at_least_3(x):
+    return x if x.spec.ndim > 2 else unsqueeze(at_least_2(x), -1)
 
 
 def atleast_1d(*tensors):
     """Views with at least one axis: a number becomes a vector of one element. Several tensors give a tuple."""
-    return every(wide1, tensors)
+    return map_tensors(at_least_1, tensors)
 
 
 def atleast_2d(*tensors):
     """Views with at least two axes: a vector becomes a row. Several tensors give a tuple."""
-    return every(wide2, tensors)
+    return map_tensors(at_least_2, tensors)
 
 
 def atleast_3d(*tensors):
     """Views with at least three axes: (n,) becomes (1, n, 1), (m, n) becomes (m, n, 1). Several tensors: a tuple."""
-    return every(wide3, tensors)
+    return map_tensors(at_least_3, tensors)
 
 
 def column_stack(tensors: Sequence):
     """Concatenate along axis 1; numbers and vectors become columns."""
-    tensors = [tensor_of(x) for x in tensors]
+    tensors = [ensure_tensor(x) for x in tensors]
     return cat([s.reshape(x, shape=(x.spec.size, 1)) if x.spec.ndim < 2 else x for x in tensors], 1)
 
 
 def dstack(tensors: Sequence):
     """Concatenate along axis 2, after `atleast_3d`."""
-    return cat([wide3(tensor_of(x)) for x in tensors], 2)
+    return cat([at_least_3(ensure_tensor(x)) for x in tensors], 2)
 
 
 row_stack = vstack
@@ -77,11 +81,11 @@ row_stack = vstack
 # -----------------------------------------------------------------------------------------------------------
 
 
-@numpy_names
+@accept_axis
 def tensor_split(input, indices_or_sections, dim: int = 0):
     """Split along `dim` into views: n parts (the first ones one longer if needed), or parts ending at given indices."""
-    need_axes("tensor_split", input)
-    axis = axis_of(dim, input.spec.ndim, input)
+    check_min_axes("tensor_split", input)
+    axis = normalize_axis(dim, input.spec.ndim, input)
     size, places = input.spec.shape[axis], indices_or_sections
     if is_tensor(places):
         if places.spec.ndim > 1:
@@ -92,7 +96,7 @@ def tensor_split(input, indices_or_sections, dim: int = 0):
                 places=places,
             )
         places = places.tolist()
-    if not several(places):
+    if not is_sequence(places):
         parts = integer(places, "indices_or_sections")
         if not 0 < parts <= MOST_PARTS:
             what = f"tensor_split: the number of parts must be from 1 to {MOST_PARTS:,}, got {parts}"
@@ -100,22 +104,22 @@ def tensor_split(input, indices_or_sections, dim: int = 0):
         return split(input, [size // parts + (k < size % parts) for k in range(parts)], axis)
     ends = [integer(n, "indices_or_sections") for n in places]
     lead = ((None, None, None),) * axis
-    return tuple([s.getitem(input, index=(*lead, ends_of(a, b, size))) for a, b in zip([0, *ends], [*ends, size])])
+    return tuple([s.getitem(input, index=(*lead, slice_of(a, b, size))) for a, b in zip([0, *ends], [*ends, size])])
 
 
-def ends_of(start: int, stop: int, size: int) -> tuple[int, int, None]:
+def slice_of(start: int, stop: int, size: int) -> tuple[int, int, None]:
     """A slice from start to stop by Python's rules; empty if stop is before start."""
     first, last, _ = slice(start, stop).indices(size)
     return first, max(first, last), None
 
 
-def cut_evenly(name: str, axes: int, axis: int):
+def make_split(name: str, axes: int, axis: int):
     """Make hsplit, vsplit or dsplit: split along one axis, into equal parts if their number is given."""
 
     def cut(input, indices_or_sections):
-        need_axes(name, input, axes)
+        check_min_axes(name, input, axes)
         dim = axis if input.spec.ndim > axis else 0
-        if not several(indices_or_sections) and not is_tensor(indices_or_sections):
+        if not is_sequence(indices_or_sections) and not is_tensor(indices_or_sections):
             parts, size = integer(indices_or_sections, "indices_or_sections"), input.spec.shape[dim]
             if parts < 1 or size % parts:
                 fail(
@@ -132,7 +136,7 @@ def cut_evenly(name: str, axes: int, axis: int):
     return cut
 
 
-hsplit, vsplit, dsplit = cut_evenly("hsplit", 1, 1), cut_evenly("vsplit", 2, 0), cut_evenly("dsplit", 3, 2)
+hsplit, vsplit, dsplit = make_split("hsplit", 1, 1), make_split("vsplit", 2, 0), make_split("dsplit", 3, 2)
 
 
 def split_with_sizes(input, split_sizes: Sequence[int], dim: int = 0):
@@ -146,22 +150,22 @@ def split_with_sizes(input, split_sizes: Sequence[int], dim: int = 0):
 
 def fliplr(input):
     """The columns (axis 1) in reverse order; a copy."""
-    need_axes("fliplr", input, 2)
+    check_min_axes("fliplr", input, 2)
     return flip(input, 1)
 
 
 def flipud(input):
     """The rows (axis 0) in reverse order; a copy."""
-    need_axes("flipud", input)
+    check_min_axes("flipud", input)
     return flip(input, 0)
 
 
 def rot90(input, k: int = 1, dims: Sequence[int] = (0, 1)):
     """Rotate by k quarter turns, from the first of two axes towards the second; a copy."""
-    need_axes("rot90", input, 2)
-    if not several(dims) or len(dims) != 2:
+    check_min_axes("rot90", input, 2)
+    if not is_sequence(dims) or len(dims) != 2:
         fail(ShapeError, f"rot90: dims must be two axes, got {dims!r}", "dims=(0, 1)", x=input)
-    a, b = [axis_of(d, input.spec.ndim, input) for d in dims]
+    a, b = [normalize_axis(d, input.spec.ndim, input) for d in dims]
     if a == b:
         fail(ShapeError, f"rot90: dims {tuple(dims)} names one axis twice", "dims=(0, 1)", x=input)
     quarters = integer(k, "k") % 4
@@ -185,8 +189,8 @@ def narrow_copy(input, dim: int, start: int, length: int):
 
 def block_diag(*tensors):
     """A block diagonal matrix of these matrices, zeros elsewhere; a vector is a row."""
-    given = [tensor_of(x) for x in (tensors[0] if len(tensors) == 1 and several(tensors[0]) else tensors)]
-    blocks = [wide2(x) for x in given]
+    given = [ensure_tensor(x) for x in (tensors[0] if len(tensors) == 1 and is_sequence(tensors[0]) else tensors)]
+    blocks = [at_least_2(x) for x in given]
     for k, x in enumerate(blocks):
         if x.spec.ndim > 2:
             fail(
@@ -206,7 +210,7 @@ def block_diag(*tensors):
     return s.cat(*rows, dim=0)
 
 
-def vectors(name: str, tensors: Sequence) -> list:
+def check_vectors(name: str, tensors: Sequence) -> list:
     """Refuse anything but a sequence of vectors."""
     for k, x in enumerate(tensors):
         if x.spec.ndim != 1:
@@ -221,13 +225,13 @@ def vectors(name: str, tensors: Sequence) -> list:
 
 def cartesian_prod(*tensors):
     """`(n1 * n2 * ..., k)`: all tuples of one element from each of k vectors; the last one varies fastest."""
-    tensors = vectors("cartesian_prod", tensors[0] if len(tensors) == 1 and several(tensors[0]) else tensors)
+    tensors = check_vectors("cartesian_prod", tensors[0] if len(tensors) == 1 and is_sequence(tensors[0]) else tensors)
     return tensors[0] if len(tensors) == 1 else stack([flatten(x) for x in meshgrid(*tensors)], 1)
 
 
 def combinations(input, r: int = 2, with_replacement: bool = False):
     """`(m, r)`: all selections of r elements of a vector, in its order. with_replacement: elements may repeat."""
-    vectors("combinations", [input])
+    check_vectors("combinations", [input])
     r = integer(r, "r")
     if r < 0:
         fail(OutOfRangeError, f"combinations: r is {r}", "how many are chosen: 0 or more", x=input)

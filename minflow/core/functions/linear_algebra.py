@@ -14,12 +14,12 @@ from ..ops import linalg
 from ..ops import shape as s
 from ..spec import promote
 from ..source_location import fail
-from .arguments import each_axis, integer, several, tensor_of, to
+from .arguments import unique_axes, integer, is_sequence, ensure_tensor, to
 
 
-def met(op: str, *tensors):
+def promoted(op: str, *tensors):
     """Promote tensors to their common dtype. Raises DTypeError if integers meet floats."""
-    tensors = [tensor_of(x) for x in tensors]
+    tensors = [ensure_tensor(x) for x in tensors]
     dtype = promote(*[x.spec.replace(shape=(1,)) for x in tensors])
     for k, x in enumerate(tensors):
         if (x.spec.dtype.rank > 1) is not (dtype.rank > 1):
@@ -45,7 +45,7 @@ def matmul(input, other):
         alike = False
     if alike and x.ndim == 2 == y.ndim:
         return apply(linalg.matmul, input, other, ta=False, tb=False)
-    a, b = (input, other) if alike else met("matmul", input, other)
+    a, b = (input, other) if alike else promoted("matmul", input, other)
     m, n = a.spec.ndim, b.spec.ndim
     if not m or not n:
         fail(ShapeError, "matmul: inputs must have at least one axis", "a * b", a=a, b=b)
@@ -72,7 +72,7 @@ def matmul(input, other):
     return linalg.matmul(a, b, ta=False, tb=False)
 
 
-def checked(op: str, ndims: Sequence[int], *tensors) -> None:
+def check_ndims(op: str, ndims: Sequence[int], *tensors) -> None:
     for k, (ndim, x) in enumerate(zip(ndims, tensors)):
         if x.spec.ndim != ndim:
             what = {1: "a vector (1 axis)", 2: "a matrix (2 axes)", 3: "a stack of matrices (3 axes)"}[ndim]
@@ -88,13 +88,13 @@ def checked(op: str, ndims: Sequence[int], *tensors) -> None:
 
 def mm(input, mat2):
     """The product of two matrices."""
-    checked("mm", (2, 2), input, mat2)
+    check_ndims("mm", (2, 2), input, mat2)
     return matmul(input, mat2)
 
 
 def bmm(input, mat2):
     """The matrix products of two stacks, pair by pair."""
-    checked("bmm", (3, 3), input, mat2)
+    check_ndims("bmm", (3, 3), input, mat2)
     if input.spec.shape[0] != mat2.spec.shape[0]:
         fail(
             ShapeError,
@@ -108,13 +108,13 @@ def bmm(input, mat2):
 
 def mv(input, vec):
     """A matrix times a vector."""
-    checked("mv", (2, 1), input, vec)
+    check_ndims("mv", (2, 1), input, vec)
     return matmul(input, vec)
 
 
 def dot(input, other):
     """The sum of the products of two vectors."""
-    checked("dot", (1, 1), input, other)
+    check_ndims("dot", (1, 1), input, other)
     return matmul(input, other)
 
 
@@ -139,7 +139,7 @@ def inner(input, other):
 
 def outer(input, vec2):
     """All products of two vectors: out[i, j] = input[i] * vec2[j]."""
-    checked("outer", (1, 1), input, vec2)
+    check_ndims("outer", (1, 1), input, vec2)
     return e.mul(s.reshape(input, shape=(input.spec.size, 1)), vec2)
 
 
@@ -155,10 +155,10 @@ def scaled_sum(op: str, input, product, beta, alpha):
     product = product if alpha == 1 else e.mul(product, alpha)
     if beta == 0:
         return product
-    return e.add(beside(input if beta == 1 else e.mul(input, beta), product), product)
+    return e.add(match_product(input if beta == 1 else e.mul(input, beta), product), product)
 
 
-def beside(bias, product):
+def match_product(bias, product):
     """Return the bias in the dtype of the product, which autocast may have computed in a lower precision."""
     if bias.spec.dtype is not product.spec.dtype and MODE.get().low is not None:
         return to(bias, product.spec.dtype)
@@ -182,10 +182,10 @@ def baddbmm(input, batch1, batch2, *, beta=1, alpha=1):
 
 def tensordot(a, b, dims=2):
     """The sum of products over the last `dims` axes of a and the first of b, or over two lists of axes."""
-    if several(dims):
+    if is_sequence(dims):
         if len(dims) != 2:
             fail(ShapeError, f"tensordot: dims is {dims!r}", "dims=2, or dims=([axes of a], [axes of b])", a=a, b=b)
-        axes_a, axes_b = [each_axis(ds, x) for ds, x in zip(dims, (a, b))]
+        axes_a, axes_b = [unique_axes(ds, x) for ds, x in zip(dims, (a, b))]
     else:
         n = integer(dims, "dims")
         if not 0 <= n <= min(a.spec.ndim, b.spec.ndim):

@@ -13,7 +13,7 @@ from ..ops.linear_solvers import turned
 from ..spec import finfo, int32
 from ..source_location import fail
 from . import return_types
-from .linear_algebra import matmul, met
+from .linear_algebra import matmul, promoted
 
 
 def eye_of(x, n: int):
@@ -69,7 +69,7 @@ def solve(A, B, *, left: bool = True):
 
     A: float (..., n, n).  B: (..., n, k) or (..., n).  Raises LinAlgError if a matrix is singular.
     """
-    A, B = met("solve", A, B)
+    A, B = promoted("solve", A, B)
     if B.spec.ndim == 1 or (A.spec.ndim - 1 == B.spec.ndim and B.spec.shape == A.spec.shape[:-1]):
         return linear_solvers.solve(A if left else turned(A), B.unsqueeze(-1)).squeeze(-1)
     return linear_solvers.solve(A, B) if left else turned(linear_solvers.solve(turned(A), turned(B)))
@@ -77,7 +77,7 @@ def solve(A, B, *, left: bool = True):
 
 def solve_triangular(A, B, *, upper: bool, left: bool = True, unitriangular: bool = False):
     """X with A @ X = B, reading only one triangle of A; a 0 on the diagonal gives inf and NaN."""
-    A, B = met("solve_triangular", A, B)
+    A, B = promoted("solve_triangular", A, B)
     if left:
         return linear_solvers.solve_triangular(A, B, upper=bool(upper), unit=bool(unitriangular))
     return turned(linear_solvers.solve_triangular(turned(A), turned(B), upper=not upper, unit=bool(unitriangular)))
@@ -96,7 +96,7 @@ def lstsq(A, B, rcond=None, *, driver=None):
     (squared distance per column of B, if A has more rows than columns and full rank), "gelsd" and "gelss" also rank and
     singular values, "gelsy" (the default) the rank. Eager only: residuals depend on the rank.
     """
-    A, B = met("lstsq", A, B)
+    A, B = promoted("lstsq", A, B)
     vector = B.spec.ndim == A.spec.ndim - 1
     columns = B.unsqueeze(-1) if vector else B
     (m, n), rtol = linear_solvers.matrices("lstsq", A.spec).shape[-2:], smallest(A) if rcond is None else rcond

@@ -11,8 +11,8 @@ from ..ops import linear_solvers
 from ..ops import shape as s
 from ..spec import default_dtype
 from ..source_location import fail
-from .arguments import axis_of, each_axis, integer, joined, maybe_to, to
-from .linear_algebra import bmm, checked, dot, matmul, met, outer, scaled_sum
+from .arguments import normalize_axis, unique_axes, integer, common_shape, maybe_to, to
+from .linear_algebra import bmm, check_ndims, dot, matmul, promoted, outer, scaled_sum
 from .matrices import eye_of, inverse, solve, svdvals
 from .reduction import norm, vector_norm
 
@@ -50,7 +50,7 @@ def multi_dot(tensors: Sequence):
     parts = list(tensors)
     parts[0] = parts[0].unsqueeze(0) if first else parts[0]
     parts[-1] = parts[-1].unsqueeze(-1) if last else parts[-1]
-    checked("multi_dot", [2] * len(parts), *parts)
+    check_ndims("multi_dot", [2] * len(parts), *parts)
     sizes = [parts[0].spec.shape[0], *[x.spec.shape[1] for x in parts]]
     cost: dict = {(i, i): (0, i) for i in range(len(parts))}
     for width in range(1, len(parts)):
@@ -96,9 +96,9 @@ def addbmm(input, batch1, batch2, *, beta=1, alpha=1):
 
 def cross(input, other, dim: int | None = None):
     """The cross product of vectors of 3 elements along `dim`; None: the first axis of size 3."""
-    x, y = met("cross", input, other)
+    x, y = promoted("cross", input, other)
     if dim is None:
-        shape = joined("cross", {"input": x, "other": y})
+        shape = common_shape("cross", {"input": x, "other": y})
         dim = next((k for k, n in enumerate(shape) if n == 3), None)
         if dim is None:
             fail(ShapeError, f"cross: no axis of {list(shape)} has size 3", "vectors of 3 elements", input=x, other=y)
@@ -108,8 +108,8 @@ def cross(input, other, dim: int | None = None):
 
 def linalg_cross(input, other, *, dim: int = -1):
     """The cross product of vectors of 3 elements along `dim`."""
-    x, y = met("cross", input, other)
-    axis_x, axis_y = axis_of(dim, x.spec.ndim, x), axis_of(dim, y.spec.ndim, y)
+    x, y = promoted("cross", input, other)
+    axis_x, axis_y = normalize_axis(dim, x.spec.ndim, x), normalize_axis(dim, y.spec.ndim, y)
     for name, z, axis in (("input", x, axis_x), ("other", y, axis_y)):
         if z.spec.shape[axis] != 3:
             fail(
@@ -172,7 +172,7 @@ def dist(input, other, p: float = 2):
 
 def renorm(input, p: float, dim: int, maxnorm: float):
     """Scale down each slice along `dim` whose p-norm exceeds maxnorm."""
-    axis = axis_of(dim, input.spec.ndim, input)
+    axis = normalize_axis(dim, input.spec.ndim, input)
     if not p > 0 or maxnorm < 0:
         fail(OutOfRangeError, f"renorm: p is {p}, maxnorm is {maxnorm}", "p > 0 and maxnorm >= 0", input=input)
     others = tuple(k for k in range(input.spec.ndim) if k != axis)
@@ -192,7 +192,7 @@ def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim: bool = False, *, dtype=None
     or -2 (largest or smallest singular value), 1 or -1 (over column sums), inf or -inf (over row sums).
     """
     A = maybe_to(A, dtype)
-    axes = each_axis(dim, A)
+    axes = unique_axes(dim, A)
     if len(axes) != 2:
         fail(ShapeError, f"matrix_norm: dim {tuple(dim)} names {len(axes)} axes", "two axes, such as (-2, -1)", A=A)
     if ord == "fro":
@@ -217,7 +217,7 @@ def linalg_norm(A, ord=None, dim=None, keepdim: bool = False, *, dtype=None, p=N
     `matrix_norm` of a matrix (two axes, or `dim` of two).
     """
     ord, A = p if ord is None else ord, maybe_to(A, dtype)
-    axes = None if dim is None else each_axis(dim, A)
+    axes = None if dim is None else unique_axes(dim, A)
     if ord is None or (ord == "fro" and axes is None and A.spec.ndim != 2):
         return norm(A, 2, dim, keepdim)
     count = A.spec.ndim if axes is None else len(axes)

@@ -47,7 +47,7 @@ def check_format(name: str, format: Any) -> None:
         )
 
 
-def lies_as(x: Any, format: Any) -> Any:
+def view_in_format(x: Any, format: Any) -> Any:
     """The view of x that is contiguous if x has that format; None if the number of axes does not fit the format."""
     check_format("is_contiguous", format)
     if format not in LAST:

@@ -62,9 +62,9 @@ def run_into(name: str, function: Callable, args: tuple, options: Mapping[str, A
         hint = "out=y" if is_tensor(result) else "out=(values, indices)"
         fail(DTypeError, f"{name}: out must be {wanted}, got {kind_of(out)}", hint, out=out)
     for target, new in zip(outs, results):
-        check(name, target, new)
+        check_target(name, target, new)
     for target, new in zip(outs, results):
-        place(name, target, new)
+        write_result(name, target, new)
     return out if is_tensor(result) else type(result)(*outs) if hasattr(result, "_fields") else tuple(outs)
 
 
@@ -72,7 +72,7 @@ def kind_of(x) -> str:
     return f"{len(x)} values" if isinstance(x, tuple) else type(x).__name__
 
 
-def check(name: str, target, new) -> None:
+def check_target(name: str, target, new) -> None:
     """Refuse gradients through `out` and a dtype that cannot hold the result, as PyTorch does; also another shape."""
     if MODE.get().grad and (target.requires_grad or new.requires_grad):
         fail(
@@ -100,7 +100,7 @@ def check(name: str, target, new) -> None:
         )
 
 
-def place(name: str, target, new) -> None:
+def write_result(name: str, target, new) -> None:
     """Write the result; an `out` without elements, such as flow.empty(0), first takes its shape."""
     if new.spec.shape != target.spec.shape:
         if target.alias is not None or target.array is None or MODE.get().trace is not None:

@@ -17,7 +17,7 @@ from ..ops.rules import reduced
 from ..spec import as_dtype, float32, float64, int64
 from ..source_location import fail
 from . import return_types
-from .arguments import axes_of, axis_of, in_float32, integer, is_tensor, maybe_to, numpy_names, to
+from .arguments import normalize_axes, normalize_axis, in_float32, integer, is_tensor, maybe_to, accept_axis, to
 from .sorting import sort
 from .reduction import amax, amin, sum
 from .shape import flatten, movedim, squeeze
@@ -28,13 +28,13 @@ def without_nan(input):
     return e.where(c.isnan(input), 0, input) if input.spec.dtype.floating else input
 
 
-@numpy_names
+@accept_axis
 def nansum(input, dim=None, keepdim: bool = False, *, dtype=None):
     """The sum over `dim`, ignoring NaN; 0 if there is nothing else."""
     return sum(without_nan(input), dim, keepdim, dtype=dtype)
 
 
-@numpy_names
+@accept_axis
 @in_float32
 def nanmean(input, dim=None, keepdim: bool = False, *, dtype=None):
     """The mean over `dim`, ignoring NaN; NaN if there is nothing else. Raises DTypeError for integers."""
@@ -52,13 +52,13 @@ def nanmean(input, dim=None, keepdim: bool = False, *, dtype=None):
             "dtype=flow.float32",
             input=input,
         )
-    there = sum(c.logical_not(c.isnan(input)), dim, keepdim)
-    return nansum(input, dim, keepdim, dtype=dtype) / maybe_to(there, as_dtype(dtype or input.spec.dtype))
+    count_not_nan = sum(c.logical_not(c.isnan(input)), dim, keepdim)
+    return nansum(input, dim, keepdim, dtype=dtype) / maybe_to(count_not_nan, as_dtype(dtype or input.spec.dtype))
 
 
-def picked(name: str, input, dim, keepdim: bool, place):
+def select_sorted(name: str, input, dim, keepdim: bool, place):
     """(values, indices) at one place of the sorted elements along dim: a number, or a function of the sorted tensor."""
-    axis = axis_of(dim, input.spec.ndim, input)
+    axis = normalize_axis(dim, input.spec.ndim, input)
     values, indices = sort(input, dim)
     if input.spec.ndim:
         place = place(values, axis) if callable(place) else place
@@ -71,40 +71,40 @@ def picked(name: str, input, dim, keepdim: bool, place):
     return getattr(return_types, name)(values, indices)
 
 
-def there(values, axis: int):
+def count_not_nan(values, axis: int):
     """The number of elements along an axis that are not NaN."""
     return r.sum(c.logical_not(c.isnan(values)), axis=(axis,), keepdims=True)
 
 
-@numpy_names
+@accept_axis
 def nanmedian(input, dim=None, keepdim: bool = False):
     """The median, ignoring NaN (the lower of two middle elements); with `dim`, `(values, indices)`."""
     if dim is None:
         return o.nanmedian(input)
-    r.some_element("nanmedian", input.spec, (axis_of(dim, input.spec.ndim, input),) if input.spec.ndim else None)
-    return picked(
+    r.some_element("nanmedian", input.spec, (normalize_axis(dim, input.spec.ndim, input),) if input.spec.ndim else None)
+    return select_sorted(
         "nanmedian",
         input,
         dim,
         keepdim,
-        lambda values, axis: e.floor_divide(e.maximum(e.sub(there(values, axis), 1), 0), 2),
+        lambda values, axis: e.floor_divide(e.maximum(e.sub(count_not_nan(values, axis), 1), 0), 2),
     )
 
 
-@numpy_names
+@accept_axis
 def kthvalue(input, k: int, dim: int = -1, keepdim: bool = False):
     """`(values, indices)`: the k-th smallest element along `dim`, counted from 1; NaN counts as the largest."""
-    k, axis = integer(k, "k"), axis_of(dim, input.spec.ndim, input)
+    k, axis = integer(k, "k"), normalize_axis(dim, input.spec.ndim, input)
     size = input.spec.shape[axis] if input.spec.ndim else 1
     if not 1 <= k <= size:
         fail(OutOfRangeError, f"kthvalue: k is {k}, but axis {axis} has size {size}", f"k from 1 to {size}", x=input)
-    return picked("kthvalue", input, dim, keepdim, k - 1)
+    return select_sorted("kthvalue", input, dim, keepdim, k - 1)
 
 
-@numpy_names
+@accept_axis
 def mode(input, dim: int = -1, keepdim: bool = False):
     """`(values, indices)`: the most frequent element along `dim` (ties: the smallest), and its last index."""
-    axis = axis_of(dim, input.spec.ndim, input)
+    axis = normalize_axis(dim, input.spec.ndim, input)
     if not input.spec.ndim:
         return return_types.mode(s.clone(input), s.full(shape=(), value=0, dtype=int64))
     indices = o.mode_place(input, axis=axis)
@@ -117,10 +117,10 @@ def msort(input):
     return sort(input, 0).values
 
 
-@numpy_names
+@accept_axis
 def aminmax(input, *, dim=None, keepdim: bool = False):
     """`(min, max)` over `dim`, one axis, or all; ties share the gradient."""
-    dim = None if dim is None else axis_of(dim, input.spec.ndim, input)
+    dim = None if dim is None else normalize_axis(dim, input.spec.ndim, input)
     both = [function(input, dim if input.spec.ndim else None, keepdim) for function in (amin, amax)]
     return return_types.aminmax(*both)
 
@@ -131,7 +131,7 @@ def aminmax(input, *, dim=None, keepdim: bool = False):
 INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
-@numpy_names
+@accept_axis
 def quantile(input, q, dim=None, keepdim: bool = False, *, interpolation: str = "linear"):
     """The q-th quantiles (q from 0 to 1) of the elements along `dim`; NaN if one element is NaN.
 
@@ -141,7 +141,7 @@ def quantile(input, q, dim=None, keepdim: bool = False, *, interpolation: str = 
     return quantiles("quantile", input, q, dim, keepdim, interpolation)
 
 
-@numpy_names
+@accept_axis
 def nanquantile(input, q, dim=None, keepdim: bool = False, *, interpolation: str = "linear"):
     """`quantile`, ignoring NaN."""
     return quantiles("nanquantile", input, q, dim, keepdim, interpolation)
@@ -157,18 +157,18 @@ def quantiles(name: str, input, q, dim, keepdim: bool, how: str):
         )
     if how not in INTERPOLATIONS:
         fail(DTypeError, f"{name}: interpolation is {how!r}", f"one of {', '.join(INTERPOLATIONS)}", input=input)
-    q = to(q, input.spec.dtype) if is_tensor(q) and q.spec.dtype is input.spec.dtype else shares(name, q, input)
+    q = to(q, input.spec.dtype) if is_tensor(q) and q.spec.dtype is input.spec.dtype else checked_q(name, q, input)
     if q.spec.ndim > 1:
         fail(ShapeError, f"{name}: q must be a number or a vector, got {q.spec.ndim} axes", "q.flatten()", q=q)
-    axis = None if dim is None else axis_of(dim, input.spec.ndim, input)
-    lead = reduced(input.spec, axes_of(dim, input), keepdim).shape
+    axis = None if dim is None else normalize_axis(dim, input.spec.ndim, input)
+    lead = reduced(input.spec, normalize_axes(dim, input), keepdim).shape
     whole = flatten(input) if axis is None or not input.spec.ndim else movedim(input, axis, -1)
     if not whole.spec.size:
         fail(ShapeError, f"{name}: the input must have at least one element", "check x.numel() first", input=input)
     values = sort(whole, -1).values
     last, gone = values.spec.shape[-1] - 1, c.isnan(values)
     if name == "nanquantile":
-        places = e.maximum(q * (there(values, values.spec.ndim - 1) - 1), 0)
+        places = e.maximum(q * (count_not_nan(values, values.spec.ndim - 1) - 1), 0)
     else:  # NaN is sorted last
         places = e.where(r.any(gone, axis=(values.spec.ndim - 1,), keepdims=True), last, q * last)
     places = {"lower": e.floor, "higher": e.ceil, "nearest": e.round}.get(how, lambda x: x)(places)
@@ -187,7 +187,7 @@ def quantiles(name: str, input, q, dim, keepdim: bool, how: str):
     return s.reshape(result.contiguous(), shape=(*([q.spec.size] if q.spec.ndim else []), *lead))
 
 
-def shares(name: str, q, input):
+def checked_q(name: str, q, input):
     """Return q in the dtype of the input, with each element checked."""
     if is_tensor(q):
         fail(

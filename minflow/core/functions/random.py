@@ -13,7 +13,7 @@ from ..ops.shape import full
 from ..random import Generator, source
 from ..spec import DType, float32
 from ..source_location import fail
-from .arguments import fitting, integer, to
+from .arguments import cast_number, integer, to
 
 
 def draw(generator: Generator | None):
@@ -50,7 +50,7 @@ def randint_of(shape: tuple[int, ...], low: int, high: int, dtype: DType, genera
     """Random integers in [low, high)."""
     low, high = integer(low, "low"), integer(high, "high")
     for number in (low, high - 1) if low < high else ():
-        fitting("randint", number, dtype, low=low, high=high)
+        cast_number("randint", number, dtype, low=low, high=high)
     counter, attrs = draw(generator)
     return r.randint(counter, shape=tuple(shape), low=low, high=high, dtype=dtype, **attrs)
 

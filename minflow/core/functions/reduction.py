@@ -20,19 +20,19 @@ from ..ops.shape import clone, detach, reshape
 from ..spec import as_dtype, default_dtype, float32
 from ..source_location import fail
 from . import return_types
-from .arguments import axes_of, axis_of, in_float32, is_tensor, maybe_to, numpy_names, to
+from .arguments import normalize_axes, normalize_axis, in_float32, is_tensor, maybe_to, accept_axis, to
 
 
 def sum(input, dim=None, keepdim: bool = False, *, dtype=None, axis=None, keepdims: bool = False):
     """The sum over `dim` (int, several, or None for all). Bools and integers give int64, or `dtype`."""
     if dtype is not None:
         input = maybe_to(input, dtype)
-    axes = None if dim is axis is None else axes_of(axis if dim is None else dim, input)
+    axes = None if dim is axis is None else normalize_axes(axis if dim is None else dim, input)
     total = apply(r.sum, input, axis=axes, keepdims=keepdim or keepdims)
     return total if dtype is None else maybe_to(total, dtype)
 
 
-@numpy_names
+@accept_axis
 def mean(input, dim=None, keepdim: bool = False, *, dtype=None):
     """The mean over `dim`. Raises DTypeError for integers."""
     if dtype is not None:
@@ -40,29 +40,29 @@ def mean(input, dim=None, keepdim: bool = False, *, dtype=None):
         if dtype in HALVES:  # the sum may overflow it: only the mean is rounded
             return to(mean(input, dim, keepdim, dtype=float32), dtype)
         input = to(input, dtype)
-    return r.mean(input, axis=axes_of(dim, input), keepdims=keepdim)
+    return r.mean(input, axis=normalize_axes(dim, input), keepdims=keepdim)
 
 
-@numpy_names
+@accept_axis
 def prod(input, dim=None, keepdim: bool = False, *, dtype=None):
     """The product over `dim`. Bools and integers give int64, or `dtype`."""
-    return maybe_to(r.prod(maybe_to(input, dtype), axis=axes_of(dim, input), keepdims=keepdim), dtype)
+    return maybe_to(r.prod(maybe_to(input, dtype), axis=normalize_axes(dim, input), keepdims=keepdim), dtype)
 
 
-@numpy_names
+@accept_axis
 def amax(input, dim=(), keepdim: bool = False):
     """The maximum over `dim`; ties share the gradient."""
-    return r.amax(input, axis=axes_of(dim, input), keepdims=keepdim)
+    return r.amax(input, axis=normalize_axes(dim, input), keepdims=keepdim)
 
 
-@numpy_names
+@accept_axis
 def amin(input, dim=(), keepdim: bool = False):
     """The minimum over `dim`; ties share the gradient."""
-    return r.amin(input, axis=axes_of(dim, input), keepdims=keepdim)
+    return r.amin(input, axis=normalize_axes(dim, input), keepdims=keepdim)
 
 
 @two_meanings
-@numpy_names
+@accept_axis
 def argmax(input, dim=None, keepdim: bool = False):
     """`int64`: the index of the first maximum along `dim`, or in the flattened tensor."""
     return r.argmax(
@@ -74,11 +74,11 @@ def argmax(input, dim=None, keepdim: bool = False):
 
 def one_axis(dim, x) -> int | None:
     """The one axis that is named; None for all axes, and for the one axis that a 0-d tensor counts as having."""
-    axis = None if dim is None else axis_of(dim, x.spec.ndim, x)
+    axis = None if dim is None else normalize_axis(dim, x.spec.ndim, x)
     return axis if x.spec.ndim else None
 
 
-@numpy_names
+@accept_axis
 def argmin(input, dim=None, keepdim: bool = False):
     """`int64`: the index of the first minimum along `dim`, or in the flattened tensor."""
     return r.argmin(
@@ -88,29 +88,29 @@ def argmin(input, dim=None, keepdim: bool = False):
     )
 
 
-@numpy_names
+@accept_axis
 def any(input, dim=None, keepdim: bool = False):
     """True if an element is nonzero."""
     if dim == () or dim == []:  # reduces no axis, while other reductions reduce all: as in PyTorch
         return r.any(input, axis=(), keepdims=keepdim)
-    return r.any(input, axis=axes_of(dim, input), keepdims=keepdim)
+    return r.any(input, axis=normalize_axes(dim, input), keepdims=keepdim)
 
 
-@numpy_names
+@accept_axis
 def all(input, dim=None, keepdim: bool = False):
     """True if all elements are nonzero."""
     if dim == () or dim == []:  # reduces no axis, while other reductions reduce all: as in PyTorch
         return r.all(input, axis=(), keepdims=keepdim)
-    return r.all(input, axis=axes_of(dim, input), keepdims=keepdim)
+    return r.all(input, axis=normalize_axes(dim, input), keepdims=keepdim)
 
 
-@numpy_names
+@accept_axis
 def max(input, dim=None, keepdim: bool = False, *, other=None):
     """The maximum; with `dim`, `(values, indices)` along it; with a second tensor, the elementwise maximum."""
     return extreme(input, dim, keepdim, other, "max")
 
 
-@numpy_names
+@accept_axis
 def min(input, dim=None, keepdim: bool = False, *, other=None):
     """The minimum; with `dim`, `(values, indices)` along it; with a second tensor, the elementwise minimum."""
     return extreme(input, dim, keepdim, other, "min")
@@ -128,15 +128,15 @@ def extreme(input, dim, keepdim: bool, other, name: str):
         return (e.maximum if name == "max" else e.minimum)(input, dim if other is None else other)
     if dim is None:
         return (r.amax if name == "max" else r.amin)(input, axis=None, keepdims=keepdim)
-    return getattr(return_types, name)(*chosen(input, dim, keepdim, r.argmax if name == "max" else r.argmin))
+    return getattr(return_types, name)(*with_indices(input, dim, keepdim, r.argmax if name == "max" else r.argmin))
 
 
-def chosen(input, dim, keepdim: bool, arg):
+def with_indices(input, dim, keepdim: bool, arg):
     """(values, indices) along dim, where `arg` finds the indices; only the chosen element gets the gradient."""
     if not input.spec.ndim:
-        axis_of(dim, 0, input)
+        normalize_axis(dim, 0, input)
         return clone(input), arg(input, axis=None, keepdims=False)
-    axis = axis_of(dim, input.spec.ndim, input)
+    axis = normalize_axis(dim, input.spec.ndim, input)
     indices = arg(input, axis=axis, keepdims=True)
     values = gather(input, indices, dim=axis)
     if keepdim:
@@ -148,7 +148,7 @@ def chosen(input, dim, keepdim: bool, arg):
 # ---- variance ------------------------------------------------------------------------------------------------------
 
 
-@numpy_names
+@accept_axis
 def var(input, dim=None, unbiased: bool = True, keepdim: bool = False, *, correction: float | None = None):
     """The variance over `dim`: squared distances to the mean, summed and divided by n - 1 (by n if not unbiased).
 
@@ -159,29 +159,29 @@ def var(input, dim=None, unbiased: bool = True, keepdim: bool = False, *, correc
     if not input.spec.dtype.floating:
         fail(DTypeError, f"var: the input must be floating, got {input.spec.dtype.name}", "input.float()", input=input)
     correction = (1 if unbiased else 0) if correction is None else correction
-    return r.var(input, axis=axes_of(dim, input), keepdims=keepdim, correction=correction)
+    return r.var(input, axis=normalize_axes(dim, input), keepdims=keepdim, correction=correction)
 
 
-@numpy_names
+@accept_axis
 @in_float32
 def std(input, dim=None, unbiased: bool = True, keepdim: bool = False, *, correction: float | None = None):
     """The standard deviation over `dim`: the square root of `var`; its derivative at 0 is defined as 0."""
-    return root(var(input, dim, unbiased, keepdim, correction=correction))
+    return safe_sqrt(var(input, dim, unbiased, keepdim, correction=correction))
 
 
-@numpy_names
+@accept_axis
 def var_mean(input, dim=None, unbiased: bool = True, keepdim: bool = False, *, correction: float | None = None):
     """(variance, mean) over `dim`."""
     return var(input, dim, unbiased, keepdim, correction=correction), mean(input, dim, keepdim)
 
 
-@numpy_names
+@accept_axis
 def std_mean(input, dim=None, unbiased: bool = True, keepdim: bool = False, *, correction: float | None = None):
     """(standard deviation, mean) over `dim`."""
     return std(input, dim, unbiased, keepdim, correction=correction), mean(input, dim, keepdim)
 
 
-def root(x):
+def safe_sqrt(x):
     """sqrt(x) with derivative 0 at 0 instead of infinity."""
     zero = c.eq(x, 0)
     return e.where(zero, 0, e.sqrt(e.where(zero, 1, x)))
@@ -190,7 +190,7 @@ def root(x):
 # ---- norms -------------------------------------------------------------------------------------------------------
 
 
-@numpy_names
+@accept_axis
 @in_float32
 def norm(input, p="fro", dim=None, keepdim: bool = False, dtype=None):
     """(sum |x|**p) ** (1/p) over `dim`. p: a number, inf, -inf, 0 (the number of nonzero elements) or "fro" (2)."""
@@ -198,13 +198,13 @@ def norm(input, p="fro", dim=None, keepdim: bool = False, dtype=None):
     input = e.abs(input) if input.spec.dtype.is_complex else input
     if not input.spec.dtype.floating:
         fail(DTypeError, f"norm: the input must be floating, got {input.spec.dtype.name}", "input.float()", input=input)
-    axis = axes_of(dim, input)
+    axis = normalize_axes(dim, input)
     options = dict(axis=axis, keepdims=keepdim)
     p = 2 if p is None or p == "fro" else p
     if isinstance(p, str):
         fail(DTypeError, f"norm: p is {p!r}", 'a number, float("inf") or "fro"', input=input)
     if p == 2:
-        return root(r.sum(e.square(input), **options))
+        return safe_sqrt(r.sum(e.square(input), **options))
     size = e.abs(input)
     if p == math.inf:
         return r.amax(size, **options)
@@ -232,12 +232,12 @@ def vector_norm(x, ord=2, dim=None, keepdim: bool = False, *, dtype=None):
     return norm(x, ord, dim, keepdim, dtype)
 
 
-@numpy_names
+@accept_axis
 @in_float32
 def logsumexp(input, dim, keepdim: bool = False):
     """log(sum(exp(x))) over `dim`, without overflow. Bools and integers are converted to floats first."""
     input = input if input.spec.dtype.floating else to(input, default_dtype())
-    axis = axes_of(dim, input)
+    axis = normalize_axes(dim, input)
     largest = detach(r.amax(input, axis=axis, keepdims=True))
     largest = e.where(c.isfinite(largest), largest, 0)
     total = e.log(r.sum(e.exp(e.sub(input, largest)), axis=axis, keepdims=True))
@@ -245,16 +245,16 @@ def logsumexp(input, dim, keepdim: bool = False):
     return result if keepdim else reshape(result, shape=reduced(input.spec, axis, False).shape)
 
 
-@numpy_names
+@accept_axis
 def cumsum(input, dim, *, dtype=None):
     """The cumulative sum along `dim`."""
     input = maybe_to(input, dtype)
-    axis = axis_of(dim, input.spec.ndim, input)
+    axis = normalize_axis(dim, input.spec.ndim, input)
     sums = r.cumsum(input, axis=axis) if input.spec.ndim else r.sum(input, axis=None, keepdims=False)
     return maybe_to(sums, dtype)
 
 
-@numpy_names
+@accept_axis
 def count_nonzero(input, dim=None):
     """The number of nonzero elements over `dim`."""
-    return r.sum(c.ne(input, 0), axis=axes_of(dim, input), keepdims=False)
+    return r.sum(c.ne(input, 0), axis=normalize_axes(dim, input), keepdims=False)

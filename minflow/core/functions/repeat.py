@@ -13,7 +13,7 @@ from ..ops.rules import need_index
 from ..ops.shape import expand
 from ..spec import int64
 from ..source_location import fail
-from .arguments import axis_of, integer
+from .arguments import normalize_axis, integer
 
 
 def interleaved(input, repeats, dim, output_size: int | None):
@@ -27,7 +27,7 @@ def interleaved(input, repeats, dim, output_size: int | None):
             repeats=repeats,
         )
     if input is not None:
-        axis = axis_of(dim, input.spec.ndim, input)
+        axis = normalize_axis(dim, input.spec.ndim, input)
         size = input.spec.shape[axis] if input.spec.ndim else 1
         if repeats.spec.size not in (1, size):
             fail(

@@ -23,20 +23,20 @@ from ..functionalize import stride_probe, root_of
 from ..spec import bool_, int64
 from ..source_location import fail
 from .arguments import (
-    axis_of,
-    fitting,
+    normalize_axis,
+    cast_number,
     integer,
     is_tensor,
-    kept,
-    need_axes,
-    one_number,
-    operand,
-    several,
+    cast_for_write,
+    check_min_axes,
+    cast_fill_value,
+    as_operand,
+    is_sequence,
     sizes,
-    tensor_of,
+    ensure_tensor,
     to,
 )
-from .gather import diag, diagonal, gather, listed, places
+from .gather import diag, diagonal, gather, index_for, index_vector
 from .indexing import assign_indexed
 from .reduction import cumsum, sum
 from .shape import broadcast_to, flatten, select
@@ -44,11 +44,11 @@ from .shape import broadcast_to, flatten, select
 REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 
 
-def fitted(src, input, index):
+def source_for(src, input, index):
     """Return src in the form that scatter takes: the dtype of input, cropped to the shape of index if larger."""
     if src.__class__ in NUMBERS:
-        return fitting("scatter", src, input.spec.dtype, input=input, src=src)
-    src = kept("scatter", operand(src), input.spec.dtype, input=input, src=src)
+        return cast_number("scatter", src, input.spec.dtype, input=input, src=src)
+    src = cast_for_write("scatter", as_operand(src), input.spec.dtype, input=input, src=src)
     if src.spec.shape == () and index.spec.shape == (1,):
         return s.reshape(src, shape=(1,))
     if (
@@ -65,28 +65,30 @@ def scatter(input, dim: int, index, src=None, *, value=None, reduce: str | None 
 
     reduce: "add" adds to the present element, "multiply" multiplies it.
     """
-    index = listed(index, input)
+    index = index_for(index, input)
     if src is None:
-        src = one_number("scatter", value, input.spec.dtype, input=input, value=value)
+        src = cast_fill_value("scatter", value, input.spec.dtype, input=input, value=value)
         src = s.expand(src, shape=index.spec.shape) if is_tensor(src) else src
     if reduce is not None:
         if reduce not in ("add", "multiply"):
             fail(OutOfRangeError, f"scatter: reduce is {reduce!r}", '"add", "multiply", or scatter_reduce', input=input)
-        src, axis = fitted(src, input, index), axis_of(dim, input.spec.ndim, input)
+        src, axis = source_for(src, input, index), normalize_axis(dim, input.spec.ndim, input)
         if not is_tensor(src):
             src = s.full(shape=index.spec.shape, value=src, dtype=input.spec.dtype)
         if reduce == "add":
             return i.scatter_add(input, index, src, dim=axis, by="scatter")
         return sc.scatter_reduce(input, index, src, dim=axis, reduce="prod", include_self=True, by="scatter")
-    return i.scatter(input, index, fitted(src, input, index), dim=axis_of(dim, input.spec.ndim, input), by="scatter")
+    return i.scatter(
+        input, index, source_for(src, input, index), dim=normalize_axis(dim, input.spec.ndim, input), by="scatter"
+    )
 
 
 def scatter_add(input, dim: int, index, src):
     """Copy of input with `[i, index[i, j]] += src[i, j]` for dim 1, and so on."""
-    index = listed(index, input)
-    src = kept("scatter_add", operand(src), input.spec.dtype, input=input, src=src)
+    index = index_for(index, input)
+    src = cast_for_write("scatter_add", as_operand(src), input.spec.dtype, input=input, src=src)
     return i.scatter_add(
-        input, index, fitted(src, input, index), dim=axis_of(dim, input.spec.ndim, input), by="scatter_add"
+        input, index, source_for(src, input, index), dim=normalize_axis(dim, input.spec.ndim, input), by="scatter_add"
     )
 
 
@@ -106,11 +108,11 @@ def scatter_reduce(input, dim: int, index, src, reduce: str, *, include_self: bo
             input=input,
             src=src,
         )
-    return met("scatter_reduce", input, dim, index, src, reduce, include_self)
+    return reduce_into("scatter_reduce", input, dim, index, src, reduce, include_self)
 
 
-def met(name: str, input, dim: int, index, src, reduce: str, include_self: bool):
-    axis, index = axis_of(dim, input.spec.ndim, input), listed(index, input)
+def reduce_into(name: str, input, dim: int, index, src, reduce: str, include_self: bool):
+    axis, index = normalize_axis(dim, input.spec.ndim, input), index_for(index, input)
     src = s.reshape(src, shape=(1,)) if src.spec.shape == () and index.spec.shape == (1,) else src
     if src.spec.shape != index.spec.shape and src.spec.ndim == index.spec.ndim:
         src = s.getitem(src, index=tuple([(0, n, None) for n in index.spec.shape]))
@@ -134,8 +136,8 @@ def index_reduce(input, dim: int, index, source, reduce: str, *, include_self: b
     """
     if reduce not in REDUCTIONS[1:]:
         fail(DTypeError, f"index_reduce: reduce is {reduce!r}", f"one of {', '.join(REDUCTIONS[1:])}", input=input)
-    index, axis = places("index_reduce", input, index), axis_of(dim, input.spec.ndim, input)
-    source = kept("index_reduce", source, input.spec.dtype, input=input, source=source)
+    index, axis = index_vector("index_reduce", input, index), normalize_axis(dim, input.spec.ndim, input)
+    source = cast_for_write("index_reduce", source, input.spec.dtype, input=input, source=source)
     if index.spec.size != (source.spec.shape[axis] if source.spec.ndim else 1):
         fail(
             ShapeError,
@@ -145,18 +147,18 @@ def index_reduce(input, dim: int, index, source, reduce: str, *, include_self: b
             source=source,
         )
     lead = s.reshape(index, shape=(1,) * axis + index.spec.shape + (1,) * max(input.spec.ndim - 1 - axis, 0))
-    return met(
+    return reduce_into(
         "index_reduce", input, axis, s.clone(broadcast_to(lead, source.spec.shape)), source, reduce, include_self
     )
 
 
 def index_put(input, indices: Sequence, values, accumulate: bool = False):
     """Copy of input with `input[indices] = values`; accumulate: values are added, also at repeated positions."""
-    values = kept("index_put", operand(values), input.spec.dtype, input=input, values=values)
+    values = cast_for_write("index_put", as_operand(values), input.spec.dtype, input=input, values=values)
     if not accumulate:
         return assign_indexed(input, tuple(indices), values)
     flat, spots = s.reshape(input.contiguous(), shape=(input.spec.size,)), positions_of(input, tuple(indices))
-    values = s.expand(tensor_of(values), shape=spots.spec.shape)
+    values = s.expand(ensure_tensor(values), shape=spots.spec.shape)
     return s.reshape(i.index_add(flat, spots, values, axis=0), shape=input.spec.shape)
 
 
@@ -234,7 +236,7 @@ def batch_gather(input, indices):
 # ---- through a view ------------------------------------------------------------------------------------------------
 
 
-def through(name: str, input, src, view, *path):
+def write_through(name: str, input, src, view, *path):
     """Copy of input with src written through a view."""
     if src.spec.shape != view.spec.shape:
         fail(
@@ -249,8 +251,8 @@ def through(name: str, input, src, view, *path):
 
 def select_scatter(input, src, dim: int, index: int):
     """Copy of input with src in place of `input.select(dim, index)`."""
-    view, axis = select(input, dim, index), axis_of(dim, input.spec.ndim, input)
-    return through(
+    view, axis = select(input, dim, index), normalize_axis(dim, input.spec.ndim, input)
+    return write_through(
         "select_scatter",
         input,
         src,
@@ -261,19 +263,19 @@ def select_scatter(input, src, dim: int, index: int):
 
 def slice_scatter(input, src, dim: int = 0, start=None, end=None, step: int = 1):
     """Copy of input with src in place of the slice start:end:step along `dim`."""
-    need_axes("slice_scatter", input)
-    axis, step = axis_of(dim, input.spec.ndim, input), integer(step, "step")
+    check_min_axes("slice_scatter", input)
+    axis, step = normalize_axis(dim, input.spec.ndim, input), integer(step, "step")
     if step < 1:
         fail(OutOfRangeError, f"slice_scatter: step must be at least 1, got {step}", "at least 1", input=input)
     first, last, _ = slice(start, end).indices(input.spec.shape[axis])
     index = (*((None, None, None),) * axis, (first, max(first, last), step))
-    return through("slice_scatter", input, src, s.getitem(input, index=index), (s.getitem, {"index": index}))
+    return write_through("slice_scatter", input, src, s.getitem(input, index=index), (s.getitem, {"index": index}))
 
 
 def diagonal_scatter(input, src, offset: int = 0, dim1: int = 0, dim2: int = 1):
     """Copy of input with src in place of `input.diagonal(offset, dim1, dim2)`."""
-    a, b = [axis_of(d, input.spec.ndim, input) for d in (dim1, dim2)]
-    return through(
+    a, b = [normalize_axis(d, input.spec.ndim, input) for d in (dim1, dim2)]
+    return write_through(
         "diagonal_scatter",
         input,
         src,
@@ -287,14 +289,14 @@ def as_strided_scatter(input, src, size, stride, storage_offset: int | None = No
     size, stride = sizes((size,)), sizes((stride,))
     attrs = {"size": size, "stride": stride, "offset": integer(storage_offset or 0, "storage_offset")}
     base = input.contiguous()
-    return through("as_strided_scatter", base, src, st.as_strided(base, **attrs), (st.as_strided, attrs))
+    return write_through("as_strided_scatter", base, src, st.as_strided(base, **attrs), (st.as_strided, attrs))
 
 
 def diag_embed(input, offset: int = 0, dim1: int = -2, dim2: int = -1):
     """The last axis as the diagonal of two new axes, zeros elsewhere."""
-    need_axes("diag_embed", input)
+    check_min_axes("diag_embed", input)
     offset, ndim = integer(offset, "offset"), input.spec.ndim + 1
-    a, b = [axis_of(d, ndim) for d in (dim1, dim2)]
+    a, b = [normalize_axis(d, ndim) for d in (dim1, dim2)]
     if a == b:
         fail(
             ShapeError, f"diag_embed: dim1 {dim1} and dim2 {dim2} are the same axis", "two different axes", input=input
@@ -318,7 +320,7 @@ def fill_diagonal(input, value, wrap: bool = False):
         fail(ShapeError, f"fill_diagonal_: the tensor has shape {shape}", "a matrix, or axes of the same size", x=input)
     mask = np.zeros(shape, bool)
     np.fill_diagonal(mask, True, wrap=bool(wrap))
-    value = fitting("fill_diagonal_", value, input.spec.dtype, x=input, value=value)
+    value = cast_number("fill_diagonal_", value, input.spec.dtype, x=input, value=value)
     return e.where(MODE.get().tensor_of(mask), s.full(shape=(), value=value, dtype=input.spec.dtype), input)
 
 
@@ -350,7 +352,7 @@ def start_of(x, base) -> int:
 
 def unfold(input, dimension: int, size: int, step: int):
     """A view of sliding windows along an axis: the axis then counts windows, and a new last axis has their elements."""
-    axis = axis_of(dimension, input.spec.ndim, input)
+    axis = normalize_axis(dimension, input.spec.ndim, input)
     if not input.spec.ndim:
         return st.windows(
             s.reshape(input, shape=(1,)), dim=0, size=integer(size, "size"), step=integer(step, "step")
@@ -384,7 +386,9 @@ def unravel_index(indices, shape):
             "indices.long()",
             indices=indices,
         )
-    shape = sizes((shape,)) if several(shape) or is_tensor(shape) and shape.spec.ndim else (integer(shape, "shape"),)
+    shape = (
+        sizes((shape,)) if is_sequence(shape) or is_tensor(shape) and shape.spec.ndim else (integer(shape, "shape"),)
+    )
     indices, below = to(indices, int64), math.prod(shape)
     result = []
     for n in shape:

@@ -19,13 +19,23 @@ from ..functionalize import is_contiguous, stride_probe
 from ..spec import promote
 from ..messages.wrong_arguments import no_tensor, spoken
 from ..source_location import fail
-from .arguments import axis_of, each_axis, integer, is_tensor, joined, need_axes, numpy_names, several, sizes
-from .arguments import tensor_of, to
+from .arguments import (
+    normalize_axis,
+    unique_axes,
+    integer,
+    is_tensor,
+    common_shape,
+    check_min_axes,
+    accept_axis,
+    is_sequence,
+    sizes,
+)
+from .arguments import ensure_tensor, to
 
 ALL = (None, None, None)  # a slice in the attrs of getitem
 
 
-def work_out(shape: tuple[int, ...], total: int, name: str, x) -> tuple[int, ...]:
+def infer_size(shape: tuple[int, ...], total: int, name: str, x) -> tuple[int, ...]:
     """Return the shape with its -1, if any, replaced."""
     known = 1
     for n in shape:
@@ -68,25 +78,25 @@ def reshape(input, *sizes, shape=None):
     """The same elements in another shape, in which one size may be -1; a view if the strides allow one, else a copy."""
     shape = sizes if shape is None else (*sizes, shape)
     try:
-        if len(shape) == 1 and type(shape[0]) is not int and several(shape[0]):
+        if len(shape) == 1 and type(shape[0]) is not int and is_sequence(shape[0]):
             shape = shape[0]
-        shape = work_out(shape, input.spec.size, "reshape", input)
-        return apply(s.reshape, input, shape=shape) if input.alias is None else in_shape(input, shape)
+        shape = infer_size(shape, input.spec.size, "reshape", input)
+        return apply(s.reshape, input, shape=shape) if input.alias is None else reshape_to(input, shape)
     except Exception as error:
         raise spoken(error, reshape, (input, *shape), {})  # noqa: B904 (the cause is set)
 
 
-def in_shape(input, shape: tuple[int, ...]):
+def reshape_to(input, shape: tuple[int, ...]):
     """A view if the strides allow one, else a copy; a trace knows the strides from the view path."""
-    return apply(s.reshape, input if viewable(input, shape) else s.clone(input), shape=shape)
+    return apply(s.reshape, input if has_view(input, shape) else s.clone(input), shape=shape)
 
 
-def viewable(input, shape: tuple[int, ...]) -> bool:
+def has_view(input, shape: tuple[int, ...]) -> bool:
     """True if a view of this shape exists, that is, if each new axis stays within old axes without gaps."""
-    return is_contiguous(input) or views_as(stride_probe(input), shape)
+    return is_contiguous(input) or array_has_view(stride_probe(input), shape)
 
 
-def views_as(array: np.ndarray, shape: tuple[int, ...]) -> bool:
+def array_has_view(array: np.ndarray, shape: tuple[int, ...]) -> bool:
     """True if the array has a view of this shape."""
     if array.flags.c_contiguous:  # also if empty
         return True
@@ -110,10 +120,10 @@ def views_as(array: np.ndarray, shape: tuple[int, ...]) -> bool:
 def view(input, *shape):
     """The same elements in another shape, always as a view. Raises ShapeError if the strides would require a copy."""
     try:
-        shape = work_out(as_sizes(shape), input.spec.size, "view", input)
+        shape = infer_size(as_sizes(shape), input.spec.size, "view", input)
     except Exception as error:
         raise spoken(error, view, (input, *shape), {})  # noqa: B904 (the cause is set)
-    if not viewable(input, shape):
+    if not has_view(input, shape):
         fail(
             ShapeError,
             "view: this shape needs a copy, because the tensor is not contiguous (it is transposed or strided)",
@@ -127,7 +137,7 @@ def view(input, *shape):
 def flatten(input, start_dim: int = 0, end_dim: int = -1):
     """Merge the axes from start_dim to end_dim into one; a view if the strides allow one, else a copy."""
     shape = input.spec.shape
-    start, end = axis_of(start_dim, len(shape), input), axis_of(end_dim, len(shape), input)
+    start, end = normalize_axis(start_dim, len(shape), input), normalize_axis(end_dim, len(shape), input)
     if not shape:
         return s.reshape(input, shape=(1,))
     if start > end:
@@ -140,16 +150,16 @@ def flatten(input, start_dim: int = 0, end_dim: int = -1):
     return (
         input
         if start == end
-        else in_shape(input, (*shape[:start], math.prod(shape[start : end + 1]), *shape[end + 1 :]))
+        else reshape_to(input, (*shape[:start], math.prod(shape[start : end + 1]), *shape[end + 1 :]))
     )
 
 
 def unflatten(input, dim: int, sizes: Sequence[int]):
     """Split one axis into several."""
-    need_axes("unflatten", input)
-    shape, axis = input.spec.shape, axis_of(dim, input.spec.ndim, input)
+    check_min_axes("unflatten", input)
+    shape, axis = input.spec.shape, normalize_axis(dim, input.spec.ndim, input)
     return s.reshape(
-        input, shape=(*shape[:axis], *work_out(tuple(sizes), shape[axis], "unflatten", input), *shape[axis + 1 :])
+        input, shape=(*shape[:axis], *infer_size(tuple(sizes), shape[axis], "unflatten", input), *shape[axis + 1 :])
     )
 
 
@@ -157,14 +167,14 @@ def unflatten(input, dim: int, sizes: Sequence[int]):
 def squeeze(input, dim=None):
     """Remove the axes of size 1, or those of them that `dim` names."""
     shape = input.spec.shape
-    named = range(len(shape)) if dim is None else each_axis(dim, input)
+    named = range(len(shape)) if dim is None else unique_axes(dim, input)
     return s.reshape(input, shape=tuple([n for d, n in enumerate(shape) if n != 1 or d not in named]))
 
 
 def unsqueeze(input, dim: int):
     """Insert an axis of size 1 at `dim`."""
     shape = input.spec.shape
-    axis = axis_of(dim, len(shape) + 1, input)
+    axis = normalize_axis(dim, len(shape) + 1, input)
     return s.reshape(input, shape=(*shape[:axis], 1, *shape[axis:]))
 
 
@@ -175,7 +185,7 @@ def permute(input, *dims):
     """Permute the axes; a view."""
     try:
         ndim = input.spec.ndim
-        return s.permute(input, dims=tuple([axis_of(d, ndim, input) for d in sizes(dims)]))
+        return s.permute(input, dims=tuple([normalize_axis(d, ndim, input) for d in sizes(dims)]))
     except Exception as error:
         raise spoken(error, permute, (input, *dims), {})  # noqa: B904 (the cause is set)
 
@@ -185,7 +195,7 @@ def transpose(input, dim0: int, dim1: int):
     """Swap two axes; a view."""
     try:
         ndim = input.spec.ndim
-        a, b = axis_of(dim0, ndim, input), axis_of(dim1, ndim, input)
+        a, b = normalize_axis(dim0, ndim, input), normalize_axis(dim1, ndim, input)
         order = list(range(ndim))
         if ndim:
             order[a], order[b] = b, a
@@ -217,8 +227,8 @@ def t(input):
 def movedim(input, source, destination):
     """Move some axes to other positions; the others keep their order."""
     ndim = input.spec.ndim
-    source, destination = [x if several(x) else (x,) for x in (source, destination)]
-    source, destination = [tuple([axis_of(d, ndim, input) for d in x]) for x in (source, destination)]
+    source, destination = [x if is_sequence(x) else (x,) for x in (source, destination)]
+    source, destination = [tuple([normalize_axis(d, ndim, input) for d in x]) for x in (source, destination)]
     if len(source) != len(destination) or len({*source}) != len(source) or len({*destination}) != len(destination):
         fail(ShapeError, f"movedim: {source} to {destination}", "as many positions as axes, each named once", x=input)
     order = [d for d in range(ndim) if d not in source]
@@ -263,7 +273,7 @@ def broadcast_to(input, shape):
 
 def broadcast_tensors(*tensors):
     """Expand all tensors to their common shape."""
-    shape = joined("broadcast_tensors", {f"tensors[{k}]": x for k, x in enumerate(tensors)})
+    shape = common_shape("broadcast_tensors", {f"tensors[{k}]": x for k, x in enumerate(tensors)})
     return tuple([s.expand(x, shape=shape) for x in tensors])
 
 
@@ -304,7 +314,7 @@ def repeat_interleave(input, repeats=None, dim: int | None = None, *, output_siz
         from .repeat import interleaved
 
         return interleaved(input, repeats, dim, output_size)
-    axis, repeats = axis_of(dim, input.spec.ndim, input), integer(repeats, "repeats")
+    axis, repeats = normalize_axis(dim, input.spec.ndim, input), integer(repeats, "repeats")
     if repeats < 0:
         fail(OutOfRangeError, f"repeat_interleave: repeats must be at least 0, got {repeats}", "0 or more", x=input)
     if not input.spec.ndim:
@@ -318,7 +328,7 @@ def repeat_interleave(input, repeats=None, dim: int | None = None, *, output_siz
 # ----------------------------------------------------------------------------------------------
 
 
-@numpy_names
+@accept_axis
 def cat(tensors: Sequence, dim: int = 0):
     """Concatenate tensors along an axis, promoted to a common dtype."""
     if is_tensor(tensors) or not tensors:
@@ -328,12 +338,12 @@ def cat(tensors: Sequence, dim: int = 0):
             "flow.cat([a, b])",
             tensors=tensors,
         )
-    tensors = [tensor_of(x) for x in tensors]
+    tensors = [ensure_tensor(x) for x in tensors]
     dtype = promote(*[x.spec for x in tensors])
     full = [
         x for x in tensors if x.spec.shape != (0,)
     ] or tensors  # PyTorch accepts tensors of shape (0,) among the others
-    axis = axis_of(dim, full[0].spec.ndim, full[0])
+    axis = normalize_axis(dim, full[0].spec.ndim, full[0])
     if not full[0].spec.ndim:
         fail(ShapeError, "cat: tensors must have at least one axis", "flow.stack([a, b])", first=full[0])
     return s.cat(*[to(x, dtype) for x in full], dim=axis)
@@ -344,7 +354,7 @@ concat = two_meanings(cat, "concat")
 
 
 @two_meanings
-@numpy_names
+@accept_axis
 def stack(tensors: Sequence, dim: int = 0):
     """Concatenate tensors of one shape along a new axis."""
     if is_tensor(tensors):
@@ -356,7 +366,7 @@ def stack(tensors: Sequence, dim: int = 0):
             "flow.stack([a, b])",
             tensors=tensors,
         )
-    tensors = [tensor_of(x) for x in tensors]
+    tensors = [ensure_tensor(x) for x in tensors]
     for k, x in enumerate(tensors):
         if x.spec.shape != tensors[0].spec.shape:
             fail(
@@ -366,25 +376,29 @@ def stack(tensors: Sequence, dim: int = 0):
                 **{"tensors[0]": tensors[0], f"tensors[{k}]": x},
             )
     if tensors:
-        dim = axis_of(dim, tensors[0].spec.ndim + 1, tensors[0])
+        dim = normalize_axis(dim, tensors[0].spec.ndim + 1, tensors[0])
     return cat([unsqueeze(x, dim) for x in tensors], dim)
 
 
 def hstack(tensors: Sequence):
     """Concatenate along axis 1, vectors along axis 0."""
-    tensors = [s.reshape(x, shape=(1,)) if not x.spec.ndim else x for x in map(tensor_of, tensors)]
+    tensors = [s.reshape(x, shape=(1,)) if not x.spec.ndim else x for x in map(ensure_tensor, tensors)]
     return cat(tensors, 0 if tensors and tensors[0].spec.ndim < 2 else 1)
 
 
 def vstack(tensors: Sequence):
     """Concatenate along axis 0; vectors become rows."""
-    return cat([s.reshape(x, shape=(1, x.spec.size)) if x.spec.ndim < 2 else x for x in map(tensor_of, tensors)], 0)
+    return cat([s.reshape(x, shape=(1, x.spec.size)) if x.spec.ndim < 2 else x for x in map(ensure_tensor, tensors)], 0)
 
 
 def narrow(input, dim: int, start: int, length: int):
     """`length` elements along `dim`, beginning at `start`; a view."""
-    need_axes("narrow", input)
-    axis, start, length = axis_of(dim, input.spec.ndim, input), integer(start, "start"), integer(length, "length")
+    check_min_axes("narrow", input)
+    axis, start, length = (
+        normalize_axis(dim, input.spec.ndim, input),
+        integer(start, "start"),
+        integer(length, "length"),
+    )
     size = input.spec.shape[axis]
     first = start + size if start < 0 else start
     if not 0 <= first <= size or not 0 <= length <= size - first:
@@ -399,18 +413,18 @@ def narrow(input, dim: int, start: int, length: int):
 
 def select(input, dim: int, index: int):
     """The slice at one index along `dim`, without that axis; a view."""
-    need_axes("select", input)
-    axis = axis_of(dim, input.spec.ndim, input)
+    check_min_axes("select", input)
+    axis = normalize_axis(dim, input.spec.ndim, input)
     return s.getitem(input, index=(*(ALL,) * axis, integer(index, "index")))
 
 
-@numpy_names
+@accept_axis
 def split(input, split_size_or_sections, dim: int = 0):
     """Split along `dim` into views of this size (the last may be smaller), or of these sizes."""
-    need_axes("split", input)
-    axis = axis_of(dim, input.spec.ndim, input)
+    check_min_axes("split", input)
+    axis = normalize_axis(dim, input.spec.ndim, input)
     size = input.spec.shape[axis]
-    if several(split_size_or_sections):
+    if is_sequence(split_size_or_sections):
         parts = [integer(n, "size") for n in split_size_or_sections]
         if sum(parts) != size or any(n < 0 for n in parts):
             fail(
@@ -433,11 +447,11 @@ def split(input, split_size_or_sections, dim: int = 0):
     return tuple([narrow(input, axis, start, n) for start, n in zip(starts, parts)])
 
 
-@numpy_names
+@accept_axis
 def chunk(input, chunks: int, dim: int = 0):
     """Split along `dim` into at most n views of equal size (the last may be smaller)."""
-    need_axes("chunk", input)
-    axis, chunks = axis_of(dim, input.spec.ndim, input), integer(chunks, "chunks")
+    check_min_axes("chunk", input)
+    axis, chunks = normalize_axis(dim, input.spec.ndim, input), integer(chunks, "chunks")
     if chunks < 1:
         fail(OutOfRangeError, f"chunk: chunks must be at least 1, got {chunks}", "at least 1", x=input)
     if not input.spec.shape[axis]:
@@ -445,12 +459,12 @@ def chunk(input, chunks: int, dim: int = 0):
     return split(input, max(-(-input.spec.shape[axis] // chunks), 1), axis)
 
 
-@numpy_names
+@accept_axis
 def unbind(input, dim: int = 0):
     """The slices along `dim`, each without that axis; views."""
     if not input.spec.ndim:
         fail(ShapeError, "unbind: the tensor must have at least one axis", "x.item() for its value", x=input)
-    axis = axis_of(dim, input.spec.ndim, input)
+    axis = normalize_axis(dim, input.spec.ndim, input)
     return tuple([s.getitem(input, index=(*(ALL,) * axis, k)) for k in range(input.spec.shape[axis])])
 
 
@@ -460,7 +474,7 @@ def unbind(input, dim: int = 0):
 
 def flip(input, *dims):
     """Reverse the order along some axes; a copy."""
-    axes = each_axis(sizes(dims), input)
+    axes = unique_axes(sizes(dims), input)
     return i.flip(input, axes=tuple(sorted(axes)) if input.spec.ndim else ())
 
 
@@ -469,20 +483,20 @@ def roll(input, shifts, dims=None):
     start."""
     if dims is None:
         return s.reshape(i.roll(flatten(input), shifts=(integer(shifts, "shifts"),), axes=(0,)), shape=input.spec.shape)
-    need_axes("roll", input)
-    shifts, dims = [tuple(x) if several(x) else (x,) for x in (shifts, dims)]
+    check_min_axes("roll", input)
+    shifts, dims = [tuple(x) if is_sequence(x) else (x,) for x in (shifts, dims)]
     if len(shifts) != len(dims):
         fail(ShapeError, f"roll: {len(shifts)} shifts for {len(dims)} dims", "one shift for each of the dims", x=input)
     return i.roll(
         input,
         shifts=tuple([integer(n, "shifts") for n in shifts]),
-        axes=tuple([axis_of(d, input.spec.ndim, input) for d in dims]),
+        axes=tuple([normalize_axis(d, input.spec.ndim, input) for d in dims]),
     )
 
 
 def meshgrid(*tensors, indexing: str = "ij"):
     """Coordinate grids from coordinate vectors. indexing: "ij" (rows first, PyTorch's default) or "xy"."""
-    if len(tensors) == 1 and several(tensors[0]):
+    if len(tensors) == 1 and is_sequence(tensors[0]):
         tensors = tuple(tensors[0])
     if not tensors:
         fail(ShapeError, "meshgrid needs at least one vector", "meshgrid(x, y): one vector for each axis")

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from ..ops import softmax as s
-from .arguments import axis_of, maybe_to, numpy_names
+from .arguments import normalize_axis, maybe_to, accept_axis
 
 
-@numpy_names
+@accept_axis
 def softmax(input, dim, dtype=None):
     """exp(x) / sum(exp(x)) along `dim`, computed without overflow."""
-    return s.softmax(maybe_to(input, dtype), dim=axis_of(dim, input.spec.ndim, input))
+    return s.softmax(maybe_to(input, dtype), dim=normalize_axis(dim, input.spec.ndim, input))
 
 
-@numpy_names
+@accept_axis
 def log_softmax(input, dim, dtype=None):
     """log(softmax(x)) along `dim`, computed without overflow."""
-    return s.log_softmax(maybe_to(input, dtype), dim=axis_of(dim, input.spec.ndim, input))
+    return s.log_softmax(maybe_to(input, dtype), dim=normalize_axis(dim, input.spec.ndim, input))

@@ -12,15 +12,15 @@ from ..ops.index import gather
 from ..ops.shape import reshape
 from ..source_location import fail
 from . import return_types
-from .arguments import axis_of, integer, numpy_names
+from .arguments import normalize_axis, integer, accept_axis
 from .shape import select
 
 
 @two_meanings
-@numpy_names
+@accept_axis
 def sort(input, dim=-1, descending: bool = False, stable: bool = False):
     """`(values, indices)` sorted along `dim`. The sort is always stable; NaN counts as the largest."""
-    axis = axis_of(dim, input.spec.ndim, input)
+    axis = normalize_axis(dim, input.spec.ndim, input)
     if not input.spec.ndim:
         values, indices = s.sort(reshape(input, shape=(1,)), axis=0, descending=descending)
         return return_types.sort(reshape(values, shape=()), reshape(indices, shape=()))
@@ -28,16 +28,16 @@ def sort(input, dim=-1, descending: bool = False, stable: bool = False):
 
 
 @two_meanings
-@numpy_names
+@accept_axis
 def argsort(input, dim=-1, descending: bool = False, stable: bool = False):
     """`int64`: the indices that sort along `dim`."""
     return sort(input, dim, descending, stable).indices
 
 
-@numpy_names
+@accept_axis
 def topk(input, k: int, dim=-1, largest: bool = True, sorted: bool = True):
     """`(values, indices)` of the k largest (or smallest) elements along `dim`, in order."""
-    axis, k = axis_of(dim, input.spec.ndim, input), integer(k, "k")
+    axis, k = normalize_axis(dim, input.spec.ndim, input), integer(k, "k")
     size = input.spec.shape[axis] if input.spec.ndim else 1
     if not 0 <= k <= size:
         fail(OutOfRangeError, f"topk: k is {k}, but axis {axis} has size {size}", f"k from 0 to {size}", input=input)
@@ -46,14 +46,14 @@ def topk(input, k: int, dim=-1, largest: bool = True, sorted: bool = True):
     return return_types.topk(*s.topk(input, k=k, axis=axis, descending=largest))
 
 
-@numpy_names
+@accept_axis
 def median(input, dim=None, keepdim: bool = False):
     """The median (the lower of two middle elements), NaN if one element is NaN; with `dim`, `(values, indices)`."""
     if dim is None:
         return r.median(input)
     values, indices = sort(input, dim)
     if input.spec.ndim:
-        axis = axis_of(dim, input.spec.ndim, input)
+        axis = normalize_axis(dim, input.spec.ndim, input)
         size = r.some_element("median", input.spec, (axis,)).shape[axis]
         nans = r.sum(c.isnan(input), axis=(axis,), keepdims=True)
         middle = e.where(c.eq(nans, 0), (size - 1) // 2, e.sub(size, nans))  # the first NaN, if there is one

@@ -12,7 +12,7 @@ from ..ops import elementwise as e
 from ..ops import special as s
 from ..source_location import fail
 from .arguments import in_float32, integer
-from .elementary import floats
+from .elementary import to_floating
 
 
 def polygamma(n: int, input):
@@ -20,7 +20,7 @@ def polygamma(n: int, input):
     n = integer(n, "n")
     if n < 0:
         fail(OutOfRangeError, f"polygamma: n must be at least 0, got {n}", "polygamma(1, x)", n=n)
-    return s.digamma(input) if n == 0 else s.polygamma(floats(input), n=n)
+    return s.digamma(input) if n == 0 else s.polygamma(to_floating(input), n=n)
 
 
 @in_float32
@@ -32,7 +32,7 @@ def mvlgamma(input, p: int):
     p = integer(p, "p")
     if not 1 <= p <= 10_000:
         fail(OutOfRangeError, f"mvlgamma: p must be from 1 to 10,000, got {p}", "mvlgamma(x, p=1)", p=p)
-    input = floats(input)
+    input = to_floating(input)
     total = s.lgamma(input)
     for j in range(1, p):
         total = e.add(total, s.lgamma(e.sub(input, j / 2)))
@@ -42,7 +42,7 @@ def mvlgamma(input, p: int):
 @in_float32
 def ndtr(input):
     """The cdf of the standard normal distribution at x."""
-    return e.mul(s.erfc(e.mul(floats(input), -math.sqrt(0.5))), 0.5)
+    return e.mul(s.erfc(e.mul(to_floating(input), -math.sqrt(0.5))), 0.5)
 
 
 def multigammaln(input, p: int):

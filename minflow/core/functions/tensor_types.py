@@ -36,7 +36,7 @@ class TypedTensor(type):
         """A tensor of this dtype: `LongTensor([1, 2])` from data, `FloatTensor(2, 3)` from a shape, uninitialized."""
         if cls.kind == "cuda":
             backend_of(Device("cuda"))
-        return finish(numbers_or_shape(cls.__name__, data, cls.dtype), device, False)
+        return finish(data_or_shape(cls.__name__, data, cls.dtype), device, False)
 
     def __instancecheck__(cls, x) -> bool:
         return is_tensor(x) and x.spec.dtype is cls.dtype and x.spec.device.type == cls.kind
@@ -45,14 +45,14 @@ class TypedTensor(type):
         return f"<class 'minflow.{'' if cls.kind == 'cpu' else cls.kind + '.'}{cls.__name__}'>"
 
 
-def typed(name: str, kind: str = "cpu") -> TypedTensor:
+def make_type(name: str, kind: str = "cpu") -> TypedTensor:
     dtype = as_dtype(BY_NAME[name])
     doc = f"A {dtype.name} tensor: of numbers, `{name}([1, 2])`, or of a shape, not initialised, `{name}(2, 3)`."
     home = "minflow" if kind == "cpu" else f"minflow.{kind}"  # where pickle looks it up
     return TypedTensor(name, (), {"dtype": dtype, "kind": kind, "__doc__": doc, "__module__": home})
 
 
-def numbers_or_shape(name: str, data: tuple, dtype: DType):
+def data_or_shape(name: str, data: tuple, dtype: DType):
     """The array or tensor of `Tensor(2, 3)`, an uninitialized shape, or of `Tensor([1., 2.])`, these elements.
 
     A tensor that already has the dtype gives a view, not a copy; `Tensor(x)` takes any dtype.
@@ -76,7 +76,7 @@ def type_of(x) -> str:
     return place + NAMES[x.spec.dtype.name]
 
 
-def meant(kind) -> tuple[DType, str]:
+def parse_type(kind) -> tuple[DType, str]:
     """The dtype and kind of device of a type, given as a dtype, FloatTensor, "torch.FloatTensor", "FloatTensor", ..."""
     if isinstance(kind, TypedTensor):
         return kind.dtype, kind.kind
@@ -97,7 +97,7 @@ def meant(kind) -> tuple[DType, str]:
 def set_default_tensor_type(t) -> None:
     """Make `t` ("minflow.DoubleTensor", flow.DoubleTensor, ...) the type of new tensors made from Python floats: its
     dtype becomes the default dtype. Raises DTypeError for one that is not floating, DeviceError for one on a GPU."""
-    dtype, kind = meant(t)
+    dtype, kind = parse_type(t)
     if kind == "cuda":
         backend_of(Device("cuda"))
     set_default_dtype(dtype)

@@ -198,11 +198,11 @@ class Numbers:
     def masked_fill(self, mask, value):
         return F.masked_fill(self, mask, value)
 
-    @F.numpy_names
+    @F.accept_axis
     def softmax(self, dim=None, dtype=None):
         return F.softmax(self, dim, dtype=dtype)
 
-    @F.numpy_names
+    @F.accept_axis
     def log_softmax(self, dim=None, dtype=None):
         return F.log_softmax(self, dim, dtype=dtype)
 

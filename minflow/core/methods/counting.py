@@ -15,7 +15,7 @@ class Counting:
 
     # ---- along an axis ----------------------------------------------------------------------------------------------
 
-    @F.numpy_names
+    @F.accept_axis
     def cumprod(self, dim, *, dtype=None):
         return F.cumprod(self, dim, dtype=dtype)
 
@@ -29,58 +29,58 @@ class Counting:
             )
         return overwrite(F.cumprod, self, dim)
 
-    @F.numpy_names
+    @F.accept_axis
     def cummax(self, dim):
         return F.cummax(self, dim)
 
-    @F.numpy_names
+    @F.accept_axis
     def cummin(self, dim):
         return F.cummin(self, dim)
 
-    @F.numpy_names
+    @F.accept_axis
     def logcumsumexp(self, dim):
         return F.logcumsumexp(self, dim)
 
-    @F.numpy_names
+    @F.accept_axis
     def diff(self, n=1, dim=-1, prepend=None, append=None):
         return F.diff(self, n, dim, prepend, append)
 
-    @F.numpy_names
+    @F.accept_axis
     def nansum(self, dim=None, keepdim=False, *, dtype=None):
         return F.nansum(self, dim, keepdim, dtype=dtype)
 
-    @F.numpy_names
+    @F.accept_axis
     def nanmean(self, dim=None, keepdim=False, *, dtype=None):
         return F.nanmean(self, dim, keepdim, dtype=dtype)
 
-    @F.numpy_names
+    @F.accept_axis
     def count_nonzero(self, dim=None):
         return F.count_nonzero(self, dim)
 
-    @F.numpy_names
+    @F.accept_axis
     def aminmax(self, *, dim=None, keepdim=False):
         return F.aminmax(self, dim=dim, keepdim=keepdim)
 
     # ---- order statistics
     # -----------------------------------------------------------------------------------------------------
 
-    @F.numpy_names
+    @F.accept_axis
     def nanmedian(self, dim=None, keepdim=False):
         return F.nanmedian(self, dim, keepdim)
 
-    @F.numpy_names
+    @F.accept_axis
     def quantile(self, q, dim=None, keepdim=False, *, interpolation="linear"):
         return F.quantile(self, q, dim, keepdim, interpolation=interpolation)
 
-    @F.numpy_names
+    @F.accept_axis
     def nanquantile(self, q, dim=None, keepdim=False, *, interpolation="linear"):
         return F.nanquantile(self, q, dim, keepdim, interpolation=interpolation)
 
-    @F.numpy_names
+    @F.accept_axis
     def mode(self, dim=-1, keepdim=False):
         return F.mode(self, dim, keepdim)
 
-    @F.numpy_names
+    @F.accept_axis
     def kthvalue(self, k, dim=-1, keepdim=False):
         return F.kthvalue(self, k, dim, keepdim)
 
@@ -117,7 +117,7 @@ class Counting:
     # ---- stacking and splitting
     # --------------------------------------------------------------------------------------------
 
-    @F.numpy_names
+    @F.accept_axis
     def tensor_split(self, indices_or_sections, dim=0):
         return F.tensor_split(self, indices_or_sections, dim)
 

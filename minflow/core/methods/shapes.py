@@ -99,15 +99,15 @@ class Shapes(Storage):
     def tile(self, *dims):
         return F.tile(self, one_or_many(dims))
 
-    @F.numpy_names
+    @F.accept_axis
     def split(self, split_size, dim=0):
         return F.split(self, split_size, dim)
 
-    @F.numpy_names
+    @F.accept_axis
     def chunk(self, chunks, dim=0):
         return F.chunk(self, chunks, dim)
 
-    @F.numpy_names
+    @F.accept_axis
     def unbind(self, dim=0):
         return F.unbind(self, dim)
 
@@ -135,6 +135,6 @@ class Shapes(Storage):
 
 def one_or_many(sizes: tuple) -> tuple:
     """Return `(2, 3)` for both f(2, 3) and f((2, 3))."""
-    if len(sizes) == 1 and type(sizes[0]) is not int and F.several(sizes[0]):
+    if len(sizes) == 1 and type(sizes[0]) is not int and F.is_sequence(sizes[0]):
         return tuple(sizes[0])
     return sizes

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from ...core.functions import creation
 from ...core import functions as F
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
-from ...core.functions.arguments import axis_of, integer, tensor_of, to
-from ...core.functions.linear_algebra import met
+from ...core.functions.arguments import normalize_axis, integer, ensure_tensor, to
+from ...core.functions.linear_algebra import promoted
 from ...core.ir import NUMBERS
 from ...core.mode import MODE
 from ...core.ops import linalg
@@ -85,7 +85,7 @@ def squeeze(input, axis: Sequence[int] | None = None, name: str | None = None):
     shape = input.spec.shape
     if axis is None:
         return F.squeeze(input)
-    axes = [axis_of(d, len(shape), input) for d in listed("squeeze", "axis", axis)]
+    axes = [normalize_axis(d, len(shape), input) for d in listed("squeeze", "axis", axis)]
     for d in axes:
         if shape and shape[d] != 1:
             what = f"squeeze: axis {d} has size {shape[d]}, and only an axis of size 1 can go"
@@ -110,7 +110,10 @@ def broadcast_like(x, like, broadcast_axes: Sequence[int] | None = None, name: s
     """Broadcast x to the shape of `like`. broadcast_axes: the axes of `like` that x lacks, if it has fewer axes."""
     if broadcast_axes is not None and x.spec.ndim < like.spec.ndim:
         for axis in sorted(
-            {axis_of(d, like.spec.ndim, like) for d in listed("broadcast_like", "broadcast_axes", broadcast_axes)}
+            {
+                normalize_axis(d, like.spec.ndim, like)
+                for d in listed("broadcast_like", "broadcast_axes", broadcast_axes)
+            }
         ):
             x = F.unsqueeze(x, axis)
     return s.expand(x, shape=tuple(like.spec.shape))
@@ -303,7 +306,7 @@ def elem_cnt(inputs, dtype=None, name: str | None = None):
 @takes_name
 def cast(x, dtype, name: str | None = None):
     """Cast x to another dtype; floats are truncated to integers."""
-    return to(tensor_of(x), as_dtype(dtype))
+    return to(ensure_tensor(x), as_dtype(dtype))
 
 
 @takes_name
@@ -363,7 +366,7 @@ def multi_count_not_finite(x: Sequence, name: str | None = None):
 @takes_name
 def matmul(a, b, transpose_a: bool = False, transpose_b: bool = False, alpha: float = 1.0, name: str | None = None):
     """alpha * (a @ b), optionally with the last two axes of a or b swapped. At least two axes; more are batch axes."""
-    a, b = met("matmul", a, b)
+    a, b = promoted("matmul", a, b)
     for argument, x in (("a", a), ("b", b)):
         if x.spec.ndim < 2:
             what = f"matmul: {argument} has {x.spec.ndim} axes, and for Blobs it takes matrices"
@@ -384,7 +387,7 @@ def assign(ref, value, dtype=None, name: str | None = None) -> None:
 
     The value is cast to the dtype of ref. Raises ShapeError if the shapes differ.
     """
-    value = tensor_of(value)
+    value = ensure_tensor(value)
     if value.spec.shape != ref.spec.shape:
         what = f"assign: value has shape {value.spec.shape}, ref {ref.spec.shape}"
         fail(ShapeError, what, "the two alike", ref=ref, value=value)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ...core import functions as F
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
-from ...core.functions.arguments import axis_of, integer, is_tensor, operand, tensor_of, to
+from ...core.functions.arguments import normalize_axis, integer, is_tensor, as_operand, ensure_tensor, to
 from ...core.ir import NUMBERS
 from ...core.ops import elementwise as e
 from ...core.ops import index as i
@@ -24,7 +24,7 @@ from .segments import starts
 
 def as_condition(x):
     """Convert any dtype to bool: OneFlow had no bool, and any element that is not 0 is true."""
-    x = tensor_of(x)
+    x = ensure_tensor(x)
     return x if x.spec.dtype is bool_ else F.ne(x, 0)
 
 
@@ -45,7 +45,7 @@ def gather(
         hint = "flow.gather(params, indices, axis=1); flow.dim_gather(x, dim, index) is the modern meaning"
         fail(DTypeError, what, hint, params=params)
     shape, batch_dims = params.spec.shape, integer(batch_dims, "batch_dims")
-    axis = batch_dims if axis is None else axis_of(axis, len(shape), params)
+    axis = batch_dims if axis is None else normalize_axis(axis, len(shape), params)
     if not batch_dims:
         return i.take(params, indices, axis=axis, by="gather")
     ids = indices.spec.shape
@@ -141,7 +141,7 @@ def one_hot(indices, depth: int, on_value=1, off_value=0, axis: int = -1, dtype=
         if (on_value, off_value) == (1, 0)
         else e.where(F.ne(codes, 0), *[s.full(shape=(), value=kind(v), dtype=dtype) for v in (on_value, off_value)])
     )
-    return F.movedim(codes, -1, axis_of(axis, codes.spec.ndim, codes))
+    return F.movedim(codes, -1, normalize_axis(axis, codes.spec.ndim, codes))
 
 
 # ---- by condition ------------------------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ def where(condition, x=None, y=None, name: str | None = None):
     if x is None or y is None:
         what = f"where: {'x' if x is None else 'y'} is missing"
         fail(DTypeError, what, "where(condition, x, y), or the condition alone", condition=condition)
-    x, y = operand(x), operand(y)
+    x, y = as_operand(x), as_operand(y)
     dtype = promote(*[v.__class__ if v.__class__ in NUMBERS else v.spec for v in (x, y)])
     return e.where(as_condition(condition), *[to(v, dtype) if is_tensor(v) else v for v in (x, y)])
 

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from ...core import functions as F
-from ...core.functions.arguments import axes_of, axis_of, in_float32, operand, tensor_of, to
+from ...core.functions.arguments import normalize_axes, normalize_axis, in_float32, as_operand, ensure_tensor, to
 from ...core.op import Op
 from ...core.ops import elementwise as e
 from ...core.ops import reduce as r
@@ -36,7 +36,7 @@ def unary_function(name: str, op: Op | Callable) -> Callable:
     """A legacy function of one tensor: an op that also takes `name`."""
 
     def function(x, name: str | None = None):
-        return op(tensor_of(x))
+        return op(ensure_tensor(x))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = op.__doc__
@@ -47,7 +47,7 @@ def binary_function(name: str, op: Op | Callable, doc: str = "") -> Callable:
     """A legacy function of two tensors or numbers, broadcast against each other."""
 
     def function(x, y, name: str | None = None):
-        return op(operand(x), operand(y))
+        return op(as_operand(x), as_operand(y))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc or op.__doc__
@@ -56,7 +56,7 @@ def binary_function(name: str, op: Op | Callable, doc: str = "") -> Callable:
 
 def comparison(name: str, op: Op, symbol: str) -> Callable:
     def function(x, y, name: str | None = None):
-        return to(op(operand(x), operand(y)), int8)
+        return to(op(as_operand(x), as_operand(y)), int8)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"`int8`: 1 where x {symbol} y, else 0; broadcast."
@@ -141,7 +141,7 @@ def reciprocal_no_nan(x, name: str | None = None):
 @folded
 def xdivy(x, y, name: str | None = None):
     """x / y; 0 where x is 0, for any y."""
-    x, y = tensor_of(x), tensor_of(y)
+    x, y = ensure_tensor(x), ensure_tensor(y)
     zero = F.eq(x, 0)
     return e.where(zero, 0.0, F.div(x, e.where(zero, 1, y)))
 
@@ -149,7 +149,7 @@ def xdivy(x, y, name: str | None = None):
 @folded
 def xlogy(x, y, name: str | None = None):
     """x * log(y); 0 where x is 0, for any y."""
-    x, y = tensor_of(x), tensor_of(y)
+    x, y = ensure_tensor(x), ensure_tensor(y)
     zero = F.eq(x, 0)
     return e.where(zero, 0.0, F.mul(x, F.log(e.where(zero, 1, y))))
 
@@ -194,7 +194,7 @@ def named_axes(axis, x) -> tuple[int, ...]:
     """The axes to reduce: all for None, none for an empty list."""
     if isinstance(axis, Sequence) and not axis:
         return ()
-    axes = axes_of(axis, x)
+    axes = normalize_axes(axis, x)
     return tuple(range(x.spec.ndim)) if axes is None else axes
 
 
@@ -202,7 +202,7 @@ def reduction(name: str, compute: Callable, doc: str) -> Callable:
     """A legacy reduction `compute(x, axes, keepdims)`; returns x itself if there are no axes."""
 
     def function(x, axis=None, keepdims: bool = False, name: str | None = None):
-        x = tensor_of(x)
+        x = ensure_tensor(x)
         axes = named_axes(axis, x)
         out = compute(x, axes, keepdims) if axes or not isinstance(axis, Sequence) else x
         return at_least_one_axis(out) if x.spec.ndim else out
@@ -281,7 +281,7 @@ reduce_all = reduction("reduce_all", quantified(r.all), "`int8`: 1 if no element
 @takes_name
 def argmax(input, axis: int = -1, name: str | None = None):
     """`int32`: index of the first maximum along `axis`, by default the last axis."""
-    return to(r.argmax(input, axis=axis_of(axis, input.spec.ndim, input), keepdims=False), int32)
+    return to(r.argmax(input, axis=normalize_axis(axis, input.spec.ndim, input), keepdims=False), int32)
 
 
 @folded
@@ -293,7 +293,7 @@ def top_k(input, axis: int = -1, k: int = 1, sorted: bool = True, name: str | No
 @folded
 def l2_normalize(input, axis: int = -1, epsilon: float = 1e-12, name: str | None = None):
     """input / sqrt(max(sum of squares along `axis`, epsilon))"""
-    total = r.sum(F.square(input), axis=(axis_of(axis, input.spec.ndim, input),), keepdims=True)
+    total = r.sum(F.square(input), axis=(normalize_axis(axis, input.spec.ndim, input),), keepdims=True)
     return input / F.sqrt(F.clamp(total, min=epsilon))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from ...core.functions import creation
 from ...core import functions as F
 from ...core.base.errors import DTypeError, ShapeError
-from ...core.functions.arguments import axis_of, integer, joined, tensor_of, to
+from ...core.functions.arguments import normalize_axis, integer, common_shape, ensure_tensor, to
 from ...core.ops import elementwise as e
 from ...core.ops import index as i
 from ...core.ops import reduce as r
@@ -25,7 +25,7 @@ def several(name: str, inputs) -> list:
     """The tensors of a list argument. Raises DTypeError for anything else, and for an empty list."""
     if not isinstance(inputs, list | tuple) or not inputs:
         fail(DTypeError, f"{name}: inputs must be a list of at least one tensor", f"{name}([a, b])", inputs=inputs)
-    return [tensor_of(x) for x in inputs]
+    return [ensure_tensor(x) for x in inputs]
 
 
 @folded
@@ -60,7 +60,7 @@ def in_top_k(targets, predictions, k: int, name: str | None = None):
 
     targets: integers `(N,)`.
     """
-    targets, predictions, k = tensor_of(targets), tensor_of(predictions), integer(k, "k")
+    targets, predictions, k = ensure_tensor(targets), ensure_tensor(predictions), integer(k, "k")
     if predictions.spec.ndim != 2 or targets.spec.shape != predictions.spec.shape[:1]:
         what = f"in_top_k: targets {targets.spec.shape} for predictions {predictions.spec.shape}"
         hint = "one target for each row of predictions: (N,) and (N, classes)"
@@ -75,7 +75,7 @@ def in_top_k(targets, predictions, k: int, name: str | None = None):
 def reduced_shape_elem_cnt(input_blob, axis: Sequence[int] | None = None, dtype=None, name: str | None = None):
     """`int32 (1,)`: number of elements along `axis` (a list; None for all). dtype: of the result."""
     shape = input_blob.spec.shape
-    axes = range(len(shape)) if axis is None else {axis_of(d, len(shape), input_blob) for d in axis}
+    axes = range(len(shape)) if axis is None else {normalize_axis(d, len(shape), input_blob) for d in axis}
     return s.full(
         shape=(1,), value=math.prod([shape[d] for d in axes]), dtype=int32 if dtype is None else as_dtype(dtype)
     )
@@ -85,7 +85,7 @@ def reduced_shape_elem_cnt(input_blob, axis: Sequence[int] | None = None, dtype=
 def broadcast_to_compatible_with(x, compatible: Sequence, name: str | None = None):
     """Broadcast x to the common shape of x and all tensors of the list `compatible`."""
     others = {f"compatible[{k}]": y for k, y in enumerate(several("broadcast_to_compatible_with", compatible))}
-    return s.expand(x, shape=joined("broadcast_to_compatible_with", {"x": x, **others}))
+    return s.expand(x, shape=common_shape("broadcast_to_compatible_with", {"x": x, **others}))
 
 
 # ---- triangles ---------------------------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ def unsorted_segment_sum(data, segment_ids, num_segments: int, axis: int = 0, na
     segment_ids: integers from 0 to num_segments - 1, of the size of that axis (or of that axis and those after it,
     which are then summed over too). Raises ShapeError if the sizes differ.
     """
-    axis, shape = axis_of(axis, data.spec.ndim, data), data.spec.shape
+    axis, shape = normalize_axis(axis, data.spec.ndim, data), data.spec.shape
     ids = segment_ids.spec.shape
     if not ids or shape[axis : axis + len(ids)] != ids:
         what = f"unsorted_segment_sum: segment_ids {ids} for axis {axis} of {shape}"
@@ -161,7 +161,7 @@ def unsorted_segment_sum(data, segment_ids, num_segments: int, axis: int = 0, na
 @folded
 def unsorted_segment_sum_like(data, segment_ids, like, axis: int = 0, name: str | None = None):
     """unsorted_segment_sum into the shape of `like`, whose size along `axis` is the number of segments."""
-    return unsorted_segment_sum(data, segment_ids, like.spec.shape[axis_of(axis, like.spec.ndim, like)], axis)
+    return unsorted_segment_sum(data, segment_ids, like.spec.shape[normalize_axis(axis, like.spec.ndim, like)], axis)
 
 
 @folded

@@ -30,7 +30,7 @@ from ...core.functions.activation import (
     quick_gelu as quick_gelu,
 )
 from ...core.functions.activation import (
-    ready,
+    check_input,
 )
 from ...core.functions.activation import (
     selu as selu,
@@ -62,50 +62,50 @@ from .arguments import axis_of
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """max(x, 0)."""
-    ready("relu", input)
+    check_input("relu", input)
     return input.relu_() if inplace else e.relu(input)
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """min(max(x, 0), 6)."""
-    ready("relu6", input)
+    check_input("relu6", input)
     return in_place(a.relu6, input) if inplace else a.relu6(input)
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """x if x > 0, else negative_slope * x."""
-    ready("leaky_relu", input, floating=True)
+    check_input("leaky_relu", input, floating=True)
     return overwrite(a.leaky_relu, input, negative_slope) if inplace else a.leaky_relu(input, negative_slope)
 
 
 def sigmoid(input: Tensor) -> Tensor:
     """1 / (1 + exp(-x))."""
-    ready("sigmoid", input)
+    check_input("sigmoid", input)
     return e.sigmoid(input)
 
 
 def logsigmoid(input: Tensor) -> Tensor:
     """log(sigmoid(x)) = -softplus(-x)."""
-    ready("logsigmoid", input, floating=True)
+    check_input("logsigmoid", input, floating=True)
     return -e.softplus(-input)
 
 
 def tanh(input: Tensor) -> Tensor:
     """(exp(x) - exp(-x)) / (exp(x) + exp(-x))."""
-    ready("tanh", input)
+    check_input("tanh", input)
     return e.tanh(input)
 
 
 def softmax(input: Tensor, dim: int | None = None, dtype: DType | None = None) -> Tensor:
     """exp(x) / sum(exp(x)) along axis dim. dtype: that of the computation, if not the input's."""
-    ready("softmax", input)
+    check_input("softmax", input)
     input = maybe_to(input, dtype)
     return s.softmax(input, dim=chosen_axis("softmax", input, dim))
 
 
 def log_softmax(input: Tensor, dim: int | None = None, dtype: DType | None = None) -> Tensor:
     """log(softmax(x)) along axis dim, computed without overflow."""
-    ready("log_softmax", input)
+    check_input("log_softmax", input)
     input = maybe_to(input, dtype)
     return s.log_softmax(input, dim=chosen_axis("log_softmax", input, dim))
 

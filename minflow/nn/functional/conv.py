@@ -7,7 +7,7 @@ that one conv2d sums over it. Read next: `conv_transpose.py`, `../../core/ops/co
 from __future__ import annotations
 
 from ...core.base.errors import ShapeError
-from ...core.functions.linear_algebra import beside
+from ...core.functions.linear_algebra import match_product
 from ...core.ops.columns import im2col
 from ...core.ops.conv import conv2d as convolve
 from ...core.source_location import fail
@@ -52,7 +52,7 @@ def conv2d(
         input.unsqueeze(0) if single else input, weight, stride=strides, padding=pads, dilation=dilations, groups=groups
     )
     if bias is not None:
-        out = out + beside(bias, out).reshape(1, -1, 1, 1)
+        out = out + match_product(bias, out).reshape(1, -1, 1, 1)
     return out.squeeze(0) if single else out
 
 
@@ -95,7 +95,7 @@ def add_bias(out: Tensor, bias: Tensor | None, input: Tensor, row: int | None = 
     none.
     """
     if bias is not None:
-        out = out + beside(bias, out).reshape((1, -1) + (1,) * (out.spec.ndim - 2))
+        out = out + match_product(bias, out).reshape((1, -1) + (1,) * (out.spec.ndim - 2))
     out = out if row is None else out.squeeze(row)
     return out if input.spec.ndim == out.spec.ndim else out.squeeze(0)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.functions import index_select, norm
-from ...core.functions.arguments import in_float32, joined
+from ...core.functions.arguments import in_float32, common_shape
 from ...core.functions.creation import from_numpy
 from ...core.ops.distance import at_least, pair_distances
 from ...core.source_location import fail
@@ -25,7 +25,7 @@ def check_rows(name: str, **tensors: Any) -> None:
         if not x.spec.floating:
             what = f"{name}: {argument} must be floating, got {x.dtype.name}"
             fail(DTypeError, what, f"{argument}.float()", **tensors)
-    joined(name, tensors)
+    common_shape(name, tensors)
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
@@ -38,7 +38,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
 @composite("cosine_similarity")
 @in_float32
 def cosine(x1: Tensor, x2: Tensor, dim: int, eps: float) -> Tensor:
-    shape = joined("cosine_similarity", dict(x1=x1, x2=x2))
+    shape = common_shape("cosine_similarity", dict(x1=x1, x2=x2))
     turned = []
     for x in (x1.expand(*shape), x2.expand(*shape)):
         turned.append(x / at_least(norm(x, 2, dim, keepdim=True), least=float(eps), name=""))

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from ...core.base.dtypes import HALVES
 from ...core.base.errors import ShapeError
-from ...core.functions.linear_algebra import beside
+from ...core.functions.linear_algebra import match_product
 from ...core.ops.linalg import matmul
 from ...core.source_location import fail, name_of
 from ...core.spec import float32
@@ -34,11 +34,11 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         return with_bias(linear(input, weight), bias)
     if x.ndim == 2:
         out = matmul(input, weight, ta=False, tb=True)
-        return out if bias is None else out + beside(bias, out)
+        return out if bias is None else out + match_product(bias, out)
     flat = matmul(
         input.reshape(math.prod(x.shape[:-1]), w.shape[1]), weight, ta=False, tb=True
     )  # one large product, in forward and backward
-    return (flat if bias is None else flat + beside(bias, flat)).reshape(*x.shape[:-1], w.shape[0])
+    return (flat if bias is None else flat + match_product(bias, flat)).reshape(*x.shape[:-1], w.shape[0])
 
 
 def with_bias(out: Tensor, bias: Tensor) -> Tensor:
@@ -47,7 +47,7 @@ def with_bias(out: Tensor, bias: Tensor) -> Tensor:
     if len(small) > len(have) or any(n not in (1, m) for n, m in zip(small[::-1], have[::-1])):
         what = f"linear: the bias has shape {list(small)}, the result {list(have)}"
         fail(ShapeError, what, "a bias of shape (out_features,)", bias=bias)
-    return out + beside(bias, out)
+    return out + match_product(bias, out)
 
 
 def explain_shapes(input: Tensor, weight: Tensor) -> NoReturn:

@@ -12,7 +12,7 @@ from typing import Any
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.base.legacy_dispatch import two_meanings
 from ...core.functions import eq, isinf, le
-from ...core.functions.arguments import in_float32, tensor_of
+from ...core.functions.arguments import in_float32, ensure_tensor
 from ...core.functions.creation import full_like
 from ...core.ops import elementwise as e
 from ...core.ops.ctc import ctc
@@ -134,7 +134,7 @@ def ctc_loss(
     """
     check_reduction("ctc_loss", reduction)
     check_tensor("ctc_loss", log_probs, "log_probs")
-    targets, frames, labels = tensor_of(targets), tensor_of(input_lengths), tensor_of(target_lengths)
+    targets, frames, labels = ensure_tensor(targets), ensure_tensor(input_lengths), ensure_tensor(target_lengths)
     tensors = dict(log_probs=log_probs, targets=targets, input_lengths=frames, target_lengths=labels)
     ndim = log_probs.spec.ndim
     if ndim not in (2, 3):

@@ -9,8 +9,8 @@ import math
 
 from ...core.base.errors import OutOfRangeError, ShapeError
 from ...core.functions import argmax, ge, gt, le, logical_and, logical_or, lt, one_hot
-from ...core.functions.activation import ready, written
-from ...core.functions.arguments import fitting, in_float32, maybe_to
+from ...core.functions.activation import check_input, write_if_inplace
+from ...core.functions.arguments import cast_number, in_float32, maybe_to
 from ...core.functions.random import exponential_like, uniform_like
 from ...core.ops import elementwise as e
 from ...core.ops import softmax as s
@@ -33,12 +33,12 @@ def hardtanh(
     inplace: bool = False,
 ) -> Tensor:
     """min(max(x, min_val), max_val); slope 0 at the ends. Raises OutOfRangeError if min_val is above max_val."""
-    ready("hardtanh", input)
+    check_input("hardtanh", input)
     if not min_val <= max_val:
         what = f"hardtanh: min_val {min_val} is above max_val {max_val}"
         fail(OutOfRangeError, what, "hardtanh(x, -1.0, 1.0)", input=input)
-    ends = [fitting("hardtanh", x, input.spec.dtype, input=input) for x in (min_val, max_val)]
-    return written(hardtanh_of, input, inplace, *ends)
+    ends = [cast_number("hardtanh", x, input.spec.dtype, input=input) for x in (min_val, max_val)]
+    return write_if_inplace(hardtanh_of, input, inplace, *ends)
 
 
 def hardtanh_of(x: Tensor, low: float, high: float) -> Tensor:
@@ -47,8 +47,8 @@ def hardtanh_of(x: Tensor, low: float, high: float) -> Tensor:
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """min(max(x / 6 + 1 / 2, 0), 1); slope 0 at the ends."""
-    ready("hardsigmoid", input, floating=True)
-    return written(hardsigmoid_of, input, inplace)
+    check_input("hardsigmoid", input, floating=True)
+    return write_if_inplace(hardsigmoid_of, input, inplace)
 
 
 @composite("hardsigmoid")
@@ -59,8 +59,8 @@ def hardsigmoid_of(x: Tensor) -> Tensor:
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """x * hardsigmoid(x). Howard et al. 2019, section 5.2."""
-    ready("hardswish", input, floating=True)
-    return written(hardswish_of, input, inplace)
+    check_input("hardswish", input, floating=True)
+    return write_if_inplace(hardswish_of, input, inplace)
 
 
 @composite("hardswish")
@@ -72,7 +72,7 @@ def hardswish_of(x: Tensor) -> Tensor:
 
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """x - lambd if x > lambd, x + lambd if x < -lambd, else 0. Raises OutOfRangeError for a negative lambd."""
-    ready("softshrink", input, floating=True)
+    check_input("softshrink", input, floating=True)
     if not lambd >= 0:
         fail(OutOfRangeError, f"softshrink: lambd must be at least 0, got {lambd!r}", "lambd=0.5", input=input)
     middle = e.where(logical_and(ge(input, -lambd), le(input, lambd)), 0.0, input)
@@ -81,13 +81,13 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 
 def tanhshrink(input: Tensor) -> Tensor:
     """x - tanh(x)."""
-    ready("tanhshrink", input)
+    check_input("tanhshrink", input)
     return input - e.tanh(input)
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """a * sigmoid(b), where a and b are the two halves of the input along dim. Dauphin et al. 2017, eq. 1."""
-    ready("glu", input, floating=True)
+    check_input("glu", input, floating=True)
     if not input.spec.ndim:
         fail(ShapeError, "glu: the input has no axes, so it has no halves", "x of (..., 2 * D)", input=input)
     axis = axis_of("glu", dim, input.spec.ndim)
@@ -115,7 +115,7 @@ def rrelu(
 
     Xu et al. 2015, section 2.4.
     """
-    ready("rrelu", input, floating=True)
+    check_input("rrelu", input, floating=True)
     if not -math.inf < lower <= upper < math.inf:
         fail(
             OutOfRangeError,
@@ -123,7 +123,7 @@ def rrelu(
             "rrelu(x, 1 / 8, 1 / 3)",
             input=input,
         )
-    return written(rrelu_of, input, inplace, float(lower), float(upper), training)
+    return write_if_inplace(rrelu_of, input, inplace, float(lower), float(upper), training)
 
 
 @composite("rrelu")
@@ -138,7 +138,7 @@ def rrelu_of(x: Tensor, lower: float, upper: float, training: bool) -> Tensor:
 
 def softmin(input: Tensor, dim: int | None = None, dtype: DType | None = None) -> Tensor:
     """softmax(-x) along axis dim."""
-    ready("softmin", input)
+    check_input("softmin", input)
     input = maybe_to(input, dtype)
     return s.softmax(-input, dim=chosen_axis("softmin", input, dim))
 
@@ -149,7 +149,7 @@ def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, eps: fl
     hard: return the one-hot sample, 1 at the largest, with the gradient of the soft one. eps: no longer used.
     Jang et al. 2017, eq. 2.
     """
-    ready("gumbel_softmax", logits, floating=True)
+    check_input("gumbel_softmax", logits, floating=True)
     if not tau > 0:
         fail(OutOfRangeError, f"gumbel_softmax: tau must be above 0, got {tau!r}", "tau=1.0", logits=logits)
     if eps != 1e-10:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from ...core.base.errors import OutOfRangeError, ShapeError
-from ...core.functions.activation import ready
+from ...core.functions.activation import check_input
 from ...core.functions.creation import full
 from ...core.source_location import fail
 from ...core.spec import Device, DType
@@ -245,7 +245,7 @@ class Softmax2d(Module):
     """softmax over the channels at each pixel of images (N, C, H, W) or (C, H, W)."""
 
     def forward(self, input: Tensor) -> Tensor:
-        ready("Softmax2d", input, floating=True)
+        check_input("Softmax2d", input, floating=True)
         if input.spec.ndim not in (3, 4):
             what = f"Softmax2d: the input must be (N, C, H, W) or (C, H, W), got {input.spec.ndim} axes"
             fail(ShapeError, what, "nn.Softmax(dim) for other shapes", input=input)

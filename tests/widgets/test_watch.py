@@ -327,7 +327,7 @@ def test_nobody_is_told_outside_of_the_block():
 
 
 def test_the_rate_of_a_job_is_that_of_each_step():
-    """Told in the loop as a number of steps, made a rate by the update thread; also where a rate comes back to what it was."""
+    """Recorded as a number of steps, made a rate by the update thread; also if a rate returns to an old value."""
     train = job(rates=(0.1, 0.2, 0.1), boundaries=(2, 4))
     with watch(train) as curve:
         for _ in range(8):

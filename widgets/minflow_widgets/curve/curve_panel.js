@@ -147,7 +147,7 @@ function panel(c, theme, title, members, width, tall, scene, far, strip) {
   if (far) under.push("log scale: over 4 decades");
   if (mean) under.push(`thick line: mean of ${mean}`);
   if (old.length) under.push("grey: previous run");
-  if (calm.length && calm.length < members.length) under.push("what diverged leaves the scale");
+  if (calm.length && calm.length < members.length) under.push("diverged runs leave the scale");
   if (members.some((s) => s.means)) under.push("steps: epoch means");
   if (numbered && 6 * (under.join("; ").length + 18) < right - left) under.push("numbered: epochs");
   text((left + right) / 2, bottom + 31, under.join("; "), "center");

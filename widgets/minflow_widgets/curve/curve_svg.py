@@ -127,7 +127,7 @@ class Panel:
             "log scale: over 4 decades": chosen,
             f"thick line: mean of {window}": bool(window),
             "grey: previous run": bool(old),
-            "what diverged leaves the scale": len(steady) < len(members),
+            "diverged runs leave the scale": len(steady) < len(members),
             "steps: epoch means": any(s.epochs for s in members),
             "numbered: epochs": numbered,
         }

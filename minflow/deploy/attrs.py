@@ -166,7 +166,7 @@ def custom(x: Any, place: str, depth: int = DEPTH) -> Any:
     if type(x) is not list:
         return number(x, place)
     if not depth:
-        raise Malformed(f"tuples in at most {DEPTH} tuples", x, place)
+        raise Malformed(f"at most {DEPTH} nested tuples", x, place)
     return tuple([custom(y, place, depth - 1) for y in items(x, place, STEPS)])
 
 
@@ -249,7 +249,7 @@ def check_inputs(op: Op, inputs: Sequence[Any], place: str = "inputs") -> None:
 def decode_attrs(op: Op, data: Any, place: str = "attrs") -> dict[str, Any]:
     """Decode the attrs of a node: exactly those of the op, each of its kind. Raises Malformed."""
     if not storable(op):
-        raise Malformed("an operation that a file can hold", op.name, place)
+        raise Malformed("an operation that a file can contain", op.name, place)
     optional = [name for name in op.attrs if name == "by"]
     needed = [name for name in op.attrs if name not in optional]
     return {name: kind_of(op, name)(x, f"{place}.{name}") for name, x in fields(data, place, needed, optional).items()}
@@ -269,6 +269,6 @@ def resolved(value: Any, sizes: Mapping[str, int]) -> Any:
 
 def check_range(follows: SizeFormula | SizeRatio, sizes: Mapping[str, int]) -> None:
     if not follows.axes <= sizes.keys():
-        raise Malformed(f"what follows the dynamic axes {', '.join(sizes)}", str(follows), "attrs")
+        raise Malformed(f"in range for the dynamic axes {', '.join(sizes)}", str(follows), "attrs")
     for part in [follows.top, follows.bottom] if isinstance(follows, SizeRatio) else [follows]:
         whole(part.at(sizes), "attrs", -FAR, FAR)

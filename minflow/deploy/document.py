@@ -155,7 +155,7 @@ class DocumentParser:
         states = tuple(each(data["states"], "states", self.state))
         wanted = [s.name for s in states if s.array is not None]
         if len(set(wanted)) < len(wanted):
-            raise Malformed("names that differ", sorted(wanted), "states")
+            raise Malformed("distinct names", sorted(wanted), "states")
         self.specs += [s.spec for s in states]
         self.draws = {len(inputs) + i: s.draws for i, s in enumerate(states) if s.kind == "generator"}
         self.training = flag(data["training"], "training")
@@ -169,7 +169,7 @@ class DocumentParser:
             raise Malformed("tensors that are not constants", updates, "updates")
         loss = None if data["loss"] is None else self.ref(data["loss"], "loss")
         if self.training and (loss is None or not gradients) or (loss is not None and self.specs[loss].size != 1):
-            raise Malformed("one number that gradients come from", data["loss"], "loss")
+            raise Malformed("a scalar to compute gradients of", data["loss"], "loss")
         modules = tuple(each(data["modules"], "modules", lambda x, place: module(x, place, states)))
         check_tree(modules)
         members, met = (
@@ -211,7 +211,7 @@ class DocumentParser:
         try:
             self.sizes = sizes_of(axes, [s for _, s in inputs])
         except MinflowError as error:
-            raise Malformed("axes of one size in all inputs", error.what, "axes") from None
+            raise Malformed("axes of equal size in all inputs", error.what, "axes") from None
         return axes
 
     def state(self, x: Any, place: str) -> State:
@@ -239,7 +239,7 @@ class DocumentParser:
             raise Malformed("a floating dtype, which can require a gradient", str(wanted), place)
         filled = None if "filled" not in x else self.filled(x["filled"], f"{place}.filled", wanted)
         if filled is not None and (kind != "constant" or not self.gives(filled, wanted, array)):
-            raise Malformed("how the numbers of a constant follow the dynamic axes", x["filled"], f"{place}.filled")
+            raise Malformed("the rule by which a constant depends on the dynamic axes", x["filled"], f"{place}.filled")
         return State(name, kind, wanted, array, requires, filled)
 
     def filled(self, x: Any, place: str, wanted: Spec) -> SizedConstant:
@@ -273,7 +273,7 @@ class DocumentParser:
     def outputs(self, x: Any) -> Any:
         shape, refs = self.structure(x, "outputs")
         if not refs:
-            raise Malformed("a tensor at least", x, "outputs")
+            raise Malformed("at least one tensor", x, "outputs")
         return shape, refs
 
     def node(self, x: Any, place: str, number: int) -> NodeEntry:
@@ -283,7 +283,7 @@ class DocumentParser:
             raise Malformed(f'"%{first}"', x["value"], f"{place}.value")
         op = OPS[one_of(x["op"], f"{place}.op", self.known)]
         if op.custom_backward is not None or op.kernel is None or op.infer is data_dependent:
-            raise Malformed("an operation that a graph can hold", op.name, f"{place}.op")
+            raise Malformed("an operation that a graph can contain", op.name, f"{place}.op")
         least = 0 if op.variadic else len(op.inputs)
         inputs = tuple(each(x["in"], f"{place}.in", self.given, MOST_INPUTS if op.variadic else least, least))
         attrs = decode_attrs(op, x.get("attrs", {}), f"{place}.attrs")
@@ -295,7 +295,7 @@ class DocumentParser:
         got = inferred(op, given, now, place)
         if got != wanted:
             raise Malformed(
-                f"{', '.join(map(str, got))}, which {op.name} gives", ", ".join(map(str, wanted)), f"{place}.out"
+                f"{', '.join(map(str, got))}, the result of {op.name}", ", ".join(map(str, wanted)), f"{place}.out"
             )
         self.specs += wanted
         origin = x.get("of")
@@ -352,7 +352,7 @@ class DocumentParser:
         refs: list[Ref] = []
         shape = self.shape(x, place, 0, refs)
         if among is not None and list(refs) != list(among):
-            raise Malformed("every input once, in order", [int(r) for r in refs], place)
+            raise Malformed("each input once, in order", [int(r) for r in refs], place)
         return shape, refs
 
     def shape(self, x: Any, place: str, depth: int, refs: list) -> Any:
@@ -362,7 +362,7 @@ class DocumentParser:
             refs.append(self.ref(x, place))
             return "tensor"
         if depth > DEPTH or type(x) is not dict or len(x) != 1:
-            raise Malformed("a value, null, or an object that says what it is", x, place)
+            raise Malformed("a value, null, or an object with its kind", x, place)
         ((kind, inner),) = x.items()
         if kind == "is":
             return Leaf(number(inner, place))
@@ -376,7 +376,7 @@ class DocumentParser:
         pairs = each(inner, place, lambda pair, at: items(pair, at, 2, 2))
         keys = tuple([whole(k, place, -(2**63)) if type(k) is int else text(k, place) for k, _ in pairs])
         if len(set(keys)) < len(keys):
-            raise Malformed("keys that differ", keys, place)
+            raise Malformed("distinct keys", keys, place)
         return dict, keys, tuple([self.shape(part, place, depth + 1, refs) for _, part in pairs])
 
     def calls(self, rows: Any, modules: tuple, firsts: list[int]) -> tuple[CallEntry, ...]:
@@ -402,7 +402,7 @@ class DocumentParser:
             given = self.structure(x["out"], f"{place}.out")
             for refs, node, key in ((taken[1], first, "in"), (given[1], last, "out")):
                 if late := [ref for ref in refs if ref >= firsts[node]]:
-                    raise Malformed(f"values that are there by then, less than %{firsts[node]}", late, f"{place}.{key}")
+                    raise Malformed(f"values that exist by then, less than %{firsts[node]}", late, f"{place}.{key}")
             around.append(CallEntry(number, first, last, taken, given, inside))
             stack.append((first, last, inside))
         return tuple(top)
@@ -429,7 +429,7 @@ def arguments_of_build(x: Any) -> tuple[str, ...]:
     arguments = tuple(each(x, "arguments", argument, MOST_ARGUMENTS))
     stars = [len(x) - len(x.lstrip("*")) for x in arguments]
     if len({"self", *(x.lstrip("*") for x in arguments)}) <= len(arguments) or stars.count(1) > 1 or 2 in stars[:-1]:
-        raise Malformed("names that differ, at most *one, and **one as the last", arguments, "arguments")
+        raise Malformed("distinct names, at most *one, and **one as the last", arguments, "arguments")
     return arguments
 
 
@@ -462,11 +462,9 @@ def inferred(op: Op, inputs: list, attrs: Mapping[str, Any], place: str) -> tupl
         dtype, got = consult(op, specs, attrs)
     except Exception as error:  # a shape rule may raise anything for such attrs
         said = error.what if isinstance(error, MinflowError) else f"{type(error).__name__}: {error}"
-        raise Malformed(f"what {op.name} takes ({said})", f"{[str(s) for s in specs]} {dict(attrs)}", place) from None
+        raise Malformed(f"valid for {op.name} ({said})", f"{[str(s) for s in specs]} {dict(attrs)}", place) from None
     if got is None:
-        raise Malformed(
-            f"inputs of one dtype, as {op.name} gets them (a cast to {dtype})", list(map(str, specs)), place
-        )
+        raise Malformed(f"inputs of the same dtype for {op.name} (cast to {dtype})", list(map(str, specs)), place)
     return got
 
 

@@ -108,7 +108,7 @@ def load(path: str | os.PathLike) -> LoadedGraph:
         except GraphFormatError:
             raise
         except MinflowError as error:  # an invalid module name, or an optimizer that the graph refuses
-            raise Malformed("what a graph can hold", error.what, "modules and optimizers") from error
+            raise Malformed("valid for a graph", error.what, "modules and optimizers") from error
         graph.config.exact(exact)
         return graph
 

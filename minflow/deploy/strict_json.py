@@ -88,7 +88,7 @@ def dumps(x: Any, place: str, indent: int | None = None) -> str:
         text = json.dumps(x, ensure_ascii=False, allow_nan=False, indent=indent)
         text.encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise Malformed(f"something that JSON can hold ({error})", x, place) from None
+        raise Malformed(f"a JSON value ({error})", x, place) from None
     parse(text, place)
     return text
 
@@ -117,7 +117,7 @@ class Lines:
         if len(data) > LONGEST:
             raise Malformed(f"a line of at most {LONGEST:,} bytes", data[:200], self.place)
         if cost(data) > COSTLIEST:
-            raise Malformed("a line of fewer parts", data[:200], self.place)
+            raise Malformed("a line with fewer parts", data[:200], self.place)
         try:
             return data.decode().strip(" \n")
         except UnicodeDecodeError as error:
@@ -131,7 +131,7 @@ class Lines:
         result = parse(text, self.place)
         self.left -= size(result, self.names)
         if self.left < 0:
-            self.wrong("the end of a file that takes no more memory for its size", text)
+            self.wrong("the end: the file takes too much memory for its size", text)
         return result
 
     def wrong(self, wanted: str, text: str) -> NoReturn:
@@ -140,7 +140,7 @@ class Lines:
     def data(self) -> dict[str, Any]:
         """Parse the lines as one object."""
         if (text := self.next()) != "{":
-            self.wrong("{ alone", text)
+            self.wrong("only {", text)
         result: dict[str, Any] = {}
         more = True
         while (text := self.next()) != "}":
@@ -187,7 +187,7 @@ class Lines:
 def parse(text: str, place: str) -> Any:
     """Parse a JSON text. Raises Malformed."""
     if text.count("[") + text.count("{") > DEEPEST and depth(text) > DEEPEST:
-        raise Malformed(f"at most {DEEPEST} lists and objects inside one another", text, place)
+        raise Malformed(f"at most {DEEPEST} nested lists and objects", text, place)
     try:
         return DECODER.decode(text)
     except (ValueError, RecursionError) as error:

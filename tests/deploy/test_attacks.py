@@ -223,7 +223,7 @@ def test_an_entry_of_more_inputs_than_a_number_has_bits(tmp_path):
 
 @pytest.mark.parametrize("outputs", [{"is": 1}, {"tuple": [None, {"is": 2.5}]}, {"list": []}])
 def test_a_graph_without_results(tmp_path, outputs):
-    refused(forge(tmp_path / "x", nodes=EXP, outputs=outputs), "outputs", "a tensor at least")
+    refused(forge(tmp_path / "x", nodes=EXP, outputs=outputs), "outputs", "at least one tensor")
 
 
 SUM = {"axis": None, "keepdims": False}

@@ -69,8 +69,8 @@ def checking_value(graph: Any, what: str) -> Iterator[None]:
     except Malformed as error:
         refuse_saving(
             graph,
-            f"{what} has a value that a file cannot hold: {error.place or 'it'} is {error.found}, and "
-            f"must be {error.wanted}",
+            f"{what} has a value that a file cannot hold: {error.place or 'it'} must be {error.wanted}, "
+            f"got {error.found}",
             f"plain numbers, {NUMBERS_ALONE}",
             error,
         )
@@ -303,7 +303,7 @@ def checked_options(x: Mapping[str, Any], place: str, options: Mapping[str, Chec
 def checked_schedule(groups: int, x: Any, place: str, depth: int = 0) -> dict[str, Any]:
     """Check one schedule: its attributes by name, and its class as "kind"."""
     if depth > MAX_DEPTH:
-        raise Malformed(f"at most {MAX_DEPTH} schedules inside each other", depth, place)
+        raise Malformed(f"at most {MAX_DEPTH} nested schedules", depth, place)
     kinds = {kind.__name__: kind for kind in SCHEDULES}
     if type(x) is not dict:
         raise Malformed("an object with a class", x, place)

@@ -33,7 +33,9 @@ OPERATIONS = 3  # smallest graph that is shown: the card already describes one o
 
 @dataclass(frozen=True)
 class CardRecord:
-    """title: "ShapeError in model.fc1".  what: the sentence.  values: (name, value) that the error names.  got: (name,
+    """Contents of an error or warning card.
+
+    title: "ShapeError in model.fc1".  what: the sentence.  values: (name, value) that the error names.  got: (name,
     spec) of the inputs of the failed call.  expected: inputs that would fit; empty if unknown.  where, hint: the other
     parts.  raised_as: the error that wrapped it, if any.  graph: recorded up to the failure.  code: the source line of
     the call.  created: where the layer was created, and that source line.  notes: `__notes__` added to the error.

@@ -17,7 +17,10 @@ SHOWN = "_card_shown_in"  # attribute of an error: the run of a cell in which it
 
 
 class Cards:
-    """on: True if errors and warnings are shown as cards.  others: handler of other warnings."""
+    """Global state of the cards.
+
+    on: True if errors and warnings are shown as cards.  others: handler of other warnings.
+    """
 
     on = os.environ.get("MINFLOW_CARDS", "1") != "0"
     others: Any = None

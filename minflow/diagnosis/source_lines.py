@@ -32,12 +32,12 @@ def is_library(file: str) -> bool:
 
 
 def source_line(file: str, number: int | None) -> str:
-    """`return x @ w`; linecache also has the cells of a notebook."""
+    """The source line, such as `return x @ w`; linecache also has the cells of a notebook."""
     return linecache.getline(file, number or 0).strip()
 
 
 def source_of(file: str, number: int | None) -> str:
-    """`< return x @ w >`"""
+    """The source line in the form of error messages: `< return x @ w >`."""
     line = source_line(file, number)
     return f"< {line} >" if line else ""
 

@@ -30,7 +30,7 @@ def box_area(boxes: Tensor) -> Tensor:
 
 
 def box_iou(boxes1: Tensor, boxes2: Tensor) -> Tensor:
-    """(n, m): area of the intersection over area of the union, for each pair of boxes.
+    """Intersection over union (n, m) of each pair of boxes.
 
     Everingham et al. 2010, "The PASCAL visual object classes challenge", section 4.2.
     """

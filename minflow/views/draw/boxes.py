@@ -20,7 +20,9 @@ from .fold import BOXES, fold, levels
 
 @dataclass(frozen=True)
 class Box:
-    """frames: indices of the frames around the box, outermost first.  double: True for a double rim.  ink: text
+    """A box with lines of text.
+
+    frames: indices of the frames around the box, outermost first.  double: True for a double rim.  ink: text
     colour."""
 
     id: str
@@ -37,7 +39,10 @@ class Box:
 
 @dataclass(frozen=True)
 class Edge:
-    """back: True if the edge points upward and must not affect the ranks."""
+    """An edge between two boxes.
+
+    back: True if the edge points upward and must not affect the ranks.
+    """
 
     source: str
     target: str
@@ -49,7 +54,9 @@ class Edge:
 
 @dataclass(frozen=True)
 class Diagram:
-    """boxes: in order, those of a frame adjacent.  beside: Python numbers in boxes of their own, next to their readers.
+    """The boxes, edges and frames of a picture.
+
+    boxes: in order, those of a frame adjacent.  beside: Python numbers in boxes of their own, next to their readers.
     frames: names."""
 
     boxes: tuple[Box, ...]

@@ -30,7 +30,10 @@ def attributes(**look: object) -> str:
 
 
 def element(tag: str, *inside: str, **look: object) -> str:
-    """inside: elements, or escaped text."""
+    """An SVG element.
+
+    inside: elements, or escaped text.
+    """
     return f"<{tag}{attributes(**look)}>{''.join(inside)}</{tag}>" if inside else f"<{tag}{attributes(**look)}/>"
 
 

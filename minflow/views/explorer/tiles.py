@@ -22,7 +22,9 @@ COLORED = 4  # an image with fewer channels is taken for a colour image; then se
 
 @dataclass(frozen=True)
 class Tiles:
-    """cells: palette indices, uint8 of `shape` (maps, height, width).  last: index of the last map, such as
+    """Maps of an array, quantized for a picture.
+
+    cells: palette indices, uint8 of `shape` (maps, height, width).  last: index of the last map, such as
     (image, channel).
 
     whole: shape of the array.  step: one row and one column of `step` is drawn.  low, high: ends of the scale."""

@@ -57,7 +57,10 @@ def faint(text: str) -> str:
 def table(
     head: tuple[str, ...], rows: list[list[str]], right: tuple[int, ...] = (), look: str = "", whole: int = -1
 ) -> str:
-    """rows: HTML.  right: columns of numbers.  look: style of all cells.  whole: a column whose lines do not wrap."""
+    """An HTML table.
+
+    rows: HTML.  right: columns of numbers.  look: style of all cells.  whole: a column whose lines do not wrap.
+    """
     looks = [NUMBER if i in right else CELL + WHOLE * (i == whole) for i in range(len(head))]
     first = "".join(td(safe(name), f"{look};{FAINT};font-weight:600") for name, look in zip(head, looks))
     body = ["".join(td(cell, look) for cell, look in zip(row, looks)) for row in rows]

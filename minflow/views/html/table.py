@@ -27,7 +27,10 @@ def framed(color: str, title: str, inside: str) -> str:
 
 
 def table(rows: Iterable[tuple[str, str, str]]) -> str:
-    """rows: (name, value as HTML, colour of the mark before it, or empty)."""
+    """An HTML table of names and values.
+
+    rows: (name, value as HTML, colour of the mark before it, or empty).
+    """
     cells = [
         f'<tr style="background:transparent"><td style="{NAME}">{escape(name)}</td>'
         f'<td style="{CELL};border-left:3px solid {color or "transparent"};padding-left:7px">{value}</td></tr>'

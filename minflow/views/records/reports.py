@@ -107,7 +107,10 @@ class Operation:
 
 @dataclass(frozen=True)
 class Lanes:
-    """lanes: in the order of a step.  slowest: operations, slowest first.  views: operations that need no call."""
+    """Time and memory traffic of the phases of a step.
+
+    lanes: in the order of a step.  slowest: operations, slowest first.  views: operations that need no call.
+    """
 
     title: str
     lanes: tuple[Lane, ...]
@@ -166,7 +169,10 @@ class PlanCall:
 
 @dataclass(frozen=True)
 class PlanListing:
-    """calls: in display order.  arena: bytes.  ceilings: None before a timed call."""
+    """The calls of a plan.
+
+    calls: in display order.  arena: bytes.  ceilings: None before a timed call.
+    """
 
     title: str
     calls: tuple[PlanCall, ...]
@@ -225,7 +231,9 @@ class Block:
 
 @dataclass(frozen=True)
 class MemoryMap:
-    """arena: bytes.  least: lower bound for any buffer assignment.  total: sum over all values.  steps: of the plan.
+    """The arena of a plan.
+
+    arena: bytes.  least: lower bound for any buffer assignment.  total: sum over all values.  steps: of the plan.
 
     states: bytes of parameters, buffers and optimizer state.  in_place: number of updates written directly into states.
     fresh: bytes of outputs that are allocated at each call.
@@ -252,7 +260,10 @@ class Timeline:
 
 @dataclass(frozen=True)
 class Frozen:
-    """built_in: (name, value) fixed in the current plan.  free: read anew at each call."""
+    """Values that a plan has fixed, and values that it reads at each call.
+
+    built_in: (name, value) fixed in the current plan.  free: read anew at each call.
+    """
 
     title: str
     built_in: tuple[tuple[str, str], ...]

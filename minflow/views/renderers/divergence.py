@@ -46,7 +46,9 @@ class ComparedOperation:
 
 @dataclass(frozen=True)
 class Comparison:
-    """rows: the operations in graph order.  equal: True if both agree.  at: index of the first row that differs, or
+    """Result of the comparison of two runs.
+
+    rows: the operations in graph order.  equal: True if both agree.  at: index of the first row that differs, or
     None.
 
     why: (name, sentence) about that operation.  output: the largest difference of the outputs; None if shapes differ.

@@ -33,7 +33,9 @@ NO_NUMBER = (255, 0, 200)  # colour of pixels that are NaN or infinite; the capt
 
 @dataclass(frozen=True)
 class ImagesRecord:
-    """pixels: uint8 of `shape`, (H, W, 2) or (H, W, 4): all images in rows, grey or RGB, and alpha; gaps are
+    """Images of a tensor as pixels.
+
+    pixels: uint8 of `shape`, (H, W, 2) or (H, W, 4): all images in rows, grey or RGB, and alpha; gaps are
     transparent.
 
     width: on the screen.  title: caption.  first: the first image in grey, for text.
@@ -211,7 +213,10 @@ def images_html(record: ImagesRecord) -> str:
 
 
 def image_tag(pixels: np.ndarray, alt: str, width: int) -> str:
-    """alt: escaped.  width: on the screen, in pixels."""
+    """An `<img>` with an embedded PNG.
+
+    alt: escaped.  width: on the screen, in pixels.
+    """
     data = base64.b64encode(png(drop_full_alpha(pixels))).decode()
     return f'<img alt="{alt}" width="{width}" style="max-width:100%" src="data:image/png;base64,{data}">'
 

@@ -121,7 +121,7 @@ def slot_role(node: Node, slot: int) -> str:
 
 
 def keeper_text(number: int, node: Node, roles: list[str]) -> str:
-    """`#1 mul: input a and input b, at In[3]:2 in fc1`"""
+    """Describe a node and what it saves: `#1 mul: input a and input b, at In[3]:2 in fc1`."""
     place = (f", at {where_text(node.where)}" if node.where else "") + (f" in {node.scope}" if node.scope else "")
     return f"#{number} {node.op}: {' and '.join(roles)}{place}"
 
@@ -191,12 +191,12 @@ def memory_record(tensor: Any, tensors: Mapping[str, Any] | None = None) -> Memo
 
 
 def bytes_text(n: int) -> str:
-    """`1,234 bytes`, `1.2 MiB`"""
+    """Format a number of bytes: `1,234 bytes`, `1.2 MiB`."""
     return f"{n / 2**30:.2f} GiB" if n >= 2**30 else f"{n / 2**20:.2f} MiB" if n >= 2**20 else f"{n:,} bytes"
 
 
 def share_of(part: int, whole: int) -> str:
-    """`0.15 of 4.34 MiB`; a part too small for that unit gets its own."""
+    """Format a part of a whole: `0.15 of 4.34 MiB`; a part too small for that unit gets its own."""
     unit, name = (2**30, "GiB") if whole >= 2**30 else (2**20, "MiB")
     if whole < 2**20 or part < unit / 100:
         return f"{bytes_text(part)} of {bytes_text(whole)}" if whole >= 2**20 else f"{part:,} of {bytes_text(whole)}"

@@ -223,7 +223,7 @@ def marks(record: TensorRecord) -> list[str]:
 
 
 def numbers_line(record: TensorRecord) -> str:
-    """`640 numbers: min -2, mean 0.1, max 3; 3 NaN`"""
+    """Statistics in a line: `640 numbers: min -2, mean 0.1, max 3; 3 NaN`."""
     what = f"{record.size:,} real and imaginary parts" if record.complex else count(record.size, "number")
     if not record.size:
         return "no numbers"

@@ -90,7 +90,7 @@ def shown_inputs(node: NodeRecord) -> list[Input]:
 
 
 def headline(node: NodeRecord, index: int) -> str:
-    """`matmul(ta=False) -> float32[64, 10]`"""
+    """First line of a node: `matmul(ta=False) -> float32[64, 10]`."""
     spec = node.outs[index] if index < len(node.outs) else ""
     if node.kind == "folded":
         return f"{SIGNS.get(node.mark, '')}{clean(node.label)} ({node.attrs}) -> {spec}"
@@ -247,5 +247,5 @@ def module_totals(record: ModuleRecord) -> str:
 
 
 def nbytes_text(n: int) -> str:
-    """`5,242,880 bytes (5.0 MiB)`"""
+    """Format a number of bytes: `5,242,880 bytes (5.0 MiB)`."""
     return f"{n:,} bytes" + (f" ({n / 2**20:.1f} MiB)" if n >= 2**20 else "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def nbytes_text(n: int) -> str:
-    """12 B, 3.4 kB, 5.6 MB: powers of 1000."""
+    """Format a number of bytes with powers of 1000: 12 B, 3.4 kB, 5.6 MB."""
     for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if n >= size:
             return f"{n / size:.1f} {unit}"
@@ -16,7 +16,7 @@ def ms(seconds: float) -> str:
 
 
 def rate_text(amount: float, unit: str) -> str:
-    """98.9 GFLOP/s for operations per second ("FLOP"), 20.1 GB/s for bytes per second ("B")."""
+    """Format a rate: 98.9 GFLOP/s for operations per second ("FLOP"), 20.1 GB/s for bytes per second ("B")."""
     return f"{amount / 1e9:.1f} G{unit}/s"
 
 

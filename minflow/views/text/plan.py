@@ -33,7 +33,7 @@ def rates(call: PlanCall) -> tuple[str, str]:
 
 
 def shapes(specs: tuple[str, ...]) -> str:
-    """100×784, 784×512"""
+    """Format shapes: 100×784, 784×512."""
     return clean(", ".join(map(shape_of, specs)))
 
 

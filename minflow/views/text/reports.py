@@ -181,7 +181,7 @@ def views_note(record: Lanes) -> str:
 
 
 def place(x: Operation) -> str:
-    """`In[3]:12 in model.fc1`"""
+    """Source line and module of an operation: `In[3]:12 in model.fc1`."""
     return clean(x.where) + (f" in {cut(clean(x.module), 32)}" if x.module else "")
 
 

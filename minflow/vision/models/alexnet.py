@@ -14,7 +14,10 @@ from .weights import build
 
 
 class AlexNet(nn.Module):
-    """x: float (N, 3, H, W), H and W at least 63. Returns the logits (N, num_classes)."""
+    """AlexNet.
+
+    x: float (N, 3, H, W), H and W at least 63. Returns the logits (N, num_classes).
+    """
 
     def __init__(self, num_classes: int = 1000, dropout: float = 0.5):
         super().__init__()

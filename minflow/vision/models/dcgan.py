@@ -35,7 +35,9 @@ def reset_parameters(model: nn.Module) -> None:
 
 
 class DCGANGenerator(nn.Module):
-    """input: random vectors (N, nz, 1, 1). Returns images (N, nc, image_size, image_size) in [-1, 1].
+    """Generator of DCGAN.
+
+    input: random vectors (N, nz, 1, 1). Returns images (N, nc, image_size, image_size) in [-1, 1].
 
     nz: length of the random vector.  ngf: channels before the last layer.  nc: channels of the image.
     """
@@ -64,7 +66,10 @@ class DCGANGenerator(nn.Module):
 
 
 class DCGANDiscriminator(nn.Module):
-    """input: images (N, nc, image_size, image_size). Returns (N, 1, 1, 1): the probability that each is real."""
+    """Discriminator of DCGAN.
+
+    input: images (N, nc, image_size, image_size). Returns (N, 1, 1, 1): the probability that each is real.
+    """
 
     def __init__(self, nc: int = 3, ndf: int = 64, image_size: int = 64):
         super().__init__()

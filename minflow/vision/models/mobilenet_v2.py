@@ -80,7 +80,9 @@ class InvertedResidual(nn.Module):
 
 
 class MobileNetV2(nn.Module):
-    """x: float (N, 3, H, W). Returns the logits (N, num_classes).
+    """MobileNetV2.
+
+    x: float (N, 3, H, W). Returns the logits (N, num_classes).
 
     width_mult: factor of all channel counts.  inverted_residual_setting: stages as in STAGES.  last_channel: input
     features of the classifier.

@@ -97,7 +97,9 @@ class Bottleneck(nn.Module):
 
 
 class ResNet(nn.Module):
-    """x: float (N, 3, H, W). Returns the logits (N, num_classes).
+    """Residual network.
+
+    x: float (N, 3, H, W). Returns the logits (N, num_classes).
 
     block: BasicBlock or Bottleneck.  layers: number of blocks in each of the four stages.  zero_init_residual: True to
     start each block as the identity.  replace_stride_with_dilation: for each of the last three stages, True to dilate

@@ -46,7 +46,10 @@ class Fire(nn.Module):
 
 
 class SqueezeNet(nn.Module):
-    """x: float (N, 3, H, W), H and W at least 21. Returns the logits (N, num_classes). version: "1_0" or "1_1"."""
+    """SqueezeNet.
+
+    x: float (N, 3, H, W), H and W at least 21. Returns the logits (N, num_classes). version: "1_0" or "1_1".
+    """
 
     def __init__(self, version: str = "1_0", num_classes: int = 1000, dropout: float = 0.5):
         super().__init__()

@@ -75,7 +75,9 @@ class OutConv(nn.Module):
 
 
 class UNet(nn.Module):
-    """x: float (N, n_channels, H, W), H and W at least 16. Returns logits (N, n_classes, H, W).
+    """U-Net.
+
+    x: float (N, n_channels, H, W), H and W at least 16. Returns logits (N, n_classes, H, W).
 
     bilinear: enlarge by interpolation instead of trained filters.  width: channels at full size; 64 as in the paper,
     8 are enough for a lesson.

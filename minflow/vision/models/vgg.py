@@ -23,7 +23,9 @@ CONFIGURATIONS: dict[str, list[int | str]] = {
 
 
 class VGG(nn.Module):
-    """x: float (N, 3, H, W), H and W at least 32. Returns the logits (N, num_classes).
+    """VGG network.
+
+    x: float (N, 3, H, W), H and W at least 32. Returns the logits (N, num_classes).
 
     features: the convolutions, with 512 output channels; see `make_layers`.  init_weights: True to initialize all
     weights as in torchvision, False for each layer's default.

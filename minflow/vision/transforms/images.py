@@ -67,7 +67,7 @@ def spatial_axes(image: Any) -> tuple[int, int]:
 
 
 def image_size(image: Any) -> tuple[int, int]:
-    """(height, width) in pixels."""
+    """Size of an image: (height, width) in pixels."""
     if is_pil(image):
         return image.height, image.width
     first, second = spatial_axes(image)
@@ -94,7 +94,7 @@ def to_tensor(image: Any) -> Tensor:
 
 
 def normalize(image: Any, mean: Sequence[float], std: Sequence[float], inplace: bool = False) -> Any:
-    """(image - mean) / std, per channel. image: a floating tensor `[..., C, H, W]`."""
+    """Normalize each channel: (image - mean) / std. image: a floating tensor `[..., C, H, W]`."""
     check_normal(image, mean, std)
     dtype = image.dtype.np
     m, s = (np.array(v, dtype).reshape(-1, 1, 1) for v in (mean, std))

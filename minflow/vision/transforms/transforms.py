@@ -106,7 +106,7 @@ class ToPILImage(Transform):
 
 
 class Normalize(Transform):
-    """(image - mean) / std for each channel of a floating tensor. mean, std: one number, or one per channel."""
+    """Normalize each channel of a floating tensor: (image - mean) / std. mean, std: one number, or one per channel."""
 
     def __init__(self, mean: float | Sequence[float], std: float | Sequence[float], inplace: bool = False):
         self.mean, self.std = ([float(v)] if isinstance(v, int | float) else [float(n) for n in v] for v in (mean, std))

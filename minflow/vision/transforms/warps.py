@@ -200,7 +200,7 @@ def resized_crop(
 
 
 def five_crop(img: Any, size: int | Sequence[int]) -> tuple:
-    """The four corners and the centre: top left, top right, bottom left, bottom right, centre."""
+    """Crop the four corners and the centre: top left, top right, bottom left, bottom right, centre."""
     check_image("FiveCrop", img)
     (height, width), (h, w) = to_height_width("FiveCrop", size), image_size(img)
     if height > h or width > w:
@@ -210,7 +210,7 @@ def five_crop(img: Any, size: int | Sequence[int]) -> tuple:
 
 
 def ten_crop(img: Any, size: int | Sequence[int], vertical_flip: bool = False) -> tuple:
-    """`five_crop` of the image and of its mirror image."""
+    """Crop the corners and the centre of the image and of its mirror image, see `five_crop`."""
     return five_crop(img, size) + five_crop(vflip(img) if vertical_flip else hflip(img), size)
 
 
@@ -224,7 +224,7 @@ def erase(img: Any, i: int, j: int, h: int, w: int, v: Any, inplace: bool = Fals
 
 
 def get_dimensions(img: Any) -> list[int]:
-    """[channels, height, width]"""
+    """Dimensions of an image: [channels, height, width]."""
     check_image("get_dimensions", img)
     if is_pil(img):
         return [len(img.getbands()), img.height, img.width]
@@ -232,7 +232,7 @@ def get_dimensions(img: Any) -> list[int]:
 
 
 def get_image_size(img: Any) -> list[int]:
-    """[width, height]"""
+    """Size of an image: [width, height]."""
     check_image("get_image_size", img)
     return [*image_size(img)[::-1]]
 

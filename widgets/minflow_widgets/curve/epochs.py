@@ -27,7 +27,10 @@ class End(NamedTuple):
 
 
 class Epochs:
-    """every: steps per epoch, if given.  marks: set by the user.  passes: ends of observed passes."""
+    """Ends and means of the epochs of a run.
+
+    every: steps per epoch, if given.  marks: set by the user.  passes: ends of observed passes.
+    """
 
     def __init__(self, every: float | None = None):
         self.every = every

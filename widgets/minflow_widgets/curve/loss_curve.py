@@ -524,12 +524,12 @@ def values_of(series: list[Series]) -> list[str]:
 
 
 def per_second(rate: float) -> str:
-    """`52.1 steps/s`, `0.03 steps/s`"""
+    """Format a rate: `52.1 steps/s`, `0.03 steps/s`."""
     return f"{number(round(rate, 1) if rate >= 10 else float(f'{rate:.2g}'))} steps/s"
 
 
 def duration(seconds: float) -> str:
-    """`0.8 s`, `47 s`, `3 min 20 s`, `2 h 5 min`"""
+    """Format a duration: `0.8 s`, `47 s`, `3 min 20 s`, `2 h 5 min`."""
     if seconds < 9.95:
         return f"{seconds:.1f} s"
     if seconds < 99.5:

@@ -59,7 +59,10 @@ def drop_statistics(module: nn.Module, state_dict: dict[str, Any], prefix: str, 
 
 
 class NeuralStyleTransfer(nn.Module):
-    """X: a photograph, float (N, 3, H, W) in [0, 255], H and W multiples of 4. Returns the picture, of that shape."""
+    """Network that paints a photograph in one style.
+
+    X: a photograph, float (N, 3, H, W) in [0, 255], H and W multiples of 4. Returns the picture, of that shape.
+    """
 
     def __init__(self) -> None:
         super().__init__()

@@ -133,7 +133,7 @@ def input_of(node: Any) -> str:
 
 
 def expected_in_module(failure: Failure) -> str:
-    """Inputs that the layer would accept, for a check of ours that fails before any op runs."""
+    """Inputs that the layer would accept, for a check of a module that fails before any op runs."""
     frame_names = [name for name, x in failure.got if not x.label]
     inputs = [x for _, x in failure.got if not x.label]
     place = expected_of_layer(failure.module, inputs)

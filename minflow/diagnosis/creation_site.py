@@ -6,7 +6,7 @@ ATTRIBUTE = "_created_at"  # attribute of a module that stores it
 
 
 class CreationSite(tuple):
-    """(code, instruction), or empty if no line of the learner's created it. Meaningless in another process, so pickled
+    """(code, instruction), or empty if no user line created it. Meaningless in another process, so pickled
     as None."""
 
     __slots__ = ()

@@ -139,7 +139,7 @@ def from_tape(failure: Failure, failed: NodeRecord) -> TapeRecord:
 
 
 def drawn_inputs(failure: Failure) -> list[tuple[str, Tensor]]:
-    """The inputs that the failed node is drawn with. For a line of the learner's: the tensors visible to that line
+    """The inputs that the failed node is drawn with. For a user line: the tensors visible to it
     without another user."""
     if failure.label and not failure.label.endswith(".forward"):
         return failure.got

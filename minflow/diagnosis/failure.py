@@ -66,7 +66,7 @@ class Failure:
     attrs: str = ""
     got: list[tuple[str, Tensor]] = field(default_factory=list)
     near: list[Tensor] = field(default_factory=list)  # tensors visible to the failed line
-    place: str = ""  # innermost line of the learner's
+    place: str = ""  # innermost user line
     code: str = ""
     # place and source line that created the module, if its class is not the learner's
     created: tuple[str, ...] = ()
@@ -123,7 +123,7 @@ def read_module_call(failure: Failure, frame: FrameType) -> None:
 
 
 def created_at(module: Any) -> tuple[str, ...]:
-    """("In[5]:5", source line) of the learner's line that created a module; empty if unknown."""
+    """("In[5]:5", source line) of the user line that created a module; empty if unknown."""
     site = getattr(module, "__dict__", {}).get(ATTRIBUTE)
     if not site or is_library(site[0].co_filename):
         return ()
@@ -169,18 +169,18 @@ def read_run(failure: Failure, frame: FrameType) -> None:
 
 
 def read_learner_line(failure: Failure, frame: FrameType, number: int) -> None:
-    """Read a line of the learner's."""
+    """Read a user line."""
     name = frame.f_code.co_filename
     failure.place, failure.code = f"{file_name(name)}:{number}", linecache.getline(name, number).strip()
     failure.created = ()
-    if failure.node is None:  # in backward, a learner's function is shown as the gradient's node
+    if failure.node is None:  # in backward, a user's function is shown as the gradient's node
         failure.label, failure.attrs, failure.expected = "", "", ""
     seen = {k: v for k, v in frame.f_locals.items() if not k.startswith("_")}
     failure.near = [x for _, x in tensors_in(seen)] if frame.f_code.co_name != "<module>" else []
 
 
 def is_public(code: CodeType) -> bool:
-    """True for a function of ours that learners call by name; False for the wrapper of a decorator."""
+    """True for a public function of minflow, which users call by name; False for the wrapper of a decorator."""
     named = not code.co_name.startswith(("_", "<")) and "<locals>" not in code.co_qualname
     return named and code.co_filename.startswith((*functions.__path__, *methods.__path__, *PUBLIC))
 

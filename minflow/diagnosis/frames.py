@@ -1,6 +1,6 @@
-"""Filtering of tracebacks: in IPython, an error of ours shows only the learner's lines.
+"""Filtering of tracebacks: in IPython, a minflow error shows only user lines.
 
-MINFLOW_TRACEBACK=full shows every frame, as plain Python always does. Below a card only the learner's lines are
+MINFLOW_TRACEBACK=full shows every frame, as plain Python always does. Below a card only user lines are
 printed; the card contains the whole traceback, folded. Read next: `ipython.py`, which decides.
 """
 
@@ -23,7 +23,7 @@ from .notebook import SHELL_FRAMES, ipython, raise_completion_limit
 
 
 CHAIN = 20  # errors of a chain that are followed
-OWN = 8  # learner's lines printed below a card; if there are more, the middle is left out
+OWN = 8  # user lines printed below a card; if there are more, the middle is left out
 FILE = re.compile(r'File "([^"\n]+)", line (\d+)')
 
 
@@ -35,7 +35,7 @@ def entries(trace: TracebackType | None) -> Iterator[TracebackType]:
 
 
 def innermost(trace: TracebackType | None) -> TracebackType | None:
-    """The innermost entry of the learner's."""
+    """The innermost entry that is a user line."""
     result = None
     for at in entries(trace):
         file = at.tb_frame.f_code.co_filename
@@ -44,7 +44,7 @@ def innermost(trace: TracebackType | None) -> TracebackType | None:
 
 
 def raised_at(error: BaseException) -> str:
-    """ "at In[3]:2": the outermost line of the learner's, for an error in a callback; "" if only ours ran."""
+    """ "at In[3]:2": the outermost user line, for an error in a callback; "" if only minflow ran."""
     at = next((at for at in entries(error.__traceback__) if not OURS[at.tb_frame.f_code.co_filename]), None)
     return f"at {where_text((at.tb_frame.f_code, at.tb_lasti))}" if at is not None else ""
 
@@ -95,14 +95,14 @@ def chain_of(error: BaseException) -> Iterator[BaseException]:
 
 
 def repeats_cause(cause: BaseException, error: BaseException) -> bool:
-    """True if the error contains the text of its cause: an error of ours that was raised again without a line of the
-    learner's."""
+    """True if the error contains the text of its cause: a minflow error that was raised again without a user line in
+    between."""
     ours = isinstance(cause, MinflowError) and isinstance(error, MinflowError)
     return ours and bool(cause.what) and cause.what in error.what
 
 
 def below_card(error: MinflowError) -> list[str]:
-    """Lines printed below the card of an error: the learner's lines, and the class of the error. Nothing that the card
+    """Lines printed below the card of an error: user lines, and the class of the error. Nothing that the card
     shows is repeated."""
     lines: list[str] = []
     for link in reversed(list(chain_of(error))):
@@ -117,7 +117,7 @@ def below_card(error: MinflowError) -> list[str]:
 
 
 def own_lines(error: BaseException) -> list[str]:
-    """`In[3]:7 in Net.forward` and the source line, for each frame of the learner's."""
+    """`In[3]:7 in Net.forward` and the source line, for each user frame."""
     lines = []
     for at in entries(learner_frames(error.__traceback__)[0]):
         code = at.tb_frame.f_code
@@ -138,7 +138,7 @@ def full_traceback(error: BaseException) -> str:
 
 
 def uses_default_format() -> bool:
-    """True if the learner changed the traceback format neither by %xmode nor by MINFLOW_TRACEBACK."""
+    """True unless the user changed the traceback format by %xmode or MINFLOW_TRACEBACK."""
     return os.environ.get("MINFLOW_TRACEBACK") != "full" and ipython().InteractiveTB.mode == "Context"
 
 
@@ -172,7 +172,7 @@ def render(error: BaseException) -> list[str]:
 def custom_handler(
     shell: Any, kind: type, error: BaseException, trace: TracebackType, tb_offset: int | None = None
 ) -> None:
-    """IPython's handler of an interrupt (Kernel > Interrupt, Ctrl-C), which points at the learner's line if minflow was
+    """IPython's handler of an interrupt (Kernel > Interrupt, Ctrl-C), which points at the user's line if minflow was
     running; and of a missing tensor attribute, where it adds the suggestions that plain Python prints itself."""
     if isinstance(error, AttributeError):
         meant = of_object(error)
@@ -187,7 +187,7 @@ def custom_handler(
 
 
 def debugger_at_learner(debugger: Any) -> type:
-    """IPython's debugger, starting at the innermost line of the learner's after an error inside minflow; `down`
+    """IPython's debugger, starting at the innermost user line after an error inside minflow; `down`
     continues into minflow."""
 
     class Debugger(debugger):
@@ -204,7 +204,7 @@ def debugger_at_learner(debugger: Any) -> type:
 
 
 def install(shows: Callable[[BaseException], list[str]]) -> None:
-    """Make IPython show errors of ours through `shows` (by the method `_render_traceback_`), and interrupts unless the
+    """Make IPython show minflow errors through `shows` (by the method `_render_traceback_`), and interrupts unless the
     user has a handler for them."""
     MinflowError._render_traceback_ = shows  # type: ignore[attr-defined]
     shell = ipython()

@@ -1,7 +1,7 @@
-"""Error cards in IPython and notebooks: an error of ours, or a MinflowWarning, is shown as a card, once.
+"""Error cards in IPython and notebooks: a minflow error or MinflowWarning is shown as a card, once.
 
-In a notebook the card comes first; the error below it has only the learner's lines. The message keeps the error's class
-and whole text for programs that run notebooks. Without a page (no cell has an id), the error is printed in full, too.
+In a notebook the card comes first; the error below it has only user lines. The message keeps the error's class
+and whole text for programs that run notebooks. Without a page (no cell has an id), the error is also printed in full.
 `install` runs when minflow is imported; `error_cards(False)` turns cards off. Read next: `failure.py`.
 """
 
@@ -54,12 +54,12 @@ def show_card(error: BaseException) -> bool:
             return True
         vars(error)[SHOWN] = run
         return notebook.show_bundle(lambda: card_bundle(card, frames.full_traceback(error)))
-    except Exception:  # never let an error of ours hide the user's
+    except Exception:  # a failing card must not hide the user's error
         return False
 
 
 def render(error: BaseException) -> list[str]:
-    """The texts that IPython prints for an error of ours. Shows its card first."""
+    """The texts that IPython prints for a minflow error. Shows its card first."""
     if not (show_card(error) and notebook.running_cell()[0] and frames.uses_default_format()):
         return frames.render(error)
     notebook.ipython().InteractiveTB.tb = frames.learner_frames(error.__traceback__)[

@@ -22,7 +22,7 @@ from ..core.trace import Trace
 
 TRIES = 400  # limit for one error
 SIZES = 24  # sizes tried on an axis, at most
-ANY = (1, 1009)  # arbitrary sizes: if one of them fits too, the axis has no expected size
+ANY = (1, 1009)  # arbitrary sizes: if one of them also fits, the axis has no expected size
 
 
 def rearranged(spec: Spec, sizes: Sequence[int]) -> Iterator[Spec]:

@@ -114,7 +114,7 @@ def retire_with_owner(owner, widget) -> weakref.finalize:
 
 
 def close(widget) -> None:
-    """Close the widget and its layout, a model of its own, which `widget.close()` would leak."""
+    """Close the widget and its layout, a separate model, which `widget.close()` would leak."""
     widget.layout.close()
     widget.close()
 
@@ -128,7 +128,7 @@ class Widget:
         self.show(shown)
 
     def show(self, shown) -> None:
-        """Show it in the running cell, too."""
+        """Also show it in the running cell."""
         self.handles.append(notebook.display(self.widget, display_id=True))
 
     def update(self, shown) -> None:

@@ -56,7 +56,7 @@ class Edge:
 class Diagram:
     """The boxes, edges and frames of a picture.
 
-    boxes: in order, those of a frame adjacent.  beside: Python numbers in boxes of their own, next to their readers.
+    boxes: in order, those of a frame adjacent.  beside: boxes of Python numbers, next to their readers.
     frames: names."""
 
     boxes: tuple[Box, ...]

@@ -88,7 +88,7 @@ def min_gap(a: Place, b: Place) -> float:
 def separate_frames(names: tuple[str, ...], places: list[Place], rows: int) -> dict[tuple[int, ...], list[float]]:
     """Move frames apart so that each contains only its own boxes. Return (left, right) of each, outer frames first.
 
-    Starts with the innermost; a finished frame moves as one piece. Of two frames that overlap in height, the right one
+    Starts with the innermost; a finished frame moves as one piece. If two frames overlap in height, the right one
     moves to the right.
     """
     members: dict[tuple[int, ...], list[Place]] = {}

@@ -139,7 +139,7 @@ class Grid:
             self.links[("forward", "backward")[column]].setdefault(s, set()).add(r)
 
     def marked(self, i: int) -> None:
-        """Count the mark of an operation that a pass changed. A removed operation is drawn only as a row of its own."""
+        """Count the mark of an operation that a pass changed. A removed one is drawn only in a row of one operation."""
         node, r = self.record.nodes[i], self.row_of(i)
         row = self.rows[r]
         marks = row.marks[node.column]
@@ -265,7 +265,7 @@ def view_of(grid: Grid) -> dict:
 
     rows: [id, kind, y, height, level, open (1, 0, or -1 if it cannot be opened), text for screen readers,
     [[column, x, width, bold text, faint text, second line, mark, third line], ...]].
-    paths: [kind, d]; the arrow heads of a dashed or dotted line are a path of their own, of kind + "h".
+    paths: [kind, d]; the arrow heads of a dashed or dotted line are a separate path of kind + "h".
     frames: [x, y, width, height].  heads: [x, text].
     """
     record, rows = grid.record, grid.rows

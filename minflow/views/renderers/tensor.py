@@ -1,6 +1,6 @@
 """A tensor at a glance: a record of a few thousand elements and the statistics of all, as text and as a picture.
 
-Runs only when a tensor is displayed. A tensor is anything with `.spec`, `.array` and `.value`. Of a large one only
+Runs only when a tensor is displayed. A tensor is anything with `.spec`, `.array` and `.value`. For a large one, only
 some rows, columns and slices are drawn, but any NaN or infinity in them is visible.
 Read next: `tensor_picture.py`, the picture; `../show.py`, the caller.
 """

@@ -1,7 +1,7 @@
 """Kinds of images, and the basic transforms: crop, flip, resize, conversion to tensors.
 
 An image is a PIL image, an array `[H, W]` or `[H, W, C]`, or a tensor `[..., H, W]`; each function returns the kind
-that it got. Only `resize` and `to_pil_image` need pillow, for arrays and tensors too. Read next: `transforms.py`.
+that it got. Only `resize` and `to_pil_image` need pillow, also for arrays and tensors. Read next: `transforms.py`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MODES = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3, "box": 4, "ham
 
 
 class InterpolationMode(enum.Enum):
-    """Interpolation of pixels, with torchvision's names; functions accept the strings, too."""
+    """Interpolation of pixels, with torchvision's names; functions also accept the strings."""
 
     NEAREST = "nearest"
     NEAREST_EXACT = "nearest-exact"

@@ -68,7 +68,7 @@ class GradientNorm:
         self.left = self.apart = every - int(step) % every
 
     def end(self, gradients: Callable[[], list]) -> None:
-        """Measure the last step of the run, too; its gradients exist until the next step begins."""
+        """Also measure the last step of the run; its gradients exist until the next step begins."""
         if self.last is not None and self.last != self.taken:
             self.record(*self.last, gradients)
 

@@ -45,7 +45,7 @@ def test_a_first_loss_that_is_huge_does_not_flatten_the_rest():
 def test_the_scale_counts_the_previous_run_too():
     curve = filled([2.0, 1.0])
     before = filled([900_000.0, 1.0])
-    curve._place.before = [s.thin() for s in before._series.values()]
+    curve._place.before = [s.downsampled() for s in before._series.values()]
     assert header(curve)["logs"] == [0] and "log scale" in curve.svg()
 
 

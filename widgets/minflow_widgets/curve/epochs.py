@@ -90,12 +90,12 @@ class Epochs:
             ends = self.ends(s.prefix)[s.ended :]
             return (
                 s.seconds.searchsorted([end.seconds for end in ends], "right")
-                if s.returns
+                if s.decreases
                 else s.steps.searchsorted([end.step for end in ends], "right")
             )
         first = float(s.steps[0] == 0)  # a loop that counts from 0 ends its first epoch one step earlier
         count = min((s.steps[-1] + first) / self.every, s.count)
-        if s.returns or count > s.count / 2:
+        if s.decreases or count > s.count / 2:
             return ()
         return s.steps.searchsorted(np.arange(s.ended + 1, int(count) + 1) * self.every - first, "right")
 

@@ -18,19 +18,19 @@ class Feed(deque):
     thread takes the rows in bulk.
 
     prefix: put before the names.  zero: origin of the seconds; None: the first row if there is a prefix, else the
-    start of the curve.  late: name -> function that computes its values from those in the rows, outside the loop.
+    start of the curve.  converters: name -> function that computes its values from those in the rows, outside the loop.
     cost: processor seconds that a row costs the loop.  every: n if only every n-th step has a row.
     """
 
     def __init__(self, prefix: str = "", zero: float | None = None):
         super().__init__()
-        self.prefix, self.zero, self.late, self.cost, self.every = prefix, zero, {}, 0.0, 1
+        self.prefix, self.zero, self.converters, self.cost, self.every = prefix, zero, {}, 0.0, 1
 
     def take(self):
         """Yield (names, steps, times, column of each name) of the rows so far, grouped by names."""
         rows = [self.popleft() for _ in range(len(self))]  # rows that arrive meanwhile are left for the next call
         for names, alike in groupby(rows, FIRST):
             _, steps, times, *columns = zip(*alike)
-            if self.late:
-                columns = [tuple(map(self.late.get(name, float), column)) for name, column in zip(names, columns)]
+            if self.converters:
+                columns = [tuple(map(self.converters.get(name, float), column)) for name, column in zip(names, columns)]
             yield names, steps, times, columns

@@ -251,7 +251,7 @@ class LossCurve:
                 if self._front is None:
                     self._front = live_curve.start(self) if self._series else None
                     self._cell = notebook.running_cell()
-                self._place.keep([s.thin() for s in self._series.values() if s.count])
+                self._place.keep([s.downsampled() for s in self._series.values() if s.count])
             try:
                 if self._update_thread is not None:
                     self._update_thread.stop()
@@ -421,7 +421,7 @@ class LossCurve:
             before, _, since = longest.table[:, first].tolist()
             idle = self._paused(since + longest.zero, now + longest.zero)
             if now - since - idle > RECENT / 2:
-                rate = ((n - 1 - first) * each if longest.returns else step - before) / (now - since - idle)
+                rate = ((n - 1 - first) * each if longest.decreases else step - before) / (now - since - idle)
         parts = [f"step {number(step)}" + (f" of {number(self.total)}" if self.total else "")]
         runs = self._runs()
         if len(runs) > 1:  # each has its own speed; a common one would be wrong for all
@@ -430,7 +430,7 @@ class LossCurve:
             parts += [per_second(rate), duration(spent)]
         parts += [f"{duration(paused)} of pauses"] if paused >= 0.05 and state != "paused" else []
         if self.total and not self._finished and rate > 0 and state != "paused":
-            done = n * each if longest.returns else step
+            done = n * each if longest.decreases else step
             parts.append(f"{duration(max(self.total - done, 0) / rate)} left")
         lines = {s.name for s in line_series(list(self._series.values()), self.panels)}
         others = [s for s in self._series.values() if s.name not in lines]

@@ -48,14 +48,14 @@ class Series:
         self.count, self.moved = 0, False  # moved: True if a value differed from the first
         self.table = np.empty((3, 256))  # steps, values, seconds; grown by doubling
         # sum of the increases of its steps; number of decreases, as at a new epoch
-        self.walked, self.returns = 0.0, 0
+        self.total_increase, self.decreases = 0.0, 0
         # (step, value, seconds) of the first value that is NaN or infinite
         self.bad: tuple[float, float, float] | None = None
         self.best: tuple[float, float] | None = None  # (value, step)
         self.sign = -1.0 if self.word in HIGHER_IS_BETTER else 1.0
         self.epochs: list[Mean] = []  # finished epochs
         self.ended = 0  # number of ends processed
-        self.thinned, self.summed = ExtremesCache(), WindowMeans()
+        self.extremes, self.window_means = ExtremesCache(), WindowMeans()
         self.waits: list[tuple[float, int]] = []  # longest intervals between two values: (seconds, index of the first)
         self.waited = 0  # number of values processed for that
 
@@ -66,9 +66,9 @@ class Series:
         table = self.table
         table[0, at], table[1, at], table[2, at] = step, value, seconds
         if at and (ahead := step - table.item(0, at - 1)) >= 0:
-            self.walked += ahead
+            self.total_increase += ahead
         elif at:
-            self.returns += 1
+            self.decreases += 1
         self.count = at + 1
         self.moved = self.moved or bool(value != table[1, 0])
         if value - value != 0.0:  # NaN or infinite
@@ -88,8 +88,8 @@ class Series:
         self.table[:, start:end] = steps, values, times
         self.table[2, start:end] -= self.zero
         ahead = np.diff(self.table[0, max(start - 1, 0) : end])
-        self.walked += float(ahead[ahead >= 0].sum())
-        self.returns += int((ahead < 0).sum())
+        self.total_increase += float(ahead[ahead >= 0].sum())
+        self.decreases += int((ahead < 0).sum())
         self.count = end
         if not math.isfinite(sum(values)):
             good = [math.isfinite(value) for value in values]
@@ -146,8 +146,8 @@ class Series:
 
     def stride(self) -> float:
         """Mean increase of the step from one value to the next, where it increases."""
-        forward = self.count - 1 - self.returns
-        return self.walked / forward if forward > 0 and self.walked > 0 else 1.0
+        forward = self.count - 1 - self.decreases
+        return self.total_increase / forward if forward > 0 and self.total_increase > 0 else 1.0
 
     def across(self, x: str) -> np.ndarray:
         """The x coordinates of its values: "step" or "time"."""
@@ -214,7 +214,7 @@ class Series:
 
     def points(self, x: str = "step") -> tuple[np.ndarray, np.ndarray]:
         """x and y of at most POINTS values, with spikes kept; values that are not finite are NaN, a gap in the line."""
-        at = self.thinned.indices(self.values, POINTS if self.word not in SMALL else POINTS // 4)
+        at = self.extremes.indices(self.values, POINTS if self.word not in SMALL else POINTS // 4)
         y = self.values[at]
         return self.across(x)[at], np.where(np.isfinite(y), y, np.nan) if self.bad else y
 
@@ -222,7 +222,7 @@ class Series:
         """x and y of the smoothed line, and the number of values per mean (0: no such line)."""
         if self.count < SMOOTH_FROM or self.word == "lr":
             return np.empty(0), np.empty(0), 0
-        steps, means, seconds, window = self.summed.means(self.table[:, : self.count], MEANS)
+        steps, means, seconds, window = self.window_means.means(self.table[:, : self.count], MEANS)
         return (steps if x == "step" else seconds), means, window
 
     def clock(self, limit: int = 24) -> list[list[float]]:
@@ -231,7 +231,7 @@ class Series:
         Evenly spaced, and on both sides of the longest waits, such as a pause.
         """
         n, seconds = self.count, self.seconds
-        if self.returns:
+        if self.decreases:
             return []
         at = {k * (n - 1) // (limit - 1) for k in range(limit)} if n > limit else set(range(n))
         if n > limit:
@@ -246,7 +246,7 @@ class Series:
             return []
         return [[a, round(b, 3)] for a, b in zip(steps, times)]
 
-    def thin(self) -> Series:
+    def downsampled(self) -> Series:
         """A downsampled copy, for comparison with the next run."""
         copy = Series(self.name)
         at = decimate(self.values, POINTS // 2)

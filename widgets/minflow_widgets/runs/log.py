@@ -119,7 +119,7 @@ class RunFile:
         self.offset = 0
 
     def news(self, series: dict, known: bool, prefix: str) -> dict:
-        means = [name for name, s in series.items() if s.epochs and not s.returns]
+        means = [name for name, s in series.items() if s.epochs and not s.decreases]
         columns = ["step", *["epoch"] * known, *series, *[name + MEAN for name in means], "seconds"]
         if columns != self.columns:  # a new column: rewrite the file
             self.columns = columns

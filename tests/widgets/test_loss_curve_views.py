@@ -38,7 +38,7 @@ def test_long_runs_are_thinned_out_as_they_grow():
     rng = np.random.default_rng(1)
     values = rng.standard_normal(30_000)
     values[[17, 29_000]] = np.nan, 50.0
-    grown, window_means = ExtremesCache(), WindowMeans()
+    grown, summed = ExtremesCache(), WindowMeans()
     table = np.stack([np.arange(30_000.0), values, np.arange(30_000.0) / 7])
     for n in [*range(1, 2000, 37), *range(2000, 30_001, 811), 30_000]:
         at = grown.indices(values[:n], POINTS)

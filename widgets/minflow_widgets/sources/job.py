@@ -59,7 +59,7 @@ class JobSource(Source):
             self.feed.zero = event.record.submitted
 
     def lr(self) -> Numbers:
-        """The index of the training step that has just ended, as its learning rate. The feed's `converters` turns it into a
+        """The index of the training step that has just ended, as its learning rate. The feed converts it into a
         rate."""
         plan = self.job.compiled
         if plan is not self.plan:

@@ -18,7 +18,7 @@ from .core.messages.suggestions import name_hints as _name_hints
 from .core.base.errors import GradError, OutOfRangeError, ShapeError
 from .core.mode import bump
 from .core.op import OPS, Op, define, kernel
-from .core.ops.rules import same as same_spec
+from .core.ops.rules import same_spec
 from .core.spec import Spec as Spec
 from .core.source_location import fail, here
 

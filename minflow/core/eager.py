@@ -19,7 +19,7 @@ from .infer import INFERRED_LIMIT, check_memory, infer
 from .ir import NUMBERS, Cell, Node, Value, new_value, where_text
 from .mode import DEFAULT, Mode
 from .op import Op
-from .ops.shape import converted, reshape, view_write
+from .ops.shape import run_in_dtype, reshape, view_write
 from .functionalize import (
     Alias,
     before_write,
@@ -124,7 +124,7 @@ class Eager(Mode):
         else:
             dtype, specs, ready = infer(op, inputs, attrs, specs)
             if dtype is not None:
-                return converted(self, op, inputs, attrs, dtype, specs)
+                return run_in_dtype(self, op, inputs, attrs, dtype, specs)
             for array in arrays:
                 if array is None:  # symbolic; some kernels would accept None, and in others `apply` explains the error
                     refuse_symbolic(inputs)

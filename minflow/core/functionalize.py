@@ -18,7 +18,7 @@ from .infer import infer
 from .ir import NUMBERS, RETAIN, Cell, Outside, Value, Where, hooks_at
 from .mode import MODE, bump, using
 from .op import Op
-from .ops.shape import cast, clone, derive, detach, expand, full, overwritten
+from .ops.shape import cast, clone, apply_path, detach, expand, full, overwritten
 from .source_location import caller, explain, fail
 
 
@@ -158,7 +158,7 @@ def refresh(tensor):
     if base.value is not alias.bound:
         mode = MODE.get()
         with using(mode.replace(grad=True)):
-            fresh = derive(base, alias.path)
+            fresh = apply_path(base, alias.path)
         mode.renew(tensor, fresh)
         tensor.alias = new_alias(Alias, (base, alias.path, base.value))
     return tensor

@@ -21,7 +21,7 @@ from .infer import infer
 from .ir import CONSTANT, INPUT, NUMBERS, STATE, Graph, Node, Source, Value, outputs_of, where_text
 from .mode import MODE, Mode, using
 from .op import Op
-from .ops.shape import clone, converted, derive, detach, unrecorded, view_write
+from .ops.shape import clone, run_in_dtype, apply_path, detach, unrecorded, view_write
 from .functionalize import Alias, move_retain_hook, cell_of, contiguous, make_view, refresh, refuse_outdated_view, write
 from .spec import Spec, spec_of
 from .tensor import Tensor
@@ -77,7 +77,7 @@ class Trace(Mode):
         inputs = tuple([self.input_of(op, x) for x in inputs])
         dtype, specs, _ = infer(op, inputs, attrs)
         if dtype is not None:
-            return converted(self, op, inputs, attrs, dtype, specs)
+            return run_in_dtype(self, op, inputs, attrs, dtype, specs)
         needs = sum([1 << i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.needs]) & op.differentiable
         values = [x.value if isinstance(x, Tensor) else x for x in inputs]
         origin = self.origin
@@ -125,7 +125,7 @@ class Trace(Mode):
         if alias is not None and alias.path:
             base = self.own(alias.base)
             with using(MODE.get().replace(grad=True)):
-                return derive(base, alias.path)
+                return apply_path(base, alias.path)
         symbol = self.own(alias.base) if alias is not None else self.state(tensor.array, tensor)
         if id(tensor) in self.views:
             return symbol

@@ -93,7 +93,7 @@ def test_a_generator_repeats_itself_and_moves_on():
 @in_cases("dtype", [float32, float64])
 def test_any_part_can_be_drawn_alone(start, dtype):
     counter = np.array([11, 5])
-    for draw in (r.unit, r.bell):
+    for draw in (r.uniform_floats, r.normal_floats):
         whole = draw(np, counter, 2, 50, dtype)
         part = draw(np, counter, 2, 9, dtype, start)
         assert part.tobytes() == whole[start : start + 9].tobytes()
@@ -111,7 +111,7 @@ def test_in_place_forms():
 def test_box_and_muller_by_hand():
     words = r.words(np, np.array([3, 0]), 0, 2)
     u = (words + 0.5) / 2**32
-    x = r.bell(np, np.array([3, 0]), 0, 2, float32)
+    x = r.normal_floats(np, np.array([3, 0]), 0, 2, float32)
     radius = math.sqrt(-2 * math.log(u[0]))
     np.testing.assert_allclose(
         x, [radius * math.cos(2 * math.pi * u[1]), radius * math.sin(2 * math.pi * u[1])], rtol=1e-12

@@ -27,7 +27,7 @@ ACTS = {elementwise.relu: "relu", activation.relu6: "relu6"}
 # ---- operations ------------------------------------------------------------------------------------------------------
 
 
-@internal("linear(a, b, bias; ta, tb, act)", lambda a, b, bias, ta, tb, act: linalg.product(a, b, ta, tb))
+@internal("linear(a, b, bias; ta, tb, act)", lambda a, b, bias, ta, tb, act: linalg.matmul_spec(a, b, ta, tb))
 def linear(xp, a, b, bias, ta, tb, act):
     """act(a @ b + bias), as matmul has it; bias (p,) or the number 0."""
     return activated(run(linalg.matmul, a, b, ta=ta, tb=tb) + xp.asarray(bias, a.dtype), act)

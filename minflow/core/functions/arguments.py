@@ -15,7 +15,7 @@ from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..dispatch import special_method
 from ..ir import NUMBERS
 from ..mode import MODE
-from ..ops.rules import join
+from ..ops.rules import broadcast_shape
 from ..ops.shape import cast, check_fits
 from ..base.dtypes import HALVES
 from ..spec import DType, as_dtype, bool_, float32
@@ -167,7 +167,7 @@ def cast_number(op: str, number, dtype: DType, **values):
 def common_shape(name: str, tensors: dict) -> tuple[int, ...]:
     """Return the shape to which these tensors broadcast; the error names them and shows their values."""
     try:
-        return join(name, {mark: x.spec.shape for mark, x in tensors.items()})
+        return broadcast_shape(name, {mark: x.spec.shape for mark, x in tensors.items()})
     except ShapeError as error:
         raise explain(error, SimpleNamespace(inputs=tuple(tensors), variadic=False), tuple(tensors.values())) from None
 

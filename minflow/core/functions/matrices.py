@@ -9,7 +9,7 @@ from ..base.errors import DTypeError, LinAlgError, OutOfRangeError, ShapeError
 from ..ops import elementwise as e
 from ..ops import factorization, linear_solvers
 from ..ops import shape as s
-from ..ops.linear_solvers import turned
+from ..ops.linear_solvers import transposed
 from ..spec import finfo, int32
 from ..source_location import fail
 from . import return_types
@@ -40,7 +40,7 @@ def pinv(input, rtol=None, *, atol=None, hermitian: bool = False, rcond=None):
 
     Singular values up to max(atol, rtol * the largest) count as 0; rtol is max(m, n) * eps by default.
     """
-    linear_solvers.matrices("pinv", input.spec)
+    linear_solvers.check_matrices("pinv", input.spec)
     rtol = rcond if rtol is None else rtol
     for name, value in (("rtol", rtol), ("atol", atol)):
         if value is not None and not isinstance(value, int | float):
@@ -71,8 +71,8 @@ def solve(A, B, *, left: bool = True):
     """
     A, B = promoted("solve", A, B)
     if B.spec.ndim == 1 or (A.spec.ndim - 1 == B.spec.ndim and B.spec.shape == A.spec.shape[:-1]):
-        return linear_solvers.solve(A if left else turned(A), B.unsqueeze(-1)).squeeze(-1)
-    return linear_solvers.solve(A, B) if left else turned(linear_solvers.solve(turned(A), turned(B)))
+        return linear_solvers.solve(A if left else transposed(A), B.unsqueeze(-1)).squeeze(-1)
+    return linear_solvers.solve(A, B) if left else transposed(linear_solvers.solve(transposed(A), transposed(B)))
 
 
 def solve_triangular(A, B, *, upper: bool, left: bool = True, unitriangular: bool = False):
@@ -80,12 +80,14 @@ def solve_triangular(A, B, *, upper: bool, left: bool = True, unitriangular: boo
     A, B = promoted("solve_triangular", A, B)
     if left:
         return linear_solvers.solve_triangular(A, B, upper=bool(upper), unit=bool(unitriangular))
-    return turned(linear_solvers.solve_triangular(turned(A), turned(B), upper=not upper, unit=bool(unitriangular)))
+    return transposed(
+        linear_solvers.solve_triangular(transposed(A), transposed(B), upper=not upper, unit=bool(unitriangular))
+    )
 
 
 def triangular_solve(input, A, upper: bool = True, transpose: bool = False, unitriangular: bool = False):
     """Older name of `solve_triangular`; returns (solution, A)."""
-    matrix, upper = (turned(A), not upper) if transpose else (A, upper)
+    matrix, upper = (transposed(A), not upper) if transpose else (A, upper)
     return return_types.triangular_solve(solve_triangular(matrix, input, upper=upper, unitriangular=unitriangular), A)
 
 
@@ -99,7 +101,7 @@ def lstsq(A, B, rcond=None, *, driver=None):
     A, B = promoted("lstsq", A, B)
     vector = B.spec.ndim == A.spec.ndim - 1
     columns = B.unsqueeze(-1) if vector else B
-    (m, n), rtol = linear_solvers.matrices("lstsq", A.spec).shape[-2:], smallest(A) if rcond is None else rcond
+    (m, n), rtol = linear_solvers.check_matrices("lstsq", A.spec).shape[-2:], smallest(A) if rcond is None else rcond
     if columns.spec.shape[-2] != m:
         fail(ShapeError, f"lstsq: A has {m} rows, B has {columns.spec.shape[-2]}", "as many rows in both", A=A, B=B)
     rank, solution = matrix_rank(A.detach(), rtol=rtol), matmul(pinv(A, rtol), columns)
@@ -151,20 +153,20 @@ def cholesky(input, upper: bool = False):
 
     input must be symmetric positive definite, else LinAlgError; only its lower (upper: upper) triangle is read.
     """
-    return turned(factorization.cholesky(turned(input))) if upper else factorization.cholesky(input)
+    return transposed(factorization.cholesky(transposed(input))) if upper else factorization.cholesky(input)
 
 
 def cholesky_inverse(L, upper: bool = False):
     """The inverse of L @ L.T (upper: of L.T @ L)."""
-    lower = turned(L) if upper else L
+    lower = transposed(L) if upper else L
     inside = linear_solvers.solve_triangular(lower, eye_of(L, L.spec.shape[-1]), upper=False, unit=False)
-    return matmul(turned(inside), inside)
+    return matmul(transposed(inside), inside)
 
 
 def cholesky_solve(B, L, upper: bool = False):
     """X with L @ L.T @ X = B (upper: L.T @ L @ X = B)."""
-    lower = turned(L) if upper else L
-    return solve_triangular(turned(lower), solve_triangular(lower, B, upper=False), upper=True)
+    lower = transposed(L) if upper else L
+    return solve_triangular(transposed(lower), solve_triangular(lower, B, upper=False), upper=True)
 
 
 def qr(A, mode="reduced"):
@@ -185,7 +187,7 @@ def eigh(A, UPLO: str = "L"):
     """
     if UPLO not in ("L", "U", "l", "u"):
         fail(OutOfRangeError, f"eigh: UPLO is {UPLO!r}", '"L" reads the lower triangle, "U" the upper one', A=A)
-    return return_types.eigh(*factorization.eigh(A if UPLO in "Ll" else turned(A)))
+    return return_types.eigh(*factorization.eigh(A if UPLO in "Ll" else transposed(A)))
 
 
 def eigvalsh(A, UPLO: str = "L"):
@@ -219,7 +221,7 @@ def svd(input, some: bool = True, compute_uv: bool = True):
     if not compute_uv:
         (m, n), batch = input.spec.shape[-2:], input.spec.shape[:-2]
         u, v = (s.full(shape=(*batch, k, k), value=0, dtype=input.spec.dtype) for k in (m, n))
-    return return_types.svd(u, values, turned(v))
+    return return_types.svd(u, values, transposed(v))
 
 
 def svdvals(A, *, driver=None):
@@ -277,10 +279,10 @@ def lu_solve(b, LU_data, LU_pivots):
 def linalg_lu_solve(LU, pivots, B, *, left: bool = True, adjoint: bool = False):
     """X with A @ X = B, from the result of `lu_factor(A)` (adjoint: A.T @ X = B; left=False: X @ A = B)."""
     if not left:
-        return turned(linalg_lu_solve(LU, pivots, turned(B), adjoint=not adjoint))
+        return transposed(linalg_lu_solve(LU, pivots, transposed(B), adjoint=not adjoint))
     P, L, U = lu_unpack(LU, pivots)
     if adjoint:
-        half = solve_triangular(turned(U), B, upper=False)
-        return matmul(P, solve_triangular(turned(L), half, upper=True, unitriangular=True))
-    half = solve_triangular(L, matmul(turned(P), B), upper=False, unitriangular=True)
+        half = solve_triangular(transposed(U), B, upper=False)
+        return matmul(P, solve_triangular(transposed(L), half, upper=True, unitriangular=True))
+    half = solve_triangular(L, matmul(transposed(P), B), upper=False, unitriangular=True)
     return solve_triangular(U, half, upper=True)

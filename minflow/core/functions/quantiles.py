@@ -81,7 +81,9 @@ def nanmedian(input, dim=None, keepdim: bool = False):
     """The median, ignoring NaN (the lower of two middle elements); with `dim`, `(values, indices)`."""
     if dim is None:
         return o.nanmedian(input)
-    r.some_element("nanmedian", input.spec, (normalize_axis(dim, input.spec.ndim, input),) if input.spec.ndim else None)
+    r.nonempty_spec(
+        "nanmedian", input.spec, (normalize_axis(dim, input.spec.ndim, input),) if input.spec.ndim else None
+    )
     return select_sorted(
         "nanmedian",
         input,

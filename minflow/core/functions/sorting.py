@@ -54,7 +54,7 @@ def median(input, dim=None, keepdim: bool = False):
     values, indices = sort(input, dim)
     if input.spec.ndim:
         axis = normalize_axis(dim, input.spec.ndim, input)
-        size = r.some_element("median", input.spec, (axis,)).shape[axis]
+        size = r.nonempty_spec("median", input.spec, (axis,)).shape[axis]
         nans = r.sum(c.isnan(input), axis=(axis,), keepdims=True)
         middle = e.where(c.eq(nans, 0), (size - 1) // 2, e.sub(size, nans))  # the first NaN, if there is one
         pick = (lambda x: x) if keepdim else (lambda x: select(x, axis, 0))

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..infer import check_memory
-from ..ops.rules import counted
+from ..ops.rules import widen_integers
 from ..ops.shape import full
 from ..spec import Spec, as_dtype, default_dtype
 from ..source_location import fail
@@ -141,7 +141,7 @@ def vander(x, N: int | None = None, increasing: bool = False):
     n = x.spec.size if N is None else integer(N, "N")
     if n < 0:
         fail(OutOfRangeError, f"vander: N must be at least 0, got {n}", "0 or more columns", x=x)
-    x = to(x, counted(x.spec).dtype)
+    x = to(x, widen_integers(x.spec).dtype)
     if not n:
         return full(shape=(x.spec.size, 0), value=0, dtype=x.spec.dtype)
     check_memory("vander", [Spec((x.spec.size, n), x.spec.dtype)])

@@ -12,13 +12,13 @@ from ..backend.float_warnings import silent
 from ..op import define, kernel
 from ..spec import Spec, int32
 from .compare import eq, le, logical_and
-from .elementwise import exp2, log1p, nothing, quiet, sigmoid, where
+from .elementwise import exp2, log1p, no_gradient, ufunc_kernel, sigmoid, where
 from .examples import binary, case, floats, ints, strided
-from .rules import SPLIT_2, alike, broadcast, need_floating, single
+from .rules import SPLIT_2, as_arrays, broadcast, need_floating, via_float32
 from .shape import detach
 
 
-def pair(
+def binary_op(
     name: str,
     rules: dict,
     doc: str,
@@ -40,25 +40,25 @@ def pair(
         doc=doc,
     )
     if ufunc:
-        quiet(op, ufunc)
+        ufunc_kernel(op, ufunc)
     return op
 
 
-hypot = pair(
+hypot = binary_op(
     "hypot",
     dict(a=lambda g, a, out: g * (a / out), b=lambda g, b, out: g * (b / out)),
     "sqrt(a*a + b*b), the length of the vector (a, b), even if a*a would overflow.",
     ufunc="hypot",
     refuse_bool="a.float() first",
 )
-copysign = pair(
+copysign = binary_op(
     "copysign",
-    dict(a=lambda g, a, out: g * where(eq(a, 0), 0.0, out / where(eq(a, 0), 1.0, a)), b=nothing),
+    dict(a=lambda g, a, out: g * where(eq(a, 0), 0.0, out / where(eq(a, 0), 1.0, a)), b=no_gradient),
     "The absolute value of a with the sign of b, including that of -0.0.",
     ufunc="copysign",
     examples=[*binary(), case(floats(4), -2.0)],
 )
-logaddexp = pair(
+logaddexp = binary_op(
     "logaddexp",
     dict(a=lambda g, a, b: g * sigmoid(a - b), b=lambda g, a, b: g * sigmoid(b - a)),
     "log(exp(a) + exp(b)), without overflow.",
@@ -66,7 +66,7 @@ logaddexp = pair(
     refuse_bool="a.float() first",
     examples=binary(),
 )
-logaddexp2 = pair(
+logaddexp2 = binary_op(
     "logaddexp2",
     dict(a=lambda g, a, b: g * sigmoid((a - b) * math.log(2)), b=lambda g, a, b: g * sigmoid((b - a) * math.log(2))),
     "log2(2**a + 2**b), without overflow.",
@@ -74,7 +74,7 @@ logaddexp2 = pair(
     refuse_bool="a.float() first",
     examples=binary(),
 )
-xlogy = pair(
+xlogy = binary_op(
     "xlogy",
     dict(
         a=lambda g, a, b: where(logical_and(eq(a, 0), le(b, 0)), 0.0, xlogy(g, tensor_like(b, a))),
@@ -82,7 +82,7 @@ xlogy = pair(
     ),
     "a * log(b); 0 if a is 0 and b is not NaN.",
 )
-xlog1py = pair(
+xlog1py = binary_op(
     "xlog1py",
     dict(
         a=lambda g, a, b: g * where(logical_and(eq(a, 0), le(b, -1)), 0.0, log1p(tensor_like(b, a))),
@@ -94,14 +94,14 @@ xlog1py = pair(
 
 def tensor_like(b, a):
     """Return b as a tensor, also if it is a Python number."""
-    return b if hasattr(b, "spec") else nothing(a) + b
+    return b if hasattr(b, "spec") else no_gradient(a) + b
 
 
 def product_or_zero(op, ufunc: str) -> None:
     @kernel(op)
-    @single
+    @via_float32
     def _(xp, a, b, out=None):
-        a, b = alike(xp, a, b)
+        a, b = as_arrays(xp, a, b)
         with silent():
             zero = xp.logical_and(xp.equal(a, 0), xp.logical_not(xp.isnan(b)))
             return xp.multiply(a, xp.where(zero, 0, getattr(xp, ufunc)(b)), out=out)
@@ -111,7 +111,7 @@ product_or_zero(xlogy, "log")
 product_or_zero(xlog1py, "log1p")
 
 
-def floating(name: str, *names: str):
+def floats_only(name: str, *names: str):
     """The shape rule of ops that take only floats."""
     rule = broadcast(name, *names)
 
@@ -126,8 +126,8 @@ def floating(name: str, *names: str):
 
 nextafter = define(
     "nextafter(a, b)",
-    floating("nextafter", "a", "b"),
-    dict(a=lambda g, a, b: where(eq(a, b), 0.0, g), b=nothing),
+    floats_only("nextafter", "a", "b"),
+    dict(a=lambda g, a, b: where(eq(a, b), 0.0, g), b=no_gradient),
     elementwise="same",
     scalar="nextafter(a, b)",
     sbp=SPLIT_2,
@@ -144,7 +144,7 @@ kernel(nextafter, ufunc="nextafter")
 nextafter.fast_path = False  # integers must reach the shape rule, which refuses them
 
 
-def split(x):
+def frexp_spec(x):
     """The shape rule of frexp."""
     need_floating("frexp", x)
     return x, x.replace(dtype=int32)
@@ -152,7 +152,7 @@ def split(x):
 
 frexp = define(
     "frexp(x) -> mantissa, exponent",
-    split,
+    frexp_spec,
     lambda g, out1: g[0] / exp2(detach(out1)),
     examples=[floats(3, 4), floats(()), floats(0, 3), strided(4, 5), floats(5, dtype="float32")],
     doc="(mantissa, exponent) with x = mantissa * 2**exponent and 1/2 <= |mantissa| < 1.",
@@ -183,7 +183,7 @@ SHIFTS = [
 ]
 
 
-def whole(name: str, ufunc: str, doc: str, examples: list):
+def integer_op(name: str, ufunc: str, doc: str, examples: list):
     """Define an op of two integers."""
     op = define(
         f"{name}(a, b)",
@@ -199,7 +199,9 @@ def whole(name: str, ufunc: str, doc: str, examples: list):
     return op
 
 
-gcd = whole("gcd", "gcd", "The greatest common divisor.", WHOLE)
-lcm = whole("lcm", "lcm", "The least common multiple; 0 if one is 0.", WHOLE)
-bitwise_left_shift = whole("bitwise_left_shift", "left_shift", "a << b: a * 2**b; overflowing bits are lost.", SHIFTS)
-bitwise_right_shift = whole("bitwise_right_shift", "right_shift", "a >> b: floor(a / 2**b).", SHIFTS)
+gcd = integer_op("gcd", "gcd", "The greatest common divisor.", WHOLE)
+lcm = integer_op("lcm", "lcm", "The least common multiple; 0 if one is 0.", WHOLE)
+bitwise_left_shift = integer_op(
+    "bitwise_left_shift", "left_shift", "a << b: a * 2**b; overflowing bits are lost.", SHIFTS
+)
+bitwise_right_shift = integer_op("bitwise_right_shift", "right_shift", "a >> b: floor(a / 2**b).", SHIFTS)

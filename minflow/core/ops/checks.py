@@ -21,7 +21,7 @@ FROM_THE_END = (
 )  # callers for which -1 is the last index, as in PyTorch
 
 
-def first(xp, numbers, wrong, name: str) -> tuple:
+def first_wrong(xp, numbers, wrong, name: str) -> tuple:
     """(12, " (at position 3 of the index)"): the first wrong element, and its position."""
     wrong = xp.broadcast_to(wrong, xp.shape(numbers))
     place = tuple(xp.argwhere(wrong)[0].tolist())
@@ -36,7 +36,7 @@ def check_bounds(xp, by: str, index, size: int, axis: int, x=None) -> None:
         and xp.maximum.reduce(index.view(UNSIGNED[index.itemsize]), None) >= size
         and (low == 0 or index.max() >= size or index.min() < low)
     ):
-        wrong, at = first(xp, index, (index >= size) | (index < low), "the index")
+        wrong, at = first_wrong(xp, index, (index >= size) | (index < low), "the index")
         if by == "embedding" and x is not None and x.ndim > 1:
             fail(
                 OutOfRangeError,
@@ -68,7 +68,7 @@ def check_labels(xp, name: str, labels, classes: int, ignore_index: int) -> None
     outside, counted = (labels != ignore_index) & ((labels < 0) | (labels >= classes)), labels[labels != ignore_index]
     if not outside.any():
         return
-    low, high, (wrong, at) = int(counted.min()), int(counted.max()), first(xp, labels, outside, "the labels")
+    low, high, (wrong, at) = int(counted.min()), int(counted.max()), first_wrong(xp, labels, outside, "the labels")
     hint = (
         f"ignore_index={low}, if that number means no label"
         if low < 0
@@ -90,7 +90,7 @@ def check_divisor(xp, op: str, a, b) -> None:
     """Refuse division of integers by 0, which is undefined (floats give inf or NaN)."""
     if (a if hasattr(a, "dtype") else b).dtype.kind == "f" or xp.all(b):
         return
-    at = first(xp, b, xp.equal(b, 0), "b")[1] if hasattr(b, "dtype") else ""
+    at = first_wrong(xp, b, xp.equal(b, 0), "b")[1] if hasattr(b, "dtype") else ""
     fail(
         DivisionError,
         f"{op}: integers cannot be divided by 0{at}",
@@ -105,7 +105,7 @@ def check_unit(xp, op: str, name: str, numbers, hint: str) -> None:
     numbers = xp.asarray(numbers)
     if not numbers.size or (numbers.min() >= 0 and numbers.max() <= 1):
         return
-    wrong, at = first(xp, numbers, ~((numbers >= 0) & (numbers <= 1)), name)
+    wrong, at = first_wrong(xp, numbers, ~((numbers >= 0) & (numbers <= 1)), name)
     fail(
         OutOfRangeError,
         f"{op}: {name} goes from {float(numbers.min()):.4g} to {float(numbers.max()):.4g}, where probabilities from "

@@ -8,16 +8,16 @@ from __future__ import annotations
 from itertools import product
 
 from ..base.errors import ShapeError
-from .conv import bordered, check_border, need_window, positions, shifted
+from .conv import zero_padded, check_border, need_window, positions, pixels_under
 from .examples import case, floats
 from ..op import define, kernel
 from ..spec import Spec
-from .rules import need_floating, single
+from .rules import need_floating, via_float32
 
 Pair = tuple[int, int]
 
 
-def places(op: str, size: Pair, kernel_size: Pair, stride: Pair, padding: Pair, dilation: Pair) -> int:
+def window_positions(op: str, size: Pair, kernel_size: Pair, stride: Pair, padding: Pair, dilation: Pair) -> int:
     """The number of positions of the window along height and width of an image of this size."""
     need_window(op, kernel_size, stride, padding, dilation)
     rows, columns = positions(size, kernel_size, stride, padding, dilation)
@@ -35,7 +35,7 @@ def columns_spec(x: Spec, kernel_size, stride, padding, dilation) -> Spec:
     need_floating("im2col", x)
     if x.ndim != 4:
         raise ShapeError("im2col: {x} must have four axes, (N, C, H, W)", hint="x.unsqueeze(0) for one image")
-    count = places("im2col", x.shape[2:], kernel_size, stride, padding, dilation)
+    count = window_positions("im2col", x.shape[2:], kernel_size, stride, padding, dilation)
     return x.replace(shape=(x.shape[0], x.shape[1] * kernel_size[0] * kernel_size[1], count))
 
 
@@ -43,7 +43,7 @@ def image_spec(columns: Spec, shape, kernel_size, stride, padding, dilation) -> 
     need_floating("col2im", columns, "columns")
     if len(shape) != 4 or columns.ndim != 3:
         raise ShapeError(f"col2im: {{columns}} is {columns}, of images {shape}", hint="(N, C, H, W)")
-    count = places("col2im", shape[2:], kernel_size, stride, padding, dilation)
+    count = window_positions("col2im", shape[2:], kernel_size, stride, padding, dilation)
     want = (shape[0], shape[1] * kernel_size[0] * kernel_size[1], count)
     if columns.shape != want:
         raise ShapeError(
@@ -93,13 +93,13 @@ def _(xp, x, kernel_size, stride, padding, dilation):
     size = positions(x.shape[2:], kernel_size, stride, padding, dilation)
     if not x.size:
         return xp.zeros((len(x), x.shape[1] * kernel_size[0] * kernel_size[1], size[0] * size[1]), x.dtype)
-    x = bordered(xp, x, padding) if any(padding) else x
-    seen = [shifted(x, u, v, size, stride, dilation) for u, v in product(*map(range, kernel_size))]
+    x = zero_padded(xp, x, padding) if any(padding) else x
+    seen = [pixels_under(x, u, v, size, stride, dilation) for u, v in product(*map(range, kernel_size))]
     return xp.stack(seen, 2).reshape(len(x), x.shape[1] * len(seen), size[0] * size[1])
 
 
 @kernel(col2im)
-@single
+@via_float32
 def _(xp, columns, shape, kernel_size, stride, padding, dilation):
     (n, c, h, w), (ph, pw) = shape, padding
     size = positions((h, w), kernel_size, stride, padding, dilation)
@@ -107,6 +107,6 @@ def _(xp, columns, shape, kernel_size, stride, padding, dilation):
         return xp.zeros(shape, columns.dtype)
     out = xp.zeros((n, c, h + 2 * ph, w + 2 * pw), columns.dtype)
     for k, (u, v) in enumerate(product(*map(range, kernel_size))):
-        place = shifted(out, u, v, size, stride, dilation)
+        place = pixels_under(out, u, v, size, stride, dilation)
         place += columns.reshape(n, c, kernel_size[0] * kernel_size[1], *size)[:, :, k]
     return out[:, :, ph : ph + h, pw : pw + w]

@@ -11,7 +11,7 @@ from ..base.errors import DTypeError, ShapeError
 from ..op import define, kernel
 from ..spec import Spec, spec_of
 from ..source_location import fail
-from .rules import join, mark, need_axis
+from .rules import broadcast_shape, mark, need_axis
 from .shape import cast
 
 
@@ -21,7 +21,7 @@ def need_complex(op: str, x: Spec) -> Spec:
     return x
 
 
-def paired(real: Spec, imag: Spec) -> Spec:
+def complex_spec(real: Spec, imag: Spec) -> Spec:
     """The shape rule of complex."""
     for name, x in (("real", real), ("imag", imag)):
         if x.dtype.name not in ("float32", "float64"):
@@ -33,12 +33,14 @@ def paired(real: Spec, imag: Spec) -> Spec:
             f"complex: dtypes differ, {real.dtype.name} of {{real}} and {imag.dtype.name} of {{imag}}",
             hint="{imag}.to({real}.dtype)",
         )
-    return real.replace(shape=join("complex", {"real": real.shape, "imag": imag.shape}), dtype=real.dtype.to_complex())
+    return real.replace(
+        shape=broadcast_shape("complex", {"real": real.shape, "imag": imag.shape}), dtype=real.dtype.to_complex()
+    )
 
 
 complex = define(
     "complex(real, imag)",
-    paired,
+    complex_spec,
     dict(real=lambda g: real(g), imag=lambda g: imag(g)),
     numbers="complex",
     doc="real + i * imag.",
@@ -99,7 +101,7 @@ def _(xp, x):
     return sized(part, (*x.shape, 2), (*x.strides, part.itemsize), writeable=x.flags.writeable)
 
 
-def of_pairs(x: Spec) -> Spec:
+def view_as_complex_spec(x: Spec) -> Spec:
     """The shape rule of view_as_complex."""
     if x.dtype.name not in ("float32", "float64"):
         raise DTypeError(f"view_as_complex: {{x}} must be float32 or float64, got {x.dtype.name}", hint="{x}.float()")
@@ -114,7 +116,7 @@ def of_pairs(x: Spec) -> Spec:
 
 view_as_complex = define(
     "view_as_complex(x)",
-    of_pairs,
+    view_as_complex_spec,
     lambda g: view_as_real(g),
     is_view=True,
     numbers="complex",
@@ -134,7 +136,7 @@ def _(xp, x):
     return x.view(f"c{2 * x.itemsize}")[..., 0]
 
 
-def transformed(x: Spec, axis: int, inverse: bool) -> Spec:
+def fft_spec(x: Spec, axis: int, inverse: bool) -> Spec:
     need_axis("fft", x, axis)
     if not x.shape[axis]:
         raise ShapeError("fft: the axis must have at least one element", hint="an axis of size 1 or more")
@@ -143,7 +145,7 @@ def transformed(x: Spec, axis: int, inverse: bool) -> Spec:
 
 fft = define(
     "fft(x; axis, inverse)",
-    transformed,
+    fft_spec,
     lambda g, axis, inverse: fft(g, axis=axis, inverse=inverse),  # the matrix of the transform is symmetric
     numbers="holomorphic",
     doc="out[k] = sum of x[j] * exp(-2 pi i j k / n) along an axis; inverse: exp(2 pi i j k / n), not divided by n.",

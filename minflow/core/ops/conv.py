@@ -14,7 +14,7 @@ from ..base.errors import DTypeError, ShapeError
 from .examples import case, floats, strided
 from ..op import define, kernel
 from ..spec import Spec
-from .rules import need_floating, need_spec, single
+from .rules import need_floating, need_spec, via_float32
 
 Pair = tuple[int, int]
 
@@ -180,7 +180,7 @@ conv2d_weight_grad = define(
 # ---- the kernels -------------------------------------------------------------------------------------------------
 
 
-def shifted(x, u: int, v: int, size: Pair, stride: Pair, dilation: Pair):
+def pixels_under(x, u: int, v: int, size: Pair, stride: Pair, dilation: Pair):
     """The pixels under filter position (u, v): a view of shape (..., OH, OW)."""
     top, left = u * dilation[0], v * dilation[1]
     return x[
@@ -190,46 +190,46 @@ def shifted(x, u: int, v: int, size: Pair, stride: Pair, dilation: Pair):
     ]
 
 
-def grouped(x, groups: int):
+def split_groups(x, groups: int):
     """Reshape (N, C, H, W) to (N, groups, C / groups, H, W)."""
     return x.reshape(x.shape[0], groups, x.shape[1] // groups, *x.shape[2:])
 
 
-def bordered(xp, x, padding: Pair):
+def zero_padded(xp, x, padding: Pair):
     """Images with a border of zeros."""
     return xp.pad(x, ((0, 0), (0, 0), *[(p, p) for p in padding]))
 
 
 @kernel(conv2d)
-@single
+@via_float32
 def _(xp, x, weight, stride, padding, dilation, groups):
     size = positions(x.shape[2:], weight.shape[2:], stride, padding, dilation)
-    x = grouped(bordered(xp, x, padding), groups)
+    x = split_groups(zero_padded(xp, x, padding), groups)
     filters = weight.reshape(groups, len(weight) // groups, *weight.shape[1:])
     out = xp.zeros((len(x), groups, filters.shape[1], *size), x.dtype)
     for u, v in product(*map(range, weight.shape[2:])):
-        out += xp.einsum("ngchw,gfc->ngfhw", shifted(x, u, v, size, stride, dilation), filters[..., u, v])
+        out += xp.einsum("ngchw,gfc->ngfhw", pixels_under(x, u, v, size, stride, dilation), filters[..., u, v])
     return out.reshape(len(x), len(weight), *size)
 
 
 @kernel(conv2d_input_grad)
-@single
+@via_float32
 def _(xp, grad, weight, shape, stride, padding, dilation, groups):
     (n, c, h, w), (ph, pw) = shape, padding
     filters = weight.reshape(groups, len(weight) // groups, *weight.shape[1:])
     out = xp.zeros((n, c, h + 2 * ph, w + 2 * pw), grad.dtype)
     for u, v in product(*map(range, weight.shape[2:])):
-        met = shifted(grouped(out, groups), u, v, grad.shape[2:], stride, dilation)
-        met += xp.einsum("ngfhw,gfc->ngchw", grouped(grad, groups), filters[..., u, v])
+        met = pixels_under(split_groups(out, groups), u, v, grad.shape[2:], stride, dilation)
+        met += xp.einsum("ngfhw,gfc->ngchw", split_groups(grad, groups), filters[..., u, v])
     return out[:, :, ph : ph + h, pw : pw + w]
 
 
 @kernel(conv2d_weight_grad)
-@single
+@via_float32
 def _(xp, grad, x, shape, stride, padding, dilation, groups):
-    x = grouped(bordered(xp, x, padding), groups)
+    x = split_groups(zero_padded(xp, x, padding), groups)
     out = xp.empty(shape, grad.dtype)
     for u, v in product(*map(range, shape[2:])):
-        met = shifted(x, u, v, grad.shape[2:], stride, dilation)
-        out[..., u, v] = xp.einsum("ngfhw,ngchw->gfc", grouped(grad, groups), met).reshape(shape[:2])
+        met = pixels_under(x, u, v, grad.shape[2:], stride, dilation)
+        out[..., u, v] = xp.einsum("ngfhw,ngchw->gfc", split_groups(grad, groups), met).reshape(shape[:2])
     return out

@@ -16,7 +16,7 @@ from .examples import case, floats, ints
 from .rules import need_floating, need_index, need_spec
 
 
-def one_each(log_probs: Spec, targets: Spec, input_lengths: Spec, target_lengths: Spec, blank: int) -> Spec:
+def ctc_spec(log_probs: Spec, targets: Spec, input_lengths: Spec, target_lengths: Spec, blank: int) -> Spec:
     """The shape rule of ctc: one loss for each example."""
     need_floating("ctc_loss", log_probs, "log_probs")
     for name, spec in (("targets", targets), ("input_lengths", input_lengths), ("target_lengths", target_lengths)):
@@ -45,7 +45,7 @@ CASES = [
 # A primitive, because a loop over the frames would take a dozen ops per frame.
 ctc = define(
     "ctc(log_probs, targets, input_lengths, target_lengths; blank)",
-    one_each,
+    ctc_spec,
     dict(
         log_probs=lambda g, log_probs, targets, input_lengths, target_lengths, blank: ctc_grad(
             g, log_probs, targets, input_lengths, target_lengths, blank=blank
@@ -58,7 +58,7 @@ ctc = define(
 
 
 def ctc_grad_spec(grad: Spec, log_probs: Spec, *rest: Spec, blank: int) -> Spec:
-    need_spec("ctc_loss", one_each(log_probs, *rest, blank=blank), grad=grad)
+    need_spec("ctc_loss", ctc_spec(log_probs, *rest, blank=blank), grad=grad)
     return log_probs
 
 

@@ -10,13 +10,13 @@ import math
 from .elementwise import exp
 from .examples import case, distinct, floats, ints, strided
 from .index import flip, scatter_add
-from .rules import need_axis, need_floating, need_spec, running, write_out, single
+from .rules import need_axis, need_floating, need_spec, cumulative_rule, write_out, via_float32
 from .shape import cat, full, getitem, zeros_of
 from ..op import define, kernel
 from ..spec import Spec, int64
 
 
-def moved(x, axis: int, by: int, fill):
+def shift(x, axis: int, by: int, fill):
     """Shift x by one along an axis, to higher (by=1) or lower indices; the free end gets `fill`."""
     n, lead = x.spec.shape[axis], ((None, None, None),) * axis
     if not n:
@@ -27,12 +27,12 @@ def moved(x, axis: int, by: int, fill):
     return cat(getitem(x, index=(*lead, (1, n, None))), end, dim=axis)
 
 
-def back(function, *tensors, axis: int):
+def from_end(function, *tensors, axis: int):
     """Apply a cumulative function from the end of the axis to its beginning."""
     return flip(function(*[flip(x, axes=(axis,)) for x in tensors], axis=axis), axes=(axis,))
 
 
-def recurring(a: Spec, b: Spec, axis: int) -> Spec:
+def recurrence_spec(a: Spec, b: Spec, axis: int) -> Spec:
     need_axis("recurrence", b, axis)
     need_spec("recurrence", b, a=a)
     return b
@@ -40,8 +40,8 @@ def recurring(a: Spec, b: Spec, axis: int) -> Spec:
 
 recurrence = define(
     "recurrence(a, b; axis)",
-    recurring,
-    {"a, b": lambda g, a, out, axis: recurrence_slopes(g, a, out, axis)},
+    recurrence_spec,
+    {"a, b": lambda g, a, out, axis: recurrence_grads(g, a, out, axis)},
     examples=[
         case(floats(3, 4), floats(3, 4), axis=0),
         case(floats(2, 5, 3), floats(2, 5, 3), axis=1),
@@ -51,13 +51,13 @@ recurrence = define(
 )
 
 
-def recurrence_slopes(g, a, out, axis):
-    grad_b = back(recurrence, moved(a, axis, -1, 0), g, axis=axis)
-    return grad_b * moved(out, axis, 1, 0), grad_b
+def recurrence_grads(g, a, out, axis):
+    grad_b = from_end(recurrence, shift(a, axis, -1, 0), g, axis=axis)
+    return grad_b * shift(out, axis, 1, 0), grad_b
 
 
 @kernel(recurrence)
-@single
+@via_float32
 def _(xp, a, b, axis):
     out = b.copy()
     a, y = [xp.moveaxis(x, axis, 0) for x in (a, out)]
@@ -68,9 +68,9 @@ def _(xp, a, b, axis):
 
 cumprod = define(
     "cumprod(x; axis)",
-    running("cumprod"),
+    cumulative_rule("cumprod"),
     # for each factor: the product before it times a recurrence over those after it, without a division
-    lambda g, x, out, axis: moved(out, axis, 1, 1) * back(recurrence, moved(x, axis, -1, 0), g, axis=axis),
+    lambda g, x, out, axis: shift(out, axis, 1, 1) * from_end(recurrence, shift(x, axis, -1, 0), g, axis=axis),
     examples=[
         case(floats(3, 4), axis=0),
         case(floats(2, 3, 4), axis=1),
@@ -88,7 +88,7 @@ kernel(
 )
 
 
-def extreme(name: str, ufunc: str, doc: str):
+def extreme_op(name: str, ufunc: str, doc: str):
     def infer(x: Spec, axis: int):
         need_axis(name, x, axis)
         return x, x.replace(dtype=int64)
@@ -117,11 +117,11 @@ def extreme(name: str, ufunc: str, doc: str):
     return op
 
 
-cummax = extreme("cummax", "maximum", "The cumulative maximum along an axis, NaN wins; and its last index.")
-cummin = extreme("cummin", "minimum", "The cumulative minimum along an axis, NaN wins; and its last index.")
+cummax = extreme_op("cummax", "maximum", "The cumulative maximum along an axis, NaN wins; and its last index.")
+cummin = extreme_op("cummin", "minimum", "The cumulative minimum along an axis, NaN wins; and its last index.")
 
 
-def logarithmic(x: Spec, axis: int) -> Spec:
+def logcumsumexp_spec(x: Spec, axis: int) -> Spec:
     need_axis("logcumsumexp", x, axis)
     need_floating("logcumsumexp", x)
     return x
@@ -129,8 +129,8 @@ def logarithmic(x: Spec, axis: int) -> Spec:
 
 logcumsumexp = define(
     "logcumsumexp(x; axis)",
-    logarithmic,
-    lambda g, x, out, axis: behind(g, x, out, axis),
+    logcumsumexp_spec,
+    lambda g, x, out, axis: logcumsumexp_grad(g, x, out, axis),
     examples=[
         case(floats(3, 4), axis=0),
         case(floats(2, 3, 4), axis=1),
@@ -141,13 +141,13 @@ logcumsumexp = define(
 )
 
 
-def behind(g, x, out, axis):
+def logcumsumexp_grad(g, x, out, axis):
     """The sum of g[j] * exp(x[i] - out[j]) for j >= i, by a recurrence in which no exponent is above 0."""
-    ratio = exp(out - moved(out, axis, -1, math.inf))
-    return exp(x - out) * back(recurrence, ratio, g, axis=axis)
+    ratio = exp(out - shift(out, axis, -1, math.inf))
+    return exp(x - out) * from_end(recurrence, ratio, g, axis=axis)
 
 
 @kernel(logcumsumexp)
-@single
+@via_float32
 def _(xp, x, axis, out=None):
     return write_out(xp, xp.logaddexp.accumulate(x, axis), out)

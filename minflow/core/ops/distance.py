@@ -9,9 +9,9 @@ from ..backend.float_warnings import silent
 from ..op import define, kernel
 from ..spec import Spec, spec_of
 from ..source_location import fail
-from .checks import first
+from .checks import first_wrong
 from .examples import case, floats, positive, strided
-from .rules import need_floating, need_spec, write_out, single
+from .rules import need_floating, need_spec, write_out, via_float32
 from .shape import permute
 
 MANY = 625  # number of pairs from which a matrix product pays off: 25 rows and 25 rows
@@ -36,13 +36,13 @@ at_least = define(
 @kernel(at_least)
 def _(xp, x, least, name, out=None):
     if name and x.size and (wrong := x < 0).any():
-        number, at = first(xp, x, wrong, name)
+        number, at = first_wrong(xp, x, wrong, name)
         what = f"{name} goes down to {float(x.min()):.4g}, and is never negative; the first is {number:.4g}{at}"
         fail(OutOfRangeError, what, "softplus(x), x.square() or x.exp() of the model's output", **{name: spec_of(x)})
     return xp.maximum(x, x.dtype.type(least), out=out)
 
 
-def pairs(a: Spec, b: Spec, p: float) -> Spec:
+def pairs_spec(a: Spec, b: Spec, p: float) -> Spec:
     need_floating("cdist", a)
     if a.ndim < 2 or b.ndim != a.ndim:
         raise ShapeError(f"cdist: {{a}} has {a.ndim} axes, {{b}} {b.ndim}", hint="the same batch axes for both")
@@ -50,17 +50,17 @@ def pairs(a: Spec, b: Spec, p: float) -> Spec:
     return a.replace(shape=(*a.shape[:-1], b.shape[-2]))
 
 
-def turned(x):
+def transposed(x):
     return permute(x, dims=(*range(x.spec.ndim - 2), x.spec.ndim - 1, x.spec.ndim - 2))
 
 
 # A primitive to save memory: all differences at once, (P, R, M), are M times as large as the result.
 pair_distances = define(
     "pair_distances(a, b; p)",
-    pairs,
+    pairs_spec,
     dict(
         a=lambda g, a, b, out, p: pair_distances_grad(g, a, b, out, p=p),
-        b=lambda g, a, b, out, p: pair_distances_grad(turned(g), b, a, turned(out), p=p),
+        b=lambda g, a, b, out, p: pair_distances_grad(transposed(g), b, a, transposed(out), p=p),
     ),
     second_order=False,
     examples=[
@@ -76,7 +76,7 @@ pair_distances = define(
 
 
 def pairs_grad(grad: Spec, a: Spec, b: Spec, distance: Spec, p: float) -> Spec:
-    need_spec("cdist", pairs(a, b, p), grad=grad, distance=distance)
+    need_spec("cdist", pairs_spec(a, b, p), grad=grad, distance=distance)
     return a
 
 
@@ -98,16 +98,16 @@ pair_distances_grad = define(
 )
 
 
-def by_product(xp, a, b, p: float) -> bool:
+def use_product(xp, a, b, p: float) -> bool:
     """True if |a|**2 + |b|**2 - 2ab is exact enough: for float32 inputs in double precision."""
     return p == 2 and a.dtype.char == "f" and a.shape[-2] * b.shape[-2] > MANY
 
 
 @kernel(pair_distances)
-@single
+@via_float32
 def _(xp, a, b, p, out=None):
     with silent():
-        if by_product(xp, a, b, p):
+        if use_product(xp, a, b, p):
             x, y = a.astype("float64"), b.astype("float64")
             squares = xp.square(x).sum(-1)[..., None] + xp.square(y).sum(-1)[..., None, :] - 2 * (x @ y.mT)
             return write_out(xp, xp.sqrt(xp.maximum(squares, 0)).astype("float32"), out)
@@ -127,11 +127,11 @@ def _(xp, a, b, p, out=None):
 
 
 @kernel(pair_distances_grad)
-@single
+@via_float32
 def _(xp, grad, a, b, distance, p, out=None):
     with silent():
         share = grad if p in (0, 1, math.inf) else xp.where(distance == 0, 0, grad / distance ** (p - 1))
-        if by_product(xp, a, b, p):
+        if use_product(xp, a, b, p):
             weights = share.astype("float64")
             return write_out(
                 xp, (weights.sum(-1)[..., None] * a - weights @ b.astype("float64")).astype("float32"), out

@@ -18,11 +18,11 @@ from ..spec import Spec, promote, spec_of
 from ..source_location import fail, need
 from .checks import check_divisor
 from .compare import eq, ge, gt, le, logical_and, logical_or, lt
-from .rules import LINEAR_1, SPLIT_1, SPLIT_2, broadcast, constant, join, same, write_out, single
+from .rules import LINEAR_1, SPLIT_1, SPLIT_2, broadcast, constant, broadcast_shape, same_spec, write_out, via_float32
 from .shape import cast, zeros_of
 
 
-def quiet(op, ufunc: str) -> None:
+def ufunc_kernel(op, ufunc: str) -> None:
     """A kernel of one ufunc that may overflow or leave its domain."""
 
     def run(xp, *arrays, out=None):
@@ -33,7 +33,7 @@ def quiet(op, ufunc: str) -> None:
     kernel(op, run)
 
 
-def whole(op, ufunc: str) -> None:
+def division_kernel(op, ufunc: str) -> None:
     """The kernel of a division that keeps integers, which refuses 0 as their divisor."""
 
     @kernel(op)
@@ -43,12 +43,12 @@ def whole(op, ufunc: str) -> None:
             return getattr(xp, ufunc)(a, b, out=out)
 
 
-def numeric(name: str, hint: str = "x.int() or x.float() first"):
+def not_bool(name: str, hint: str = "x.int() or x.float() first"):
     """The shape rule of a unary function that is not defined for bool."""
     return broadcast(name, "x", refuse_bool=hint)
 
 
-def nothing(g):
+def no_gradient(g):
     """The gradient of a step function."""
     return zeros_of(g.spec)
 
@@ -105,12 +105,12 @@ div = define(
     examples=binary(low=0.3, high=2.0),
     doc="a / b; integers give the default float dtype.",
 )
-quiet(div, "true_divide")
+ufunc_kernel(div, "true_divide")
 
 pow = define(
     "pow(a, b)",
     broadcast("pow", "a", "b", refuse_bool="a.int() first"),
-    dict(a=lambda g, a, b: power_slope(g, a, b), b=lambda g, a, b, out: g * exponent_slope(a, b, out)),
+    dict(a=lambda g, a, b: power_base_grad(g, a, b), b=lambda g, a, b, out: g * power_exponent_grad(a, b, out)),
     elementwise="same",
     scalar="pow(a, b)",
     sbp=SPLIT_2,
@@ -127,15 +127,15 @@ pow = define(
 )
 
 
-def power_slope(g, a, b):
+def power_base_grad(g, a, b):
     """d a**b / da = b * a**(b - 1); 0 if b is 0, also at a = 0."""
     if not hasattr(b, "spec"):
-        return nothing(g) if b == 0 else g * (2 * a) if b == 2 else g * (b * pow(a, b - 1))
+        return no_gradient(g) if b == 0 else g * (2 * a) if b == 2 else g * (b * pow(a, b - 1))
     flat = eq(b, 0)
     return g * where(flat, 0.0, b * pow(where(flat, 1.0, a), b - 1))
 
 
-def exponent_slope(a, b, out):
+def power_exponent_grad(a, b, out):
     """d a**b / db = a**b * log(a); 0 if a is 0 and b >= 0, where a**b is constant."""
     if hasattr(a, "spec"):
         return out * log(where(logical_and(eq(a, 0), ge(b, 0)), 1.0, a))
@@ -162,14 +162,14 @@ def _(xp, a, b, out=None):
 floor_divide = define(
     "floor_divide(a, b)",
     broadcast("floor_divide", "a", "b", refuse_bool="a.int() first"),
-    dict(a=nothing, b=nothing),
+    dict(a=no_gradient, b=no_gradient),
     elementwise="same",
     scalar="floor(a / b)",
     sbp=SPLIT_2,
     examples=binary(low=0.3, high=2.0),
     doc="a / b rounded down.",
 )
-whole(floor_divide, "floor_divide")
+division_kernel(floor_divide, "floor_divide")
 
 remainder = define(
     "remainder(a, b)",
@@ -181,7 +181,7 @@ remainder = define(
     examples=[*binary(low=0.3, high=2.0), case(floats(4), -0.7), case(floats(3, 4), positive(4))],
     doc="The remainder of a / b, with the sign of b (Python's %).",
 )
-whole(remainder, "remainder")
+division_kernel(remainder, "remainder")
 
 fmod = define(
     "fmod(a, b)",
@@ -193,13 +193,13 @@ fmod = define(
     examples=[*binary(low=0.3, high=2.0), case(floats(4), -0.7), case(floats(3, 4), positive(4))],
     doc="The remainder of a / b, with the sign of a (C's fmod).",
 )
-whole(fmod, "fmod")
+division_kernel(fmod, "fmod")
 
 # A primitive: trunc(a / b) has derivative 0 too, but at b = 0 the rule of a / b would give 0 * inf.
 trunc_divide = define(
     "trunc_divide(a, b)",
     broadcast("trunc_divide", "a", "b"),
-    dict(a=nothing, b=nothing),
+    dict(a=no_gradient, b=no_gradient),
     elementwise="float",
     scalar="trunc(a / b)",
     sbp=SPLIT_2,
@@ -254,7 +254,7 @@ atan2 = define(
     examples=binary(low=0.3, high=2.0),
     doc="The angle of the point (x, y), in radians from -pi to pi; its gradient at (0, 0) is 0.",
 )
-quiet(atan2, "arctan2")
+ufunc_kernel(atan2, "arctan2")
 
 
 def one_over(x):
@@ -265,7 +265,7 @@ def one_over(x):
 maximum = define(
     "maximum(a, b)",
     broadcast("maximum", "a", "b"),
-    dict(a=lambda g, a, b: g * share(a, b, g), b=lambda g, a, b: g * share(b, a, g)),
+    dict(a=lambda g, a, b: g * share_ties(a, b, g), b=lambda g, a, b: g * share_ties(b, a, g)),
     elementwise="same",
     scalar="max(a, b)",
     sbp=SPLIT_2,
@@ -277,7 +277,7 @@ kernel(maximum, ufunc="maximum")
 minimum = define(
     "minimum(a, b)",
     broadcast("minimum", "a", "b"),
-    dict(a=lambda g, a, b: g * share(b, a, g), b=lambda g, a, b: g * share(a, b, g)),
+    dict(a=lambda g, a, b: g * share_ties(b, a, g), b=lambda g, a, b: g * share_ties(a, b, g)),
     elementwise="same",
     scalar="min(a, b)",
     sbp=SPLIT_2,
@@ -287,7 +287,7 @@ minimum = define(
 kernel(minimum, ufunc="minimum")
 
 
-def share(large, small, g):
+def share_ties(large, small, g):
     """g * 0 if `large` is the smaller, g / 2 for ties, else g: also if one is NaN, as in PyTorch."""
     return 1 - (cast(lt(large, small), dtype=g.spec.dtype) + cast(le(large, small), dtype=g.spec.dtype)) * 0.5
 
@@ -297,7 +297,7 @@ clamp = define(
     broadcast("clamp", "x", "min", "max", refuse_bool="x.int() first"),
     dict(
         x=lambda g, x, min, max: where(logical_and(ge(x, min), le(x, max)), g, 0),
-        min=lambda g, x, min, max: where(raised(x, min, max), g, 0),
+        min=lambda g, x, min, max: where(clamped_to_min(x, min, max), g, 0),
         max=lambda g, x, min, max: where(logical_or(gt(x, max), lt(max, min)), g, 0),
     ),
     elementwise="same",
@@ -316,7 +316,7 @@ clamp = define(
 )
 
 
-def raised(x, min, max):
+def clamped_to_min(x, min, max):
     """True where the result of clamp is min. An infinite max counts as missing, and then also an infinite min."""
     missing = not hasattr(max, "spec") and max == math.inf
     return lt(x, min) if missing else logical_and(lt(x, min), lt(min, max))
@@ -328,7 +328,7 @@ def _(xp, x, min, max, out=None):
     return xp.minimum(low, max, out=out)
 
 
-def chosen(cond, a, b):
+def where_spec(cond, a, b):
     """The shape rule of where."""
     if not isinstance(cond, Spec) or cond.dtype.rank:
         raise DTypeError("where: {cond} must be bool", hint="a comparison, such as x > 0, or {cond}.bool()")
@@ -340,12 +340,12 @@ def chosen(cond, a, b):
                 f"where: {{{name}}} is {arrays[name].dtype.name}, and the result would be {dtype.name}",
                 hint=f"{{{name}}}.to(flow.{dtype.name})",
             )
-    return cond.replace(shape=join("where", {name: s.shape for name, s in arrays.items()}), dtype=dtype)
+    return cond.replace(shape=broadcast_shape("where", {name: s.shape for name, s in arrays.items()}), dtype=dtype)
 
 
 where = define(
     "where(cond, a, b)",
-    chosen,
+    where_spec,
     dict(a=lambda g, cond: where(cond, g, 0), b=lambda g, cond: where(cond, 0, g)),
     alias_safe=True,
     scalar="cond ? a : b",
@@ -377,7 +377,7 @@ def _(xp, cond, a, b, out=None):
 
 neg = define(
     "neg(x)",
-    numeric("neg", "~x for not"),
+    not_bool("neg", "~x for not"),
     lambda g: -g,
     elementwise="same",
     scalar="-x",
@@ -398,8 +398,8 @@ def _(xp, x, out=None):
 
 abs = define(
     "abs(x)",
-    lambda x: same(x).replace(dtype=x.dtype.to_real()) if isinstance(x, Spec) else same(x),
-    lambda g, x: g * (sign(x) if x.spec.floating else direction(x, abs(x))),
+    lambda x: same_spec(x).replace(dtype=x.dtype.to_real()) if isinstance(x, Spec) else same_spec(x),
+    lambda g, x: g * (sign(x) if x.spec.floating else complex_sign(x, abs(x))),
     elementwise="same",
     scalar="abs(x)",
     sbp=SPLIT_1,
@@ -410,7 +410,7 @@ abs = define(
 kernel(abs, ufunc="absolute")
 
 
-def direction(x, size):
+def complex_sign(x, size):
     """x / |x| of a complex number; 0 at 0."""
     zero = eq(size, 0)
     return where(zero, 0.0, x / where(zero, 1.0, size))
@@ -418,8 +418,8 @@ def direction(x, size):
 
 sign = define(
     "sign(x)",
-    numeric("sign"),
-    nothing,
+    not_bool("sign"),
+    no_gradient,
     elementwise="same",
     scalar="(x > 0) - (x < 0)",
     sbp=SPLIT_1,
@@ -430,7 +430,7 @@ kernel(sign, lambda xp, x, out=None: xp.subtract(xp.greater(x, 0), xp.less(x, 0)
 
 square = define(
     "square(x)",
-    numeric("square"),
+    not_bool("square"),
     lambda g, x: g * 2 * x,  # in this order: twice a large float16 would be infinite
     elementwise="same",
     scalar="x * x",
@@ -439,10 +439,10 @@ square = define(
     examples=unary(),
     doc="x * x.",
 )
-quiet(square, "square")
+ufunc_kernel(square, "square")
 
 
-def smooth(
+def unary_float(
     name: str,
     rule,
     doc: str,
@@ -456,7 +456,7 @@ def smooth(
     """Define a unary op that converts integers to floats; its kernel is the ufunc, if one is named."""
     op = define(
         f"{name}(x)",
-        same,
+        same_spec,
         rule,
         elementwise="float",
         scalar=scalar or f"{name}(x)",
@@ -466,19 +466,19 @@ def smooth(
         doc=doc,
     )
     if ufunc:
-        quiet(op, ufunc)
+        ufunc_kernel(op, ufunc)
     return op
 
 
-holomorphic = functools.partial(smooth, numbers="holomorphic")  # those that are defined for complex numbers too
+holomorphic = functools.partial(unary_float, numbers="holomorphic")  # those that are defined for complex numbers too
 
 exp = holomorphic("exp", lambda g, out: g * out, "e to the power x.", ufunc="exp")
-exp2 = smooth("exp2", lambda g, out: g * out * math.log(2), "2 to the power x.", ufunc="exp2")
-expm1 = smooth("expm1", lambda g, out: g * (out + 1), "exp(x) - 1, exact for small x.", ufunc="expm1")
+exp2 = unary_float("exp2", lambda g, out: g * out * math.log(2), "2 to the power x.", ufunc="exp2")
+expm1 = unary_float("expm1", lambda g, out: g * (out + 1), "exp(x) - 1, exact for small x.", ufunc="expm1")
 log = holomorphic(
     "log", lambda g, x: g / x, "The natural logarithm; -inf at 0, NaN below.", ufunc="log", low=0.2, high=3.0
 )
-log1p = smooth("log1p", lambda g, x: g / (x + 1), "log(1 + x), exact for small x.", ufunc="log1p", low=-0.8)
+log1p = unary_float("log1p", lambda g, x: g / (x + 1), "log(1 + x), exact for small x.", ufunc="log1p", low=-0.8)
 log10 = holomorphic(
     "log10", lambda g, x: g / (x * math.log(10)), "The logarithm to base 10.", ufunc="log10", low=0.2, high=3.0
 )
@@ -494,18 +494,18 @@ cos = holomorphic("cos", lambda g, x: -(g * sin(x)), "The cosine, x in radians."
 tan = holomorphic(
     "tan", lambda g, out: g * (out * out + 1), "The tangent, x in radians.", ufunc="tan", low=-1.2, high=1.2
 )
-asin = smooth(
+asin = unary_float(
     "asin", lambda g, x: g * rsqrt(1 - x * x), "The inverse sine, in radians.", ufunc="arcsin", low=-0.8, high=0.8
 )
-acos = smooth(
+acos = unary_float(
     "acos", lambda g, x: -(g * rsqrt(1 - x * x)), "The inverse cosine, in radians.", ufunc="arccos", low=-0.8, high=0.8
 )
-atan = smooth("atan", lambda g, x: g / (x * x + 1), "The inverse tangent, in radians.", ufunc="arctan")
+atan = unary_float("atan", lambda g, x: g / (x * x + 1), "The inverse tangent, in radians.", ufunc="arctan")
 tanh = holomorphic("tanh", lambda g, out: g * (1 - out * out), "The hyperbolic tangent.", ufunc="tanh")
 sinh = holomorphic("sinh", lambda g, x: g * cosh(x), "The hyperbolic sine.", ufunc="sinh")
 cosh = holomorphic("cosh", lambda g, x: g * sinh(x), "The hyperbolic cosine.", ufunc="cosh")
-asinh = smooth("asinh", lambda g, x: g * rsqrt(x * x + 1), "The inverse hyperbolic sine.", ufunc="arcsinh")
-acosh = smooth(
+asinh = unary_float("asinh", lambda g, x: g * rsqrt(x * x + 1), "The inverse hyperbolic sine.", ufunc="arcsinh")
+acosh = unary_float(
     "acosh",
     lambda g, x: g * rsqrt(x * x - 1),
     "The inverse hyperbolic cosine, at least 0.",
@@ -513,14 +513,14 @@ acosh = smooth(
     low=1.2,
     high=3.0,
 )
-atanh = smooth(
+atanh = unary_float(
     "atanh", lambda g, x: g / (1 - x * x), "The inverse hyperbolic tangent.", ufunc="arctanh", low=-0.8, high=0.8
 )
 rsqrt = holomorphic(
     "rsqrt", lambda g, out: g * (out * out * out * -0.5), "1 / sqrt(x).", scalar="1 / sqrt(x)", low=0.2, high=3.0
 )
-sigmoid = smooth("sigmoid", lambda g, out: g * (out * (1 - out)), "1 / (1 + exp(-x)).", scalar="1 / (1 + exp(-x))")
-erf = smooth(
+sigmoid = unary_float("sigmoid", lambda g, out: g * (out * (1 - out)), "1 / (1 + exp(-x)).", scalar="1 / (1 + exp(-x))")
+erf = unary_float(
     "erf",
     lambda g, x: g * (exp(-(x * x)) * (2 / math.sqrt(math.pi))),
     "The error function: 2/sqrt(pi) times the integral of exp(-t*t) from 0 to x.",
@@ -535,7 +535,7 @@ def _(xp, x, out=None):
 
 
 @kernel(sigmoid)
-@single
+@via_float32
 def _(xp, x, out=None):
     with silent():
         t = xp.exp(xp.multiply(x, constant(xp, x.dtype, -1), out=out), out=out)  # not negative(): see neg
@@ -544,11 +544,11 @@ def _(xp, x, out=None):
 
 
 # A primitive: max(x, 0) + log1p(exp(-|x|)) has the same value, but two kinks at 0, whose derivatives do not sum to 1/2.
-softplus = smooth("softplus", lambda g, x: g * sigmoid(x), "log(1 + exp(x)), without overflow.")
+softplus = unary_float("softplus", lambda g, x: g * sigmoid(x), "log(1 + exp(x)), without overflow.")
 
 
 @kernel(softplus)
-@single
+@via_float32
 def _(xp, x, out=None):
     with silent():
         return xp.add(xp.maximum(x, 0), xp.log1p(xp.exp(-xp.abs(x))), out=out)
@@ -564,7 +564,7 @@ def _(xp, x, out=None):
 
 relu = define(
     "relu(x)",
-    numeric("relu"),
+    not_bool("relu"),
     lambda g, out: relu_grad(g, out),
     elementwise="same",
     scalar="max(x, 0)",
@@ -597,7 +597,14 @@ kernel(relu_grad, lambda xp, x, y, out=None: xp.multiply(x, xp.not_equal(y, 0), 
 
 def rounding(name: str, ufunc: str, doc: str):
     op = define(
-        f"{name}(x)", same, nothing, elementwise="same", scalar=f"{name}(x)", sbp=SPLIT_1, examples=unary(), doc=doc
+        f"{name}(x)",
+        same_spec,
+        no_gradient,
+        elementwise="same",
+        scalar=f"{name}(x)",
+        sbp=SPLIT_1,
+        examples=unary(),
+        doc=doc,
     )
 
     @kernel(op)

@@ -21,7 +21,16 @@ from .examples import Maker, case, floats, ints
 from .linalg import matmul
 from .rules import need_index
 from .shape import cat, diagonal, full, view_write
-from .linear_solvers import dot, factored, matrices, need_finite, regular, solve_triangular, square, turned
+from .linear_solvers import (
+    dot,
+    call_lapack,
+    check_matrices,
+    need_finite,
+    regular,
+    solve_triangular,
+    check_square,
+    transposed,
+)
 
 
 def definite(*shape: int, dtype: str = "float64") -> Maker:
@@ -36,26 +45,26 @@ def definite(*shape: int, dtype: str = "float64") -> Maker:
 DEFINITE = [definite(3, 3), definite(2, 4, 4), definite(2, 2, dtype="float32"), definite(1, 1), floats(0, 0)]
 
 
-def columns(x):
+def as_row(x):
     """A vector per matrix as a row, which scales the columns of the matrix."""
     return x.unsqueeze(-2)
 
 
-def half(x):
+def half_diagonal(x):
     """The lower triangle, with half of the diagonal."""
     return x.tril() - x.tril().triu() / 2
 
 
 def _cholesky_gradient(g, out):
-    inner = half(matmul(out, g, ta=True, tb=False))
-    found = solve_triangular(turned(out), inner, upper=True, unit=False)  # L^-T inner L^-1
-    found = turned(solve_triangular(turned(out), turned(found), upper=True, unit=False))
-    return (found + turned(found)) / 2
+    inner = half_diagonal(matmul(out, g, ta=True, tb=False))
+    found = solve_triangular(transposed(out), inner, upper=True, unit=False)  # L^-T inner L^-1
+    found = transposed(solve_triangular(transposed(out), transposed(found), upper=True, unit=False))
+    return (found + transposed(found)) / 2
 
 
 cholesky = define(
     "cholesky(a)",
-    lambda a: square("cholesky", a),
+    lambda a: check_square("cholesky", a),
     _cholesky_gradient,
     examples=DEFINITE,
     doc="The lower triangular L with L @ L.T = a, for a symmetric positive definite a, whose lower triangle is read.",
@@ -64,13 +73,13 @@ cholesky = define(
 
 @kernel(cholesky)
 def _(xp, a):
-    return factored(
+    return call_lapack(
         xp, "cholesky", "is not positive definite", "x @ x.T + 1e-6 * flow.eye(n) is, for any x", xp.linalg.cholesky, a
     )
 
 
-def factors(op: str, a: Spec, complete: bool) -> tuple[Spec, Spec]:
-    matrices(op, a)
+def qr_spec(op: str, a: Spec, complete: bool) -> tuple[Spec, Spec]:
+    check_matrices(op, a)
     m, n = a.shape[-2:]
     k = m if complete else min(m, n)
     return a.replace(shape=(*a.shape[:-2], m, k)), a.replace(shape=(*a.shape[:-2], k, n))
@@ -87,23 +96,23 @@ def _qr_gradient(g, out0, out1, complete):
         )
     gq, gr = (0 * out if x is None else x for x, out in zip(g, (out0, out1)))
     if m >= n:
-        return tall(gq, gr, out0, out1)
+        return tall_qr_grad(gq, gr, out0, out1)
     right = out1[..., m:]  # a = [x | y], q, u = qr(x), r = [u | q.T @ y]: y's gradient first, then x's
-    left = tall(gq + dot(dot(out0, right), turned(gr[..., m:])), gr[..., :m], out0, out1[..., :m])
+    left = tall_qr_grad(gq + dot(dot(out0, right), transposed(gr[..., m:])), gr[..., :m], out0, out1[..., :m])
     return cat(left, dot(out0, gr[..., m:]), dim=left.spec.ndim - 1)
 
 
-def tall(gq, gr, q, r):
+def tall_qr_grad(gq, gr, q, r):
     """The gradient for a matrix with at least as many rows as columns."""
-    inner = dot(r, turned(gr)) - dot(turned(gq), q)
-    symmetric = inner.tril() + turned(inner.tril(-1))
+    inner = dot(r, transposed(gr)) - dot(transposed(gq), q)
+    symmetric = inner.tril() + transposed(inner.tril(-1))
     found = gq + dot(q, symmetric)
-    return turned(solve_triangular(r, turned(found), upper=True, unit=False))
+    return transposed(solve_triangular(r, transposed(found), upper=True, unit=False))
 
 
 qr = define(
     "qr(a; complete) -> q, r",
-    lambda a, complete: factors("qr", a, complete),
+    lambda a, complete: qr_spec("qr", a, complete),
     _qr_gradient,
     examples=[
         case(regular(3, 3), complete=False),
@@ -123,9 +132,9 @@ def _(xp, a, complete):
         return tuple(xp.linalg.qr(a, mode="complete" if complete else "reduced"))
 
 
-def gaps(values):
+def inverse_gaps(values):
     """1 / (x_j - x_i), and 0 on the diagonal."""
-    distance = columns(values) - values.unsqueeze(-1)
+    distance = as_row(values) - values.unsqueeze(-1)
     return div(1.0, distance.masked_fill(diagonal_matrix(0 * values + 1).bool(), math.inf))
 
 
@@ -142,13 +151,13 @@ def _eigh_gradient(g, out0, out1):
     inner = diagonal_matrix(0 * out0 if gw is None else gw)
     if gv is not None:
         turn = matmul(out1, gv, ta=True, tb=False)
-        inner = inner + mul((turn - turned(turn)) / 2, gaps(out0))
-    return dot(out1, inner, turned(out1))
+        inner = inner + mul((turn - transposed(turn)) / 2, inverse_gaps(out0))
+    return dot(out1, inner, transposed(out1))
 
 
 eigh = define(
     "eigh(a) -> values, vectors",
-    lambda a: (square("eigh", a).replace(shape=a.shape[:-1]), a),
+    lambda a: (check_square("eigh", a).replace(shape=a.shape[:-1]), a),
     _eigh_gradient,
     examples=DEFINITE,
     doc="Ascending eigenvalues, and eigenvectors as columns, of a symmetric a (its lower triangle).",
@@ -160,7 +169,7 @@ def _(xp, a):
     if not a.size:
         return xp.zeros(a.shape[:-1], a.dtype), a.copy()
     need_finite(xp, "eigh", a)
-    values, vectors = factored(
+    values, vectors = call_lapack(
         xp, "eigh", "has eigenvalues that did not converge", "linalg.svd of it", xp.linalg.eigh, a
     )
     return values, vectors
@@ -168,7 +177,9 @@ def _(xp, a):
 
 eig = define(
     "eig(a) -> values, vectors",
-    lambda a: tuple(s.replace(dtype=a.dtype.to_complex()) for s in (square("eig", a).replace(shape=a.shape[:-1]), a)),
+    lambda a: tuple(
+        s.replace(dtype=a.dtype.to_complex()) for s in (check_square("eig", a).replace(shape=a.shape[:-1]), a)
+    ),
     examples=[regular(3, 3), floats(2, 4, 4), regular(2, 2, dtype="float32"), floats(0, 0)],
     doc="The complex eigenvalues, unordered, and the eigenvectors as columns, of a square a. No gradient.",
 )
@@ -180,12 +191,14 @@ def _(xp, a):
     if not a.size:
         return xp.zeros(a.shape[:-1], wide), a.astype(wide)
     need_finite(xp, "eig", a)
-    values, vectors = factored(xp, "eig", "has eigenvalues that did not converge", "linalg.svd of it", xp.linalg.eig, a)
+    values, vectors = call_lapack(
+        xp, "eig", "has eigenvalues that did not converge", "linalg.svd of it", xp.linalg.eig, a
+    )
     return values.astype(wide), vectors.astype(wide)
 
 
-def decomposed(a: Spec, complete: bool) -> tuple[Spec, Spec, Spec]:
-    matrices("svd", a)
+def svd_spec(a: Spec, complete: bool) -> tuple[Spec, Spec, Spec]:
+    check_matrices("svd", a)
     *batch, m, n = a.shape
     k = min(m, n)
     u, v = (*batch, m, m if complete else k), (*batch, n if complete else k, n)
@@ -195,22 +208,22 @@ def decomposed(a: Spec, complete: bool) -> tuple[Spec, Spec, Spec]:
 def _svd_gradient(g, out0, out1, out2):
     gu, gs, gv = g
     (m, n), k = (out0.spec.shape[-2], out2.spec.shape[-1]), out1.spec.shape[-1]
-    u, v, s = out0[..., :k], out2[..., :k, :], columns(out1)  # of complete factors, the part that the matrix determines
-    apart = gaps(out1 * out1)
+    u, v, s = out0[..., :k], out2[..., :k, :], as_row(out1)  # of complete factors, the part that the matrix determines
+    apart = inverse_gaps(out1 * out1)
     inner = diagonal_matrix(0 * out1 if gs is None else gs)
     beyond = None
     if gu is not None:
         gu = gu[..., :k]
         turn = matmul(u, gu, ta=True, tb=False)
-        inner = inner + (turn - turned(turn)) * apart * s
+        inner = inner + (turn - transposed(turn)) * apart * s
         if m > k:
             beyond = dot((gu - dot(u, turn)) / s, v)
     if gv is not None:
-        gv = turned(gv[..., :k, :])
+        gv = transposed(gv[..., :k, :])
         turn = dot(v, gv)
-        inner = inner + turned(s) * ((turn - turned(turn)) * apart)
+        inner = inner + transposed(s) * ((turn - transposed(turn)) * apart)
         if n > k:
-            found = dot(u, turned((gv - dot(turned(v), turn)) / s))
+            found = dot(u, transposed((gv - dot(transposed(v), turn)) / s))
             beyond = found if beyond is None else beyond + found
     found = dot(u, inner, v)
     return found if beyond is None else found + beyond
@@ -218,7 +231,7 @@ def _svd_gradient(g, out0, out1, out2):
 
 svd = define(
     "svd(a; complete) -> u, s, v",
-    lambda a, complete: decomposed(a, complete),
+    lambda a, complete: svd_spec(a, complete),
     _svd_gradient,
     examples=[
         case(floats(3, 3), complete=False),
@@ -236,7 +249,7 @@ svd = define(
 def _(xp, a, complete):
     need_finite(xp, "svd", a)
     return tuple(
-        factored(
+        call_lapack(
             xp,
             "svd",
             "has singular values that did not converge",
@@ -256,14 +269,14 @@ def _lu_gradient(g, out0, out1):
     upper = out0.triu()
     inner = matmul(out0.tril(-1), g[0].tril(-1), ta=True, tb=False) + g[0].tril(-1)
     inner = inner.tril(-1) + matmul(g[0].triu(), upper, ta=False, tb=True).triu()
-    found = solve_triangular(turned(out0), inner, upper=True, unit=True)
-    found = turned(solve_triangular(upper, turned(found), upper=True, unit=False))
+    found = solve_triangular(transposed(out0), inner, upper=True, unit=True)
+    found = transposed(solve_triangular(upper, transposed(found), upper=True, unit=False))
     return dot(lu_permutation(out1, size=m, dtype=out0.spec.dtype), found)
 
 
 lu = define(
     "lu(a) -> packed, pivots",
-    lambda a: (matrices("lu", a), a.replace(shape=(*a.shape[:-2], min(a.shape[-2:])), dtype=int32)),
+    lambda a: (check_matrices("lu", a), a.replace(shape=(*a.shape[:-2], min(a.shape[-2:])), dtype=int32)),
     {"a": _lu_gradient},
     examples=[
         regular(3, 3),
@@ -293,7 +306,7 @@ def _(xp, a):
     return packed, pivots
 
 
-def permuted(pivots: Spec, size: int, dtype) -> Spec:
+def permutation_spec(pivots: Spec, size: int, dtype) -> Spec:
     need_index("lu_permutation", pivots, "pivots")
     if not pivots.ndim or pivots.shape[-1] > size:
         raise ShapeError(
@@ -304,7 +317,7 @@ def permuted(pivots: Spec, size: int, dtype) -> Spec:
 
 lu_permutation = define(
     "lu_permutation(pivots; size, dtype)",
-    permuted,
+    permutation_spec,
     examples=[
         case(ints(3, low=3, high=4), size=3, dtype=float64),
         case(ints(2, 2, low=2, high=4), size=3, dtype=float32),

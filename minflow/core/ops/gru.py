@@ -10,19 +10,19 @@ import math
 from ..op import define, kernel
 from .rnn import (
     backward_cases,
-    before,
-    bias_of,
-    filled,
-    flat,
+    previous_states,
+    bias_spec,
+    fill_cotangents,
+    flatten_steps,
     forward_cases,
     layer_spec,
     need_states,
-    refused,
+    no_second_gradient,
     sigmoid_,
-    spans,
-    sums,
+    step_rows,
+    parameter_grads,
 )
-from .rules import single
+from .rules import via_float32
 
 
 def gru_spec(x, h0, w_ih, w_hh, b_ih, b_hh, sizes, reverse):
@@ -31,7 +31,7 @@ def gru_spec(x, h0, w_ih, w_hh, b_ih, b_hh, sizes, reverse):
 
 
 def gru_rule(g, x, h0, w_ih, w_hh, out0, out2, sizes, reverse):
-    gy, ghn = filled(g, out0.spec, h0.spec)
+    gy, ghn = fill_cotangents(g, out0.spec, h0.spec)
     return gru_grad(gy, ghn, x, h0, w_ih, w_hh, out0, out2, sizes=sizes, reverse=reverse)
 
 
@@ -46,15 +46,15 @@ gru = define(
 
 
 @kernel(gru)
-@single
+@via_float32
 def _(xp, x, h0, w_ih, w_hh, b_ih, b_hh, sizes, reverse):
     h, size = h0.copy(), h0.shape[1]
-    arriving, w = flat(x) @ w_ih.T, xp.ascontiguousarray(w_hh.T)
+    arriving, w = flatten_steps(x) @ w_ih.T, xp.ascontiguousarray(w_hh.T)
     arriving += b_ih
     gates = xp.empty((len(arriving), 4 * size), h.dtype)  # r, z, n, and the product that r scales
     y, every = xp.empty((len(arriving), size), h.dtype), xp.empty((len(h), 3 * size), h.dtype)
     both, new, scaled = gates[:, : 2 * size], gates[:, 2 * size : 3 * size], gates[:, 3 * size :]
-    for a, b in spans(x, sizes, reverse):
+    for a, b in step_rows(x, sizes, reverse):
         old, own = h[: b - a], every[: b - a]
         xp.matmul(old, w, out=own)
         own += b_hh
@@ -73,7 +73,7 @@ def _(xp, x, h0, w_ih, w_hh, b_ih, b_hh, sizes, reverse):
 
 
 def gru_grad_spec(gy, ghn, x, h0, w_ih, w_hh, y, gates, **attrs):
-    bias = bias_of(w_ih)
+    bias = bias_spec(w_ih)
     forward = gru_spec(x, h0, w_ih, w_hh, bias, bias, **attrs)
     need_states("gru_grad", (*forward, *forward[:1]), gy, ghn, gates, y)
     return x, h0, w_ih, w_hh, bias, bias
@@ -82,17 +82,17 @@ def gru_grad_spec(gy, ghn, x, h0, w_ih, w_hh, y, gates, **attrs):
 gru_grad = define(
     "gru_grad(gy, ghn, x, h0, w_ih, w_hh, y, gates; sizes, reverse) -> gx, gh0, gw_ih, gw_hh, gb_ih, gb_hh",
     gru_grad_spec,
-    {"gy, ghn, x, h0, w_ih, w_hh": refused("GRU")},
+    {"gy, ghn, x, h0, w_ih, w_hh": no_second_gradient("GRU")},
     examples=backward_cases(gru, "gy ghn x h0 w_ih w_hh y gates", 3, 2),
     doc="The gradients of gru.",
 )
 
 
 @kernel(gru_grad)
-@single
+@via_float32
 def _(xp, gy, ghn, x, h0, w_ih, w_hh, y, gates, sizes, reverse):
-    steps, gy, gh, size = spans(x, sizes, reverse), flat(gy), ghn.copy(), h0.shape[1]
-    previous, (r, z, n, scaled) = before(xp, flat(y), h0, steps), xp.split(gates, 4, axis=1)
+    steps, gy, gh, size = step_rows(x, sizes, reverse), flatten_steps(gy), ghn.copy(), h0.shape[1]
+    previous, (r, z, n, scaled) = previous_states(xp, flatten_steps(y), h0, steps), xp.split(gates, 4, axis=1)
     # Factors of the gradient of the state, for all steps at once.
     inner = xp.empty((len(gates), len(w_ih)), gates.dtype)
     gr, gz, gn = xp.split(inner, 3, axis=1)  # views
@@ -112,5 +112,5 @@ def _(xp, gy, ghn, x, h0, w_ih, w_hh, y, gates, sizes, reverse):
         g *= z[a:b]
         gh[: b - a] = g
         gh[: b - a] += own[a:b] @ w_hh
-    gx, gw_ih, gw_hh, gb = sums(x, w_ih, inner, previous, own)
+    gx, gw_ih, gw_hh, gb = parameter_grads(x, w_ih, inner, previous, own)
     return gx, gh, gw_ih, gw_hh, gb, own.sum(0)

@@ -16,17 +16,17 @@ from ..infer import data_dependent
 from ..op import define, kernel
 from ..spec import Spec, int64
 from .checks import FROM_THE_END, check_bounds, check_labels
-from .rules import join, need_axes, need_axis, need_index, write_out
+from .rules import broadcast_shape, need_axes, need_axis, need_index, write_out
 from .shape import zeros_of
 
 
-def fresh(xp, like, out):
+def output_like(xp, like, out):
     """A C-contiguous array to write into; `write_out` copies it to `out` if it is not `out` itself."""
     return out if out is not None and out.flags.c_contiguous else xp.empty(like.shape, like.dtype)
 
 
 def copied(xp, x, out):
-    result = fresh(xp, x, out)
+    result = output_like(xp, x, out)
     if result is not x:
         xp.copyto(result, x)
     return result
@@ -35,7 +35,7 @@ def copied(xp, x, out):
 # ---- along one axis, by an index of any shape --------------------------------------------------------------------
 
 
-def taken(x: Spec, index: Spec, axis: int, by: str = "indexing") -> Spec:
+def take_spec(x: Spec, index: Spec, axis: int, by: str = "indexing") -> Spec:
     need_axis(by, x, axis)
     need_index(by, index)
     return x.replace(shape=x.shape[:axis] + index.shape + x.shape[axis + 1 :])
@@ -43,7 +43,7 @@ def taken(x: Spec, index: Spec, axis: int, by: str = "indexing") -> Spec:
 
 take = define(
     "take(x, index; axis, by)",
-    taken,
+    take_spec,
     dict(x=lambda g, x_spec, index, axis: index_add(zeros_of(x_spec), index, g, axis=axis)),
     numbers="holomorphic",
     examples=[
@@ -72,8 +72,8 @@ def _(xp, x, index, axis, by="indexing", out=None):
     )  # "raise" would buffer; only negative indices are left to wrap
 
 
-def placed(x: Spec, index: Spec, src, axis: int, by: str = "indexing") -> Spec:
-    place = taken(x, index, axis, by)
+def index_write_spec(x: Spec, index: Spec, src, axis: int, by: str = "indexing") -> Spec:
+    place = take_spec(x, index, axis, by)
     if isinstance(src, Spec):
         if src.dtype is not x.dtype:
             raise DTypeError(f"{by}: {{src}} is {src.dtype.name}, {{x}} is {x.dtype.name}", hint="{src}.to({x}.dtype)")
@@ -85,7 +85,7 @@ def placed(x: Spec, index: Spec, src, axis: int, by: str = "indexing") -> Spec:
 
 index_add = define(
     "index_add(x, index, src; axis, by)",
-    placed,
+    index_write_spec,
     dict(x=lambda g: g, src=lambda g, index, axis: take(g, index, axis=axis)),
     alias_safe=True,
     numbers="holomorphic",
@@ -110,7 +110,7 @@ def _(xp, x, index, src, axis, by="indexing", out=None):
 
 index_put = define(
     "index_put(x, index, src; axis, by)",
-    placed,
+    index_write_spec,
     dict(
         x=lambda g, index, axis: index_put(g, index, 0, axis=axis),
         src=lambda g, index, axis: take(g, index, axis=axis),
@@ -135,20 +135,20 @@ def _(xp, x, index, src, axis, by="indexing", out=None):
     return write_out(xp, result, out)
 
 
-def unravelled(*index, shape: tuple[int, ...], by: str = "indexing") -> Spec:
+def ravel_spec(*index, shape: tuple[int, ...], by: str = "indexing") -> Spec:
     arrays = {f"index[{i}]": s for i, s in enumerate(index) if isinstance(s, Spec)}
     for name, s in arrays.items():
         need_index(by, s, name)
     if len(index) != len(shape) or math.prod(shape) >= 1 << 62 or any(s in (float, complex) for s in index):
         raise ShapeError(f"{by}: {len(index)} indices into the shape {shape}", hint="an integer index for each axis")
     return next(iter(arrays.values())).replace(
-        shape=join(by, {name: s.shape for name, s in arrays.items()}), dtype=int64
+        shape=broadcast_shape(by, {name: s.shape for name, s in arrays.items()}), dtype=int64
     )
 
 
 ravel_index = define(
     "ravel_index(*index; shape, by)",
-    unravelled,
+    ravel_spec,
     examples=[
         case(ints(4, high=3), ints(4, low=-5, high=5), shape=(3, 5)),
         case(ints(4, 1, high=3), ints(2, high=5), 1, shape=(3, 5, 2)),
@@ -176,7 +176,7 @@ def _(xp, *index, shape, by="indexing", out=None):
 # ---- element by element along one axis (PyTorch's gather and scatter) --------------------------------------------
 
 
-def gathered(x: Spec, index: Spec, *src, dim: int, by: str = "indexing") -> Spec:
+def gather_spec(x: Spec, index: Spec, *src, dim: int, by: str = "indexing") -> Spec:
     need_axis(by, x, dim)
     need_index(by, index)
     if index.ndim != x.ndim or any([n > m for d, (n, m) in enumerate(zip(index.shape, x.shape)) if d != dim]):
@@ -195,7 +195,7 @@ def gathered(x: Spec, index: Spec, *src, dim: int, by: str = "indexing") -> Spec
     return x
 
 
-def everywhere(xp, by: str, x, index, dim: int):
+def index_grid(xp, by: str, x, index, dim: int):
     """The index of each element: one broadcastable array per axis."""
     check_bounds(xp, by, index, x.shape[dim], dim)
     return tuple(
@@ -206,7 +206,7 @@ def everywhere(xp, by: str, x, index, dim: int):
     )
 
 
-def in_row(xp, by: str, x, index, dim: int):
+def flat_positions(xp, by: str, x, index, dim: int):
     """The position of each element in the flattened x."""
     check_bounds(xp, by, index, x.shape[dim], dim)
     index, steps = xp.asarray(index, "int64"), [stride // x.itemsize for stride in x.strides]
@@ -221,7 +221,7 @@ def in_row(xp, by: str, x, index, dim: int):
 
 gather = define(
     "gather(x, index; dim, by)",
-    gathered,
+    gather_spec,
     dict(x=lambda g, x_spec, index, dim: scatter_add(zeros_of(x_spec), index, g, dim=dim)),
     numbers="holomorphic",
     examples=[
@@ -237,8 +237,8 @@ gather = define(
 @kernel(gather)
 def _(xp, x, index, dim, by="indexing", out=None):
     if not x.flags.c_contiguous:
-        return write_out(xp, x[everywhere(xp, by, x, index, dim)], out)
-    place = in_row(xp, by, x, index, dim)
+        return write_out(xp, x[index_grid(xp, by, x, index, dim)], out)
+    place = flat_positions(xp, by, x, index, dim)
     return x.reshape(-1).take(place, out=out, mode="clip")  # "raise" would buffer
 
 
@@ -251,7 +251,7 @@ SCATTERS = [
 
 scatter = define(
     "scatter(x, index, src; dim, by)",
-    gathered,
+    gather_spec,
     dict(x=lambda g, index, dim: scatter(g, index, 0, dim=dim), src=lambda g, index, dim: gather(g, index, dim=dim)),
     numbers="holomorphic",
     examples=[*SCATTERS, case(floats(3, 4), ints(3, 2, high=4), 1.5, dim=1)],
@@ -262,13 +262,13 @@ scatter = define(
 @kernel(scatter)
 def _(xp, x, index, src, dim, by="indexing", out=None):
     result = copied(xp, x, out)
-    result[everywhere(xp, by, x, index, dim)] = src
+    result[index_grid(xp, by, x, index, dim)] = src
     return write_out(xp, result, out)
 
 
 scatter_add = define(
     "scatter_add(x, index, src; dim, by)",
-    gathered,
+    gather_spec,
     dict(x=lambda g: g, src=lambda g, index, dim: gather(g, index, dim=dim)),
     numbers="holomorphic",
     examples=[*SCATTERS, case(floats(3, 4), ints(6, 4, high=3), floats(6, 4), dim=0)],
@@ -281,7 +281,7 @@ def _(xp, x, index, src, dim, by="indexing"):
     result = x.copy()
     src = src.reshape(-1) if hasattr(src, "dtype") else src
     xp.add.at(
-        result.reshape(-1), in_row(xp, by, result, index, dim).reshape(-1), src
+        result.reshape(-1), flat_positions(xp, by, result, index, dim).reshape(-1), src
     )  # add.at is slow with several axes
     return result
 
@@ -302,7 +302,7 @@ kernel(nonzero, lambda xp, x: xp.argwhere(x).astype("int64", order="C"))
 # ---- triangles, classes, and orders ------------------------------------------------------------------------------
 
 
-def triangular(x: Spec, diagonal: int, op: str) -> Spec:
+def triangle_spec(x: Spec, diagonal: int, op: str) -> Spec:
     if x.ndim < 2:
         raise ShapeError(f"{op}: {{x}} must have at least 2 axes, got {x.ndim}", hint="flow.diag, or reshape")
     return x
@@ -312,7 +312,7 @@ BAND = 64  # rows per band of a triangle: left and right of the diagonal block, 
 
 
 @functools.lru_cache(64)
-def beyond(xp, rows: int, columns: int, diagonal: int, lower: bool):
+def outside_mask(xp, rows: int, columns: int, diagonal: int, lower: bool):
     """A mask of the elements outside a triangle; at most BAND rows and columns."""
     inside = xp.arange(columns) - diagonal - xp.arange(rows)[:, None]
     return inside > 0 if lower else inside < 0
@@ -322,7 +322,7 @@ def triangle(name: str, doc: str):
     lower = name == "tril"
     op = define(
         f"{name}(x; diagonal)",
-        lambda x, diagonal: triangular(x, diagonal, name),
+        lambda x, diagonal: triangle_spec(x, diagonal, name),
         lambda g, diagonal: op(g, diagonal=diagonal),
         alias_safe=True,
         numbers="holomorphic",
@@ -337,7 +337,7 @@ def triangle(name: str, doc: str):
 
     @kernel(op)
     def _(xp, x, diagonal, out=None):
-        result, (rows, columns) = fresh(xp, x, out), x.shape[-2:]
+        result, (rows, columns) = output_like(xp, x, out), x.shape[-2:]
         for first in range(0, rows, BAND):
             last = min(first + BAND, rows)
             start, end = [min(max(i + diagonal, 0), columns) for i in (first, last)]
@@ -350,7 +350,7 @@ def triangle(name: str, doc: str):
                 xp.copyto(
                     here[..., start:end],
                     False,
-                    where=beyond(xp, last - first, end - start, first + diagonal - start, lower),
+                    where=outside_mask(xp, last - first, end - start, first + diagonal - start, lower),
                 )
         return write_out(xp, result, out)
 
@@ -361,7 +361,7 @@ tril = triangle("tril", "The lower triangle: 0 above the diagonal.")
 triu = triangle("triu", "The upper triangle: 0 below the diagonal.")
 
 
-def classes(index: Spec, num_classes: int) -> Spec:
+def one_hot_spec(index: Spec, num_classes: int) -> Spec:
     need_index("one_hot", index)
     return index.replace(shape=(*index.shape, num_classes), dtype=int64)
 
@@ -385,7 +385,7 @@ def _(xp, labels, loss, classes, ignore_index):
 
 one_hot = define(
     "one_hot(index; num_classes)",
-    classes,
+    one_hot_spec,
     examples=[
         case(ints(4, high=3), num_classes=3),
         case(ints(2, 3, high=3), num_classes=5),
@@ -396,7 +396,7 @@ one_hot = define(
 
 
 @functools.lru_cache(8)
-def units(xp, many: int):
+def unit_rows(xp, many: int):
     """The rows that `one_hot` copies for the integers; for few classes."""
     return xp.eye(many, dtype="int64")
 
@@ -405,7 +405,7 @@ def units(xp, many: int):
 def _(xp, index, num_classes, out=None):
     check_bounds(xp, "one_hot", index, num_classes, index.ndim)
     if num_classes <= 128:
-        return units(xp, num_classes).take(index, 0, out, "clip")
+        return unit_rows(xp, num_classes).take(index, 0, out, "clip")
     result = out if out is not None and out.flags.c_contiguous else xp.empty((*index.shape, num_classes), "int64")
     if result.size:
         result.fill(0)
@@ -413,7 +413,7 @@ def _(xp, index, num_classes, out=None):
     return write_out(xp, result, out)
 
 
-def flipped(x: Spec, axes: tuple[int, ...], shifts: tuple[int, ...] | None = None) -> Spec:
+def flip_spec(x: Spec, axes: tuple[int, ...], shifts: tuple[int, ...] | None = None) -> Spec:
     need_axes("flip" if shifts is None else "roll", x, axes)
     if shifts is not None and len(shifts) != len(axes):
         raise ShapeError(f"roll: {len(shifts)} shifts along {len(axes)} axes", hint="a shift for each axis")
@@ -422,7 +422,7 @@ def flipped(x: Spec, axes: tuple[int, ...], shifts: tuple[int, ...] | None = Non
 
 flip = define(
     "flip(x; axes)",
-    flipped,
+    flip_spec,
     lambda g, axes: flip(g, axes=axes),
     numbers="holomorphic",
     examples=[
@@ -443,7 +443,7 @@ def _(xp, x, axes, out=None):
 
 roll = define(
     "roll(x; shifts, axes)",
-    lambda x, shifts, axes: flipped(x, axes, shifts),
+    lambda x, shifts, axes: flip_spec(x, axes, shifts),
     lambda g, shifts, axes: roll(g, shifts=tuple([-s for s in shifts]), axes=axes),
     numbers="holomorphic",
     examples=[

@@ -12,10 +12,10 @@ from ..backend.float_warnings import silent
 from .examples import case, floats, ints, strided
 from ..op import define, kernel
 from ..spec import Spec, float32, float64
-from .rules import join
+from .rules import broadcast_shape
 
 
-def product(a: Spec, b: Spec, ta: bool, tb: bool) -> Spec:
+def matmul_spec(a: Spec, b: Spec, ta: bool, tb: bool) -> Spec:
     """The shape rule of matmul; its errors name axes as the learner wrote them."""
     for name, x in (("a", a), ("b", b)):
         if x.ndim < 2:
@@ -31,13 +31,17 @@ def product(a: Spec, b: Spec, ta: bool, tb: bool) -> Spec:
         axis_a, axis_b = a.ndim - (2 if ta else 1), b.ndim - (1 if tb else 2)
         raise ShapeError(
             f"matmul: inner sizes differ, {k} (axis {axis_a} of {{a}}) and {m} (axis {axis_b} of {{b}})",
-            hint=transposed(k, m, n, p, ".T" if a.ndim == b.ndim == 2 else ".mT"),
+            hint=transpose_hint(k, m, n, p, ".T" if a.ndim == b.ndim == 2 else ".mT"),
         )
-    batch = a.shape[:-2] if a.shape[:-2] == b.shape[:-2] else join("matmul", {"a": a.shape[:-2], "b": b.shape[:-2]})
+    batch = (
+        a.shape[:-2]
+        if a.shape[:-2] == b.shape[:-2]
+        else broadcast_shape("matmul", {"a": a.shape[:-2], "b": b.shape[:-2]})
+    )
     return a.replace(shape=(*batch, n, p))
 
 
-def transposed(k: int, m: int, n: int, p: int, turned: str) -> str:
+def transpose_hint(k: int, m: int, n: int, p: int, turned: str) -> str:
     """Hint for (n, k) @ (m, p) with k != m: the transposition that would fit."""
     if k == p:
         return f"{{a}} @ {{b}}{turned}: the second one transposed"
@@ -50,7 +54,7 @@ def transposed(k: int, m: int, n: int, p: int, turned: str) -> str:
 
 matmul = define(
     "matmul(a, b; ta, tb)",
-    product,
+    matmul_spec,
     dict(
         a=lambda g, b, ta, tb: matmul(b, g, ta=tb, tb=True) if ta else matmul(g, b, ta=False, tb=not tb),
         b=lambda g, a, ta, tb: matmul(g, a, ta=True, tb=ta) if tb else matmul(a, g, ta=not ta, tb=False),
@@ -83,7 +87,7 @@ DOTS = {  # (ta, tb) -> the BLAS product of two matrices
 }
 
 
-def dot_of(a: Spec, b: Spec, ta: bool, tb: bool):
+def choose_dot(a: Spec, b: Spec, ta: bool, tb: bool):
     """Choose dot if possible: the same BLAS call as matmul, in a third of the time for small matrices. For 1x1 matrices
     dot
     would skip 0 * NaN.
@@ -92,7 +96,7 @@ def dot_of(a: Spec, b: Spec, ta: bool, tb: bool):
     return DOTS[bool(ta), bool(tb)] if fits else None
 
 
-@kernel(matmul, specialize=dot_of)
+@kernel(matmul, specialize=choose_dot)
 def _(xp, a, b, ta, tb, out=None):
     if ta:
         a = a.T if a.ndim == 2 else a.swapaxes(-1, -2)

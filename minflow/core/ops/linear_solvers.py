@@ -13,11 +13,11 @@ from ..backend.float_warnings import silent
 from ..op import define, kernel
 from ..spec import Spec, float32, float64, spec_of
 from ..source_location import fail, need
-from .checks import first
+from .checks import first_wrong
 from .elementwise import mul
 from .examples import Maker, case, floats
 from .linalg import matmul
-from .rules import join, mark
+from .rules import broadcast_shape, mark
 from .shape import cat, permute
 
 
@@ -32,7 +32,7 @@ SQUARE = [regular(3, 3), regular(2, 4, 4), regular(2, 2, dtype="float32"), regul
 # ---- rules and checks ------------------------------------------------------------------------------------------------
 
 
-def matrices(op: str, x: Spec, name: str = "a") -> Spec:
+def check_matrices(op: str, x: Spec, name: str = "a") -> Spec:
     """Refuse anything but stacks of float matrices."""
     if x.ndim < 2:
         raise ShapeError(
@@ -46,9 +46,9 @@ def matrices(op: str, x: Spec, name: str = "a") -> Spec:
     return x
 
 
-def square(op: str, x: Spec, name: str = "a") -> Spec:
+def check_square(op: str, x: Spec, name: str = "a") -> Spec:
     """Refuse anything but stacks of square float matrices."""
-    matrices(op, x, name)
+    check_matrices(op, x, name)
     if x.shape[-1] != x.shape[-2]:
         raise ShapeError(
             f"{op}: the matrix must be square, got {x.shape[-2]} rows and {x.shape[-1]} columns",
@@ -57,19 +57,19 @@ def square(op: str, x: Spec, name: str = "a") -> Spec:
     return x
 
 
-def fitting(op: str, a: Spec, b: Spec) -> Spec:
+def solution_shape(op: str, a: Spec, b: Spec) -> Spec:
     """The shape of x with a @ x = b."""
-    square(op, a)
-    matrices(op, b, "b")
+    check_square(op, a)
+    check_matrices(op, b, "b")
     if a.shape[-1] != b.shape[-2]:
         raise ShapeError(
             f"{op}: {a.shape[-1]} unknowns (columns of {mark('a')}) and {b.shape[-2]} rows of {mark('b')}",
             hint="a needs one row and one column for each row of b",
         )
-    return b.replace(shape=(*join(op, {"a": a.shape[:-2], "b": b.shape[:-2]}), *b.shape[-2:]))
+    return b.replace(shape=(*broadcast_shape(op, {"a": a.shape[:-2], "b": b.shape[:-2]}), *b.shape[-2:]))
 
 
-def factored(xp, op: str, what: str, hint: str, function, a, *others):
+def call_lapack(xp, op: str, what: str, hint: str, function, a, *others):
     """Call a LAPACK function; if it fails, raise an error that says which matrix of the stack is `what`."""
     if not a.size:  # LAPACK does not accept empty matrices; most NumPy functions return early for them
         with silent():
@@ -87,7 +87,7 @@ def factored(xp, op: str, what: str, hint: str, function, a, *others):
 def need_finite(xp, op: str, a) -> None:
     """Refuse infinity and NaN, with which LAPACK's iterations do not terminate."""
     if not xp.isfinite(a).all():
-        wrong, at = first(xp, a, ~xp.isfinite(a), "a")
+        wrong, at = first_wrong(xp, a, ~xp.isfinite(a), "a")
         fail(LinAlgError, f"{op}: the matrix has the element {wrong}{at}", "a.nan_to_num() first", a=spec_of(a))
 
 
@@ -99,7 +99,7 @@ def fails(xp, function, matrix, others) -> bool:
         return True
 
 
-def turned(x):
+def transposed(x):
     """Transpose the matrices."""
     axes = tuple(range(x.spec.ndim))
     return permute(x, dims=(*axes[:-2], axes[-1], axes[-2]))
@@ -107,10 +107,10 @@ def turned(x):
 
 def dot(*xs):
     """The product of several matrices."""
-    first, *others = xs
+    result, *others = xs
     for x in others:
-        first = matmul(first, x, ta=False, tb=False)
-    return first
+        result = matmul(first_wrong, x, ta=False, tb=False)
+    return result
 
 
 # ---- solving ---------------------------------------------------------------------------------------------------------
@@ -121,8 +121,8 @@ TAKE_PINV = "linalg.pinv and linalg.lstsq take such matrices; or add a small mul
 
 inverse = define(
     "inverse(a)",
-    lambda a: square("inverse", a),
-    lambda g, out: -dot(turned(out), g, turned(out)),
+    lambda a: check_square("inverse", a),
+    lambda g, out: -dot(transposed(out), g, transposed(out)),
     examples=SQUARE,
     doc="The inverse matrix.",
 )
@@ -130,13 +130,13 @@ inverse = define(
 
 @kernel(inverse)
 def _(xp, a):
-    return factored(xp, "inverse", SINGULAR, TAKE_PINV, xp.linalg.inv, a)
+    return call_lapack(xp, "inverse", SINGULAR, TAKE_PINV, xp.linalg.inv, a)
 
 
 solve = define(
     "solve(a, b)",
-    lambda a, b: fitting("solve", a, b),
-    {"a, b": lambda g, a, out: (lambda gb: (-matmul(gb, out, ta=False, tb=True), gb))(solve(turned(a), g))},
+    lambda a, b: solution_shape("solve", a, b),
+    {"a, b": lambda g, a, out: (lambda gb: (-matmul(gb, out, ta=False, tb=True), gb))(solve(transposed(a), g))},
     examples=[
         case(regular(3, 3), floats(3, 2)),
         case(regular(2, 3, 3), floats(3, 1)),
@@ -150,7 +150,7 @@ solve = define(
 
 @kernel(solve)
 def _(xp, a, b):
-    return factored(xp, "solve", SINGULAR, TAKE_PINV, xp.linalg.solve, a, b)
+    return call_lapack(xp, "solve", SINGULAR, TAKE_PINV, xp.linalg.solve, a, b)
 
 
 def triangle(x, upper: bool, unit: bool):
@@ -160,11 +160,11 @@ def triangle(x, upper: bool, unit: bool):
 
 solve_triangular = define(
     "solve_triangular(a, b; upper, unit)",
-    lambda a, b, upper, unit: fitting("solve_triangular", a, b),
+    lambda a, b, upper, unit: solution_shape("solve_triangular", a, b),
     {
         "a, b": lambda g, a, out, upper, unit: (
             lambda gb: (-triangle(matmul(gb, out, ta=False, tb=True), upper, unit), gb)
-        )(solve_triangular(turned(a), g, upper=not upper, unit=unit))
+        )(solve_triangular(transposed(a), g, upper=not upper, unit=unit))
     },
     examples=[
         case(regular(3, 3), floats(3, 2), upper=False, unit=False),
@@ -192,7 +192,7 @@ def _(xp, a, b, upper, unit):
 
 
 def _pinv_gradient(g, a, out):
-    across, down = turned(out), turned(g)
+    across, down = transposed(out), transposed(g)
     outside = down - dot(a, out, down)  # for the columns of a
     beside = down - dot(down, out, a)  # for its rows
     return dot(outside, out, across) - dot(across, g, across) + dot(across, out, beside)
@@ -200,7 +200,7 @@ def _pinv_gradient(g, a, out):
 
 pinv = define(
     "pinv(a; rtol, atol)",
-    lambda a, rtol, atol: matrices("pinv", a).replace(shape=(*a.shape[:-2], a.shape[-1], a.shape[-2])),
+    lambda a, rtol, atol: check_matrices("pinv", a).replace(shape=(*a.shape[:-2], a.shape[-1], a.shape[-2])),
     _pinv_gradient,
     examples=[
         case(regular(3, 3), rtol=1e-12, atol=0.0),
@@ -219,7 +219,7 @@ def _(xp, a, rtol, atol):
     if not a.size:
         return xp.zeros((*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype)
     need_finite(xp, "pinv", a)
-    u, s, v = factored(
+    u, s, v = call_lapack(
         xp,
         "pinv",
         "has singular values that did not converge",
@@ -237,7 +237,7 @@ def _(xp, a, rtol, atol):
 
 
 def per_matrix(op: str, a: Spec) -> Spec:
-    return square(op, a).replace(shape=a.shape[:-2])
+    return check_square(op, a).replace(shape=a.shape[:-2])
 
 
 det = define(
@@ -256,14 +256,14 @@ def _(xp, a):
 
 
 def _cofactors_gradient(g, a, out):
-    inverted = turned(inverse(a))
+    inverted = transposed(inverse(a))
     sizes = mul(g, inverted).sum((-2, -1), keepdim=True)
-    return mul(sizes, out) - dot(out, turned(g), inverted)
+    return mul(sizes, out) - dot(out, transposed(g), inverted)
 
 
 cofactors = define(
     "cofactors(a)",
-    lambda a: square("cofactors", a),
+    lambda a: check_square("cofactors", a),
     _cofactors_gradient,
     examples=SQUARE,
     doc="The gradient of the determinant, det(a) * inverse(a).T, also for singular matrices.",
@@ -285,7 +285,7 @@ def _(xp, a):
 slogdet = define(
     "slogdet(a) -> sign, logabsdet",
     lambda a: (per_matrix("slogdet", a),) * 2,
-    lambda g, a: 0 * a if g[1] is None else mul(g[1].unsqueeze(-1).unsqueeze(-1), turned(inverse(a))),
+    lambda g, a: 0 * a if g[1] is None else mul(g[1].unsqueeze(-1).unsqueeze(-1), transposed(inverse(a))),
     examples=SQUARE,
     doc="The sign of the determinant, and the logarithm of its absolute value, which does not overflow.",
 )
@@ -303,14 +303,14 @@ def _(xp, a):
 
 def _matrix_exp_gradient(g, a):
     n = a.spec.shape[-1]
-    above = cat(turned(a), g, dim=a.spec.ndim - 1)  # Higham 2008, equation 3.16
-    below = cat(0 * g, turned(a), dim=a.spec.ndim - 1)
+    above = cat(transposed(a), g, dim=a.spec.ndim - 1)  # Higham 2008, equation 3.16
+    below = cat(0 * g, transposed(a), dim=a.spec.ndim - 1)
     return matrix_exp(cat(above, below, dim=a.spec.ndim - 2))[..., :n, n:]
 
 
 matrix_exp = define(
     "matrix_exp(a)",
-    lambda a: square("matrix_exp", a),
+    lambda a: check_square("matrix_exp", a),
     _matrix_exp_gradient,
     examples=[floats(3, 3), floats(2, 4, 4), floats(2, 2, dtype="float32"), floats(1, 1), floats(0, 0)],
     doc="The matrix exponential, I + a + a @ a / 2 + ... (Al-Mohy & Higham 2009, by SciPy).",

@@ -8,12 +8,12 @@ from ..op import define, kernel
 from ..spec import Spec, finfo
 from .checks import check_unit
 from .elementwise import log, log1p, maximum, sigmoid
-from .rules import SPLIT_2, alike, broadcast, constant, single
+from .rules import SPLIT_2, as_arrays, broadcast, constant, via_float32
 
 UNIT = dict(low=0.1, high=0.9)
 
 
-def entropy_slope(g, p, target, p_spec: Spec):
+def entropy_grad(g, p, target, p_spec: Spec):
     """g * (p - target) / (p * (1 - p)); the divisor has a lower bound, in case p is 0 or 1."""
     least = max(1e-12, finfo(p_spec.dtype).tiny)
     return g * ((p - target) / maximum(p * (1 - p), least))
@@ -23,7 +23,7 @@ def entropy_slope(g, p, target, p_spec: Spec):
 binary_entropy = define(
     "binary_entropy(p, target)",
     broadcast("binary_entropy", "p", "target"),
-    dict(p=entropy_slope, target=lambda g, p: g * (log1p(-p) - log(p))),
+    dict(p=entropy_grad, target=lambda g, p: g * (log1p(-p) - log(p))),
     elementwise="float",
     scalar="-(target * max(log(p), -100) + (1 - target) * max(log1p(-p), -100))",
     sbp=SPLIT_2,
@@ -71,9 +71,9 @@ logit_entropy = define(
 
 
 @kernel(logit_entropy)
-@single
+@via_float32
 def _(xp, x, target, out=None):
-    x, target = alike(xp, x, target)
+    x, target = as_arrays(xp, x, target)
     with silent():
         tail, zero = xp.log1p(xp.exp(-xp.abs(x))), constant(xp, x.dtype, 0)
         found = target * xp.maximum(-x, zero) + (constant(xp, x.dtype, 1) - target) * xp.maximum(x, zero)

@@ -10,19 +10,19 @@ import math
 from ..op import define, kernel
 from .rnn import (
     backward_cases,
-    before,
-    bias_of,
-    filled,
-    flat,
+    previous_states,
+    bias_spec,
+    fill_cotangents,
+    flatten_steps,
     forward_cases,
     layer_spec,
     need_states,
-    refused,
+    no_second_gradient,
     sigmoid_,
-    spans,
-    sums,
+    step_rows,
+    parameter_grads,
 )
-from .rules import need_spec, single
+from .rules import need_spec, via_float32
 
 
 def lstm_spec(x, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr=None, *, sizes, reverse):
@@ -37,13 +37,13 @@ def lstm_spec(x, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr=None, *, sizes, reverse):
 
 
 def lstm_rule(g, x, h0, c0, w_ih, w_hh, out0, out3, out4, sizes, reverse):
-    gy, ghn, gcn = filled(g, out0.spec, h0.spec, c0.spec)
+    gy, ghn, gcn = fill_cotangents(g, out0.spec, h0.spec, c0.spec)
     *grads, gb = lstm_grad(gy, ghn, gcn, x, h0, c0, w_ih, w_hh, out0, out3, out4, sizes=sizes, reverse=reverse)
     return *grads, gb, gb
 
 
 def projected_rule(g, x, h0, c0, w_ih, w_hh, w_hr, out0, out3, out4, sizes, reverse):
-    gy, ghn, gcn = filled(g, out0.spec, h0.spec, c0.spec)
+    gy, ghn, gcn = fill_cotangents(g, out0.spec, h0.spec, c0.spec)
     *grads, gb, gw_hr = lstm_projected_grad(
         gy, ghn, gcn, x, h0, c0, w_ih, w_hh, out0, out3, out4, w_hr, sizes=sizes, reverse=reverse
     )
@@ -68,15 +68,15 @@ lstm_projected = define(
 )
 
 
-@single
+@via_float32
 def lstm_kernel(xp, x, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr=None, *, sizes, reverse):
     h, c, size = h0.copy(), c0.copy(), c0.shape[1]
-    gates, w = flat(x) @ w_ih.T, xp.ascontiguousarray(w_hh.T)
+    gates, w = flatten_steps(x) @ w_ih.T, xp.ascontiguousarray(w_hh.T)
     gates += b_ih + b_hh
     y, cells = xp.empty((len(gates), h.shape[1]), h.dtype), xp.empty((len(gates), size), c.dtype)
     own, seen = xp.empty((len(c), 4 * size), c.dtype), xp.empty_like(c)
     i, f, g, o = xp.split(gates, 4, axis=1)  # views
-    for a, b in spans(x, sizes, reverse):
+    for a, b in step_rows(x, sizes, reverse):
         n, now = b - a, gates[a:b]
         now += xp.matmul(h[:n], w, out=own[:n])
         sigmoid_(xp, now[:, : 2 * size])
@@ -96,7 +96,7 @@ kernel(lstm_projected, lstm_kernel)
 
 
 def lstm_grad_spec(gy, ghn, gcn, x, h0, c0, w_ih, w_hh, y, gates, cells, w_hr=None, **attrs):
-    bias = bias_of(w_ih)
+    bias = bias_spec(w_ih)
     forward = lstm_spec(x, h0, c0, w_ih, w_hh, bias, bias, w_hr, **attrs)
     need_states("lstm_grad", (*forward, *forward[:1]), gy, ghn, gcn, gates, cells, y)
     return (x, h0, c0, w_ih, w_hh, bias, *([] if w_hr is None else [w_hr]))
@@ -105,7 +105,7 @@ def lstm_grad_spec(gy, ghn, gcn, x, h0, c0, w_ih, w_hh, y, gates, cells, w_hr=No
 lstm_grad = define(
     "lstm_grad(gy, ghn, gcn, x, h0, c0, w_ih, w_hh, y, gates, cells; sizes, reverse) -> gx, gh0, gc0, gw_ih, gw_hh, gb",
     lstm_grad_spec,
-    {"gy, ghn, gcn, x, h0, c0, w_ih, w_hh": refused("LSTM")},
+    {"gy, ghn, gcn, x, h0, c0, w_ih, w_hh": no_second_gradient("LSTM")},
     examples=backward_cases(lstm, "gy ghn gcn x h0 c0 w_ih w_hh y gates cells", 4, 2, 2),
     doc="The gradients of lstm; both biases have the same one.",
 )
@@ -113,7 +113,7 @@ lstm_projected_grad = define(
     "lstm_projected_grad(gy, ghn, gcn, x, h0, c0, w_ih, w_hh, y, gates, cells, w_hr; sizes, reverse) "
     "-> gx, gh0, gc0, gw_ih, gw_hh, gb, gw_hr",
     lstm_grad_spec,
-    {"gy, ghn, gcn, x, h0, c0, w_ih, w_hh, w_hr": refused("LSTM")},
+    {"gy, ghn, gcn, x, h0, c0, w_ih, w_hh, w_hr": no_second_gradient("LSTM")},
     examples=backward_cases(
         lstm_projected, "gy ghn gcn x h0 c0 w_ih w_hh y gates cells w_hr", 4, 2, 3, extra=((2, 3),)
     ),
@@ -121,9 +121,9 @@ lstm_projected_grad = define(
 )
 
 
-@single
+@via_float32
 def lstm_grad_kernel(xp, gy, ghn, gcn, x, h0, c0, w_ih, w_hh, y, gates, cells, w_hr=None, *, sizes, reverse):
-    steps, gy, gh, gc = spans(x, sizes, reverse), flat(gy), ghn.copy(), gcn.copy()
+    steps, gy, gh, gc = step_rows(x, sizes, reverse), flatten_steps(gy), ghn.copy(), gcn.copy()
     arriving = xp.empty_like(gy)
     i, f, g, o = xp.split(gates, 4, axis=1)
     tanh = xp.tanh(cells)
@@ -132,7 +132,7 @@ def lstm_grad_kernel(xp, gy, ghn, gcn, x, h0, c0, w_ih, w_hh, y, gates, cells, w
     inner *= gates
     gi, gf, gg, go = xp.split(inner, 4, axis=1)  # views
     gi *= g
-    gf *= before(xp, cells, c0, steps)
+    gf *= previous_states(xp, cells, c0, steps)
     xp.subtract(1, xp.multiply(g, g, out=gg), out=gg)
     gg *= i
     go *= tanh
@@ -151,7 +151,7 @@ def lstm_grad_kernel(xp, gy, ghn, gcn, x, h0, c0, w_ih, w_hh, y, gates, cells, w
         go[a:b] *= seen
         xp.multiply(cell, f[a:b], out=gc[:n])
         xp.matmul(inner[a:b], w_hh, out=gh[:n])
-    gx, gw_ih, gw_hh, gb = sums(x, w_ih, inner, before(xp, flat(y), h0, steps))
+    gx, gw_ih, gw_hh, gb = parameter_grads(x, w_ih, inner, previous_states(xp, flatten_steps(y), h0, steps))
     return gx, gh, gc, gw_ih, gw_hh, gb, *([] if w_hr is None else [arriving.T @ (o * tanh)])
 
 

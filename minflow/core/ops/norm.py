@@ -21,7 +21,7 @@ def channel_shape(ndim: int) -> tuple[int, ...]:
     return (1, -1) + (1,) * (ndim - 2)
 
 
-def others(ndim: int) -> tuple[int, ...]:
+def other_axes(ndim: int) -> tuple[int, ...]:
     """All axes except the channel axis."""
     return (0, *range(2, ndim))
 
@@ -69,7 +69,7 @@ batch_norm = define(
 
 @kernel(batch_norm)
 def _(xp, x, weight, bias, eps):
-    shape, axes = channel_shape(x.ndim), others(x.ndim)
+    shape, axes = channel_shape(x.ndim), other_axes(x.ndim)
     count = max(x.size // max(x.shape[1], 1), 1)
     mean = x.sum(axes) / count
     moved = x - mean.reshape(shape)
@@ -79,7 +79,10 @@ def _(xp, x, weight, bias, eps):
 
 def batch_norm_grad_rule(g, grad, x, weight, mean, var, eps):
     """Second derivatives: the gradient of the three gradients, written in ops."""
-    shape, axes = channel_shape(x.spec.ndim)[:1] + (x.spec.shape[1],) + (1,) * (x.spec.ndim - 2), others(x.spec.ndim)
+    shape, axes = (
+        channel_shape(x.spec.ndim)[:1] + (x.spec.shape[1],) + (1,) * (x.spec.ndim - 2),
+        other_axes(x.spec.ndim),
+    )
     wide = lambda v: reshape(v, shape=shape)  # noqa: E731
     over = lambda v: average(v, axis=axes, keepdims=True)  # noqa: E731
     inverse = wide(rsqrt(var + eps))
@@ -122,7 +125,7 @@ batch_norm_grad = define(
 
 @kernel(batch_norm_grad)
 def _(xp, grad, x, weight, mean, var, eps):
-    shape, axes = channel_shape(x.ndim), others(x.ndim)
+    shape, axes = channel_shape(x.ndim), other_axes(x.ndim)
     count = max(x.size // max(x.shape[1], 1), 1)
     inverse = (1 / xp.sqrt(var + eps)).reshape(shape)
     hat = (x - mean.reshape(shape)) * inverse

@@ -10,51 +10,51 @@ from ..infer import data_dependent
 from ..op import define, kernel
 from ..spec import DType, Spec, bool_, int32, int64, spec_of
 from ..source_location import fail
-from .checks import first
+from .checks import first_wrong
 from .compare import eq, isnan
 from .elementwise import where
 from .examples import bools, case, distinct, floats, ints, strided
-from .reduce import some_element, spread, sum
-from .rules import kept_shape, need_axis, need_floating, write_out
+from .reduce import nonempty_spec, expand_reduced, sum
+from .rules import keepdims_shape, need_axis, need_floating, write_out
 from .shape import cast, reshape
 
 nanmedian = define(
     "nanmedian(x)",
     lambda x: x.replace(shape=()),
-    lambda g, x, out: shared(g, x, out),
+    lambda g, x, out: share_ties(g, x, out),
     examples=[distinct(5), distinct(3, 4), floats(()), strided(4, 5), floats(5, dtype="float32"), ints(7)],
     doc="The median, ignoring NaN (the lower of two middle elements); ties share the gradient.",
 )
 
 
-def shared(g, x, out):
+def share_ties(g, x, out):
     """g for the elements equal to the result; all elements share it if they are all NaN."""
-    out = spread(out, x.spec, None)
+    out = expand_reduced(out, x.spec, None)
     hit = cast(where(isnan(out), isnan(x), eq(x, out)), dtype=g.spec.dtype)
-    return spread(g / reshape(sum(hit, axis=None, keepdims=False), shape=()), x.spec, None) * hit
+    return expand_reduced(g / reshape(sum(hit, axis=None, keepdims=False), shape=()), x.spec, None) * hit
 
 
 @kernel(nanmedian)
 def _(xp, x, out=None):
     kept = x[x == x]
     place = (kept.size - 1) // 2
-    result = xp.partition(kept, place)[place] if kept.size else nothing(xp, x.dtype)
+    result = xp.partition(kept, place)[place] if kept.size else median_of_none(xp, x.dtype)
     return write_out(xp, xp.asarray(result, x.dtype), out)
 
 
-def nothing(xp, dtype):
+def median_of_none(xp, dtype):
     """The median of no elements, as in PyTorch."""
     return xp.nan if dtype.kind == "f" else xp.iinfo(dtype).min if dtype.kind != "b" else True
 
 
-def one_place(x: Spec, axis: int) -> Spec:
+def one_axis_spec(x: Spec, axis: int) -> Spec:
     need_axis("mode", x, axis)
-    return x.replace(shape=kept_shape(some_element("mode", x, (axis,)).shape, (axis,)), dtype=int64)
+    return x.replace(shape=keepdims_shape(nonempty_spec("mode", x, (axis,)).shape, (axis,)), dtype=int64)
 
 
 mode_place = define(
     "mode_place(x; axis)",
-    one_place,
+    one_axis_spec,
     examples=[
         case(ints(3, 6, high=3), axis=1),
         case(ints(7, high=3), axis=0),
@@ -69,11 +69,11 @@ mode_place = define(
 def _(xp, x, axis, out=None):
     rows = xp.moveaxis(x, axis, -1)
     order = xp.argsort(rows, -1, kind="stable")
-    longest = xp.argmax(before(xp, xp.take_along_axis(rows, order, -1)), -1)[..., None]
+    longest = xp.argmax(equal_before(xp, xp.take_along_axis(rows, order, -1)), -1)[..., None]
     return write_out(xp, xp.ascontiguousarray(xp.moveaxis(xp.take_along_axis(order, longest, -1), -1, axis)), out)
 
 
-def before(xp, ranked):
+def equal_before(xp, ranked):
     """For each of the sorted elements, the number of equal elements before it."""
     n, begins = xp.arange(ranked.shape[-1]), xp.ones(ranked.shape, bool)
     begins[..., 1:] = ranked[..., 1:] != ranked[..., :-1]
@@ -84,7 +84,7 @@ def before(xp, ranked):
 # ----------------------------------------------------------------------------------------
 
 
-def sought(edges: Spec, x: Spec, right: bool, dtype: DType) -> Spec:
+def searchsorted_spec(edges: Spec, x: Spec, right: bool, dtype: DType) -> Spec:
     if edges.ndim != 1 and edges.shape[:-1] != x.shape[:-1] or not edges.ndim:
         raise ShapeError(
             f"searchsorted: {{edges}} has shape {edges.shape}, {{x}} has {x.shape}",
@@ -95,7 +95,7 @@ def sought(edges: Spec, x: Spec, right: bool, dtype: DType) -> Spec:
 
 searchsorted = define(
     "searchsorted(edges, x; right, dtype)",
-    sought,
+    searchsorted_spec,
     examples=[
         case(distinct(5)(layout=lambda a: a[a.argsort()]), floats(3, 4), right=False, dtype=int64),
         case(ints(6, high=1), ints(4, low=-1, high=2), right=True, dtype=int32),
@@ -134,7 +134,7 @@ kernel(isin, lambda xp, x, among, invert, out=None: write_out(xp, xp.asarray(xp.
 # ------------------------------------------------------------------------------------------
 
 
-def numbered(x: Spec, axis: int | None, runs: bool) -> Spec:
+def groups_spec(x: Spec, axis: int | None, runs: bool) -> Spec:
     if axis is None:
         return x.replace(dtype=int64)
     need_axis("unique", x, axis)
@@ -143,7 +143,7 @@ def numbered(x: Spec, axis: int | None, runs: bool) -> Spec:
 
 groups = define(
     "groups(x; axis, runs)",
-    numbered,
+    groups_spec,
     examples=[
         case(ints(3, 4, high=3), axis=None, runs=False),
         case(ints(8, high=2), axis=None, runs=True),
@@ -159,11 +159,11 @@ groups = define(
 def _(xp, x, axis, runs, out=None):
     n = x.size if axis is None else x.shape[axis]
     rows = x.reshape(n, 1) if axis is None else xp.moveaxis(x, axis, 0).reshape(n, -1 if x.size else 0)
-    numbers = numbered_rows(xp, rows, runs)
+    numbers = group_rows(xp, rows, runs)
     return write_out(xp, numbers.reshape(x.shape) if axis is None else numbers, out)
 
 
-def numbered_rows(xp, rows, runs: bool):
+def group_rows(xp, rows, runs: bool):
     """The index of the group of each row; groups are ordered by the first column first."""
     n = len(rows)
     order = xp.arange(n) if runs or not rows.size else xp.lexsort(rows.T[::-1])
@@ -195,18 +195,18 @@ bincount = define(
 
 @kernel(bincount)
 def _(xp, x, weights, minlength):
-    need_natural(xp, x)
+    check_natural(xp, x)
     kind = "int64" if weights.__class__ is int else "float32" if weights.dtype == "float32" else "float64"
     return xp.bincount(x, None if kind == "int64" else weights, minlength).astype(kind)
 
 
-def need_natural(xp, x) -> None:
+def check_natural(xp, x) -> None:
     if x.size and x.min() < 0:
-        wrong, at = first(xp, x, x < 0, "the input")
+        wrong, at = first_wrong(xp, x, x < 0, "the input")
         fail(OutOfRangeError, f"bincount: elements must be at least 0, got {wrong}{at}", "x[x >= 0]", x=spec_of(x))
 
 
-def ends(xp, x, low: float, high: float) -> tuple:
+def bin_range(xp, x, low: float, high: float) -> tuple:
     """The range of the bins: two different finite numbers."""
     low, high = (x.min(), x.max()) if low == high and x.size else (low, high)
     if not (xp.isfinite(low) and xp.isfinite(high)):
@@ -214,7 +214,7 @@ def ends(xp, x, low: float, high: float) -> tuple:
     return (low - 1, high + 1) if low == high else (low, high)
 
 
-def binned(x: Spec, bins: int, low: float, high: float) -> Spec:
+def histc_spec(x: Spec, bins: int, low: float, high: float) -> Spec:
     need_floating("histc", x)
     if bins < 1:
         raise OutOfRangeError(f"histc: bins must be at least 1, got {bins}", hint="at least 1")
@@ -223,7 +223,7 @@ def binned(x: Spec, bins: int, low: float, high: float) -> Spec:
 
 histc = define(
     "histc(x; bins, low, high)",
-    binned,
+    histc_spec,
     examples=[
         case(floats(3, 5), bins=4, low=-1.0, high=1.5),
         case(floats(7, dtype="float32"), bins=3, low=0, high=0),
@@ -235,7 +235,7 @@ histc = define(
 
 @kernel(histc)
 def _(xp, x, bins, low, high, out=None):
-    low, high = ends(xp, x, low, high)
+    low, high = bin_range(xp, x, low, high)
     inside = x[(x >= low) & (x <= high)]
     place = xp.clip(xp.nan_to_num((inside - low) / (high - low) * bins), 0, bins - 1).astype("int64")
     return write_out(xp, xp.bincount(place, minlength=bins).astype(x.dtype), out)

@@ -11,8 +11,8 @@ from ..backend.float_warnings import silent
 from ..op import kernel
 from ..source_location import need
 from .examples import case, floats, ints, strided
-from .binary import pair
-from .rules import alike, write_out, single
+from .binary import binary_op
+from .rules import as_arrays, write_out, via_float32
 
 DEGREES = [
     case(floats(3, 4), ints(4)),
@@ -27,14 +27,14 @@ LARGEST = 1000  # degree; recurrences take one step per degree
 
 def polynomial(name: str, evaluate: Callable, doc: str):
     """Define an op. evaluate: a function of scipy.special, of integer degrees and x."""
-    op = pair(name, {}, doc, examples=DEGREES)
+    op = binary_op(name, {}, doc, examples=DEGREES)
     op.__module__ = __name__  # for help and pickle
 
     @kernel(op)
-    @single
+    @via_float32
     def _(xp, x, n, out=None):
         special = need("scipy.special", name)
-        x, n = alike(xp, x, n)
+        x, n = as_arrays(xp, x, n)
         with silent():
             n = xp.trunc(n)
             right = xp.greater_equal(n, 0)

@@ -15,13 +15,15 @@ from .examples import case, distinct, floats
 from ..op import define, kernel
 from ..spec import Spec, int64
 from .checks import check_bounds
-from .conv import check_border, need_window, positions, shifted
-from .rules import need_floating, need_index, need_spec, single
+from .conv import check_border, need_window, positions, pixels_under
+from .rules import need_floating, need_index, need_spec, via_float32
 
 Pair = tuple[int, int]
 
 
-def pooled(op: str, x: Spec, kernel_size: Pair, stride: Pair, padding: Pair, dilation: Pair, ceil_mode: bool) -> Spec:
+def pool_spec(
+    op: str, x: Spec, kernel_size: Pair, stride: Pair, padding: Pair, dilation: Pair, ceil_mode: bool
+) -> Spec:
     need_floating(op, x)
     if x.ndim != 4:
         raise ShapeError(f"{op}: {{x}} must have four axes, (N, C, H, W)", hint="x.unsqueeze(0) for one image")
@@ -45,7 +47,7 @@ def pooled(op: str, x: Spec, kernel_size: Pair, stride: Pair, padding: Pair, dil
     return x.replace(shape=(*x.shape[:2], *out))
 
 
-def bordered(xp, x, size: Pair, kernel_size: Pair, stride: Pair, padding: Pair, dilation: Pair, value):
+def padded_with(xp, x, size: Pair, kernel_size: Pair, stride: Pair, padding: Pair, dilation: Pair, value):
     """x with a border of `value`, as far as the windows reach."""
     need = [(n - 1) * s + d * (k - 1) + 1 for n, s, d, k in zip(size, stride, dilation, kernel_size)]
     n, c, h, w = x.shape
@@ -70,7 +72,7 @@ MAX_CASES = [
 
 max_pool2d = define(
     "max_pool2d(x; kernel_size, stride, padding, dilation, ceil_mode) -> y, indices",
-    lambda x, **options: (lambda y: (y, y.replace(dtype=int64)))(pooled("max_pool2d", x, **options)),
+    lambda x, **options: (lambda y: (y, y.replace(dtype=int64)))(pool_spec("max_pool2d", x, **options)),
     dict(
         x=lambda g, out1, x_spec, kernel_size, stride, dilation: max_pool2d_grad(
             g[0], out1, shape=x_spec.shape, apart=all(s > d * (k - 1) for s, k, d in zip(stride, kernel_size, dilation))
@@ -81,7 +83,7 @@ max_pool2d = define(
 )
 
 
-def largest_of(xp, seen):
+def argmax_of(xp, seen):
     """The index of the maximum along axis 0: the first of ties, the last NaN, as in PyTorch."""
     nan = xp.isnan(seen)
     return xp.where(nan.any(0), len(seen) - 1 - xp.argmax(nan[::-1], 0), xp.argmax(seen, 0))
@@ -92,9 +94,9 @@ def _(xp, x, kernel_size, stride, padding, dilation, ceil_mode):
     size = positions(x.shape[2:], kernel_size, stride, padding, dilation, ceil_mode)
     if not x.size:
         return xp.empty((*x.shape[:2], *size), x.dtype), xp.empty((*x.shape[:2], *size), "int64")
-    wide = bordered(xp, x, size, kernel_size, stride, padding, dilation, -xp.inf)
-    seen = xp.stack([shifted(wide, u, v, size, stride, dilation) for u, v in product(*map(range, kernel_size))])
-    number = largest_of(xp, seen)
+    wide = padded_with(xp, x, size, kernel_size, stride, padding, dilation, -xp.inf)
+    seen = xp.stack([pixels_under(wide, u, v, size, stride, dilation) for u, v in product(*map(range, kernel_size))])
+    number = argmax_of(xp, seen)
     row = xp.arange(size[0])[:, None] * stride[0] - padding[0] + number // kernel_size[1] * dilation[0]
     column = xp.arange(size[1]) * stride[1] - padding[1] + number % kernel_size[1] * dilation[1]
     # if all are -inf, the first one that is not padding
@@ -102,7 +104,7 @@ def _(xp, x, kernel_size, stride, padding, dilation, ceil_mode):
     return xp.take_along_axis(seen, number[None], 0)[0], row * x.shape[3] + column
 
 
-def at_places(op: str, x: Spec, indices: Spec, picked: Spec) -> Spec:
+def unpool_spec(op: str, x: Spec, indices: Spec, picked: Spec) -> Spec:
     """Return whichever of two images is the result: x, or (if x is an input) its elements at the given positions."""
     need_index(op, indices, "indices")
     need_spec(op, indices.shape, **{"grad" if op.endswith("grad") else "indices": picked})
@@ -113,7 +115,7 @@ def at_places(op: str, x: Spec, indices: Spec, picked: Spec) -> Spec:
 
 max_pool2d_grad = define(
     "max_pool2d_grad(grad, indices; shape, apart)",
-    lambda grad, indices, shape, apart: at_places("max_pool2d_grad", grad.replace(shape=shape), indices, grad),
+    lambda grad, indices, shape, apart: unpool_spec("max_pool2d_grad", grad.replace(shape=shape), indices, grad),
     dict(grad=lambda g, indices: picked(g, indices)),
     examples=[],
     doc="The cotangent added to the position of each window's maximum; apart: windows do not overlap.",
@@ -130,7 +132,7 @@ def _(xp, grad, indices, shape, apart):
 
 picked = define(
     "max_pool2d_pick(x, indices)",
-    lambda x, indices: at_places("max_pool2d_pick", x, indices, x.replace(shape=indices.shape)),
+    lambda x, indices: unpool_spec("max_pool2d_pick", x, indices, x.replace(shape=indices.shape)),
     dict(x=lambda g, indices, x_spec: max_pool2d_grad(g, indices, shape=x_spec.shape, apart=False)),
     examples=[],
     doc="The elements of an image at given positions in H * W.",
@@ -144,15 +146,15 @@ def _(xp, x, indices):
     return xp.take_along_axis(flat, places, 2).reshape(indices.shape)
 
 
-def places(*shape: int):
+def example_positions(*shape: int):
     """Example indices: one position in a 4x4 image for each window."""
     from .examples import ints
 
     return ints(*shape, high=16)
 
 
-max_pool2d_grad.examples = (case(floats(2, 3, 2, 2), places(2, 3, 2, 2), shape=(2, 3, 4, 4), apart=False),)
-picked.examples = (case(floats(2, 3, 4, 4), places(2, 3, 2, 2)),)
+max_pool2d_grad.examples = (case(floats(2, 3, 2, 2), example_positions(2, 3, 2, 2), shape=(2, 3, 4, 4), apart=False),)
+picked.examples = (case(floats(2, 3, 4, 4), example_positions(2, 3, 2, 2)),)
 
 # ---- average pooling
 # ----------------------------------------------------------------------------------------------------
@@ -169,7 +171,7 @@ AVG_CASES = [
 
 
 def mean_spec(x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
-    return pooled("avg_pool2d", x, kernel_size, stride, padding, (1, 1), ceil_mode)
+    return pool_spec("avg_pool2d", x, kernel_size, stride, padding, (1, 1), ceil_mode)
 
 
 avg_pool2d = define(
@@ -190,7 +192,7 @@ avg_pool2d = define(
 )
 
 
-def sent_back(op: str, grad: Spec, shape, rule) -> Spec:
+def pool_grad_spec(op: str, grad: Spec, shape, rule) -> Spec:
     """The shape rule of a pooling gradient: images of `shape`, for which `rule` must give the spec of the cotangent."""
     x = grad.replace(shape=shape)
     need_spec(op, rule(x), grad=grad)
@@ -199,8 +201,8 @@ def sent_back(op: str, grad: Spec, shape, rule) -> Spec:
 
 avg_pool2d_grad = define(
     "avg_pool2d_grad(grad; shape, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)",
-    lambda grad, shape, count_include_pad, divisor_override, **window: sent_back(
-        "avg_pool2d_grad", grad, shape, lambda x: pooled("avg_pool2d_grad", x, dilation=(1, 1), **window)
+    lambda grad, shape, count_include_pad, divisor_override, **window: pool_grad_spec(
+        "avg_pool2d_grad", grad, shape, lambda x: pool_spec("avg_pool2d_grad", x, dilation=(1, 1), **window)
     ),
     lambda g, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override: avg_pool2d(
         g,
@@ -229,17 +231,17 @@ def divisors(xp, shape, size, kernel_size, stride, padding, include: bool, overr
 
 
 @kernel(avg_pool2d)
-@single
+@via_float32
 def _(xp, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out=None):
     size = positions(x.shape[2:], kernel_size, stride, padding, (1, 1), ceil_mode)
     out = xp.empty((*x.shape[:2], *size), x.dtype) if out is None else out
     if not out.size:
         return out
-    wide = bordered(xp, x, size, kernel_size, stride, padding, (1, 1), 0)
+    wide = padded_with(xp, x, size, kernel_size, stride, padding, (1, 1), 0)
     out.fill(0)
     for u in range(kernel_size[0]):
         for v in range(kernel_size[1]):
-            xp.add(out, shifted(wide, u, v, size, stride, (1, 1)), out=out)
+            xp.add(out, pixels_under(wide, u, v, size, stride, (1, 1)), out=out)
     return xp.divide(
         out,
         divisors(xp, x.shape, size, kernel_size, stride, padding, count_include_pad, divisor_override, x.dtype),
@@ -248,7 +250,7 @@ def _(xp, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor
 
 
 @kernel(avg_pool2d_grad)
-@single
+@via_float32
 def _(xp, grad, shape, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out=None):
     out = xp.empty(shape, grad.dtype) if out is None else out
     (ph, pw), (h, w) = padding, shape[2:]
@@ -263,7 +265,7 @@ def _(xp, grad, shape, kernel_size, stride, padding, ceil_mode, count_include_pa
     )
     for u in range(kernel_size[0]):
         for v in range(kernel_size[1]):
-            place = shifted(wide, u, v, size, stride, (1, 1))
+            place = pixels_under(wide, u, v, size, stride, (1, 1))
             xp.add(place, shared, out=place)
     out[...] = wide[:, :, ph : ph + h, pw : pw + w]
     return out
@@ -302,7 +304,9 @@ adaptive_avg_pool2d = define(
 
 adaptive_avg_pool2d_grad = define(
     "adaptive_avg_pool2d_grad(grad; shape)",
-    lambda grad, shape: sent_back("adaptive_avg_pool2d_grad", grad, shape, lambda x: adaptive_spec(x, grad.shape[2:])),
+    lambda grad, shape: pool_grad_spec(
+        "adaptive_avg_pool2d_grad", grad, shape, lambda x: adaptive_spec(x, grad.shape[2:])
+    ),
     lambda g, grad_spec: adaptive_avg_pool2d(g, output_size=grad_spec.shape[2:]),
     examples=[case(floats(2, 3, 1, 1), shape=(2, 3, 4, 6)), case(floats(1, 2, 3, 2), shape=(1, 2, 5, 7))],
     doc="Each element of the cotangent distributed evenly over its window.",
@@ -310,7 +314,7 @@ adaptive_avg_pool2d_grad = define(
 
 
 @kernel(adaptive_avg_pool2d)
-@single
+@via_float32
 def _(xp, x, output_size, out=None):
     out = xp.empty((*x.shape[:2], *output_size), x.dtype) if out is None else out
     if not out.size:
@@ -329,7 +333,7 @@ def _(xp, x, output_size, out=None):
 
 
 @kernel(adaptive_avg_pool2d_grad)
-@single
+@via_float32
 def _(xp, grad, shape, out=None):
     out = xp.empty(shape, grad.dtype) if out is None else out
     if not grad.size:

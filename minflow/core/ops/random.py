@@ -28,7 +28,7 @@ def words(xp, counter, offset: int, size: int, start: int = 0):
     return bits(xp, key, (first + offset) % 2**64, size, start)
 
 
-def unit(xp, counter, offset: int, size: int, dtype: DType, start: int = 0):
+def uniform_floats(xp, counter, offset: int, size: int, dtype: DType, start: int = 0):
     """Uniform values in [0, 1) from 24 bits of a word (float16: 11), or for float64 53 bits of two words."""
     if dtype is float64:
         pair = words(xp, counter, offset, 2 * size, 2 * start).reshape(-1, 2).astype("uint64")
@@ -39,7 +39,7 @@ def unit(xp, counter, offset: int, size: int, dtype: DType, start: int = 0):
     )
 
 
-def bell(xp, counter, offset: int, size: int, dtype: DType, start: int = 0):
+def normal_floats(xp, counter, offset: int, size: int, dtype: DType, start: int = 0):
     """Standard normal values in float64 by the Box-Muller transform: elements 2j and 2j+1 are the cosine and sine of
     one
     pair.
@@ -49,7 +49,7 @@ def bell(xp, counter, offset: int, size: int, dtype: DType, start: int = 0):
     """
     first, last = start // 2, (start + size + 1) // 2
     if dtype is float64:
-        u = unit(xp, counter, offset, 2 * (last - first), float64, 2 * first) + 2.0**-54
+        u = uniform_floats(xp, counter, offset, 2 * (last - first), float64, 2 * first) + 2.0**-54
     else:
         u = (words(xp, counter, offset, 2 * (last - first), 2 * first) + 0.5) * 2.0**-32
     u = u.reshape(-1, 2)
@@ -58,7 +58,7 @@ def bell(xp, counter, offset: int, size: int, dtype: DType, start: int = 0):
     return pairs[start % 2 : start % 2 + size]
 
 
-def filled(xp, numbers, shape, dtype: DType, out):
+def as_result(xp, numbers, shape, dtype: DType, out):
     """Return `numbers` as the result, in its shape and dtype, and in `out` if that is given."""
     out = xp.empty(shape, dtype.np) if out is None else out
     xp.copyto(out, numbers.reshape(shape), casting="unsafe")
@@ -69,7 +69,7 @@ def need_counter(op: str, counter) -> None:
     need_spec(op, Spec((2,), int64), counter=counter)
 
 
-def drawn(op: str):
+def random_spec(op: str):
     def infer(counter, shape, dtype, **_) -> Spec:
         need_counter(op, counter)
         if not dtype.floating:
@@ -81,7 +81,7 @@ def drawn(op: str):
 
 uniform = define(
     "uniform(counter; shape, low, high, dtype, offset)",
-    drawn("uniform"),
+    random_spec("uniform"),
     examples=[
         case(COUNTER, shape=(3, 5), low=0.0, high=1.0, dtype=float32, offset=0),
         case(COUNTER, shape=(), low=-2.0, high=3.0, dtype=float64, offset=1),
@@ -92,17 +92,17 @@ uniform = define(
 
 @kernel(uniform)
 def _(xp, counter, shape, low, high, dtype, offset, out=None):
-    u = unit(xp, counter, offset, math.prod(shape), dtype)
+    u = uniform_floats(xp, counter, offset, math.prod(shape), dtype)
     if (low, high) != (0, 1):
         u = u * u.dtype.type(high - low) + u.dtype.type(low)
         last = xp.nextafter(dtype.np.type(high), dtype.np.type(low))  # rounding may have produced `high`
         u = xp.minimum(u, last.astype(u.dtype)) if high > low else u
-    return filled(xp, u, shape, dtype, out)
+    return as_result(xp, u, shape, dtype, out)
 
 
 normal = define(
     "normal(counter; shape, mean, std, dtype, offset)",
-    drawn("normal"),
+    random_spec("normal"),
     examples=[
         case(COUNTER, shape=(3, 5), mean=0.0, std=1.0, dtype=float32, offset=0),
         case(COUNTER, shape=(), mean=-2.0, std=3.0, dtype=float64, offset=1),
@@ -113,10 +113,10 @@ normal = define(
 
 @kernel(normal)
 def _(xp, counter, shape, mean, std, dtype, offset, out=None):
-    return filled(xp, bell(xp, counter, offset, math.prod(shape), dtype) * std + mean, shape, dtype, out)
+    return as_result(xp, normal_floats(xp, counter, offset, math.prod(shape), dtype) * std + mean, shape, dtype, out)
 
 
-def whole(counter, shape, low, high, dtype, offset) -> Spec:
+def randint_spec(counter, shape, low, high, dtype, offset) -> Spec:
     need_counter("randint", counter)
     if low >= high:
         raise OutOfRangeError(f"randint: there is no integer in [{low}, {high})", hint="the second number is excluded")
@@ -127,7 +127,7 @@ def whole(counter, shape, low, high, dtype, offset) -> Spec:
 
 randint = define(
     "randint(counter; shape, low, high, dtype, offset)",
-    whole,
+    randint_spec,
     examples=[
         case(COUNTER, shape=(3, 5), low=0, high=10, dtype=int64, offset=0),
         case(COUNTER, shape=(4,), low=-3, high=3, dtype=float32, offset=2),
@@ -139,17 +139,17 @@ randint = define(
 @kernel(randint)
 def _(xp, counter, shape, low, high, dtype, offset, out=None):
     wide = words(xp, counter, offset, math.prod(shape)).astype("uint64") * xp.uint64(high - low)
-    return filled(xp, (wide >> xp.uint64(32)).astype("int64") + low, shape, dtype, out)
+    return as_result(xp, (wide >> xp.uint64(32)).astype("int64") + low, shape, dtype, out)
 
 
-def permutation(counter, n: int, dtype: DType, offset: int) -> Spec:
+def randperm_spec(counter, n: int, dtype: DType, offset: int) -> Spec:
     need_counter("randperm", counter)
     return Spec((n,), dtype)
 
 
 randperm = define(
     "randperm(counter; n, dtype, offset)",
-    permutation,
+    randperm_spec,
     examples=[case(COUNTER, n=10, dtype=int64, offset=0), case(COUNTER, n=0, dtype=int64, offset=0)],
     doc="0 to n - 1 in the order of n random words of 64 bits.",
 )
@@ -158,10 +158,10 @@ randperm = define(
 @kernel(randperm)
 def _(xp, counter, n, dtype, offset, out=None):
     pair = words(xp, counter, offset, 2 * n).reshape(-1, 2).astype("uint64")
-    return filled(xp, xp.argsort((pair[:, 0] << xp.uint64(32)) | pair[:, 1], kind="stable"), (n,), dtype, out)
+    return as_result(xp, xp.argsort((pair[:, 0] << xp.uint64(32)) | pair[:, 1], kind="stable"), (n,), dtype, out)
 
 
-def like_p(p: Spec, counter, offset) -> Spec:
+def bernoulli_spec(p: Spec, counter, offset) -> Spec:
     need_floating("bernoulli", p, "p")
     need_counter("bernoulli", counter)
     return p
@@ -169,7 +169,7 @@ def like_p(p: Spec, counter, offset) -> Spec:
 
 bernoulli = define(
     "bernoulli(p, counter; offset)",
-    like_p,
+    bernoulli_spec,
     examples=[
         case(floats(3, 4, low=0.1, high=0.9), COUNTER, offset=0),
         case(floats((), low=0.1, high=0.9), COUNTER, offset=1),
@@ -182,10 +182,10 @@ bernoulli = define(
 def _(xp, p, counter, offset, out=None):
     check_unit(xp, "bernoulli", "p", p, "p.sigmoid()")
     hit = words(xp, counter, offset, p.size).reshape(p.shape) < p.astype("float64") * 2.0**32
-    return hit.astype(p.dtype) if out is None else filled(xp, hit, p.shape, None, out)
+    return hit.astype(p.dtype) if out is None else as_result(xp, hit, p.shape, None, out)
 
 
-def dropped(x: Spec, counter, p: float, offset):
+def dropout_spec(x: Spec, counter, p: float, offset):
     need_floating("dropout", x)
     need_counter("dropout", counter)
     if not 0 <= p <= 1:
@@ -198,7 +198,7 @@ def dropped(x: Spec, counter, p: float, offset):
 
 dropout = define(
     "dropout(x, counter; p, offset) -> y, mask",
-    dropped,
+    dropout_spec,
     dict(x=lambda g, out1: None if g[0] is None else g[0] * out1),  # the mask itself has no gradient
     examples=[
         case(floats(3, 5), COUNTER, p=0.5, offset=0),

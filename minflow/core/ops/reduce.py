@@ -19,7 +19,16 @@ from ..spec import Spec, bool_, float32, float64, int64
 from .compare import eq, isnan, logical_or
 from .elementwise import where
 from .index import flip
-from .rules import count, counted, kept_shape, need_axis, need_floating, reduced, running, single
+from .rules import (
+    count,
+    widen_integers,
+    keepdims_shape,
+    need_axis,
+    need_floating,
+    reduced,
+    cumulative_rule,
+    via_float32,
+)
 from .shape import cast, cat, expand, full, getitem, permute, reshape, zeros_of
 
 EXAMPLES = [
@@ -35,29 +44,29 @@ INTEGERS = [case(ints(3, 4), axis=(0,), keepdims=False), case(bools(3, 4), axis=
 FEW = 1 << 12  # elements; above that, a fast kernel may be quicker
 
 
-def spread(g, x: Spec, axis):
+def expand_reduced(g, x: Spec, axis):
     """g, which has a reduced shape, broadcast over the axes that were reduced."""
     if g.spec.ndim:
-        g = reshape(g.contiguous(), shape=kept_shape(x.shape, axis))
+        g = reshape(g.contiguous(), shape=keepdims_shape(x.shape, axis))
     return expand(g, shape=x.shape)
 
 
-def wide(x):
+def sum_dtype(x):
     """The dtype for sums: NumPy's own choice, except for float16."""
     return "float32" if x.dtype.char == "e" else None
 
 
 sum = define(
     "sum(x; axis, keepdims)",
-    lambda x, axis, keepdims: counted(reduced(x, axis, keepdims)),
-    lambda g, x_spec, axis: spread(g, x_spec, axis),
+    lambda x, axis, keepdims: widen_integers(reduced(x, axis, keepdims)),
+    lambda g, x_spec, axis: expand_reduced(g, x_spec, axis),
     numbers="holomorphic",
     examples=[*EXAMPLES, *EMPTY, *INTEGERS],
     doc="The sum; int64 for bools and integers.",
 )
 
 
-def own_sum(x: Spec, axis, keepdims: bool):
+def numpy_sum(x: Spec, axis, keepdims: bool):
     """NumPy's own sum, for few elements, if strides and class cannot change its order of summation."""
     ndim = 0 if axis is None else x.ndim - len(axis)
     if x.size >= FEW or x.dtype not in (float32, float64) or keepdims or ndim > 1:
@@ -65,12 +74,12 @@ def own_sum(x: Spec, axis, keepdims: bool):
     return partial(np.add.reduce, axis=axis) if ndim else lambda array: np.asarray(np.add.reduce(array, axis))
 
 
-@kernel(sum, specialize=own_sum)
+@kernel(sum, specialize=numpy_sum)
 def _(xp, x, axis, keepdims, out=None):
-    return xp.add.reduce(x, axis, dtype=wide(x), keepdims=keepdims, out=out)
+    return xp.add.reduce(x, axis, dtype=sum_dtype(x), keepdims=keepdims, out=out)
 
 
-def averaged(x: Spec, axis, keepdims: bool) -> Spec:
+def mean_spec(x: Spec, axis, keepdims: bool) -> Spec:
     if not x.dtype.is_complex:
         need_floating("mean", x)
     return reduced(x, axis, keepdims)
@@ -78,8 +87,8 @@ def averaged(x: Spec, axis, keepdims: bool) -> Spec:
 
 mean = define(
     "mean(x; axis, keepdims)",
-    averaged,
-    lambda g, x_spec, axis: spread(g / max(count(x_spec.shape, axis), 1), x_spec, axis),
+    mean_spec,
+    lambda g, x_spec, axis: expand_reduced(g / max(count(x_spec.shape, axis), 1), x_spec, axis),
     numbers="holomorphic",
     examples=EXAMPLES,
     doc="The sum divided by the count; NaN if there are no elements.",
@@ -89,7 +98,7 @@ mean = define(
 @kernel(mean)
 def _(xp, x, axis, keepdims, out=None):
     n = count(x.shape, axis) or xp.nan
-    if wide(x):
+    if sum_dtype(x):
         return xp.true_divide(
             xp.add.reduce(x, axis, dtype="float32", keepdims=keepdims), n, out=out, casting="same_kind"
         )
@@ -99,19 +108,21 @@ def _(xp, x, axis, keepdims, out=None):
 # A primitive: the gradient needs only x and its mean, and float16 is squared in float32.
 var = define(
     "var(x; axis, keepdims, correction)",
-    lambda x, axis, keepdims, correction: varied(x, axis, keepdims),
-    lambda g, x, axis, correction: spread(g, x.spec, axis) * var_slope(x, axis, count(x.spec.shape, axis) - correction),
+    lambda x, axis, keepdims, correction: var_spec(x, axis, keepdims),
+    lambda g, x, axis, correction: (
+        expand_reduced(g, x.spec, axis) * var_grad_factor(x, axis, count(x.spec.shape, axis) - correction)
+    ),
     examples=[case(m.inputs[0], **m.attrs, correction=k) for m, k in zip(EXAMPLES, (1, 0, 1, 0, 0.5, 1))],
     doc="Squared distances to the mean, summed and divided by the count minus `correction`.",
 )
 
 
-def varied(x: Spec, axis, keepdims: bool) -> Spec:
+def var_spec(x: Spec, axis, keepdims: bool) -> Spec:
     need_floating("var", x)
     return reduced(x, axis, keepdims)
 
 
-def var_slope(x, axis, free: float):
+def var_grad_factor(x, axis, free: float):
     """The factor in the gradient of var. Without degrees of freedom it is PyTorch's: infinite over all axes."""
     middle = mean(x, axis=axis, keepdims=True)
     if axis is None and free <= 0:
@@ -120,7 +131,7 @@ def var_slope(x, axis, free: float):
 
 
 @kernel(var)
-@single
+@via_float32
 def _(xp, x, axis, keepdims, correction, out=None):
     n = count(x.shape, axis)
     with silent():
@@ -131,18 +142,19 @@ def _(xp, x, axis, keepdims, correction, out=None):
 
 prod = define(
     "prod(x; axis, keepdims)",
-    lambda x, axis, keepdims: counted(reduced(x, axis, keepdims)),
-    lambda g, x, axis: others(g, x, axis),
+    lambda x, axis, keepdims: widen_integers(reduced(x, axis, keepdims)),
+    lambda g, x, axis: product_of_others(g, x, axis),
     numbers="holomorphic",
     examples=[*EXAMPLES, *EMPTY, *INTEGERS, case(positive(3, 4), axis=(0,), keepdims=False)],
     doc="The product; int64 for bools and integers.",
 )
 kernel(
-    prod, lambda xp, x, axis, keepdims, out=None: xp.multiply.reduce(x, axis, dtype=wide(x), keepdims=keepdims, out=out)
+    prod,
+    lambda xp, x, axis, keepdims, out=None: xp.multiply.reduce(x, axis, dtype=sum_dtype(x), keepdims=keepdims, out=out),
 )
 
 
-def others(g, x, axis):
+def product_of_others(g, x, axis):
     """g times the product of all other factors, by a tree of products, up and down again.
 
     It never divides, so a factor may be 0, and second derivatives are correct there too.
@@ -167,7 +179,7 @@ def others(g, x, axis):
     return permute(rest, dims=tuple([(kept + axes).index(i) for i in range(len(shape))]))
 
 
-def some_element(name: str, x: Spec, axis) -> Spec:
+def nonempty_spec(name: str, x: Spec, axis) -> Spec:
     """The shape rule of ops that need at least one element along the axes."""
     if not count(x.shape, axis):
         place = "" if axis is None else f" along {'axis' if len(axis) == 1 else 'axes'} {', '.join(map(str, axis))}"
@@ -178,11 +190,11 @@ def some_element(name: str, x: Spec, axis) -> Spec:
     return x
 
 
-def extreme(name: str, ufunc: str, doc: str):
+def extreme_op(name: str, ufunc: str, doc: str):
     op = define(
         f"{name}(x; axis, keepdims)",
-        lambda x, axis, keepdims: reduced(some_element(name, x, axis), axis, keepdims),
-        lambda g, x, out, axis: spread_evenly(g, x, out, axis),
+        lambda x, axis, keepdims: reduced(nonempty_spec(name, x, axis), axis, keepdims),
+        lambda g, x, out, axis: share_ties(g, x, out, axis),
         examples=[*[case(distinct(*m.inputs[0].shape), **m.attrs) for m in EXAMPLES[:3]], *EXAMPLES[3:], *INTEGERS],
         doc=doc,
     )
@@ -190,20 +202,20 @@ def extreme(name: str, ufunc: str, doc: str):
     return op
 
 
-def spread_evenly(g, x, out, axis):
+def share_ties(g, x, out, axis):
     """g for the elements equal to the result; ties share it, and so do NaN if the result is NaN."""
-    hit = cast(logical_or(eq(x, spread(out, x.spec, axis)), isnan(x)), dtype=g.spec.dtype)
-    return spread(g / reshape(sum(hit, axis=axis, keepdims=False), shape=g.spec.shape), x.spec, axis) * hit
+    hit = cast(logical_or(eq(x, expand_reduced(out, x.spec, axis)), isnan(x)), dtype=g.spec.dtype)
+    return expand_reduced(g / reshape(sum(hit, axis=axis, keepdims=False), shape=g.spec.shape), x.spec, axis) * hit
 
 
-amax = extreme("amax", "maximum", "The maximum; NaN wins; ties share the gradient.")
-amin = extreme("amin", "minimum", "The minimum; NaN wins; ties share the gradient.")
+amax = extreme_op("amax", "maximum", "The maximum; NaN wins; ties share the gradient.")
+amin = extreme_op("amin", "minimum", "The minimum; NaN wins; ties share the gradient.")
 
 
 median = define(
     "median(x)",
-    lambda x: some_element("median", x, None).replace(shape=()),
-    lambda g, x, out: spread_evenly(g, x, out, None),
+    lambda x: nonempty_spec("median", x, None).replace(shape=()),
+    lambda g, x, out: share_ties(g, x, out, None),
     examples=[distinct(5), distinct(3, 4), floats(()), strided(4, 5), floats(5, dtype="float32"), ints(7)],
     doc="The median (the lower of two middle elements); NaN wins; ties share the gradient.",
 )
@@ -218,7 +230,7 @@ def _(xp, x, out=None):
     return out
 
 
-def position(name: str, doc: str):
+def arg_op(name: str, doc: str):
     def infer(x: Spec, axis: int | None, keepdims: bool) -> Spec:
         if axis is not None:
             need_axis(name, x, axis)
@@ -244,8 +256,8 @@ def position(name: str, doc: str):
     return op
 
 
-argmax = position("argmax", "The index of the first maximum, in the flattened tensor if axis is None.")
-argmin = position("argmin", "The index of the first minimum, in the flattened tensor if axis is None.")
+argmax = arg_op("argmax", "The index of the first maximum, in the flattened tensor if axis is None.")
+argmin = arg_op("argmin", "The index of the first minimum, in the flattened tensor if axis is None.")
 
 
 def quantifier(name: str, ufunc: str, doc: str):
@@ -266,7 +278,7 @@ all = quantifier("all", "logical_and", "True if all elements are nonzero.")
 
 cumsum = define(
     "cumsum(x; axis)",
-    running("cumsum"),
+    cumulative_rule("cumsum"),
     lambda g, axis: flip(cumsum(flip(g, axes=(axis,)), axis=axis), axes=(axis,)),
     numbers="holomorphic",
     examples=[
@@ -279,4 +291,4 @@ cumsum = define(
     ],
     doc="The cumulative sum along an axis.",
 )
-kernel(cumsum, lambda xp, x, axis, out=None: xp.add.accumulate(x, axis, dtype=wide(x), out=out))
+kernel(cumsum, lambda xp, x, axis, out=None: xp.add.accumulate(x, axis, dtype=sum_dtype(x), out=out))

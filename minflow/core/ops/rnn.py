@@ -18,7 +18,7 @@ from ..op import Op, define, kernel
 from ..spec import Spec
 from ..source_location import fail
 from .examples import Case, Maker, floats
-from .rules import need_floating, need_spec, single
+from .rules import need_floating, need_spec, via_float32
 from .shape import full
 
 # ---- shape rules of all three layers
@@ -59,12 +59,12 @@ def rnn_spec(x, h0, w_ih, w_hh, b_ih, b_hh, relu, sizes, reverse):
     return layer_spec("rnn", 1, h0.shape[-1], sizes, x, h0, w_ih, w_hh, b_ih, b_hh), h0
 
 
-def filled(g, *specs: Spec) -> list:
+def fill_cotangents(g, *specs: Spec) -> list:
     """The cotangents of the first outputs, with zeros for missing ones."""
     return [full(shape=s.shape, value=0.0, dtype=s.dtype) if x is None else x for x, s in zip(g, specs)]
 
 
-def refused(layer: str) -> Callable:
+def no_second_gradient(layer: str) -> Callable:
     """The gradient rule of a gradient op, which is not implemented."""
 
     def rule(g):
@@ -128,19 +128,19 @@ def backward_cases(forward: Op, names: str, *args, **options) -> list[Case]:
 # ---- shared by the kernels ----------------------------------------------------------------------------------------
 
 
-def spans(x, sizes: tuple, reverse: bool) -> list[tuple[int, int]]:
+def step_rows(x, sizes: tuple, reverse: bool) -> list[tuple[int, int]]:
     """The rows (start, stop) of each step, in the order in which the layer visits them."""
     ends = list(accumulate(sizes or (x.shape[1],) * (len(x) if x.shape[1] else 0)))
     steps = list(zip([0, *ends], ends))
     return steps[::-1] if reverse else steps
 
 
-def flat(x):
+def flatten_steps(x):
     """Reshape (T, N, I) to (T * N, I)."""
     return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
 
 
-def before(xp, states, first, steps):
+def previous_states(xp, states, first, steps):
     """The state at the beginning of each row: that of the step before, or the first."""
     result, n = xp.empty_like(states), len(first)
     if steps and len(steps) * n == len(states):  # all sequences have all steps
@@ -164,17 +164,17 @@ def sigmoid_(xp, x):
     xp.reciprocal(x, out=x)
 
 
-def sums(x, w_ih, inner, previous, at_state=None):
+def parameter_grads(x, w_ih, inner, previous, at_state=None):
     """Gradients of x, w_ih, w_hh and the bias from those of the pre-activations."""
     gw_hh = (inner if at_state is None else at_state).T @ previous
-    return (inner @ w_ih).reshape(x.shape), inner.T @ flat(x), gw_hh, inner.sum(0)
+    return (inner @ w_ih).reshape(x.shape), inner.T @ flatten_steps(x), gw_hh, inner.sum(0)
 
 
 # ---- rnn -----------------------------------------------------------------------------------------------------------
 
 
 def rnn_rule(g, x, h0, w_ih, w_hh, out0, relu, sizes, reverse):
-    gy, ghn = filled(g, out0.spec, h0.spec)
+    gy, ghn = fill_cotangents(g, out0.spec, h0.spec)
     gx, gh0, gw_ih, gw_hh, gb = rnn_grad(gy, ghn, x, h0, w_ih, w_hh, out0, relu=relu, sizes=sizes, reverse=reverse)
     return gx, gh0, gw_ih, gw_hh, gb, gb
 
@@ -194,12 +194,12 @@ rnn = define(
 
 
 @kernel(rnn)
-@single
+@via_float32
 def _(xp, x, h0, w_ih, w_hh, b_ih, b_hh, relu, sizes, reverse):
-    y, h, w = flat(x) @ w_ih.T, h0.copy(), xp.ascontiguousarray(w_hh.T)
+    y, h, w = flatten_steps(x) @ w_ih.T, h0.copy(), xp.ascontiguousarray(w_hh.T)
     y += b_ih + b_hh
     own = xp.empty_like(h)
-    for a, b in spans(x, sizes, reverse):
+    for a, b in step_rows(x, sizes, reverse):
         now, n = y[a:b], b - a
         now += xp.matmul(h[:n], w, out=own[:n])
         xp.maximum(now, 0, out=now) if relu else xp.tanh(now, out=now)
@@ -207,7 +207,7 @@ def _(xp, x, h0, w_ih, w_hh, b_ih, b_hh, relu, sizes, reverse):
     return y.reshape(*x.shape[:-1], h.shape[1]), h
 
 
-def bias_of(w_ih: Spec) -> Spec:
+def bias_spec(w_ih: Spec) -> Spec:
     return w_ih.replace(shape=w_ih.shape[:1])
 
 
@@ -218,7 +218,7 @@ def need_states(op: str, wanted: tuple[Spec, ...], *found: Spec) -> None:
 
 
 def rnn_grad_spec(gy, ghn, x, h0, w_ih, w_hh, y, **attrs):
-    bias = bias_of(w_ih)
+    bias = bias_spec(w_ih)
     forward = rnn_spec(x, h0, w_ih, w_hh, bias, bias, **attrs)
     need_states("rnn_grad", (*forward, *forward[:1]), gy, ghn, y)
     return x, h0, w_ih, w_hh, bias
@@ -227,20 +227,20 @@ def rnn_grad_spec(gy, ghn, x, h0, w_ih, w_hh, y, **attrs):
 rnn_grad = define(
     "rnn_grad(gy, ghn, x, h0, w_ih, w_hh, y; relu, sizes, reverse) -> gx, gh0, gw_ih, gw_hh, gb",
     rnn_grad_spec,
-    {"gy, ghn, x, h0, w_ih, w_hh": refused("RNN")},
+    {"gy, ghn, x, h0, w_ih, w_hh": no_second_gradient("RNN")},
     examples=backward_cases(rnn, "gy ghn x h0 w_ih w_hh y", 1, 2, relu=False),
     doc="The gradients of rnn; both biases have the same one.",
 )
 
 
 @kernel(rnn_grad)
-@single
+@via_float32
 def _(xp, gy, ghn, x, h0, w_ih, w_hh, y, relu, sizes, reverse):
-    steps, gy, y, gh = spans(x, sizes, reverse), flat(gy), flat(y), ghn.copy()
+    steps, gy, y, gh = step_rows(x, sizes, reverse), flatten_steps(gy), flatten_steps(y), ghn.copy()
     inner = xp.empty_like(y) if relu else 1 - y * y
     for a, b in reversed(steps):
         g = gy[a:b] + gh[: b - a]
         inner[a:b] = xp.where(y[a:b] == 0, 0, g) if relu else inner[a:b] * g
         xp.matmul(inner[a:b], w_hh, out=gh[: b - a])
-    gx, gw_ih, gw_hh, gb = sums(x, w_ih, inner, before(xp, y, h0, steps))
+    gx, gw_ih, gw_hh, gb = parameter_grads(x, w_ih, inner, previous_states(xp, y, h0, steps))
     return gx, gh, gw_ih, gw_hh, gb

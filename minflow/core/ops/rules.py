@@ -24,7 +24,7 @@ def mark(name: str) -> str:
     return "{" + name + "}"
 
 
-def join(op: str, shapes: dict[str, tuple[int, ...]]) -> tuple[int, ...]:
+def broadcast_shape(op: str, shapes: dict[str, tuple[int, ...]]) -> tuple[int, ...]:
     """The shape to which these shapes (by input name) broadcast, as in NumPy, or a ShapeError that names two sizes."""
     result: list[tuple[int, str, int]] = []  # from the right: size, and the input and axis that it comes from
     for name, shape in shapes.items():
@@ -39,12 +39,12 @@ def join(op: str, shapes: dict[str, tuple[int, ...]]) -> tuple[int, ...]:
                 raise ShapeError(
                     f"{op}: sizes differ, {other} (axis {first_axis} of {mark(first)}) and "
                     f"{size} (axis {axis} of {mark(name)})",
-                    hint=fitting(first, shapes[first], name, shape),
+                    hint=broadcast_hint(first, shapes[first], name, shape),
                 )
     return tuple(size for size, _, _ in reversed(result))
 
 
-def fitting(a: str, left: tuple[int, ...], b: str, right: tuple[int, ...]) -> str:
+def broadcast_hint(a: str, left: tuple[int, ...], b: str, right: tuple[int, ...]) -> str:
     """A hint for two shapes that do not broadcast."""
     if len(left) == len(right) == 2 and left == right[::-1]:
         return f"{mark(b)}.T, if its axes are swapped"
@@ -71,13 +71,13 @@ def broadcast(
         if integers and first.dtype.floating:
             raise DTypeError(f"{op}: bitwise ops are not defined for {first.dtype.name}", hint="x.int(), or x > 0")
         if any(s is not first for s in arrays.values()):
-            first = first.replace(shape=join(op, {name: s.shape for name, s in arrays.items()}))
+            first = first.replace(shape=broadcast_shape(op, {name: s.shape for name, s in arrays.items()}))
         return first if out is None else first.replace(dtype=out)
 
     return rule
 
 
-def same(x):
+def same_spec(x):
     """The result has the spec of the input."""
     return x if isinstance(x, Spec) else Spec((), promote(x))
 
@@ -116,7 +116,7 @@ def need_spec(op: str, wanted: Spec | tuple[int, ...] | None, **specs) -> None:
             )
 
 
-def kept_shape(shape: tuple[int, ...], axis: tuple[int, ...] | None) -> tuple[int, ...]:
+def keepdims_shape(shape: tuple[int, ...], axis: tuple[int, ...] | None) -> tuple[int, ...]:
     """`shape` with the reduced axes (None: all) replaced by 1."""
     return tuple(1 if axis is None or i in axis else n for i, n in enumerate(shape))
 
@@ -132,7 +132,7 @@ def reduced(x: Spec, axis: tuple[int, ...] | None, keepdims: bool) -> Spec:
             f"axes {axis} of {{x}}, which has {x.ndim} axes", hint="each axis once, in ascending order"
         )
     if keepdims:
-        return x.replace(shape=kept_shape(x.shape, axis))
+        return x.replace(shape=keepdims_shape(x.shape, axis))
     return x.replace(shape=() if axis is None else tuple(n for i, n in enumerate(x.shape) if i not in axis))
 
 
@@ -141,17 +141,17 @@ def count(shape: tuple[int, ...], axis: tuple[int, ...] | None) -> int:
     return math.prod(shape) if axis is None else math.prod(shape[i] for i in axis)
 
 
-def counted(x: Spec) -> Spec:
+def widen_integers(x: Spec) -> Spec:
     """The rule for sums and products, which are int64 for integers, as in PyTorch."""
     return x if x.dtype.rank > 1 else x.replace(dtype=int64)
 
 
-def running(op: str):
+def cumulative_rule(op: str):
     """The shape rule of a cumulative sum or product along an axis."""
 
     def infer(x: Spec, axis: int) -> Spec:
         need_axis(op, x, axis)
-        return counted(x)
+        return widen_integers(x)
 
     return infer
 
@@ -173,13 +173,13 @@ def constant(xp, dtype, value: float):
     return xp.asarray(value, dtype)
 
 
-def alike(xp, *inputs):
+def as_arrays(xp, *inputs):
     """The inputs as arrays of one dtype: functions other than ufuncs may treat Python numbers as float64."""
     dtype = next((x.dtype for x in inputs if hasattr(x, "dtype")), "float64")
     return [xp.asarray(x, dtype) for x in inputs]
 
 
-def single(function: Callable) -> Callable:
+def via_float32(function: Callable) -> Callable:
     """Wrap a kernel so that it computes float16 in float32 and rounds its results once."""
 
     @functools.wraps(function)

@@ -11,13 +11,13 @@ from ..backend.float_warnings import silent
 from ..op import define, kernel
 from ..spec import Spec, float64, int64, spec_of
 from ..source_location import fail, need
-from .checks import check_unit, first
+from .checks import check_unit, first_wrong
 from .examples import case, floats, positive
-from .random import COUNTER, filled, need_counter, unit
-from .rules import join, need_floating, need_spec, write_out
+from .random import COUNTER, as_result, need_counter, uniform_floats
+from .rules import broadcast_shape, need_floating, need_spec, write_out
 
 
-def chosen(p: Spec, counter, num_samples: int, replacement: bool, offset: int) -> Spec:
+def multinomial_spec(p: Spec, counter, num_samples: int, replacement: bool, offset: int) -> Spec:
     need_floating("multinomial", p, "p")
     need_counter("multinomial", counter)
     if p.ndim not in (1, 2):
@@ -36,7 +36,7 @@ def chosen(p: Spec, counter, num_samples: int, replacement: bool, offset: int) -
 
 multinomial = define(
     "multinomial(p, counter; num_samples, replacement, offset)",
-    chosen,
+    multinomial_spec,
     examples=[
         case(positive(4), COUNTER, num_samples=3, replacement=False, offset=0),
         case(positive(2, 5), COUNTER, num_samples=7, replacement=True, offset=1),
@@ -51,11 +51,11 @@ def _(xp, p, counter, num_samples, replacement, offset, out=None):
     rows = p.astype("float64").reshape(-1, p.shape[-1])
     check_weights(xp, p, rows)
     if replacement:
-        u = unit(xp, counter, offset, len(rows) * num_samples, float64).reshape(len(rows), num_samples)
+        u = uniform_floats(xp, counter, offset, len(rows) * num_samples, float64).reshape(len(rows), num_samples)
         sums = xp.cumsum(rows, 1)
         places = [xp.searchsorted(a, xp.minimum(b * a[-1], xp.nextafter(a[-1], 0)), "right") for a, b in zip(sums, u)]
     else:
-        u = unit(xp, counter, offset, rows.size, float64).reshape(rows.shape)
+        u = uniform_floats(xp, counter, offset, rows.size, float64).reshape(rows.shape)
         with silent():  # infinite, that is never drawn, if the probability is 0
             places = xp.argsort(-xp.log1p(-u) / rows, 1, kind="stable")[:, :num_samples]
     return write_out(xp, xp.asarray(places, "int64").reshape((*p.shape[:-1], num_samples)), out)
@@ -65,7 +65,7 @@ def check_weights(xp, p, rows) -> None:
     """Refuse negative or non-finite weights, and rows of zeros."""
     wrong = ~((p >= 0) & (p < xp.inf))
     if wrong.any():
-        number, at = first(xp, p, wrong, "the input")
+        number, at = first_wrong(xp, p, wrong, "the input")
         fail(
             OutOfRangeError,
             f"multinomial: probabilities must be finite and at least 0, got {number:.4g}{at}",
@@ -78,7 +78,7 @@ def check_weights(xp, p, rows) -> None:
 
 def need_positive(xp, op: str, name: str, x) -> None:
     if x.size and not x.min() >= 0:
-        number, at = first(xp, x, ~(x >= 0), name)
+        number, at = first_wrong(xp, x, ~(x >= 0), name)
         fail(
             OutOfRangeError,
             f"{op}: {name} must be at least 0, got {number:.4g}{at}",
@@ -87,7 +87,7 @@ def need_positive(xp, op: str, name: str, x) -> None:
         )
 
 
-def rated(rate: Spec, counter, offset: int) -> Spec:
+def poisson_spec(rate: Spec, counter, offset: int) -> Spec:
     need_floating("poisson", rate, "rate")
     need_counter("poisson", counter)
     return rate
@@ -95,7 +95,7 @@ def rated(rate: Spec, counter, offset: int) -> Spec:
 
 poisson = define(
     "poisson(rate, counter; offset)",
-    rated,
+    poisson_spec,
     examples=[
         case(positive(3, 4), COUNTER, offset=0),
         case(floats(0), COUNTER, offset=1),
@@ -109,12 +109,12 @@ poisson = define(
 def _(xp, rate, counter, offset, out=None):
     special = need("scipy.special", "poisson")
     need_positive(xp, "poisson", "rate", rate)
-    u, rates = unit(xp, counter, offset, rate.size, float64).reshape(rate.shape), rate.astype("float64")
-    counts = smallest(xp, u, special.pdtrik, special.pdtr, rates)
-    return filled(xp, counts, rate.shape, spec_of(rate).dtype, out)
+    u, rates = uniform_floats(xp, counter, offset, rate.size, float64).reshape(rate.shape), rate.astype("float64")
+    counts = smallest_count(xp, u, special.pdtrik, special.pdtr, rates)
+    return as_result(xp, counts, rate.shape, spec_of(rate).dtype, out)
 
 
-def smallest(xp, u, inverse, below, *law):
+def smallest_count(xp, u, inverse, below, *law):
     """The smallest count whose cdf reaches u: SciPy's inverse, corrected for rounding."""
     with silent():
         count = xp.maximum(xp.ceil(xp.nan_to_num(inverse(u, *law))), 0)
@@ -122,16 +122,16 @@ def smallest(xp, u, inverse, below, *law):
         return xp.where(below(lower, *law) >= u, lower, count)
 
 
-def trials(count: Spec, prob: Spec, counter, offset: int) -> Spec:
+def binomial_spec(count: Spec, prob: Spec, counter, offset: int) -> Spec:
     need_floating("binomial", count, "count")
     need_spec("binomial", None, prob=prob)
     need_counter("binomial", counter)
-    return count.replace(shape=join("binomial", {"count": count.shape, "prob": prob.shape}))
+    return count.replace(shape=broadcast_shape("binomial", {"count": count.shape, "prob": prob.shape}))
 
 
 binomial = define(
     "binomial(count, prob, counter; offset)",
-    trials,
+    binomial_spec,
     examples=[
         case(floats(3, 1, low=5, high=9), floats(4, low=0.1, high=0.9), COUNTER, offset=0),
         case(floats((), low=5, high=9, dtype="float32"), floats((), low=0, high=1, dtype="float32"), COUNTER, offset=1),
@@ -146,8 +146,8 @@ def _(xp, count, prob, counter, offset, out=None):
     check_unit(xp, "binomial", "prob", prob, "prob.sigmoid()")
     need_positive(xp, "binomial", "count", count)
     n, p = xp.broadcast_arrays(xp.floor(count.astype("float64")), prob.astype("float64"))
-    u = unit(xp, counter, offset, n.size, float64).reshape(n.shape)
-    hits = smallest(xp, u, special.bdtrik, lambda k, n, p: special.bdtr(k, n.astype("int64"), p), n, p)
+    u = uniform_floats(xp, counter, offset, n.size, float64).reshape(n.shape)
+    hits = smallest_count(xp, u, special.bdtrik, lambda k, n, p: special.bdtr(k, n.astype("int64"), p), n, p)
     # the inverse fails for prob 0 and 1
     hits = xp.where(p == 0, 0, xp.where(p == 1, n, xp.minimum(hits, n)))
-    return filled(xp, hits, n.shape, spec_of(count).dtype, out)
+    return as_result(xp, hits, n.shape, spec_of(count).dtype, out)

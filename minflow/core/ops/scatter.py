@@ -6,18 +6,18 @@ from ..op import define, kernel
 from .compare import eq, logical_and
 from .elementwise import where
 from .examples import case, distinct, floats, ints
-from .index import everywhere, gather, gathered, scatter, scatter_add
+from .index import index_grid, gather, gather_spec, scatter, scatter_add
 from .shape import cast, zeros_of
 
 UFUNCS = {"prod": "multiply", "amax": "maximum", "amin": "minimum"}
 STARTS = {
     "prod": lambda xp, dtype: 1,
-    "amax": lambda xp, dtype: least(xp, dtype, -1),
-    "amin": lambda xp, dtype: least(xp, dtype, 1),
+    "amax": lambda xp, dtype: neutral_element(xp, dtype, -1),
+    "amin": lambda xp, dtype: neutral_element(xp, dtype, 1),
 }
 
 
-def least(xp, dtype, sign: int):
+def neutral_element(xp, dtype, sign: int):
     """The neutral element of an extreme: -inf for the maximum, inf for the minimum."""
     if dtype.kind == "f":
         return sign * xp.inf
@@ -28,11 +28,11 @@ def least(xp, dtype, sign: int):
 
 scatter_reduce = define(
     "scatter_reduce(x, index, src; dim, reduce, include_self, by)",
-    lambda x, index, src, dim, reduce, include_self, by="scatter_reduce": gathered(x, index, src, dim=dim, by=by),
+    lambda x, index, src, dim, reduce, include_self, by="scatter_reduce": gather_spec(x, index, src, dim=dim, by=by),
     {
-        "x, src": lambda g, x, index, src, out, dim, reduce, include_self: (factors if reduce == "prod" else winners)(
-            g, x, index, src, out, dim, include_self
-        )
+        "x, src": lambda g, x, index, src, out, dim, reduce, include_self: (
+            product_grad if reduce == "prod" else share_ties
+        )(g, x, index, src, out, dim, include_self)
     },
     examples=[
         case(floats(3, 4), ints(5, 4, high=3), floats(5, 4), dim=0, reduce="prod", include_self=True),
@@ -48,27 +48,27 @@ scatter_reduce = define(
 
 @kernel(scatter_reduce)
 def _(xp, x, index, src, dim, reduce, include_self, by="scatter_reduce"):
-    places, result = everywhere(xp, by, x, index, dim), x.copy()
+    places, result = index_grid(xp, by, x, index, dim), x.copy()
     if not include_self:
         result[places] = STARTS[reduce](xp, x.dtype)
     getattr(xp, UFUNCS[reduce]).at(result, places, src)
     return result
 
 
-def own(g, index, dim: int, include_self: bool):
+def self_grad(g, index, dim: int, include_self: bool):
     """The part of the gradient that is left for x."""
     return g if include_self else scatter(g, index, 0, dim=dim)
 
 
-def winners(g, x, index, src, out, dim: int, include_self: bool):
+def share_ties(g, x, index, src, out, dim: int, include_self: bool):
     """g for the elements equal to the results; ties share it."""
-    mine = own(cast(eq(x, out), dtype=g.spec.dtype), index, dim, include_self)
+    mine = self_grad(cast(eq(x, out), dtype=g.spec.dtype), index, dim, include_self)
     theirs = cast(eq(src, gather(out, index, dim=dim)), dtype=g.spec.dtype)
     share = g / scatter_add(mine, index, theirs, dim=dim)
     return mine * share, gather(share, index, dim=dim) * theirs
 
 
-def factors(g, x, index, src, out, dim: int, include_self: bool):
+def product_grad(g, x, index, src, out, dim: int, include_self: bool):
     """g times the product of the other factors: the product of all divided by this one, or if this one is 0, of the
     others."""
     reduced = lambda x, src: scatter_reduce(x, index, src, dim=dim, reduce="prod", include_self=include_self)
@@ -78,4 +78,4 @@ def factors(g, x, index, src, out, dim: int, include_self: bool):
     alone = logical_and(zero, eq(zeros, 1))
     rest = gather(g * reduced(x, where(alone, 1, src)), index, dim=dim)
     whole = gather(g * out, index, dim=dim) / where(zero, 1, src)
-    return own(g * reduced(ones, src) / ones, index, dim, include_self), where(alone, rest, whole)
+    return self_grad(g * reduced(ones, src) / ones, index, dim, include_self), where(alone, rest, whole)

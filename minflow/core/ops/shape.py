@@ -22,7 +22,7 @@ from ..op import define, kernel
 from ..spec import DType, Spec, bfloat16, bool_, finfo, float32, float64, iinfo
 
 
-def derive(x, path):
+def apply_path(x, path):
     """Apply a path of views, `((op, attrs), ...)`, to x."""
     for op, attrs in path:
         x = apply(op, x, **attrs)
@@ -87,7 +87,7 @@ def in_dtype(x, dtype: DType):
     return cast(x, dtype=dtype) if hasattr(x, "spec") and x.spec.dtype is not dtype else x
 
 
-def converted(mode, op, inputs, attrs, dtype: DType, specs):
+def run_in_dtype(mode, op, inputs, attrs, dtype: DType, specs):
     """Run an op on inputs of another dtype, as `infer` asks for; or, for bfloat16, in float32 with one rounding."""
     if specs is None:
         return mode.run(op, tuple([in_dtype(x, dtype) for x in inputs]), attrs)
@@ -147,7 +147,7 @@ def _(xp, shape, value, dtype, out=None):
 # ---- views -------------------------------------------------------------------------------------------------------
 
 
-def indexed(x: Spec, index: tuple) -> Spec:
+def getitem_spec(x: Spec, index: tuple) -> Spec:
     """The shape rule of basic indexing. A slice is a tuple (start, stop, step), which is hashable."""
     used = sum(1 for i in index if i is not None and i is not Ellipsis)
     if used > x.ndim:
@@ -174,7 +174,7 @@ def indexed(x: Spec, index: tuple) -> Spec:
 
 getitem = define(
     "getitem(x; index)",
-    infer=indexed,
+    infer=getitem_spec,
     is_view=True,
     vjp=lambda g, x_spec, index: view_write(zeros_of(x_spec), g, path=((getitem, {"index": index}),)),
     examples=[
@@ -188,16 +188,16 @@ getitem = define(
 )
 
 
-def look_at(index: tuple):
+def index_view(index: tuple):
     """The function that applies an index. It appends an Ellipsis, so that NumPy returns a view and never a scalar."""
     index = tuple([slice(*i) if i.__class__ is tuple else i for i in index])
     return operator.itemgetter(index if Ellipsis in index else (*index, ...))
 
 
-kernel(getitem, lambda xp, x, index: look_at(index)(x), specialize=lambda x, index: look_at(index))
+kernel(getitem, lambda xp, x, index: index_view(index)(x), specialize=lambda x, index: index_view(index))
 
 
-def reshaped(x: Spec, shape: tuple[int, ...]) -> Spec:
+def reshape_spec(x: Spec, shape: tuple[int, ...]) -> Spec:
     if math.prod(shape) != x.size:
         raise ShapeError(
             f"reshape: {{x}} has {x.size} elements, the shape {shape} has {math.prod(shape)}",
@@ -208,7 +208,7 @@ def reshaped(x: Spec, shape: tuple[int, ...]) -> Spec:
 
 reshape = define(
     "reshape(x; shape)",
-    infer=reshaped,
+    infer=reshape_spec,
     is_view=True,
     vjp=lambda g, x_spec: reshape(g.contiguous(), shape=x_spec.shape),
     examples=[case(floats(3, 4), shape=(2, 6)), case(floats(()), shape=(1, 1)), case(floats(0, 3), shape=(3, 0))],
@@ -219,7 +219,7 @@ kernel(
 )
 
 
-def permuted(x: Spec, dims: tuple[int, ...]) -> Spec:
+def permute_spec(x: Spec, dims: tuple[int, ...]) -> Spec:
     if sorted(dims) != list(range(x.ndim)):
         raise ShapeError(
             f"permute: {dims} does not name each of the {x.ndim} axes of {{x}} once",
@@ -230,7 +230,7 @@ def permuted(x: Spec, dims: tuple[int, ...]) -> Spec:
 
 permute = define(
     "permute(x; dims)",
-    infer=permuted,
+    infer=permute_spec,
     is_view=True,
     vjp=lambda g, dims: permute(g, dims=tuple(sorted(range(len(dims)), key=dims.__getitem__))),
     examples=[case(floats(2, 3, 4), dims=(2, 0, 1)), case(floats(3, 4), dims=(1, 0)), case(floats(()), dims=())],
@@ -241,7 +241,7 @@ kernel(
 )
 
 
-def expanded(x: Spec, shape: tuple[int, ...]) -> Spec:
+def expand_spec(x: Spec, shape: tuple[int, ...]) -> Spec:
     lead = len(shape) - x.ndim
     if lead < 0 or any(n != m and n != 1 for n, m in zip(x.shape, shape[lead:])):
         raise ShapeError(
@@ -253,7 +253,7 @@ def expanded(x: Spec, shape: tuple[int, ...]) -> Spec:
 
 expand = define(
     "expand(x; shape)",
-    infer=expanded,
+    infer=expand_spec,
     is_view=True,
     vjp=lambda g, x_spec: sum_to(g, shape=x_spec.shape),
     examples=[
@@ -268,10 +268,10 @@ expand = define(
 
 @kernel(expand, specialize=lambda x, shape: functools.partial(expand.kernel, shape=shape))
 def _(xp, x, shape):
-    return written_too(xp.broadcast_to(x, shape), x)
+    return writable_like(xp.broadcast_to(x, shape), x)
 
 
-def written_too(view, x):
+def writable_like(view, x):
     """Make a view writable if `x` is: NumPy marks it read-only as a precaution, and `functionalize.write` checks
     itself."""
     if x.flags.writeable:
@@ -319,13 +319,13 @@ diagonal = define(
 
 @kernel(diagonal)
 def _(xp, x, offset, dim1, dim2):
-    return written_too(diagonal_of(x, offset, dim1, dim2), x)
+    return writable_like(diagonal_of(x, offset, dim1, dim2), x)
 
 
 # ---- writes through a view, and their gradients -------------------------------------------------------------------
 
 
-def written(base: Spec, value, path) -> Spec:
+def view_write_spec(base: Spec, value, path) -> Spec:
     place = base
     for op, attrs in path:
         if not op.is_view:
@@ -333,7 +333,7 @@ def written(base: Spec, value, path) -> Spec:
                 f"view_write: {op.name} is not a view op", hint="the result of getitem, permute or diagonal"
             )
         place = op.infer(place, **attrs)
-    if isinstance(value, Spec) and (value.dtype is not place.dtype or expanded(value, place.shape) is not place):
+    if isinstance(value, Spec) and (value.dtype is not place.dtype or expand_spec(value, place.shape) is not place):
         raise DTypeError(
             f"view_write: {{value}} is {value.dtype.name}, the place for it {place.dtype.name}",
             hint="{value}.to({base}.dtype)",
@@ -343,11 +343,11 @@ def written(base: Spec, value, path) -> Spec:
 
 view_write = define(
     "view_write(base, value; path)",
-    infer=written,
+    infer=view_write_spec,
     alias_safe=True,
     vjp=dict(
         base=lambda g, value_spec, path: view_write(g, zeros_of(value_spec), path=path),
-        value=lambda g, path: derive(g, path),
+        value=lambda g, path: apply_path(g, path),
     ),
     numbers="complex",  # moves elements, also between a complex base and its real view
     dtype_agnostic=True,
@@ -403,13 +403,13 @@ kernel(overwritten, lambda xp, new, old: new)
 # ---- undoing broadcasting, and concatenation --------------------------------------------------------------------
 
 
-def summed(x: Spec, shape: tuple[int, ...]) -> Spec:
-    return expanded(x.replace(shape=shape), x.shape).replace(shape=shape)
+def sum_to_spec(x: Spec, shape: tuple[int, ...]) -> Spec:
+    return expand_spec(x.replace(shape=shape), x.shape).replace(shape=shape)
 
 
 sum_to = define(
     "sum_to(x; shape)",
-    infer=summed,
+    infer=sum_to_spec,
     vjp=lambda g, x_spec: expand(g, shape=x_spec.shape),
     numbers="holomorphic",
     examples=[
@@ -432,7 +432,7 @@ def _(xp, x, shape, out=None):
     return out
 
 
-def joined(*specs: Spec, dim: int) -> Spec:
+def cat_spec(*specs: Spec, dim: int) -> Spec:
     first = specs[0]
     need_axis("cat", first, dim)
     for i, s in enumerate(specs):
@@ -449,7 +449,7 @@ def joined(*specs: Spec, dim: int) -> Spec:
     return first.replace(shape=(*first.shape[:dim], sum(s.shape[dim] for s in specs), *first.shape[dim + 1 :]))
 
 
-def part(g, position, specs, dim):
+def cat_slice(g, position, specs, dim):
     """The slice of the cotangent that belongs to one of the joined tensors."""
     start = sum(s.shape[dim] for s in specs[:position])
     return getitem(g, index=(*((None, None, None),) * dim, (start, start + specs[position].shape[dim], None)))
@@ -457,8 +457,8 @@ def part(g, position, specs, dim):
 
 cat = define(
     "cat(*tensors; dim)",
-    infer=joined,
-    vjp={"*tensors": part},
+    infer=cat_spec,
+    vjp={"*tensors": cat_slice},
     elementwise=None,
     numbers="holomorphic",
     dtype_agnostic=True,
@@ -472,7 +472,7 @@ cat = define(
 kernel(cat, lambda xp, *tensors, dim, out=None: xp.concatenate(tensors, dim, out=out))
 
 
-def padded(x: Spec, widths: tuple, value) -> Spec:
+def pad_spec(x: Spec, widths: tuple, value) -> Spec:
     check_fits(value, x.dtype)
     if len(widths) != x.ndim or any([width < 0 for both in widths for width in both]):
         raise ShapeError(f"pad: widths {widths} for the {x.ndim} axes of {{x}}", hint="(before, after) for each axis")
@@ -481,7 +481,7 @@ def padded(x: Spec, widths: tuple, value) -> Spec:
 
 pad = define(
     "pad(x; widths, value)",
-    infer=padded,
+    infer=pad_spec,
     vjp=lambda g, x_spec, widths: getitem(
         g, index=tuple([(before, before + n, None) for n, (before, _) in zip(x_spec.shape, widths)])
     ),
@@ -498,7 +498,7 @@ pad = define(
 
 
 @functools.lru_cache(256)
-def parts_of_padded(shape: tuple, widths: tuple) -> tuple:
+def pad_slices(shape: tuple, widths: tuple) -> tuple:
     """The new shape, the slices of x in it, and those of the border."""
     inside, beside = (), []
     for n, (before, after) in zip(shape, widths):
@@ -509,7 +509,7 @@ def parts_of_padded(shape: tuple, widths: tuple) -> tuple:
 
 @kernel(pad)
 def _(xp, x, widths, value, out=None):
-    shape, inside, beside = parts_of_padded(x.shape, widths)
+    shape, inside, beside = pad_slices(x.shape, widths)
     out = xp.empty(shape, x.dtype) if out is None else out
     for place in beside:
         out[place] = value

@@ -18,11 +18,11 @@ from ..source_location import fail
 from .compare import ne
 from .elementwise import exp
 from .reduce import sum as total
-from .rules import need_axis, need_floating, need_index, need_spec, single
+from .rules import need_axis, need_floating, need_index, need_spec, via_float32
 from .shape import cast, full, reshape
 
 
-def along(op: str):
+def softmax_spec(op: str):
     def infer(x: Spec, dim: int) -> Spec:
         need_floating(op, x)
         if x.ndim:
@@ -47,7 +47,7 @@ def kept_sum(x, dim: int):
     return total(x, axis=(dim,), keepdims=True) if x.spec.ndim else x
 
 
-def wide(x):
+def as_float32(x):
     """float16 as float32, because cancellation and long sums lose too much precision in it."""
     return cast(x, dtype=float32) if x.spec.dtype is float16 else x
 
@@ -58,15 +58,15 @@ def softmax_slope(g, out, dim: int):
 
 softmax = define(
     "softmax(x; dim)",
-    along("softmax"),
-    lambda g, out, dim: softmax_slope(wide(g), wide(out), dim),
+    softmax_spec("softmax"),
+    lambda g, out, dim: softmax_slope(as_float32(g), as_float32(out), dim),
     examples=SHAPES,
     doc="exp(x) / sum(exp(x)) along an axis.",
 )
 
 
 @kernel(softmax)
-@single
+@via_float32
 def _(xp, x, dim, out=None):
     out, axis = xp.empty(x.shape, x.dtype) if out is None else out, dim if x.ndim else None
     with silent():
@@ -77,15 +77,15 @@ def _(xp, x, dim, out=None):
 
 log_softmax = define(
     "log_softmax(x; dim)",
-    along("log_softmax"),
-    lambda g, out, dim: wide(g) - exp(wide(out)) * kept_sum(wide(g), dim),
+    softmax_spec("log_softmax"),
+    lambda g, out, dim: as_float32(g) - exp(as_float32(out)) * kept_sum(as_float32(g), dim),
     examples=SHAPES,
     doc="log(softmax(x)) along an axis, computed without overflow.",
 )
 
 
 @kernel(log_softmax)
-@single
+@via_float32
 def _(xp, x, dim, out=None):
     out, axis = xp.empty(x.shape, x.dtype) if out is None else out, dim if x.ndim else None
     with silent():
@@ -100,14 +100,14 @@ def axis_of_classes(ndim: int) -> int:
     return 1 if ndim > 1 else 0
 
 
-def rows(xp, x):
+def as_rows(xp, x):
     """Reshape (N, C, ...) or (C,) to (examples, C)."""
     if x.ndim == 1:
         return x[None]
     return x if x.ndim == 2 else xp.moveaxis(x, 1, -1).reshape(-1, x.shape[1])
 
 
-def unrow(xp, flat, shape, out):
+def from_rows(xp, flat, shape, out):
     """Reshape (examples, C) back to `shape`, in out if that is given."""
     if len(shape) > 2:
         flat = xp.moveaxis(flat.reshape(shape[0], *shape[2:], shape[1]), -1, 1)
@@ -115,7 +115,7 @@ def unrow(xp, flat, shape, out):
     return out
 
 
-def counted(xp, labels, ignore_index: int):
+def mask_ignored(xp, labels, ignore_index: int):
     """(labels with 0 for ignored ones, mask of the others or None for all, number of the others)."""
     labels = labels.reshape(-1)
     if not (labels == ignore_index).any():
@@ -124,7 +124,7 @@ def counted(xp, labels, ignore_index: int):
     return xp.where(keep, labels, 0), keep, int(keep.sum())
 
 
-def labelled(function: Callable) -> Callable:
+def with_checked_labels(function: Callable) -> Callable:
     """Wrap a kernel whose second input is labels.
 
     Those of a program are checked (`checked_labels`); those of a graph from a file may be anything, and NumPy finds
@@ -207,12 +207,12 @@ nll = define(
 
 
 @kernel(nll)
-@single
-@labelled
+@via_float32
+@with_checked_labels
 def _(xp, x, labels, ignore_index, reduction, out=None):
     out = xp.empty(labels.shape if reduction == "none" else (), x.dtype) if out is None else out
-    flat = rows(xp, x)
-    chosen, keep, n = counted(xp, labels, ignore_index)
+    flat = as_rows(xp, x)
+    chosen, keep, n = mask_ignored(xp, labels, ignore_index)
     losses = -flat[xp.arange(len(flat)), chosen]
     return reduce_rows(xp, losses if keep is None else xp.where(keep, losses, 0), n, reduction, out)
 
@@ -234,15 +234,15 @@ nll_grad = define(
 
 
 @kernel(nll_grad)
-@labelled
+@with_checked_labels
 def _(xp, grad, labels, shape, ignore_index, reduction, out=None):
     out = xp.empty(shape, grad.dtype) if out is None else out
     classes = shape[axis_of_classes(len(shape))]
-    chosen, keep, n = counted(xp, labels, ignore_index)
+    chosen, keep, n = mask_ignored(xp, labels, ignore_index)
     flat = xp.zeros((len(chosen), classes), grad.dtype)
     scale = xp.broadcast_to(row_scale(xp, grad, None, n, reduction), (len(flat), 1))[:, 0]
     flat[xp.arange(len(flat)), chosen] = -scale if keep is None else xp.where(keep, -scale, 0)  # no 0 * NaN
-    return unrow(xp, flat, shape, out)
+    return from_rows(xp, flat, shape, out)
 
 
 # ---- fused softmax and cross-entropy ----------------------------------------------------------------------------
@@ -270,14 +270,14 @@ softmax_cross_entropy = define(
 
 
 @kernel(softmax_cross_entropy)
-@single
-@labelled
+@via_float32
+@with_checked_labels
 def _(xp, x, labels, ignore_index, reduction, out=None):
     if out is None:
         out = xp.empty(labels.shape if reduction == "none" else (), x.dtype), xp.empty(x.shape, x.dtype)
     loss, probs = out
-    flat = rows(xp, x)
-    chosen, keep, n = counted(xp, labels, ignore_index)
+    flat = as_rows(xp, x)
+    chosen, keep, n = mask_ignored(xp, labels, ignore_index)
     with silent():
         shifted = flat - flat.max(1, keepdims=True, initial=-xp.inf)
         at_label = shifted[xp.arange(len(flat)), chosen]
@@ -285,7 +285,7 @@ def _(xp, x, labels, ignore_index, reduction, out=None):
         sums = shifted.sum(1, keepdims=True)
         xp.divide(shifted, sums, out=shifted)
         losses = xp.log(sums[:, 0]) - at_label
-    unrow(xp, shifted, x.shape, probs)
+    from_rows(xp, shifted, x.shape, probs)
     reduce_rows(xp, losses if keep is None else xp.where(keep, losses, 0), n, reduction, loss)
     return out
 
@@ -326,17 +326,17 @@ softmax_cross_entropy_grad = define(
 
 
 @kernel(softmax_cross_entropy_grad)
-@single
-@labelled
+@via_float32
+@with_checked_labels
 def _(xp, probs, labels, grad, ignore_index, reduction, out=None):
     out = xp.empty(probs.shape, probs.dtype) if out is None else out
-    chosen, keep, n = counted(xp, labels, ignore_index)
+    chosen, keep, n = mask_ignored(xp, labels, ignore_index)
     scale = row_scale(xp, grad, keep, n, reduction)
     if probs.ndim == 2:
         xp.multiply(probs, scale, out=out)
         index = xp.arange(len(probs)), chosen
         out[index] -= xp.broadcast_to(scale, (len(probs), 1))[:, 0]
         return out
-    flat = rows(xp, probs).copy()
+    flat = as_rows(xp, probs).copy()
     flat[xp.arange(len(flat)), chosen] -= 1
-    return unrow(xp, flat * scale, probs.shape, out)
+    return from_rows(xp, flat * scale, probs.shape, out)

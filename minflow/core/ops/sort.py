@@ -13,14 +13,14 @@ from .shape import zeros_of
 LITTLE = 1 << 10  # elements
 
 
-def ordered(x: Spec, axis: int, descending: bool):
+def sort_spec(x: Spec, axis: int, descending: bool):
     need_axis("sort", x, axis)
     return x, x.replace(dtype=int64)
 
 
 sort = define(
     "sort(x; axis, descending) -> values, indices",
-    ordered,
+    sort_spec,
     lambda g, out1, axis: scatter(zeros_of(g[0].spec), out1, g[0], dim=axis),
     examples=[
         case(distinct(5), axis=0, descending=False),
@@ -51,7 +51,7 @@ def _(xp, x, axis, descending, out=None):
 GROUP = 16  # group size: the search for the first few elements looks at one per group
 
 
-def first_ones(x: Spec, k: int, axis: int, descending: bool):
+def topk_spec(x: Spec, k: int, axis: int, descending: bool):
     need_axis("topk", x, axis)
     if not 0 <= k <= x.shape[axis]:
         raise OutOfRangeError(f"topk: k is {k}, but axis {axis} of {{x}} has size {x.shape[axis]}")
@@ -62,7 +62,7 @@ def first_ones(x: Spec, k: int, axis: int, descending: bool):
 # A primitive, because a full sort costs ten times as much as finding a few of many elements.
 topk = define(
     "topk(x; k, axis, descending) -> values, indices",
-    first_ones,
+    topk_spec,
     lambda g, out1, x_spec, axis: scatter(zeros_of(x_spec), out1, g[0], dim=axis),
     examples=[
         case(distinct(100), k=3, axis=0, descending=True),
@@ -78,7 +78,7 @@ topk = define(
 
 @kernel(topk)
 def _(xp, x, k, axis, descending, out=None):
-    indices = places_of_few(xp, xp.moveaxis(x, axis, -1), k, descending)
+    indices = topk_positions(xp, xp.moveaxis(x, axis, -1), k, descending)
     if indices is None:
         found = sort.kernel(x, axis=axis, descending=descending)
         values, indices = [a[(*(slice(None),) * axis, slice(k))] for a in found]
@@ -90,7 +90,7 @@ def _(xp, x, k, axis, descending, out=None):
     return write_out(xp, values, out[0]), write_out(xp, indices, out[1])
 
 
-def places_of_few(xp, x, k, descending):
+def topk_positions(xp, x, k, descending):
     """The positions of the first k of each row, in order; None if k is not small, an element is NaN, or too many are
     equal.
 

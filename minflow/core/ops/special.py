@@ -14,21 +14,21 @@ from ..op import define, kernel
 from ..spec import Spec
 from ..source_location import fail, need
 from .compare import eq
-from .elementwise import exp, log, reciprocal, sign, smooth, square, where
+from .elementwise import exp, log, reciprocal, sign, unary_float, square, where
 from .examples import case, floats, ints, positive, strided
-from .binary import pair
-from .rules import alike, need_floating, write_out, single
+from .binary import binary_op
+from .rules import as_arrays, need_floating, write_out, via_float32
 
 
 def by_scipy(op, name: str):
     """The kernel of an op that is one function of scipy.special."""
 
     @kernel(op)
-    @single
+    @via_float32
     def _(xp, *arrays, out=None):
         special = need("scipy.special", op.name)  # not at module import: importing it takes longer than all of minflow
         with silent():
-            return getattr(special, name)(*alike(xp, *arrays), out=out)
+            return getattr(special, name)(*as_arrays(xp, *arrays), out=out)
 
     op.__module__ = __name__  # for help and pickle
     return op
@@ -36,7 +36,7 @@ def by_scipy(op, name: str):
 
 def special(name: str, rule, doc: str, scipy: str = "", low: float = -2.0, high: float = 2.0):
     """Define a unary op that is SciPy's function `scipy` (default: the same name)."""
-    return by_scipy(smooth(name, rule, doc, low=low, high=high), scipy or name)
+    return by_scipy(unary_float(name, rule, doc, low=low, high=high), scipy or name)
 
 
 # ---- the error function and the normal distribution --------------------------------------------------------------
@@ -77,14 +77,14 @@ digamma = special("digamma", lambda g, x: g * polygamma(x, n=1), "The derivative
 
 
 @kernel(lgamma)
-@single
+@via_float32
 def _(xp, x, out=None):
     special = need("scipy.special", "lgamma")
     with silent():
         return special.gammaln(xp.where(xp.isneginf(x), -x, x), out=out)  # inf at -inf, as in C
 
 
-def ordered(x: Spec, n: int) -> Spec:
+def polygamma_spec(x: Spec, n: int) -> Spec:
     need_floating("polygamma", x)
     if not 1 <= n <= 170:  # 171! exceeds the range of floats
         raise OutOfRangeError(f"polygamma: the order must be from 1 to 170, got {n}", hint="polygamma(1, x)")
@@ -93,7 +93,7 @@ def ordered(x: Spec, n: int) -> Spec:
 
 polygamma = define(
     "polygamma(x; n)",
-    ordered,
+    polygamma_spec,
     lambda g, x, n: g * polygamma(x, n=n + 1),
     scalar="polygamma(n, x)",
     examples=[
@@ -108,7 +108,7 @@ polygamma = define(
 
 
 @kernel(polygamma)
-@single
+@via_float32
 def _(xp, x, n, out=None):
     special = need("scipy.special", "polygamma")
     with silent():
@@ -116,7 +116,7 @@ def _(xp, x, n, out=None):
         return xp.multiply(special.zeta(x.dtype.type(n + 1), x), x.dtype.type(factor), out=out)
 
 
-def no_formula(name: str):
+def no_closed_form(name: str):
     """The rule of an input whose derivative has no closed form: backward is refused there."""
 
     def rule(g):
@@ -130,7 +130,7 @@ def no_formula(name: str):
     return rule
 
 
-def power_of_gamma(a, b, sign: int):
+def igamma_grad(a, b, sign: int):
     """The derivative of igamma (sign 1) and igammac (-1) in b: b**(a-1) * exp(-b) / gamma(a)."""
     return sign * exp((a - 1) * log(b) - b - lgamma(a))
 
@@ -143,18 +143,18 @@ POSITIVE = [
     case(ints(3, low=1), ints(3, low=1)),
 ]
 igamma = by_scipy(
-    pair(
+    binary_op(
         "igamma",
-        dict(a=no_formula("igamma"), b=lambda g, a, b: g * power_of_gamma(a, b, 1)),
+        dict(a=no_closed_form("igamma"), b=lambda g, a, b: g * igamma_grad(a, b, 1)),
         "The regularized lower incomplete gamma function; differentiable only in b.",
         examples=POSITIVE,
     ),
     "gammainc",
 )
 igammac = by_scipy(
-    pair(
+    binary_op(
         "igammac",
-        dict(a=no_formula("igammac"), b=lambda g, a, b: g * power_of_gamma(a, b, -1)),
+        dict(a=no_closed_form("igammac"), b=lambda g, a, b: g * igamma_grad(a, b, -1)),
         "The regularized upper incomplete gamma function, 1 - igamma; differentiable only in b.",
         examples=POSITIVE,
     ),
@@ -169,9 +169,9 @@ ABOVE_ONE = [
     case(ints(3, low=2), ints(3, low=1)),
 ]
 zeta = by_scipy(
-    pair(
+    binary_op(
         "zeta",
-        dict(a=no_formula("zeta"), b=lambda g, a, b: g * (-a * zeta(a + 1, b))),
+        dict(a=no_closed_form("zeta"), b=lambda g, a, b: g * (-a * zeta(a + 1, b))),
         "The sum of (b + k)**-a over k = 0, 1, 2, ...; Riemann's zeta(a) if b is 1.",
         examples=ABOVE_ONE,
     ),
@@ -182,12 +182,14 @@ zeta = by_scipy(
 # ---- Bessel and Airy functions ----------------------------------------------------------------------------
 
 i0 = special("i0", lambda g, x: g * i1(x), "Modified Bessel function of the first kind, order 0.")
-i1 = special("i1", lambda g, x, out: g * (i0(x) - over(out, x)), "Modified Bessel function of the first kind, order 1.")
+i1 = special(
+    "i1", lambda g, x, out: g * (i0(x) - divided(out, x)), "Modified Bessel function of the first kind, order 1."
+)
 i0e = special("i0e", lambda g, x, out: g * (i1e(x) - sign(x) * out), "exp(-|x|) * i0(x).")
-i1e = special("i1e", lambda g, x, out: g * (i0e(x) - out * sign(x) - over(out, x)), "exp(-|x|) * i1(x).")
+i1e = special("i1e", lambda g, x, out: g * (i0e(x) - out * sign(x) - divided(out, x)), "exp(-|x|) * i1(x).")
 
 
-def over(out, x):
+def divided(out, x):
     """out / x; its limit 1/2 at 0, where i1 is x/2."""
     zero = eq(x, 0)
     return where(zero, 0.5, out * reciprocal(where(zero, 1.0, x)))
@@ -214,14 +216,14 @@ spherical_bessel_j0 = special("spherical_bessel_j0", None, "sin(x) / x; 1 at 0."
 
 
 @kernel(airy_ai)
-@single
+@via_float32
 def _(xp, x, out=None):
     special = need("scipy.special", "airy_ai")
     return write_out(xp, special.airy(x)[0], out)
 
 
 @kernel(spherical_bessel_j0)
-@single
+@via_float32
 def _(xp, x, out=None):
     special = need("scipy.special", "spherical_bessel_j0")
     return write_out(xp, special.spherical_jn(0, x).astype(x.dtype), out)

@@ -16,7 +16,7 @@ from .rules import need_axis
 from .shape import full, permute, reshape, zeros_of
 
 
-def reached(x: Spec, size: tuple[int, ...], stride: tuple[int, ...], offset: int) -> Spec:
+def as_strided_spec(x: Spec, size: tuple[int, ...], stride: tuple[int, ...], offset: int) -> Spec:
     if len(size) != len(stride) or min((*size, *stride), default=0) < 0:
         raise ShapeError(
             f"as_strided: sizes {size} and strides {stride}", hint="one stride of at least 0 for each size"
@@ -33,8 +33,8 @@ def reached(x: Spec, size: tuple[int, ...], stride: tuple[int, ...], offset: int
 
 as_strided = define(
     "as_strided(x; size, stride, offset)",
-    reached,
-    lambda g, x_spec, size, stride, offset: gathered_back(g, x_spec, size, stride, offset),
+    as_strided_spec,
+    lambda g, x_spec, size, stride, offset: as_strided_grad(g, x_spec, size, stride, offset),
     is_view=True,
     examples=[
         case(floats(3, 4), size=(2, 2), stride=(1, 5), offset=1),
@@ -53,7 +53,7 @@ def _(xp, x, size, stride, offset):
     return xp.lib.stride_tricks.as_strided(flat, size, steps, writeable=x.flags.writeable)
 
 
-def gathered_back(g, x: Spec, size, stride, offset: int):
+def as_strided_grad(g, x: Spec, size, stride, offset: int):
     """g added up at its source; an element that occurs several times gets the sum."""
     places = np.full(size, offset, "int64")
     for axis, (n, k) in enumerate(zip(size, stride)):
@@ -64,7 +64,7 @@ def gathered_back(g, x: Spec, size, stride, offset: int):
     return reshape(index_add(empty, places, flat, axis=0), shape=x.shape)
 
 
-def windowed(x: Spec, dim: int, size: int, step: int) -> Spec:
+def windows_spec(x: Spec, dim: int, size: int, step: int) -> Spec:
     need_axis("unfold", x, dim)
     n = x.shape[dim]
     if not 0 <= size <= n or step < 1:
@@ -77,8 +77,8 @@ def windowed(x: Spec, dim: int, size: int, step: int) -> Spec:
 
 windows = define(
     "windows(x; dim, size, step)",
-    windowed,
-    lambda g, x_spec, dim, size, step: unwindowed(g, x_spec, dim, size, step),
+    windows_spec,
+    lambda g, x_spec, dim, size, step: windows_grad(g, x_spec, dim, size, step),
     is_view=True,
     examples=[
         case(floats(7), dim=0, size=3, step=2),
@@ -97,7 +97,7 @@ def _(xp, x, dim, size, step):
     return xp.lib.stride_tricks.as_strided(x, shape, steps, writeable=x.flags.writeable)
 
 
-def unwindowed(g, x: Spec, dim: int, size: int, step: int):
+def windows_grad(g, x: Spec, dim: int, size: int, step: int):
     count, axes = g.spec.shape[dim], list(range(x.ndim))
     places = (np.arange(count) * step)[:, None] + np.arange(size)
     g = permute(g, dims=(*axes[: dim + 1], x.ndim, *axes[dim + 1 :]))

@@ -14,18 +14,18 @@ from ..spec import Spec
 from .rules import need_spec
 
 
-def steepest(p, grad, weight_decay: float, maximize: bool):
+def descent_gradient(p, grad, weight_decay: float, maximize: bool):
     """The gradient to descend along: negated if maximize, plus weight decay."""
     down = -grad if maximize else grad
     return down + weight_decay * p if weight_decay else down
 
 
-def toward(mean, new, weight: float):
+def running_mean(mean, new, weight: float):
     """Move the running mean by `weight` towards `new`. An infinite mean becomes NaN, as with PyTorch's lerp."""
     return mean + weight * (new - mean) if weight < 0.5 else new - (new - mean) * (1 - weight)
 
 
-def rule(op: str, same: tuple[str, ...], numbers: tuple[str, ...]):
+def update_rule(op: str, same: tuple[str, ...], numbers: tuple[str, ...]):
     """The shape rule: inputs `same` have the spec of p, inputs `numbers` are 0-d; outputs have the state's specs."""
 
     def infer(*specs: Spec, **attrs):
@@ -66,7 +66,7 @@ single, empty = floats(5, dtype="float32"), floats(0, 3)
 
 sgd = define(
     "sgd(p, grad, lr; weight_decay, maximize) -> p",
-    infer=rule("sgd", ("grad",), ("lr",)),
+    infer=update_rule("sgd", ("grad",), ("lr",)),
     alias_safe=True,
     sbp=signatures(2, 1, "S"),
     examples=[
@@ -81,12 +81,12 @@ sgd = define(
 
 @kernel(sgd)
 def _(xp, p, grad, lr, weight_decay, maximize):
-    return p - float(lr) * steepest(p, grad, weight_decay, maximize)
+    return p - float(lr) * descent_gradient(p, grad, weight_decay, maximize)
 
 
 sgd_momentum = define(
     "sgd_momentum(p, grad, buf, lr; momentum, nesterov, weight_decay, maximize) -> p, buf",
-    infer=rule("sgd_momentum", ("grad", "buf"), ("lr",)),
+    infer=update_rule("sgd_momentum", ("grad", "buf"), ("lr",)),
     alias_safe=True,
     sbp=signatures(3, 1, "SS"),
     examples=[
@@ -102,14 +102,14 @@ sgd_momentum = define(
 
 @kernel(sgd_momentum)
 def _(xp, p, grad, buf, lr, momentum, nesterov, weight_decay, maximize):
-    down = steepest(p, grad, weight_decay, maximize)
+    down = descent_gradient(p, grad, weight_decay, maximize)
     buf = momentum * buf + down
     return p - float(lr) * (down + momentum * buf if nesterov else buf), buf
 
 
 sgd_dampened = define(
     "sgd_dampened(p, grad, buf, step, lr; momentum, dampening, weight_decay, maximize) -> p, buf, step",
-    infer=rule("sgd_dampened", ("grad", "buf"), ("step", "lr")),
+    infer=update_rule("sgd_dampened", ("grad", "buf"), ("step", "lr")),
     alias_safe=True,
     sbp=signatures(3, 2, "SSB"),
     examples=[
@@ -123,17 +123,19 @@ sgd_dampened = define(
 @kernel(sgd_dampened)
 def _(xp, p, grad, buf, step, lr, momentum, dampening, weight_decay, maximize):
     take = 1 - dampening if step > 0 else 1.0
-    buf = momentum * buf + take * steepest(p, grad, weight_decay, maximize)
+    buf = momentum * buf + take * descent_gradient(p, grad, weight_decay, maximize)
     return p - float(lr) * buf, buf, step + 1
 
 
 # ---- Adam --------------------------------------------------------------------------------------------------------
 
 
-def moved(xp, p, grad, first, second, most, step, lr, beta1, beta2, eps, weight_decay, decoupled, corrected, maximize):
+def adam_step(
+    xp, p, grad, first, second, most, step, lr, beta1, beta2, eps, weight_decay, decoupled, corrected, maximize
+):
     """(p, first moment, second moment) after a step of Adam, and the largest second moment if `most` is given."""
     lr, now = float(lr), float(step) + 1
-    down = steepest(p, grad, 0.0 if decoupled else weight_decay, maximize)
+    down = descent_gradient(p, grad, 0.0 if decoupled else weight_decay, maximize)
     first = beta1 * first + (1 - beta1) * down
     second = beta2 * second + (1 - beta2) * down * down
     largest = second if most is None else xp.maximum(most, second)
@@ -158,7 +160,7 @@ square = positive(3, 4)
 adam = define(
     "adam(p, grad, exp_avg, exp_avg_sq, step, lr; beta1, beta2, eps, weight_decay, decoupled, corrected, maximize)"
     " -> p, exp_avg, exp_avg_sq, step",
-    infer=rule("adam", ("grad", "exp_avg", "exp_avg_sq"), ("step", "lr")),
+    infer=update_rule("adam", ("grad", "exp_avg", "exp_avg_sq"), ("step", "lr")),
     alias_safe=True,
     sbp=signatures(4, 2, "SSSB"),
     examples=[
@@ -174,14 +176,14 @@ adam = define(
 
 @kernel(adam)
 def _(xp, p, grad, exp_avg, exp_avg_sq, step, lr, **attrs):
-    return *moved(xp, p, grad, exp_avg, exp_avg_sq, None, step, lr, **attrs), step + 1
+    return *adam_step(xp, p, grad, exp_avg, exp_avg_sq, None, step, lr, **attrs), step + 1
 
 
 adam_amsgrad = define(
     "adam_amsgrad(p, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, step, lr;"
     " beta1, beta2, eps, weight_decay, decoupled, corrected, maximize)"
     " -> p, exp_avg, exp_avg_sq, max_exp_avg_sq, step",
-    infer=rule("adam_amsgrad", ("grad", "exp_avg", "exp_avg_sq", "max_exp_avg_sq"), ("step", "lr")),
+    infer=update_rule("adam_amsgrad", ("grad", "exp_avg", "exp_avg_sq", "max_exp_avg_sq"), ("step", "lr")),
     alias_safe=True,
     sbp=signatures(5, 2, "SSSSB"),
     examples=[
@@ -194,13 +196,13 @@ adam_amsgrad = define(
 
 @kernel(adam_amsgrad)
 def _(xp, p, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, step, lr, **attrs):
-    return *moved(xp, p, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, step, lr, **attrs), step + 1
+    return *adam_step(xp, p, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, step, lr, **attrs), step + 1
 
 
 # ---- gradient accumulation -----------------------------------------------------------------------------------------
 
 
-def accumulated(total: Spec, grad: Spec, count: Spec) -> Spec:
+def accumulate_spec(total: Spec, grad: Spec, count: Spec) -> Spec:
     need_spec("accumulate", total, grad=grad)
     need_spec("accumulate", (), count=count)
     return total
@@ -208,7 +210,7 @@ def accumulated(total: Spec, grad: Spec, count: Spec) -> Spec:
 
 accumulate = define(
     "accumulate(total, grad, count) -> total",
-    infer=accumulated,
+    infer=accumulate_spec,
     alias_safe=True,
     sbp=signatures(2, 1, "S"),
     examples=[

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from ..op import define, kernel
 from .examples import case, floats, positive
-from .update import count, empty, rate, rule, signatures, single, small, square, steepest, toward
+from .update import count, empty, rate, update_rule, signatures, single, small, square, descent_gradient, running_mean
 
 # ---- RMSprop -----------------------------------------------------------------------------------------------------
 
 
 def scaled_gradient(xp, p, grad, square_avg, grad_avg, alpha, eps, weight_decay, maximize):
     """(the gradient, the denominator of its quotient, the new means), shared by the four forms of RMSprop."""
-    down = steepest(p, grad, weight_decay, maximize)
+    down = descent_gradient(p, grad, weight_decay, maximize)
     spread = square_avg = alpha * square_avg + (1 - alpha) * down * down
     if grad_avg is not None:
-        grad_avg = toward(grad_avg, down, 1 - alpha)
+        grad_avg = running_mean(grad_avg, down, 1 - alpha)
         spread = square_avg - grad_avg * grad_avg
     return down, xp.sqrt(spread) + eps, square_avg, grad_avg
 
@@ -28,7 +28,7 @@ wide, low = positive(3, 4, low=2.0, high=3.0), floats(3, 4, low=-0.5, high=0.5) 
 
 rmsprop = define(
     "rmsprop(p, grad, square_avg, step, lr; alpha, eps, weight_decay, maximize) -> p, square_avg, step",
-    infer=rule("rmsprop", ("grad", "square_avg"), ("step", "lr")),
+    infer=update_rule("rmsprop", ("grad", "square_avg"), ("step", "lr")),
     alias_safe=True,
     sbp=signatures(3, 2, "SSB"),
     examples=[
@@ -49,7 +49,7 @@ def _(xp, p, grad, square_avg, step, lr, **attrs):
 rmsprop_momentum = define(
     "rmsprop_momentum(p, grad, square_avg, momentum_buffer, step, lr; momentum, alpha, eps, weight_decay, maximize)"
     " -> p, square_avg, momentum_buffer, step",
-    infer=rule("rmsprop_momentum", ("grad", "square_avg", "momentum_buffer"), ("step", "lr")),
+    infer=update_rule("rmsprop_momentum", ("grad", "square_avg", "momentum_buffer"), ("step", "lr")),
     alias_safe=True,
     sbp=signatures(4, 2, "SSSB"),
     examples=[case(small, small(), square, small(), count, rate, momentum=0.9, **past)],
@@ -67,7 +67,7 @@ def _(xp, p, grad, square_avg, momentum_buffer, step, lr, momentum, **attrs):
 rmsprop_centered = define(
     "rmsprop_centered(p, grad, square_avg, grad_avg, step, lr; alpha, eps, weight_decay, maximize)"
     " -> p, square_avg, grad_avg, step",
-    infer=rule("rmsprop_centered", ("grad", "square_avg", "grad_avg"), ("step", "lr")),
+    infer=update_rule("rmsprop_centered", ("grad", "square_avg", "grad_avg"), ("step", "lr")),
     alias_safe=True,
     sbp=signatures(4, 2, "SSSB"),
     examples=[case(small, small(), wide, low, count, rate, **past)],
@@ -84,7 +84,9 @@ def _(xp, p, grad, square_avg, grad_avg, step, lr, **attrs):
 rmsprop_centered_momentum = define(
     "rmsprop_centered_momentum(p, grad, square_avg, grad_avg, momentum_buffer, step, lr;"
     " momentum, alpha, eps, weight_decay, maximize) -> p, square_avg, grad_avg, momentum_buffer, step",
-    infer=rule("rmsprop_centered_momentum", ("grad", "square_avg", "grad_avg", "momentum_buffer"), ("step", "lr")),
+    infer=update_rule(
+        "rmsprop_centered_momentum", ("grad", "square_avg", "grad_avg", "momentum_buffer"), ("step", "lr")
+    ),
     alias_safe=True,
     sbp=signatures(5, 2, "SSSSB"),
     examples=[case(small, small(), wide, low, small(), count, rate, momentum=0.9, **past)],
@@ -103,7 +105,7 @@ def _(xp, p, grad, square_avg, grad_avg, momentum_buffer, step, lr, momentum, **
 
 adagrad = define(
     "adagrad(p, grad, sum, step, lr; lr_decay, eps, weight_decay, maximize) -> p, sum, step",
-    infer=rule("adagrad", ("grad", "sum"), ("step", "lr")),
+    infer=update_rule("adagrad", ("grad", "sum"), ("step", "lr")),
     alias_safe=True,
     sbp=signatures(3, 2, "SSB"),
     examples=[
@@ -118,7 +120,7 @@ adagrad = define(
 
 @kernel(adagrad)
 def _(xp, p, grad, sum, step, lr, lr_decay, eps, weight_decay, maximize):
-    down = steepest(p, grad, weight_decay, maximize)
+    down = descent_gradient(p, grad, weight_decay, maximize)
     sum = sum + down * down
     return p - float(lr) / (1 + float(step) * lr_decay) * (down / (xp.sqrt(sum) + eps)), sum, step + 1
 
@@ -126,7 +128,7 @@ def _(xp, p, grad, sum, step, lr, lr_decay, eps, weight_decay, maximize):
 adadelta = define(
     "adadelta(p, grad, square_avg, acc_delta, step, lr; rho, eps, weight_decay, maximize)"
     " -> p, square_avg, acc_delta, step",
-    infer=rule("adadelta", ("grad", "square_avg", "acc_delta"), ("step", "lr")),
+    infer=update_rule("adadelta", ("grad", "square_avg", "acc_delta"), ("step", "lr")),
     alias_safe=True,
     sbp=signatures(4, 2, "SSSB"),
     examples=[
@@ -140,7 +142,7 @@ adadelta = define(
 
 @kernel(adadelta)
 def _(xp, p, grad, square_avg, acc_delta, step, lr, rho, eps, weight_decay, maximize):
-    down = steepest(p, grad, weight_decay, maximize)
+    down = descent_gradient(p, grad, weight_decay, maximize)
     square_avg = rho * square_avg + (1 - rho) * down * down
     delta = xp.sqrt(acc_delta + eps) / xp.sqrt(square_avg + eps) * down
     return p - float(lr) * delta, square_avg, rho * acc_delta + (1 - rho) * delta * delta, step + 1
@@ -151,7 +153,7 @@ def _(xp, p, grad, square_avg, acc_delta, step, lr, rho, eps, weight_decay, maxi
 rprop = define(
     "rprop(p, grad, prev, step_size, step, lr; etaminus, etaplus, smallest, largest, maximize)"
     " -> p, prev, step_size, step",
-    infer=rule("rprop", ("grad", "prev", "step_size"), ("step", "lr")),
+    infer=update_rule("rprop", ("grad", "prev", "step_size"), ("step", "lr")),
     alias_safe=True,
     sbp=signatures(4, 2, "SSSB"),
     examples=[
@@ -199,7 +201,7 @@ def _(xp, p, grad, prev, step_size, step, lr, etaminus, etaplus, smallest, large
 
 asgd = define(
     "asgd(p, grad, ax, mu, eta, step, lr; lambd, alpha, t0, weight_decay, maximize) -> p, ax, mu, eta, step",
-    infer=rule("asgd", ("grad", "ax"), ("mu", "eta", "step", "lr")),
+    infer=update_rule("asgd", ("grad", "ax"), ("mu", "eta", "step", "lr")),
     alias_safe=True,
     sbp=signatures(3, 4, "SSBBB"),
     examples=[
@@ -240,7 +242,7 @@ asgd = define(
 @kernel(asgd)
 def _(xp, p, grad, ax, mu, eta, step, lr, lambd, alpha, t0, weight_decay, maximize):
     now, lr, size = float(step) + 1, float(lr), float(eta)
-    p = p * (1 - lambd * size) - size * steepest(p, grad, weight_decay, maximize)
+    p = p * (1 - lambd * size) - size * descent_gradient(p, grad, weight_decay, maximize)
     ax = p if float(mu) == 1 else ax + (p - ax) * float(mu)
     new_mu, new_eta = 1 / max(1.0, now - t0), lr / (1 + lambd * lr * now) ** alpha
     return p, ax, mu.dtype.type(new_mu), eta.dtype.type(new_eta), step + 1

@@ -9,14 +9,14 @@ import math
 
 from ..op import define, kernel
 from .examples import case, floats, positive
-from .update import count, empty, rate, rule, signatures, single, small, square, steepest, toward
+from .update import count, empty, rate, update_rule, signatures, single, small, square, descent_gradient, running_mean
 
 
 def moments(p, grad, exp_avg, exp_avg_sq, lr, beta1, beta2, weight_decay, decoupled, maximize):
     """(p after decoupled decay, the gradient, its running mean, that of its square)."""
-    down = steepest(p, grad, 0.0 if decoupled else weight_decay, maximize)
+    down = descent_gradient(p, grad, 0.0 if decoupled else weight_decay, maximize)
     p = p * (1 - float(lr) * weight_decay) if decoupled and weight_decay else p
-    return p, down, toward(exp_avg, down, 1 - beta1), beta2 * exp_avg_sq + (1 - beta2) * down * down
+    return p, down, running_mean(exp_avg, down, 1 - beta1), beta2 * exp_avg_sq + (1 - beta2) * down * down
 
 
 betas = {"beta1": 0.9, "beta2": 0.99, "eps": 1e-8, "weight_decay": 0.0, "maximize": False}
@@ -26,7 +26,7 @@ single_square = positive(5)(dtype="float32")
 adamax = define(
     "adamax(p, grad, exp_avg, exp_inf, step, lr; beta1, beta2, eps, weight_decay, maximize)"
     " -> p, exp_avg, exp_inf, step",
-    infer=rule("adamax", ("grad", "exp_avg", "exp_inf"), ("step", "lr")),
+    infer=update_rule("adamax", ("grad", "exp_avg", "exp_inf"), ("step", "lr")),
     alias_safe=True,
     sbp=signatures(4, 2, "SSSB"),
     examples=[
@@ -41,8 +41,8 @@ adamax = define(
 
 @kernel(adamax)
 def _(xp, p, grad, exp_avg, exp_inf, step, lr, beta1, beta2, eps, weight_decay, maximize):
-    down = steepest(p, grad, weight_decay, maximize)
-    exp_avg = toward(exp_avg, down, 1 - beta1)
+    down = descent_gradient(p, grad, weight_decay, maximize)
+    exp_avg = running_mean(exp_avg, down, 1 - beta1)
     exp_inf = xp.maximum(beta2 * exp_inf, xp.abs(down) + eps)
     return p - float(lr) / (1 - beta1 ** (float(step) + 1)) * (exp_avg / exp_inf), exp_avg, exp_inf, step + 1
 
@@ -50,7 +50,7 @@ def _(xp, p, grad, exp_avg, exp_inf, step, lr, beta1, beta2, eps, weight_decay, 
 nadam = define(
     "nadam(p, grad, exp_avg, exp_avg_sq, mu_product, step, lr; beta1, beta2, eps, momentum_decay, weight_decay,"
     " decoupled, maximize) -> p, exp_avg, exp_avg_sq, mu_product, step",
-    infer=rule("nadam", ("grad", "exp_avg", "exp_avg_sq"), ("mu_product", "step", "lr")),
+    infer=update_rule("nadam", ("grad", "exp_avg", "exp_avg_sq"), ("mu_product", "step", "lr")),
     alias_safe=True,
     sbp=signatures(4, 3, "SSSBB"),
     examples=[
@@ -106,7 +106,7 @@ def _(
 radam = define(
     "radam(p, grad, exp_avg, exp_avg_sq, step, lr; beta1, beta2, eps, weight_decay, decoupled, maximize)"
     " -> p, exp_avg, exp_avg_sq, step",
-    infer=rule("radam", ("grad", "exp_avg", "exp_avg_sq"), ("step", "lr")),
+    infer=update_rule("radam", ("grad", "exp_avg", "exp_avg_sq"), ("step", "lr")),
     alias_safe=True,
     sbp=signatures(4, 2, "SSSB"),
     examples=[
@@ -147,7 +147,7 @@ def _(xp, p, grad, exp_avg, exp_avg_sq, step, lr, beta1, beta2, eps, weight_deca
 lamb = define(
     "lamb(p, grad, exp_avg, exp_avg_sq, step, lr; beta1, beta2, eps, weight_decay, decoupled, corrected, maximize)"
     " -> p, exp_avg, exp_avg_sq, step",
-    infer=rule("lamb", ("grad", "exp_avg", "exp_avg_sq"), ("step", "lr")),
+    infer=update_rule("lamb", ("grad", "exp_avg", "exp_avg_sq"), ("step", "lr")),
     alias_safe=True,
     sbp=(("B",) * 10,),  # a norm needs the whole array
     examples=[
@@ -184,8 +184,8 @@ lamb = define(
 @kernel(lamb)
 def _(xp, p, grad, exp_avg, exp_avg_sq, step, lr, beta1, beta2, eps, weight_decay, decoupled, corrected, maximize):
     now = float(step) + 1
-    down = steepest(p, grad, 0.0 if decoupled else weight_decay, maximize)
-    exp_avg, exp_avg_sq = toward(exp_avg, down, 1 - beta1), beta2 * exp_avg_sq + (1 - beta2) * down * down
+    down = descent_gradient(p, grad, 0.0 if decoupled else weight_decay, maximize)
+    exp_avg, exp_avg_sq = running_mean(exp_avg, down, 1 - beta1), beta2 * exp_avg_sq + (1 - beta2) * down * down
     fix1, fix2 = (1 - beta1**now, 1 - beta2**now) if corrected else (1.0, 1.0)
     update = exp_avg / fix1 / (xp.sqrt(exp_avg_sq) / math.sqrt(fix2) + eps)
     ours, its = [float(xp.sqrt(xp.sum(xp.square(a), dtype="float64"))) for a in (p, update)]

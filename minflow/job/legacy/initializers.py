@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...core.base.errors import JobError
-from ...core.ops.random import bell, unit, words
+from ...core.ops.random import normal_floats, uniform_floats, words
 from ...core.random import Generator
 from ...core.spec import DType, as_dtype, float32, float64
 from ...core.source_location import fail
@@ -29,12 +29,12 @@ MODES = ("fan_in", "fan_out", "fan_avg")
 
 def normal_numbers(size: int, dtype: DType, generator: Generator) -> np.ndarray:
     """`float64[size]` from N(0, 1); one counter of the generator is used."""
-    return bell(np, generator.draw(), 0, size, float64 if dtype is float64 else float32)
+    return normal_floats(np, generator.draw(), 0, size, float64 if dtype is float64 else float32)
 
 
 def uniform_numbers(size: int, dtype: DType, generator: Generator) -> np.ndarray:
     """`float64[size]` from [0, 1); one counter of the generator is used."""
-    return unit(np, generator.draw(), 0, size, float64 if dtype is float64 else float32).astype("float64")
+    return uniform_floats(np, generator.draw(), 0, size, float64 if dtype is float64 else float32).astype("float64")
 
 
 def truncated_numbers(size: int, dtype: DType, generator: Generator) -> np.ndarray:

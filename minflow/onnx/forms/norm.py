@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...core.ops.norm import others
+from ...core.ops.norm import other_axes
 from ..builder import form
 
 EVAL = "the module itself, which is exported in eval mode: flow.onnx.export(model, x, path); or model.eval()"
@@ -18,7 +18,7 @@ def _(b, node, x, weight, bias):
         b.refuse("changes running statistics, as batch norm does in training mode", EVAL)
     spec = node.inputs[0].spec
     wide = b.const([1, -1] + [1] * (spec.ndim - 2))
-    axes = b.const(list(others(spec.ndim)))
+    axes = b.const(list(other_axes(spec.ndim)))
     mean = b.op("ReduceMean", x, axes, keepdims=1)
     moved = b.op("Sub", x, mean)
     var = b.op("ReduceMean", b.op("Mul", moved, moved), axes, keepdims=1)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...ops.conv import Pair, conv2d, conv2d_input_grad, conv2d_weight_grad, positions, shifted
-from ...ops.rules import single
+from ...ops.conv import Pair, conv2d, conv2d_input_grad, conv2d_weight_grad, positions, pixels_under
+from ...ops.rules import via_float32
 from ..kernels import fast
 from .blas import on_one_thread
 from ..scratch import buffer
@@ -62,7 +62,7 @@ class Geometry:
         columns = buffer("im2col", (self.cg, self.kh, self.kw, t, *self.size), x.dtype)
         for u in range(self.kh):
             for v in range(self.kw):
-                columns[:, u, v] = shifted(x, u, v, self.size, self.stride, self.dilation).swapaxes(0, 1)
+                columns[:, u, v] = pixels_under(x, u, v, self.size, self.stride, self.dilation).swapaxes(0, 1)
         return columns.reshape(self.depth, t * self.pixels)
 
     def col2im(self, columns, x) -> None:
@@ -71,7 +71,7 @@ class Geometry:
         columns = columns.reshape(self.cg, self.kh, self.kw, t, *self.size)
         for u in range(self.kh):
             for v in range(self.kw):
-                place = shifted(x, u, v, self.size, self.stride, self.dilation)
+                place = pixels_under(x, u, v, self.size, self.stride, self.dilation)
                 np.add(place, columns[:, u, v].swapaxes(0, 1), out=place)
 
     def joined(self, g, group: int, purpose: str):
@@ -89,7 +89,7 @@ class Geometry:
 
 
 @fast(conv2d, tolerance=TOLERANCE)
-@single
+@via_float32
 @on_one_thread
 def _(xp, x, weight, stride, padding, dilation, groups, out=None):
     geo = Geometry(x.shape, weight.shape, stride, padding, dilation, groups, x.itemsize)
@@ -118,7 +118,7 @@ def _(xp, x, weight, stride, padding, dilation, groups, out=None):
 
 
 @fast(conv2d_input_grad, tolerance=TOLERANCE)
-@single
+@via_float32
 @on_one_thread
 def _(xp, grad, weight, shape, stride, padding, dilation, groups, out=None):
     geo = Geometry(shape, weight.shape, stride, padding, dilation, groups, grad.itemsize)
@@ -146,7 +146,7 @@ def _(xp, grad, weight, shape, stride, padding, dilation, groups, out=None):
 
 
 @fast(conv2d_weight_grad, tolerance=TOLERANCE)
-@single
+@via_float32
 @on_one_thread
 def _(xp, grad, x, shape, stride, padding, dilation, groups, out=None):
     geo = Geometry(x.shape, shape, stride, padding, dilation, groups, grad.itemsize)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...ops.checks import check_bounds
-from ...ops.index import copied, everywhere, gather, index_add, scatter_add, write_out
+from ...ops.index import copied, index_grid, gather, index_add, scatter_add, write_out
 from ..kernels import KERNELS, fast
 
 MOST = 12  # slices; with more, sorting is as quick
@@ -111,7 +111,7 @@ def _(xp, x, index, dim, by="indexing", out=None):
 
 @fast(scatter_add, tolerance=0)
 def _(xp, x, index, src, dim, by="indexing", out=None):
-    at = everywhere(xp, by, x, index, dim)
+    at = index_grid(xp, by, x, index, dim)
     result = copied(xp, x, out)
     if index.size:
         flat = xp.ravel_multi_index(xp.broadcast_arrays(*at), x.shape, mode="wrap").reshape(

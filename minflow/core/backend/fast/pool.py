@@ -4,13 +4,13 @@ What it computes: `../../ops/pool.py`."""
 from __future__ import annotations
 
 from ...ops.checks import check_bounds
-from ...ops.conv import positions, shifted
+from ...ops.conv import positions, pixels_under
 from ...ops.pool import (
     adaptive_avg_pool2d,
     avg_pool2d,
     avg_pool2d_grad,
-    bordered,
-    largest_of,
+    padded_with,
+    argmax_of,
     max_pool2d,
     max_pool2d_grad,
 )
@@ -34,8 +34,8 @@ def _(xp, x, kernel_size, stride, padding, dilation, ceil_mode, out=None):
     steps = [(u, v) for u in range(kernel_size[0]) for v in range(kernel_size[1])]
     offsets = xp.asarray([u * dilation[0] * width + v * dilation[1] for u, v in steps])
     for tile in tiles(x):
-        wide = bordered(xp, x[tile], size, kernel_size, stride, padding, dilation, -xp.inf)
-        seen = [shifted(wide, u, v, size, stride, dilation) for u, v in steps]
+        wide = padded_with(xp, x[tile], size, kernel_size, stride, padding, dilation, -xp.inf)
+        seen = [pixels_under(wide, u, v, size, stride, dilation) for u, v in steps]
         chosen = largest(xp, seen, y[tile])
         xp.add(offsets.take(chosen, mode="clip"), top * width + left, out=indices[tile])
         if any(padding):  # of -inf alone the first was chosen, which may be padding: then it is the first pixel
@@ -67,7 +67,7 @@ def largest(xp, seen: list, y):
         if not xp.isnan(y).any():
             return number
     stacked = xp.stack(seen)
-    number = largest_of(xp, stacked)
+    number = argmax_of(xp, stacked)
     y[...] = xp.take_along_axis(stacked, number[None], 0)[0]
     return number
 
@@ -120,7 +120,7 @@ def _(xp, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor
             x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out=out
         )
     size = positions(x.shape[2:], kernel_size, stride, padding)
-    seen = [shifted(x, u, v, size, stride, (1, 1)) for u in range(kernel_size[0]) for v in range(kernel_size[1])]
+    seen = [pixels_under(x, u, v, size, stride, (1, 1)) for u in range(kernel_size[0]) for v in range(kernel_size[1])]
     found = xp.array(seen[0], order="C") if len(seen) == 1 else xp.add(seen[0], seen[1], out=out)
     for view in seen[2:]:
         xp.add(found, view, out=found)
@@ -140,7 +140,7 @@ def _(xp, grad, shape, kernel_size, stride, padding, ceil_mode, count_include_pa
     part = xp.divide(grad, pixels(grad.dtype, kernel_size, divisor_override))
     for u in range(kernel_size[0]):
         for v in range(kernel_size[1]):
-            shifted(out, u, v, grad.shape[2:], stride, (1, 1))[...] = part
+            pixels_under(out, u, v, grad.shape[2:], stride, (1, 1))[...] = part
     return out
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...ops.reduce import mean, sum
-from ...ops.rules import count, kept_shape
+from ...ops.rules import count, keepdims_shape
 from ..kernels import KERNELS, fast
 
 LEAST, ROW = 1 << 12, 1 << 10  # numbers: below, numpy is as fast; that are added up one after the other
@@ -31,7 +31,7 @@ def sums(x, axis):
 
 def written(x, axis, keepdims: bool, found, out):
     """The sums in the shape that is wanted."""
-    shape = kept_shape(x.shape, axis) if keepdims else () if axis is None else x.shape[: x.ndim - len(axis)]
+    shape = keepdims_shape(x.shape, axis) if keepdims else () if axis is None else x.shape[: x.ndim - len(axis)]
     found = found.reshape(shape)
     if out is None:
         return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...ops.shape import expand, written_too
+from ...ops.shape import expand, writable_like
 from ..kernels import fast
 
 
@@ -12,7 +12,7 @@ from ..kernels import fast
 def _(xp, x, shape):
     """A contiguous array is looked at directly, which is quicker than broadcast_to."""
     if not x.flags.c_contiguous or not x.size:
-        return written_too(np.broadcast_to(x, shape), x)
+        return writable_like(np.broadcast_to(x, shape), x)
     lead = (0,) * (len(shape) - x.ndim)
     strides = lead + tuple([0 if n == 1 else stride for n, stride in zip(x.shape, x.strides)])
     return np.ndarray(shape, x.dtype, x, 0, strides)

@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from ....core.ops.checks import FROM_THE_END
-from ....core.ops.shape import parts_of_padded
+from ....core.ops.shape import pad_slices
 from .elementwise_loops import put_word
 from .elementwise_fusion import FULL, MASK, Bytecode
 from ..codegen.jit import inlined
@@ -296,7 +296,7 @@ def cat(arrays: Sequence, outs: Sequence, room: Room, dim: int) -> list[Step] | 
 def pad(arrays: Sequence, outs: Sequence, room: Room, widths: tuple, value) -> list[Step] | None:
     """The number on each side, then what is inside."""
     (x,), (out,) = arrays, outs
-    _, inside, beside = parts_of_padded(x.shape, widths)
+    _, inside, beside = pad_slices(x.shape, widths)
     number = np.full((), value, x.dtype)
     places = [(np.broadcast_to(number, out[place].shape), out[place]) for place in beside] + [(x, out[inside])]
     found = [copy(source, target) for source, target in places if target.size]

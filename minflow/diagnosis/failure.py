@@ -98,7 +98,7 @@ def read(error: BaseException) -> Failure:
         elif code is backprop.__code__ or code is run.__code__:
             read_run(failure, frame)
         elif not OURS[code.co_filename] and not is_library(code.co_filename):
-            read_learner_line(failure, frame, trace.tb_lineno)
+            read_user_line(failure, frame, trace.tb_lineno)
             function = None
         elif function is None and is_public(code):
             function = frame
@@ -168,7 +168,7 @@ def read_run(failure: Failure, frame: FrameType) -> None:
         failure.got, failure.expected = [], ""
 
 
-def read_learner_line(failure: Failure, frame: FrameType, number: int) -> None:
+def read_user_line(failure: Failure, frame: FrameType, number: int) -> None:
     """Read a user line."""
     name = frame.f_code.co_filename
     failure.place, failure.code = f"{file_name(name)}:{number}", linecache.getline(name, number).strip()

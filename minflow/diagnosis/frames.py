@@ -57,7 +57,7 @@ def message_of(error: BaseException) -> str:
         return f"(its text cannot be made: {type(another).__name__})"
 
 
-def learner_frames(trace: TracebackType | None) -> tuple[TracebackType | None, int]:
+def user_frames(trace: TracebackType | None) -> tuple[TracebackType | None, int]:
     """(the traceback without frames of minflow, of the standard library called by minflow, and of the shell; the number
     of frames left out, not counting the shell's)."""
     kept, left_out, inside = [], 0, False
@@ -119,7 +119,7 @@ def below_card(error: MinflowError) -> list[str]:
 def own_lines(error: BaseException) -> list[str]:
     """`In[3]:7 in Net.forward` and the source line, for each user frame."""
     lines = []
-    for at in entries(learner_frames(error.__traceback__)[0]):
+    for at in entries(user_frames(error.__traceback__)[0]):
         code = at.tb_frame.f_code
         inside = "" if code.co_name == "<module>" else f" in {code.co_qualname}"
         source = source_line(code.co_filename, at.tb_lineno)
@@ -147,13 +147,13 @@ def render(error: BaseException) -> list[str]:
     shell = ipython()
     if os.environ.get("MINFLOW_TRACEBACK") == "full":
         return shell.InteractiveTB.structured_traceback(type(error), error, error.__traceback__, tb_offset=1)
-    chain, left_out = learner_frames(error.__traceback__)
+    chain, left_out = user_frames(error.__traceback__)
     before: list[tuple[BaseException, Any, Any, bool]] = []
     link, cause = error, cause_of(error)
     try:
         while cause is not None and len(before) < 40:
             before.append((cause, cause.__traceback__, cause.__cause__, cause.__suppress_context__))
-            cause.__traceback__, more = learner_frames(cause.__traceback__)
+            cause.__traceback__, more = user_frames(cause.__traceback__)
             left_out += more
             if cause.__traceback__ is None and repeats_cause(cause, link):
                 before.append((link, link.__traceback__, link.__cause__, link.__suppress_context__))
@@ -180,13 +180,13 @@ def custom_handler(
             error.add_note(f"  Try: {meant}")
         shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
         return
-    chain, left_out = learner_frames(trace)
+    chain, left_out = user_frames(trace)
     if chain is not None and left_out:
         error._render_traceback_ = functools.partial(render, error)  # type: ignore[attr-defined]
     shell.showtraceback((kind, error, trace), running_compiled_code=True)
 
 
-def debugger_at_learner(debugger: Any) -> type:
+def debugger_at_user_line(debugger: Any) -> type:
     """IPython's debugger, starting at the innermost user line after an error inside minflow; `down`
     continues into minflow."""
 
@@ -209,7 +209,7 @@ def install(shows: Callable[[BaseException], list[str]]) -> None:
     MinflowError._render_traceback_ = shows  # type: ignore[attr-defined]
     shell = ipython()
     if shell is not None and hasattr(getattr(shell, "InteractiveTB", None), "debugger_cls"):
-        shell.InteractiveTB.debugger_cls = debugger_at_learner(shell.InteractiveTB.debugger_cls)
+        shell.InteractiveTB.debugger_cls = debugger_at_user_line(shell.InteractiveTB.debugger_cls)
     if shell is not None and getattr(shell, "custom_exceptions", None) == ():
         shell.set_custom_exc((KeyboardInterrupt, AttributeError), custom_handler)
     if shell is not None:

@@ -62,7 +62,7 @@ def render(error: BaseException) -> list[str]:
     """The texts that IPython prints for a minflow error. Shows its card first."""
     if not (show_card(error) and notebook.running_cell()[0] and frames.uses_default_format()):
         return frames.render(error)
-    notebook.ipython().InteractiveTB.tb = frames.learner_frames(error.__traceback__)[
+    notebook.ipython().InteractiveTB.tb = frames.user_frames(error.__traceback__)[
         0
     ]  # for %debug: not an earlier error's
     return frames.below_card(error)

@@ -1,4 +1,4 @@
-"""What the engine stands on and what knows no tensor: errors in four parts, events, Ctrl-C, placements, the rich repr.
+"""The base of the engine, which does not know tensors: errors in four parts, dtypes, events, Ctrl-C, rich reprs.
 
 Read next: `errors.py`.
 """

@@ -1,7 +1,7 @@
-"""The dtypes: `minflow.float32` and the others, their limits, and which of them a Python float becomes.
+"""The dtypes, `minflow.float32` and the others; their limits; the default dtype, which Python floats become.
 
-bfloat16 is a dtype of the library ml_dtypes, which is imported when the first tensor has it: that takes a tenth of
-numpy's own time. Every other dtype is numpy's. Knows no shapes and no tensors. Read next: `../spec.py`.
+bfloat16 is a dtype of the library ml_dtypes, imported when a tensor first needs it, since that takes a tenth of
+numpy's import time. Every other dtype is numpy's. Must not know shapes or tensors. Read next: `../spec.py`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .optional import import_optional
 
 
 class DType:
-    """The type of a tensor's numbers: `minflow.float32` and the others. One object per dtype."""
+    """The data type of a tensor's elements: `minflow.float32` and the others. One object per dtype."""
 
     __slots__ = ("name", "itemsize", "floating", "rank", "numpy")
     table: dict[str, DType] = {}
@@ -30,7 +30,7 @@ class DType:
 
     @property
     def np(self) -> np.dtype:
-        """numpy's dtype."""
+        """The dtype of numpy."""
         if self.numpy is None:
             self.numpy = np.dtype(import_optional("ml_dtypes", "bfloat16").bfloat16)
             _BY_NUMPY[self.numpy] = self
@@ -38,25 +38,25 @@ class DType:
 
     @property
     def is_floating_point(self) -> bool:
-        """Has it a fraction?"""
+        """True for float16, bfloat16, float32 and float64."""
         return self.floating
 
     @property
     def is_complex(self) -> bool:
-        """Has it an imaginary part?"""
+        """True for complex64 and complex128."""
         return self.rank == 3
 
     @property
     def is_signed(self) -> bool:
-        """Has it numbers below 0?"""
+        """True if it can hold numbers below 0."""
         return self.rank > 0 and self.name != "uint8"
 
     def to_real(self) -> DType:
-        """The dtype of the real part: float32 of complex64; a dtype without imaginary part is its own."""
+        """The dtype of the real part, such as float32 for complex64; itself for dtypes that are not complex."""
         return {"complex64": float32, "complex128": float64}.get(self.name, self)
 
     def to_complex(self) -> DType:
-        """The complex dtype whose parts have this one. Raises DTypeError for integers and bool."""
+        """The complex dtype whose parts have this dtype. Raises DTypeError for integers and bool."""
         if self.rank < 2:
             raise DTypeError(f"{self.name} has no complex dtype", hint="x.float(), which has complex64")
         return complex128 if self in (float64, complex128) else complex64
@@ -72,6 +72,7 @@ class DType:
 
 
 def dtype_named(name: str) -> DType:
+    """The dtype of this name, such as "float32"."""
     return DType.table[name]
 
 
@@ -88,19 +89,19 @@ float64 = DType("float64", 2, 8)
 complex64 = DType("complex64", 3, 8)
 complex128 = DType("complex128", 3, 16)
 
-HALVES = frozenset({float16, bfloat16})  # too short to add up in: what takes several steps takes them in float32
+HALVES = frozenset({float16, bfloat16})  # too short for sums: ops of several steps compute in float32
 _BY_NUMPY = {d.numpy: d for d in DType.table.values() if d.numpy is not None}
 BY_PYTHON = {bool: bool_, int: int64, float: float32, complex: complex64}
 
 
 def as_dtype(x) -> DType:
-    """The DType meant by a DType, a numpy dtype, a Python type (`float` is the default dtype) or a name."""
+    """Convert a DType, a numpy dtype, a Python type (`float` is the default dtype) or a name to a DType."""
     if isinstance(x, DType):
         return x
     if x.__class__ is type and x in BY_PYTHON:
         return BY_PYTHON[x]
     try:
-        # numpy takes all that has a dtype
+        # np.dtype would also accept any object with an attribute `dtype`
         return _BY_NUMPY[np.dtype(x) if isinstance(x, str | type | np.dtype) else None]
     except (KeyError, TypeError, ValueError):
         name = getattr(x, "name", getattr(x, "__name__", x))
@@ -112,17 +113,17 @@ def as_dtype(x) -> DType:
         ) from None
 
 
-DEPENDS_ON_DEFAULT: list = []  # functions that clear what was remembered under the old default dtype
+DEPENDS_ON_DEFAULT: list = []  # functions that clear caches which depend on the default dtype
 
 
 def default_dtype() -> DType:
-    """The dtype of new tensors made from Python floats: float32 unless `set_default_dtype` changed it."""
+    """The dtype of tensors made from Python floats: float32 unless `set_default_dtype` changed it."""
     return BY_PYTHON[float]
 
 
 def set_default_dtype(dtype) -> None:
-    """Make `dtype` (floating) the dtype of new tensors made from Python floats, in the whole process; Python's complex
-    numbers become the complex dtype that goes with it."""
+    """Set the dtype of tensors made from Python floats, for the process. Python's complex numbers become the complex
+    dtype with parts of this dtype. Raises DTypeError for a dtype that is not floating."""
     dtype = as_dtype(dtype)
     if not dtype.floating:
         raise DTypeError(f"the default dtype must be floating, not {dtype.name}", hint="flow.float32 or flow.float64")
@@ -133,8 +134,8 @@ def set_default_dtype(dtype) -> None:
 
 @functools.cache
 def wider(a: DType, b: DType) -> DType:
-    """The smallest dtype that holds both, as in PyTorch: an integer beside a float takes the float's dtype, float16
-    beside bfloat16 is float32."""
+    """The promoted dtype of two, as in PyTorch: an integer and a float give the float's dtype, float16 and bfloat16
+    give float32."""
     if a.rank < b.rank:
         a, b = b, a
     if a is b or b.rank < 2 and b.rank < a.rank:
@@ -147,26 +148,26 @@ def wider(a: DType, b: DType) -> DType:
 
 
 def promote_types(type1, type2) -> DType:
-    """The smallest dtype that holds what both hold."""
+    """The dtype in which values of both dtypes are combined."""
     return wider(as_dtype(type1), as_dtype(type2))
 
 
 def can_cast(from_, to) -> bool:
-    """May a result of one dtype be written into a tensor of another: is that one's kind (bool, integer, floating,
-    complex) no lower? Its size counts for nothing."""
+    """True if results of the first dtype may be written into a tensor of the second: its kind (bool < integer <
+    floating < complex) must not be lower. Sizes do not matter."""
     return as_dtype(from_).rank <= as_dtype(to).rank
 
 
 class finfo:
-    """Limits of a floating dtype, of a complex one those of its parts: eps, min, max, tiny, smallest_normal,
-    resolution, bits, and dtype, its name."""
+    """Limits of a floating dtype, or of the parts of a complex one: eps, min, max, tiny, smallest_normal, resolution,
+    bits; and dtype, its name."""
 
     def __init__(self, type: Any = None):
         dtype = default_dtype() if type is None else as_dtype(type)
         if dtype.rank < 2:
             raise DTypeError(f"finfo is for floating dtypes, not {dtype.name}", hint="flow.iinfo")
         dtype = dtype.to_real()
-        # bfloat16 is the upper half of float32: its exponents, and 7 bits behind the point
+        # bfloat16 is the upper half of float32: the same exponents, and a fraction of 7 bits
         info, short = np.finfo(np.float32 if dtype is bfloat16 else dtype.np), dtype is bfloat16
         self.dtype, self.bits = dtype.name, 8 * dtype.itemsize
         self.max = (2.0 - 2.0**-7) * 2.0**127 if short else float(info.max)
@@ -182,7 +183,7 @@ class finfo:
 
 
 class iinfo:
-    """Limits of an integer dtype: min, max, bits, and dtype, its name."""
+    """Limits of an integer dtype: min, max, bits; and dtype, its name."""
 
     def __init__(self, type: Any):
         dtype = as_dtype(type)

@@ -1,8 +1,8 @@
-"""The error family: what went wrong, the values by name, where, and what to try.
+"""The error classes, in four parts: what went wrong, the values by name, where, and what to try.
 
-Every mistake of a user ends in one of these. `str(error)` is the four-part text; the parts stay readable
-as attributes, so that a notebook can draw them. Nothing here knows tensors: values are shown by `str`.
-Read next: `where.fail`, which fills in the values, the line and the module from what is running.
+Every mistake of a user raises one of these. `str(error)` is the four-part text; the parts are attributes, so that a
+notebook can draw them. Must not know tensors: values are formatted by `str`.
+Read next: `source_location.fail`, which adds the values, the line and the module.
 """
 
 from __future__ import annotations
@@ -11,18 +11,16 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-# characters shown of a name (as many as a file's can have), a line, a part of an error
+# largest number of characters of a name (the limit for file names), a line, a part of an error
 NAME, LINE, PART = 255, 10_000, 20_000
-DISTRIBUTION = "minflow-learn"  # the name to install; `minflow` is a project of others
-PUBLIC = "minflow"  # where programs find these classes, as a traceback shows: minflow.ShapeError
+DISTRIBUTION = "minflow-learn"  # name on PyPI, where `minflow` is another project
+PUBLIC = "minflow"  # module in tracebacks: minflow.ShapeError
 LONG = re.compile(rf"[^\s/]{{{NAME + 1},}}")
 
 
 def clean(text: str) -> str:
-    """A line without characters that break a line, a terminal or the order of letters; names come from users and files.
-
-    Of what is too long the middle is left out.
-    """
+    """Escape characters that would break a line, a terminal or the text direction, since names come from users and
+    files; and leave out the middle of a long line."""
     if len(text) <= NAME and text.isprintable():
         return text
     text = LONG.sub(lambda found: cut(found[0], NAME), cut(text, LINE))
@@ -32,19 +30,20 @@ def clean(text: str) -> str:
 
 
 def cut(text: str, most: int) -> str:
+    """Leave out the middle of a text of more than `most` characters."""
     half = (most - 16) // 2
     return text if len(text) <= most else f"{text[:half]}...{len(text) - 2 * half} more...{text[-half:]}"
 
 
 def clean_lines(text: str) -> str:
-    """The same of a text whose lines are kept."""
+    """`clean` for each line of a text."""
     return "\n".join(map(clean, cut(text, PART).split("\n")))
 
 
 def shown(value: object, text: Callable[[object], str] = repr, name: str = "") -> str:
-    """The repr of any object for a message. An object whose `__repr__` raises does not replace the error that shows it.
+    """The repr of any object for a message. Never raises, so that a broken `__repr__` does not hide the error.
 
-    text: repr, str or another function, whose name is `name`.
+    text: repr, str or another function.  name: its name for the message, if it is not a special method.
     """
     try:
         return str.__str__(text(value))
@@ -54,7 +53,7 @@ def shown(value: object, text: Callable[[object], str] = repr, name: str = "") -
 
 
 def with_article(x: Any) -> str:
-    """ "an int", "the class SGD", "None": what kind of thing it is."""
+    """The kind of an object with its article: "an int", "the class SGD", "None"."""
     if x is None or issubclass(type(x), type):
         return "None" if x is None else f"the class {x.__name__}"
     kind = type(x).__name__
@@ -65,9 +64,9 @@ def with_article(x: Any) -> str:
 class MinflowError(Exception):
     """A mistake, explained in four parts.
 
-    what: one sentence.  values: name -> anything with a short `str`, shown as `name  value`.
+    what: one sentence.  values: name -> any object with a short `str`, shown as `name  value`.
     where: `"in LeNet.fc1, called at In[9]:5"`.  hint: what to try.
-    raw: the error of Python or numpy that this one tells of, where nobody had looked for the mistake.
+    raw: the error of Python or numpy that this one replaces, or None if minflow found the mistake itself.
     """
 
     raw: BaseException | None = None
@@ -98,7 +97,7 @@ class MinflowError(Exception):
         return rebuild, (type(self), self.what, self.values, self.where, self.hint)
 
     def renamed(self, names: Mapping[str, str]) -> MinflowError:
-        """Put the learner's names in place of `{input}` marks that a shape rule left in its texts."""
+        """Replace the marks `{input}` in the texts of a shape rule by the user's names; return the error."""
         for mark, name in names.items():
             self.what = self.what.replace("{" + mark + "}", name)
             self.hint = self.hint.replace("{" + mark + "}", name)
@@ -110,83 +109,83 @@ def rebuild(kind, what, values, where, hint):
 
 
 class ShapeError(MinflowError, ValueError, RuntimeError):
-    """Shapes that do not fit together. PyTorch raises ValueError for some and RuntimeError for others."""
+    """Incompatible shapes. PyTorch raises ValueError for some and RuntimeError for others."""
 
 
 class DTypeError(MinflowError, TypeError, RuntimeError):
-    """A tensor or number of the wrong dtype, or an argument of the wrong type. In PyTorch either of both."""
+    """A tensor or number of the wrong dtype, or an argument of the wrong type. PyTorch raises either base class."""
 
 
 class CallError(MinflowError, TypeError):
-    """A call with arguments that the function does not have, or without some that it needs."""
+    """A call with unknown arguments, or without required ones."""
 
 
 class MissingNameError(MinflowError, AttributeError):
-    """A public name that is not there."""
+    """A public name that does not exist."""
 
 
 class OutOfRangeError(MinflowError, IndexError, ValueError):
-    """An index, label or axis outside its range (IndexError in PyTorch), or another number (ValueError)."""
+    """An index, label or axis out of range (IndexError in PyTorch), or another number out of range (ValueError)."""
 
 
 class DivisionError(MinflowError, ZeroDivisionError):
-    """Integers divided by 0."""
+    """Integer division by 0."""
 
 
 class LinAlgError(MinflowError, RuntimeError):
-    """A matrix that has no inverse, or no such factors."""
+    """A matrix without an inverse, or without the requested factorization."""
 
 
 class DeviceError(MinflowError, RuntimeError):
-    """Tensors on different devices, or a device that is not there."""
+    """Tensors on different devices, or a device that does not exist."""
 
 
 class OutOfMemoryError(MinflowError, MemoryError, RuntimeError):
-    """More memory asked for than there is."""
+    """A request for more memory than is free."""
 
 
 class GradError(MinflowError, RuntimeError):
-    """A gradient that cannot be computed as asked."""
+    """A gradient that cannot be computed as requested."""
 
 
 class NonFiniteError(MinflowError, ArithmeticError):
-    """NaN or infinity where numbers were expected (detect_anomaly)."""
+    """NaN or infinity in place of a finite number (detect_anomaly)."""
 
 
 class TraceError(MinflowError, RuntimeError):
-    """Something that a program may do eagerly but not while it is traced."""
+    """An operation that is allowed in eager mode but not while tracing."""
 
 
 class GraphError(MinflowError, RuntimeError):
-    """A graph that is not well formed, or used in the wrong way."""
+    """A graph that is malformed or misused."""
 
 
 class SbpError(MinflowError, ValueError):
-    """Placements or splits that do not fit together."""
+    """Incompatible placements or splits."""
 
 
 class JobError(MinflowError, RuntimeError):
-    """A job function defined or called in the wrong way."""
+    """A job function that is defined or called incorrectly."""
 
 
 class ModuleError(MinflowError, RuntimeError):
-    """A Module defined or used in the wrong way."""
+    """A Module that is defined or used incorrectly."""
 
 
 class NestingError(MinflowError, RecursionError):
-    """Modules that call each other without an end, or deeper than the stack of the thread allows."""
+    """Infinite recursion of modules, or nesting deeper than the stack of the thread allows."""
 
 
 class OptimError(MinflowError, ValueError):
-    """An optimizer or scheduler set up in the wrong way."""
+    """An optimizer or scheduler that is configured incorrectly."""
 
 
 class FileError(MinflowError, OSError):
-    """A file that cannot be written: the disk is full, or the folder is protected."""
+    """A file that cannot be written, because the disk is full or the folder is protected."""
 
 
 class FormatError(MinflowError, ValueError):
-    """A file that is not what it should be."""
+    """A file with unexpected contents."""
 
 
 class CheckpointError(FormatError):
@@ -194,7 +193,7 @@ class CheckpointError(FormatError):
 
 
 class StateError(CheckpointError, RuntimeError):
-    """A state_dict that does not fit what it is loaded into: then nothing of it was loaded."""
+    """A state dict that does not match the object that loads it; nothing of it was loaded."""
 
 
 class GraphFormatError(FormatError):
@@ -206,19 +205,19 @@ class DataError(FormatError):
 
 
 class LoaderError(MinflowError, ValueError):
-    """A DataLoader, sampler or dataset set up in a way that cannot work."""
+    """A DataLoader, sampler or dataset that is configured incorrectly."""
 
 
 class WorkerError(MinflowError, RuntimeError):
-    """A worker of a DataLoader that died, or an error in one that cannot be shown as it was."""
+    """A worker of a DataLoader that died, or an error in a worker that cannot be sent to this process."""
 
 
 class MissingDependencyError(MinflowError, ImportError):
-    """A package that this call needs and that is not installed."""
+    """A package that this call needs is not installed."""
 
 
 class MissingModuleError(MinflowError, ModuleNotFoundError):
-    """A module of other libraries that is not here on purpose."""
+    """A module of another library that minflow leaves out on purpose."""
 
 
 class InternalError(MinflowError, RuntimeError):
@@ -226,7 +225,7 @@ class InternalError(MinflowError, RuntimeError):
 
 
 class MinflowWarning(UserWarning):
-    """A likely mistake that runs all the same. parts: what an error would say."""
+    """A warning about a likely mistake in code that still runs. parts: the same as an error."""
 
     parts: MinflowError | None = None
     __module__ = PUBLIC

@@ -1,7 +1,7 @@
-"""Frozen records of what happens, and who listens.
+"""Events: frozen records of what happened, and their listeners.
 
-Nothing is recorded for nobody: `if StepDone in LISTENERS: emit(StepDone(...))`. Views and widgets subscribe; the engine
-never knows them. A listener that raises is not caught here: it is the caller's own code.
+Records are made only if there are listeners: `if StepDone in LISTENERS: emit(StepDone(...))`. Views and widgets
+subscribe; the engine must not know them. Exceptions of a listener are not caught here.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ from typing import NamedTuple
 
 from .locks import new_lock
 
-LISTENERS: dict[type, tuple[Callable, ...]] = {}  # of each class that somebody listens to
-LOCK = new_lock(RLock)  # a listener that Python frees may end its subscription in the middle of another one
+LISTENERS: dict[type, tuple[Callable, ...]] = {}  # class of an event -> its listeners, if it has any
+LOCK = new_lock(RLock)  # reentrant: the garbage collector may end a subscription during another one
 
 
 class BackwardDone(NamedTuple):
-    """A call of backward has ended. nodes: how many nodes it visited.  where: the line that called it, by
-    `ir.where_text`.
-    outputs: the tensors that it started from.
+    """A call of backward has ended. nodes: number of gradients it computed.  where: the line that called it, for
+    `ir.where_text`.  outputs: the tensors that it started from.
     """
 
     nodes: int
@@ -29,7 +28,7 @@ class BackwardDone(NamedTuple):
 
 
 class StepDone(NamedTuple):
-    """An optimizer has updated its parameters. step: number of this step, from 1; lr: of each group."""
+    """An optimizer has updated its parameters. step: index of this step, from 1.  lr: learning rate per group."""
 
     optimizer: object
     step: int
@@ -37,16 +36,15 @@ class StepDone(NamedTuple):
 
 
 class LoaderPassed(NamedTuple):
-    """A DataLoader has given its last batch. started: when the first was asked for, by `time.perf_counter`."""
+    """A DataLoader has returned its last batch. started: `time.perf_counter()` when the first was requested."""
 
     loader: object
     started: float
 
 
 class GraphCompiled(NamedTuple):
-    """An nn.Graph has made a plan. number: from 0; above 0, `changes` says why: (what, old, new).
-
-    seconds: of "trace", "passes" and "plan".
+    """An nn.Graph has made a plan. number: index of the plan, from 0.  changes: (what, old, new), the reasons for a
+    plan after the first.  seconds: "trace", "passes" and "plan" -> duration.
     """
 
     graph: object
@@ -56,14 +54,14 @@ class GraphCompiled(NamedTuple):
 
 
 def emit(record: object) -> None:
-    """Hand a record to everybody who subscribed to its class."""
+    """Call all listeners of the record's class."""
     for listener in LISTENERS.get(type(record), ()):
         listener(record)
 
 
 @contextmanager
 def subscribe(kind: type, listener: Callable):
-    """Within the block, `listener(record)` is called for every record of the class `kind`."""
+    """Call `listener(record)` for every record of the class `kind` that is emitted within the block."""
     with LOCK:
         LISTENERS[kind] = (*LISTENERS.get(kind, ()), listener)
     try:
@@ -72,6 +70,6 @@ def subscribe(kind: type, listener: Callable):
         with LOCK:
             left = list(LISTENERS[kind])
             left.remove(listener)
-            LISTENERS[kind] = tuple(left)  # at once: others emit without the lock, and who stays must hear all
+            LISTENERS[kind] = tuple(left)  # in one assignment, since `emit` does not take the lock
             if not left:
                 del LISTENERS[kind]

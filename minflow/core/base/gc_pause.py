@@ -1,5 +1,8 @@
-"""While minflow is imported, nothing looks for garbage: what an import makes stays, and to go through it again and
-again took as long as a third of numpy's import. `minflow/__init__.py` begins and ends with this file."""
+"""Pause the garbage collector while minflow is imported.
+
+Objects made by an import stay alive, and scanning them again and again took a third of numpy's import time.
+`minflow/__init__.py` imports this file first, and calls `collect_again` last.
+"""
 
 import gc
 
@@ -8,9 +11,9 @@ gc.disable()
 
 
 def collect_again() -> None:
-    """At the end of the import; nothing for a program that had switched it off."""
+    """Turn the collector on again, unless the program had turned it off before the import."""
     if COLLECTED:
-        if not gc.get_freeze_count():  # unless the program itself keeps some apart
-            gc.freeze()  # all that is there counts as old, in one step: else the next object made would have each of
-            gc.unfreeze()  # them looked at as a new one
+        if not gc.get_freeze_count():  # the program has no frozen objects of its own
+            gc.freeze()  # freeze and unfreeze move all objects to the oldest generation, so that the next collection
+            gc.unfreeze()  # of the youngest one does not scan them
         gc.enable()

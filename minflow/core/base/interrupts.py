@@ -1,8 +1,8 @@
-"""Ctrl-C at a moment that suits: `with uninterrupted(): ...`; and contexts that Ctrl-C cannot leave half undone.
+"""Delay Ctrl-C (`with uninterrupted(): ...`), and contexts that Ctrl-C cannot leave half undone.
 
-Python may raise KeyboardInterrupt between any two instructions of the main thread. `with lock:` is safe by itself: the
-interpreter enters and leaves it in one instruction. A function that starts what has to be ended is not: the interrupt
-may come between its last line and the caller's `try`.
+Python may raise KeyboardInterrupt between any two instructions of the main thread. `with lock:` is safe: the
+interpreter enters and leaves it in one instruction. A function that acquires a resource is not: the interrupt may come
+between its return and the caller's `try`.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from _signal import SIGINT, getsignal, raise_signal, signal  # without the enums
 
 
 class Restoring(_IOBase):
-    """Base of a context that sets a variable, and sets it back at its end, wherever Ctrl-C comes.
+    """Base of contexts that set a ContextVar and always reset it at the end, even if Ctrl-C comes meanwhile.
 
-    Python raises KeyboardInterrupt at the first instruction of a function, before any line of it: an `__exit__` written
-    in Python may be left with the variable as it was inside. That of IOBase is C code, which calls `close`; here that
-    is C code as well, which takes the last token and sets the variable back, without an instruction of Python's
-    between. A subclass says which `variable`, and gives its `value`. One object may be entered inside itself.
+    Python may raise KeyboardInterrupt at the first instruction of an `__exit__` written in Python, which would leave
+    the variable set. `__exit__` of IOBase is C code that calls `close`; here `close` is C code too, which pops the last
+    token and resets the variable without a Python instruction in between.
+    A subclass defines `variable` and `value`. An object may be entered again inside its own block.
     """
 
-    closed = True  # for IOBase: there is no file to be closed when it is freed
+    closed = True  # IOBase would otherwise close the object when it is freed
     variable: ContextVar
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class Restoring(_IOBase):
     def __enter__(self) -> Any:
         entered = len(self.tokens)
         try:
-            self.tokens.extend(map(self.variable.set, (self.value(),)))  # set and noted by one call of C code
+            self.tokens.extend(map(self.variable.set, (self.value(),)))  # one C call sets it and keeps the token
             return self
         except BaseException:
             while len(self.tokens) > entered:
@@ -46,7 +46,7 @@ class Restoring(_IOBase):
 
 
 class uninterrupted:
-    """Within the block Ctrl-C (SIGINT) waits, and comes at its end. Only the main thread is ever interrupted."""
+    """Delay Ctrl-C (SIGINT) until the end of the block. Only the main thread is ever interrupted."""
 
     def __init__(self, wanted: bool = True):
         self.wanted, self.before, self.came = wanted, None, False

@@ -1,8 +1,8 @@
-"""Public names with a second meaning: while a job function is built, `flow.sort(blob)` is that generation's function.
+"""Overloads of public names: while a job function is built, `flow.sort(blob)` calls the legacy function of that name.
 
-`@two_meanings` stands at the definition, and inside minflow the name always means that definition. Only the public
-name, `flow.sort`, asks for the other meaning (see `../messages/suggestions.py`); outside a job that is one test. The
-other meanings are registered by job/, which nothing here knows.
+`@two_meanings` marks the definition, and inside minflow the name always means that definition. Only the public name,
+`flow.sort`, looks for an overload (see `../messages/suggestions.py`), which costs one test outside of jobs. job/
+registers the overloads and must not be known here.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ F = TypeVar("F", bound=Callable)
 
 BUILDING: ContextVar[Any] = ContextVar("the job function that is being built", default=None)
 SHARED: dict[str, Callable] = {}  # "flow.sort" -> its definition
-CHOICES: list[Callable[[str, tuple, Mapping[str, Any]], Callable | None]] = []  # the one, once job/ has registered it
+CHOICES: list[Callable[[str, tuple, Mapping[str, Any]], Callable | None]] = []  # empty, or the resolver of job/
 
 
 def two_meanings(function: F, name: str = "") -> F:
-    """The function itself, whose public name has a second meaning. name: where it is not that of the definition."""
+    """Decorator: mark a function whose public name has an overload. name: the public name, if it is another one."""
     SHARED[f"flow.{name or function.__name__}"] = function
     return function
 
 
 def other_meaning(name: str, args: tuple, kwargs: Mapping[str, Any]) -> Callable | None:
-    """The function that a call means by its arguments, where that is not the definition. name: "flow.sort"."""
+    """The overload that a call with these arguments means, or None for the definition. name: "flow.sort"."""
     return CHOICES[0](name, args, kwargs) if CHOICES else None

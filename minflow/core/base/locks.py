@@ -1,7 +1,7 @@
-"""Locks of threads that a fork leaves usable, and one process at a time in a folder.
+"""Thread locks that survive a fork, and file locks that admit one process at a time.
 
-A fork copies a lock as it is. If another thread holds it, the child, which does not have that thread, would wait for it
-for ever: locks of `new_lock` are free in the child. What they protect must be usable at any moment.
+A fork copies a lock in its current state. If another thread held it, the child, which lacks that thread, would wait
+forever; so locks of `new_lock` are reset in the child. The data they protect must be consistent at any moment.
 """
 
 from __future__ import annotations
@@ -14,33 +14,33 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-LOCKS: weakref.WeakSet = weakref.WeakSet()  # those that a child process sets free
+LOCKS: weakref.WeakSet = weakref.WeakSet()  # locks that are reset in a child process
 
 
 def new_lock(kind: Callable[[], Any] = threading.Lock) -> Any:
-    """A lock that is free in a child process. kind: threading.Lock or threading.RLock."""
+    """Make a lock that is released in a child process. kind: threading.Lock or threading.RLock."""
     lock = kind()
     LOCKS.add(lock)
     return lock
 
 
-def set_free() -> None:
-    """Make the locks of a forked process new: their threads are not in it."""
+def reset_locks() -> None:
+    """Reset all locks in a forked process, which lacks the threads that may hold them."""
     for lock in list(LOCKS):
         lock._at_fork_reinit()  # as Python's own `threading` and `logging` do
 
 
 if hasattr(os, "register_at_fork"):  # Windows cannot fork
-    os.register_at_fork(after_in_child=set_free)
+    os.register_at_fork(after_in_child=reset_locks)
 
 
 @contextmanager
 def alone(path: str | os.PathLike, wait: float = True, within: int | None = None) -> Iterator[bool]:
-    """Lock a folder or file; other processes that ask for it wait, and a process that dies lets go.
+    """Lock a folder or file against other processes; the lock of a process that dies is released.
 
-    wait: True for as long as it takes, False, or seconds at most; any user who can read a folder can hold its lock.
-    within: the descriptor of an open folder that `path` is in; a link is then not followed. Yields False if another
-    process holds the lock, and True also where the system has no such locks.
+    wait: True to wait without limit, False not to wait, or seconds; any user who can read a folder can hold its lock.
+    within: descriptor of the open folder of `path`; links are then not followed.
+    Yields False if another process holds the lock; True otherwise, also if the system has no such locks.
     """
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | (getattr(os, "O_NOFOLLOW", 0) if within is not None else 0)
     try:
@@ -56,7 +56,7 @@ def alone(path: str | os.PathLike, wait: float = True, within: int | None = None
 
 
 def unlock(handle: int) -> None:
-    """Let go of the lock also where a child process, forked meanwhile, has inherited the descriptor."""
+    """Release the lock, even if a child process, forked meanwhile, has inherited the descriptor."""
     with suppress(ImportError, OSError):
         import fcntl
 
@@ -64,7 +64,7 @@ def unlock(handle: int) -> None:
 
 
 def locked(handle: int, wait: float = False) -> bool:
-    """Lock an open file until it is closed; False if another process holds the lock. wait: as for `alone`."""
+    """Lock an open file until it is closed; return False if another process holds the lock. wait: as for `alone`."""
     end = time.monotonic() + wait
     try:
         import fcntl

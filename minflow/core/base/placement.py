@@ -1,8 +1,7 @@
-"""Where a logical tensor lives on many ranks: plain values, no behaviour.
+"""Placements of global tensors on ranks: plain values without behaviour.
 
-`Placement` names a device type and an array of ranks; an `Sbp` says, per axis of that array, how the logical
-tensor is spread: split along a dim, broadcast, or as partial sums. Source: Yuan et al. 2021 (arXiv:2110.15032), section
-3.
+A `Placement` is a device type and an array of ranks. An `Sbp` describes, for one axis of that array, how the tensor is
+distributed: split along a dim, broadcast, or as partial sums. Source: Yuan et al. 2021 (arXiv:2110.15032), section 3.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from typing import NamedTuple
 
 
 class Placement(NamedTuple):
-    """type: "cpu" or "cuda".  ranks: the ranks, row by row.  hierarchy: the shape of that array of ranks."""
+    """An array of ranks. type: "cpu" or "cuda".  ranks: the ranks in C order.  hierarchy: the shape of the array."""
 
     type: str
     ranks: tuple[int, ...]
@@ -19,7 +18,7 @@ class Placement(NamedTuple):
 
 
 class Sbp(NamedTuple):
-    """kind: "split", "broadcast" or "partial_sum"; dim: the split dim, -1 for the others."""
+    """Distribution along one axis of ranks. kind: "split", "broadcast" or "partial_sum".  dim: of a split, else -1."""
 
     kind: str
     dim: int = -1
@@ -33,5 +32,5 @@ partial_sum = Sbp("partial_sum")
 
 
 def split(dim: int) -> Sbp:
-    """Each rank holds a slice along `dim`."""
+    """The Sbp by which each rank holds a slice along `dim`."""
     return Sbp("split", dim)

@@ -1,5 +1,5 @@
-"""The names of a function's arguments, read from its code: `inspect.signature` of a thousand functions takes as long
-as half of numpy's import."""
+"""Names of a function's arguments, read from its code object: `inspect.signature` for a thousand functions would take
+half of numpy's import time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import FunctionType
 
 
 def argument_names(function: Callable) -> tuple[str, ...]:
-    """As `inspect.signature` has them; of a plain function without `*args` and `**kwargs`."""
+    """The names of the parameters, in order; for a plain function without `*args` and `**kwargs`."""
     while type(function) is FunctionType and [*vars(function)] == ["__wrapped__"]:
         function = vars(function)["__wrapped__"]
     if type(function) is not FunctionType or vars(function):

@@ -1,1 +1,1 @@
-"""Files that are written all or nothing. Nothing else of core touches the disk. Read next: `atomic.py`."""
+"""Atomic writes of files. No other part of core accesses the disk. Read next: `atomic.py`."""

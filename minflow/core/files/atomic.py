@@ -1,8 +1,8 @@
-"""Write a file all or nothing: under a hidden name beside it, to the disk, and then in place by one rename.
+"""Atomic writes of files: write to a hidden file in the same folder, sync it to disk, and rename it into place.
 
-All files that minflow writes for users go through `replace`. A reader of the path sees the old file or the new one,
-whole, even if the process is killed or the disk is full. Knows nothing of the contents. Read next: `temporary.py`;
-`io/atomic.py`, which does the same for a folder.
+`replace` writes all files that minflow writes for users. A reader of the path sees either the old or the new file,
+complete, even if the process is killed or the disk is full. Must not know the contents.
+Read next: `temporary.py`; `io/atomic.py`, which does the same for a folder.
 """
 
 from __future__ import annotations
@@ -20,20 +20,21 @@ from ..base.locks import locked
 from .temporary import sweep, temporary
 
 KINDS = {stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}
-LINKS = 40  # links that a path may lead through, as on Linux
+LINKS = 40  # largest number of symbolic links in a path, as on Linux
 
 
 def replace(path: str | os.PathLike, write: Callable[[BinaryIO], object]) -> None:
-    """Make `path` contain what `write(file)` writes. Raises OSError, or what `write` raises; then nothing has changed.
+    """Replace the contents of `path` by what `write(file)` writes. Raises OSError, or any error of `write`; the old
+    file is then unchanged.
 
-    The file is buffered: its `write` takes all of the data or raises. A link stays a link, to the new file; a file
-    keeps its mode and, if we may give it away, its owner.
+    The file is buffered: its `write` writes all of the data or raises. A link stays a link, to the new file; a file
+    keeps its mode and, if the process has the right to set it, its owner.
     """
     path = resolved(path)
     old = status(path)
     if old is not None and stat.S_ISDIR(old.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-    if old is not None and not os.access(path, os.W_OK):  # the folder would allow it; the file is protected
+    if old is not None and not os.access(path, os.W_OK):  # a rename would ignore the protection of the file
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     mode = 0o666 if old is None else stat.S_IMODE(old.st_mode)
     sweep(path.parent)
@@ -52,9 +53,9 @@ def replace(path: str | os.PathLike, write: Callable[[BinaryIO], object]) -> Non
 
 
 def write(path: str | os.PathLike, data: bytes | str, what: str = "", where: Callable[[], str] = str) -> None:
-    """Make the file `path` contain `data`; a text is written as UTF-8. Raises FileError, which is an OSError.
+    """Write `data` to the file `path`, a str as UTF-8. Raises FileError, which is an OSError.
 
-    what: the learner's call, for the error.  where: gives the place of that call in the learner's program.
+    what: the user's call, for the error.  where: returns the place of that call in the user's program.
     """
     data = data.encode("utf-8", "backslashreplace") if isinstance(data, str) else data
     try:
@@ -72,7 +73,7 @@ def left_as(path: str | os.PathLike) -> str:
 
 
 def advice(path: Path) -> str:
-    """What to try if `path` cannot be written."""
+    """The hint of the error if `path` cannot be written."""
     if not os.path.isdir(path.parent):
         return f'make the folder first: os.makedirs("{path.parent}")'
     if os.path.isdir(path) and path.suffix:
@@ -81,7 +82,7 @@ def advice(path: Path) -> str:
 
 
 def status(path: str | os.PathLike) -> os.stat_result | None:
-    """The stat of the path, links followed, or None if nothing is there. Raises OSError unless it is a plain file or a
+    """The stat of the path, following links; None if there is no file. Raises OSError unless it is a plain file or a
     folder."""
     try:
         result = os.stat(path)
@@ -93,10 +94,10 @@ def status(path: str | os.PathLike) -> os.stat_result | None:
 
 
 def resolved(path: str | os.PathLike) -> Path:
-    """The path from the root, without links.
+    """The absolute path without links.
 
-    Raises PermissionError for a link, or for what is at the path, if another user put it into a folder like /tmp, which
-    all users may write. Linux refuses the same to `open` (fs.protected_symlinks, fs.protected_regular).
+    Raises PermissionError if a link, or the file at the path, was made by another user in a folder that all users may
+    write, such as /tmp. Linux does the same in `open` (fs.protected_symlinks, fs.protected_regular).
     """
     if os.name == "nt":
         return Path(os.path.realpath(path))
@@ -110,7 +111,7 @@ def resolved(path: str | os.PathLike) -> Path:
         entry = os.path.join(place, name)
         try:
             found = os.lstat(entry)
-        except OSError:  # the folder is made later, or the user of the path gets the error
+        except OSError:  # the folder may be made later; otherwise opening the path raises
             place = entry
             continue
         link = stat.S_ISLNK(found.st_mode)
@@ -121,7 +122,7 @@ def resolved(path: str | os.PathLike) -> Path:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         if link:
             links += 1
-            todo += reversed(Path(os.readlink(entry)).parts)  # of a link from the root: "/" first, which join goes to
+            todo += reversed(Path(os.readlink(entry)).parts)  # an absolute link starts with "/", where join restarts
         else:
             place = entry
     return Path(place)
@@ -134,7 +135,7 @@ def planted(entry: os.stat_result, folder: os.stat_result) -> bool:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make a rename in `folder` outlast a power cut, if the system can."""
+    """Make a rename in `folder` survive a power failure, if the system supports it."""
     try:
         handle = os.open(folder, os.O_RDONLY)
     except OSError:  # a system that cannot open folders

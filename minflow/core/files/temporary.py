@@ -1,8 +1,8 @@
-"""Temporary files and folders: hidden names that tell the machine and the process, and the removal of dead ones.
+"""Temporary files and folders, with hidden names that contain the machine and the process; removal of stale ones.
 
-Any user can plant a name, so a temporary is removed only if this user made it: a plain file, or a private
-folder that contains nothing but a folder of its own name. Links are not followed.
-Knows nothing of what a temporary becomes. Read next: `atomic.py`.
+Any user can plant a name, so a temporary is removed only if this user made it: a plain file, or a private folder that
+contains nothing but a folder of its own name. Links are not followed.
+Must not know what a temporary is for. Read next: `atomic.py`.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from pathlib import Path
 
 from ..base.locks import alone, locked
 
-LIVE: set[str] = set()  # temporaries that this process is writing now
+LIVE: set[str] = set()  # names of temporaries that this process is writing now
 TEMPORARY = re.compile(r"\.minflow\.([0-9a-f]{8})\.(\d{1,10})\.[0-9a-f]{16}\.tmp")  # (machine, process)
 NO_LINKS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 def host() -> str:
-    """This machine, in eight letters: a process id means something only there."""
+    """A hash of the machine's name, in eight letters; process ids are only valid on their machine."""
     return f"{zlib.crc32(os.uname().nodename.encode()) if hasattr(os, 'uname') else 0:08x}"
 
 
 @contextmanager
 def temporary(folder: Path) -> Iterator[Path]:
-    """An unused hidden name in `folder`. A file that is there at the end is removed.
+    """Yield an unused hidden path in `folder`, and remove a file that exists there at the end.
 
-    The name does not contain the final name, which may be as long as the file system allows.
+    The name does not contain the final name, which may already have the largest length that the file system allows.
     """
     path = folder / f".minflow.{host()}.{os.getpid()}.{secrets.token_hex(8)}.tmp"
     LIVE.add(path.name)
@@ -48,13 +48,13 @@ def temporary(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def private(folder: Path) -> Iterator[Path]:
-    """A new folder to write into, which has the default mode, in a hidden one that is closed to other users.
+    """Yield a new folder of the default mode, inside a hidden folder that is closed to other users.
 
-    Both have the same name: no other user can write into the outer one, so the inner one proves who made them. At the
-    end both are removed, through a descriptor that is open from the beginning.
+    Both have the same name: no other user can write into the outer one, so the inner one proves who made them. Both are
+    removed at the end, through a descriptor that was opened at the start.
     """
     with temporary(folder) as path:
-        path.mkdir(0o777 if os.name == "nt" else 0o700)  # Windows would keep the rights of the outer one for ever
+        path.mkdir(0o777 if os.name == "nt" else 0o700)  # on Windows the inner one would inherit and keep the rights
         handle = None
         try:
             if os.name != "nt":
@@ -69,16 +69,16 @@ def private(folder: Path) -> Iterator[Path]:
 
 
 def remove_inner(path: Path, handle: int | None) -> None:
-    """Remove the folder that `private` made. handle: a descriptor of it; None on Windows."""
+    """Remove the folder that `private` made. handle: its descriptor; None on Windows."""
     shutil.rmtree(path.name if handle is not None else path / path.name, ignore_errors=True, dir_fd=handle)
     with suppress(OSError):
         path.rmdir()
 
 
 def remove_ours(name: str, handle: int | None, folder: Path) -> None:
-    """Remove a file that this user made, or a folder that `private` made; leave everything else alone.
+    """Remove a file that this user made, or a folder that `private` made; leave everything else.
 
-    handle: a descriptor of the folder; None means the path `folder`.
+    handle: descriptor of the folder, or None to use the path `folder`.
     """
     place = name if handle is not None else folder / name
     found = os.stat(place, dir_fd=handle, follow_symlinks=False)
@@ -100,7 +100,7 @@ def remove_ours(name: str, handle: int | None, folder: Path) -> None:
 
 
 def sweep(folder: Path) -> None:
-    """Remove the temporaries that processes of this user and this machine left in `folder` when they died."""
+    """Remove the temporaries that dead processes of this user and machine have left in `folder`."""
     if not (names := dead(folder)):
         return
     handle = None
@@ -120,7 +120,7 @@ def sweep(folder: Path) -> None:
 
 
 def dead(folder: Path) -> list[str]:
-    """Names of temporaries in a folder whose process has ended."""
+    """Names of the temporaries in a folder whose processes have ended."""
     try:
         matches = [found for name in os.listdir(folder) if (found := TEMPORARY.fullmatch(name))]
     except OSError:
@@ -129,7 +129,7 @@ def dead(folder: Path) -> list[str]:
 
 
 def moving(folder: Path) -> bool:
-    """True if a live process is writing something in the folder now."""
+    """True if a live process is writing in the folder now."""
     try:
         return bool({name for name in os.listdir(folder) if TEMPORARY.fullmatch(name)} - set(dead(folder)))
     except OSError:
@@ -137,7 +137,7 @@ def moving(folder: Path) -> bool:
 
 
 def alive(pid: int) -> bool:
-    """True if a process of this number runs, other than this one (whose temporaries are in LIVE)."""
+    """True if a process with this id is running, other than this one (whose temporaries are in LIVE)."""
     if pid == os.getpid():
         return False
     if sys.platform == "win32":
@@ -152,14 +152,14 @@ def alive(pid: int) -> bool:
 
 
 def alive_on_windows(pid: int) -> bool:
-    """The same on Windows, where signal 0 is Ctrl-C: `os.kill` would stop the process."""
+    """`alive` for Windows, where signal 0 is Ctrl-C, so that `os.kill` would stop the process."""
     import ctypes
 
     kernel = ctypes.WinDLL("kernel32", use_last_error=True)
     kernel.OpenProcess.restype = ctypes.c_void_p
     handle = ctypes.c_void_p(kernel.OpenProcess(0x1000, False, ctypes.c_ulong(pid)))  # 0x1000: limited information
     if not handle:
-        return ctypes.get_last_error() != 87  # 87: there is no such process; else it may not be asked
+        return ctypes.get_last_error() != 87  # 87: no such process; other errors mean that access is denied
     code = ctypes.c_ulong()
     kernel.GetExitCodeProcess(handle, ctypes.byref(code))
     kernel.CloseHandle(handle)

@@ -630,7 +630,7 @@ def __getattr__(name: str) -> _Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*_suggestions.public(globals()), *_LAZY, *_LAZY_COMPAT, *_suggestions.LATER["flow"]})
+    return sorted({*_suggestions.public(globals()), *_LAZY, *_LAZY_COMPAT, *_suggestions.LEGACY_NAMES["flow"]})
 
 
 _missing_name = _suggestions.name_hints("flow", globals())  # used by __getattr__ above
@@ -641,4 +641,4 @@ if _os.environ.get("MINFLOW_MACHINE", "0") not in ("", "0"):
     from .platforms.compiled import warmup as _machine
 
     _machine.by_environment()
-_gc_pause.collect_again()
+_gc_pause.resume()

@@ -154,19 +154,19 @@ def add_lazy_names(module: ModuleType, paths: Sequence[str]) -> None:
         if f"{own}.{name}" in ALIASES or f"{own}.{name}" in MERGED:
             return importlib.import_module(f"{module.__name__}.{name}")
         for path in paths if name not in NAME_ALIASES and name[:1] != "_" else ():
-            home, later = importlib.import_module(absolute_name(path)), suggestions.LATER.get(f"flow{path}", {})
-            if name in vars(home) or name in suggestions.AT_FIRST_USE.get(home.__name__, ()):
+            home, later = importlib.import_module(absolute_name(path)), suggestions.LEGACY_NAMES.get(f"flow{path}", {})
+            if name in vars(home) or name in suggestions.LAZY_NAMES.get(home.__name__, ()):
                 return getattr(home, name)
             if name in later:
                 return later[name]
         if name not in NAME_ALIASES:
-            raise suggestions.no_name(f"flow.{own}", name, __dir__())
+            raise suggestions.missing_name(f"flow.{own}", name, __dir__())
         home, _, attribute = NAME_ALIASES[name].rpartition(".")
         return getattr(importlib.import_module(absolute_name(home)), attribute)
 
     def __dir__() -> list[str]:
         homes = [vars(importlib.import_module(absolute_name(path))) for path in paths]
-        later = [suggestions.AT_FIRST_USE.get(names["__name__"], {}) for names in homes]
+        later = [suggestions.LAZY_NAMES.get(names["__name__"], {}) for names in homes]
         found = {
             n: it
             for names in homes
@@ -199,7 +199,7 @@ def install() -> None:
     sys.meta_path.insert(0, AliasFinder)  # type: ignore[arg-type]
     if "einops._backends" in sys.modules:  # imported before us
         importlib.import_module(absolute_name("compat.einops_backend"))
-    suggestions.OPENED[:] = [import_alias]
+    suggestions.RESOLVERS[:] = [import_alias]
     for name in {absolute_name(name.rpartition(".")[0]) for name in (*ALIASES, *MERGED)} & {*sys.modules}:
         vars(sys.modules[name]).setdefault("__path__", [])
     for name in [n for n in sys.modules if n.startswith(f"{ROOT}.nn.modules")]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from .core.base.dtypes import HALVES
 from .core.base.errors import DeviceError, DTypeError, StateError
-from .core.base.interrupts import Restoring
+from .core.base.interrupts import ContextVarScope
 from .core.messages.suggestions import name_hints as _name_hints
 from .core.mode import MODE, Mode
 from .core.ops.shape import cast, in_dtype
@@ -63,7 +63,7 @@ def casting_class(kind: type) -> type:
     return type(f"Casting{kind.__name__}", (Casting, kind), {})
 
 
-class autocast(Restoring):
+class autocast(ContextVarScope):
     """Context manager or decorator for mixed precision.
 
     Matrix products and convolutions run in `dtype` (bfloat16 or float16), losses and a few other ops in float32, and

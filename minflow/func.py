@@ -13,14 +13,14 @@ from typing import Any
 
 from .core.autograd import grad as _grad
 from .core.base.errors import GradError, ShapeError
-from .core.base.interrupts import Restoring
+from .core.base.interrupts import ContextVarScope
 from .core.functions.creation import zeros_like
 from .core.functions.shape import stack
 from .core.grad import functional as _functional
 from .core.grad.modes import enable_grad
 from .core.messages.suggestions import name_hints as _name_hints
 from .core.messages.wrong_arguments import contains_itself as _contains_itself
-from .core.messages.wrong_arguments import own_entry as _own_entry
+from .core.messages.wrong_arguments import contains_itself_error as _contains_itself_error
 from .core.tensor import Tensor
 from .core.source_location import fail
 
@@ -34,7 +34,7 @@ def _tree_leaves(tree: Any) -> list:
     except RecursionError as error:
         if not _contains_itself(tree):
             raise
-        raise _own_entry("func", "an argument", tree) from error
+        raise _contains_itself_error("func", "an argument", tree) from error
 
 
 def _flatten(tree: Any) -> list:
@@ -60,7 +60,7 @@ def _tree_map(function: Callable, tree: Any) -> Any:
     return _unflatten(tree, iter([function(leaf) for leaf in _tree_leaves(tree)]))
 
 
-class _Nesting(Restoring):
+class _Nesting(ContextVarScope):
     """Counts nested transforms: inside another transform, results stay on the tape."""
 
     variable = _depth

@@ -20,7 +20,7 @@ import numpy as np
 
 from ..core.backend.float_warnings import QUIET, get_errors, set_errors
 from ..core.base.errors import GraphError, MinflowError, OutOfMemoryError, clean
-from ..core.base.interrupts import Restoring
+from ..core.base.interrupts import ContextVarScope
 from ..core.eager import compute
 from ..core.ir import Node, where_text
 from ..core.source_location import here
@@ -40,7 +40,7 @@ def run_node(node: Node, arrays: list) -> list[np.ndarray]:
     return list(outs) if node.op.many else [outs]
 
 
-class collector_waiting(Restoring):
+class collector_waiting(ContextVarScope):
     """Without the collector of cycles: all that a trace and its passes make is kept, and it would go through it time
     and again."""
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from .base.dtypes import BY_PYTHON, promote_types
 from .base.errors import DTypeError, MinflowError, OutOfRangeError, ShapeError
-from .messages.wrong_arguments import contains_itself, own_entry
+from .messages.wrong_arguments import contains_itself, contains_itself_error
 from .ops.shape import check_fits
 from .spec import DType, as_dtype, bfloat16, bool_, default_dtype, int64
 from .source_location import fail
@@ -37,7 +37,7 @@ def array_of(data, dtype: DType | None) -> np.ndarray:
         fail(ShapeError, "tensor() of lists whose lengths differ", hint, reason=error)
     except RecursionError:
         if contains_itself(data):
-            raise own_entry("tensor()", "data", data) from None
+            raise contains_itself_error("tensor()", "data", data) from None
         raise
     kind = array.dtype.kind
     if kind not in "biufcO" or kind == "O" and not all(isinstance(x, int | float) for x in array.flat):
@@ -119,7 +119,7 @@ def to_numpy(data, depth: int):
         return np.asarray(data, "float32") if data.dtype.name == "bfloat16" else data
     if not hasattr(data, "spec"):
         return data
-    array, depth = to_numpy(data.numbers("tensor"), 0), max(depth, 0)
+    array, depth = to_numpy(data.read_array("tensor"), 0), max(depth, 0)
     if array.ndim < depth or array.size != math.prod(array.shape[:depth]):
         one = ("one element", "one axis")[depth] if depth < 2 else f"{depth} axes"
         fail(

@@ -21,7 +21,7 @@ from .grad.hooks import run_after, run_after_node, run_before_node, run_hooks
 from .grad.modes import no_grad
 from .ir import AFTER, INPUTS, NUMBERS, Freed, Node, Value, outputs_of, toposort, where_text
 from .messages.no_gradient import no_gradient
-from .messages.training_warnings import Seen, look_at_losses
+from .messages.training_warnings import Seen, check_losses
 from .mode import mutation_counter, MODE, Mode
 from .ops.complex import conj
 from .ops.elementwise import add
@@ -102,7 +102,7 @@ def backprop(
             if not retain_graph and (node.saved or (mode.trace and node.op.saves[node.needs])):
                 node.saved = Freed(where)
                 if node.op.custom_backward is not None:
-                    node.attrs["ctx"].kept = ()
+                    node.attrs["ctx"].saved = ()
             if arrivals.hooked:
                 arrivals.of(node, grads)
     finally:
@@ -118,7 +118,7 @@ def input_gradients(mode: Mode, node: Node, gs: list) -> Iterable:
     """(input index, gradient) for each input of a node that needs one."""
     if node.op.custom_backward is not None:
         return node.op.custom_backward(node, gs)
-    if node.out_specs[0].dtype.rank < 3 or node.op.numbers == "complex":
+    if node.out_specs[0].dtype.rank < 3 or node.op.domain == "complex":
         return rule_gradients(mode, node, gs)
     turned = rule_gradients(mode, node, [g if g is None else conj(g) for g in gs])
     # the gradient is conj(f'(z)) * g, and the rule multiplies by f'(z)
@@ -317,15 +317,15 @@ def backward(
     """
     mode, tensors = MODE.get(), as_tuple(tensors)
     refuse_symbolic(tensors)
-    outputs = [mode.own(t) for t in tensors]
+    outputs = [mode.resolve(t) for t in tensors]
     passed = as_tuple(grad_tensors) if grad_tensors is not None else (None,) * len(outputs)
     seeds = seeds_for(outputs, passed, "backward")
-    only = None if inputs is None else [mode.own(x) for x in as_tuple(inputs)]
+    only = None if inputs is None else [mode.resolve(x) for x in as_tuple(inputs)]
     wanted = [mode.first(x.value) for x in only or () if x.value is not None]
     if mode.watch is not None:
         mode.watch.backward(outputs, tensors)
-    if NOTICES.on and mode.looks_for_mistakes():
-        look_at_losses(outputs)
+    if NOTICES.on and mode.reports_mistakes():
+        check_losses(outputs)
     taken: set[int] = {id(seed) for seed in seeds}
     done: set[Value] = set()
 
@@ -344,14 +344,14 @@ def backward(
     for value, g in grads.items():
         if value not in done:
             finish(value, g)
-    if mode.hears(events.BackwardDone):
+    if mode.has_listeners(events.BackwardDone):
         events.emit(events.BackwardDone(len(grads), caller(3), tuple(outputs)))
 
 
 def store(leaf, g, taken: set[int], create_graph: bool) -> None:
     """Add g to `.grad` of a leaf. Leaves never share the array of their `.grad`, and it is never a view."""
     if leaf.label and not leaf.owned:
-        Seen.strays.append(ref(leaf))
+        Seen.untracked.append(ref(leaf))
     if leaf.gradient is not None:
         # mixed: a step has used this gradient and it was not zeroed; optim warns if the sum is used again
         old = leaf.gradient
@@ -382,8 +382,8 @@ def gradients(
     """Implementation of `grad`. quiet: inputs whose hooks are not run, see `backprop`."""
     mode = MODE.get()
     refuse_symbolic(as_tuple(outputs))
-    outs = [mode.own(t) for t in as_tuple(outputs)]
-    sources = [mode.own(x) for x in as_tuple(inputs)]
+    outs = [mode.resolve(t) for t in as_tuple(outputs)]
+    sources = [mode.resolve(x) for x in as_tuple(inputs)]
     if not sources:
         fail(
             GradError,
@@ -403,7 +403,7 @@ def gradients(
     seeds = seeds_for(outs, passed, "grad")
     wanted = [mode.first(x.value) for x in sources]
     keep = create_graph if retain_graph is None else retain_graph
-    result = backprop(outs, seeds, keep, create_graph, wanted, quiet={mode.first(mode.own(x).value) for x in quiet})
+    result = backprop(outs, seeds, keep, create_graph, wanted, quiet={mode.first(mode.resolve(x).value) for x in quiet})
     results = tuple([result.get(value) for value in wanted])
     for i, (x, g) in enumerate(zip(sources, results)):
         if g is None and not allow_unused:

@@ -180,7 +180,7 @@ class Eager(Mode):
                 VIEWS[key] = known
         spec, ready, step = known
         if root.needs and not self.grad:
-            root = self.apart(root, True)
+            root = self.separate(root, True)
         result = blank(Tensor)  # `new_tensor`, inlined
         result.array = ready(x.array)
         result.spec = spec
@@ -215,7 +215,7 @@ class Eager(Mode):
 
     # ---- the interface to autograd and functionalize -------------------------------------------------------------
 
-    def own(self, tensor):
+    def resolve(self, tensor):
         """The tensor to compute with: itself, with its Value up to date."""
         return refresh(tensor)
 
@@ -286,16 +286,16 @@ class Eager(Mode):
         for i, target in written.items():
             results[i] = write(target, results[i])
         kept = []
-        for t in ctx.kept:
+        for t in ctx.saved:
             if not isinstance(t, Tensor):
                 kept.append(t)
                 continue
             position = next((i for i, out in enumerate(outs) if out is t), None)
             kept.append((*save(t), position if position is not None else t.value if t.needs else None))
-        ctx.kept = tuple(kept)
+        ctx.saved = tuple(kept)
         return results
 
-    def apart(self, root, by_no_grad: bool) -> Tensor:
+    def separate(self, root, by_no_grad: bool) -> Tensor:
         """A tensor on the storage of `root` with a separate history."""
         twin = new_tensor(root.array, root.spec)
         twin.cell = cell_of(root)
@@ -303,16 +303,16 @@ class Eager(Mode):
             twin.alias = new_alias(Alias, (root, None, root.value))
         return twin
 
-    def set_apart(self, result, root) -> None:
+    def make_separate(self, result, root) -> None:
         """Put `result` on the storage of `root`, with a separate history."""
         result.array = root.array  # the same object, by which a trace finds the State
 
-    def follow(self, twin) -> None:
+    def refresh_separate(self, twin) -> None:
         """Check a tensor with a separate history; its elements are up to date, since they are those of the storage."""
         if self.grad and twin.alias.base.value is not twin.alias.bound:
             refuse_outdated_view(twin)
 
-    def renew(self, tensor, fresh) -> None:
+    def set_derived_value(self, tensor, fresh) -> None:
         """Give a view its newly derived Value."""
         before, tensor.value, tensor.needs = tensor.value, fresh.value, fresh.needs
         if tensor.retains is not None:

@@ -128,11 +128,11 @@ def make_view(mode, result, source, op: Op, attrs: dict) -> None:
     if op is not detach:
         path = (*path, (op, attrs))
         if root.needs and not mode.grad:
-            root = mode.apart(root, True)
+            root = mode.separate(root, True)
     elif path:
-        root = mode.apart(root, False)
+        root = mode.separate(root, False)
     else:
-        return mode.set_apart(result, root)
+        return mode.make_separate(result, root)
     result.alias = new_alias(Alias, (root, path, root.value))
 
 
@@ -151,7 +151,7 @@ def refresh(tensor):
     if base is not alias.base:
         tensor.alias = alias = new_alias(Alias, (base, alias.path, alias.bound))
     if not alias.path:
-        MODE.get().follow(tensor)
+        MODE.get().refresh_separate(tensor)
         return tensor
     if base.alias is not None:
         refresh(base)
@@ -159,7 +159,7 @@ def refresh(tensor):
         mode = MODE.get()
         with using(mode.replace(grad=True)):
             fresh = apply_path(base, alias.path)
-        mode.renew(tensor, fresh)
+        mode.set_derived_value(tensor, fresh)
         tensor.alias = new_alias(Alias, (base, alias.path, base.value))
     return tensor
 
@@ -217,7 +217,7 @@ def write(target, new, *, unread: bool = False):
     unread: True if `new` was computed without the target. A target on the tape stays there, with gradient 0.
     """
     mode, handle = MODE.get(), target
-    target = mode.own(target)
+    target = mode.resolve(target)
     root, path = root_of(target)
     check_inplace(mode, handle, target)
     if repeated_axes(target) or target.array is not None and not target.array.flags.writeable:
@@ -245,7 +245,7 @@ def write(target, new, *, unread: bool = False):
         if lead > 0 and set(new.shape[:lead]) == {1}:  # numpy and PyTorch drop leading axes of size 1
             new = new.reshape(new.shape[lead:])
         new = expand(new, shape=target.spec.shape) if new.spec.shape != target.spec.shape else new
-    new = mode.own(new)
+    new = mode.resolve(new)
     if mode.grad and root.alias is not None and root.alias.path is None and (new.needs or root.alias.base.needs):
         fail(
             GradError,
@@ -279,7 +279,9 @@ def in_place(op: Op, target, *others, **attrs):
         MODE.get(),
         (target, *[x if x.__class__ in NUMBERS or hasattr(x, "spec") else MODE.get().tensor_of(x) for x in others]),
     )
-    wanted = sum([1 << i for i, x in enumerate(inputs) if hasattr(x, "spec") and mode.own(x).needs]) if mode.grad else 0
+    wanted = (
+        sum([1 << i for i, x in enumerate(inputs) if hasattr(x, "spec") and mode.resolve(x).needs]) if mode.grad else 0
+    )
     dtype, specs, _ = infer(op, inputs, attrs)
     if dtype is not None:
         if dtype.rank > target.dtype.rank:
@@ -302,7 +304,7 @@ def in_place(op: Op, target, *others, **attrs):
     shares = [x is target or hasattr(x, "spec") and x.cell is not None and share_storage(x, target) for x in inputs]
     alias = target.alias
     if (
-        not mode.writes_at_once()
+        not mode.writes_directly()
         or wanted
         or any(shares[1:])
         or specs[0] is not target.spec
@@ -330,7 +332,9 @@ def in_place(op: Op, target, *others, **attrs):
 def overwrite(function, target, *args, **options):
     """target = function(target, ...). The function gets a copy if backward may need the old elements."""
     mode = MODE.get()
-    return store(target, function(clone(target) if mode.grad and mode.own(target).needs else target, *args, **options))
+    return store(
+        target, function(clone(target) if mode.grad and mode.resolve(target).needs else target, *args, **options)
+    )
 
 
 def store(target, new):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextvars import ContextVar
 
 from .base.events import LISTENERS
-from .base.interrupts import Restoring
+from .base.interrupts import ContextVarScope
 
 
 class Mode:
@@ -43,15 +43,15 @@ class Mode:
     def enter_gradient(self, node) -> None:
         """Called when backward reaches the gradient of `node`."""
 
-    def writes_at_once(self) -> bool:
+    def writes_directly(self) -> bool:
         """True if an in-place op may run its kernel on the storage directly, without `write`."""
         return True
 
-    def looks_for_mistakes(self) -> bool:
+    def reports_mistakes(self) -> bool:
         """True if warnings about likely mistakes may be reported."""
         return True
 
-    def hears(self, event: type) -> bool:
+    def has_listeners(self, event: type) -> bool:
         """True if an event of this type has a listener."""
         return event in LISTENERS
 
@@ -75,7 +75,7 @@ MODE: ContextVar = ContextVar("mode", default=DEFAULT)
 current = MODE.get  # bound once, so that a call needs no attribute lookup
 
 
-class using(Restoring):
+class using(ContextVarScope):
     """Run the block in `mode`."""
 
     variable = MODE

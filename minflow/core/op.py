@@ -30,7 +30,7 @@ class Op:
     first) or "bool" (a comparison).
     is_view: the result shares the storage of input 0.  alias_safe: the result may overwrite an input of the op.
     checks: a view whose kernel reads the elements and may refuse them.
-    numbers: "real" (complex tensors are refused), "holomorphic" (the op has a complex derivative, or none: autograd
+    domain: "real" (complex tensors are refused), "holomorphic" (the op has a complex derivative, or none: autograd
     conjugates around the rules) or "complex" (the rules give complex gradients themselves); views take all dtypes.
     dtype_agnostic: the op only moves elements, so it runs in bfloat16 without a cast; so does a view.
     version: version of its meaning, which a saved graph records; see `deploy/versions.py`.
@@ -63,7 +63,7 @@ class Op:
         examples,
         doc,
         checks=False,
-        numbers="real",
+        domain="real",
         dtype_agnostic=False,
         version=1,
     ):
@@ -72,8 +72,8 @@ class Op:
         self.second_order, self.scalar, self.sbp, self.examples, self.doc = second_order, scalar, sbp, examples, doc
         self.__name__ = self.__qualname__ = name  # like a function, for help(flow.exp) and flow.exp?
         self.__doc__ = doc
-        self.numbers, self.dtype_agnostic = (
-            "holomorphic" if is_view and numbers == "real" else numbers,
+        self.domain, self.dtype_agnostic = (
+            "holomorphic" if is_view and domain == "real" else domain,
             dtype_agnostic or is_view,
         )
         self.version, self.many = version, len(outputs) > 1
@@ -201,7 +201,7 @@ def define(
     alias_safe: bool = False,
     checks: bool = False,
     second_order: bool = True,
-    numbers: str = "real",
+    domain: str = "real",
     dtype_agnostic: bool = False,
     version: int = 1,
     scalar: str = "",
@@ -243,7 +243,7 @@ def define(
         tuple(examples),
         doc,
         checks,
-        numbers,
+        domain,
         dtype_agnostic,
         version,
     )

@@ -217,7 +217,7 @@ class Tensor(
 
     def data_ptr(self) -> int:
         """Address of the first element."""
-        return (self.numbers("data_ptr") if self.array is None else lend(self)).ctypes.data
+        return (self.read_array("data_ptr") if self.array is None else lend(self)).ctypes.data
 
     def is_contiguous(self, memory_format=None) -> bool:
         """True if its elements are contiguous in memory, in C order or in the order of `memory_format`."""
@@ -258,7 +258,7 @@ class Tensor(
     @property
     def requires_grad(self) -> bool:
         """True if gradients are computed for it: a leaf for which this was set, or a result computed from one."""
-        return MODE.get().own(self).needs if self.alias is not None else self.needs
+        return MODE.get().resolve(self).needs if self.alias is not None else self.needs
 
     @requires_grad.setter
     def requires_grad(self, wanted: bool) -> None:
@@ -295,23 +295,23 @@ class Tensor(
     @property
     def grad(self) -> Tensor | None:
         """The gradient that `backward` has accumulated, of this tensor's shape and dtype; None before the first."""
-        return self.home().gradient
+        return self.grad_owner().gradient
 
     @grad.setter
     def grad(self, g: Tensor | None) -> None:
         if g is not None and (not isinstance(g, Tensor) or g.spec is not self.spec):
             fail(ShapeError, "a gradient has the shape and dtype of its tensor", "", tensor=self, grad=g)
-        self.home().gradient = g
+        self.grad_owner().gradient = g
 
-    def home(self) -> Tensor:
+    def grad_owner(self) -> Tensor:
         """The tensor that stores `.grad`: while tracing the symbol, so that the real parameter stays concrete."""
         mode = MODE.get()
-        return mode.own(self) if mode.trace else self
+        return mode.resolve(self) if mode.trace else self
 
     @property
     def grad_fn(self):
         """The Node that computed this tensor, shown as `<MulBackward>`; None for leaves."""
-        value = MODE.get().own(self).value
+        value = MODE.get().resolve(self).value
         return None if value is None or isinstance(value.node, Source) else printing.GradFn(value.node)
 
     def backward(
@@ -322,7 +322,7 @@ class Tensor(
 
     def retain_grad(self) -> None:
         """Make backward fill `.grad` of this computed tensor too."""
-        tensor = self.home()
+        tensor = self.grad_owner()
         if not tensor.requires_grad:
             fail(GradError, "retain_grad() of a tensor that requires no gradient", "x.requires_grad_() first", x=self)
         if not tensor.is_leaf:
@@ -387,7 +387,7 @@ class Tensor(
 
     # ---- elements ------------------------------------------------------------------------------------------------
 
-    def numbers(self, verb: str) -> np.ndarray:
+    def read_array(self, verb: str) -> np.ndarray:
         """The array, for the method `verb`. Raises TraceError for a symbolic tensor; a trace notes the read."""
         if self.array is None:
             refuse_symbolic((self,))
@@ -403,7 +403,7 @@ class Tensor(
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
         """A numpy array that shares this tensor's memory; read-only if the tensor requires grad, unless `force`."""
-        array = self.numbers("numpy")
+        array = self.read_array("numpy")
         if self.spec.dtype is bfloat16:
             fail(DTypeError, "numpy() of bfloat16, which numpy does not have", "x.float().numpy()", tensor=self)
         return lend(self) if force or not self.requires_grad else read_only(array)
@@ -417,13 +417,13 @@ class Tensor(
                 ".tolist(), or .mean().item()",
                 tensor=self,
             )
-        return self.numbers("item").item()
+        return self.read_array("item").item()
 
     def tolist(self):
         """The elements as nested Python lists."""
-        return self.numbers("tolist").tolist()
+        return self.read_array("tolist").tolist()
 
-    def one(self, verb: str):
+    def scalar_element(self, verb: str):
         """Its only element as a Python number, for the method `verb`. Raises ShapeError for several elements."""
         if self.spec.size != 1 and self.array is not None:
             hint = ".any() or .all()" if verb == "bool" else ".item() of one element, or .tolist()"
@@ -435,19 +435,19 @@ class Tensor(
             )
         if self.spec.dtype.is_complex and verb in ("float", "int"):
             fail(DTypeError, f"{verb}() of a complex number", "x.real, x.imag or x.abs()", tensor=self)
-        return self.numbers(verb).item()
+        return self.read_array(verb).item()
 
     def __bool__(self) -> bool:
-        return bool(self.one("bool"))
+        return bool(self.scalar_element("bool"))
 
     def __float__(self) -> float:
-        return float(self.one("float"))
+        return float(self.scalar_element("float"))
 
     def __complex__(self) -> complex:
-        return complex(self.one("complex"))
+        return complex(self.scalar_element("complex"))
 
     def __int__(self) -> int:
-        number = self.one("int")
+        number = self.scalar_element("int")
         if number != number or number in (float("inf"), float("-inf")):
             fail(NonFiniteError, f"int() of {number}, which is not a whole number", ".item()", tensor=self)
         return int(number)
@@ -455,7 +455,7 @@ class Tensor(
     def __index__(self) -> int:
         if self.spec.dtype.rank > 1 and self.array is not None:
             fail(DTypeError, f"a {self.dtype.name} tensor cannot be an index", ".long()", tensor=self)
-        return int(self.one("index"))
+        return int(self.scalar_element("index"))
 
     def __round__(self, digits: int = 0):
         return F.round(self, decimals=digits)
@@ -463,7 +463,7 @@ class Tensor(
     def __format__(self, form: str) -> str:
         """Format one element as a number (`f"{loss:>7f}"`), several as their text."""
         if self.array is None and form[-1:] in tuple("bcdeEfFgGnoxX%"):
-            self.numbers("format")
+            self.read_array("format")
         number = self.array is not None and self.spec.size == 1 and (form or not self.ndim)
         return format(self.item() if number else str(self), form)
 
@@ -479,11 +479,11 @@ class Tensor(
                 "copy.deepcopy(x.detach()), or x.detach().clone()",
                 tensor=self,
             )
-        self.numbers("deepcopy")
+        self.read_array("deepcopy")
         twin = memo[id(self)] = object.__new__(type(self))
         fixed = dict.fromkeys(("array", "spec", "value", "alias", "cell", "gradient", "needs", "hooks"))
         twin.__dict__.update({k: copy.deepcopy(v, memo) for k, v in self.__dict__.items() if k not in fixed})
-        array = self.numbers("deepcopy")
+        array = self.read_array("deepcopy")
         kept = memo.setdefault(("array", id(array)), (array, np.array(array, order="C")))  # array: keeps its id taken
         twin.array, twin.spec = kept[1], self.spec
         if self.needs:
@@ -506,7 +506,7 @@ class Tensor(
         extra = {k: v for k, v in self.__dict__.items() if k not in own}
         return unpickle, (
             type(self),
-            np.ascontiguousarray(self.numbers("pickle")).reshape(self.spec.shape),
+            np.ascontiguousarray(self.read_array("pickle")).reshape(self.spec.shape),
             self.needs,
             extra,
         )
@@ -668,7 +668,7 @@ def basic_index(index) -> tuple | None:
         elif isinstance(i, np.integer):
             parts.append(int(i))
         elif isinstance(i, Tensor) and not i.ndim and i.spec.dtype.rank == 1 and i.array is not None:
-            parts.append(int(i.numbers("index")))
+            parts.append(int(i.read_array("index")))
         else:
             return None
     return tuple(parts)

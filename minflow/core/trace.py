@@ -53,7 +53,7 @@ class Trace(Mode):
         self.data_values: set[Value] = set()  # Values of the tensors that `.data` returned
         self.draws: dict = {}
         self.modules: dict[int, Any] = {}  # id -> Module that was called, if there is no `watch`
-        self.kept: list = []  # concrete tensors whose ids are keys here
+        self.keepalive: list = []  # concrete tensors whose ids are keys here
         self.hooked: list = []  # (handle, concrete leaf) for each hook that the program registers while it is traced
         # id -> array of a tensor made during the trace: a constant, not a state
         self.created: dict[int, np.ndarray] = {}
@@ -67,10 +67,10 @@ class Trace(Mode):
     def enter_gradient(self, node: Node) -> None:
         MODE.set(self.replace(scope=node.scope, origin=node))
 
-    def writes_at_once(self) -> bool:
+    def writes_directly(self) -> bool:
         return False
 
-    def looks_for_mistakes(self) -> bool:
+    def reports_mistakes(self) -> bool:
         return False
 
     def run(self, op: Op, inputs, attrs):
@@ -94,13 +94,13 @@ class Trace(Mode):
 
     def input_of(self, op: Op, x):
         if isinstance(x, Tensor):
-            return self.own(x)
+            return self.resolve(x)
         if x.__class__ in NUMBERS:
             return x
         if isinstance(x, np.generic):
             return x.item()
         if isinstance(x, np.ndarray):
-            return self.own(self.tensor_of(x))
+            return self.resolve(self.tensor_of(x))
         refuse_input(op, x)
 
     # ---- symbols and states --------------------------------------------------------------------------------------
@@ -111,7 +111,7 @@ class Trace(Mode):
         self.graph.inputs.append(source)
         return self.symbol(None, spec, Value(source, 0, spec), False)
 
-    def own(self, tensor: Tensor) -> Tensor:
+    def resolve(self, tensor: Tensor) -> Tensor:
         """The symbolic tensor of any tensor: for a concrete one, found by storage and view path."""
         if tensor.array is None:
             return refresh(tensor)
@@ -123,13 +123,13 @@ class Trace(Mode):
         """A symbol for a concrete tensor that has none yet. The first one on a storage is the State's own symbol."""
         alias = tensor.alias
         if alias is not None and alias.path:
-            base = self.own(alias.base)
+            base = self.resolve(alias.base)
             with using(MODE.get().replace(grad=True)):
                 return apply_path(base, alias.path)
-        symbol = self.own(alias.base) if alias is not None else self.state(tensor.array, tensor)
+        symbol = self.resolve(alias.base) if alias is not None else self.state(tensor.array, tensor)
         if id(tensor) in self.views:
             return symbol
-        twin = self.apart(symbol, alias is not None)
+        twin = self.separate(symbol, alias is not None)
         if tensor.needs:  # two leaves on one storage
             twin.value, twin.needs = detach(symbol).value, True
             twin.value.node.hooks = hooks_known(tensor)
@@ -150,7 +150,7 @@ class Trace(Mode):
             if tensor is not None:
                 symbol.cell, symbol.label = cell_of(tensor), tensor.label
                 source.hooks = hooks_known(tensor)
-                self.kept.append(tensor)
+                self.keepalive.append(tensor)
                 self.views[id(tensor)] = tensor, symbol
             self.graph.states.append(source)
             self.symbols[key] = self.leaves[value] = symbol
@@ -207,7 +207,7 @@ class Trace(Mode):
                         tensor, verb, name or tensor.label or source.name or "tensor", place, self.lines.get(value)
                     )
 
-    def followed(self) -> list[Tensor]:
+    def tensors_read(self) -> list[Tensor]:
         """The tensors from before the trace whose elements the program has read; the plan depends on them."""
         return list({id(t): t for t, *_ in self.reads if id(t.array) not in self.created}.values())
 
@@ -265,7 +265,7 @@ class Trace(Mode):
     def bind(self, op: Op, outs: list, tensors: list, ctx, flags: list, written: dict) -> list:
         """Record the node of a Function: the results of forward pass through, the gradient is the user's."""
         positions = {id(out): i for i, out in enumerate(outs)}
-        ctx.kept = tuple([(t, positions.get(id(t))) if isinstance(t, Tensor) else t for t in ctx.kept])
+        ctx.saved = tuple([(t, positions.get(id(t))) if isinstance(t, Tensor) else t for t in ctx.saved])
         needs = sum([1 << len(outs) + i for i, t in enumerate(tensors) if t.needs]) if self.grad else 0
         specs = tuple([out.spec for out in outs])
         node = Node(op, [t.value for t in (*outs, *tensors)], {"ctx": ctx}, specs, needs, (), self.scope, caller(3))
@@ -281,31 +281,31 @@ class Trace(Mode):
             results[i] = write(target, results[i])
         return results
 
-    def apart(self, root: Tensor, by_no_grad: bool) -> Tensor:
+    def separate(self, root: Tensor, by_no_grad: bool) -> Tensor:
         """A tensor on the storage of `root` with a separate history."""
         twin = self.symbol(None, root.spec, None, False)
         twin.cell = root.cell
-        self.set_apart(twin, root, None if by_no_grad else ())
+        self.make_separate(twin, root, None if by_no_grad else ())
         twin.value = twin.alias.bound
         return twin
 
-    def set_apart(self, result: Tensor, root: Tensor, path: tuple | None = ()) -> None:
+    def make_separate(self, result: Tensor, root: Tensor, path: tuple | None = ()) -> None:
         """Put `result` on the storage of `root`, with a separate history."""
         storage = root.alias.base if root.alias is not None else root
         result.alias = Alias(storage, path, storage.value)
 
-    def follow(self, twin: Tensor) -> None:
+    def refresh_separate(self, twin: Tensor) -> None:
         """Update a tensor with a separate history after writes to its storage; its gradients ignore the writes."""
         storage = twin.alias.base
         if storage.value is not twin.alias.bound:
             if twin.alias.path is None and self.grad and storage.needs:
                 refuse_outdated_view(twin)
             twin.alias = twin.alias._replace(bound=storage.value)
-            numbers = self.numbers_of(storage)
+            numbers = self.off_tape(storage)
             unseen = twin.cell is not None and twin.cell.storage is not None
             self.rebind(twin, self.as_data(self.run(detach, (numbers,), {})) if unseen else numbers, False)
 
-    def numbers_of(self, tensor: Tensor) -> Tensor:
+    def off_tape(self, tensor: Tensor) -> Tensor:
         """A tensor of the same Value, outside the tape."""
         return self.symbol(None, tensor.spec, tensor.value, False)
 
@@ -314,7 +314,7 @@ class Trace(Mode):
         self.data_values.add(tensor.value)
         return tensor
 
-    def renew(self, tensor: Tensor, fresh: Tensor) -> None:
+    def set_derived_value(self, tensor: Tensor, fresh: Tensor) -> None:
         """Give a view its newly derived Value; a view that is itself a leaf stays one."""
         if tensor.needs and not fresh.needs and self.leaves.get(tensor.value) is tensor:
             self.rebind(tensor, fresh, False)
@@ -337,13 +337,13 @@ class Trace(Mode):
         before, unseen = storage.value, root.cell is not None and root.cell.storage is not None
         self.rebind(root, self.run(view_write, (root, new), {"path": path}) if path else contiguous(new), self.grad)
         if storage is not root:
-            self.rebind(storage, self.numbers_of(root), False)
+            self.rebind(storage, self.off_tape(root), False)
             root.alias = root.alias._replace(bound=storage.value)
         self.writes[before] = storage.value
         if unseen:
             self.untracked[before] = storage.value
             if not root.needs:
-                root.value = self.as_data(self.run(detach, (self.numbers_of(storage),), {})).value
+                root.value = self.as_data(self.run(detach, (self.off_tape(storage),), {})).value
         else:
             self.forget_untracked(before)
 
@@ -398,7 +398,7 @@ class Trace(Mode):
     def before_bind(self, buffers: dict, name: str) -> None:
         self.rebound.setdefault((id(buffers), name), (buffers, name, buffers[name]))
 
-    def give_back(self) -> list[tuple[dict, str, Tensor, Tensor]]:
+    def restore_buffers(self) -> list[tuple[dict, str, Tensor, Tensor]]:
         """Bind each buffer to its first tensor again; return (dict, name, first tensor, assigned tensor) for each."""
         given = [(buffers, name, old, buffers[name]) for buffers, name, old in self.rebound.values()]
         for buffers, name, old in self.rebound.values():
@@ -415,7 +415,7 @@ class Trace(Mode):
         State is a new one, since the program reads the storage too.
         """
         states = []
-        for buffers, name, old, new in self.give_back():
+        for buffers, name, old, new in self.restore_buffers():
             if old.array is None or id(old.array) in self.created:
                 fail(
                     TraceError,
@@ -424,7 +424,7 @@ class Trace(Mode):
                     buffer=old,
                 )
             if single := alone(old):
-                symbol = self.own(old)
+                symbol = self.resolve(old)
                 source = next(v.node for v, s in self.leaves.items() if s is symbol and isinstance(v.node, Source))
                 if symbol.value.node is not source:
                     fail(
@@ -436,7 +436,7 @@ class Trace(Mode):
             else:
                 source = Source(STATE, old.spec, array=np.empty_like(old.array), name=name)
                 self.graph.states.append(source)
-            self.bound[source] = contiguous(self.own(new)).value
+            self.bound[source] = contiguous(self.resolve(new)).value
             states.append((buffers, name, source, single))
         return states
 
@@ -474,7 +474,7 @@ def trace(function: Callable, inputs: Sequence[Tensor]) -> tuple[Graph, Trace]:
     mode = Trace()
     with using(mode):
         outputs = function(*[mode.symbol_of_input(x.spec, f"input_{i}") for i, x in enumerate(inputs)])
-        outputs = [mode.own(x) for x in (outputs if isinstance(outputs, list | tuple) else [outputs])]
+        outputs = [mode.resolve(x) for x in (outputs if isinstance(outputs, list | tuple) else [outputs])]
         mode.update_buffers()
     for x in outputs:
         if x.value is None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core.base.errors import OutOfRangeError
-from ..core.messages.suggestions import near
+from ..core.messages.suggestions import nearest
 from ..core.source_location import fail
 
 SLOPE, OFFSET = 3.0, -1.0  # of the line
@@ -65,7 +65,7 @@ def points(kind: str, n: int = 200, noise: float | None = None, seed: int = 0) -
     """
     names = ["line", *KINDS]
     if kind not in names:
-        hint = " or ".join(f'"{name}"' for name in near(str(kind), names) or names)
+        hint = " or ".join(f'"{name}"' for name in nearest(str(kind), names) or names)
         fail(OutOfRangeError, "points: there is no such kind of points", hint, kind=kind)
     whole(1, "200", n=n)
     whole(0, "0", seed=seed)

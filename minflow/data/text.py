@@ -9,7 +9,7 @@ import gzip
 from pathlib import Path
 
 from ..core.base.errors import OutOfRangeError
-from ..core.messages.suggestions import near
+from ..core.messages.suggestions import nearest
 from ..core.source_location import fail
 
 TEXTS = ("alice", "tang")
@@ -28,6 +28,6 @@ def text(name: str) -> str:
     'Alice was beginning to get very tired of sitting'
     """
     if name not in TEXTS:
-        hint = " or ".join(f'"{known}"' for known in near(str(name), TEXTS) or TEXTS)
+        hint = " or ".join(f'"{known}"' for known in nearest(str(name), TEXTS) or TEXTS)
         fail(OutOfRangeError, "text: no such text ships with minflow", hint, name=name)
     return gzip.decompress(Path(__file__).with_name("texts").joinpath(f"{name}.txt.gz").read_bytes()).decode("utf-8")

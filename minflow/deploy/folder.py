@@ -23,7 +23,7 @@ from typing import Any, BinaryIO, NoReturn, cast
 import numpy as np
 
 from ..core.base.errors import CheckpointError, GraphFormatError
-from ..core.files.temporary import moving
+from ..core.files.temporary import write_in_progress
 from ..core.memory import free_bytes
 from ..core.source_location import fail
 from ..io import atomic, container, files
@@ -116,7 +116,7 @@ def read(path: str | os.PathLike) -> Saved:
         try:
             return read_once(path)
         except GraphFormatError:
-            if tries == TRIES - 1 or (file_identity(path) == before and not moving(path)):
+            if tries == TRIES - 1 or (file_identity(path) == before and not write_in_progress(path)):
                 raise
         time.sleep(0.01 * (tries > 1))  # another process is saving it
     raise AssertionError

@@ -349,7 +349,7 @@ class TensorCollector:
         """Add the unnamed sources that the nodes read: constants, captured tensors, generators."""
         generators = {id(entry[1].value.node): (g, entry[0]) for g, entry in self.trace.draws.items()}
         known = {id(h.source) for h in self.tensors}
-        tensors = {id(t.array): t for t in self.trace.kept if t.array is not None}
+        tensors = {id(t.array): t for t in self.trace.keepalive if t.array is not None}
         read = [x.node for node in nodes for x in node.inputs if x.__class__ is Value]
         for source in dict.fromkeys(s for s in (*read, *[v.node for v in others]) if isinstance(s, Source)):
             if id(source) in known or source not in self.trace.graph.states:

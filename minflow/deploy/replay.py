@@ -300,7 +300,7 @@ class Replay:
             if self.traced:
                 tensor.array.flags.writeable = False  # as in the saved graph
                 self.mode.trace.created[id(tensor.array)] = tensor.array
-        self.env[number] = self.mode.trace.own(tensor).value if self.traced else tensor
+        self.env[number] = self.mode.trace.resolve(tensor).value if self.traced else tensor
 
     # ---- the operations ----------------------------------------------------------------------------------------------
 
@@ -431,7 +431,7 @@ class Replay:
         document, tensors, watch = self.document, self.graph._tensors, self.mode.watch
         for number, value in document.updates:
             if self.traced:
-                self.mode.trace.own(tensors[number]).value = self.env[value]
+                self.mode.trace.resolve(tensors[number]).value = self.env[value]
             else:
                 with using(self.mode.replace(grad=False)):
                     write(tensors[number], self.env[value])

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..core.base.errors import MinflowError
 from ..core.ir import INPUT
-from ..core.messages.suggestions import of_object
+from ..core.messages.suggestions import attribute_hint
 from .card import CardRecord
 from .failed_graph import separate_calls, without_repeated_names, picture
 from .failure import SHOWN, Failure, name_of, read
@@ -68,7 +68,7 @@ def record(failure: Failure, raised: BaseException) -> CardRecord:
         where=where,
         code=failure.code,
         created=failure.created,
-        hint=error.hint if ours else of_object(error),
+        hint=error.hint if ours else attribute_hint(error),
         raised_as=raised_as.partition("\n")[0][:200],
         notes=notes_of(raised, error),
     )

@@ -16,7 +16,7 @@ from typing import Any
 from ..core.base.errors import MinflowError
 from ..core.base.display import cell_name
 from ..core.ir import file_name, where_text
-from ..core.messages.suggestions import of_object
+from ..core.messages.suggestions import attribute_hint
 from ..core.source_location import OURS
 from .source_lines import is_library, source_line
 from .notebook import SHELL_FRAMES, ipython, raise_completion_limit
@@ -175,7 +175,7 @@ def custom_handler(
     """IPython's handler of an interrupt (Kernel > Interrupt, Ctrl-C), which points at the user's line if minflow was
     running; and of a missing tensor attribute, where it adds the suggestions that plain Python prints itself."""
     if isinstance(error, AttributeError):
-        meant = of_object(error)
+        meant = attribute_hint(error)
         if meant:
             error.add_note(f"  Try: {meant}")
         shell.showtraceback((kind, error, trace), tb_offset=tb_offset)

@@ -23,8 +23,8 @@ from ..core.files.atomic import replace as replace
 from ..core.files.atomic import resolved as resolved
 from ..core.files.atomic import sync_folder as sync_folder
 from ..core.files.atomic import write as write
-from ..core.base.locks import alone
-from ..core.files.temporary import NO_LINKS, TEMPORARY, private
+from ..core.base.locks import exclusive_lock
+from ..core.files.temporary import NO_LINKS, TEMPORARY, private_folder
 from ..core.files.temporary import sweep as sweep
 
 KEPT = re.compile(r"\.minflow\.[0-9a-f]{32}\.(.+)\.old", re.DOTALL)
@@ -48,9 +48,9 @@ def new_folder(path: Path, fill: Callable[[Path], None], last: str, over: Collec
     parent.mkdir(parents=True, exist_ok=True)
     sweep(path)
     sweep(parent)
-    with private(parent) as new:
+    with private_folder(parent) as new:
         fill(new)
-        with alone(path.parent, PATIENCE) as free:
+        with exclusive_lock(path.parent, PATIENCE) as free:
             if inside or not placed(new, path, over):
                 if not free:  # two processes that move files into one folder would mix them
                     raise OSError(errno.EBUSY, "another process is saving to it and does not finish")

@@ -118,7 +118,7 @@ class Writer:
         )
 
     def tensor(self, x: Tensor, path: tuple, shown: str) -> list:
-        array = x.numbers("save")
+        array = x.read_array("save")
         options: dict[str, Any] = {}
         if isinstance(x, Parameter):
             options["parameter"] = True

@@ -91,13 +91,13 @@ def replacement(space: str, name: str) -> str | None:
     return MISSING.get(space, {}).get(name)
 
 
-def legacy_choice(name: str, args: tuple, kwargs: Mapping[str, Any]) -> Callable | None:
+def find_overload(name: str, args: tuple, kwargs: Mapping[str, Any]) -> Callable | None:
     """The legacy function, if this call of a name with two meanings means it; else None."""
     from .legacy.overloads import legacy_meaning
 
     return legacy_meaning(name, args, kwargs)
 
 
-legacy_dispatch.CHOICES[:] = [legacy_choice]
-suggestions.LATER["flow"], suggestions.LATER["flow.nn"] = LazyNames(FLOW | GROUPS), LazyNames(NN)
+legacy_dispatch.RESOLVERS[:] = [find_overload]
+suggestions.LEGACY_NAMES["flow"], suggestions.LEGACY_NAMES["flow.nn"] = LazyNames(FLOW | GROUPS), LazyNames(NN)
 suggestions.REPLACEMENTS[:] = [replacement]

@@ -69,9 +69,9 @@ class JobTrace(Trace):
         self.lent[key] = self.drawn[key] = array
         return copied(array), lambda: self.drawn[key]
 
-    def own(self, tensor):
+    def resolve(self, tensor):
         """Refuse a Blob of another build: its value is not computed in this trace."""
-        owned = super().own(tensor)
+        owned = super().resolve(tensor)
         if tensor.array is None and not self.has(owned.value.node):
             what = f"a Blob of another build is used while job {current().job.name} is built"
             hint = "return it from its own job, and hand its array to this one; jobs share variables by name"
@@ -201,7 +201,7 @@ class JobBuild:
             self.created.append(name)
         if regularizer is not None:
             variable.regularizer = regularizer
-        symbol = self.current_trace().own(variable.tensor)
+        symbol = self.current_trace().resolve(variable.tensor)
         if trainable and dtype.floating:
             variable.trainable = True
             self.used.setdefault(name, (variable, symbol))
@@ -267,7 +267,7 @@ class JobBuild:
                 None,
                 slot=True,
             )
-        return self.current_trace().own(slot.tensor)
+        return self.current_trace().resolve(slot.tensor)
 
     def at_step(self, function: Callable[[int], float], label: str = "learning_rate") -> Tensor:
         """A 0-d float64 that is read before every step: function(t), where t is the number of training steps this job
@@ -351,7 +351,7 @@ class JobBuild:
             self.roll_back()
             raise
         finally:
-            self.trace.give_back()
+            self.trace.restore_buffers()
             BUILDING.reset(token)
 
     @contextmanager
@@ -406,7 +406,7 @@ class JobBuild:
         outputs: list[Value] = []
 
         def add(blobs: list[Tensor]) -> list[int]:
-            outputs.extend(mode.own(blob).value for blob in blobs)
+            outputs.extend(mode.resolve(blob).value for blob in blobs)
             return list(range(len(outputs) - len(blobs), len(outputs)))
 
         self.positions = [add(list(column)) for column in zip(*self.outputs)]
@@ -475,7 +475,7 @@ class JobBuild:
         noticing."""
         owned = {id(v.tensor.array) for v in (*self.session.variables.values(), *self.session.slots.values())}
         written = [(source.name, source.out_specs[0]) for source in ir.updates if id(source.array) not in owned]
-        written += [(name, old.spec) for _, name, old, _ in self.trace.give_back()]
+        written += [(name, old.spec) for _, name, old, _ in self.trace.restore_buffers()]
         for name, spec in written:
             what = f"job {self.job.name} writes a tensor that is not a variable of the session"
             hint = "flow.get_variable(name, shape) is what a job may write; a module trains in an nn.Graph"

@@ -13,7 +13,7 @@ import numpy as np
 from ..compiler.executor import INSIDE, LOCK, run
 from ..compiler.passes import PASSES
 from ..compiler.plan_cache import Compiled, Part
-from ..core.messages.training_warnings import look_at_results
+from ..core.messages.training_warnings import check_results
 from ..core.functionalize import outside_of
 from ..core.spec import spec_of
 from ..core.source_location import NOTICES
@@ -37,7 +37,7 @@ class CompiledJob(Compiled):
         self.trace, self.drawn = build.trace, build.trace.drawn
         variables = (*build.session.variables.values(), *build.session.slots.values())
         own = {id(variable.tensor) for variable in variables}
-        tensors = [t for t in self.trace.kept if id(t) not in own]
+        tensors = [t for t in self.trace.keepalive if id(t) not in own]
         self.captured = [(t, t.array, t.label or "captured") for t in tensors]
         self.reads = frozenset([outside_of(t) for t in tensors if not outside_of(t).lent])
         for outside in self.reads:
@@ -75,7 +75,7 @@ class CompiledJob(Compiled):
                 steps = self.steps
                 if NOTICES.on:
                     done = steps.get(self.job.name, 0)
-                    look_at_results(
+                    check_results(
                         f"job {self.job.name}",
                         results,
                         1,
@@ -116,7 +116,7 @@ def compile_job(job: Any, inputs: tuple, by_device: list[list[Any]], owner: Any 
     read = [module for called in build.trace.modules.values() for module in called.modules()]
     job.modules.update({id(module): module for module in (*read, *[module for _, module in reads.modules])})
     job.variables = {**job.variables, **reads.variables}
-    job.numbers = {**job.numbers, **{id(t): ("", t) for t in build.trace.followed()}}
+    job.numbers = {**job.numbers, **{id(t): ("", t) for t in build.trace.tensors_read()}}
     plans.look()  # after the build, which may have called modules or set their attributes
     if len(job.modules) == known and plans.fingerprint is not before:
         entries = plans.fingerprint.entries.items()

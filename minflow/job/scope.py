@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from ..core.base.errors import JobError
-from ..core.base.interrupts import Restoring
+from ..core.base.interrupts import ContextVarScope
 from ..core.source_location import here, warn
 from .build_context import current
 from ..core.messages.suggestions import missing_names
@@ -22,7 +22,7 @@ VIEW: ContextVar[str] = ContextVar("view", default="consistent")
 PLACES: ContextVar[tuple] = ContextVar("placements", default=())
 
 
-class Placement(Restoring):
+class Placement(ContextVarScope):
     """A device tag and device ids. As a context manager it places the ops inside."""
 
     variable = PLACES
@@ -43,7 +43,7 @@ class Placement(Restoring):
         return f"placement({self.device_tag!r}, {self.machine_device_ids!r})"
 
 
-class View(Restoring):
+class View(ContextVarScope):
     """`consistent_view()` or `mirrored_view()`: a value for function_config.default_logical_view, or a context
     manager."""
 
@@ -108,7 +108,7 @@ def namespace(name: str) -> AbstractContextManager[None]:
     return Namespace(name)
 
 
-class Namespace(Restoring):
+class Namespace(ContextVarScope):
     """Context manager behind `namespace`."""
 
     variable = NAMES

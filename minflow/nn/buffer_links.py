@@ -91,7 +91,7 @@ def refuse_shared(graph: Any, trace: Trace, nonmembers: list) -> None:
     if not changed:
         return
     old = {id(tensor) for _, _, tensor in changed.values()}
-    symbols = [trace.own(buffers[name]) for buffers, name, _ in changed.values()]  # which meets those around
+    symbols = [trace.resolve(buffers[name]) for buffers, name, _ in changed.values()]  # which meets those around
     stay = [
         (f"{path}.{name}", tensor)
         for path, module in graph.all_modules(nonmembers)

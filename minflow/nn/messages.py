@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from weakref import WeakKeyDictionary
 
 from ..core.base.errors import MinflowError, ModuleError, StateError, TraceError
-from ..core.messages.suggestions import did_you_mean, misfit, near
+from ..core.messages.suggestions import did_you_mean, signature_error, nearest
 from ..core.messages.unsupported import reason
 from ..core.messages.wrong_arguments import Unquoted
 from ..core.mode import MODE, mutation_counter
@@ -116,7 +116,7 @@ def missing_forward(module: Any, base: type) -> NoReturn:
 def check_call(module: Any, args: tuple, kwargs: dict, error: TypeError) -> None:
     """Raise an error about the signature of `forward`, unless the call fits it and `error` came from inside."""
     if not isinstance(error, MinflowError):
-        better = misfit(module.forward, args, kwargs, f"{type(module).__name__}.forward", error)
+        better = signature_error(module.forward, args, kwargs, f"{type(module).__name__}.forward", error)
         if better is not None:
             raise better from None
 
@@ -180,7 +180,7 @@ def no_attribute(module: Any, name: str, what: str = "") -> ModuleAttributeError
             hint=f"super().__init__() as the first line of {kind}.__init__",
         )
     known = [n for n in dir(module) if n[:1] != "_"]
-    hint = reason(f"nn.Module.{name}") or did_you_mean(near(name, known) or similar(name, known, 3, 0.7))
+    hint = reason(f"nn.Module.{name}") or did_you_mean(nearest(name, known) or similar(name, known, 3, 0.7))
     if not hint:
         held = [*module._modules, *module._parameters, *module._buffers]
         hint = f"it holds {', '.join(held[:12])}" if held else ""

@@ -16,7 +16,7 @@ from types import FrameType
 from typing import Any
 
 from ..core.base.errors import NestingError, cut
-from ..core.base.interrupts import Restoring
+from ..core.base.interrupts import ContextVarScope
 from ..core.base.locks import new_lock
 from ..core.ir import where_text
 from ..core.mode import MODE, using
@@ -108,7 +108,7 @@ def stack_size() -> int:
 WALKED: ContextVar[frozenset] = ContextVar("walked", default=frozenset())  # (walk, id of module) in progress
 
 
-class walking(Restoring):
+class walking(ContextVarScope):
     """While active, a walk such as "train" is going through the modules inside this one.
 
     A class that overrides the method is called again for each part; one that contains itself would be called without

@@ -24,7 +24,7 @@ from ..core.base.errors import GraphError, OptimError, StateError, clean, with_a
 from ..core.grad.hooks import Handle, check_callable
 from ..core.grad.hooks import refuse as refuse_hook
 from ..core.grad.modes import enable_grad, no_grad
-from ..core.messages.training_warnings import Seen, look_at_gradients
+from ..core.messages.training_warnings import Seen, check_gradients
 from ..core.mode import MODE, bump, mutation_counter, using
 from ..core.op import Op
 from ..core.source_location import NOTICES, describe, fail, warn
@@ -328,8 +328,8 @@ class Optimizer:
                 self.check_idle()
             self.backwards = mutation_counter.backwards
             if not math.isfinite(total):
-                look_at_gradients(self, [(p, g) for p in self.parameters() if (g := p.grad) is not None])
-            if Seen.strays:
+                check_gradients(self, [(p, g) for p in self.parameters() if (g := p.grad) is not None])
+            if Seen.untracked:
                 check_strays(self)
             self.stepped()
         return loss
@@ -337,7 +337,7 @@ class Optimizer:
     def stepped(self) -> None:
         """Count a step; compiled steps call it too."""
         self.steps += 1
-        if MODE.get().hears(events.StepDone):
+        if MODE.get().has_listeners(events.StepDone):
             events.emit(events.StepDone(self, self.steps, self.learning_rates()))
 
     def learning_rates(self) -> tuple[float, ...]:

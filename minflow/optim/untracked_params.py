@@ -23,7 +23,7 @@ def check_strays(optimizer: Any) -> None:
     A model of which it holds none belongs to another optimizer, or to none, as in style transfer, which trains an
     image.
     """
-    strays = {id(p): p for r in Seen.strays if (p := r()) is not None and p.requires_grad}
+    strays = {id(p): p for r in Seen.untracked if (p := r()) is not None and p.requires_grad}
     if not strays:
         return
     seen = optimizer.strays.setdefault(frozenset(strays), [0])

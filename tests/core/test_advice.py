@@ -117,7 +117,7 @@ def test_a_function_of_many_sizes_says_so():
     ],
 )
 def test_a_number_in_the_place_of_a_tensor_is_named(call, argument):
-    with pytest.raises(flow.DTypeError, match=f"the {argument} is no tensor but int"):
+    with pytest.raises(flow.DTypeError, match=f"the {argument} must be a tensor, got int"):
         call(flow.ones(2))
 
 

@@ -234,5 +234,5 @@ def test_hermitian_transforms_of_several_axes():
 
 
 def test_each_op_says_its_numbers_in_one_of_three_words():
-    assert {op.numbers for op in OPS.values()} == {"real", "holomorphic", "complex"}
-    assert all(op.numbers != "real" and op.dtype_agnostic for op in OPS.values() if op.is_view)
+    assert {op.domain for op in OPS.values()} == {"real", "holomorphic", "complex"}
+    assert all(op.domain != "real" and op.dtype_agnostic for op in OPS.values() if op.is_view)

@@ -11,15 +11,15 @@ import pytest
 import minflow as flow
 from minflow import nn
 from minflow.core.base.errors import CallError, MissingNameError
-from minflow.core.messages.suggestions import SPACES, distance, suggestions, of_object
+from minflow.core.messages.suggestions import NAMESPACES, attribute_hint, distance, nearest
 
 F, optim = nn.functional, flow.optim
 flow.vision, flow.utils.data, flow.library  # noqa: B018
-ROOMS = sorted(SPACES)
+ROOMS = sorted(NAMESPACES)
 
 
 def names_of(room: str) -> list[str]:
-    names = SPACES[room]
+    names = NAMESPACES[room]
     return sorted(
         n
         for n in names.get("__all__", names)
@@ -47,7 +47,7 @@ def test_a_slip_in_any_room_is_told_by_the_name_that_was_meant(room):
     draw, looked = random.Random(room), 0
     for name in draw.sample(names_of(room), min(12, len(names_of(room)))):
         wrong = slip(draw, name)
-        if any(wrong in names for names in SPACES.values()) or wrong == name:
+        if any(wrong in names for names in NAMESPACES.values()) or wrong == name:
             continue
         assert not hasattr(module(room), wrong) and getattr(module(room), wrong, None) is None
         with pytest.raises(MissingNameError, match=rf"{room} has no {wrong}") as caught:
@@ -107,13 +107,9 @@ def test_what_is_near():
         "BatchNorm2d",
         "_relu",
     ]
-    assert (
-        suggestions("sbp", known) == []
-        and suggestions("relu5", known) == []
-        and suggestions("rleu", known)[0] == "relu"
-    )
-    assert suggestions("batch_norm", known) == ["BatchNorm1d", "BatchNorm2d"]
-    assert suggestions("CrossEntropy", known) == ["cross_entropy"]
+    assert nearest("sbp", known) == [] and nearest("relu5", known) == [] and nearest("rleu", known)[0] == "relu"
+    assert nearest("batch_norm", known) == ["BatchNorm1d", "BatchNorm2d"]
+    assert nearest("CrossEntropy", known) == ["cross_entropy"]
 
 
 X = flow.ones(2, 3)
@@ -123,7 +119,7 @@ CALLS = [
     (lambda: nn.Linear(3, units=4), "nn.Linear has no argument 'units'", "did you mean out_features?"),
     (lambda: nn.Linear(3), "nn.Linear also needs out_features", "nn.Linear(in_features, out_features, bias"),
     (lambda: nn.Linear(), "nn.Linear also needs in_features and out_features", "nn.Linear("),
-    (lambda: nn.ReLU(True, True), "nn.ReLU takes 1 argument by place, 2 were given", "nn.ReLU(inplace)"),
+    (lambda: nn.ReLU(True, True), "nn.ReLU takes 1 positional argument, got 2", "nn.ReLU(inplace)"),
     (lambda: nn.Linear(3, 4, in_features=3), "nn.Linear is given 'in_features' twice", "nn.Linear("),
     (lambda: nn.Conv2d(1, 2, kernel=3), "nn.Conv2d has no argument 'kernel'", "did you mean kernel_size?"),
     (lambda: nn.BatchNorm2d(3, epsilon=1e-3), "nn.BatchNorm2d has no argument 'epsilon'", "did you mean eps?"),
@@ -149,7 +145,7 @@ CALLS = [
     (lambda: nn.Linear(3, 4)(X, y=1), "Linear.forward has no argument 'y'", "Linear.forward(input)"),
     (lambda: nn.Linear(3, 4)(), "Linear.forward also needs input", "Linear.forward(input)"),
     (
-        lambda: nn.Sequential(nn.Flatten())(X, X), "Sequential.forward takes 1 argument by place, 2",
+        lambda: nn.Sequential(nn.Flatten())(X, X), "Sequential.forward takes 1 positional argument, got 2",
         "Sequential.forward(input)"
     ),
     (
@@ -229,7 +225,7 @@ def test_an_error_inside_of_a_call_is_left_as_it_is():
 def test_a_tensors_attributes_are_told_where_the_error_is_shown():
     with pytest.raises(AttributeError) as caught:
         X.reshap(3, 2)
-    assert of_object(caught.value) == "did you mean reshape?" and of_object(ValueError()) == ""
+    assert attribute_hint(caught.value) == "did you mean reshape?" and attribute_hint(ValueError()) == ""
     assert not hasattr(X, "reshap") and not hasattr(flow.Tensor, "__getattr__"), "every x.array would be slower"
 
 

@@ -9,7 +9,7 @@ import pytest
 import minflow as flow
 from minflow import nn
 from minflow.core.base.errors import CallError
-from minflow.core.messages.renamed import WORDS, in_our_words
+from minflow.core.messages.renamed import WORDS, translate_call
 
 F = nn.functional
 X, W = flow.tensor([[1.5, -2.0], [0.25, 3.0]]), flow.tensor([0.5])
@@ -88,10 +88,10 @@ def test_what_has_no_meaning_here_is_refused(call):
 
 def test_a_call_that_had_begun_is_not_made_again():
     misfit = TypeError("got an unexpected keyword argument 'x'")
-    assert in_our_words("flow.round", (), {"x": 1}, ValueError("unexpected keyword argument")) is None
-    assert in_our_words("flow.round", (), {"x": 1}, TypeError("begun")) is None
-    assert in_our_words("flow.round", (), {"x": 1}, misfit) == ((), {"input": 1})
-    assert in_our_words("flow.flip", (), {"dims": (0,), "input": 1}, misfit) == ((1, (0,)), {})
+    assert translate_call("flow.round", (), {"x": 1}, ValueError("unexpected keyword argument")) is None
+    assert translate_call("flow.round", (), {"x": 1}, TypeError("begun")) is None
+    assert translate_call("flow.round", (), {"x": 1}, misfit) == ((), {"input": 1})
+    assert translate_call("flow.flip", (), {"dims": (0,), "input": 1}, misfit) == ((1, (0,)), {})
 
 
 def test_dropout_of_a_generator_of_its_own():

@@ -5,7 +5,7 @@ import pytest
 import minflow as flow
 from minflow import nn
 from minflow.core.base.errors import MissingNameError
-from minflow.core.messages.suggestions import of_object
+from minflow.core.messages.suggestions import attribute_hint
 from minflow.core.messages.unsupported import REFUSED, reason
 
 
@@ -34,7 +34,7 @@ def test_attributes_of_tensors_and_modules():
     for owner, name, hint in ((flow.ones(2), "to_sparse_csr", "dense"), (flow.ones(2), "offload", "no GPU memory")):
         with pytest.raises(AttributeError) as caught:
             getattr(owner, name)
-        assert hint in of_object(caught.value)
+        assert hint in attribute_hint(caught.value)
     with pytest.raises(AttributeError, match="one process"):
         nn.Linear(1, 1).to_global  # noqa: B018
 

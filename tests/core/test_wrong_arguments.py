@@ -39,21 +39,21 @@ def test_what_the_learner_raises_is_left_as_it_is():
 test_the_wrong_argument_is_named = refusals([
     (
         lambda: nn.Flatten()(np.zeros((3, 4))),
-        r"(?s)the input is no tensor but ndarray of float64, shape \[3, 4\].*flow.from_numpy"
+        r"(?s)the input must be a tensor, got ndarray of float64, shape \[3, 4\].*flow.from_numpy"
     ),
-    (lambda: nn.Flatten()(Picture()), r"(?s)the input is no tensor but Picture.*Try: transforms.ToTensor"),
+    (lambda: nn.Flatten()(Picture()), r"(?s)the input must be a tensor, got Picture.*Try: transforms.ToTensor"),
     (lambda: flow.cos(0), r"(?s)^cos: the input must be a tensor, got int.*x  0"),
     (lambda: flow.eye(-1), r"(?s)^flow.eye: negative.*n  -1.*Try: flow.eye\(n, m=None"),
     (lambda: flow.arange(math.nan), r"(?s)^arange from 0 to nan by 1.*end"),
     (lambda: flow.zeros(10**6, 10**6), r"(?s)^full: the result, float32.1000000, 1000000., needs 4,000.0 GB of memory"),
     (
         lambda: nn.functional.dropout(x(), "x"),
-        r"(?s)^nn.functional.dropout: p is str, where a number is wanted.*p  'x'"
+        r"(?s)^nn.functional.dropout: p must be a number, got str.*p  'x'"
     ),
-    (lambda: flow.gather(x(), 0, 3), r"(?s)^flow.gather: the index is no tensor but int.*index  3"),
-    (lambda: x().sum(keepdim="x"), r"(?s)^Tensor.sum: keepdim is str, where True or False is wanted.*'x'"),
-    (lambda: x().expand_as(3), r"(?s)^expand_as: the other is no tensor but int.*other  3"),
-    (lambda: nn.utils.clip_grad_norm_([nn.Parameter(x())], "x"), r"(?s)max_norm is str, where a number is wanted.*'x'"),
+    (lambda: flow.gather(x(), 0, 3), r"(?s)^flow.gather: the index must be a tensor, got int.*index  3"),
+    (lambda: x().sum(keepdim="x"), r"(?s)^Tensor.sum: keepdim must be True or False, got str.*'x'"),
+    (lambda: x().expand_as(3), r"(?s)^expand_as: the other must be a tensor, got int.*other  3"),
+    (lambda: nn.utils.clip_grad_norm_([nn.Parameter(x())], "x"), r"(?s)max_norm must be a number, got str.*'x'"),
 ])  # fmt: skip
 
 

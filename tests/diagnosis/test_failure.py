@@ -288,9 +288,9 @@ def test_images_of_another_rank_are_told_what_the_hint_would_give(channels, shap
 
 @pytest.mark.parametrize(("layer", "value", "shown", "what"), [
     (nn.Conv2d(1, 8, 3), np.zeros((5, 1, 8, 8), "f4"), "ndarray float32[5, 1, 8, 8]",
-     "no tensor but ndarray of float32"),
-    (nn.Linear(4, 2), np.zeros((3, 4)), "ndarray float64[3, 4]", "no tensor but ndarray of float64"),
-    (nn.Linear(4, 2), [[1.0], [2.0]], "[[1.0], [2.0]]", "no tensor but list"),
+     "must be a tensor, got ndarray of float32"),
+    (nn.Linear(4, 2), np.zeros((3, 4)), "ndarray float64[3, 4]", "must be a tensor, got ndarray of float64"),
+    (nn.Linear(4, 2), [[1.0], [2.0]], "[[1.0], [2.0]]", "must be a tensor, got list"),
 ])  # fmt: skip
 def test_what_is_no_tensor_is_what_was_got(layer, value, shown, what):
     found = card(lambda: layer(value))

@@ -14,7 +14,7 @@ import pytest
 import minflow as flow
 from minflow.core.files import temporary
 from minflow.core.base.errors import CheckpointError
-from minflow.core.base.locks import alone
+from minflow.core.base.locks import exclusive_lock
 from minflow.deploy import folder as saved_graph
 from minflow.io import atomic, container
 from tests.deploy.saved import graph
@@ -131,16 +131,16 @@ def test_temporaries_of_this_process_are_left_alone(old):
 def test_a_child_keeps_no_lock(tmp_path):
     """A worker that is forked while another thread saves lives longer than the save."""
     ends, end = os.pipe()
-    with alone(tmp_path) as free:
+    with exclusive_lock(tmp_path) as free:
         assert free
         child = os.fork()
         if child == 0:
             os.close(end)
             os.read(ends, 1)
             os._exit(0)
-        with alone(tmp_path, wait=0.01) as again:
+        with exclusive_lock(tmp_path, wait=0.01) as again:
             assert not again
-    with alone(tmp_path, wait=False) as free:
+    with exclusive_lock(tmp_path, wait=False) as free:
         assert free
     os.close(end)
     os.close(ends)

@@ -403,7 +403,7 @@ def filtered(x, size=3, **options):
     (IMAGE, lambda x: flow.layers.layer_norm(x, begin_norm_axis=5), "axis is 5"),
     (IMAGE, lambda x: flow.layers.prelu(x, shared_axes=[0]), r"shared_axes \[0\]"),
     (IMAGE, lambda x: flow.layers.upsample_2d(x, interpolation="bilinear"), "interpolation is 'bilinear'"),
-    (MATRIX, lambda x: fc(np.zeros((2, 3))), "the inputs is no tensor but ndarray"),
+    (MATRIX, lambda x: fc(np.zeros((2, 3))), "the inputs must be a tensor, got ndarray"),
 ])  # fmt: skip
 def test_mistakes_with_layers(array, function, told, session):
     refused(ran, (JobError, ShapeError, TypeError), told, function, array)

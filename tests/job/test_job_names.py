@@ -14,8 +14,8 @@ import minflow as flow
 from minflow.core import functions as F
 from minflow.core.base import legacy_dispatch
 from minflow.core.base.errors import DTypeError, MinflowError, MissingNameError
-from minflow.core.base.legacy_dispatch import SHARED
-from minflow.core.messages.suggestions import no_name
+from minflow.core.base.legacy_dispatch import OVERLOADED
+from minflow.core.messages.suggestions import missing_name
 from minflow.job.blob import Blob
 from minflow.job.legacy.overloads import LOSSES, NORMS, ROWS, legacy_function, legacy_meaning
 from minflow.job.legacy.missing import MISSING
@@ -89,8 +89,8 @@ CASES = {
 
 
 def test_what_is_marked_at_its_definition_is_a_row_of_the_table():
-    assert sorted(SHARED) == sorted(f"flow.{row.name}" for row in ROWS)
-    for name, definition in SHARED.items():
+    assert sorted(OVERLOADED) == sorted(f"flow.{row.name}" for row in ROWS)
+    for name, definition in OVERLOADED.items():
         public = resolve(name)
         wrapped = public.__wrapped__  # a function of nn.functional was hinted there before
         assert definition in (wrapped, getattr(wrapped, "__wrapped__", None))
@@ -182,7 +182,7 @@ def test_the_modern_function_is_still_known():
 def test_a_modern_call_looks_at_none_of_its_arguments(monkeypatch):
     """Outside a job nobody asks for the other meaning, but after a call that has failed and has a keyword."""
     asked = []
-    monkeypatch.setattr(legacy_dispatch, "CHOICES", [lambda *call: asked.append(call) or legacy_meaning(*call)])
+    monkeypatch.setattr(legacy_dispatch, "RESOLVERS", [lambda *call: asked.append(call) or legacy_meaning(*call)])
     flow.transpose(x, 0, 1), flow.squeeze(x, dim=0), flow.concat([x, x], dim=1), flow.zeros(2, 3), flow.eq(x, 3.0)
     with pytest.raises(DTypeError):
         flow.sort(3)
@@ -247,7 +247,7 @@ def test_dir_lists_functions_alone():
 
 def test_python_s_own_questions_are_answered_plainly():
     for name in ("__wrapped__", "_repr_html_"):
-        assert type(no_name("flow", name, ())) is AttributeError
+        assert type(missing_name("flow", name, ())) is AttributeError
         assert not hasattr(flow, name) and not hasattr(flow.math, name) and not hasattr(flow.nn, name)
-    error = no_name("flow.math", "sum", ())
+    error = missing_name("flow.math", "sum", ())
     assert str(copy.copy(error)) == str(error) == str(pickle.loads(pickle.dumps(error)))

@@ -354,7 +354,7 @@ OPS = {
         ),
         (lambda: SPARSE(flow.zeros(4, 3, dtype=flow.int32), LOGITS), ShapeError, r"\[4, 3\](.|\n)*one-hot"),
         (lambda: SPARSE(LABELS.float(), LOGITS), DTypeError, "labels is float32, and class indices are integers"),
-        (lambda: SPARSE(LABELS, np.zeros((4, 3))), DTypeError, "the logits is no tensor but ndarray"),
+        (lambda: SPARSE(LABELS, np.zeros((4, 3))), DTypeError, "the logits must be a tensor, got ndarray"),
         (lambda: SPARSE(LABELS, LABELS), DTypeError, r"logits must be floating scores \(N, C\), got int32\[4\]"),
         (lambda: SPARSE(LABELS + 3, LOGITS), OutOfRangeError, "3"),
         (lambda: SPARSE(LABELS - 1, LOGITS), OutOfRangeError, "-1"),
@@ -404,7 +404,7 @@ OPS = {
         (
             lambda: nn.conv2d(np.zeros((1, 1, 3, 3)), W, 1, "SAME"),
             DTypeError,
-            r"nn\.conv2d: the input is no tensor but ndarray",
+            r"nn\.conv2d: the input must be a tensor, got ndarray",
         ),
     ],
     "conv3d": [

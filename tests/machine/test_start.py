@@ -16,7 +16,7 @@ import minflow as flow
 from minflow import cli, nn
 from minflow.platforms import compiled
 from minflow.core.base.errors import MissingDependencyError
-from minflow.core.base.locks import alone
+from minflow.core.base.locks import exclusive_lock
 from minflow.core.ops import conv
 from minflow.platforms.compiled import compile_cache, warmup
 from graph_models import Predict, TrainGraph, eager_step
@@ -216,9 +216,9 @@ def test_a_program_that_does_not_know_its_python(monkeypatch):
 
 @pytest.mark.skipif(os.name != "posix", reason="this system has no such locks")
 def test_one_who_does_not_wait_for_the_others(tmp_path):
-    with alone(tmp_path) as first, alone(tmp_path, wait=False) as second:
+    with exclusive_lock(tmp_path) as first, exclusive_lock(tmp_path, wait=False) as second:
         assert first and not second
-    with alone(tmp_path, wait=False) as free:
+    with exclusive_lock(tmp_path, wait=False) as free:
         assert free
 
 

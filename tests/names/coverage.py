@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import minflow
 from minflow.core.messages import unsupported
-from minflow.core.messages.suggestions import of_object
+from minflow.core.messages.suggestions import attribute_hint
 from tests.fuzz import differences
 
 HERE = Path(__file__).parent
@@ -54,7 +54,7 @@ def heard(name: str) -> str | None:
             try:
                 it = importlib.import_module("minflow." + ".".join(steps[:i]))
             except ImportError:
-                return getattr(error, "hint", "") or of_object(error)
+                return getattr(error, "hint", "") or attribute_hint(error)
     return None
 
 

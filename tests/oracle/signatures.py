@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 FILE = Path(__file__).parent / "signatures.txt"
-SPACES = ("", "nn", "nn.functional", "nn.init", "nn.utils", "optim", "optim.lr_scheduler", "utils.data", "autograd",
+NAMESPACES = ("", "nn", "nn.functional", "nn.init", "nn.utils", "optim", "optim.lr_scheduler", "utils.data", "autograd",
           "linalg", "fft")  # fmt: skip
 CLASSES = ("Tensor", "nn.Module", "optim.Optimizer")
 OWN = {"self", "cls", "out", "input_"}  # `out` is tested by tests/core/test_out.py
@@ -50,7 +50,7 @@ def signatures(torch) -> dict[str, list[str]]:
 
     add("", of_stub(stubs / "_VariableFunctions.pyi"))
     add("Tensor", of_stub(stubs / "__init__.pyi", "TensorBase"))
-    for space in (*SPACES, *CLASSES):
+    for space in (*NAMESPACES, *CLASSES):
         owner = torch
         for part in filter(None, space.split(".")):
             owner = getattr(owner, part)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.interrupts import Restoring
+from ..base.interrupts import ContextVarScope
 
 with np.errstate(all="ignore"):
     errors, QUIET = next(
@@ -21,7 +21,7 @@ with np.errstate(all="ignore"):
 get_errors, set_errors = errors.get, errors.set  # a method of an object is looked up at each call
 
 
-class Silent(Restoring):
+class Silent(ContextVarScope):
     """Within the block NumPy does not warn."""
 
     variable = errors

@@ -14,7 +14,7 @@ from typing import Any
 from _signal import SIGINT, getsignal, raise_signal, signal  # without the enums of `signal`, which take 4 us each
 
 
-class Restoring(_IOBase):
+class ContextVarScope(_IOBase):
     """Base of contexts that set a ContextVar and always reset it at the end, even if Ctrl-C comes meanwhile.
 
     Python may raise KeyboardInterrupt at the first instruction of an `__exit__` written in Python, which would leave

@@ -35,7 +35,7 @@ if hasattr(os, "register_at_fork"):  # Windows cannot fork
 
 
 @contextmanager
-def alone(path: str | os.PathLike, wait: float = True, within: int | None = None) -> Iterator[bool]:
+def exclusive_lock(path: str | os.PathLike, wait: float = True, within: int | None = None) -> Iterator[bool]:
     """Lock a folder or file against other processes; the lock of a process that dies is released.
 
     wait: True to wait without limit, False not to wait, or seconds; any user who can read a folder can hold its lock.
@@ -64,7 +64,7 @@ def unlock(handle: int) -> None:
 
 
 def locked(handle: int, wait: float = False) -> bool:
-    """Lock an open file until it is closed; return False if another process holds the lock. wait: as for `alone`."""
+    """Lock an open file until it is closed; return False if another process has it. wait: as in `exclusive_lock`."""
     end = time.monotonic() + wait
     try:
         import fcntl

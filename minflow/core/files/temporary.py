@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ..base.locks import alone, locked
+from ..base.locks import exclusive_lock, locked
 
 LIVE: set[str] = set()  # names of temporaries that this process is writing now
 TEMPORARY = re.compile(r"\.minflow\.([0-9a-f]{8})\.(\d{1,10})\.[0-9a-f]{16}\.tmp")  # (machine, process)
@@ -47,7 +47,7 @@ def temporary(folder: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def private(folder: Path) -> Iterator[Path]:
+def private_folder(folder: Path) -> Iterator[Path]:
     """Yield a new folder of the default mode, inside a hidden folder that is closed to other users.
 
     Both have the same name: no other user can write into the outer one, so the inner one proves who made them. Both are
@@ -69,14 +69,14 @@ def private(folder: Path) -> Iterator[Path]:
 
 
 def remove_inner(path: Path, handle: int | None) -> None:
-    """Remove the folder that `private` made. handle: its descriptor; None on Windows."""
+    """Remove the folder that `private_folder` made. handle: its descriptor; None on Windows."""
     shutil.rmtree(path.name if handle is not None else path / path.name, ignore_errors=True, dir_fd=handle)
     with suppress(OSError):
         path.rmdir()
 
 
 def remove_ours(name: str, handle: int | None, folder: Path) -> None:
-    """Remove a file that this user made, or a folder that `private` made; leave everything else.
+    """Remove a file that this user made, or a folder that `private_folder` made; leave everything else.
 
     handle: descriptor of the folder, or None to use the path `folder`.
     """
@@ -111,7 +111,10 @@ def sweep(folder: Path) -> None:
             return
     try:
         for name in names:
-            with suppress(OSError), alone(name if handle is not None else folder / name, False, handle) as free:
+            with (
+                suppress(OSError),
+                exclusive_lock(name if handle is not None else folder / name, False, handle) as free,
+            ):
                 if free:
                     remove_ours(name, handle, folder)
     finally:
@@ -128,7 +131,7 @@ def dead(folder: Path) -> list[str]:
     return [found[0] for found in matches if found[1] == host() and found[0] not in LIVE and not alive(int(found[2]))]
 
 
-def moving(folder: Path) -> bool:
+def write_in_progress(folder: Path) -> bool:
     """True if a live process is writing in the folder now."""
     try:
         return bool({name for name in os.listdir(folder) if TEMPORARY.fullmatch(name)} - set(dead(folder)))

@@ -3,7 +3,7 @@
 They take tensors and do not import the Tensor class, whose methods call them. Read next: `arithmetic.py`.
 """
 
-from ..base.legacy_dispatch import two_meanings as _two_meanings
+from ..base.legacy_dispatch import overloaded as _overloaded
 from ..ops.compare import bitwise_and as bitwise_and
 from ..ops.compare import bitwise_not as bitwise_not
 from ..ops.compare import bitwise_or as bitwise_or
@@ -405,4 +405,4 @@ arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh = acos, acosh, asin, 
 less, less_equal, greater, greater_equal, not_equal, sgn, fix = lt, le, gt, ge, ne, sign, trunc
 
 for _op in (eq, ne, lt, le, gt, ge, logical_and):  # ops that are exported unchanged
-    _two_meanings(_op)  # type: ignore[arg-type]
+    _overloaded(_op)  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
-from ..messages.wrong_arguments import no_tensor
+from ..messages.wrong_arguments import not_a_tensor
 from ..ops import elementwise as e
 from ..ops.compare import ge, gt, le, logical_and
 from ..functionalize import overwrite
@@ -21,7 +21,7 @@ SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 def check_input(name: str, input, floating: bool = False) -> None:
     """Return input as a tensor; refuse anything else and, if `floating`, dtypes that are not floating."""
     if not is_tensor(input):
-        raise no_tensor(name, "input", input)
+        raise not_a_tensor(name, "input", input)
     if floating and not input.spec.floating:
         fail(DTypeError, f"{name}: input must be floating, got {input.dtype.name}", "x.float() first", input=input)
 
@@ -158,7 +158,7 @@ def prelu(input, weight):
     """x if x > 0, else weight * x. weight: one element, or one per channel (axis 1). He et al. 2015, eq. 1."""
     check_input("prelu", input, floating=True)
     if not is_tensor(weight):
-        raise no_tensor("prelu", "weight", weight)
+        raise not_a_tensor("prelu", "weight", weight)
     x, w = input.spec, weight.spec
     channels = x.shape[1] if x.ndim > 1 else 1
     if w.ndim > 1 or w.size not in (1, channels):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..base.dtypes import HALVES
 from ..base.errors import DTypeError, OutOfRangeError
-from ..base.legacy_dispatch import two_meanings
+from ..base.legacy_dispatch import overloaded
 from ..ir import NUMBERS
 from ..ops import compare as c
 from ..ops import elementwise as e
@@ -81,7 +81,7 @@ def round(input, *, decimals: int = 0):
     return e.div(e.round(e.mul(input, 10.0**decimals)), 10.0**decimals)
 
 
-@two_meanings
+@overloaded
 def clamp(input, min=None, max=None):
     """Limit input to [min, max]; these are numbers or tensors, and one of them may be None."""
     if min is None and max is None:
@@ -97,7 +97,7 @@ def clamp(input, min=None, max=None):
     return e.clamp(input, as_operand(min), as_operand(max))
 
 
-@two_meanings
+@overloaded
 def where(condition, input=None, other=None):
     """input where condition is True, else other. With condition alone: its positions, as nonzero(as_tuple=True)."""
     if input is None and other is None:
@@ -121,7 +121,7 @@ def where(condition, input=None, other=None):
     )
 
 
-@two_meanings
+@overloaded
 def masked_fill(input, mask, value):
     """Replace elements where mask is True by `value`, a number or a 0-d tensor. The dtype of input is kept."""
     return e.where(mask, cast_fill_value("masked_fill", value, input.spec.dtype, input=input, value=value), input)
@@ -157,7 +157,7 @@ def sum_with(op, input, tensor1, tensor2, value):
 
 
 absolute, negative, multiply, subtract, divide, true_divide = e.abs, e.neg, e.mul, sub, div, div
-clip = two_meanings(clamp, "clip")
+clip = overloaded(clamp, "clip")
 
 
 def isclose(input, other, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False):
@@ -182,7 +182,7 @@ def allclose(input, other, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bo
     return bool(r.all(isclose(input, other, rtol, atol, equal_nan), axis=None, keepdims=False))
 
 
-@two_meanings
+@overloaded
 def equal(input, other) -> bool:
     """True if the shapes are the same and all elements are equal; a Python bool."""
     if input.spec.shape != other.spec.shape:

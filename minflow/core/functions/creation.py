@@ -14,7 +14,7 @@ import numpy as np
 from .. import functions as F
 from ..arrays import copied, storage_of
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
-from ..base.legacy_dispatch import two_meanings
+from ..base.legacy_dispatch import overloaded
 from ..infer import check_memory
 from ..mode import MODE
 from ..ops import shape as s
@@ -156,7 +156,7 @@ def full(
     return finish(full_of(size, fill_value, dtype), device, requires_grad)
 
 
-@two_meanings
+@overloaded
 def zeros(
     *shape, size=None, dtype=None, device=None, requires_grad: bool = False, layout=None, pin_memory: bool = False
 ) -> Tensor:
@@ -164,7 +164,7 @@ def zeros(
     return finish(zeros_of(size_of(shape, size), float if dtype is None else dtype), device, requires_grad)
 
 
-@two_meanings
+@overloaded
 def ones(
     *shape, size=None, dtype=None, device=None, requires_grad: bool = False, layout=None, pin_memory: bool = False
 ) -> Tensor:
@@ -186,7 +186,7 @@ def empty(
     return finish(empty_of(size_of(shape, size), float if dtype is None else dtype), device, requires_grad)
 
 
-@two_meanings
+@overloaded
 def zeros_like(
     input: Tensor,
     dtype=None,
@@ -201,7 +201,7 @@ def zeros_like(
     return zeros(input.shape, dtype=input.dtype if dtype is None else dtype, device=device, requires_grad=requires_grad)
 
 
-@two_meanings
+@overloaded
 def ones_like(
     input: Tensor,
     dtype=None,

@@ -6,7 +6,7 @@ Read next: `scatter.py`.
 from __future__ import annotations
 
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError, TraceError
-from ..base.legacy_dispatch import two_meanings
+from ..base.legacy_dispatch import overloaded
 from ..mode import MODE
 from ..ops import elementwise as e
 from ..ops import index as i
@@ -17,7 +17,7 @@ from .arguments import normalize_axis, integer, is_tensor, cast_for_write, cast_
 from .shape import unbind
 
 
-@two_meanings
+@overloaded
 def gather(input, dim: int, index, *, sparse_grad: bool = False):
     """`out[i, j] = input[i, index[i, j]]` for dim 1, and so on. sparse_grad: accepted; gradients are dense."""
     found = i.gather(input, index_for(index, input), dim=normalize_axis(dim, input.spec.ndim, input), by="gather")
@@ -126,7 +126,7 @@ def take(input, index):
     return i.take(input.reshape(-1), index, axis=0, by="take")
 
 
-@two_meanings
+@overloaded
 def nonzero(input, as_tuple: bool = False):
     """`int64 (n, ndim)`: positions of the nonzero elements; as_tuple: one vector per axis. Raises TraceError in a
     graph."""
@@ -135,7 +135,7 @@ def nonzero(input, as_tuple: bool = False):
     return i.nonzero(input)
 
 
-argwhere = two_meanings(nonzero, "argwhere")
+argwhere = overloaded(nonzero, "argwhere")
 
 
 def masked_select(input, mask):
@@ -153,7 +153,7 @@ def masked_select(input, mask):
     return i.take(input.reshape(-1), i.nonzero(mask.reshape(-1)).reshape(-1), axis=0)
 
 
-@two_meanings
+@overloaded
 def one_hot(input, num_classes: int = -1, on_value=1, off_value=0):
     """`int64 (..., num_classes)`: 1 at the class given by each integer; -1: num_classes is the largest class plus 1.
 
@@ -206,7 +206,7 @@ def diagonal(input, offset: int = 0, dim1: int = 0, dim2: int = 1):
     return s.diagonal(input, offset=integer(offset, "offset"), dim1=a, dim2=b)
 
 
-@two_meanings
+@overloaded
 def diag(input, diagonal: int = 0):
     """The diagonal of a matrix, or the matrix with a given vector as its diagonal."""
     diagonal = integer(diagonal, "diagonal")

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
-from ..base.legacy_dispatch import two_meanings
+from ..base.legacy_dispatch import overloaded
 from ..dispatch import apply
 from ..mode import MODE
 from ..ops import elementwise as e
@@ -32,7 +32,7 @@ def promoted(op: str, *tensors):
     return [to(x, dtype) for x in tensors]
 
 
-@two_meanings
+@overloaded
 def matmul(input, other):
     """Matrix product. A vector is a row on the left and a column on the right; more axes are stacks of matrices.
 

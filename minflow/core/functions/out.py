@@ -112,7 +112,7 @@ def write_result(name: str, target, new) -> None:
                 result=new,
             )
         bump()
-        fresh = MODE.get().own(new).to(target.dtype).clone()
+        fresh = MODE.get().resolve(new).to(target.dtype).clone()
         target.array, target.spec, target.cell = fresh.array, fresh.spec, None
         return
     write(target, new)

@@ -9,7 +9,7 @@ import math
 
 from ..base.dtypes import HALVES
 from ..base.errors import DTypeError
-from ..base.legacy_dispatch import two_meanings
+from ..base.legacy_dispatch import overloaded
 from ..dispatch import apply
 from ..ops import compare as c
 from ..ops import elementwise as e
@@ -61,7 +61,7 @@ def amin(input, dim=(), keepdim: bool = False):
     return r.amin(input, axis=normalize_axes(dim, input), keepdims=keepdim)
 
 
-@two_meanings
+@overloaded
 @accept_axis
 def argmax(input, dim=None, keepdim: bool = False):
     """`int64`: the index of the first maximum along `dim`, or in the flattened tensor."""

@@ -333,9 +333,9 @@ def as_strided(input, size, stride, storage_offset: int | None = None):
 
     The gradient of an element that occurs more than once is the sum over its occurrences.
     """
-    base, path = root_of(MODE.get().own(input))
+    base, path = root_of(MODE.get().resolve(input))
     if storage_offset is None:
-        storage_offset = 0 if not path else start_of(MODE.get().own(input), base)
+        storage_offset = 0 if not path else start_of(MODE.get().resolve(input), base)
     size, stride = sizes((size,)), sizes((stride,))
     return st.as_strided(base.contiguous(), size=size, stride=stride, offset=integer(storage_offset, "storage_offset"))
 

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
-from ..base.legacy_dispatch import two_meanings
+from ..base.legacy_dispatch import overloaded
 from ..dispatch import apply
 from ..ops import index as i
 from ..ops import shape as s
 from ..functionalize import is_contiguous, stride_probe
 from ..spec import promote
-from ..messages.wrong_arguments import no_tensor, spoken
+from ..messages.wrong_arguments import explain_error, not_a_tensor
 from ..source_location import fail
 from .arguments import (
     normalize_axis,
@@ -73,7 +73,7 @@ def as_sizes(shape: tuple):
     return shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
 
 
-@two_meanings
+@overloaded
 def reshape(input, *sizes, shape=None):
     """The same elements in another shape, in which one size may be -1; a view if the strides allow one, else a copy."""
     shape = sizes if shape is None else (*sizes, shape)
@@ -83,7 +83,7 @@ def reshape(input, *sizes, shape=None):
         shape = infer_size(shape, input.spec.size, "reshape", input)
         return apply(s.reshape, input, shape=shape) if input.alias is None else reshape_to(input, shape)
     except Exception as error:
-        raise spoken(error, reshape, (input, *shape), {})  # noqa: B904 (the cause is set)
+        raise explain_error(error, reshape, (input, *shape), {})  # noqa: B904 (the cause is set)
 
 
 def reshape_to(input, shape: tuple[int, ...]):
@@ -122,7 +122,7 @@ def view(input, *shape):
     try:
         shape = infer_size(as_sizes(shape), input.spec.size, "view", input)
     except Exception as error:
-        raise spoken(error, view, (input, *shape), {})  # noqa: B904 (the cause is set)
+        raise explain_error(error, view, (input, *shape), {})  # noqa: B904 (the cause is set)
     if not has_view(input, shape):
         fail(
             ShapeError,
@@ -133,7 +133,7 @@ def view(input, *shape):
     return apply(s.reshape, input, shape=shape)
 
 
-@two_meanings
+@overloaded
 def flatten(input, start_dim: int = 0, end_dim: int = -1):
     """Merge the axes from start_dim to end_dim into one; a view if the strides allow one, else a copy."""
     shape = input.spec.shape
@@ -163,7 +163,7 @@ def unflatten(input, dim: int, sizes: Sequence[int]):
     )
 
 
-@two_meanings
+@overloaded
 def squeeze(input, dim=None):
     """Remove the axes of size 1, or those of them that `dim` names."""
     shape = input.spec.shape
@@ -187,10 +187,10 @@ def permute(input, *dims):
         ndim = input.spec.ndim
         return s.permute(input, dims=tuple([normalize_axis(d, ndim, input) for d in sizes(dims)]))
     except Exception as error:
-        raise spoken(error, permute, (input, *dims), {})  # noqa: B904 (the cause is set)
+        raise explain_error(error, permute, (input, *dims), {})  # noqa: B904 (the cause is set)
 
 
-@two_meanings
+@overloaded
 def transpose(input, dim0: int, dim1: int):
     """Swap two axes; a view."""
     try:
@@ -201,7 +201,7 @@ def transpose(input, dim0: int, dim1: int):
             order[a], order[b] = b, a
         return s.permute(input, dims=tuple(order))
     except Exception as error:
-        raise spoken(error, transpose, (input, dim0, dim1), {})  # noqa: B904 (the cause is set)
+        raise explain_error(error, transpose, (input, dim0, dim1), {})  # noqa: B904 (the cause is set)
 
 
 swapdims = transpose
@@ -243,7 +243,7 @@ moveaxis = movedim
 # ---- repeating ----------------------------------------------------------------------------------------------------
 
 
-@two_meanings
+@overloaded
 def expand(input, *shape):
     """Repeat axes of size 1, and new axes in front, without copying; -1 leaves an axis unchanged."""
     shape = sizes(shape)
@@ -258,7 +258,7 @@ def expand(input, *shape):
 def shape_of(name: str, other) -> tuple[int, ...]:
     """The shape of a tensor argument whose shape another tensor is to get."""
     if not is_tensor(other):
-        raise no_tensor(name, "other", other)
+        raise not_a_tensor(name, "other", other)
     return other.spec.shape
 
 
@@ -350,10 +350,10 @@ def cat(tensors: Sequence, dim: int = 0):
 
 
 concatenate = cat
-concat = two_meanings(cat, "concat")
+concat = overloaded(cat, "concat")
 
 
-@two_meanings
+@overloaded
 @accept_axis
 def stack(tensors: Sequence, dim: int = 0):
     """Concatenate tensors of one shape along a new axis."""

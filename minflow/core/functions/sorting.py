@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..base.errors import OutOfRangeError
-from ..base.legacy_dispatch import two_meanings
+from ..base.legacy_dispatch import overloaded
 from ..ops import compare as c
 from ..ops import elementwise as e
 from ..ops import reduce as r
@@ -16,7 +16,7 @@ from .arguments import normalize_axis, integer, accept_axis
 from .shape import select
 
 
-@two_meanings
+@overloaded
 @accept_axis
 def sort(input, dim=-1, descending: bool = False, stable: bool = False):
     """`(values, indices)` sorted along `dim`. The sort is always stable; NaN counts as the largest."""
@@ -27,7 +27,7 @@ def sort(input, dim=-1, descending: bool = False, stable: bool = False):
     return return_types.sort(*s.sort(input, axis=axis, descending=descending))
 
 
-@two_meanings
+@overloaded
 @accept_axis
 def argsort(input, dim=-1, descending: bool = False, stable: bool = False):
     """`int64`: the indices that sort along `dim`."""

@@ -27,7 +27,7 @@ class Context:
     """
 
     def __init__(self):
-        self.kept: tuple = ()
+        self.saved: tuple = ()
         self.dirty: tuple = ()
         self.constant: tuple = ()
         self.materialize = True
@@ -36,7 +36,7 @@ class Context:
 
     def save_for_backward(self, *tensors) -> None:
         """Save inputs, results or other tensors for backward, which reads them from `saved_tensors`."""
-        self.kept = only_tensors("save_for_backward", tensors, "ctx.x = x for what is not a tensor", or_none=True)
+        self.saved = only_tensors("save_for_backward", tensors, "ctx.x = x for what is not a tensor", or_none=True)
 
     def save_for_forward(self, *tensors) -> None:
         """Raise GradError: `jvp` is not called here, so it needs no tensors."""
@@ -63,7 +63,7 @@ class Context:
         if self.node is not None and self.node.saved.__class__ is Freed:
             raise second_backward(self.node)
         mode = MODE.get()
-        return tuple([mode.revive(self.node, entry) if isinstance(entry, tuple) else entry for entry in self.kept])
+        return tuple([mode.revive(self.node, entry) if isinstance(entry, tuple) else entry for entry in self.saved])
 
 
 def only_tensors(verb: str, values: tuple, hint: str, or_none: bool = False) -> tuple:
@@ -140,7 +140,7 @@ class Function:
         """Run `forward` on the arguments, with `backward` as its gradient."""
         mode, ctx = MODE.get(), Context()
         places = [i for i, x in enumerate(args) if hasattr(x, "spec")]
-        tensors = [mode.own(args[i]) for i in places]
+        tensors = [mode.resolve(args[i]) for i in places]
         wanted = {place: x.needs for place, x in zip(places, tensors)}
         ctx.needs_input_grad = tuple([wanted.get(i, False) for i in range(len(args))])
         with no_grad():
@@ -161,7 +161,12 @@ class Function:
         written = check_dirty(cls, ctx, args, outs)
         flags = [not any(out is t for t in ctx.constant) for out in outs]
         bound = mode.bind(
-            joint_op(cls, len(outs), places, len(args)), [mode.own(out) for out in outs], tensors, ctx, flags, written
+            joint_op(cls, len(outs), places, len(args)),
+            [mode.resolve(out) for out in outs],
+            tensors,
+            ctx,
+            flags,
+            written,
         )
         return tuple(bound) if isinstance(results, list | tuple) else bound[0]
 

@@ -57,7 +57,7 @@ def add(hooks: dict, hook: Callable, call: str) -> Handle:
 def hook_on(tensor, hook: Callable) -> Handle:
     """Run `hook(grad)` when the gradient of `tensor` is known; the tensor that it returns, if any, replaces it."""
     mode = MODE.get()
-    own = mode.own(tensor)
+    own = mode.resolve(tensor)
     if not own.needs:
         fail(
             GradError, "register_hook on a tensor that does not require grad", "x.requires_grad_() first", tensor=tensor
@@ -69,7 +69,7 @@ def hook_on(tensor, hook: Callable) -> Handle:
 def after_on(tensor, hook: Callable) -> Handle:
     """Run `hook(tensor)` after a backward has added to `tensor.grad`."""
     mode = MODE.get()
-    own = mode.own(tensor)
+    own = mode.resolve(tensor)
     if not own.needs:
         fail(
             GradError,
@@ -221,7 +221,7 @@ def checked(hook: Callable, new: Any, old, wanted: str):
             "return grad * 0.5",
             {"returned": describe(new), "gradient": describe(old)},
         )
-    new = MODE.get().own(new)
+    new = MODE.get().resolve(new)
     if old is None or new.spec is old.spec:
         return new
     size, kind = new.spec.shape != old.spec.shape, new.dtype is not old.dtype

@@ -7,13 +7,13 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
-from ..base.interrupts import Restoring
+from ..base.interrupts import ContextVarScope
 from ..mode import MODE, Mode
 
 F = TypeVar("F", bound=Callable)
 
 
-class GradMode(Restoring):
+class GradMode(ContextVarScope):
     """Base class: turns the recording of gradients on or off, as a context or as a decorator."""
 
     variable, wanted = MODE, True
@@ -47,7 +47,7 @@ class GradMode(Restoring):
     def clone(self):
         """A new context of the same kind; a decorator uses one per call."""
         twin = type(self).__new__(type(self))
-        Restoring.__init__(twin)
+        ContextVarScope.__init__(twin)
         twin.wanted = self.wanted
         return twin
 
@@ -65,7 +65,7 @@ class no_grad(GradMode):
         self = super().__new__(cls)
         if function is None:
             return self
-        Restoring.__init__(self)
+        ContextVarScope.__init__(self)
         return self(function)  # @flow.no_grad without the parentheses
 
     def __init__(self, function: Callable | None = None) -> None:

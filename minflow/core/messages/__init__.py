@@ -1,5 +1,5 @@
-"""What is said to a user: near names, wrong arguments, likely mistakes that run, and how a tensor prints.
+"""Messages to users: suggestions for names, errors about arguments, warnings about training, the text of a tensor.
 
-Nothing of it runs while a program is right, but for one look at each loss. Read next: `suggestions.py`,
+In a correct program nothing of it runs except a check of each loss. Read next: `suggestions.py`,
 `training_warnings.py`.
 """

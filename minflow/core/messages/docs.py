@@ -1,4 +1,4 @@
-"""Docstrings of methods that say no more than the function of their name: `x.exp()` is told by `flow.exp`."""
+"""Docstrings for methods that repeat a public function: `x.exp()` gets the docstring of `flow.exp`."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from types import FunctionType
 from typing import Any
 
 
-def inherit_docs(cls: type, *rooms: Mapping[str, Any]) -> None:
-    """Give the public methods of `cls` that have no docstring the one of the function of their name, the first of
-    `rooms` that has it; a form in place, `exp_`, that of `exp`."""
+def inherit_docs(cls: type, *namespaces: Mapping[str, Any]) -> None:
+    """Give public methods of `cls` without a docstring that of the function of the same name, from the first of
+    `namespaces` that has one; an in-place method, `exp_`, gets the docstring of `exp`."""
 
     def of(name: str) -> str | None:
-        places = [room[name] for room in rooms if name in room] + [getattr(cls, name, None)]
+        places = [names[name] for names in namespaces if name in names] + [getattr(cls, name, None)]
         return next((doc for it in places if (doc := it.__doc__ if callable(it) else None)), None)
 
     for kind in cls.__mro__:

@@ -1,7 +1,7 @@
-"""The command that starts minflow again, as it has to be typed here: for hints, pages, and `minflow doctor`.
+"""The command line that starts minflow in this environment, for hints, pages, and `minflow doctor`.
 
-`minflow` alone is found only in an activated environment. A learner's was most often started by `uv run` or uvx, which
-change no PATH but that of their own process. Independent of the engine; imports what it needs when it is asked.
+`minflow` alone works only in an activated environment; most users start it by `uv run` or uvx, which change PATH only
+for their own process. Must not know the engine; imports modules on first use.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from ..base.errors import DISTRIBUTION
 
 
 def command(*words: str) -> str:
-    """The command line of `minflow` with these words that works in the current folder.
+    """A command line that runs `minflow` with these arguments from the current folder.
 
-    If uv started this process from a project: by uv, which also installs what an update needs; if uvx did: by uvx.
-    Else the program of this environment by the shortest name that finds it, else `python -m minflow`.
+    Uses `uv run` if uv started this process from a project, since uv also installs the dependencies of an update; uvx
+    if uvx started it; else the script of this environment, by its shortest name; else `python -m minflow`.
     """
     return line(*(by_uv() or by_uvx() or by_script() or [python(), "-m", "minflow"]), *words)
 
 
 def project() -> str | None:
-    """The folder of the project whose environment `uv run` made, or None if uv did not start this process."""
+    """The folder of the project whose environment `uv run` uses, or None if uv did not start this process."""
     top = os.path.dirname(os.path.realpath(sys.prefix))
     return top if os.environ.get("UV") and os.path.isfile(os.path.join(top, "pyproject.toml")) else None
 
 
 def by_uv() -> list[str]:
-    """`uv run minflow`; empty outside of the project's folder, where uv would look for another project."""
+    """`uv run minflow`; empty outside the project's folder, where uv would look for another project."""
     top = project()
     return [uv("uv"), "run", "minflow"] if top and found_by_uv(top) else []
 
 
 def found_by_uv(top: str) -> bool:
-    """True if uv, run in the current folder, takes this project: the nearest above it."""
+    """True if uv, run in the current folder, finds this project: it takes the nearest one above the folder."""
     folder, below = current(), ""
     while folder and folder != below:
         if os.path.isfile(os.path.join(folder, "pyproject.toml")):
@@ -46,7 +46,7 @@ def found_by_uv(top: str) -> bool:
 
 
 def by_uvx() -> list[str]:
-    """The call of uvx, which runs programs in an environment of its cache. The cache may be emptied at any time."""
+    """The call of uvx, if this environment is in the cache of uvx, which may be emptied at any time; else empty."""
     cache, kind = os.path.split(os.path.dirname(sys.prefix))
     if not (
         os.environ.get("UV")
@@ -58,13 +58,14 @@ def by_uvx() -> list[str]:
 
 
 def uv(name: str) -> str:
-    """The program `uv` or `uvx`, by its name if PATH finds it."""
+    """The program `uv` or `uvx`: its name if it is on PATH, else its path."""
     folder, file = os.path.split(os.environ["UV"])
     return short(os.path.join(folder, name + os.path.splitext(file)[1]), name)
 
 
 def by_script() -> list[str]:
-    """The program that the installation wrote. PATH counts only as the user's shell has it."""
+    """The script that the installation made; empty if there is none. Its name alone is used only if the PATH of the
+    user's shell contains it."""
     import sysconfig
 
     name = "minflow.exe" if os.name == "nt" else "minflow"
@@ -75,8 +76,8 @@ def by_script() -> list[str]:
 
 
 def python() -> str:
-    """This Python, by the shortest name that finds it; links are not followed, since those of an environment all lead
-    to one Python. `uv run` puts its environment on PATH, which the user's shell does not have."""
+    """This Python, by the shortest name that finds it. Links are not followed, since those of all environments lead to
+    the same Python. `uv run` adds its environment to PATH, but the user's shell does not have it."""
     import shutil
 
     names = () if project() else ("python3", "python")
@@ -85,7 +86,7 @@ def python() -> str:
 
 
 def short(path: str, name: str) -> str:
-    """A program by its name if PATH finds this very one, else by its path."""
+    """The name of a program if PATH finds exactly this one, else its path."""
     import shutil
 
     found = shutil.which(name) if name else None
@@ -95,8 +96,8 @@ def short(path: str, name: str) -> str:
 
 
 def nearby(path: str) -> str:
-    """A path from the current folder if that is shorter, else the whole one; in a notebook always the whole one, since
-    the terminal of its reader is in another folder."""
+    """A relative path if it is shorter, else the absolute one. Always absolute in a notebook, since the user's terminal
+    is in another folder."""
     here = None if in_kernel() else current()
     try:
         relative = os.path.relpath(path, here) if here else ""
@@ -114,7 +115,7 @@ def in_kernel() -> bool:
 
 
 def current() -> str | None:
-    """The current folder; None if it was deleted."""
+    """The current folder, or None if it was deleted."""
     try:
         return os.getcwd()
     except FileNotFoundError:
@@ -122,14 +123,14 @@ def current() -> str | None:
 
 
 def line(*words: str) -> str:
-    """A command line for sh, PowerShell and cmd: words with other than plain letters are quoted."""
+    """A command line for sh, PowerShell and cmd; words with special characters are quoted."""
     plain = re.compile(r"[\w./:=@+-]+" if os.name != "nt" else r"[\w./:=@+\\-]+")
     parts = [word if plain.fullmatch(word) else quoted(word) for word in words]
     return ("& " if os.name == "nt" and parts[0].startswith('"') else "") + " ".join(parts)
 
 
 def quoted(word: str) -> str:
-    """In the quotes that all three shells know, unless it holds what sh would replace in them."""
+    """The word in double quotes, which all three shells know; by shlex if sh would expand something inside them."""
     import shlex
 
     return shlex.quote(word) if os.name != "nt" and re.search(r'["$`\\!]', word) else f'"{word}"'
@@ -139,8 +140,8 @@ def quoted(word: str) -> str:
 
 
 def requirement() -> str:
-    """This package as uvx takes it: the wheel, folder or address that it was installed from, else its name; with the
-    extras that are installed."""
+    """This package as a requirement for uvx, with its installed extras: the wheel, folder or URL that it was installed
+    from, else its name."""
     import json
     from importlib import metadata
     from urllib.parse import urlsplit
@@ -159,7 +160,7 @@ def requirement() -> str:
 
 
 def has_extra(found: Any, extra: str) -> bool:
-    """True if all packages of an extra are installed; of one that only collects other extras nothing is said."""
+    """True if all packages of an extra are installed. False for an extra that only contains other extras."""
     from importlib import metadata
 
     names = [

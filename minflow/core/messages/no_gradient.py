@@ -1,6 +1,6 @@
-"""The error of a backward that reaches nothing: it says where the numbers of a tape were read.
+"""The error of a backward from a tensor without a tape, with the line that read elements and so lost the tape.
 
-Read next: `../autograd.py`, which asks for it.
+Read next: `../autograd.py`, which raises it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..source_location import caller, describe, name_of
 
 
 class Cut(NamedTuple):
-    """A read of the numbers of a tensor that has a tape. number: the only one, else None."""
+    """A read of the elements of a tensor on a tape. number: its element if it has only one, else None."""
 
     reader: str
     where: Where
@@ -25,11 +25,11 @@ class Cut(NamedTuple):
     number: Any
 
 
-CUTS: deque[Cut] = deque(maxlen=16)  # the last ones
+CUTS: deque[Cut] = deque(maxlen=16)  # the last reads
 
 
 def note_cut(tensor, reader: str) -> None:
-    """Remember a read of numbers, for the error of a backward that does not reach the tensor."""
+    """Note a read of elements, for the error of a later backward that does not reach the tensor."""
     if reader in ("item", "float", "int", "numpy", "tolist") and (where := caller(3)) is not None:
         node = tensor.value.node
         CUTS.append(Cut(reader, where, tensor.spec, node.where if node.inputs else None, number_of(tensor)))
@@ -40,7 +40,7 @@ def number_of(tensor) -> Any:
 
 
 def no_gradient(out, verb: str) -> GradError:
-    """The error for `verb` of a tensor without a tape."""
+    """The error for `verb` (backward or grad) of a tensor without a tape."""
     if out.result_of:
         return GradError(
             f"{verb}: this tensor is a result of {out.result_of}, which has no tape: its numbers are computed already",

@@ -13,7 +13,7 @@ from ..grad.hooks import Handle, hook_on_node
 from ..ir import INPUTS, OUTPUTS, Node, Value, where_text
 from ..mode import MODE
 
-MOST = 5_000  # numbers that are shown of a tensor above the threshold, at most
+MOST = 5_000  # largest number of elements to print of a tensor above the threshold
 OPTIONS = {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80, "sci_mode": None}
 PROFILES = {
     "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
@@ -25,8 +25,13 @@ PROFILES = {
 def set_printoptions(
     precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None
 ) -> None:
-    """Digits after the point, how many numbers are too many, how many to show at the edges, characters a line,
-    "default" | "short" | "full", and whether to use exponents (None: where it reads better)."""
+    """Set how tensors print, for the process.
+
+    precision: digits after the decimal point.  threshold: number of elements above which the text is abbreviated.
+    edgeitems: elements shown at each end of an axis.  linewidth: characters per line.
+    profile: "default", "short" or "full".  sci_mode: use exponents; None chooses by the elements.
+    Raises DTypeError for values out of range.
+    """
     if profile is not None:
         if profile not in PROFILES:
             raise DTypeError(f"no profile {profile!r}", hint=", ".join(PROFILES))
@@ -38,13 +43,13 @@ def set_printoptions(
         ("linewidth", linewidth),
     ):
         if value is not None and not (value >= 0 if isinstance(value, int) else value == float("inf")):
-            raise DTypeError(f"set_printoptions: {name} is an integer of 0 or more, not {value!r}")
+            raise DTypeError(f"set_printoptions: {name} must be an integer of at least 0, got {value!r}")
     passed = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
     OPTIONS.update({k: v for k, v in passed.items() if v is not None}, sci_mode=sci_mode)
 
 
 def formatter(array: np.ndarray):
-    """How each number is written, all alike and padded to one width, and that width: PyTorch's choice."""
+    """(function that formats an element, width): all elements get one format, padded to one width, as in PyTorch."""
     if array.dtype.kind == "c":
         (real, first), (imag, second) = formatter(array.real), formatter(array.imag)
 
@@ -78,15 +83,14 @@ def formatter(array: np.ndarray):
 
 
 def numbers(array: np.ndarray, indent: int) -> str:
-    """The numbers in nested brackets, those in the middle left out if there are more than the threshold."""
+    """The elements in nested brackets, abbreviated if there are more than the threshold."""
     edges = edges_of(array)
     form, width = formatter(array[np.ix_(*[kept(n, edges) for n in array.shape])] if edges else array)
     return nested(array, indent, form, width, edges)
 
 
 def edges_of(array: np.ndarray) -> tuple[int, int] | None:
-    """How many to show at the start and at the end of a long axis; None shows all. Fewer where many axes make many
-    numbers."""
+    """(number of elements to show at the start, at the end) of a long axis, fewer for many axes; None shows all."""
     if array.size <= OPTIONS["threshold"]:
         return None
     edge = OPTIONS["edgeitems"]
@@ -97,7 +101,7 @@ def edges_of(array: np.ndarray) -> tuple[int, int] | None:
 
 
 def kept(n: int, edges: tuple[int, int]) -> list[int]:
-    """Which of the n along an axis are shown."""
+    """The indices that are shown of an axis of size n."""
     head, tail = edges
     return [*range(head), *range(n - tail, n)] if n > max(head + tail, 1) else [*range(n)]
 
@@ -121,8 +125,7 @@ def nested(array: np.ndarray, indent: int, form, width: int, edges: tuple[int, i
 
 
 def text(tensor) -> str:
-    """`tensor([[1., 1.]], dtype=minflow.float32)`, with grad_fn or requires_grad, and the device when it is not the
-    CPU."""
+    """`tensor([[1., 1.]], dtype=minflow.float32)`, with grad_fn or requires_grad, and a device other than the CPU."""
     name = "Parameter containing:\n" if type(tensor).__name__ == "Parameter" else ""
     parts = []
     trace = MODE.get().trace
@@ -154,7 +157,7 @@ def text(tensor) -> str:
 
 
 class GradFn:
-    """What `tensor.grad_fn` shows: the Node that computed it, and the way on through `next_functions`."""
+    """The value of `tensor.grad_fn`: the Node that computed the tensor; `next_functions` leads on along the tape."""
 
     __slots__ = ("node",)
 
@@ -162,22 +165,22 @@ class GradFn:
         self.node = node
 
     def name(self) -> str:
-        """ "MulBackward"."""
+        """The name, such as "MulBackward"."""
         return re.sub(r"(?:^|_)(\w)", lambda m: m.group(1).upper(), self.node.op.name) + "Backward"
 
     def register_hook(self, hook: Callable) -> Handle:
-        """Call `hook(grad_inputs, grad_outputs)` after this node's gradients are computed; both are tuples, with None
-        where there is no gradient. A tuple that it returns replaces grad_inputs."""
+        """Call `hook(grad_inputs, grad_outputs)` after the gradients of this node are computed; both are tuples, with
+        None for missing gradients. A tuple that it returns replaces grad_inputs."""
         return hook_on_node(self.node, INPUTS, hook, "hook(grad_inputs, grad_outputs)")
 
     def register_prehook(self, hook: Callable) -> Handle:
-        """Call `hook(grad_outputs)` before this node's gradients are computed. A tuple that it returns replaces
+        """Call `hook(grad_outputs)` before the gradients of this node are computed. A tuple that it returns replaces
         grad_outputs."""
         return hook_on_node(self.node, OUTPUTS, hook, "hook(grad_outputs)")
 
     @property
     def next_functions(self) -> tuple:
-        """`((GradFn or None, output number), ...)`, one for each input that wants a gradient."""
+        """`((GradFn, output index), ...)`, one for each input that needs a gradient."""
         values = [x for i, x in enumerate(self.node.inputs) if isinstance(x, Value) and self.node.needs >> i & 1]
         return tuple([(GradFn(v.node), v.index) for v in values])
 

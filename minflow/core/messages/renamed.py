@@ -1,7 +1,7 @@
-"""Arguments by the names that OneFlow and PyTorch give them, where ours are others.
+"""Arguments by their names in OneFlow and PyTorch, if minflow's names differ.
 
-A call by these names ends in an error first, and only then is this table asked (see `suggestions.py`): calls by our
-names pay nothing. Read next: `wrong_arguments.py`.
+A call by these names first fails; only then `suggestions.py` uses this table, so that calls by our names pay nothing.
+Read next: `wrong_arguments.py`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-# The function as it is spoken of -> "their name=ours"; "name=@" is given by its place; "name=" is accepted and says
-# nothing new here, "name=:value" only with this value.
+# Names of functions, as patterns -> "their name=ours". "name=@" is passed by position; "name=" is accepted without
+# effect, and "name=:value" is accepted only with this value.
 WORDS = {
     "flow.permute flow.flip flow.tile Tensor.flip Tensor.tile": "dims=@",
     "Tensor.expand": "size=@ implicit=",
@@ -85,21 +85,21 @@ WORDS = {
 }
 
 
-MISFITS = ("unexpected keyword argument", "required positional argument")  # as Python says it
+MISFITS = ("unexpected keyword argument", "required positional argument")  # texts of Python's TypeErrors
 
 
-def in_our_words(
-    spoken: str, args: tuple, passed: Mapping[str, Any], error: BaseException
+def translate_call(
+    qualname: str, args: tuple, passed: Mapping[str, Any], error: BaseException
 ) -> tuple[tuple, dict[str, Any]] | None:
-    """The arguments of a call by our names; None if none is by another name, and for a call that had begun.
+    """The arguments of a call by our names; None if no argument needs translation, or if the function had been entered.
 
-    spoken: "nn.functional.prelu".  error: what the call ended in.
+    qualname: "nn.functional.prelu".  error: the error of the call.
     """
     if not passed or not isinstance(error, TypeError) or not any(text in str(error) for text in MISFITS):
         return None
     theirs: dict[str, str] = {}
     for names, words in WORDS.items():
-        if any(fnmatchcase(spoken, name) for name in names.split()):
+        if any(fnmatchcase(qualname, name) for name in names.split()):
             theirs |= dict(word.split("=", 1) for word in words.split())
     found = {k: theirs[k] for k in passed if k in theirs}
     if not found or any(ours[:1] == ":" and str(passed[k]) != ours[1:] for k, ours in found.items()):

@@ -1,8 +1,8 @@
-"""Names that were meant: the nearest to one that is not there, and to an argument that a function does not take.
+"""Suggestions for unknown names and unknown arguments: the nearest names that exist.
 
-Nothing here runs while a program is right, but for one frame around a public function: the call of a Python function
-whose signature does not fit raises before any line of it runs, so only who calls it can say more.
-Read next: `core/source_location.py` for the four parts of an error.
+In a correct program only a wrapper around each public function runs: a call that does not match the signature of a
+Python function raises before its first line, so only the caller can improve the error.
+Read next: `../source_location.py` for the four parts of an error.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from typing import Any, TypeVar
 from ..base.errors import CallError, MinflowError, MissingNameError
 from ..base.out import run_into, wants_out
 from ..base.signatures import argument_names
-from ..base.legacy_dispatch import BUILDING, SHARED, other_meaning
-from .renamed import in_our_words
+from ..base.legacy_dispatch import BUILDING, OVERLOADED, find_overload
+from .renamed import translate_call
 from .unsupported import reason
-from .wrong_arguments import has, spoken as spoken_words
+from .wrong_arguments import has, explain_error
 from ..dispatch import RAW, special_method
 from ..source_location import here, one_line
 
-# What other libraries, and other functions of this one, call it.
+# argument names of other libraries, and of other functions of this one -> ours
 OTHERS = {name: tuple(ours.split()) for name, ours in {
     "axis": "dim dims", "axes": "dims dim", "dimension": "dim", "keepdims": "keepdim", "x": "input", "a": "input",
     "y": "target other",
@@ -43,24 +43,24 @@ OTHERS = {name: tuple(ours.split()) for name, ours in {
 Kind = TypeVar("Kind", bound=type)
 NONE: Mapping[str, str] = {}
 EXPLAINED = (*RAW, MinflowError, RecursionError)
-LONGEST = 100  # letters of a name that is looked for
-SPACES: dict[str, Mapping[str, Any]] = {}  # "flow.optim" -> the names that are there
-AT_FIRST_USE: dict[str, Mapping[str, str]] = {}  # "minflow.optim" -> its names that are imported at their first use
-# job/ fills these two: "flow.nn" -> names that are imported at their first use; what says, for a room and a name that
-# it had before, what takes its place
-LATER: dict[str, Mapping[str, Any]] = {}
+LONGEST = 100  # longest name for which suggestions are made
+NAMESPACES: dict[str, Mapping[str, Any]] = {}  # "flow.optim" -> its names
+LAZY_NAMES: dict[str, Mapping[str, str]] = {}  # "minflow.optim" -> its names that are imported on first use
+# job/ fills these two: "flow.nn" -> its legacy names, which are imported on first use; and a function
+# (namespace, name) -> the replacement of a name of the legacy API, or None
+LEGACY_NAMES: dict[str, Mapping[str, Any]] = {}
 REPLACEMENTS: list[Callable[[str, str], str | None]] = []
-OPENED: list[Callable[[str, str], Any]] = []  # what gives the module of a room by another address: `../../addresses.py`
+RESOLVERS: list[Callable[[str, str], Any]] = []  # (namespace, name) -> a moved module, or None: `../../addresses.py`
 
 
-def near(name: str, known: Iterable[str]) -> list[str]:
-    """Those of `known` that `name` may be a slip of the keyboard for, or is the beginning of; the nearest first.
+def nearest(name: str, known: Iterable[str]) -> list[str]:
+    """Up to three names of `known` of which `name` may be a typing error or the beginning; the nearest first.
 
-    Letters' case and underscores count for nothing, a number at the end is never a slip.
+    Case and underscores are ignored; a different number at the end is never taken for a typing error.
     """
     asked = plain(name)
     letters, result = set(asked), []
-    if len(name) > LONGEST:  # nobody types that, and the distance of long texts takes long
+    if len(name) > LONGEST:  # not typed by hand, and the distance of long texts is slow
         return result
     for other in known:
         it = plain(other)
@@ -72,7 +72,7 @@ def near(name: str, known: Iterable[str]) -> list[str]:
             continue
         elif (
             abs(len(asked) - len(it)) <= (most := 1 if min(len(asked), len(it)) < 6 else 2)
-            and len(letters.symmetric_difference(it)) <= 2 * most  # a slip changes two letters at most; much quicker
+            and len(letters.symmetric_difference(it)) <= 2 * most  # a cheap bound: one edit changes at most two letters
             and (slips := distance(asked, it)) <= most
         ):
             result.append((slips, other))
@@ -87,7 +87,7 @@ def plain(name: str) -> str:
 
 
 def distance(a: str, b: str) -> int:
-    """How many letters are to be put in, left out, changed, or swapped with the next (Damerau 1964)."""
+    """The edit distance: insertions, deletions, substitutions, and swaps of adjacent letters (Damerau 1964)."""
     rows = [list(range(len(b) + 1))]
     for i, x in enumerate(a, 1):
         row = [i]
@@ -100,7 +100,7 @@ def distance(a: str, b: str) -> int:
 
 
 def did_you_mean(names: Iterable[str], prefix: str = "") -> str:
-    """ "did you mean flow.relu or flow.selu?", or "" where there are none."""
+    """The hint "did you mean flow.relu or flow.selu?", or "" without names."""
     result = [prefix + name for name in names]
     return f"did you mean {' or '.join(result)}?" if result else ""
 
@@ -108,17 +108,17 @@ def did_you_mean(names: Iterable[str], prefix: str = "") -> str:
 # ---- names of a module -----------------------------------------------------------------------------------------------
 
 
-def no_name(room: str, name: str, known: Iterable[str]) -> AttributeError:
-    """The error for `room.name`, such as flow.optim.Sdg: the nearest names there, or the other room that has the
+def missing_name(namespace: str, name: str, known: Iterable[str]) -> AttributeError:
+    """The error for an unknown name such as flow.optim.Sdg, with the nearest names, or another namespace that has the
     name."""
-    if name[:1] == "_":  # asked by Python, IPython, copy, pickle: nobody reads the text
-        return AttributeError(f"module {room.replace('flow', 'minflow', 1)!r} has no attribute {name!r}")
+    if name[:1] == "_":  # Python, IPython, copy or pickle probe for it; the text is not shown
+        return AttributeError(f"module {namespace.replace('flow', 'minflow', 1)!r} has no attribute {name!r}")
     for replacement in REPLACEMENTS:
-        if hint := replacement(room, name):
-            return MissingNameError(f"{room} has no {name}", where=here(), hint=hint)
-    if hint := reason(f"{room}.{name}".partition(".")[2]):
-        return MissingNameError(f"{room} has no {name}", where=here(), hint=hint)
-    above = SPACES.get(room, {})
+        if hint := replacement(namespace, name):
+            return MissingNameError(f"{namespace} has no {name}", where=here(), hint=hint)
+    if hint := reason(f"{namespace}.{name}".partition(".")[2]):
+        return MissingNameError(f"{namespace} has no {name}", where=here(), hint=hint)
+    above = NAMESPACES.get(namespace, {})
     if (
         "__path__" in above
         and name.isidentifier()
@@ -126,46 +126,45 @@ def no_name(room: str, name: str, known: Iterable[str]) -> AttributeError:
         and importlib.util.find_spec(f"{above['__name__']}.{name}")
     ):
         return MissingNameError(
-            f"{room}.{name} is a module that is not imported yet",
+            f"{namespace}.{name} is a module that is not imported yet",
             where=here(),
             hint=f"from {above['__name__']} import {name}",
         )
-    open_rooms()
+    import_lazy_namespaces()
     elsewhere = [
         space
-        for space, names in SPACES.items()
-        if space != room and name in {*names, *AT_FIRST_USE.get(names["__name__"], ())}
+        for space, names in NAMESPACES.items()
+        if space != namespace and name in {*names, *LAZY_NAMES.get(names["__name__"], ())}
     ]
     hint = (
         did_you_mean(elsewhere[:2], "").replace("?", f".{name}?").replace(" or ", f".{name} or ")
         if elsewhere
-        else did_you_mean(speaking(near(name, known), SPACES.get(room, {})), f"{room}.")
-        or (f"dir({room}) lists what is there")
+        else did_you_mean(without_modules(nearest(name, known), NAMESPACES.get(namespace, {})), f"{namespace}.")
+        or (f"dir({namespace}) lists what is there")
     )
-    return MissingNameError(f"{room} has no {name}", where=here(), hint=hint)
+    return MissingNameError(f"{namespace} has no {name}", where=here(), hint=hint)
 
 
-def open_rooms() -> None:
-    """Import the rooms that are imported at their first use, so that their names are known."""
-    for above, later in list(AT_FIRST_USE.items()):
+def import_lazy_namespaces() -> None:
+    """Import the namespaces that are imported on first use, so that their names are known."""
+    for above, later in list(LAZY_NAMES.items()):
         for name, place in later.items():
             if place == f"{name}.":
                 importlib.import_module(f"{above}.{name}")
 
 
-def speaking(found: list[str], names: Mapping[str, Any]) -> list[str]:
-    """Without a file that has the name of a class that was found too, as sgd and SGD."""
+def without_modules(found: list[str], names: Mapping[str, Any]) -> list[str]:
+    """The names without modules that differ from another found name only in case, such as sgd beside SGD."""
     files = {n for n in found if isinstance(names.get(n), ModuleType)}
     return [
         n for n in found if n not in files or not any(plain(n) == plain(other) for other in found if other not in files)
     ]
 
 
-def of_object(error: BaseException) -> str:
-    """What to try where an object of a class of ours, such as a Tensor, has no such attribute and Python itself said
-    so.
+def attribute_hint(error: BaseException) -> str:
+    """The hint for Python's AttributeError of an object of minflow, such as a Tensor; "" if there is none.
 
-    A `__getattr__` of Tensor would say it at once, and make every `x.array` three times as slow.
+    A `__getattr__` of Tensor could raise it directly, but would make every `x.array` three times as slow.
     """
     owner, name = getattr(error, "obj", None), getattr(error, "name", None)
     if (
@@ -177,27 +176,31 @@ def of_object(error: BaseException) -> str:
     for kind in type(owner).__mro__:
         if hint := reason(f"Tensor.{name}" if kind.__name__ == "Tensor" else f"nn.Module.{name}"):
             return hint
-    return did_you_mean(near(name, dir(owner)))
+    return did_you_mean(nearest(name, dir(owner)))
 
 
 def public(names: Mapping[str, Any]) -> Iterable[str]:
-    """The names that a module gives away: its `__all__`; or all that it imports to give away, with no module but those
-    that do so themselves."""
+    """The public names of a module: its `__all__`, else all names without an underscore; of modules among them only
+    namespaces."""
     return names.get("__all__") or [
         n for n, it in names.items() if n[:1] != "_" and (not isinstance(it, ModuleType) or "__dir__" in vars(it))
     ]
 
 
 def by_module(table: Mapping[str, str]) -> dict[str, str]:
-    """{"run": "start Run"} as {"start": "run.start", "Run": "run.Run"}."""
+    """Invert a table: {"run": "start Run"} becomes {"start": "run.start", "Run": "run.Run"}."""
     return {name: f"{module}.{name}" for module, names in table.items() for name in names.split()}
 
 
-def missing_names(room: str, names: dict[str, Any], at_first_use: Mapping[str, str] = NONE) -> Callable[[str], Any]:
-    """A `__getattr__` for a module that is known as `room`; its `__dir__`, what completion offers, is set. names: its
-    globals().  at_first_use: name -> "module.name" below it, imported when it is asked for; "module." is the module
-    itself. See `by_module`."""
-    AT_FIRST_USE[names["__name__"]] = at_first_use
+def missing_names(
+    namespace: str, names: dict[str, Any], at_first_use: Mapping[str, str] = NONE
+) -> Callable[[str], Any]:
+    """Make the `__getattr__` of the module that is public as `namespace`, and set its `__dir__` for completion.
+
+    names: its globals().  at_first_use: name -> "module.name" below it, imported on first use; "module." is the module
+    itself. See `by_module`.
+    """
+    LAZY_NAMES[names["__name__"]] = at_first_use
 
     def listed() -> list[str]:
         return sorted({*public(names), *at_first_use})
@@ -210,15 +213,15 @@ def missing_names(room: str, names: dict[str, Any], at_first_use: Mapping[str, s
             it = importlib.import_module(f"{names['__name__']}.{home}")
             if attribute:
                 names[name] = it = getattr(it, attribute)
-                hint_class(it, names["__name__"], room.removeprefix("flow."))
+                hint_class(it, names["__name__"], namespace.removeprefix("flow."))
             return it
-        later = LATER.get(room, {})
+        later = LEGACY_NAMES.get(namespace, {})
         if name in later:
             return later[name]
-        for opened in OPENED:
-            if (found := opened(room, name)) is not None:
+        for resolve in RESOLVERS:
+            if (found := resolve(namespace, name)) is not None:
                 return found
-        raise no_name(room, name, [*names.get("__dir__", listed)(), *later])
+        raise missing_name(namespace, name, [*names.get("__dir__", listed)(), *later])
 
     return __getattr__
 
@@ -226,12 +229,12 @@ def missing_names(room: str, names: dict[str, Any], at_first_use: Mapping[str, s
 # ---- arguments of a function -----------------------------------------------------------------------------------------
 
 
-def misfit(
-    function: Callable, args: tuple, kwargs: Mapping[str, Any], spoken: str, error: Exception
+def signature_error(
+    function: Callable, args: tuple, kwargs: Mapping[str, Any], qualname: str, error: Exception
 ) -> CallError | None:
-    """The error for a call that the signature does not allow; None where it does, or where the call had begun.
+    """The error for a call that does not match the signature; None if it matches, or if the function was entered.
 
-    function: as it is called, a method bound.  spoken: how a learner writes it.
+    function: the called object; methods are bound.  qualname: its name as users write it.
     """
     if isinstance(error, MinflowError) or not isinstance(error, TypeError):
         return None
@@ -256,29 +259,28 @@ def misfit(
     named = [n for n, p in parameters.items() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     by_place = [n for n, p in parameters.items() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     many = [f"*{n}" for n, p in parameters.items() if p.kind is p.VAR_POSITIONAL]
-    hint = f"{spoken}({', '.join([*by_place, *many, *[f'{n}=...' for n in named if n not in by_place]])})"
+    hint = f"{qualname}({', '.join([*by_place, *many, *[f'{n}=...' for n in named if n not in by_place]])})"
     unknown = [k for k in kwargs if k not in named]
     passed = {k: short(kwargs[k]) for k in unknown[:3]}
     if unknown:
-        what = f"{spoken} has no argument {unknown[0]!r}"
-        meant = [n for n in OTHERS.get(unknown[0], ()) if n in named] or near(
+        what = f"{qualname} has no argument {unknown[0]!r}"
+        meant = [n for n in OTHERS.get(unknown[0], ()) if n in named] or nearest(
             unknown[0], [n for n in named if n not in kwargs]
         )
         hint = did_you_mean(meant[:2]) or hint
     elif len(args) > len(by_place):
         what = (
-            f"{spoken} takes {len(by_place) or 'no'} argument{'s' * (len(by_place) != 1)} by place, {len(args)} "
-            f"were given"
+            f"{qualname} takes {len(by_place) or 'no'} positional argument{'s' * (len(by_place) != 1)}, got {len(args)}"
         )
     elif twice := [n for n in by_place[: len(args)] if n in kwargs]:
         what, passed = (
-            f"{spoken} is given {twice[0]!r} twice, by its place and by its name",
+            f"{qualname} got {twice[0]!r} twice, by position and by name",
             {twice[0]: short(kwargs[twice[0]])},
         )
     else:
         known = {*kwargs, *by_place[: len(args)]}
         missing = [n for n in named if parameters[n].default is inspect.Parameter.empty and n not in known]
-        what = f"{spoken} also needs {' and '.join(missing)}"
+        what = f"{qualname} also needs {' and '.join(missing)}"
     return CallError(what, values=passed, where=here(), hint=hint)
 
 
@@ -286,84 +288,84 @@ def short(value: Any) -> str:
     return str(value.spec) if has(value, "spec") else one_line(value)
 
 
-def with_hints(function: FunctionType, spoken: str, module: str = "", method: bool = False) -> FunctionType:
-    """`function`, which says to a caller which argument was meant. module: where it stands by its name, for pickle."""
+def with_hints(function: FunctionType, qualname: str, module: str = "", method: bool = False) -> FunctionType:
+    """Wrap a function so that its errors suggest the argument that was meant. module: its public module, for pickle."""
 
-    def calling(*args, **kwargs):
+    def wrapper(*args, **kwargs):
         try:
             return function(*args, **kwargs)
         except Exception as error:
             if not isinstance(error, EXPLAINED) and special_method(error) is None:
                 raise
-            words = in_our_words(spoken.format(type(args[0]).__name__ if args else ""), args, kwargs, error)
-            if words is None and not wants_out(spoken, kwargs):
-                if (better := explained(error, function, args, kwargs, spoken, method)) is not error:
+            words = translate_call(qualname.format(type(args[0]).__name__ if args else ""), args, kwargs, error)
+            if words is None and not wants_out(qualname, kwargs):
+                if (better := explained(error, function, args, kwargs, qualname, method)) is not error:
                     raise better  # noqa: B904 (its cause is set)
                 raise
-        return run_into(spoken, calling, args, kwargs) if words is None else calling(*words[0], **words[1])
+        return run_into(qualname, wrapper, args, kwargs) if words is None else wrapper(*words[0], **words[1])
 
-    functools.update_wrapper(calling, function)  # a thousand of them at import: `wraps` takes twice as long
-    return named(calling, spoken, module) if module else calling  # type: ignore[return-value]
+    functools.update_wrapper(wrapper, function)  # called a thousand times at import; `wraps` takes twice as long
+    return named(wrapper, qualname, module) if module else wrapper  # type: ignore[return-value]
 
 
 def explained(
-    error: Any, function: Callable, args: tuple, kwargs: Mapping, spoken: str, method: bool = False
+    error: Any, function: Callable, args: tuple, kwargs: Mapping, qualname: str, method: bool = False
 ) -> BaseException:
-    """What a public call raises in the place of an error: that it does not fit the signature, or which argument was
-    wrong. The error itself where it says that already."""
+    """The error that a public call raises in place of `error`: a mismatch of the signature, or a wrong argument; the
+    error itself if it has four parts already."""
     bound = function.__get__(args[0]) if method and args else function
     kind = type(args[0]) if method and args else None
-    name = spoken if kind is None or kind.__module__.startswith("minflow.") else "{}"
+    name = qualname if kind is None or kind.__module__.startswith("minflow.") else "{}"
     name = name.format(kind and kind.__name__)
-    misfitting = misfit(bound, args[method and bool(args) :], kwargs, name, error)
+    misfitting = signature_error(bound, args[method and bool(args) :], kwargs, name, error)
     if misfitting is not None:
         misfitting.__suppress_context__ = True
         return misfitting
-    better = spoken_words(error, function, args, kwargs, name)
-    if better is error and isinstance(error, MinflowError):  # what knows of dtypes and devices knows no lines
+    better = explain_error(error, function, args, kwargs, name)
+    if better is error and isinstance(error, MinflowError):  # modules below `source_location` cannot add the line
         error.where = error.where or here()
     return better
 
 
-def named(calling: Any, spoken: str, module: str) -> Any:
-    calling.__module__ = module
-    calling.__name__ = calling.__qualname__ = spoken.rpartition(".")[2]  # concat is cat by another name
-    return calling
+def named(wrapper: Any, qualname: str, module: str) -> Any:
+    wrapper.__module__ = module
+    wrapper.__name__ = wrapper.__qualname__ = qualname.rpartition(".")[2]  # the public name, e.g. concat for cat
+    return wrapper
 
 
-def choosing(function: Callable, spoken: str, module: str) -> Callable:
-    """As `with_hints`, for a public name of two meanings, such as flow.sort: the Blobs of a job, or a keyword that only
-    the other function has, choose the other. Eager code pays for one test."""
+def with_overloads(function: Callable, qualname: str, module: str) -> Callable:
+    """`with_hints` for a public name with an overload, such as flow.sort: Blobs of a job, or a keyword that only the
+    legacy function has, select the overload. Eager code pays one test."""
     building = BUILDING.get
 
     @functools.wraps(function)
-    def calling(*args, **kwargs):
-        if building() is None or (other := other_meaning(spoken, args, kwargs)) is None:
+    def wrapper(*args, **kwargs):
+        if building() is None or (other := find_overload(qualname, args, kwargs)) is None:
             try:
                 return function(*args, **kwargs)
             except Exception as error:
                 if not isinstance(error, EXPLAINED) and special_method(error) is None:
                     raise
-                words = in_our_words(spoken, args, kwargs, error)
-                if words is not None and not takes(function, *words):  # with a keyword of the other meaning
+                words = translate_call(qualname, args, kwargs, error)
+                if words is not None and not accepts(function, *words):  # with a keyword of the overload
                     words = None
-                other = other_meaning(spoken, args, kwargs) if kwargs and words is None else None
+                other = find_overload(qualname, args, kwargs) if kwargs and words is None else None
                 if words is not None:
-                    other, (args, kwargs) = calling, words
-                elif other is None and wants_out(spoken, kwargs):
-                    other = functools.partial(run_into, spoken, calling, args)
+                    other, (args, kwargs) = wrapper, words
+                elif other is None and wants_out(qualname, kwargs):
+                    other = functools.partial(run_into, qualname, wrapper, args)
                     args, kwargs = (kwargs,), {}
                 elif other is None:
-                    if type(function) is FunctionType:  # an op says what is wrong itself
-                        if (better := explained(error, function, args, kwargs, spoken)) is not error:
+                    if type(function) is FunctionType:  # ops raise four-part errors themselves
+                        if (better := explained(error, function, args, kwargs, qualname)) is not error:
                             raise better  # noqa: B904 (its cause is set)
                     raise
         return other(*args, **kwargs)
 
-    return named(calling, spoken, module)
+    return named(wrapper, qualname, module)
 
 
-def takes(function: Callable, args: tuple, kwargs: Mapping[str, Any]) -> bool:
+def accepts(function: Callable, args: tuple, kwargs: Mapping[str, Any]) -> bool:
     """True if these arguments fit the signature."""
     try:
         inspect.signature(function).bind(*args, **kwargs)
@@ -372,20 +374,20 @@ def takes(function: Callable, args: tuple, kwargs: Mapping[str, Any]) -> bool:
     return True
 
 
-def ours(function: Any) -> bool:
-    """A Python function that is not wrapped yet."""
+def is_unwrapped(function: Any) -> bool:
+    """True for a Python function that is not wrapped yet."""
     return type(function) is FunctionType and function.__code__.co_filename != __file__
 
 
-# Small and often called: what they call itself says what is wrong with an argument.
-QUICK = "reshape view transpose swapaxes swapdims permute unsqueeze mul matmul mul_ clone contiguous cpu".split()
+# Methods that are too hot for a wrapper; the functions they call report wrong arguments.
+UNWRAPPED = "reshape view transpose swapaxes swapdims permute unsqueeze mul matmul mul_ clone contiguous cpu".split()
 
 
 def hint_methods(cls: Kind, names: Iterable[str] | None = None) -> Kind:
-    """Put `with_hints` around the methods of these names; of a part of Tensor around those that have arguments, except
-    operators and a few others, which stay quick."""
+    """Wrap methods of a class by `with_hints`: those in `names`; without `names`, for Tensor, all public methods with
+    arguments except UNWRAPPED."""
     for name, function in list(vars(cls).items()):
-        if ours(function) and (name[:1] != "_" and name not in QUICK if names is None else name in names):
+        if is_unwrapped(function) and (name[:1] != "_" and name not in UNWRAPPED if names is None else name in names):
             many = function.__code__.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
             if many or len(argument_names(function)) > 1:
                 kind = "Tensor" if names is None else cls.__name__
@@ -397,32 +399,34 @@ def is_error(it: Any) -> bool:
     return isinstance(it, type) and issubclass(it, Exception)
 
 
-def name_hints(room: str, names: dict[str, Any], at_first_use: Mapping[str, str] = NONE) -> Callable[[str], Any]:
-    """Wrap the public functions and classes of the module known as `room`, so that an error names the argument that was
-    meant. Returns its `__getattr__`, which does the same for names. names: its globals().  at_first_use: classes that
-    not every program needs: see `missing_names`."""
-    own, start = names["__name__"], room.removeprefix("flow.")
+def name_hints(namespace: str, names: dict[str, Any], at_first_use: Mapping[str, str] = NONE) -> Callable[[str], Any]:
+    """Wrap the public functions and classes of the module that is public as `namespace`, so that errors suggest the
+    argument that was meant. Returns its `__getattr__`, which does the same for names.
+
+    names: its globals().  at_first_use: names that are imported on first use, see `missing_names`.
+    """
+    own, start = names["__name__"], namespace.removeprefix("flow.")
     mine = {name: it for name, it in names.items() if name[:1] != "_"}
-    # of names that stand elsewhere; errors only say that they stand here
+    # does the module define functions or classes itself? Error classes claim to be in it, so they do not count
     at_home = any(getattr(it, "__module__", "") == own for it in mine.values() if not is_error(it))
-    face = room in ("flow", "flow.linalg", "flow.autograd") or not at_home
+    face = namespace in ("flow", "flow.linalg", "flow.autograd") or not at_home
     for name, it in mine.items():
-        if f"{room}.{name}" in SHARED:
-            names[name] = choosing(it, f"{start}.{name}", own)
+        if f"{namespace}.{name}" in OVERLOADED:
+            names[name] = with_overloads(it, f"{start}.{name}", own)
         elif (
-            ours(it)
+            is_unwrapped(it)
             and (it.__name__ in (name, f"{start}_{name}") or mine.get(it.__name__) is it)
             and (face or it.__module__ == own)
         ):
             names[name] = with_hints(it, f"{start}.{name}", own)
         elif isinstance(it, type):
             hint_class(it, own, start)
-    SPACES[room] = names
-    return missing_names(room, names, at_first_use)
+    NAMESPACES[namespace] = names
+    return missing_names(namespace, names, at_first_use)
 
 
 def hint_class(it: type, own: str, start: str) -> None:
-    """Wrap its `__init__`, and those that it inherits from classes of the module `own`."""
+    """Wrap the `__init__` of a class, and those that it inherits from classes of the module `own`."""
     for kind in it.__mro__:
-        if f"{kind.__module__}.".startswith(f"{own}.") and ours(vars(kind).get("__init__")):
+        if f"{kind.__module__}.".startswith(f"{own}.") and is_unwrapped(vars(kind).get("__init__")):
             kind.__init__ = with_hints(vars(kind)["__init__"], f"{start}.{{}}", method=True)  # type: ignore[misc]

@@ -1,10 +1,8 @@
-"""Mistakes that run all the same and are reported once, as a MinflowWarning: numbers that are none, tapes that grow,
-forgotten parameters.
+"""Warnings about likely mistakes in training, each reported once: NaN, growing tapes, untracked parameters.
 
-What is looked at while all is well: one number of each loss, a weak reference to its node, the sum of squares of each
-gradient that a step uses. The tape is searched only where one of them is not finite. `notices(False)` or
-MINFLOW_NOTICES=0 turns every MinflowWarning off. Read next: `where.warn`, which shows them; `../nn/messages.py` for
-those of modules.
+The regular cost is small: one element of each loss, a weak reference to its node, the sum of squares of each gradient
+that a step uses. The tape is searched only if one of them is not finite. `notices(False)` or MINFLOW_NOTICES=0 turns
+every MinflowWarning off. Read next: `source_location.warn`, which issues them; `nn/messages.py` for those of modules.
 """
 
 from __future__ import annotations
@@ -22,8 +20,8 @@ from ..mode import mutation_counter
 from ..source_location import NOTICES, caller, here, warn, warn_at
 from .wrong_arguments import Unquoted
 
-HELD = 64  # losses in a row whose tapes are all held, at which that is reported
-SEARCHES = 20  # of a tape, in one process
+HELD = 64  # number of consecutive losses that are all alive at which growing tapes are reported
+SEARCHES = 20  # largest number of searches of tapes per process
 GRADIENT = "gradient"
 FROM_ZERO = {
     **dict.fromkeys(("log", "log2"), "x.clamp(min=1e-6) before the logarithm"),
@@ -35,21 +33,23 @@ FROM_ZERO = {
 
 
 class Seen:
-    """bad: the line of the last loss, if it was not finite, or GRADIENT.  roots: the nodes of the last losses.
-    strays: parameters that the last backward gave a gradient and no optimizer holds.  optimizers: all there are."""
+    """State of the checks in this process.
 
-    bad: Any = None
+    reported: the line of the last loss if it was not finite, or GRADIENT.  roots: the nodes of the last losses.
+    untracked: parameters with a gradient from the last backward and without an optimizer.  optimizers: all optimizers.
+    """
+
+    reported: Any = None
     searches = 0
     roots: deque = deque(maxlen=HELD)
-    strays: list = []
+    untracked: list = []
     optimizers: WeakSet = WeakSet()
 
 
 def notices(on: bool = True) -> bool:
-    """Tell likely mistakes by warnings from now on, or no longer; gives what held before. `flow.notices(False)` is
-    silent."""
+    """Turn warnings about likely mistakes on or off for the process; return the previous setting."""
     before, NOTICES.on = NOTICES.on, bool(on)
-    Seen.bad, Seen.searches = None, 0
+    Seen.reported, Seen.searches = None, 0
     Seen.roots.clear()
     return before
 
@@ -57,15 +57,15 @@ def notices(on: bool = True) -> bool:
 # ---- the loss --------------------------------------------------------------------------------------------------------
 
 
-def look_at_losses(losses: list) -> None:
-    """Before each eager backward: is the loss a number, and do the tapes of those before it go away?"""
-    array, Seen.strays = losses[0].array, []
+def check_losses(losses: list) -> None:
+    """Check before each eager backward that the loss is finite and that the tapes of earlier losses are freed."""
+    array, Seen.untracked = losses[0].array, []
     if array.size == 1:
         if math.isfinite(array.item()):
-            Seen.bad = None
-        elif Seen.bad not in (GRADIENT, where := caller(3)):
-            Seen.bad = where
-            scaled = array.dtype == "float16" and np.isinf(array.item())  # who scales losses looks for that himself
+            Seen.reported = None
+        elif Seen.reported not in (GRADIENT, where := caller(3)):
+            Seen.reported = where
+            scaled = array.dtype == "float16" and np.isinf(array.item())  # a GradScaler handles this itself
             if Seen.searches < SEARCHES and not scaled:
                 Seen.searches += 1
                 report_loss(losses[0])
@@ -82,24 +82,24 @@ def look_at_losses(losses: list) -> None:
 
 
 def report_loss(loss: Any) -> None:
+    """Warn about a loss that is not finite, with the op where that began."""
     number = loss.array.item()
     values, hint = origin_of(loss)
     rates = rates_of(loss)
     if rates:
         values["learning rate"] = Unquoted(rates)
-    warn(f"backward: the loss is {number}, the first that is no finite number", hint, **{"loss": loss, **values})
+    warn(f"backward: the loss is {number}, the first that is not a finite number", hint, **{"loss": loss, **values})
 
 
 def origin_of(loss: Any) -> tuple[dict[str, Any], str]:
-    """The values that say where it began, and what to try: the first operation that gives what is not finite, of what
-    is."""
+    """(values, hint) for the warning: the first op whose result is not finite although its inputs are."""
     again = (
         "a smaller learning rate; `with flow.autograd.detect_anomaly():` around forward and backward stops at a "
         "gradient that is NaN"
     )
     try:
-        result = first_of(loss.value)
-    except Exception:  # a notice must not be an error
+        result = first_nonfinite(loss.value)
+    except Exception:  # a warning must not become an error
         return {}, again
     if result is None:
         return {}, again
@@ -107,30 +107,37 @@ def origin_of(loss: Any) -> tuple[dict[str, Any], str]:
     if isinstance(node, Source):
         tensor = node.tensor()
         name = getattr(tensor, "label", "") or "a leaf"
-        return {"began in": Unquoted(f"{name}  {tensor.spec}, which {bad(tensor.array)} before this loss")}, (
+        return {
+            "began in": Unquoted(f"{name}  {tensor.spec}, which {count_nonfinite(tensor.array)} before this loss")
+        }, (
             "a smaller learning rate, if the steps before gave it these numbers; flow.isfinite(x).all() looks for "
             "them in data"
         )
     place = Unquoted(f"{node.op}" + (f" in {node.scope}" if node.scope else "") + f", made at {where_text(node.where)}")
     if kind == "data":
-        return {"began in": place, "its input": Unquoted(bad(arrays[0]))}, "look at the data: flow.isfinite(x).all()"
+        return {
+            "began in": place,
+            "its input": Unquoted(count_nonfinite(arrays[0])),
+        }, "look at the data: flow.isfinite(x).all()"
     values = {"began in": place}
     for i, x in enumerate(a for a in arrays if isinstance(a, np.ndarray) and a.size):
         values[f"input {i}"] = Unquoted(f"{x.dtype}{list(x.shape)} from {float(x.min()):.4g} to {float(x.max()):.4g}")
     return values, FROM_ZERO.get(node.op.name, again)
 
 
-def bad(array: np.ndarray) -> str:
-    return f"has {int(np.isnan(array).sum())} NaN and {int(np.isinf(array).sum())} inf of {array.size} numbers"
+def count_nonfinite(array: np.ndarray) -> str:
+    """The number of NaN and infinities, in words."""
+    return f"has {int(np.isnan(array).sum())} NaN and {int(np.isinf(array).sum())} inf among {array.size} elements"
 
 
 def finite(array: Any) -> bool:
+    """True unless it is a floating array with NaN or infinities."""
     return not isinstance(array, np.ndarray) or array.dtype.kind != "f" or bool(np.isfinite(array).all())
 
 
-def first_of(root: Value) -> tuple[Node, str, list] | None:
-    """(node, "data" or "op", arrays) where it began: what the tape has kept is looked at, and the rest computed
-    again."""
+def first_nonfinite(root: Value) -> tuple[Node, str, list] | None:
+    """(node, "leaf", "data" or "op", arrays) of the first node that is not finite. Uses the saved tensors of the tape
+    and recomputes the others."""
     known: dict[Value, np.ndarray] = {}
     for node in toposort([root.node]):
         if isinstance(node, Source):
@@ -165,7 +172,7 @@ def first_of(root: Value) -> tuple[Node, str, list] | None:
 
 
 def rates_of(loss: Any) -> str:
-    """The learning rates of the optimizers whose parameters the loss depends on: "SGD 0.1"."""
+    """The learning rates of the optimizers whose parameters the loss depends on, such as "SGD 0.1"."""
     leaves = {id(node.tensor()) for node in toposort([loss.value.node]) if isinstance(node, Source)}
     return ", ".join(
         f"{type(o).__name__} {', '.join(f'{rate:g}' for rate in o.learning_rates())}"
@@ -174,19 +181,19 @@ def rates_of(loss: Any) -> str:
     )
 
 
-def look_at_results(
+def check_results(
     what: str, arrays: list, most: int, step: int, rates: Callable[[], Iterable[float]], where: Where | None = None
 ) -> None:
-    """After a step of a compiled graph or job: is each number that it gives a number? most: how many stand for one
-    loss.
+    """Check after a step of a compiled graph or job that its losses are finite.
 
-    rates: gives the learning rates of that step.  where: the line that it is reported at, if not the caller's.
+    most: largest number of elements of a result that counts as a loss.  rates: returns the learning rates of the step.
+    where: the line to report, if not the caller's.
     """
     for array in arrays:
         if array.size <= most and array.dtype.kind == "f" and array.size and not math.isfinite(array.sum()):
             warn_at(
-                f"{what}: what a training step gives is {float(array.sum())}, the first that is no finite number",
-                "a smaller learning rate; the same batch through the eager model, where the operation is named",
+                f"{what}: a training step returned {float(array.sum())}, the first that is not a finite number",
+                "a smaller learning rate; or run the same batch eagerly, where the warning names the operation",
                 {"step": step, "learning rate": Unquoted(", ".join(f"{rate:g}" for rate in rates()))},
                 where or caller(3),
                 f"at {where_text(where)}" if where else here(),
@@ -197,21 +204,21 @@ def look_at_results(
 # ---- gradients -------------------------------------------------------------------------------------------------------
 
 
-def look_at_gradients(optimizer: Any, pairs: list) -> None:
-    """The sum of all squares was not finite, as it also is where finite ones overflow: which gradient, if any, is
-    not."""
-    if Seen.bad is not None:
-        return  # it was reported, or the loss was
+def check_gradients(optimizer: Any, pairs: list) -> None:
+    """Find the gradient that is not finite, after the sum of all squares was not; that may also be an overflow of
+    finite ones."""
+    if Seen.reported is not None:
+        return  # this, or the loss, was reported already
     for p, g in pairs:
         if not finite(g.array):
-            Seen.bad = GRADIENT
+            Seen.reported = GRADIENT
             warn(
                 f"{type(optimizer).__name__}.step: the gradient of a parameter is not finite, though the loss was",
                 "`with flow.autograd.detect_anomaly():` around forward and backward names the operation; "
                 "sqrt and x**0.5 have no slope at 0",
                 **{
                     "parameter": p,
-                    "its gradient": Unquoted(bad(g.array)),
+                    "its gradient": Unquoted(count_nonfinite(g.array)),
                     "learning rate": Unquoted(", ".join(f"{rate:g}" for rate in optimizer.learning_rates())),
                 },
             )

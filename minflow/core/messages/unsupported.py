@@ -1,7 +1,7 @@
-"""Names that are not here on purpose: the name below the root -> one sentence, why or what to use.
+"""Names that minflow leaves out on purpose -> one sentence: the reason, or what to use.
 
-A `*` stands for any letters. The error of such a name says the sentence, and `docs/coverage.md` reads it. Names of the
-job functions' generation are in `job/legacy/missing.py`. Read next: `suggestions.py`.
+Names are relative to the root, and `*` matches any letters. The error for such a name contains the sentence, and so
+does `docs/coverage.md`. Names of the legacy API are in `job/legacy/missing.py`. Read next: `suggestions.py`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ import functools
 from fnmatch import fnmatchcase
 
 
-def rows(names: str, why: str, room: str = "") -> dict[str, str]:
-    return dict.fromkeys([f"{room}{name}" for name in names.split()], why)
+def rows(names: str, why: str, namespace: str = "") -> dict[str, str]:
+    """Entries for several names with one reason."""
+    return dict.fromkeys([f"{namespace}{name}" for name in names.split()], why)
 
 
 ONE = "minflow runs in one process on one machine: leave it out, tensors are whole here"
@@ -139,6 +140,6 @@ REFUSED: dict[str, str] = {
 
 @functools.cache
 def reason(name: str) -> str | None:
-    """Why a name, such as "nn.COCOReader", is not here; None for one that is not refused."""
+    """The reason why a name, such as "nn.COCOReader", is left out; None for any other name."""
     found = REFUSED.get(name)
     return found or next((why for row, why in REFUSED.items() if "*" in row and fnmatchcase(name, row)), None)

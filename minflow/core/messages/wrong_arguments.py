@@ -1,9 +1,9 @@
-"""Raw errors of Python and numpy, said in four parts: what was wrong, what is wanted, how the call goes.
+"""Four-part errors for wrong arguments, in place of raw errors of Python and numpy.
 
-A public function does not look at its arguments one by one, which every good call would pay for. Where one ends in a
-raw error, `near.with_hints` catches it, and only then are the arguments held against the signature: the annotations,
-and for those without one what stands in `UNSAID`. Where none of them is wrong by itself, the raw text is shown, with
-all values. Read next: `suggestions.py`.
+Public functions do not check the type of each argument, since every correct call would pay for it. If a call raises a
+raw error, `suggestions.with_hints` catches it, and only then are the arguments compared with the annotations of the
+signature, or with UNSAID for parameters without one. If no argument is wrong by itself, the error contains the raw
+text and all values. Read next: `suggestions.py`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..dispatch import LOOKED_AT, raised_by_user, raw_error, special_method
 from ..spec import DType
 from ..source_location import describe, here
 
-UNSAID = {  # what a parameter without annotation takes; one without a default that is not here takes a tensor
+UNSAID = {  # types of parameters without annotations; others take a tensor if they have no default
     **dict.fromkeys(("dim", "dims", "axis", "source", "destination", "shifts"), "int | Sequence[int] | None"),
     **dict.fromkeys(("shape", "size", "sizes", "times"), "int | Sequence[int]"),
     **dict.fromkeys(("alpha", "beta", "min_value", "max_value"), "float"),
@@ -42,7 +42,7 @@ UNSAID = {  # what a parameter without annotation takes; one without a default t
 
 
 ROUTINES = FunctionType, BuiltinFunctionType, MethodType, MethodDescriptorType
-OF_TENSORS = {"spec", "array", "shape", "dtype", "ndim", "numel"}  # attributes that a number or a list lacks
+OF_TENSORS = {"spec", "array", "shape", "dtype", "ndim", "numel"}  # attributes that numbers and lists lack
 
 
 def is_whole(x: Any) -> bool:
@@ -53,7 +53,7 @@ def whole_tensor(x: Any) -> bool:
     return hasattr(x, "spec") and x.spec.shape == () and x.spec.dtype.rank == 1
 
 
-IS: dict[str, tuple[Callable[[Any], bool], str]] = {  # a part of an annotation -> (does x fit it?, in words)
+IS: dict[str, tuple[Callable[[Any], bool], str]] = {  # part of an annotation -> (check of a value, description)
     "Tensor": (lambda x: hasattr(x, "spec") and hasattr(x, "array"), "a tensor"),
     "int": (is_whole, "a whole number"),
     "float": (
@@ -75,19 +75,18 @@ def all_of(x: Any, fits: Callable[[Any], bool]) -> bool:
     return isinstance(x, Sequence) and not isinstance(x, str) and all(map(fits, x))
 
 
-def spoken(
+def explain_error(
     error: BaseException, function: Callable, args: Sequence, options: Mapping[str, Any], name: str = ""
 ) -> BaseException:
-    """What a call raises in the place of a raw error; one that has its four parts, or is the learner's own, is given
-    back.
+    """The error to raise in place of a raw one. Returns an error that has four parts or is the user's own unchanged.
 
-    name: how a learner writes the function.
+    name: the function as users write it.
     """
     raw = error.raw if isinstance(error, MinflowError) else error
     if raw is None:
         return error
     if isinstance(raw, RecursionError):
-        return endless(name or function.__name__, function, args, options) or error
+        return self_containing(name or function.__name__, function, args, options) or error
     if (method := special_method(raw)) is not None:
         result = unreadable(name or function.__name__, function, args, options, raw, method)
         if result is None:
@@ -95,16 +94,16 @@ def spoken(
         result.__cause__ = raw
         return result
     if raised_by_user(raw) or any(issubclass(type(x), ROUTINES) for x in (*args, *options.values())):
-        return error  # the last: a function of the learner's may have been called in a wrong way
-    result = in_words(name or function.__name__, function, args, options, raw)
+        return error  # a function of the user's was passed, and may itself have been called wrongly
+    result = four_parts(name or function.__name__, function, args, options, raw)
     result.__cause__ = raw
     return result
 
 
-def in_words(
+def four_parts(
     name: str, function: Callable, args: Sequence, options: Mapping[str, Any], error: BaseException
 ) -> MinflowError:
-    """The four-part error for a raw one of this call."""
+    """The four-part error in place of the raw error of this call."""
     signature, call = call_of(name, function)
     try:
         bound = signature.bind(*args, **options)
@@ -124,7 +123,7 @@ def no_attribute(name: str, arguments: Mapping[str, Any], error: BaseException) 
     for key, value in arguments.items():
         for i, x in enumerate(value if isinstance(value, list | tuple) else [value]):
             if x is error.obj:
-                return no_tensor(name, key if x is value else f"{key}[{i}]", x)
+                return not_a_tensor(name, key if x is value else f"{key}[{i}]", x)
     return None
 
 
@@ -138,16 +137,16 @@ def call_of(name: str, function: Callable) -> tuple[inspect.Signature, str]:
 def wrong_argument(
     name: str, signature: inspect.Signature, arguments: Mapping[str, Any], call: str
 ) -> MinflowError | None:
-    """The error for the first argument that is not of the kind that its parameter takes."""
+    """The error for the first argument whose type does not fit its parameter, or None."""
     for key, value in arguments.items():
-        wanted = wanted_of(signature.parameters[key])
+        wanted = types_of(signature.parameters[key])
         if key != "self" and wanted and not any(fits(value, part) for part in wanted):
             return wrong_kind(name, key, value, " or ".join(IS[part][1] for part in wanted), call)
     return None
 
 
 def fits(value: Any, part: str) -> bool:
-    """True if the value is what this part of an annotation takes; False too if one of its own methods raises."""
+    """True if the value fits this part of an annotation; False also if a method of the value raises."""
     try:
         return IS[part][0](value)
     except Exception:
@@ -155,7 +154,7 @@ def fits(value: Any, part: str) -> bool:
 
 
 def has(x: Any, name: str) -> bool:
-    """`hasattr` of an object whose own methods may raise anything."""
+    """`hasattr` for an object whose methods may raise any error."""
     try:
         return hasattr(x, name)
     except Exception:
@@ -165,8 +164,8 @@ def has(x: Any, name: str) -> bool:
 def unreadable(
     name: str, function: Callable, args: Sequence, options: Mapping[str, Any], error: BaseException, method: str
 ) -> MinflowError | None:
-    """The four-part error for an object whose special method raised while this call looked at it; None if the call
-    takes such objects, and the error is the user's own."""
+    """The four-part error for an object whose special method raised while this call inspected it; None if the call
+    accepts such objects, so that the error is the user's own."""
     signature, call = call_of(name, function)
     try:
         arguments = signature.bind(*args, **options).arguments
@@ -181,18 +180,19 @@ def unreadable(
     return DTypeError(what, values=values, where=here(), hint=call)
 
 
-def endless(name: str, function: Callable, args: Sequence, options: Mapping[str, Any]) -> MinflowError | None:
-    """The four-part error for a list or dict that contains itself, which no walk through it ends; None if there is
-    none among the arguments."""
+def self_containing(name: str, function: Callable, args: Sequence, options: Mapping[str, Any]) -> MinflowError | None:
+    """The four-part error for a list or dict that contains itself, which recursion never leaves; None if no argument
+    does."""
     signature, _ = call_of(name, function)
     try:
         arguments = signature.bind(*args, **options).arguments
     except TypeError:
         return None
-    return next((own_entry(name, key, x) for key, x in arguments.items() if contains_itself(x)), None)
+    return next((contains_itself_error(name, key, x) for key, x in arguments.items() if contains_itself(x)), None)
 
 
-def own_entry(name: str, argument: str, value: Any, kind: type[MinflowError] = DTypeError) -> MinflowError:
+def contains_itself_error(name: str, argument: str, value: Any, kind: type[MinflowError] = DTypeError) -> MinflowError:
+    """The error for a list or dict that contains itself."""
     return kind(
         f"{name}: {argument} is a {type(value).__name__} that contains itself",
         where=here(),
@@ -202,7 +202,7 @@ def own_entry(name: str, argument: str, value: Any, kind: type[MinflowError] = D
 
 
 def contains_itself(x: Any) -> bool:
-    """True if a walk through nested lists, tuples and dicts comes back to one that it is inside."""
+    """True if nested lists, tuples and dicts contain a cycle."""
     stack, inside = [(x, False)], set()
     seen: set[int] = set()
     while stack:
@@ -220,9 +220,9 @@ def contains_itself(x: Any) -> bool:
 
 
 def unreadable_or(error: Exception, call: str, /, **values: Any) -> Exception:
-    """The four-part error for an object whose special method raised while an operator looked at it, else the error."""
+    """The four-part error for an object whose special method raised while an operator inspected it; else the error."""
     if isinstance(error, RecursionError) and (name := next((k for k, x in values.items() if contains_itself(x)), "")):
-        return own_entry(call, name, values[name])
+        return contains_itself_error(call, name, values[name])
     if isinstance(error, MinflowError) or (method := special_method(error)) not in LOOKED_AT:
         return error
     what = f"{call}: an operand cannot be read, its {method} raised {type(error).__name__}: {shown(error, str)}"
@@ -236,8 +236,8 @@ def unreadable_or(error: Exception, call: str, /, **values: Any) -> Exception:
     return result
 
 
-def wanted_of(parameter: inspect.Parameter) -> list[str]:
-    """The parts of what a parameter takes, each a key of `IS`; none where that is not known."""
+def types_of(parameter: inspect.Parameter) -> list[str]:
+    """The types that a parameter takes, as keys of `IS`; empty if they are unknown."""
     if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
         return []
     text = parameter.annotation if isinstance(parameter.annotation, str) else ""
@@ -252,7 +252,7 @@ def wanted_of(parameter: inspect.Parameter) -> list[str]:
 
 
 class Unquoted(str):
-    """A value of an error or a notice that is shown as it is, without quotes."""
+    """A value of an error or a warning that is shown without quotes."""
 
     __repr__ = str.__str__
 
@@ -260,14 +260,14 @@ class Unquoted(str):
 def wrong_kind(name: str, argument: str, value: Any, wanted: str, call: str) -> MinflowError:
     """The error for an argument of the wrong kind."""
     if wanted.startswith("a tensor"):
-        return no_tensor(name, argument, value, wanted)
+        return not_a_tensor(name, argument, value, wanted)
     kind = "None" if value is None else type(value).__name__
-    what = f"{name}: {argument} is {kind}, where {wanted} is wanted"
+    what = f"{name}: {argument} must be {wanted}, got {kind}"
     return DTypeError(what, values={argument: describe(value)}, where=here(), hint=call)
 
 
-def no_tensor(name: str, argument: str, value: Any, wanted: str = "a tensor") -> MinflowError:
-    """The error for what is no tensor, and what was probably meant."""
+def not_a_tensor(name: str, argument: str, value: Any, wanted: str = "a tensor") -> MinflowError:
+    """The error for an argument that is not a tensor, with a hint how to make one."""
     kind, which = type(value).__name__, f"the {argument}"
     if has(value, "named_parameters"):
         return ModuleError(
@@ -289,4 +289,4 @@ def no_tensor(name: str, argument: str, value: Any, wanted: str = "a tensor") ->
         "transforms.ToTensor()" if image else "flow.from_numpy(...)" if has(value, "__array__") else "flow.tensor(...)"
     )
     hint = f"{created} of it, or as a transform of the dataset" if image else f"{created} around it"
-    return DTypeError(f"{name}: {which} is no tensor but {what}", values={argument: text}, where=here(), hint=hint)
+    return DTypeError(f"{name}: {which} must be a tensor, got {what}", values={argument: text}, where=here(), hint=hint)

@@ -210,7 +210,7 @@ class InPlace:
                 other=other,
             )
         mode = MODE.get()
-        recorded = mode.grad and hasattr(other, "spec") and mode.own(other).needs
+        recorded = mode.grad and hasattr(other, "spec") and mode.resolve(other).needs
         # two tensors of one Value would share their hooks
         return write(self, apply(s.clone, other) if recorded else other, unread=True)
 

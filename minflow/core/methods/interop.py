@@ -59,11 +59,11 @@ class Neighbours:
                 tensor=self,
             )
         new = {"max_version": max_version, "dl_device": dl_device, "copy": copy}  # NumPy 2.0 has none of these
-        self.numbers("dlpack")
+        self.read_array("dlpack")
         return lend(self).__dlpack__(**{k: v for k, v in new.items() if v is not None})
 
     def __dlpack_device__(self):
-        return self.numbers("dlpack").__dlpack_device__()
+        return self.read_array("dlpack").__dlpack_device__()
 
 
 def array_of(x):

@@ -31,7 +31,7 @@ class Storage:
     is_quantized = property(lambda self: False, doc="False: elements are not quantized.")
     is_sparse_csr = property(lambda self: False, doc="False: all tensors are dense.")
     is_xpu = property(lambda self: False, doc="False: Intel's GPUs are not used.")
-    retains_grad = property(lambda self: self.home().retains is not None, doc="True if `retain_grad()` was called.")
+    retains_grad = property(lambda self: self.grad_owner().retains is not None, doc="True after `retain_grad()`.")
 
     def is_inference(self):
         """False: inference mode creates ordinary tensors."""
@@ -69,7 +69,7 @@ class Storage:
             )
         fresh, n = empty_of(shape, self.dtype), min(math.prod(shape), self.numel())
         if shape != self.shape:
-            fresh.numbers("resize_").reshape(-1)[:n] = self.numbers("resize_").reshape(-1)[:n]
+            fresh.read_array("resize_").reshape(-1)[:n] = self.read_array("resize_").reshape(-1)[:n]
             self.data = fresh
         return self
 
@@ -124,7 +124,7 @@ def through(target, name: str, function, *others):
             "lambda x: x + 1",
             function=function,
         )
-    arrays = [MODE.get().tensor_of(x).numbers(name) for x in (target, *others)]
+    arrays = [MODE.get().tensor_of(x).read_array(name) for x in (target, *others)]
     try:
         rows = np.broadcast_arrays(*arrays)
     except ValueError:

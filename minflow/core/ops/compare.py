@@ -26,8 +26,8 @@ def comparison(name: str, ufunc: str, symbol: str, doc: str, **options):
     return op
 
 
-eq = comparison("eq", "equal", "==", "a == b.", numbers="complex")
-ne = comparison("ne", "not_equal", "!=", "a != b.", numbers="complex")
+eq = comparison("eq", "equal", "==", "a == b.", domain="complex")
+ne = comparison("ne", "not_equal", "!=", "a != b.", domain="complex")
 lt = comparison("lt", "less", "<", "a < b.")
 le = comparison("le", "less_equal", "<=", "a <= b.")
 gt = comparison("gt", "greater", ">", "a > b.")
@@ -53,11 +53,11 @@ def test(name: str, ufunc: str, doc: str, **options):
     return op
 
 
-isnan = test("isnan", "isnan", "True where x is NaN.", numbers="complex")
-isinf = test("isinf", "isinf", "True where x is inf or -inf.", numbers="complex")
-isfinite = test("isfinite", "isfinite", "True where x is neither infinite nor NaN.", numbers="complex")
+isnan = test("isnan", "isnan", "True where x is NaN.", domain="complex")
+isinf = test("isinf", "isinf", "True where x is inf or -inf.", domain="complex")
+isfinite = test("isfinite", "isfinite", "True where x is neither infinite nor NaN.", domain="complex")
 signbit = test("signbit", "signbit", "True where x has a minus sign, also for -0.0.")
-logical_not = test("logical_not", "logical_not", "True where x is zero or False.", numbers="complex")
+logical_not = test("logical_not", "logical_not", "True where x is zero or False.", domain="complex")
 
 
 # ---- logic; anything but 0 counts as true ------------------------------------------------------------------
@@ -76,7 +76,7 @@ def logic(name: str, doc: str):
         broadcast(name, "a", "b", out=bool_),
         elementwise="bool",
         sbp=SPLIT_2,
-        numbers="complex",
+        domain="complex",
         examples=LOGIC,
         doc=doc,
     )

@@ -2,7 +2,7 @@
 
 The gradient of a real loss by z = x + iy is dL/dx + i dL/dy, as in PyTorch: the direction of steepest ascent. The
 rules here return it directly; those of `add`, `mul`, `exp`, ... multiply by f'(z), and autograd conjugates around them.
-An op declares by `numbers=` whether it takes complex inputs. Read next: `../functions/complex.py`.
+An op declares by `domain=` whether it takes complex inputs. Read next: `../functions/complex.py`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ complex = define(
     "complex(real, imag)",
     complex_spec,
     dict(real=lambda g: real(g), imag=lambda g: imag(g)),
-    numbers="complex",
+    domain="complex",
     doc="real + i * imag.",
 )
 
@@ -60,7 +60,7 @@ conj = define(
     lambda x: x if x.dtype.rank else need_complex("conj", x),
     lambda g: conj(g),
     alias_safe=True,
-    numbers="complex",
+    domain="complex",
     doc="The complex conjugate: the imaginary part negated.",
 )
 kernel(conj, ufunc="conjugate")
@@ -70,7 +70,7 @@ real = define(
     lambda x: need_complex("real", x).replace(dtype=x.dtype.to_real()),
     lambda g, x_spec: cast(g, dtype=x_spec.dtype),
     is_view=True,
-    numbers="complex",
+    domain="complex",
     doc="The real part, a view.",
 )
 kernel(real, lambda xp, x: x.real)
@@ -80,7 +80,7 @@ imag = define(
     lambda x: need_complex("imag", x).replace(dtype=x.dtype.to_real()),
     lambda g: g * 1j,
     is_view=True,
-    numbers="complex",
+    domain="complex",
     doc="The imaginary part, a view.",
 )
 kernel(imag, lambda xp, x: x.imag)
@@ -90,7 +90,7 @@ view_as_real = define(
     lambda x: need_complex("view_as_real", x).replace(shape=(*x.shape, 2), dtype=x.dtype.to_real()),
     lambda g: view_as_complex(g.contiguous()),
     is_view=True,
-    numbers="complex",
+    domain="complex",
     doc="Real and imaginary part along a new last axis, a view.",
 )
 
@@ -119,7 +119,7 @@ view_as_complex = define(
     view_as_complex_spec,
     lambda g: view_as_real(g),
     is_view=True,
-    numbers="complex",
+    domain="complex",
     doc="Pairs of real and imaginary part along the last axis as complex numbers, a view.",
 )
 
@@ -147,7 +147,7 @@ fft = define(
     "fft(x; axis, inverse)",
     fft_spec,
     lambda g, axis, inverse: fft(g, axis=axis, inverse=inverse),  # the matrix of the transform is symmetric
-    numbers="holomorphic",
+    domain="holomorphic",
     doc="out[k] = sum of x[j] * exp(-2 pi i j k / n) along an axis; inverse: exp(2 pi i j k / n), not divided by n.",
 )
 

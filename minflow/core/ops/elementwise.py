@@ -62,7 +62,7 @@ add = define(
     elementwise="same",
     scalar="a + b",
     sbp=(*SPLIT_2, ("P", "P", "P")),
-    numbers="holomorphic",
+    domain="holomorphic",
     examples=binary(),
     doc="a + b; logical or for bools.",
 )
@@ -75,7 +75,7 @@ sub = define(
     elementwise="same",
     scalar="a - b",
     sbp=(*SPLIT_2, ("P", "P", "P")),
-    numbers="holomorphic",
+    domain="holomorphic",
     examples=binary(),
     doc="a - b.",
 )
@@ -88,7 +88,7 @@ mul = define(
     elementwise="same",
     scalar="a * b",
     sbp=(*SPLIT_2, ("P", "B", "P"), ("B", "P", "P")),
-    numbers="holomorphic",
+    domain="holomorphic",
     examples=binary(),
     doc="a * b; logical and for bools.",
 )
@@ -101,7 +101,7 @@ div = define(
     elementwise="float",
     scalar="a / b",
     sbp=(*SPLIT_2, ("P", "B", "P")),
-    numbers="holomorphic",
+    domain="holomorphic",
     examples=binary(low=0.3, high=2.0),
     doc="a / b; integers give the default float dtype.",
 )
@@ -114,7 +114,7 @@ pow = define(
     elementwise="same",
     scalar="pow(a, b)",
     sbp=SPLIT_2,
-    numbers="holomorphic",
+    domain="holomorphic",
     examples=[
         *binary(low=0.3, high=2.0),
         case(floats(3, 4), 2),
@@ -350,7 +350,7 @@ where = define(
     alias_safe=True,
     scalar="cond ? a : b",
     sbp=(("S", "S", "S", "S"), ("B", "B", "B", "B"), ("B", "P", "P", "P")),
-    numbers="holomorphic",
+    domain="holomorphic",
     examples=[
         case(bools(3, 4), floats(3, 4), floats(3, 4)),
         case(bools(4), floats(3, 1), floats(())),
@@ -382,7 +382,7 @@ neg = define(
     elementwise="same",
     scalar="-x",
     sbp=LINEAR_1,
-    numbers="holomorphic",
+    domain="holomorphic",
     examples=unary(),
     doc="-x.",
 )
@@ -403,7 +403,7 @@ abs = define(
     elementwise="same",
     scalar="abs(x)",
     sbp=SPLIT_1,
-    numbers="complex",
+    domain="complex",
     examples=unary(),
     doc="|x|; the derivative at 0 is 0.",
 )
@@ -435,7 +435,7 @@ square = define(
     elementwise="same",
     scalar="x * x",
     sbp=SPLIT_1,
-    numbers="holomorphic",
+    domain="holomorphic",
     examples=unary(),
     doc="x * x.",
 )
@@ -451,7 +451,7 @@ def unary_float(
     scalar: str = "",
     low: float = -2.0,
     high: float = 2.0,
-    numbers: str = "real",
+    domain: str = "real",
 ):
     """Define a unary op that converts integers to floats; its kernel is the ufunc, if one is named."""
     op = define(
@@ -461,7 +461,7 @@ def unary_float(
         elementwise="float",
         scalar=scalar or f"{name}(x)",
         sbp=SPLIT_1,
-        numbers=numbers,
+        domain=domain,
         examples=unary(low=low, high=high),
         doc=doc,
     )
@@ -470,7 +470,7 @@ def unary_float(
     return op
 
 
-holomorphic = functools.partial(unary_float, numbers="holomorphic")  # those that are defined for complex numbers too
+holomorphic = functools.partial(unary_float, domain="holomorphic")  # those that are defined for complex numbers too
 
 exp = holomorphic("exp", lambda g, out: g * out, "e to the power x.", ufunc="exp")
 exp2 = unary_float("exp2", lambda g, out: g * out * math.log(2), "2 to the power x.", ufunc="exp2")

@@ -45,7 +45,7 @@ take = define(
     "take(x, index; axis, by)",
     take_spec,
     dict(x=lambda g, x_spec, index, axis: index_add(zeros_of(x_spec), index, g, axis=axis)),
-    numbers="holomorphic",
+    domain="holomorphic",
     examples=[
         case(floats(5, 3), ints(4, high=5), axis=0),
         case(floats(3, 5, 2), ints(2, 4, low=-5, high=5), axis=1),
@@ -88,7 +88,7 @@ index_add = define(
     index_write_spec,
     dict(x=lambda g: g, src=lambda g, index, axis: take(g, index, axis=axis)),
     alias_safe=True,
-    numbers="holomorphic",
+    domain="holomorphic",
     examples=[
         case(floats(5, 3), ints(7, high=5), floats(7, 3), axis=0),
         case(floats(3, 4, 2), ints(2, 3, low=-4, high=4), floats(3, 2, 3, 2), axis=1),
@@ -115,7 +115,7 @@ index_put = define(
         x=lambda g, index, axis: index_put(g, index, 0, axis=axis),
         src=lambda g, index, axis: take(g, index, axis=axis),
     ),
-    numbers="holomorphic",
+    domain="holomorphic",
     examples=[
         case(floats(1, 3), ints(1, high=1), floats(1, 3), axis=0),
         case(floats(3, 5), ints((), high=5), floats(3), axis=1),
@@ -223,7 +223,7 @@ gather = define(
     "gather(x, index; dim, by)",
     gather_spec,
     dict(x=lambda g, x_spec, index, dim: scatter_add(zeros_of(x_spec), index, g, dim=dim)),
-    numbers="holomorphic",
+    domain="holomorphic",
     examples=[
         case(floats(3, 4), ints(2, 4, high=3), dim=0),
         case(floats(3, 4), ints(2, 6, low=-4, high=4), dim=1),
@@ -253,7 +253,7 @@ scatter = define(
     "scatter(x, index, src; dim, by)",
     gather_spec,
     dict(x=lambda g, index, dim: scatter(g, index, 0, dim=dim), src=lambda g, index, dim: gather(g, index, dim=dim)),
-    numbers="holomorphic",
+    domain="holomorphic",
     examples=[*SCATTERS, case(floats(3, 4), ints(3, 2, high=4), 1.5, dim=1)],
     doc="x with x[i, index[i, j]] = src[i, j] for dim 1, and so on; src may be a number.",
 )
@@ -270,7 +270,7 @@ scatter_add = define(
     "scatter_add(x, index, src; dim, by)",
     gather_spec,
     dict(x=lambda g: g, src=lambda g, index, dim: gather(g, index, dim=dim)),
-    numbers="holomorphic",
+    domain="holomorphic",
     examples=[*SCATTERS, case(floats(3, 4), ints(6, 4, high=3), floats(6, 4), dim=0)],
     doc="x with x[i, index[i, j]] += src[i, j] for dim 1, and so on; repeated positions accumulate.",
 )
@@ -292,7 +292,7 @@ def _(xp, x, index, src, dim, by="indexing"):
 nonzero = define(
     "nonzero(x)",
     data_dependent,
-    numbers="complex",
+    domain="complex",
     examples=[ints(3, 4, high=2), bools(5), bools(()), floats(0, 3)],
     doc="The positions of nonzero elements, one row each; eager only, because the shape depends on the elements.",
 )
@@ -325,7 +325,7 @@ def triangle(name: str, doc: str):
         lambda x, diagonal: triangle_spec(x, diagonal, name),
         lambda g, diagonal: op(g, diagonal=diagonal),
         alias_safe=True,
-        numbers="holomorphic",
+        domain="holomorphic",
         doc=doc,
         examples=[
             case(floats(3, 4), diagonal=0),
@@ -424,7 +424,7 @@ flip = define(
     "flip(x; axes)",
     flip_spec,
     lambda g, axes: flip(g, axes=axes),
-    numbers="holomorphic",
+    domain="holomorphic",
     examples=[
         case(floats(3, 4), axes=(0,)),
         case(floats(2, 3, 4), axes=(0, 2)),
@@ -445,7 +445,7 @@ roll = define(
     "roll(x; shifts, axes)",
     lambda x, shifts, axes: flip_spec(x, axes, shifts),
     lambda g, shifts, axes: roll(g, shifts=tuple([-s for s in shifts]), axes=axes),
-    numbers="holomorphic",
+    domain="holomorphic",
     examples=[
         case(floats(3, 4), shifts=(1,), axes=(0,)),
         case(floats(2, 3, 4), shifts=(-1, 2), axes=(0, 2)),

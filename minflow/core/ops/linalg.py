@@ -60,7 +60,7 @@ matmul = define(
         b=lambda g, a, ta, tb: matmul(g, a, ta=True, tb=ta) if tb else matmul(a, g, ta=not ta, tb=False),
     ),
     sbp=(("S", "B", "S"), ("B", "B", "B"), ("P", "B", "P"), ("B", "P", "P")),
-    numbers="holomorphic",
+    domain="holomorphic",
     examples=[
         case(floats(3, 4), floats(4, 2), ta=False, tb=False),
         case(floats(4, 3), floats(4, 2), ta=True, tb=False),

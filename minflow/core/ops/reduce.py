@@ -60,7 +60,7 @@ sum = define(
     "sum(x; axis, keepdims)",
     lambda x, axis, keepdims: widen_integers(reduced(x, axis, keepdims)),
     lambda g, x_spec, axis: expand_reduced(g, x_spec, axis),
-    numbers="holomorphic",
+    domain="holomorphic",
     examples=[*EXAMPLES, *EMPTY, *INTEGERS],
     doc="The sum; int64 for bools and integers.",
 )
@@ -89,7 +89,7 @@ mean = define(
     "mean(x; axis, keepdims)",
     mean_spec,
     lambda g, x_spec, axis: expand_reduced(g / max(count(x_spec.shape, axis), 1), x_spec, axis),
-    numbers="holomorphic",
+    domain="holomorphic",
     examples=EXAMPLES,
     doc="The sum divided by the count; NaN if there are no elements.",
 )
@@ -144,7 +144,7 @@ prod = define(
     "prod(x; axis, keepdims)",
     lambda x, axis, keepdims: widen_integers(reduced(x, axis, keepdims)),
     lambda g, x, axis: product_of_others(g, x, axis),
-    numbers="holomorphic",
+    domain="holomorphic",
     examples=[*EXAMPLES, *EMPTY, *INTEGERS, case(positive(3, 4), axis=(0,), keepdims=False)],
     doc="The product; int64 for bools and integers.",
 )
@@ -264,7 +264,7 @@ def quantifier(name: str, ufunc: str, doc: str):
     op = define(
         f"{name}(x; axis, keepdims)",
         lambda x, axis, keepdims: reduced(x, axis, keepdims).replace(dtype=bool_),
-        numbers="complex",
+        domain="complex",
         examples=[*EXAMPLES, *EMPTY, *INTEGERS],
         doc=doc,
     )
@@ -280,7 +280,7 @@ cumsum = define(
     "cumsum(x; axis)",
     cumulative_rule("cumsum"),
     lambda g, axis: flip(cumsum(flip(g, axes=(axis,)), axis=axis), axes=(axis,)),
-    numbers="holomorphic",
+    domain="holomorphic",
     examples=[
         case(floats(3, 4), axis=0),
         case(floats(2, 3, 4), axis=1),

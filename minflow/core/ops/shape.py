@@ -41,7 +41,7 @@ clone = define(
     vjp=lambda g: g,
     elementwise="same",
     scalar="x",
-    numbers="holomorphic",
+    domain="holomorphic",
     dtype_agnostic=True,
     examples=unary(),
     doc="A copy that passes gradients.",
@@ -60,7 +60,7 @@ cast = define(
     "cast(x; dtype)",
     infer=lambda x, dtype: x.replace(dtype=dtype),
     vjp=lambda g, x_spec: cast(g, dtype=x_spec.dtype),
-    numbers="complex",
+    domain="complex",
     dtype_agnostic=True,
     examples=[
         case(floats(3, 4), dtype=float64),
@@ -130,7 +130,7 @@ def full_spec(shape, value, dtype) -> Spec:
 full = define(
     "full(; shape, value, dtype)",
     infer=full_spec,
-    numbers="holomorphic",
+    domain="holomorphic",
     dtype_agnostic=True,
     examples=[case(shape=(2, 3), value=1.5, dtype=float32), case(shape=(), value=2, dtype=float64)],
     doc="A tensor filled with one value.",
@@ -349,7 +349,7 @@ view_write = define(
         base=lambda g, value_spec, path: view_write(g, zeros_of(value_spec), path=path),
         value=lambda g, path: apply_path(g, path),
     ),
-    numbers="complex",  # moves elements, also between a complex base and its real view
+    domain="complex",  # moves elements, also between a complex base and its real view
     dtype_agnostic=True,
     examples=[
         case(floats(3, 4), floats(4), path=((getitem, {"index": (1,)}),)),
@@ -411,7 +411,7 @@ sum_to = define(
     "sum_to(x; shape)",
     infer=sum_to_spec,
     vjp=lambda g, x_spec: expand(g, shape=x_spec.shape),
-    numbers="holomorphic",
+    domain="holomorphic",
     examples=[
         case(floats(3, 4), shape=(1, 4)),
         case(floats(2, 3, 4), shape=(3, 1)),
@@ -460,7 +460,7 @@ cat = define(
     infer=cat_spec,
     vjp={"*tensors": cat_slice},
     elementwise=None,
-    numbers="holomorphic",
+    domain="holomorphic",
     dtype_agnostic=True,
     examples=[
         case(floats(2, 3), floats(4, 3), dim=0),
@@ -485,7 +485,7 @@ pad = define(
     vjp=lambda g, x_spec, widths: getitem(
         g, index=tuple([(before, before + n, None) for n, (before, _) in zip(x_spec.shape, widths)])
     ),
-    numbers="holomorphic",
+    domain="holomorphic",
     dtype_agnostic=True,
     examples=[
         case(floats(3, 4), widths=((0, 0), (1, 2)), value=0),

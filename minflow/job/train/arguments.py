@@ -14,7 +14,7 @@ from inspect import Parameter, Signature, signature
 from typing import Any, ClassVar, NamedTuple
 
 from ...core.base.errors import OptimError
-from ...core.messages.suggestions import misfit
+from ...core.messages.suggestions import signature_error
 from ...core.source_location import fail
 
 
@@ -50,7 +50,7 @@ class DeclaredArguments:
         try:
             bound = owner.takes.bind(*args, **options)
         except TypeError as error:
-            raise misfit(owner, args, options, f"flow.optimizer.{owner.__name__}", error) or error from None
+            raise signature_error(owner, args, options, f"flow.optimizer.{owner.__name__}", error) or error from None
         bound.apply_defaults()
         for name, value in bound.arguments.items():
             check, _, default = getattr(owner, name)

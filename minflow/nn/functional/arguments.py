@@ -13,7 +13,7 @@ from ...core.base.errors import DTypeError, ShapeError
 from ...core.functions.arguments import composite as composite
 from ...core.functions.arguments import integer
 from ...core.messages.wrong_arguments import Unquoted as Unquoted
-from ...core.messages.wrong_arguments import no_tensor
+from ...core.messages.wrong_arguments import not_a_tensor
 from ...core.source_location import fail, warn
 from ...core.spec import float32, float64, wider
 from ...core.tensor import Tensor
@@ -22,7 +22,7 @@ from ...core.tensor import Tensor
 def check_tensor(name: str, input: Any, argument: str = "input") -> None:
     """Refuse a value that is not a tensor, and say what was probably meant."""
     if not isinstance(input, Tensor):
-        raise no_tensor(name, argument, input)
+        raise not_a_tensor(name, argument, input)
 
 
 def one_number(name: str, **values: Any) -> None:

@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
-from ...core.base.legacy_dispatch import two_meanings
+from ...core.base.legacy_dispatch import overloaded
 from ...core.functions import eq, isinf, le
 from ...core.functions.arguments import in_float32, ensure_tensor
 from ...core.functions.creation import full_like
@@ -113,7 +113,7 @@ def normal(input: Tensor, target: Tensor, var: Tensor, full: bool, eps: float) -
 # ---- label sequences ---------------------------------------------------------------------------------------------
 
 
-@two_meanings
+@overloaded
 def ctc_loss(
     log_probs: Tensor,
     targets: Tensor,

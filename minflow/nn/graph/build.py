@@ -201,7 +201,7 @@ class Build:
     def values_of(self, x: Any) -> list[Value]:
         """The current Values of the tensors in a structure; an update gives a parameter a new one."""
         tensors = flatten(x, lambda path, leaf: None)[1]
-        return [t.value if t.array is None else self.trace.own(t).value for t in tensors]
+        return [t.value if t.array is None else self.trace.resolve(t).value for t in tensors]
 
     def added(self, node: Node) -> None:
         """A node was appended to the trace."""
@@ -251,7 +251,7 @@ class Build:
                 self.top.output, self.top.done, self.top.last = output, True, len(self.trace.graph.nodes)
                 shape, tensors = messages.check_outputs(self, output, flatten)
                 self.out_tree = shape
-                owned = [mode.own(t) for t in tensors]
+                owned = [mode.resolve(t) for t in tensors]
                 self.observer.outputs()
                 link_assigned(graph, self.trace, self.nonmember_paths())
                 messages.check_leaks(self)
@@ -263,7 +263,7 @@ class Build:
                 for part in parts:
                     self.trace.refuse_stale(self.trace.reads, part.graph.updates)
         finally:
-            self.trace.give_back()
+            self.trace.restore_buffers()
         self.seconds["trace"] = time.perf_counter() - start
         for part in parts:
             try:
@@ -296,7 +296,7 @@ class Build:
         trace, graph = self.trace, self.graph
         values = self.requested_values()
         parameters = {id(t): t for t, _ in graph.named_tensors(self.nonmember_paths()) if t.needs}
-        gradients = {key: mode.own(p.grad).value for key, p in parameters.items() if p.grad is not None}
+        gradients = {key: mode.resolve(p.grad).value for key, p in parameters.items() if p.grad is not None}
         self.reached = set(gradients)
         self.traced = Traced(len(trace.graph.nodes), trace.updates(), gradients)
         if self.loss is not None:
@@ -316,7 +316,7 @@ class Build:
         inner = second.replace(grad=False, watch=self)
         with using(inner):
             for p in parameters:
-                p.grad = inner.own(self.accumulators[id(p)])
+                p.grad = inner.resolve(self.accumulators[id(p)])
             self.optimizer_part(inner)
             stepped = self.gradients(inner)
         return [first, self.part("update", second, [], stepped)]
@@ -336,7 +336,7 @@ class Build:
             for optimizer, _ in self.graph.optimizers:
                 for p in optimizer.parameters():
                     if p.grad is not None:
-                        gradients[f"grad {names.get(id(p), p.label or 'parameter')}"] = mode.own(p.grad).value
+                        gradients[f"grad {names.get(id(p), p.label or 'parameter')}"] = mode.resolve(p.grad).value
         return gradients
 
     def part(self, name: str, trace: Trace, outputs: list[Value], kept: dict[str, Value]) -> Part:
@@ -353,7 +353,7 @@ class Build:
             if calls:
                 _, tensors = flatten(calls[0].output, lambda path, leaf: None)
                 for i, t in enumerate(tensors):
-                    values[f"value {name}" + (f" {i}" if len(tensors) > 1 else "")] = self.trace.own(t).value
+                    values[f"value {name}" + (f" {i}" if len(tensors) > 1 else "")] = self.trace.resolve(t).value
             elif name in names:
                 node = names[name]
                 values[f"value {name}"] = Value(node, 0, node.out_specs[0])
@@ -373,7 +373,7 @@ class Build:
         for key, total in self.accumulators.items():
             names[id(total.array)] = f"{graph.parameter_names(self.nonmember_paths()).get(key, 'parameter')}-gradient"
         self.captured: list[tuple[str, Tensor]] = []
-        kept = {id(t.array): t for t in self.trace.kept if t.array is not None}
+        kept = {id(t.array): t for t in self.trace.keepalive if t.array is not None}
         drawn = {id(entry[1].value.node) for entry in self.trace.draws.values()}
         for part in parts:
             for source in part.graph.states:

@@ -57,7 +57,7 @@ class Checkpoint(Function):
         trace = run.build.trace
         first = len(trace.graph.nodes)
         outputs = tuple(run.compute(list(tensors[: run.arity])))
-        refuse_outside(run, trace.graph.nodes[first:], [trace.own(t) for t in tensors], trace)
+        refuse_outside(run, trace.graph.nodes[first:], [trace.resolve(t) for t in tensors], trace)
         return outputs
 
     @staticmethod

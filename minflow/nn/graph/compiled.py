@@ -20,7 +20,7 @@ from ...core.base.events import LISTENERS
 from ...core.base.interrupts import uninterrupted
 from ...core.functionalize import before_write
 from ...core.grad.hooks import functions_on
-from ...core.messages.training_warnings import look_at_results
+from ...core.messages.training_warnings import check_results
 from ...core.mode import MODE, Mode, mutation_counter
 from ...core.source_location import NOTICES
 from ...core.spec import default_dtype, spec_of
@@ -132,7 +132,7 @@ class CompiledGraph(Compiled):
         start = time.perf_counter() if self.runs < 2 else 0.0
         mode = MODE.get()
         mode.before_run(graph, self.parts)
-        heard, rates = LISTENERS and mode.hears(GraphRan), ()
+        heard, rates = LISTENERS and mode.has_listeners(GraphRan), ()
         if self.strided and self.steps == 1:
             arrays = self.contiguous_inputs(arrays)
         if self.writes:
@@ -181,8 +181,8 @@ class CompiledGraph(Compiled):
         if not self.trains:
             return results, ()
         rates = self.optimizers[0][0].learning_rates() if heard else ()  # before the schedules advance
-        if NOTICES.on and mode.looks_for_mistakes():
-            look_at_results(self.name, results, self.steps, graph._steps + 1, self.learning_rates)
+        if NOTICES.on and mode.reports_mistakes():
+            check_results(self.name, results, self.steps, graph._steps + 1, self.learning_rates)
         graph.__dict__["_steps"] += 1
         for optimizer, schedulers in self.optimizers:
             optimizer.stepped()
@@ -257,10 +257,10 @@ def compile_graph(graph: Any, args: tuple, kwargs: dict, inputs: tuple) -> Compi
     build.before.clear()  # it refers to the graph's last plan, and that one to the plan before it
     build.observer.compiled(compiled)
     modules = [call.module for call in build.top.walk() if call is not build.top]
-    reads = reads_of((type(graph).build, type(graph)), modules, holder=graph, tensors=build.trace.kept)
+    reads = reads_of((type(graph).build, type(graph)), modules, holder=graph, tensors=build.trace.keepalive)
     own["_variables"] = {**own["_variables"], **reads.variables}
     own["_around"] = list({id(row[1]): row for row in (*own["_around"], *reads.modules)}.values())
-    own["_numbers"] = {**own["_numbers"], **{id(t): (build.name_of(t.array), t) for t in build.trace.followed()}}
+    own["_numbers"] = {**own["_numbers"], **{id(t): (build.name_of(t.array), t) for t in build.trace.tensors_read()}}
     plans.look()  # the trace may have bumped the mutation counter, or used modules that are not members
     compiled.reads = reads.and_attributes(plans.fingerprint.opaque)
     compiled.reason = reasons(plans, compiled, own["_volatile"])

@@ -10,7 +10,7 @@ import inspect
 from typing import Any
 
 from ...core.base.errors import GraphError, ShapeError
-from ...core.messages.suggestions import misfit
+from ...core.messages.suggestions import signature_error
 from ...core.mode import MODE
 from ...core.source_location import fail
 from ...core.tensor import Tensor
@@ -126,7 +126,7 @@ class LazyConv(Lazy):
         try:
             groups = inspect.signature(type(self)).bind(*args, **kwargs).arguments.get("groups", 1)
         except TypeError as error:
-            raise misfit(type(self), args, kwargs, f"nn.{type(self).__name__}", error) or error from None
+            raise signature_error(type(self), args, kwargs, f"nn.{type(self).__name__}", error) or error from None
         super().__init__(groups, *args, **kwargs)
         self.forget("weight", "bias")
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ...core.base.legacy_dispatch import BUILDING, other_meaning
+from ...core.base.legacy_dispatch import BUILDING, find_overload
 
 
 class LegacyOverload:
     """While a job function is built, calling the class with a Blob calls the legacy function of its name."""
 
     def __new__(cls, *args, **options):
-        if BUILDING.get() is not None and (function := other_meaning(f"flow.nn.{cls.__name__}", args, options)):
+        if BUILDING.get() is not None and (function := find_overload(f"flow.nn.{cls.__name__}", args, options)):
             return function(*args, **options)
         return super().__new__(cls, *args, **options)

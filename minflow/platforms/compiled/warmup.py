@@ -21,7 +21,7 @@ import numpy as np
 from ...compiler.fusion import FUSION, Setting, attention, nchw16c, gemm_epilogue, norms
 from ...compiler.fusion.elementwise_fusion import CLUSTERS
 from ...core.base.errors import MinflowWarning, MissingDependencyError
-from ...core.base.locks import alone
+from ...core.base.locks import exclusive_lock
 from ...core.base.optional import install_command
 from ...core.op import Op
 from ...core.ops import (
@@ -300,7 +300,11 @@ def compile_all(patient: bool = False) -> None:
         return
     if patient and hasattr(os, "nice"):
         os.nice(10)
-    with alone(compile_cache.folder(), wait=not patient) if compile_cache.folder() else nullcontext(True) as free:
+    with (
+        exclusive_lock(compile_cache.folder(), wait=not patient)
+        if compile_cache.folder()
+        else nullcontext(True) as free
+    ):
         if free and compile_cache.load():  # meanwhile, by another process
             import_all()
         elif free:

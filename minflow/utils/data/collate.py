@@ -11,7 +11,7 @@ import numpy as np
 from ...core import functions as F
 from ...core.functions.creation import as_tensor, from_numpy
 from ...core.base.errors import DTypeError, LoaderError, MinflowError, ShapeError
-from ...core.messages.wrong_arguments import contains_itself, own_entry
+from ...core.messages.wrong_arguments import contains_itself, contains_itself_error
 from ...core.tensor import Tensor
 
 
@@ -34,7 +34,7 @@ def default_collate(samples: Sequence) -> Any:
     except RecursionError as error:
         if (sample := next(filter(contains_itself, samples), None)) is None:
             raise
-        raise own_entry("default_collate", "sample", sample, LoaderError) from error
+        raise contains_itself_error("default_collate", "sample", sample, LoaderError) from error
 
 
 def collate(samples: Sequence, path: str) -> Any:

@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from ...core.base.errors import LoaderError, MinflowError
-from ...core.base.interrupts import Restoring
+from ...core.base.interrupts import ContextVarScope
 from ...core.random import SAMPLE, derive_key
 from ...core.source_location import here
 from .collate import default_collate
@@ -49,7 +49,7 @@ def get_worker_info() -> WorkerInfo | None:
     return WORKER.get()
 
 
-class drawing_from(Restoring):
+class drawing_from(ContextVarScope):
     """Random numbers inside the block depend only on these words."""
 
     variable = SAMPLE

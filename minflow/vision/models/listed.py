@@ -8,7 +8,7 @@ from types import FunctionType
 from typing import Any
 
 from ...core.base.errors import OutOfRangeError
-from ...core.messages.suggestions import did_you_mean, near
+from ...core.messages.suggestions import did_you_mean, nearest
 from ...core.source_location import fail
 from ...nn import Module
 
@@ -30,6 +30,6 @@ def get_model(name: str, **config: Any) -> Module:
         fail(
             OutOfRangeError,
             f"get_model: there is no model {name!r}",
-            did_you_mean(near(name, known)) or f"one of {', '.join(known)}",
+            did_you_mean(nearest(name, known)) or f"one of {', '.join(known)}",
         )
     return getattr(sys.modules[__package__], name.lower())(**config)

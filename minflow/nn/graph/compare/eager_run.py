@@ -154,13 +154,13 @@ class EagerRecorder(Eager):
     def enter_gradient(self, node) -> None:
         MODE.set(self.replace(scope=node.scope, origin=node))
 
-    def writes_at_once(self) -> bool:
+    def writes_directly(self) -> bool:
         return False
 
-    def looks_for_mistakes(self) -> bool:
+    def reports_mistakes(self) -> bool:
         return False
 
-    def hears(self, event: type) -> bool:
+    def has_listeners(self, event: type) -> bool:
         return False
 
     # ---- restoring

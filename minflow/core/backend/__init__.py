@@ -1,7 +1,7 @@
-"""Array backends: which array library holds the numbers of a device, and how arrays come and go.
+"""Array backends: the array library of each device type, and copies to and from the host.
 
-Kernels are written against an array namespace `xp`; here stands what differs between devices beyond that.
-numpy serves the CPU; a backend for CUDA registers itself here the same way. Knows no Tensor.
+Kernels are written for an array namespace `xp`; a Backend contains what else differs between devices.
+numpy is the backend of the CPU; one for CUDA would register itself in BACKENDS. Must not know Tensor.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..source_location import here
 
 
 class Backend(NamedTuple):
-    """xp: the array namespace.  from_host, to_host: copies from and to numpy.  count: how many devices there are."""
+    """xp: the array namespace.  from_host, to_host: copy from and to numpy.  count: returns the number of devices."""
 
     xp: Any
     from_host: Callable
@@ -29,16 +29,16 @@ BACKENDS: dict[str, Backend] = {"cpu": Backend(numpy, numpy.array, numpy.asarray
 
 
 def is_available(kind: str) -> bool:
-    """Is there a backend for this device type, and at least one device? Never an error."""
+    """True if this device type has a backend and at least one device. Never raises."""
     backend = BACKENDS.get(kind)
     try:
         return backend is not None and backend.count() > 0
-    except Exception:  # a broken driver is no device
+    except Exception:  # a broken driver counts as no device
         return False
 
 
 def backend_of(device: Device) -> Backend:
-    """The backend that holds arrays of `device`, or a DeviceError that says what there is."""
+    """The backend of `device`. Raises DeviceError if it is not available."""
     if not is_available(device.type):
         raise DeviceError(
             f"there is no device {device} here",

@@ -1,6 +1,7 @@
-"""`with silent(): ...`, without NumPy's warnings of what floats do: inf and NaN are results here.
+"""`with silent(): ...` suppresses NumPy's floating-point warnings, since inf and NaN are results here.
 
-It sets what `np.errstate(all="ignore")` sets, which works it out at each use: as long as a small kernel takes.
+It has the effect of `np.errstate(all="ignore")`, which takes as long as a small kernel because it recomputes its state
+at each use.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ with np.errstate(all="ignore"):
         (item for item in copy_context().items() if item[0].name == "numpy.ufunc.extobj"),
         (ContextVar("none", default=None), None),
     )
-get_errors, set_errors = errors.get, errors.set  # a method of an object is looked up at each call
+get_errors, set_errors = errors.get, errors.set  # bound once, so that a call needs no attribute lookup
 
 
 class Silent(ContextVarScope):
-    """Within the block NumPy does not warn."""
+    """Suppress NumPy's floating-point warnings within the block."""
 
     variable = errors
 

@@ -1,8 +1,7 @@
-"""Fast kernels beside the reference ones: how an op gets one.
+"""Registration of fast kernels.
 
-The reference kernel of an op, which stands in its block, says what the op does. A fast one says the same within its
-tolerance; nothing but speed depends on it.
-Read next: `fast/__init__.py`.
+The reference kernel of an op, beside its definition, defines the results. A fast kernel computes the same within its
+tolerance; only speed depends on it. Read next: `fast/__init__.py`.
 """
 
 from __future__ import annotations
@@ -14,19 +13,22 @@ from ..op import Op, kernel
 
 
 class Kernels(NamedTuple):
-    """The two kernels of an op.  tolerance: the largest difference between their results, in units of the dtype's eps
-    times the largest number of the result; 0 is exact."""
+    """The two kernels of an op.
+
+    tolerance: largest difference of their results, in units of eps of the dtype times the largest element of the
+    result; 0 is exact.
+    """
 
     reference: Callable
     fast: Callable
     tolerance: float
 
 
-KERNELS: dict[Op, Kernels] = {}  # of every op that has a fast one
+KERNELS: dict[Op, Kernels] = {}  # the ops that have a fast kernel
 
 
 def fast(op: Op, tolerance: float):
-    """Give an op the decorated function as its fast kernel, which runs from then on."""
+    """Decorator: register a function as the fast kernel of an op, which runs from then on."""
 
     def register(function):
         reference = op.kernel

@@ -1,7 +1,4 @@
-"""Scratch memory for kernels: one growing buffer per thread and purpose, so that no step pays for fresh pages.
-
-What `buffer` gives is uninitialised, and good until the same thread asks for the same purpose again.
-"""
+"""Scratch memory for kernels: one growing buffer per thread and purpose, to avoid page faults in every step."""
 
 from __future__ import annotations
 
@@ -10,12 +7,12 @@ import threading
 
 import numpy as np
 
-LIMIT = 64 << 20  # bytes; what is larger is allocated anew each time and given back
+LIMIT = 64 << 20  # bytes; larger buffers are allocated at each use and not kept
 LOCAL = threading.local()
 
 
 def buffer(purpose: str, shape: tuple[int, ...], dtype) -> np.ndarray:
-    """An uninitialised C-contiguous array in this thread's scratch memory."""
+    """An uninitialised C-contiguous array in this thread's scratch memory, valid until the next call for `purpose`."""
     dtype = np.dtype(dtype)
     size = math.prod(shape) * dtype.itemsize
     if size > LIMIT:

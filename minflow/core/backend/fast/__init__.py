@@ -1,7 +1,7 @@
-"""Fast kernels in numpy, one file for each family of `core/ops`; importing this package registers them.
+"""Fast kernels in numpy, one file per family of `core/ops`; importing this package registers them.
 
-`minflow/__init__.py` does, and nothing else may: without that line every program runs, by the reference kernels. Each
-is held to its reference by `tests/core/test_ops.py`.
+Only `minflow/__init__.py` may import it: without that line every program still runs, on the reference kernels.
+`tests/core/test_ops.py` compares each kernel with its reference.
 """
 
 from . import (

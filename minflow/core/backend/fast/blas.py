@@ -1,8 +1,7 @@
-"""How many threads the BLAS behind numpy may use.
+"""Limit the threads of numpy's BLAS.
 
-A product too small to be worth four threads is slower with them, and on a machine whose cores are taken by others it
-waits for the last thread each time: a convolution of 33 ms took 4 s. So kernels that make many small products ask for
-one.
+A matrix product that is too small for four threads is slower with them, and on a busy machine it waits for the last
+thread each time: a convolution of 33 ms took 4 s. So kernels that compute many small products use one thread.
 """
 
 from __future__ import annotations
@@ -13,16 +12,16 @@ from typing import Any
 
 @functools.cache
 def libraries() -> list[Any]:
-    """The BLAS libraries of this process, through threadpoolctl; none without it."""
+    """The BLAS libraries of this process, found by threadpoolctl; empty without it."""
     try:
         import threadpoolctl
-    except ImportError:  # slower, with the same results
+    except ImportError:  # slower, but with the same results
         return []
     return [library for library in threadpoolctl.ThreadpoolController().lib_controllers if library.user_api == "blas"]
 
 
 def on_one_thread(kernel):
-    """A kernel whose BLAS calls use one thread; the count is put back afterwards (1.3 us in all)."""
+    """Decorator: run the BLAS calls of a kernel on one thread, and restore the thread count (takes 1.3 us)."""
 
     @functools.wraps(kernel)
     def limited(*args, **options):

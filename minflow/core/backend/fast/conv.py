@@ -1,7 +1,7 @@
-"""Convolution in numpy: per tile of images, im2col into a small reused buffer and one matrix product.
+"""Fast kernels of `../../ops/conv.py`: per tile of images, im2col into a small reused buffer and one matrix product.
 
-1x1 filters need no im2col; channel-wise (depthwise) ones are K*K shifted multiply-adds over tiles that stay in cache.
-Source: Chellapilla et al. 2006 for im2col. What it computes: `../../ops/conv.py`.
+1x1 filters need no im2col; depthwise ones are K*K shifted multiply-adds over tiles that stay in cache.
+Source: Chellapilla et al. 2006 for im2col.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from ..kernels import fast
 from .blas import on_one_thread
 from ..scratch import buffer
 
-TILE = 1 << 20  # bytes that stay in the second-level cache; im2col takes four of them, which measured best
-SMALL = 64  # below so many pixels a product per image is too small, and images are joined
+TILE = 1 << 20  # bytes that stay in the L2 cache; im2col uses four tiles, which measured best
+SMALL = 64  # images of fewer pixels are joined, since a product per image would be too small
 TOLERANCE = 32  # sums in another order
 
 
 def padded(x, padding: Pair, purpose: str):
-    """Images with a border of zeros, in scratch memory; the images themselves where there is none."""
+    """The images with a border of zeros, in scratch memory; the images themselves without padding."""
     ph, pw = padding
     if not (ph or pw):
         return x
@@ -35,7 +35,7 @@ def padded(x, padding: Pair, purpose: str):
 
 
 class Geometry:
-    """Sizes of one convolution, and how its images are cut into tiles."""
+    """The sizes of a convolution, and its tiles of images."""
 
     def __init__(self, x_shape, w_shape, stride: Pair, padding: Pair, dilation: Pair, groups: int, itemsize: int):
         self.n, self.c, self.h, self.w = x_shape
@@ -55,8 +55,7 @@ class Geometry:
         return [slice(i, min(i + self.tile, self.n)) for i in range(0, self.n, self.tile)]
 
     def im2col(self, x, group: int):
-        """(CG*KH*KW, T*OH*OW) of the padded images of one tile: column t*OH*OW + p is what the filter meets at pixel
-        p."""
+        """The padded images of a tile as (CG*KH*KW, T*OH*OW): column t*OH*OW + p is the window of output pixel p."""
         t = x.shape[0]
         x = x[:, group * self.cg : (group + 1) * self.cg]
         columns = buffer("im2col", (self.cg, self.kh, self.kw, t, *self.size), x.dtype)
@@ -66,7 +65,7 @@ class Geometry:
         return columns.reshape(self.depth, t * self.pixels)
 
     def col2im(self, columns, x) -> None:
-        """Add (CG*KH*KW, T*OH*OW) back to where `im2col` took it from."""
+        """Add (CG*KH*KW, T*OH*OW) back to the images; the transpose of `im2col`."""
         t = x.shape[0]
         columns = columns.reshape(self.cg, self.kh, self.kw, t, *self.size)
         for u in range(self.kh):
@@ -75,7 +74,7 @@ class Geometry:
                 np.add(place, columns[:, u, v].swapaxes(0, 1), out=place)
 
     def joined(self, g, group: int, purpose: str):
-        """The cotangent of one tile as (FG, T*OH*OW)."""
+        """The cotangent of a tile as (FG, T*OH*OW)."""
         g = g[:, group * self.fg : (group + 1) * self.fg]
         t = g.shape[0]
         if t == 1:
@@ -171,19 +170,19 @@ def _(xp, grad, x, shape, stride, padding, dilation, groups, out=None):
     return out
 
 
-# ---- channel by channel ------------------------------------------------------------------------------------------
-# Tiles of images are turned to (H, W, T, C): then each filter position is one long multiply-add over a window of (H,
-# W), whose inner run T * C is contiguous however small the images are, and no padding is needed.
+# ---- depthwise ---------------------------------------------------------------------------------------------------
+# Tiles of images are transposed to (H, W, T, C): then each filter position is one long multiply-add over a window of
+# (H, W), with a contiguous inner run of T * C elements even for small images, and without padding.
 
 
-def planes(geo: Geometry, itemsize: int):
-    """Tiles of images so small that what is done to one stays in cache."""
+def depthwise_tiles(geo: Geometry, itemsize: int):
+    """Tiles of images that stay in cache with their results."""
     step = max(1, TILE // max(geo.c * (geo.h * geo.w + 2 * geo.pixels) * itemsize, 1))
     return [slice(i, min(i + step, geo.n)) for i in range(0, geo.n, step)]
 
 
-def turned(x, purpose: str):
-    """(T, C, H, W) as (H, W, T, C), copied into scratch memory."""
+def transposed_tile(x, purpose: str):
+    """Copy (T, C, H, W) into scratch memory as (H, W, T, C)."""
     t, c, h, w = x.shape
     out = buffer(purpose, (h, w, t, c), x.dtype)
     out[...] = x.transpose(2, 3, 0, 1)
@@ -191,7 +190,7 @@ def turned(x, purpose: str):
 
 
 def windows(geo: Geometry):
-    """(u, v, window of the output, window of the input) for each filter position, cut to where both have pixels."""
+    """(u, v, slices of the output, slices of the input) for each filter position, without pixels of the padding."""
     for u in range(geo.kh):
         for v in range(geo.kw):
             outs, ins = [], []
@@ -204,34 +203,34 @@ def windows(geo: Geometry):
                 yield u, v, tuple(outs), tuple(ins)
 
 
-def product_of(xp, a, b):
+def multiplied(xp, a, b):
     return xp.multiply(a, b, out=buffer("product", a.shape, a.dtype))
 
 
 def depthwise(xp, geo: Geometry, x, weight, out):
     many = geo.f // geo.c  # filters per channel
-    for tile in planes(geo, x.itemsize):
-        images = turned(x[tile], "turned")
+    for tile in depthwise_tiles(geo, x.itemsize):
+        images = transposed_tile(x[tile], "turned")
         sums = buffer("sums", (*geo.size, images.shape[2], geo.c), x.dtype)
         for m in range(many):
             sums.fill(0)
             for u, v, outs, ins in windows(geo):
                 place = sums[outs]
-                xp.add(place, product_of(xp, images[ins], weight[m::many, 0, u, v]), out=place)
+                xp.add(place, multiplied(xp, images[ins], weight[m::many, 0, u, v]), out=place)
             out[tile, m::many] = sums.transpose(2, 3, 0, 1)
     return out
 
 
 def depthwise_input_grad(xp, geo: Geometry, grad, weight, out):
     many = geo.f // geo.c
-    for tile in planes(geo, grad.itemsize):
+    for tile in depthwise_tiles(geo, grad.itemsize):
         sums = buffer("sums", (geo.h, geo.w, tile.stop - tile.start, geo.c), grad.dtype)
         sums.fill(0)
         for m in range(many):
-            g = turned(grad[tile, m::many], "turned")
+            g = transposed_tile(grad[tile, m::many], "turned")
             for u, v, outs, ins in windows(geo):
                 place = sums[ins]
-                xp.add(place, product_of(xp, g[outs], weight[m::many, 0, u, v]), out=place)
+                xp.add(place, multiplied(xp, g[outs], weight[m::many, 0, u, v]), out=place)
         out[tile] = sums.transpose(2, 3, 0, 1)
     return out
 
@@ -239,11 +238,11 @@ def depthwise_input_grad(xp, geo: Geometry, grad, weight, out):
 def depthwise_weight_grad(xp, geo: Geometry, grad, x, out):
     many = geo.f // geo.c
     out.fill(0)
-    for tile in planes(geo, grad.itemsize):
-        images = turned(x[tile], "turned")
+    for tile in depthwise_tiles(geo, grad.itemsize):
+        images = transposed_tile(x[tile], "turned")
         for m in range(many):
-            g = turned(grad[tile, m::many], "sums")
+            g = transposed_tile(grad[tile, m::many], "sums")
             for u, v, outs, ins in windows(geo):
-                product = product_of(xp, images[ins], g[outs]).reshape(-1, geo.c)
+                product = multiplied(xp, images[ins], g[outs]).reshape(-1, geo.c)
                 out[m::many, 0, u, v] += xp.add.reduce(product, 0)
     return out

@@ -1,7 +1,7 @@
-"""Picking and adding by index in numpy. What it computes: `../../ops/index.py`.
+"""Fast kernels of gather and scatter, `../../ops/index.py`.
 
-Rows are added by the product with a sparse matrix of ones, whose loop is SciPy's (without SciPy, by sorting); where the
-positions rise by regular steps (what resizing an image asks for), a slice at a time.
+Rows are added by the product with a sparse matrix of ones in SciPy, or by sorting without SciPy; indices that rise by
+regular steps, as in resizing an image, are added slice by slice.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from ...ops.checks import check_bounds
 from ...ops.index import copied, index_grid, gather, index_add, scatter_add, write_out
 from ..kernels import KERNELS, fast
 
-MOST = 12  # slices; with more, sorting is as quick
-LEAST = 1 << 14  # numbers that are picked or added; below, what is made first costs more
+MOST = 12  # slices; with more, sorting is as fast
+LEAST = 1 << 14  # elements to gather or add; for fewer, the preparation costs more than it saves
 
 
 @fast(index_add, tolerance=16)
@@ -42,12 +42,12 @@ def add_rows(xp, target, flat, rows) -> None:
     if large and rows.dtype.char in "fd" and rows[0].size > 1 and (sparse := scipy_sparse()):
         target += matrix(sparse, flat, len(target), rows.dtype).dot(rows.reshape(len(rows), -1)).reshape(target.shape)
         return
-    if rows.ndim == 1 or not large and target.flags.c_contiguous:  # numpy is quicker where one number has one place
+    if rows.ndim == 1 or not large and target.flags.c_contiguous:  # numpy's add.at is fastest on single elements
         width = rows[0].size
         places = flat if width == 1 else (flat[:, None] * width + xp.arange(width)).reshape(-1)
         xp.add.at(target.reshape(-1), places, rows.reshape(-1))
         return
-    order = xp.argsort(flat, kind="stable")  # equal positions side by side, so that each is added up in one go
+    order = xp.argsort(flat, kind="stable")  # equal indices become adjacent, and one reduceat sums each run
     flat = flat[order]
     starts = xp.flatnonzero(xp.concatenate((xp.ones(1, bool), flat[1:] != flat[:-1])))
     target[flat[starts]] += xp.add.reduceat(rows[order], starts, axis=0)
@@ -57,21 +57,22 @@ def add_rows(xp, target, flat, rows) -> None:
 def scipy_sparse() -> Any:
     """The module scipy.sparse, or None without SciPy."""
     try:
-        from scipy import sparse  # not at import: it takes longer than all of minflow
+        from scipy import sparse  # on first use, since importing it takes longer than all of minflow
     except ImportError:
         return None
     return sparse
 
 
 def matrix(sparse: Any, flat, n: int, dtype):
-    """(n, len(flat)) with a 1 at [flat[i], i]."""
+    """The sparse matrix of shape (n, len(flat)) with a 1 at [flat[i], i]."""
     return sparse.csc_array((np.ones(flat.size, dtype), flat, np.arange(flat.size + 1)), shape=(n, flat.size))
 
 
 def slices(flat) -> list[tuple[slice, slice]] | None:
-    """(place, source) of slices that together are all of it, none of which names a place twice; None if many.
+    """(target slice, source slice) pairs that cover all indices, without repeated targets in a slice; None if there
+    would be more than MOST.
 
-    Positions of an image that becomes k times larger rise by 1 every k places, of one that becomes smaller by more.
+    For an image that is enlarged k times the indices rise by 1 every k entries, for one that is reduced by more.
     """
     span = int(flat.max() - flat.min()) + 1
     every = max(1, -(-flat.size // span))
@@ -101,12 +102,12 @@ def _(xp, x, index, dim, by="indexing", out=None):
     steps = [stride // x.itemsize for stride in x.strides]
     flat = index.astype("i8")
     if flat.min() < 0:
-        flat += (flat < 0) * x.shape[dim]  # a remainder takes five times as long
+        flat += (flat < 0) * x.shape[dim]  # `%` takes five times as long
     flat *= steps[dim]
     for axis, (n, step) in enumerate(zip(index.shape, steps)):
         if axis != dim:
             flat += (np.arange(n) * step).reshape((-1,) + (1,) * (x.ndim - 1 - axis))
-    return write_out(xp, x.reshape(-1).take(flat, mode="clip"), out)  # "raise" would look at each once more
+    return write_out(xp, x.reshape(-1).take(flat, mode="clip"), out)  # mode "raise" would check each index again
 
 
 @fast(scatter_add, tolerance=0)

@@ -1,4 +1,4 @@
-"""Batch normalization in numpy, on tiles of images that stay in cache. What it computes: `../../ops/norm.py`."""
+"""Fast kernels of batch normalization, `../../ops/norm.py`, on tiles of images that stay in cache."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ...ops.norm import batch_norm, batch_norm_grad, channel_shape
 from ..kernels import fast
 from ..scratch import buffer
 
-TILE = 1 << 19  # bytes of the images that are worked on at a time
+TILE = 1 << 19  # bytes of a tile of images
 TOLERANCE = 64  # sums in another order
 
 
@@ -17,12 +17,13 @@ def tiles(x):
 
 
 def per_channel(xp, a, b):
-    """sum of a * b over all but the channels, for a tile (T, C, ...)."""
+    """Sum of a * b over all axes but the channels, for a tile (T, C, ...)."""
     t, c = a.shape[:2]
     return xp.einsum("tcp,tcp->c", a.reshape(t, c, -1), b.reshape(t, c, -1))
 
 
 def channel_sums(xp, x):
+    """Sum over all axes but the channels, for a tile (T, C, ...)."""
     t, c = x.shape[:2]
     return xp.einsum("tcp->c", x.reshape(t, c, -1))
 

@@ -1,5 +1,4 @@
-"""Pooling in numpy, the largest on tiles of images that stay in cache, means without a border where windows lie apart.
-What it computes: `../../ops/pool.py`."""
+"""Fast kernels of pooling, `../../ops/pool.py`: maxima on tiles that stay in cache, means by shifted views."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from ...ops.pool import (
 from ..kernels import KERNELS, fast
 from .reduce import sums
 
-TILE = 1 << 18  # bytes of the images that are worked on at a time
+TILE = 1 << 18  # bytes of a tile of images
 
 
 @fast(max_pool2d, tolerance=0)
@@ -38,28 +37,30 @@ def _(xp, x, kernel_size, stride, padding, dilation, ceil_mode, out=None):
         seen = [pixels_under(wide, u, v, size, stride, dilation) for u, v in steps]
         chosen = largest(xp, seen, y[tile])
         xp.add(offsets.take(chosen, mode="clip"), top * width + left, out=indices[tile])
-        if any(padding):  # of -inf alone the first was chosen, which may be padding: then it is the first pixel
+        if any(padding):  # in a window of -inf alone, the first position may be padding; take the first pixel instead
             xp.copyto(
-                indices[tile], inner(xp, top, dilation[0]) * width + inner(xp, left, dilation[1]), where=chosen == 0
+                indices[tile],
+                first_inside(xp, top, dilation[0]) * width + first_inside(xp, left, dilation[1]),
+                where=chosen == 0,
             )
     return out
 
 
-def inner(xp, start, dilation: int):
-    """Where the first pixel of each window stands that is in the image."""
+def first_inside(xp, start, dilation: int):
+    """The position of the first pixel of each window that is inside the image."""
     return xp.where(start < 0, start % dilation, start)
 
 
 def largest(xp, seen: list, y):
-    """Write the largest of the views into y; give which one it was (the first of equal ones, or the last NaN)."""
+    """Write the largest of the views into y; return its index (the first of equal ones, or the last NaN)."""
     xp.copyto(y, seen[0])
-    if len(seen) <= 255:  # the later of two wins by its higher number, so no masks are written
+    if len(seen) <= 255:  # a later view that is larger wins by its higher index, so no masked writes are needed
         number = xp.zeros(y.shape, "uint8")
         better = xp.empty(y.shape, bool)
         candidate = xp.empty(y.shape, "uint8")
         part = xp.empty(y.shape, y.dtype)
         for k, view in enumerate(seen[1:], 1):
-            xp.copyto(part, view)  # read with gaps once, not twice
+            xp.copyto(part, view)  # read the strided view once, not twice
             xp.greater(part, y, out=better)
             xp.multiply(better, xp.uint8(k), out=candidate)
             xp.maximum(number, candidate, out=number)
@@ -73,7 +74,7 @@ def largest(xp, seen: list, y):
 
 
 def tiles(x):
-    """Slices of images that stay in cache while they are worked on."""
+    """Slices of images of about TILE bytes."""
     step = max(1, TILE // max(x[:1].nbytes, 1))
     return [slice(i, min(i + step, len(x))) for i in range(0, len(x), step)]
 
@@ -82,7 +83,7 @@ def tiles(x):
 def _(xp, grad, indices, shape, apart, out=None):
     out = xp.empty(shape, grad.dtype) if out is None else out
     pixels = shape[2] * shape[3]
-    if not out.size or not apart:  # else numpy looks itself, and what is below 0 counts from the end
+    if not out.size or not apart:  # otherwise numpy checks the bounds, except for negative indices
         check_bounds(xp, "max_pool2d_grad", indices, pixels, 2)
     if not out.size:
         return out
@@ -103,19 +104,20 @@ def _(xp, grad, indices, shape, apart, out=None):
 # ---- means -----------------------------------------------------------------------------------------------------------
 
 
-def whole(dtype, padding, ceil_mode: bool) -> bool:
-    """Does every window hold pixels alone, as many as it is large? Numbers of float16 are added up in float32."""
+def unpadded(dtype, padding, ceil_mode: bool) -> bool:
+    """True if every window is completely inside the image, and the dtype is float32 or float64 (float16 is summed in
+    float32)."""
     return not any(padding) and not ceil_mode and dtype.char in "fd"
 
 
-def pixels(dtype, kernel_size, divisor):
-    """What a sum is divided by; to multiply by the reciprocal would round the mean of 9 times 13 to 13.000001."""
-    return dtype.type(kernel_size[0] * kernel_size[1] if divisor is None else divisor)
+def divisor(dtype, kernel_size, override):
+    """The divisor of the sums; multiplying by the reciprocal would round the mean of 9 times 13 to 13.000001."""
+    return dtype.type(kernel_size[0] * kernel_size[1] if override is None else override)
 
 
 @fast(avg_pool2d, tolerance=8)
 def _(xp, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out=None):
-    if not whole(x.dtype, padding, ceil_mode):
+    if not unpadded(x.dtype, padding, ceil_mode):
         return KERNELS[avg_pool2d].reference(
             x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out=out
         )
@@ -124,12 +126,12 @@ def _(xp, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor
     found = xp.array(seen[0], order="C") if len(seen) == 1 else xp.add(seen[0], seen[1], out=out)
     for view in seen[2:]:
         xp.add(found, view, out=found)
-    return xp.divide(found, pixels(x.dtype, kernel_size, divisor_override), out=found if out is None else out)
+    return xp.divide(found, divisor(x.dtype, kernel_size, divisor_override), out=found if out is None else out)
 
 
 @fast(avg_pool2d_grad, tolerance=8)
 def _(xp, grad, shape, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out=None):
-    if not whole(grad.dtype, padding, ceil_mode) or stride[0] < kernel_size[0] or stride[1] < kernel_size[1]:
+    if not unpadded(grad.dtype, padding, ceil_mode) or stride[0] < kernel_size[0] or stride[1] < kernel_size[1]:
         return KERNELS[avg_pool2d_grad].reference(
             grad, shape, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out=out
         )
@@ -137,7 +139,7 @@ def _(xp, grad, shape, kernel_size, stride, padding, ceil_mode, count_include_pa
     covered = [n * k == m and s == k for n, k, s, m in zip(grad.shape[2:], kernel_size, stride, shape[2:])]
     if not all(covered):
         out.fill(0)
-    part = xp.divide(grad, pixels(grad.dtype, kernel_size, divisor_override))
+    part = xp.divide(grad, divisor(grad.dtype, kernel_size, divisor_override))
     for u in range(kernel_size[0]):
         for v in range(kernel_size[1]):
             pixels_under(out, u, v, grad.shape[2:], stride, (1, 1))[...] = part

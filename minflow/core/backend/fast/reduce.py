@@ -1,6 +1,6 @@
-"""Sums along the last axes by einsum, whose loop adds up sixteen numbers at a time where numpy's adds up eight.
+"""Fast kernels of sum and mean, `../../ops/reduce.py`, along the last axes.
 
-What they compute: `../../ops/reduce.py`.
+They use einsum, whose loop adds sixteen elements at a time, while that of `np.add.reduce` adds eight.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from ...ops.reduce import mean, sum
 from ...ops.rules import count, keepdims_shape
 from ..kernels import KERNELS, fast
 
-LEAST, ROW = 1 << 12, 1 << 10  # numbers: below, numpy is as fast; that are added up one after the other
+LEAST, ROW = 1 << 12, 1 << 10  # elements: below LEAST numpy is as fast; ROW are summed sequentially
 TOLERANCE = 32  # sums in another order
 
 
 def sums(x, axis):
-    """x summed over all axes, or over the last ones, in one axis; None where numpy is as fast."""
+    """The sums of x over all axes or over the last ones, as one axis; None if numpy is as fast."""
     if x.size < LEAST or x.__class__ is not np.ndarray or x.dtype.char not in "fd" or not x.flags.c_contiguous:
         return None
     last, n = axis is None or axis == tuple(range(x.ndim - len(axis), x.ndim)), count(x.shape, axis)
@@ -24,13 +24,13 @@ def sums(x, axis):
         return None
     if n <= ROW:
         return np.einsum("ij->i", x.reshape(-1, n))
-    rows, whole = x.reshape(-1, n), n // ROW * ROW  # each part of a long row by itself, which rounds less
+    rows, whole = x.reshape(-1, n), n // ROW * ROW  # parts of a long row are summed separately, which rounds less
     total = np.add.reduce(np.einsum("ijk->ij", rows[:, :whole].reshape(len(rows), -1, ROW)), 1)
     return total if whole == n else total + np.einsum("ij->i", rows[:, whole:])
 
 
 def written(x, axis, keepdims: bool, found, out):
-    """The sums in the shape that is wanted."""
+    """The sums in the output shape, in `out` if given."""
     shape = keepdims_shape(x.shape, axis) if keepdims else () if axis is None else x.shape[: x.ndim - len(axis)]
     found = found.reshape(shape)
     if out is None:

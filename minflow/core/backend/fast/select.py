@@ -1,8 +1,7 @@
-"""One of two numbers, element by element, without a branch for each: numpy's own `where` takes several ns where the
-condition changes often, and its `maximum` three times what `clip` takes.
+"""Fast, branch-free kernels that select between two values: `../../ops/elementwise.py`, `../../ops/activation.py`.
 
-The bits of both are combined, so that NaN and infinities pass. What they compute: `../../ops/elementwise.py`,
-`../../ops/activation.py`.
+`np.where` takes several ns per element if the condition changes often, and `np.maximum` three times as long as
+`np.clip`. Values are combined bitwise, so that NaN and infinities are preserved.
 """
 
 from __future__ import annotations
@@ -13,17 +12,17 @@ from ...ops.activation import leaky_relu, leaky_relu_grad
 from ...ops.elementwise import clamp, relu, where
 from ..kernels import KERNELS, fast
 
-LEAST, CHUNK = 1 << 11, 1 << 16  # numbers: below, calls cost more than branches; that stay in the second-level cache
+LEAST, CHUNK = 1 << 11, 1 << 16  # elements: below LEAST, calls cost more than branches; CHUNK stay in the L2 cache
 BITS = {4: "u4", 8: "u8"}
 
 
-def plain(*values) -> bool:
-    """Arrays of numpy, side by side in memory, and numbers."""
+def all_contiguous(*values) -> bool:
+    """True if all values are contiguous numpy arrays or numbers."""
     return all([not hasattr(v, "shape") or v.__class__ is np.ndarray and v.flags.c_contiguous for v in values])
 
 
 def choose(cond, a, b, out) -> None:
-    """out = a where cond, else b: contiguous arrays of one size and dtype; a or b may be arrays of one number."""
+    """out = a where cond, else b: contiguous arrays of one size and dtype; a or b may have a single element."""
     cond, a, b, out = [v.reshape(-1) for v in (cond, a, b, out)]
     cond, kind = cond.view("i1"), BITS[out.itemsize]
     a, b, out = a.view(kind), b.view(kind), out.view(kind)
@@ -41,10 +40,10 @@ def choose(cond, a, b, out) -> None:
             np.bitwise_xor(bits, right, out=out[here])
 
 
-def fits(cond, a, b, out) -> bool:
-    """Where `choose` computes what `where` does, and sooner."""
+def choose_applies(cond, a, b, out) -> bool:
+    """True if `choose` can compute `where`, and is faster."""
     arrays = [v for v in (a, b) if getattr(v, "ndim", 0)]
-    if cond.__class__ is not np.ndarray or cond.size < LEAST or not arrays or not plain(cond, a, b, out):
+    if cond.__class__ is not np.ndarray or cond.size < LEAST or not arrays or not all_contiguous(cond, a, b, out):
         return False
     dtype = arrays[0].dtype
     return (
@@ -57,7 +56,7 @@ def fits(cond, a, b, out) -> bool:
 
 @fast(where, tolerance=0)
 def _(xp, cond, a, b, out=None):
-    if not fits(cond, a, b, out):
+    if not choose_applies(cond, a, b, out):
         return KERNELS[where].reference(cond, a, b, out=out)
     dtype = a.dtype if getattr(a, "ndim", 0) else b.dtype
     out = np.empty(cond.shape, dtype) if out is None else out
@@ -67,7 +66,7 @@ def _(xp, cond, a, b, out=None):
 
 def clipped(x, low, high, out):
     found = np.clip(x, low, high, out=out)
-    return found if low else np.add(found, 0, out=found)  # of -0 it makes 0, as maximum does
+    return found if low else np.add(found, 0, out=found)  # turns -0 into 0, as maximum does
 
 
 @fast(relu, tolerance=0)
@@ -85,10 +84,10 @@ def _(xp, x, min, max, out=None):
     return KERNELS[clamp].reference(x, min, max, out=out)
 
 
-def leak(values, x, slope, out) -> bool:
-    """Write values where x > 0, else values * slope, a piece at a time; False where that does not fit: any of them may
-    be a number, or broadcast."""
-    if hasattr(slope, "shape") or not all([v.__class__ is np.ndarray and plain(v) for v in (values, x, out)]):
+def select_scaled(values, x, slope, out) -> bool:
+    """Write values where x > 0, else values * slope, chunk by chunk; return False if the arguments are numbers or
+    broadcast, which the reference kernel handles."""
+    if hasattr(slope, "shape") or not all([v.__class__ is np.ndarray and all_contiguous(v) for v in (values, x, out)]):
         return False
     if (
         x.size < LEAST
@@ -109,10 +108,12 @@ def leak(values, x, slope, out) -> bool:
 @fast(leaky_relu, tolerance=0)
 def _(xp, x, slope, out=None):
     place = np.empty_like(x) if out is None else out
-    return place if leak(x, x, slope, place) else KERNELS[leaky_relu].reference(x, slope, out=out)
+    return place if select_scaled(x, x, slope, place) else KERNELS[leaky_relu].reference(x, slope, out=out)
 
 
 @fast(leaky_relu_grad, tolerance=0)
 def _(xp, grad, x, slope, out=None):
     place = np.empty_like(x) if out is None else out
-    return place if leak(grad, x, slope, place) else KERNELS[leaky_relu_grad].reference(grad, x, slope, out=out)
+    return (
+        place if select_scaled(grad, x, slope, place) else KERNELS[leaky_relu_grad].reference(grad, x, slope, out=out)
+    )

@@ -1,4 +1,4 @@
-"""Views in numpy, made in less time. What they are: `../../ops/shape.py`."""
+"""The fast kernel of `expand`, `../../ops/shape.py`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..kernels import fast
 
 @fast(expand, tolerance=0)
 def _(xp, x, shape):
-    """A contiguous array is looked at directly, which is quicker than broadcast_to."""
+    """A view made directly if x is contiguous, which is faster than broadcast_to."""
     if not x.flags.c_contiguous or not x.size:
         return writable_like(np.broadcast_to(x, shape), x)
     lead = (0,) * (len(shape) - x.ndim)

@@ -1,7 +1,7 @@
-"""Sorting in numpy by keys that no two elements share, for which its quickest sort, which is not stable, will do.
+"""The fast kernel of `sort`, `../../ops/sort.py`: sort unique keys, for which numpy's fastest, unstable sort is enough.
 
-A key is a whole number of 64 bits: above, the number itself, whose bits are turned so that they rise as it does; below,
-where it stands. What it computes: `../../ops/sort.py`.
+A key is a uint64: its upper half is the float32 with its bits mapped so that they increase with it, its lower half the
+index of the element.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from ...ops.rules import write_out
 from ...ops.sort import sort
 from ..kernels import KERNELS, fast
 
-LEAST = 1 << 10  # numbers; below, numpy's stable sort is as fast
+LEAST = 1 << 10  # elements; below, numpy's stable sort is as fast
 SIGN, LOW = 1 << 31, (1 << 32) - 1
 
 
 def keys(x, descending: bool):
-    """float32 (..., n) as uint64; NaN are the largest, and both zeros are one."""
-    bits = np.add(x, 0).view("u4")  # makes 0 of -0
+    """The keys of float32[..., n], as uint64; NaN is largest, and 0 equals -0."""
+    bits = np.add(x, 0).view("u4")  # turns -0 into 0
     bits[np.isnan(x)] = LOW >> 1
     bits ^= (bits.view("i4") >> 31).view("u4") | np.uint32(SIGN)
     found = (~bits if descending else bits).astype("u8")

@@ -1,5 +1,4 @@
-"""The rules of optimizers in numpy, written in place and in pieces that stay in cache: what they compute is in
-`../../ops/update.py`."""
+"""Fast kernels of update rules, `../../ops/update.py`: in place, and in chunks that stay in cache."""
 
 from __future__ import annotations
 
@@ -9,35 +8,35 @@ from ...ops.update import adam, adam_amsgrad, sgd, sgd_dampened, sgd_momentum
 from ..kernels import fast
 from ..float_warnings import silent
 
-CHUNK = 1 << 17  # bytes of one array that are worked on at a time, so that the four or five of a rule stay in cache
+CHUNK = 1 << 17  # bytes of a chunk of one array, so that those of the four or five arrays of a rule stay in cache
 TOLERANCE = 8  # constants rounded once, factors in another order
 
 
-def pieces(xp, scratch: int, *arrays):
-    """Pieces of these arrays of one shape that fit the cache, each with `scratch` work arrays of the piece's shape.
+def chunks(xp, scratch: int, *arrays):
+    """Chunks of these arrays, which have one shape, each with `scratch` work arrays of the chunk's shape.
 
-    The work arrays are made once and used again, so that the loop over the pieces allocates nothing.
+    The work arrays are reused, so that the loop over the chunks allocates nothing.
     """
     first = arrays[0]
     if first.nbytes <= CHUNK or xp.__name__ != "numpy" or not all([a.flags.c_contiguous for a in arrays]):
         return ((*arrays, *[xp.empty_like(first) for _ in range(scratch)]),)
-    return cut(xp, scratch, [a.reshape(-1) for a in arrays], max(CHUNK // first.itemsize, 1))
+    return split_chunks(xp, scratch, [a.reshape(-1) for a in arrays], max(CHUNK // first.itemsize, 1))
 
 
-def cut(xp, scratch: int, flat: list, step: int):
+def split_chunks(xp, scratch: int, flat: list, step: int):
     work = [xp.empty(step, flat[0].dtype) for _ in range(scratch)]
     for start in range(0, flat[0].size, step):
         end = min(start + step, flat[0].size)
         yield (*[a[start:end] for a in flat], *[w[: end - start] for w in work])
 
 
-def results(xp, out, *arrays) -> list:
-    """Where a rule writes: `out`, or new arrays like these."""
+def outputs_for(xp, out, *arrays) -> list:
+    """The output arrays of a rule: `out`, or new arrays like these."""
     return [xp.empty_like(a) for a in arrays] if out is None else list(out)
 
 
-def steepest(xp, p, grad, weight_decay: float, maximize: bool, work):
-    """The gradient to go down along: negated to maximize, with the decay of weights added. May be `grad` itself."""
+def direction(xp, p, grad, weight_decay: float, maximize: bool, work):
+    """The descent direction: the gradient, negated to maximize, plus weight decay. May be `grad` itself."""
     if not weight_decay:
         return xp.negative(grad, out=work) if maximize else grad
     xp.multiply(p, p.dtype.type(weight_decay), out=work)
@@ -49,18 +48,18 @@ def _(xp, p, grad, lr, weight_decay, maximize, out=None):
     new = xp.empty_like(p) if out is None else out
     rate = p.dtype.type(-float(lr))
     with silent():
-        for w, g, place, work in pieces(xp, 1, p, grad, new):
-            xp.multiply(steepest(xp, w, g, weight_decay, maximize, work), rate, out=work)
+        for w, g, place, work in chunks(xp, 1, p, grad, new):
+            xp.multiply(direction(xp, w, g, weight_decay, maximize, work), rate, out=work)
             xp.add(w, work, out=place)
     return new
 
 
 def with_momentum(xp, p, grad, buf, lr, keep: float, take: float, nesterov, weight_decay, maximize, new_p, new_buf):
-    """buf = keep * buf + take * direction; p -= lr * (buf, or with Nesterov direction + keep * buf)."""
+    """Compute buf = keep * buf + take * direction and p -= lr * (buf, or with Nesterov direction + keep * buf)."""
     rate, keep, take = p.dtype.type(-float(lr)), p.dtype.type(keep), p.dtype.type(take)
     with silent():
-        for w, g, b, w_place, b_place, work, more in pieces(xp, 2, p, grad, buf, new_p, new_buf):
-            down = steepest(xp, w, g, weight_decay, maximize, work)
+        for w, g, b, w_place, b_place, work, more in chunks(xp, 2, p, grad, buf, new_p, new_buf):
+            down = direction(xp, w, g, weight_decay, maximize, work)
             xp.multiply(b, keep, out=more)
             taken = down if take == 1 else xp.multiply(down, take, out=work)
             xp.add(more, taken, out=b_place)
@@ -75,21 +74,21 @@ def with_momentum(xp, p, grad, buf, lr, keep: float, take: float, nesterov, weig
 
 @fast(sgd_momentum, tolerance=TOLERANCE)
 def _(xp, p, grad, buf, lr, momentum, nesterov, weight_decay, maximize, out=None):
-    out = results(xp, out, p, buf)
+    out = outputs_for(xp, out, p, buf)
     with_momentum(xp, p, grad, buf, lr, momentum, 1.0, nesterov, weight_decay, maximize, *out)
     return out
 
 
 @fast(sgd_dampened, tolerance=TOLERANCE)
 def _(xp, p, grad, buf, step, lr, momentum, dampening, weight_decay, maximize, out=None):
-    out, now = results(xp, out, p, buf, step), float(step) + 1
+    out, now = outputs_for(xp, out, p, buf, step), float(step) + 1
     take = 1 - dampening if now > 1 else 1.0
     with_momentum(xp, p, grad, buf, lr, momentum, take, False, weight_decay, maximize, *out[:2])
     out[2].fill(now)
     return out
 
 
-def moments(
+def adam_step(
     xp,
     p,
     grad,
@@ -107,7 +106,7 @@ def moments(
     maximize,
     out,
 ):
-    """One step of Adam; `most` is AMSGrad's largest second moment so far, or None."""
+    """Compute one step of Adam; return the step count. most: AMSGrad's largest second moment so far, or None."""
     now, rate = float(step) + 1, float(lr)
     fix1, fix2 = (1 - beta1**now, 1 - beta2**now) if corrected else (1.0, 1.0)
     real = p.dtype.type
@@ -115,9 +114,9 @@ def moments(
     shrink, root, size, tiny = real(1 - rate * weight_decay), real(1 / math.sqrt(fix2)), real(-rate / fix1), real(eps)
     arrays = [a for a in (p, grad, exp_avg, exp_avg_sq, *out, most) if a is not None]
     with silent():
-        for w, g, m, v, w_place, m_place, v_place, *rest in pieces(xp, 2, *arrays):
+        for w, g, m, v, w_place, m_place, v_place, *rest in chunks(xp, 2, *arrays):
             work, more = rest[-2:]
-            g = steepest(xp, w, g, 0.0 if decoupled else weight_decay, maximize, work)
+            g = direction(xp, w, g, 0.0 if decoupled else weight_decay, maximize, work)
             xp.multiply(g, take1, out=more)
             xp.multiply(m, keep1, out=m_place)
             xp.add(m_place, more, out=m_place)
@@ -142,13 +141,13 @@ def moments(
 
 @fast(adam, tolerance=TOLERANCE)
 def _(xp, p, grad, exp_avg, exp_avg_sq, step, lr, out=None, **attrs):
-    out = results(xp, out, p, exp_avg, exp_avg_sq, step)
-    out[3].fill(moments(xp, p, grad, exp_avg, exp_avg_sq, None, step, lr, **attrs, out=out[:3]))
+    out = outputs_for(xp, out, p, exp_avg, exp_avg_sq, step)
+    out[3].fill(adam_step(xp, p, grad, exp_avg, exp_avg_sq, None, step, lr, **attrs, out=out[:3]))
     return out
 
 
 @fast(adam_amsgrad, tolerance=TOLERANCE)
 def _(xp, p, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, step, lr, out=None, **attrs):
-    out = results(xp, out, p, exp_avg, exp_avg_sq, max_exp_avg_sq, step)
-    out[4].fill(moments(xp, p, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, step, lr, **attrs, out=out[:4]))
+    out = outputs_for(xp, out, p, exp_avg, exp_avg_sq, max_exp_avg_sq, step)
+    out[4].fill(adam_step(xp, p, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, step, lr, **attrs, out=out[:4]))
     return out

@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from .io import atomic
-from .io.files import opened
+from .io.files import open_regular
 
 PACKAGE = Path(__file__).resolve().parent
 RECORD = ".minflow-course"
@@ -244,7 +244,7 @@ def checksum_at(path: Path) -> str | None:
 
 def read_plain_file(path: Path) -> bytes:
     """Contents of a plain file. Raises OSError for anything else: reading a pipe would block."""
-    with opened(path) as file:
+    with open_regular(path) as file:
         return file.read()
 
 

@@ -27,10 +27,10 @@ from .methods.dtypes import DTypes
 from .methods.in_place import InPlace
 from .methods.mathematics import Mathematics
 from .methods.matrices import Matrices
-from .methods.interop import Neighbours
-from .methods.arithmetic import Numbers
+from .methods.interop import Interop
+from .methods.arithmetic import Arithmetic
 from .methods.operators import Operators, comparable
-from .methods.gather import Picking
+from .methods.gather import Gathering
 from .methods.reductions import Reductions
 from .methods.shapes import Shapes
 from .messages import printing
@@ -80,18 +80,18 @@ class Size(tuple):
 @hint_methods
 class Tensor(
     Operators,
-    Numbers,
+    Arithmetic,
     Mathematics,
     Matrices,
     Reductions,
     Shapes,
-    Picking,
+    Gathering,
     InPlace,
     Creation,
     DTypes,
     Activations,
     Complex,
-    Neighbours,
+    Interop,
     Display,
 ):
     """An n-dimensional array of one dtype that remembers how it was computed.

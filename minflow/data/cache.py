@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from ..core.base.errors import DataError
-from ..io.files import place
+from ..io.files import checked_path
 
 
 def cache_dir() -> Path:
@@ -23,7 +23,7 @@ def cache_dir() -> Path:
 
 def folder(path: str | os.PathLike, what: str) -> Path:
     """A folder for data files that a user named, or a DataError."""
-    return place(path, what, 'the folder of the files, as "./data"; or set MINFLOW_DATA to one', DataError)
+    return checked_path(path, what, 'the folder of the files, as "./data"; or set MINFLOW_DATA to one', DataError)
 
 
 def first_of(name: str, folders: list[Path]) -> Path | None:

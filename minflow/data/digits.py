@@ -68,12 +68,12 @@ def digit_arrays(train: bool, image_size: int) -> tuple[np.ndarray, np.ndarray]:
     chosen = (np.arange(1797) % EVERY == 0) != train
     images, labels = arrays["images"][chosen].astype("float32") / 16, arrays["labels"][chosen]
     if image_size == 28:
-        images = np.pad(enlarged(enlarged(images, 20, 1), 20, 2), ((0, 0), (4, 4), (4, 4)))
+        images = np.pad(resize_axis(resize_axis(images, 20, 1), 20, 2), ((0, 0), (4, 4), (4, 4)))
     images.flags.writeable = labels.flags.writeable = False
     return images, labels
 
 
-def enlarged(images: np.ndarray, size: int, axis: int) -> np.ndarray:
+def resize_axis(images: np.ndarray, size: int, axis: int) -> np.ndarray:
     """Resize one axis to `size` by linear interpolation between pixel centres; outside, the last pixel is repeated."""
     old = images.shape[axis]
     centre = np.clip((np.arange(size) + 0.5) * old / size - 0.5, 0, old - 1)

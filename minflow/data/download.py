@@ -43,16 +43,16 @@ def fetch(urls: Sequence[str], path: Path, sha256: str | None, limit: int, inste
     path = Path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with part_of(path) as part:
+        with part_path(path) as part:
             reasons = {}
             for url in urls:
                 try:
                     continued = part.exists() and part.stat().st_size > 0
-                    bring(url, part, limit, path.name)
+                    resume_download(url, part, limit, path.name)
                     if continued and sha256 and sha256_of(part) != sha256:  # the part belongs to another file
                         part.unlink()
-                        bring(url, part, limit, path.name)
-                    check(part, sha256)
+                        resume_download(url, part, limit, path.name)
+                    verify_checksum(part, sha256)
                 except (OSError, http.client.HTTPException, ValueError) as error:
                     if isinstance(error, OSError) and error.errno in (
                         errno.ENOSPC,
@@ -88,12 +88,12 @@ def reason(error: BaseException) -> str:
 
 
 @contextmanager
-def part_of(path: Path) -> Iterator[Path]:
+def part_path(path: Path) -> Iterator[Path]:
     """The unfinished file beside `path`; processes that download the same file at the same time use different ones."""
     part = path.with_name(f"{path.name}.part")
     lock = None
     status(resolved(part))  # a pipe would block forever, and another user's link could point to our file
-    sweep(path)
+    remove_stale_parts(path)
     try:
         import fcntl
 
@@ -114,7 +114,7 @@ def part_of(path: Path) -> Iterator[Path]:
             part.unlink()
 
 
-def sweep(path: Path) -> None:
+def remove_stale_parts(path: Path) -> None:
     """Remove the files of this user's processes on this host that have ended."""
     for name in os.listdir(path.parent):
         pid = name.removeprefix(f"{path.name}.{host()}.").removesuffix(".part")
@@ -123,7 +123,7 @@ def sweep(path: Path) -> None:
                 remove_ours(name, None, path.parent)
 
 
-def bring(url: str, part: Path, limit: int, name: str) -> None:
+def resume_download(url: str, part: Path, limit: int, name: str) -> None:
     """Append the missing bytes of `url` to `part`; start again if the server cannot resume."""
     import urllib.error  # imported here because it is slow and most programs do not need it
     import urllib.request
@@ -165,7 +165,7 @@ def bring(url: str, part: Path, limit: int, name: str) -> None:
             raise ValueError(f"the connection ended after {have} of {total} bytes")
 
 
-def check(part: Path, sha256: str | None) -> None:
+def verify_checksum(part: Path, sha256: str | None) -> None:
     """Delete and refuse a file whose checksum is wrong."""
     result = sha256_of(part)
     if sha256 is not None and result != sha256.lower():

@@ -17,11 +17,11 @@ import numpy as np
 
 from ..core.base.errors import DataError
 from ..core.source_location import here
-from ..io.files import opened
+from ..io.files import open_regular
 from ..io.other_formats import npy_header
 
 
-def damage() -> tuple[type[BaseException], ...]:
+def read_errors() -> tuple[type[BaseException], ...]:
     """The exceptions that the readers of zip, gzip, tar and npy raise for damaged input."""
     import tarfile
     import zipfile
@@ -41,7 +41,7 @@ def damage() -> tuple[type[BaseException], ...]:
     )
 
 
-def bad(path: Path, what: str, hint: str = "", **values) -> DataError:
+def file_error(path: Path, what: str, hint: str = "", **values) -> DataError:
     """The error for an unusable file."""
     path = Path(path)
     if os.path.isfile(path):
@@ -60,10 +60,10 @@ def read_npz(path: Path, expected: dict[str, tuple[tuple[int, ...], str]]) -> di
 
     path = Path(path)
     try:
-        with opened(path) as file, zipfile.ZipFile(file) as archive:
+        with open_regular(path) as file, zipfile.ZipFile(file) as archive:
             names = {name.removesuffix(".npy") for name in archive.namelist()}
             if missing := [name for name in expected if name not in names]:
-                raise bad(
+                raise file_error(
                     path,
                     f"has no array {', '.join(missing)}",
                     found=", ".join(sorted(names)[:8]) or "nothing",
@@ -74,24 +74,24 @@ def read_npz(path: Path, expected: dict[str, tuple[tuple[int, ...], str]]) -> di
                 with archive.open(info) as member:
                     result = npy_header(member)
                 if result != (shape, np.dtype(dtype)):
-                    raise bad(
+                    raise file_error(
                         path,
                         f"its array {name} has another dtype or shape",
                         found=f"{result[1]}{list(result[0])}",
                         expected=f"{dtype}{list(shape)}",
                     )
                 if info.file_size > 4096 + np.dtype(dtype).itemsize * int(np.prod(shape)):
-                    raise bad(
+                    raise file_error(
                         path, f"its array {name} claims {info.file_size} bytes, too many for {dtype}{list(shape)}"
                     )
-        with opened(path) as file, np.load(file, allow_pickle=False) as arrays:
+        with open_regular(path) as file, np.load(file, allow_pickle=False) as arrays:
             return {name: arrays[name] for name in expected}
     except DataError:
         raise
     except FileNotFoundError:
-        raise bad(path, "there is no such file") from None
-    except damage() as error:
-        raise bad(path, "is damaged or not an npz file", reason=str(error) or type(error).__name__) from None
+        raise file_error(path, "there is no such file") from None
+    except read_errors() as error:
+        raise file_error(path, "is damaged or not an npz file", reason=str(error) or type(error).__name__) from None
 
 
 def read_idx(path: Path, ndim: int, limit: int = 1 << 28) -> np.ndarray:
@@ -103,13 +103,13 @@ def read_idx(path: Path, ndim: int, limit: int = 1 << 28) -> np.ndarray:
 
     path = Path(path)
     try:
-        with opened(path) as raw:
+        with open_regular(path) as raw:
             packed = raw.read(2) == b"\x1f\x8b"
             raw.seek(0)
             file = gzip.open(raw) if packed else raw
             head = file.read(4)
             if len(head) < 4 or head[:3] != b"\0\0\x08" or head[3] != ndim:
-                raise bad(
+                raise file_error(
                     path,
                     f"is not an idx file of bytes with {ndim} axes",
                     found=head.hex(" ") or "an empty file",
@@ -118,7 +118,7 @@ def read_idx(path: Path, ndim: int, limit: int = 1 << 28) -> np.ndarray:
             shape = struct.unpack(f">{ndim}I", file.read(4 * ndim))
             size = math.prod(shape)
             if math.prod(n or 1 for n in shape) > limit:
-                raise bad(path, f"claims the shape {list(shape)}: more than {limit} bytes")
+                raise file_error(path, f"claims the shape {list(shape)}: more than {limit} bytes")
             data, left = bytearray(), size + 1
             while left > 0 and (piece := file.read(min(left, 1 << 20))):  # allocate no more than the bytes that exist
                 data += piece
@@ -126,12 +126,12 @@ def read_idx(path: Path, ndim: int, limit: int = 1 << 28) -> np.ndarray:
     except DataError:
         raise
     except FileNotFoundError:
-        raise bad(path, "there is no such file") from None
-    except damage() as error:
-        raise bad(path, "is damaged", reason=str(error) or type(error).__name__) from None
+        raise file_error(path, "there is no such file") from None
+    except read_errors() as error:
+        raise file_error(path, "is damaged", reason=str(error) or type(error).__name__) from None
     if len(data) != size:
         more = "more" if len(data) > size else f"{len(data)}"
-        raise bad(path, f"its header says {list(shape)}, {size} bytes, but there are {more}")
+        raise file_error(path, f"its header says {list(shape)}, {size} bytes, but there are {more}")
     return np.frombuffer(data, "uint8").reshape(shape)
 
 
@@ -141,7 +141,7 @@ CIFAR100_ROWS = {True: 50_000, False: 10_000}
 UNPACKED = 1 << 28  # bytes; the whole archives have 184,320,000 and 184,440,000
 
 
-class Limited:
+class LimitedReader:
     """A readable stream of at most `limit` bytes, because a few packed bytes may unpack to any size."""
 
     def __init__(self, file: IO[bytes], limit: int):
@@ -186,15 +186,15 @@ def cifar_rows(path: Path, dataset: str, wanted: list[str], count: int, record: 
     parts: dict[str, bytes] = {}
     try:
         with (
-            opened(path) as raw,
+            open_regular(path) as raw,
             gzip.open(raw) as packed,
-            tarfile.open(fileobj=Limited(packed, UNPACKED), mode="r|") as archive,
+            tarfile.open(fileobj=LimitedReader(packed, UNPACKED), mode="r|") as archive,
         ):
             for number, member in enumerate(archive):
                 name = member.name.rpartition("/")[2]
                 if name in wanted and name not in parts:
                     if not member.isreg() or member.size != count * record:
-                        raise bad(
+                        raise file_error(
                             path,
                             f"its member {name} is not a file of {count * record} bytes",
                             found=f"{member.size} bytes",
@@ -202,30 +202,32 @@ def cifar_rows(path: Path, dataset: str, wanted: list[str], count: int, record: 
                     file = archive.extractfile(member)
                     parts[name] = file.read(member.size) if file else b""
                     if len(parts[name]) != member.size:
-                        raise bad(path, f"ends inside {name}")
+                        raise file_error(path, f"ends inside {name}")
                 if len(parts) == len(wanted):
                     break
                 if number >= 100:
-                    raise bad(path, f"holds more than the {dataset} archive")
+                    raise file_error(path, f"holds more than the {dataset} archive")
     except DataError:
         raise
     except FileNotFoundError:
-        raise bad(path, "there is no such file") from None
-    except damage() as error:
-        raise bad(path, "is damaged or not a tar.gz archive", reason=str(error) or type(error).__name__) from None
+        raise file_error(path, "there is no such file") from None
+    except read_errors() as error:
+        raise file_error(
+            path, "is damaged or not a tar.gz archive", reason=str(error) or type(error).__name__
+        ) from None
     if missing := [name for name in wanted if name not in parts]:
         hint = (
             f"minflow reads the binary version, {dataset.lower()}-binary.tar.gz: "
             "the Python version consists of pickles, which can run any program"
         )
-        raise bad(path, f"has no member {', '.join(missing)}", hint)
+        raise file_error(path, f"has no member {', '.join(missing)}", hint)
     return np.frombuffer(bytearray().join(parts[name] for name in wanted), "uint8").reshape(-1, record)
 
 
 def check_labels(path: Path, labels: np.ndarray, classes: int) -> None:
     """Refuse labels outside the classes."""
     if labels.size and labels.max() >= classes:
-        raise bad(
+        raise file_error(
             path,
             f"has the label {labels.max()} at position {int(labels.argmax())}",
             expected=f"labels 0 to {classes - 1}",

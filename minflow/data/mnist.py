@@ -53,8 +53,8 @@ def load_mnist(
             '"NCHW" (channels first) or "NHWC" (channels last)',
         )
     arrays = mnist_arrays(url, hash_check, out_dir)
-    train = batched(arrays["x_train"], arrays["y_train"], train_batch_size, data_format)
-    return train, batched(arrays["x_test"], arrays["y_test"], test_batch_size, data_format)
+    train = in_batches(arrays["x_train"], arrays["y_train"], train_batch_size, data_format)
+    return train, in_batches(arrays["x_test"], arrays["y_test"], test_batch_size, data_format)
 
 
 def mnist_arrays(
@@ -102,7 +102,7 @@ def check_batch(name: str, size: int, images: int) -> None:
         )
 
 
-def batched(images: np.ndarray, labels: np.ndarray, size: int, data_format: str) -> Batches:
+def in_batches(images: np.ndarray, labels: np.ndarray, size: int, data_format: str) -> Batches:
     """uint8 images `[n, H, W]` and labels `[n]` in whole batches; an incomplete batch is dropped."""
     count, (height, width) = len(images) // size, images.shape[1:]
     if count == 0:

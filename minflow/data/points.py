@@ -67,8 +67,8 @@ def points(kind: str, n: int = 200, noise: float | None = None, seed: int = 0) -
     if kind not in names:
         hint = " or ".join(f'"{name}"' for name in nearest(str(kind), names) or names)
         fail(OutOfRangeError, "points: there is no such kind of points", hint, kind=kind)
-    whole(1, "200", n=n)
-    whole(0, "0", seed=seed)
+    check_integer(1, "200", n=n)
+    check_integer(0, "0", seed=seed)
     usual = LINE_NOISE if kind == "line" else KINDS[kind].noise
     noise = usual if noise is None else noise
     if isinstance(noise, bool) or not isinstance(noise, int | float | np.number) or not 0 <= noise < np.inf:
@@ -82,7 +82,7 @@ def points(kind: str, n: int = 200, noise: float | None = None, seed: int = 0) -
     return x.astype("float32"), y
 
 
-def whole(least: int, such_as: str, **given: object) -> None:
+def check_integer(least: int, such_as: str, **given: object) -> None:
     """Refuse anything but an integer of at least `least`."""
     for name, value in given.items():
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..core.base.errors import OutOfRangeError, ShapeError
 from ..core.source_location import fail
-from .points import whole
+from .points import check_integer
 
 ALPHABET = "0123456789+=."
 END = "."
@@ -71,7 +71,7 @@ def sums(digits: int = 2, seed: int = 0, backwards: bool = False) -> Sums:
     """
     if isinstance(digits, bool) or not isinstance(digits, int | np.integer) or digits not in (1, 2):
         fail(OutOfRangeError, "sums: digits must be 1 or 2", "digits=2: 10,000 sums", digits=digits)
-    whole(0, "0", seed=seed)
+    check_integer(0, "0", seed=seed)
     n, length = 10**digits, 3 * digits + 4
     step = -1 if backwards else 1
     texts = [f"{a:0{digits}}+{b:0{digits}}={str(a + b)[::step]}".ljust(length, END) for a in range(n) for b in range(n)]

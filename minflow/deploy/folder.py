@@ -49,7 +49,7 @@ def write(path: str | os.PathLike, graph: Mapping, meta: Mapping, arrays: Mappin
     Parent folders are created; an older graph there is kept until the new one is on disk. Equal graphs give equal
     bytes. Raises GraphFormatError if the graph or meta contains values that JSON cannot hold.
     """
-    path = files.absolute(files.place(path, "save", 'flow.save(graph, "1/model")'))
+    path = files.absolute(files.checked_path(path, "save", 'flow.save(graph, "1/model")'))
     with checking_file(GRAPH, "numbers, texts, lists and dicts of them"):
         text_of_graph = b"".join(lines_of(dict(graph)))
     with checking_file(META, "numbers, texts, lists and dicts of them"):
@@ -57,10 +57,10 @@ def write(path: str | os.PathLike, graph: Mapping, meta: Mapping, arrays: Mappin
 
     def fill(stage: Path) -> None:
         hashes = {META: hashlib.sha256(plain.encode()).hexdigest()}
-        hashes[GRAPH] = put(stage / GRAPH, lambda file: container.put(file, text_of_graph))
+        hashes[GRAPH] = put(stage / GRAPH, lambda file: container.write_all(file, text_of_graph))
         hashes[WEIGHTS] = put(stage / WEIGHTS, lambda file: container.write(file, arrays, None))
         whole_meta = parse(plain, "") | {"sha256": {name: hashes[name] for name in SAVED_GRAPH}}
-        put(stage / META, lambda file: container.put(file, f"{dumps(whole_meta, '', indent=1)}\n".encode()))
+        put(stage / META, lambda file: container.write_all(file, f"{dumps(whole_meta, '', indent=1)}\n".encode()))
         atomic.sync_folder(stage)
 
     size = len(text_of_graph) + sum(array.nbytes for array in arrays.values())
@@ -110,7 +110,7 @@ def read(path: str | os.PathLike) -> Saved:
     Uses at most 20 MB plus ten times the size of the files. The folder is not changed: if a process was killed while it
     moved files one by one, its backup copies are read.
     """
-    path = files.absolute(files.place(path, "load_graph", 'flow.load_graph("1/model")', GraphFormatError))
+    path = files.absolute(files.checked_path(path, "load_graph", 'flow.load_graph("1/model")', GraphFormatError))
     for tries in range(TRIES):
         before = file_identity(path)
         try:
@@ -165,7 +165,7 @@ def open_all(path: Path, stack: ExitStack) -> dict[str, BinaryIO]:
             if not stat.S_ISREG(kind := os.lstat(file).st_mode):
                 what = "a link" if stat.S_ISLNK(kind) else files.KINDS.get(stat.S_IFMT(kind), "a folder")
                 refuse(f"{file} is {what}, and a saved graph has plain files", "", file=file)
-            result[name] = stack.enter_context(files.opened(file))
+            result[name] = stack.enter_context(files.open_regular(file))
         except FileNotFoundError:
             refuse_missing(path, name)
         except NotADirectoryError:
@@ -240,7 +240,7 @@ def check_hashes(path: Path, meta: dict[str, Any], opened: dict[str, BinaryIO], 
         got[name] = digest(opened[name])
         if got[name] != meta["sha256"][name]:
             with suppress(OSError):
-                copy = stack.enter_context(files.opened(atomic.kept(path, name, opened[META]), links=False))
+                copy = stack.enter_context(files.open_regular(atomic.kept_copy(path, name, opened[META]), links=False))
                 if digest(copy) == meta["sha256"][name]:
                     opened[name], got[name] = copy, meta["sha256"][name]
     if wrong := [name for name in SAVED_GRAPH if got[name] != meta["sha256"][name]]:

@@ -9,8 +9,8 @@ from ..core.functions.creation import arange
 from ..core.spec import finfo, int64
 from ..core.tensor import Tensor
 from ..core.source_location import fail
-from .counts import one_of
-from .distribution import Distribution, met
+from .counts import check_one_of
+from .distribution import Distribution, broadcast_parameters
 
 
 class Categorical(Distribution):
@@ -20,9 +20,9 @@ class Categorical(Distribution):
     """
 
     def __init__(self, probs=None, logits=None, validate_args: bool | None = None):
-        one_of(type(self).__name__, probs, logits)
+        check_one_of(type(self).__name__, probs, logits)
         self.by_probs = probs is not None
-        (x,) = met(probs if self.by_probs else logits)
+        (x,) = broadcast_parameters(probs if self.by_probs else logits)
         if x.ndim < 1:
             fail(
                 ShapeError,

@@ -10,11 +10,11 @@ from ..core.ops.loss import logit_entropy
 from ..core.spec import finfo
 from ..core.tensor import Tensor
 from ..core.source_location import fail
-from .distribution import Distribution, met
-from .inverse_cdf import fractions
+from .distribution import Distribution, broadcast_parameters
+from .inverse_cdf import open_uniform
 
 
-def one_of(kind: str, probs, logits) -> None:
+def check_one_of(kind: str, probs, logits) -> None:
     if (probs is None) == (logits is None):
         fail(
             OutOfRangeError,
@@ -23,13 +23,13 @@ def one_of(kind: str, probs, logits) -> None:
         )
 
 
-class ByOdds(Distribution):
+class BinaryDistribution(Distribution):
     """A distribution with one probability, given as probs or as logits, log(p / (1 - p))."""
 
     def __init__(self, probs=None, logits=None, validate_args: bool | None = None):
-        one_of(type(self).__name__, probs, logits)
+        check_one_of(type(self).__name__, probs, logits)
         self.by_probs = probs is not None
-        (self.parameter,) = met(probs if self.by_probs else logits)
+        (self.parameter,) = broadcast_parameters(probs if self.by_probs else logits)
         super().__init__(self.parameter.shape, (), validate_args)
         if self.by_probs:
             p = self.parameter
@@ -61,7 +61,7 @@ class ByOdds(Distribution):
         return larger
 
 
-class Bernoulli(ByOdds):
+class Bernoulli(BinaryDistribution):
     """1 with probability p, else 0."""
 
     support = ("0 or 1", lambda self, value: (value == 0) | (value == 1))
@@ -94,7 +94,7 @@ class Bernoulli(ByOdds):
         return values.expand(2, *self.batch_shape) if expand else values
 
 
-class Geometric(ByOdds):
+class Geometric(BinaryDistribution):
     """The number of failures before the first success."""
 
     support = ("a whole number >= 0", lambda self, value: (value >= 0) & (value == F.floor(value)))
@@ -113,7 +113,7 @@ class Geometric(ByOdds):
 
     def sample(self, sample_shape=()) -> Tensor:
         p = self.probs.detach()
-        return F.floor(F.log(fractions(self.extended(sample_shape), p)) / F.log1p(-p))
+        return F.floor(F.log(open_uniform(self.extended(sample_shape), p)) / F.log1p(-p))
 
     def log_prob(self, value) -> Tensor:
         value, p = self.checked(value), self.probs
@@ -124,12 +124,12 @@ class Geometric(ByOdds):
         return logit_entropy(self.logits, self.probs) / self.probs
 
 
-class Binomial(ByOdds):
+class Binomial(BinaryDistribution):
     """The number of successes in total_count trials."""
 
     def __init__(self, total_count=1, probs=None, logits=None, validate_args: bool | None = None):
         super().__init__(probs, logits, validate_args)
-        self.total_count, self.parameter = met(total_count, self.parameter)
+        self.total_count, self.parameter = broadcast_parameters(total_count, self.parameter)
         self._batch_shape = self.parameter.shape
         count = self.total_count
         self.need("total_count", count, (count >= 0) & (count == F.floor(count)), "a whole number >= 0")
@@ -169,7 +169,7 @@ class Poisson(Distribution):
     support = ("a whole number >= 0", lambda self, value: (value >= 0) & (value == F.floor(value)))
 
     def __init__(self, rate, validate_args: bool | None = None):
-        (self.rate,) = met(rate)
+        (self.rate,) = broadcast_parameters(rate)
         super().__init__(self.rate.shape, (), validate_args)
         self.need("rate", self.rate, self.rate >= 0, ">= 0")
 

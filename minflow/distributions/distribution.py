@@ -19,7 +19,7 @@ from ..core.tensor import Size, Tensor
 from ..core.source_location import fail
 
 
-def met(*values) -> list[Tensor]:
+def broadcast_parameters(*values) -> list[Tensor]:
     """Return parameters as float tensors of one shape and dtype; Python numbers take the dtype of the tensors."""
     specs = [x.spec for x in values if is_tensor(x) and x.spec.dtype.floating]
     dtype = promote(*specs) if specs else default_dtype()

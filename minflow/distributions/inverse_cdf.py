@@ -8,12 +8,12 @@ from ..core import functions as F
 from ..core.functions.arguments import ensure_tensor
 from ..core.functions.creation import rand
 from ..core.tensor import Tensor
-from .distribution import Distribution, met
+from .distribution import Distribution, broadcast_parameters
 
 EULER = 0.5772156649015329
 
 
-def fractions(shape, like: Tensor) -> Tensor:
+def open_uniform(shape, like: Tensor) -> Tensor:
     """Uniform values in (0, 1), whose logarithms are finite."""
     tiny = 2.0**-24
     return rand(*shape, dtype=like.dtype, device=like.device).clamp(tiny, 1 - tiny)
@@ -27,7 +27,7 @@ class Uniform(Distribution):
     support = ("from low to high", lambda self, value: (value >= self.low) & (value <= self.high))
 
     def __init__(self, low, high, validate_args: bool | None = None):
-        self.low, self.high = met(low, high)
+        self.low, self.high = broadcast_parameters(low, high)
         super().__init__(self.low.shape, (), validate_args)
         self.need("high", self.high, self.high > self.low, "greater than low")
 
@@ -70,7 +70,7 @@ class Exponential(Distribution):
     support = (">= 0", lambda self, value: value >= 0)
 
     def __init__(self, rate, validate_args: bool | None = None):
-        (self.rate,) = met(rate)
+        (self.rate,) = broadcast_parameters(rate)
         super().__init__(self.rate.shape, (), validate_args)
         self.need("rate", self.rate, self.rate > 0, "> 0")
 
@@ -89,7 +89,7 @@ class Exponential(Distribution):
         return self.rate.pow(-2)
 
     def rsample(self, sample_shape=()) -> Tensor:
-        return -F.log(fractions(self.extended(sample_shape), self.rate)) / self.rate
+        return -F.log(open_uniform(self.extended(sample_shape), self.rate)) / self.rate
 
     def log_prob(self, value) -> Tensor:
         return F.log(self.rate) - self.rate * self.checked(value)
@@ -104,26 +104,26 @@ class Exponential(Distribution):
         return 1 - F.log(self.rate)
 
 
-class Located(Distribution):
+class LocationScale(Distribution):
     """A standard distribution scaled by scale > 0 and shifted by loc."""
 
     has_rsample = True
     names = ("loc", "scale")
 
     def __init__(self, loc, scale, validate_args: bool | None = None):
-        self.loc, self.scale = met(loc, scale)
+        self.loc, self.scale = broadcast_parameters(loc, scale)
         super().__init__(self.loc.shape, (), validate_args)
         self.need("scale", self.scale, self.scale > 0, "> 0")
 
     def rsample(self, sample_shape=()) -> Tensor:
-        return self.icdf(fractions(self.extended(sample_shape), self.loc))
+        return self.icdf(open_uniform(self.extended(sample_shape), self.loc))
 
     def away(self, value) -> Tensor:
         """The distance of a value from `loc`, in units of `scale`."""
         return (self.checked(value) - self.loc) / self.scale
 
 
-class Laplace(Located):
+class Laplace(LocationScale):
     """A double exponential distribution around loc, with mean absolute deviation scale."""
 
     @property
@@ -151,7 +151,7 @@ class Laplace(Located):
         return 1 + F.log(2 * self.scale)
 
 
-class Gumbel(Located):
+class Gumbel(LocationScale):
     """The limit distribution of the maximum of many values (Gumbel 1935)."""
 
     @property
@@ -180,7 +180,7 @@ class Gumbel(Located):
         return F.log(self.scale) + (1 + EULER)
 
 
-class Cauchy(Located):
+class Cauchy(LocationScale):
     """The ratio of two normal values; its tails are so heavy that it has no mean."""
 
     @property

@@ -11,12 +11,12 @@ from ..core.functions.creation import randn
 from ..core.functions.matrices import eye_of, solve_triangular
 from ..core.tensor import Tensor
 from ..core.source_location import fail
-from .distribution import Distribution, met
+from .distribution import Distribution, broadcast_parameters
 
 LOG_ROOT = math.log(math.sqrt(2 * math.pi))
 
 
-def noise(shape, like: Tensor) -> Tensor:
+def standard_normal(shape, like: Tensor) -> Tensor:
     return randn(*shape, dtype=like.dtype, device=like.device)
 
 
@@ -30,7 +30,7 @@ class Normal(Distribution):
     names = ("loc", "scale")
 
     def __init__(self, loc, scale, validate_args: bool | None = None):
-        self.loc, self.scale = met(loc, scale)
+        self.loc, self.scale = broadcast_parameters(loc, scale)
         super().__init__(self.loc.shape, (), validate_args)
         self.need("scale", self.scale, self.scale > 0, "> 0")
 
@@ -49,7 +49,7 @@ class Normal(Distribution):
         return self.scale.square()
 
     def rsample(self, sample_shape=()) -> Tensor:
-        return self.loc + noise(self.extended(sample_shape), self.loc) * self.scale
+        return self.loc + standard_normal(self.extended(sample_shape), self.loc) * self.scale
 
     def log_prob(self, value) -> Tensor:
         value = self.checked(value)
@@ -91,7 +91,7 @@ class LogNormal(Distribution):
         return F.expm1(square) * F.exp(2 * self.loc + square)
 
     def rsample(self, sample_shape=()) -> Tensor:
-        return F.exp(self.loc + noise(self.extended(sample_shape), self.loc) * self.scale)
+        return F.exp(self.loc + standard_normal(self.extended(sample_shape), self.loc) * self.scale)
 
     def log_prob(self, value) -> Tensor:
         value = self.checked(value)
@@ -112,7 +112,7 @@ class HalfNormal(Distribution):
     support = (">= 0", lambda self, value: value >= 0)
 
     def __init__(self, scale, validate_args: bool | None = None):
-        (self.scale,) = met(scale)
+        (self.scale,) = broadcast_parameters(scale)
         super().__init__(self.scale.shape, (), validate_args)
         self.need("scale", self.scale, self.scale > 0, "> 0")
 
@@ -129,7 +129,7 @@ class HalfNormal(Distribution):
         return self.scale.square() * (1 - 2 / math.pi)
 
     def rsample(self, sample_shape=()) -> Tensor:
-        return F.abs(noise(self.extended(sample_shape), self.scale)) * self.scale
+        return F.abs(standard_normal(self.extended(sample_shape), self.scale)) * self.scale
 
     def log_prob(self, value) -> Tensor:
         value = self.checked(value)
@@ -212,7 +212,7 @@ class MultivariateNormal(Distribution):
         return self.scale_tril.square().sum(-1)
 
     def rsample(self, sample_shape=()) -> Tensor:
-        drawn = noise(self.extended(sample_shape), self.loc)
+        drawn = standard_normal(self.extended(sample_shape), self.loc)
         return self.loc + F.matmul(self.scale_tril, drawn.unsqueeze(-1)).squeeze(-1)
 
     def log_size(self) -> Tensor:

@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from ..io import atomic
-from ..io.files import opened
+from ..io.files import open_regular
 from . import record
 from .i18n import say
 
@@ -43,7 +43,7 @@ class Lesson:
 def lesson(path: Path) -> Lesson:
     """Read the head of a notebook: `# 02 - Title`, `**Question:** ...`, `**Time:** 40 minutes` in its first cell."""
     try:
-        with opened(path) as file:
+        with open_regular(path) as file:
             cells = [("".join(cell["source"]), cell["cell_type"]) for cell in json.load(file)["cells"]]
     except (
         OSError,
@@ -213,7 +213,7 @@ def write(folder: Path) -> Path | None:
     """
     path = folder / FILE
     try:
-        with opened(path) as file:
+        with open_regular(path) as file:
             if not file.read(len(MARK)).decode(errors="replace").startswith(MARK):
                 return None
     except FileNotFoundError:

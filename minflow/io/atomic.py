@@ -1,9 +1,9 @@
 """Write a folder all or nothing: next to its destination, flushed to disk, and then moved in place in one step.
 
 There is no recovery journal: leftovers of a killed process never decide what is deleted or moved later. Systems without
-such a step move the files one by one, while hidden copies keep the older files readable: `kept` names them by the hash
-of the file that is moved last, so a reader can verify them. Read next: `core/files/atomic.py`, which writes a file;
-`container.py`.
+such a step move the files one by one, while hidden copies keep the older files readable: `kept_copy` names them by the
+hash of the file that is moved last, so a reader can verify them. Read next: `core/files/atomic.py`, which writes a
+file; `container.py`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def new_folder(path: Path, fill: Callable[[Path], None], last: str, over: Collec
     A folder that cannot be exchanged (a mount, or the working directory) gets the new files one by one.
     """
     path = resolved(path)
-    inside = old_files(path, over) is not None and stays(path)
+    inside = old_files(path, over) is not None and cannot_be_exchanged(path)
     parent = path if inside else path.parent
     parent.mkdir(parents=True, exist_ok=True)
     sweep(path)
@@ -51,7 +51,7 @@ def new_folder(path: Path, fill: Callable[[Path], None], last: str, over: Collec
     with private_folder(parent) as new:
         fill(new)
         with exclusive_lock(path.parent, PATIENCE) as free:
-            if inside or not placed(new, path, over):
+            if inside or not put_in_place(new, path, over):
                 if not free:  # two processes that move files into one folder would mix them
                     raise OSError(errno.EBUSY, "another process is saving to it and does not finish")
                 move_in(new, path, last, over)
@@ -68,7 +68,7 @@ def old_files(path: Path, over: Collection[str]) -> list[str] | None:
     while True:
         before = identity(path)
         try:
-            return judged(path, over)
+            return check_contents(path, over)
         except FileNotFoundError:
             if before is None:
                 return None
@@ -87,7 +87,7 @@ def identity(path: Path) -> tuple[int, ...] | None:
     return found.st_dev, found.st_ino, found.st_mtime_ns
 
 
-def judged(path: Path, over: Collection[str]) -> list[str]:
+def check_contents(path: Path, over: Collection[str]) -> list[str]:
     names = [name for name in sorted(os.listdir(path)) if not TEMPORARY.fullmatch(name)]
     files = [name for name in names if stat.S_ISREG(os.lstat(path / name).st_mode)]
     copies = [name for name in files if over and KEPT.fullmatch(name)]
@@ -107,7 +107,7 @@ def shown(names: list[str]) -> str:
     return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
 
 
-def stays(path: Path) -> bool:
+def cannot_be_exchanged(path: Path) -> bool:
     """True if the folder cannot be exchanged: it is a mount, contains the working directory, or its parent is
     protected."""
     try:
@@ -117,7 +117,7 @@ def stays(path: Path) -> bool:
     return os.path.ismount(path) or path in (here, *here.parents) or not os.access(path.parent, os.W_OK)
 
 
-def like(new: Path, old: Path) -> None:
+def copy_attributes(new: Path, old: Path) -> None:
     """Give a new file or folder the mode and attributes of the old one and, if permitted, its owner."""
     before = os.stat(old)
     if hasattr(os, "chown"):
@@ -129,7 +129,7 @@ def like(new: Path, old: Path) -> None:
             os.setxattr(new, name, os.getxattr(old, name))
 
 
-def placed(new: Path, path: Path, over: Collection[str]) -> bool:
+def put_in_place(new: Path, path: Path, over: Collection[str]) -> bool:
     """Put the new folder in place in one step; False if the system cannot."""
     while True:
         names = old_files(path, over)
@@ -138,10 +138,10 @@ def placed(new: Path, path: Path, over: Collection[str]) -> bool:
                 if any(map(TEMPORARY.fullmatch, os.listdir(path))):  # another process is moving files into it
                     return False
                 for name in ("", *names):
-                    like(new / name, path / name)
+                    copy_attributes(new / name, path / name)
                 sync_folder(new)
             if names:
-                return exchanged(new, path, over)
+                return replace_folder(new, path, over)
             if names is not None and os.name == "nt":  # here a rename never replaces
                 os.rmdir(path)
             os.rename(new, path)
@@ -154,13 +154,13 @@ def placed(new: Path, path: Path, over: Collection[str]) -> bool:
                 raise
 
 
-def exchanged(new: Path, path: Path, over: Collection[str]) -> bool:
+def replace_folder(new: Path, path: Path, over: Collection[str]) -> bool:
     """Exchange an older folder for a new one and delete its files; False if the system cannot do so in one step."""
     before = os.stat(path)
     if not exchange(new, path):
         return False
     try:
-        judged(new, over)  # again: other files may have been added meanwhile
+        check_contents(new, over)  # again: other files may have been added meanwhile
     except OSError:
         exchange(new, path)
         raise
@@ -198,18 +198,18 @@ def exchange(a: Path, b: Path) -> bool:
 def move_in(new: Path, path: Path, last: str, over: Collection[str]) -> None:
     """Move all entries of `new` into the folder `path`.
 
-    Until `last` is moved, `kept` names copies of the older files; a reader that verifies them against the older `last`
-    sees
-    the old folder or the new one, complete.
+    Until `last` is moved, `kept_copy` names copies of the older files; a reader that verifies them against the older
+    `last`
+    sees the old folder or the new one, complete.
     """
     names = old_files(path, over) or []
     copies = {}
     for name in names:
         if name != last:
             with open(path / last, "rb") as file:
-                copies[name] = kept(path, name, file)
+                copies[name] = kept_copy(path, name, file)
             if not os.path.lexists(copies[name]):  # left by a killed save of this state
-                duplicate(path / name, copies[name])
+                link_or_copy(path / name, copies[name])
     sync_folder(path)
     entries = sorted(os.listdir(new), key=lambda name: (name == last, name))
     try:
@@ -226,7 +226,7 @@ def move_in(new: Path, path: Path, last: str, over: Collection[str]) -> None:
     drop_copies(path)
 
 
-def kept(path: Path, name: str, last: BinaryIO) -> Path:
+def kept_copy(path: Path, name: str, last: BinaryIO) -> Path:
     """The path of the copy of the file `name` while another process moves files in the folder.
 
     It is named by the contents of the folder's last file, which is open here, and against which a reader must verify
@@ -238,14 +238,14 @@ def kept(path: Path, name: str, last: BinaryIO) -> Path:
 
 
 def drop_copies(path: Path) -> None:
-    """Delete the copies of a finished save. The folder is ours: `judged` found nothing else in it."""
+    """Delete the copies of a finished save. The folder is ours: `check_contents` found nothing else in it."""
     for name in os.listdir(path):
         if KEPT.fullmatch(name):
             with suppress(OSError):
                 os.unlink(path / name)
 
 
-def duplicate(file: Path, copy: Path) -> None:
+def link_or_copy(file: Path, copy: Path) -> None:
     """Hard-link a file or, if the file system cannot, copy it."""
     try:
         os.link(file, copy)

@@ -28,7 +28,7 @@ VERSION = 1
 
 def save(obj: Any, path: str | os.PathLike | BinaryIO, dynamic: Any = None) -> None:
     stream = path if hasattr(path, "write") else None
-    path = Path() if stream is not None else files.place(path, "save", 'flow.save(state, "model.safetensors")')
+    path = Path() if stream is not None else files.checked_path(path, "save", 'flow.save(state, "model.safetensors")')
     if not isinstance(obj, dict | list | tuple) and hasattr(obj, "state_dict"):
         fail(
             CheckpointError,
@@ -44,7 +44,7 @@ def save(obj: Any, path: str | os.PathLike | BinaryIO, dynamic: Any = None) -> N
         )
     writer = Writer()
     tree = writer.encode(obj)
-    number_objects(tree, {})
+    renumber_objects(tree, {})
     header = {"version": VERSION, "tree": tree, **({"metadata": writer.metadata} if any(writer.metadata) else {})}
     structure = json.dumps(header, separators=(",", ":"), ensure_ascii=False)
     if stream is not None:
@@ -88,34 +88,34 @@ def refuse_unwritten(error: OSError, path: Path, size: int, hint: str, **values:
     ) from error
 
 
-def number_objects(tree: Any, numbers: dict[int, int]) -> None:
+def renumber_objects(tree: Any, numbers: dict[int, int]) -> None:
     """Replace identities of tensors by small numbers, so that the same state gives the same file."""
     if isinstance(tree, list):
         if len(tree) == 3 and tree[0] == "tensor" and isinstance(tree[2], dict):
             tree[2]["object"] = numbers.setdefault(tree[2]["object"], len(numbers))
             return
         for entry in tree:
-            number_objects(entry, numbers)
+            renumber_objects(entry, numbers)
 
 
 def load(path: str | os.PathLike | BinaryIO, map_location: Any) -> Any:
     if hasattr(path, "read"):
         with tempfile.TemporaryDirectory(prefix="minflow.") as folder:
             return load(file_objects.copy(path, folder), map_location)
-    path = file = files.place(path, "load", 'flow.load("model.safetensors")')
+    path = file = files.checked_path(path, "load", 'flow.load("model.safetensors")')
     if isinstance(map_location, dict):
         map_location = map_location.get("cpu")
     map_location = None if map_location is None or callable(map_location) else Device(map_location)
     try:
         result = files.status(path)
         if result is not None and stat.S_ISDIR(result.st_mode):
-            file = inside(path)
+            file = file_in(path)
         kind = other_formats.kind_of(file)
         if kind == "pickle":
             other_formats.refuse_pickle(file)
         if kind == "torch":
             result = tensors_of(torch_zip.read(file), {})
-            return result if map_location is None else moved(result, map_location)
+            return result if map_location is None else to_device(result, map_location)
         if kind == "npz":
             arrays, structure = other_formats.read_npz(file), None
         else:
@@ -134,12 +134,12 @@ def load(path: str | os.PathLike | BinaryIO, map_location: Any) -> Any:
         if structure is None
         else rebuild(file, arrays, structure)
     )
-    return result if map_location is None else moved(result, map_location)
+    return result if map_location is None else to_device(result, map_location)
 
 
 def tensors_of(x: Any, known: dict) -> Any:
     """The structure of a PyTorch file with our tensors; tied tensors stay tied."""
-    if isinstance(x, torch_zip.Found):
+    if isinstance(x, torch_zip.SavedTensor):
         if x.place not in known:
             known[x.place] = Tensor(x.array, spec_of(x.array))
         return known[x.place]
@@ -157,7 +157,7 @@ def with_metadata(x: dict, result: dict) -> dict:
 
 def rebuild(file: Path, arrays: dict, structure: str) -> Any:
     try:
-        header = json.loads(structure, object_pairs_hook=container.distinct)
+        header = json.loads(structure, object_pairs_hook=container.unique_pairs)
         if not isinstance(header, dict) or type(header.get("version")) is not int or "tree" not in header:
             raise Malformed("a version and a tree", header)
     except (ValueError, RecursionError) as error:
@@ -177,16 +177,16 @@ def rebuild(file: Path, arrays: dict, structure: str) -> Any:
         container.refuse(file, f"the structure text is damaged: expected {error.wanted}", found=error.found)
 
 
-def moved(x: Any, device: Device) -> Any:
+def to_device(x: Any, device: Device) -> Any:
     """The same structure with its tensors on `device`."""
     if isinstance(x, Tensor):
         return x.to(device=device)
     if isinstance(x, dict):
-        return with_metadata(x, type(x)((k, moved(v, device)) for k, v in x.items()))
-    return type(x)([moved(v, device) for v in x]) if isinstance(x, list | tuple) else x
+        return with_metadata(x, type(x)((k, to_device(v, device)) for k, v in x.items()))
+    return type(x)([to_device(v, device) for v in x]) if isinstance(x, list | tuple) else x
 
 
-def inside(folder: Path) -> Path:
+def file_in(folder: Path) -> Path:
     """The file in a folder: the one that `save` wrote, or the only safetensors file."""
     if (folder / INSIDE).is_file():
         return folder / INSIDE

@@ -25,7 +25,7 @@ import numpy as np
 from ..core.base.dtypes import bfloat16
 from ..core.base.errors import CheckpointError
 from ..core.source_location import here, need
-from .files import opened
+from .files import open_regular
 
 LONGEST = 100_000_000  # bytes of a header; the library's own limit
 PIECE = 1 << 20  # bytes read, hashed and written at a time
@@ -116,7 +116,7 @@ def layout(arrays: Mapping[str, np.ndarray]) -> list[Entry]:
     return entries
 
 
-def pieces(array: np.ndarray):
+def byte_chunks(array: np.ndarray):
     """The bytes of an array, little-endian in C order, in pieces; a contiguous array is not copied."""
     array = np.asarray(array, array.dtype.newbyteorder("<"), order="C")
     flat = array.reshape(-1).view(np.uint8)
@@ -142,17 +142,17 @@ def write(file: BinaryIO, arrays: Mapping[str, np.ndarray], structure: str | Non
         checksum = Checksum(structure)
         for e in entries:
             checksum.begin(e)
-            for piece in pieces(arrays[e.name]):
+            for piece in byte_chunks(arrays[e.name]):
                 checksum.add(piece)
         metadata = {STRUCTURE: structure, CHECKSUM: checksum.text()}
     header = header_of(entries, metadata)
-    put(file, struct.pack("<Q", len(header)) + header)
+    write_all(file, struct.pack("<Q", len(header)) + header)
     for e in entries:
-        for piece in pieces(arrays[e.name]):
-            put(file, piece)
+        for piece in byte_chunks(arrays[e.name]):
+            write_all(file, piece)
 
 
-def put(file: BinaryIO, data: Any) -> None:
+def write_all(file: BinaryIO, data: Any) -> None:
     """Write all of the data to an open file, which may be a raw one that takes less at a time. Raises OSError."""
     rest = memoryview(data)
     while rest:
@@ -173,14 +173,14 @@ def read(path: Path, file: BinaryIO | None = None) -> tuple[dict[str, np.ndarray
     file: the same, open at its beginning; then the library, which opens paths itself, is not used.
     """
     by_path = file is None
-    with opened(path) if file is None else nullcontext(file) as file:
+    with open_regular(path) if file is None else nullcontext(file) as file:
         size = os.fstat(file.fileno()).st_size
         header, start = read_header(path, file, size)
         metadata = header.pop("__metadata__", {})
         entries = entries_of(path, header, size - start)
         del header
         if by_path:
-            judge(path)
+            validate(path)
         structure = structure_of(path, metadata)
         checksum = None if structure is None else Checksum(structure)
         arrays = {}
@@ -224,31 +224,31 @@ def read_header(path: Path, file: BinaryIO, size: int) -> tuple[dict[str, Any], 
             first_bytes=text[:8],
         )
     try:
-        header = json.loads(text.decode(), object_pairs_hook=distinct, parse_constant=constant)
+        header = json.loads(text.decode(), object_pairs_hook=unique_pairs, parse_constant=refuse_constant)
     except (ValueError, RecursionError) as error:
         refuse(path, "the header is damaged", reason=str(error) or type(error).__name__, header=f"{length} bytes")
     return header, 8 + length
 
 
-def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) < len(pairs):
-        raise ValueError(f"the name {shorten(repeated([name for name, _ in pairs]))!r} occurs twice")
+        raise ValueError(f"the name {shorten(first_repeated([name for name, _ in pairs]))!r} occurs twice")
     return result
 
 
-def repeated(names: list[str]) -> str | None:
+def first_repeated(names: list[str]) -> str | None:
     """The first name that occurs more than once, or None."""
     return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
 def refuse_repeated(path: Path, names: list[str]) -> None:
     """Refuse an archive with two entries of the same name: readers would disagree about which of them counts."""
-    if (name := repeated(names)) is not None:
+    if (name := first_repeated(names)) is not None:
         refuse(path, "a name occurs twice", name=repr(name), entries=f"{len(names):,}")
 
 
-def refused_keys(keys: list[Any]) -> str:
+def reason_to_refuse_keys(keys: list[Any]) -> str:
     """The reason to refuse the keys of a file, or "". A dict takes quadratic time for keys with the same hash; hashes
     of
     strings are random, but numbers and tuples can be chosen to collide.
@@ -264,7 +264,7 @@ def refused_keys(keys: list[Any]) -> str:
     return f"{many:,} keys with the same hash" if many > COLLISIONS else ""
 
 
-def constant(text: str) -> NoReturn:
+def refuse_constant(text: str) -> NoReturn:
     raise ValueError(f"{text} is not a JSON number")
 
 
@@ -325,7 +325,7 @@ def entry_of(path: Path, name: str, fields: Any) -> Entry:
     return Entry(name, dtype, tuple(shape), begin, end)
 
 
-def judge(path: Path) -> None:
+def validate(path: Path) -> None:
     """Validation by the safetensors library itself."""
     library = need("safetensors", "loading a safetensors file")
     try:

@@ -20,7 +20,7 @@ from ..core.source_location import here
 SAVED_GRAPH = GRAPH, WEIGHTS, META = "graph.json", "weights.safetensors", "meta.json"
 
 
-def place(path: Any, what: str, example: str, error: type[FormatError] = CheckpointError) -> Path:
+def checked_path(path: Any, what: str, example: str, error: type[FormatError] = CheckpointError) -> Path:
     """The path that a user gave, with `~` expanded, or an error that says what is wrong with it. what: the caller, for
     the error."""
 
@@ -54,7 +54,7 @@ def absolute(path: Path) -> Path:
         return path
 
 
-def opened(path: str | os.PathLike, links: bool = True) -> BinaryIO:
+def open_regular(path: str | os.PathLike, links: bool = True) -> BinaryIO:
     """A regular file, open for reading. links: True to follow links. Raises OSError for anything else, without
     blocking."""
     status(path)

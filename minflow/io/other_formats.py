@@ -21,7 +21,7 @@ from ..core.spec import DType
 from ..core.source_location import here
 from . import torch_zip
 from .container import refuse, refuse_repeated
-from .files import opened
+from .files import open_regular
 
 ZIP = b"PK\x03\x04"
 EMPTY_ZIP = b"PK\x05\x06"
@@ -38,10 +38,10 @@ MSG_PICKLE = """once, where PyTorch is installed and you trust the file:
 
 def kind_of(path: Path) -> str:
     """ "safetensors", "npz", "torch" (its zip) or "pickle", from the first bytes of the file."""
-    with opened(path) as file:
+    with open_regular(path) as file:
         start = file.read(16) or b""
     if start[:4] in (ZIP, EMPTY_ZIP):
-        names = names_in(path)
+        names = zip_names(path)
         if names is not None and torch_zip.holds_torch(names):
             return "torch"
         return "npz" if is_npz(path, names) else "pickle"
@@ -53,10 +53,10 @@ def kind_of(path: Path) -> str:
     return "safetensors"
 
 
-def names_in(path: Path) -> list[str] | None:
+def zip_names(path: Path) -> list[str] | None:
     """The names of the entries of a zip, or None if they cannot be read."""
     try:
-        with opened(path) as file, zipfile.ZipFile(file) as archive:
+        with open_regular(path) as file, zipfile.ZipFile(file) as archive:
             return archive.namelist()
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
         return None
@@ -80,12 +80,12 @@ def refuse_pickle(path: Path) -> None:
 def read_npz(path: Path) -> dict[str, np.ndarray]:
     """name -> array of an .npz file."""
     try:
-        with opened(path) as file, zipfile.ZipFile(file) as archive:
+        with open_regular(path) as file, zipfile.ZipFile(file) as archive:
             infos = archive.infolist()
             refuse_repeated(path, archive.namelist())
             check_gaps(path, archive, infos)
             check_memory(path, infos)
-            return {info.filename.removesuffix(".npy"): member(path, archive, info) for info in infos}
+            return {info.filename.removesuffix(".npy"): read_member(path, archive, info) for info in infos}
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError) as error:
         refuse(path, "the archive is damaged", reason=error)
 
@@ -122,7 +122,7 @@ def check_memory(path: Path, infos: list[zipfile.ZipInfo]) -> None:
         )
 
 
-def member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
+def read_member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
     """Read one array, after its claims are checked against the size of its entry."""
     name = info.filename.removesuffix(".npy")
     if info.file_size > RATIO * info.compress_size + 4096:

@@ -21,8 +21,8 @@ import numpy as np
 
 from ..core.base.errors import CheckpointError
 from ..core.spec import DType
-from .container import refuse, refuse_repeated, refused_keys
-from .files import opened
+from .container import refuse, refuse_repeated, reason_to_refuse_keys
+from .files import open_regular
 
 STORAGES = {f"torch {name}Storage": dtype for name, dtype in {
     "Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16", "Long": "int64",
@@ -46,7 +46,7 @@ WIDENED = 4  # limit on the bytes of all tensors as a multiple of the file's siz
 CODE = "it holds objects, not only tensors: torch.save(model.state_dict(), path) in PyTorch, and load that"
 
 
-class Name(NamedTuple):
+class GlobalName(NamedTuple):
     """A global named by the pickle: only its text."""
 
     text: str
@@ -60,17 +60,17 @@ class Storage(NamedTuple):
     size: int
 
 
-class Pairs(list):
+class PendingDict(list):
     """A dict that is not built yet: key, value, key, value, ..."""
 
 
-class Ordered(Pairs):
+class PendingOrderedDict(PendingDict):
     """An OrderedDict, which may have attributes. metadata: module versions that PyTorch attaches to a state_dict."""
 
     metadata: Any = None
 
 
-class Found(NamedTuple):
+class SavedTensor(NamedTuple):
     """A tensor of the file. place: the same for tied tensors."""
 
     array: np.ndarray
@@ -87,26 +87,28 @@ def holds_torch(names: list[str]) -> bool:
 
 
 def read(path: Path) -> Any:
-    """The saved structure, with each tensor as a `Found`. Raises CheckpointError for anything but plain data."""
+    """The saved structure, with each tensor as a `SavedTensor`. Raises CheckpointError for anything but plain data."""
     try:
-        with opened(path) as file, zipfile.ZipFile(file) as archive:
+        with open_regular(path) as file, zipfile.ZipFile(file) as archive:
             entries = {info.filename: info for info in archive.infolist()}
             refuse_repeated(path, archive.namelist())
             root = next(name for name in entries if name.endswith("/data.pkl")).removesuffix("data.pkl")
-            program = content(path, archive, entries[f"{root}data.pkl"])
+            program = read_entry(path, archive, entries[f"{root}data.pkl"])
             if sum(info.compress_size for info in entries.values()) > path.stat().st_size:
                 refuse(path, "its entries overlap")
-            order = content(path, archive, entries[f"{root}byteorder"]) if f"{root}byteorder" in entries else b"little"
+            order = (
+                read_entry(path, archive, entries[f"{root}byteorder"]) if f"{root}byteorder" in entries else b"little"
+            )
             storages = Storages(path, archive, entries, root, "<" if order == b"little" else ">")
             with warnings.catch_warnings():
-                return plain(path, Builder(path, storages).run(program))
+                return as_plain(path, Builder(path, storages).run(program))
     except CheckpointError:  # a ValueError too
         raise
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, KeyError, ValueError) as error:
         refuse(path, "the archive is damaged", reason=error)
 
 
-def content(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
+def read_entry(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
     if info.file_size > LONGEST:
         refuse(path, f"{info.filename} has {info.file_size:,} bytes, too many for names and sizes")
     return archive.read(info)
@@ -118,7 +120,7 @@ class Storages:
     def __init__(self, path: Path, archive: zipfile.ZipFile, entries: dict, root: str, order: str):
         self.path, self.archive, self.entries, self.root, self.order = path, archive, entries, root, order
         self.arrays: dict[tuple[str, str], np.ndarray] = {}
-        self.tensors: dict[tuple, Found] = {}
+        self.tensors: dict[tuple, SavedTensor] = {}
         self.room = WIDENED * path.stat().st_size + (1 << 20)  # bytes that tensors may still use
 
     def numbers(self, storage: Storage) -> np.ndarray:
@@ -140,7 +142,7 @@ class Storages:
             self.arrays[key] = raw.astype(dtype) if self.order == ">" else raw
         return self.arrays[key]
 
-    def tensor(self, storage: Any, offset: Any, shape: Any, strides: Any, dtype: str | None = None) -> Found:
+    def tensor(self, storage: Any, offset: Any, shape: Any, strides: Any, dtype: str | None = None) -> SavedTensor:
         """A contiguous copy of a view of a storage; the same one for the same view."""
         whole = isinstance(shape, tuple) and isinstance(strides, tuple) and len(shape) == len(strides) <= 64
         numbers = (offset, *shape, *strides) if whole else (None,)
@@ -163,7 +165,7 @@ class Storages:
                 if 0 in shape
                 else np.lib.stride_tricks.as_strided(flat[offset:], shape, [step * flat.itemsize for step in strides])
             )
-            self.tensors[place] = Found(np.array(view, order="C"), place)
+            self.tensors[place] = SavedTensor(np.array(view, order="C"), place)
         return self.tensors[place]
 
 
@@ -226,7 +228,7 @@ class Builder:
         self.marks.append(len(self.stack))
 
     def op_empty_dict(self, _):
-        self.stack.append(Pairs())
+        self.stack.append(PendingDict())
 
     def op_empty_list(self, _):
         self.stack.append([])
@@ -261,14 +263,14 @@ class Builder:
 
     def op_setitem(self, _):
         value, key = self.stack.pop(), self.stack.pop()
-        self.only(Pairs).extend((key, value))
+        self.only(PendingDict).extend((key, value))
 
     def op_setitems(self, _):
         pairs = self.since_mark()
-        self.only(Pairs).extend(self.paired(pairs))
+        self.only(PendingDict).extend(self.paired(pairs))
 
     def op_dict(self, _):
-        self.stack.append(Pairs(self.paired(self.since_mark())))
+        self.stack.append(PendingDict(self.paired(self.since_mark())))
 
     def paired(self, pairs: list) -> list:
         if len(pairs) % 2:
@@ -276,7 +278,7 @@ class Builder:
         return pairs
 
     def only(self, kind: type) -> Any:
-        if not isinstance(top := self.stack[-1], kind) or (kind is list and isinstance(top, Pairs)):
+        if not isinstance(top := self.stack[-1], kind) or (kind is list and isinstance(top, PendingDict)):
             raise Malformed(f"an entry for a {type(top).__name__}")
         return top
 
@@ -309,7 +311,7 @@ class Builder:
     def op_global(self, text):
         if text not in KNOWN and not (text.startswith("torch ") and text[6:] in DType.table):
             self.refuse(f"its pickle names {text.replace(' ', '.', 1)!r}")
-        self.stack.append(Name(text))
+        self.stack.append(GlobalName(text))
 
     def op_stack_global(self, _):
         name, module = self.stack.pop(), self.stack.pop()
@@ -319,7 +321,11 @@ class Builder:
 
     def op_binpersid(self, _):
         parts = self.stack.pop()
-        if type(parts) is not tuple or [type(x) for x in parts] != [str, Name, str, str, int] or parts[0] != "storage":
+        if (
+            type(parts) is not tuple
+            or [type(x) for x in parts] != [str, GlobalName, str, str, int]
+            or parts[0] != "storage"
+        ):
             raise Malformed("a storage that is not named by its dtype, key, device and size")
         _, storage, key, _, size = parts
         if storage.text not in STORAGES:
@@ -331,11 +337,11 @@ class Builder:
 
     def op_reduce(self, _):
         arguments, name = self.stack.pop(), self.stack.pop()
-        if not isinstance(name, Name) or type(arguments) is not tuple:
+        if not isinstance(name, GlobalName) or type(arguments) is not tuple:
             self.refuse("its pickle calls something that is not a name")
         if name.text == ORDERED:
             pairs = self.copied(*arguments) if arguments else ()
-            self.stack.append(Ordered(x for pair in pairs for x in self.paired(self.copied(pair))))
+            self.stack.append(PendingOrderedDict(x for pair in pairs for x in self.paired(self.copied(pair))))
         elif name.text == SIZE:
             self.stack.append(tuple(self.copied(*arguments)) if arguments else ())
         elif name.text == DEVICE:
@@ -345,11 +351,11 @@ class Builder:
         else:
             self.refuse(f"its pickle calls {name.text.replace(' ', '.', 1)!r}")
 
-    def tensor(self, name: str, arguments: tuple) -> Found:
+    def tensor(self, name: str, arguments: tuple) -> SavedTensor:
         described = arguments[: REBUILD[name]]
         if name.endswith("parameter"):
             (tensor,) = described
-            if not isinstance(tensor, Found):
+            if not isinstance(tensor, SavedTensor):
                 raise Malformed("a parameter without a tensor")
             return tensor
         kind = arguments[6].text.removeprefix("torch ") if name.endswith("v3") else None
@@ -358,9 +364,9 @@ class Builder:
     def op_build(self, _):
         """Keep the module versions that PyTorch attaches to a dict, and ignore other attributes."""
         state = self.stack.pop()
-        if not isinstance(top := self.stack[-1], Ordered | Found):
+        if not isinstance(top := self.stack[-1], PendingOrderedDict | SavedTensor):
             self.refuse(f"its pickle fills a {type(top).__name__}")
-        if isinstance(top, Ordered) and isinstance(state, Pairs) and state[:1] == ["_metadata"]:
+        if isinstance(top, PendingOrderedDict) and isinstance(state, PendingDict) and state[:1] == ["_metadata"]:
             top.metadata = state[1]
 
 
@@ -368,16 +374,16 @@ CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False, "EMPTY_TUPLE": ()
 PUSHED = {*CONSTANTS, "BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINUNICODE", "SHORT_BINUNICODE"}
 
 
-def plain(path: Path, tree: Any) -> Any:
+def as_plain(path: Path, tree: Any) -> Any:
     """The tree with plain dicts. Refuses one that contains itself, is nested too deeply, or has too many entries."""
     counted: dict[int, int] = {}  # id of a container -> number of its entries, including nested ones; 0: not known yet
 
     def count(x: Any, depth: int) -> int:
-        if type(x) not in (list, tuple, Pairs, Ordered):
+        if type(x) not in (list, tuple, PendingDict, PendingOrderedDict):
             return 1
         if id(x) not in counted:
             counted[id(x)] = 0
-            entries = [*x, x.metadata] if isinstance(x, Ordered) else x
+            entries = [*x, x.metadata] if isinstance(x, PendingOrderedDict) else x
             counted[id(x)] = 1 + sum([count(entry, depth + 1) for entry in entries] if depth < DEEPEST else [ENTRIES])
         if not 0 < counted[id(x)] <= ENTRIES:
             refuse(path, *ENDLESS)
@@ -386,17 +392,17 @@ def plain(path: Path, tree: Any) -> Any:
     def copy(x: Any, depth: int) -> Any:
         if depth > DEEPEST:
             refuse(path, *ENDLESS)
-        if isinstance(x, Found) or x is None or isinstance(x, bool | int | float | str | bytes):
+        if isinstance(x, SavedTensor) or x is None or isinstance(x, bool | int | float | str | bytes):
             return x
-        if isinstance(x, Name):
+        if isinstance(x, GlobalName):
             if x.text.startswith("torch ") and x.text[6:] in DType.table:
                 return DType.table[x.text[6:]]
-        elif isinstance(x, Pairs):
+        elif isinstance(x, PendingDict):
             keys = [copy(key, depth + 1) for key in x[::2]]
-            if wrong := refused_keys(keys):
+            if wrong := reason_to_refuse_keys(keys):
                 refuse(path, f"a dict has {wrong}", "strings as keys")
             entries = dict(zip(keys, [copy(value, depth + 1) for value in x[1::2]]))
-            metadata = copy(x.metadata, depth + 1) if isinstance(x, Ordered) else None
+            metadata = copy(x.metadata, depth + 1) if isinstance(x, PendingOrderedDict) else None
             if not isinstance(metadata, dict) or not all(isinstance(v, dict) for v in metadata.values()):
                 return entries
             entries = OrderedDict(entries)

@@ -23,7 +23,7 @@ from ..core.spec import DType, dtype_named, spec_of
 from ..core.tensor import Size, Tensor
 from ..core.source_location import fail
 from ..nn.parameter import Parameter
-from .container import WRITTEN, refused_keys
+from .container import WRITTEN, reason_to_refuse_keys
 
 DEEPEST = 100  # limit of the nesting depth
 DIGITS = 4000  # limit for integers: Python's own parser refuses a little more
@@ -196,7 +196,7 @@ class Reader:
                 if not isinstance(entry, list) or len(entry) != 2:
                     raise Malformed("a key and a value", entry)
             keys = [self.decode(entry[0], depth + 1) for entry in part]
-            if wrong := refused_keys(keys):
+            if wrong := reason_to_refuse_keys(keys):
                 raise Malformed(f"keys, and not {wrong}", [entry[0] for entry in part])
             kind_of = OrderedDict if kind == "OrderedDict" else dict
             result = kind_of(zip(keys, [self.decode(entry[1], depth + 1) for entry in part]))

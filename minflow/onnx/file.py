@@ -20,7 +20,7 @@ from ..core.source_location import describe, fail, here, need, warn
 from ..deploy.program import Program, program_of
 from ..deploy.replay import LoadedGraph, saved_axes
 from ..io import atomic, container, file_objects
-from ..io.files import place
+from ..io.files import checked_path
 from ..nn.graph import Graph as StaticGraph
 from ..nn.graph.graph import RunningGraph
 from ..nn.graph.tree import leaves, unflatten
@@ -267,8 +267,10 @@ def replace_names(what: str, names: list[str], others: Sequence[str] | None) -> 
 def write(data: bytes, f: Any) -> None:
     """Write atomically to a path, or at the current position of an open file."""
     if hasattr(f, "write"):
-        return file_objects.write(f, lambda file: container.put(file, data), "onnx.export", GraphError, "model.onnx")
-    target = place(f, "onnx.export", 'flow.onnx.export(model, x, "model.onnx")', GraphError)
+        return file_objects.write(
+            f, lambda file: container.write_all(file, data), "onnx.export", GraphError, "model.onnx"
+        )
+    target = checked_path(f, "onnx.export", 'flow.onnx.export(model, x, "model.onnx")', GraphError)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         atomic.replace(target, lambda file: file.write(data))

@@ -16,7 +16,7 @@ from .groups import as_number, check_pair, check_range
 from .optimizer import Optimizer, hyperparameters
 
 
-def common(group: Mapping[str, Any], *names: str) -> dict[str, Any]:
+def common_attrs(group: Mapping[str, Any], *names: str) -> dict[str, Any]:
     """The attrs of a rule: these hyperparameters as numbers, and maximize."""
     return {**{name: float(group[name]) for name in names}, "maximize": bool(group["maximize"])}
 
@@ -58,7 +58,7 @@ class RMSprop(Optimizer):
         return ("square_avg", *means, *(["momentum_buffer"] if group["momentum"] else []), "step")
 
     def rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
-        attrs = common(group, "alpha", "eps", "weight_decay")
+        attrs = common_attrs(group, "alpha", "eps", "weight_decay")
         if not group["momentum"]:
             return ops.rmsprop_centered if group["centered"] else ops.rmsprop, attrs
         attrs["momentum"] = float(group["momentum"])
@@ -104,7 +104,7 @@ class Adagrad(Optimizer):
         return float(group["initial_accumulator_value"]) if name == "sum" else 0.0
 
     def rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
-        return ops.adagrad, common(group, "lr_decay", "eps", "weight_decay")
+        return ops.adagrad, common_attrs(group, "lr_decay", "eps", "weight_decay")
 
 
 class Adadelta(Optimizer):
@@ -143,7 +143,7 @@ class Adadelta(Optimizer):
         return ("square_avg", "acc_delta", "step")
 
     def rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
-        return ops.adadelta, common(group, "rho", "eps", "weight_decay")
+        return ops.adadelta, common_attrs(group, "rho", "eps", "weight_decay")
 
 
 class Rprop(Optimizer):
@@ -192,7 +192,7 @@ class Rprop(Optimizer):
     def rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
         (down, up), (smallest, largest) = group["etas"], group["step_sizes"]
         attrs = {"etaminus": float(down), "etaplus": float(up), "smallest": float(smallest), "largest": float(largest)}
-        return ops.rprop, attrs | common(group)
+        return ops.rprop, attrs | common_attrs(group)
 
 
 class ASGD(Optimizer):
@@ -235,4 +235,4 @@ class ASGD(Optimizer):
         return {"mu": 1.0, "eta": float(group["lr"])}.get(name, 0.0)
 
     def rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
-        return ops.asgd, common(group, "lambd", "alpha", "t0", "weight_decay")
+        return ops.asgd, common_attrs(group, "lambd", "alpha", "t0", "weight_decay")

@@ -27,7 +27,7 @@ class Group(dict):
     counter."""
 
     def __setitem__(self, key: str, value: Any) -> None:
-        if key not in FREE and not same(self.get(key, Group), value):
+        if key not in FREE and not equal_values(self.get(key, Group), value):
             bump()
         super().__setitem__(key, value)
 
@@ -67,11 +67,11 @@ class Group(dict):
         return *fixed, tuple([id(p) for p in self["params"]])
 
 
-def same(old: Any, new: Any) -> bool:
+def equal_values(old: Any, new: Any) -> bool:
     return old is new or (type(old) is type(new) and isinstance(new, bool | int | float | str | tuple) and old == new)
 
 
-def groups_of(params: Any, owner: str) -> list[dict[str, Any]]:
+def as_groups(params: Any, owner: str) -> list[dict[str, Any]]:
     """Return the groups given as `params`: tensors, (name, tensor) pairs, or dicts with a key "params"."""
     if isinstance(params, Module):
         fail(
@@ -108,7 +108,7 @@ def groups_of(params: Any, owner: str) -> list[dict[str, Any]]:
     return [{"params": listed}]
 
 
-def members(passed: Any, owner: str) -> tuple[list[Tensor], list[str] | None]:
+def group_members(passed: Any, owner: str) -> tuple[list[Tensor], list[str] | None]:
     """The tensors of one group, each checked, and their names if (name, tensor) pairs were given."""
     if isinstance(passed, Tensor):
         passed = [passed]
@@ -119,7 +119,7 @@ def members(passed: Any, owner: str) -> tuple[list[Tensor], list[str] | None]:
             "a list",
         )
     if callable(passed) or isinstance(passed, Module) or not isinstance(passed, Iterable):
-        return members(groups_of(passed, owner)[0]["params"], owner)
+        return group_members(as_groups(passed, owner)[0]["params"], owner)
     entries = list(passed)
     named = bool(entries) and all(isinstance(e, tuple) and len(e) == 2 and isinstance(e[0], str) for e in entries)
     tensors = [e[1] for e in entries] if named else entries

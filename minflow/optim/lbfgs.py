@@ -29,7 +29,7 @@ class Point(NamedTuple):
     slope: float
 
 
-def lowest(a: Point, b: Point, least: float, most: float) -> float:
+def cubic_minimum(a: Point, b: Point, least: float, most: float) -> float:
     """The minimum, between two bounds, of the cubic through two points and slopes. Nocedal & Wright 2006, eq. 3.59."""
     first, last = (a, b) if a.t <= b.t else (b, a)
     mean = a.slope + b.slope - 3 * (a.loss - b.loss) / (a.t - b.t)
@@ -65,14 +65,14 @@ def strong_wolfe(
         if high or point.slope >= 0:
             bracket = [before, point]
             break
-        further = lowest(before, point, point.t + 0.01 * (point.t - before.t), point.t * 10)
+        further = cubic_minimum(before, point, point.t + 0.01 * (point.t - before.t), point.t * 10)
         before, point, count = point, at(further), count + 1
     bracket = bracket or [start, point]
     low = 0 if bracket[0].loss <= bracket[1].loss else 1
     stuck = False
     while not done and count < tries and abs(bracket[1].t - bracket[0].t) * reach >= tiny:  # shrink the bracket
         left, right = sorted((bracket[0].t, bracket[1].t))
-        t, margin = lowest(*bracket, left, right), 0.1 * (right - left)
+        t, margin = cubic_minimum(*bracket, left, right), 0.1 * (right - left)
         near = min(right - t, t - left) < margin
         if near and (stuck or t >= right or t <= left):
             t, near = right - margin if abs(t - right) < abs(t - left) else left + margin, False
@@ -230,7 +230,7 @@ class LBFGS(Optimizer):
         kept = self.state[parameters[0]]
         state = {"func_evals": 0, "n_iter": 0, **{name: as_arrays(value) for name, value in kept.items()}}
         state["func_evals"] += 1
-        flat_enough = largest(grad) <= group["tolerance_grad"]
+        flat_enough = max_abs(grad) <= group["tolerance_grad"]
         count = 0
         while count < group["max_iter"] and not flat_enough:
             count, state["n_iter"] = count + 1, state["n_iter"] + 1
@@ -246,7 +246,7 @@ class LBFGS(Optimizer):
                     lambda t, d=d, start=start: self.at(closure, start, t, d),
                     Point(0, loss, grad, slope),
                     t,
-                    largest(d),
+                    max_abs(d),
                     group["tolerance_change"],
                     int(group["max_eval"]) - asked,
                 )
@@ -259,9 +259,9 @@ class LBFGS(Optimizer):
                         loss = float(closure())
                     grad, calls = self.flat(), 1
             asked, state["func_evals"] = asked + calls, state["func_evals"] + calls
-            flat_enough = largest(grad) <= group["tolerance_grad"]
+            flat_enough = max_abs(grad) <= group["tolerance_grad"]
             tiny = group["tolerance_change"]
-            small = largest(d * grad.dtype.type(state["t"])) <= tiny or abs(loss - state["prev_loss"]) < tiny
+            small = max_abs(d * grad.dtype.type(state["t"])) <= tiny or abs(loss - state["prev_loss"]) < tiny
             if last or small or asked >= group["max_eval"]:
                 break
         kept.update({name: as_tensors(value) for name, value in state.items()})
@@ -276,7 +276,7 @@ class LBFGS(Optimizer):
         return Point(t, loss, grad, grad.dot(d))
 
 
-def largest(array: np.ndarray) -> float:
+def max_abs(array: np.ndarray) -> float:
     return np.abs(array).max() if array.size else 0.0
 
 

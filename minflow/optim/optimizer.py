@@ -32,8 +32,8 @@ from ..core.spec import Spec, float32, spec_of
 from ..core.tensor import Tensor
 from ..nn.loading import MAX_COUNT, Refused, Writes, array_of, as_refusal, plain_data, refuse, write
 from ..nn.utils.clip_grad import clip_grad_norm_
-from .groups import Group, as_number, check_flags, check_kinds, check_range, groups_of, members
-from .untracked_params import check_strays
+from .groups import Group, as_number, check_flags, check_kinds, check_range, as_groups, group_members
+from .untracked_params import check_untracked
 
 # hyperparameters that states of PyTorch (or of older versions) lack
 ABSENT = ("do_bias_correction", "maximize", "decoupled_weight_decay")
@@ -118,20 +118,18 @@ STEP_HOOKS: tuple[OrderedDict, OrderedDict] = (
 
 def register_optimizer_step_pre_hook(hook: Callable) -> Handle:
     """Call `hook(optimizer, args, kwargs)` before each step of every optimizer, and before its own hooks."""
-    return registered(STEP_HOOKS[0], hook)
+    return add_hook(STEP_HOOKS[0], hook)
 
 
 def register_optimizer_step_post_hook(hook: Callable) -> Handle:
     """Call `hook(optimizer, args, kwargs)` after each step of every optimizer, and after its own hooks."""
-    return registered(STEP_HOOKS[1], hook)
+    return add_hook(STEP_HOOKS[1], hook)
 
 
 STEP_CALL = "hook(optimizer, args, kwargs)"
 
 
-def registered(
-    hooks: OrderedDict[int, Callable], hook: Callable, call: str = STEP_CALL, prepend: bool = False
-) -> Handle:
+def add_hook(hooks: OrderedDict[int, Callable], hook: Callable, call: str = STEP_CALL, prepend: bool = False) -> Handle:
     """Add a hook and return a handle that removes it. call: how it is called, for the error."""
     check_callable(hook, call, OptimError)
     handle = Handle(hooks)
@@ -142,7 +140,7 @@ def registered(
     return handle
 
 
-def hooked(step: Callable) -> Callable:
+def with_step_hooks(step: Callable) -> Callable:
     """Wrap `step` in the hooks of its optimizer. Nested calls do not run them again: an own `step()` may call
     super().step()."""
 
@@ -209,7 +207,7 @@ class Optimizer:
         # sets of untracked parameters -> steps in which they had gradients
         self.strays: dict[frozenset, list[int]] = {}
         self.steps = 0  # number of steps since this object was created
-        for group in groups_of(params, type(self).__name__):
+        for group in as_groups(params, type(self).__name__):
             self.add_param_group(group)
         Seen.optimizers.add(self)
 
@@ -223,7 +221,7 @@ class Optimizer:
                 method=cls.__dict__["_init_group"],
             )
         if "step" in cls.__dict__:
-            cls.step = hooked(cls.__dict__["step"])  # type: ignore[method-assign]
+            cls.step = with_step_hooks(cls.__dict__["step"])  # type: ignore[method-assign]
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore attributes from a copy, a pickle or a loaded state. A class may override it to fill in entries that
@@ -290,7 +288,7 @@ class Optimizer:
 
     # ---- the step ------------------------------------------------------------------------------------------------
 
-    @hooked
+    @with_step_hooks
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update every parameter that has a gradient, in place.
 
@@ -330,7 +328,7 @@ class Optimizer:
             if not math.isfinite(total):
                 check_gradients(self, [(p, g) for p in self.parameters() if (g := p.grad) is not None])
             if Seen.untracked:
-                check_strays(self)
+                check_untracked(self)
             self.stepped()
         return loss
 
@@ -430,11 +428,11 @@ class Optimizer:
 
     def register_step_pre_hook(self, hook: Callable) -> Handle:
         """Call `hook(optimizer, args, kwargs)` before each step; it may return other (args, kwargs) for the step."""
-        return registered(self.pre_hooks, hook)
+        return add_hook(self.pre_hooks, hook)
 
     def register_step_post_hook(self, hook: Callable) -> Handle:
         """Call `hook(optimizer, args, kwargs)` after each step."""
-        return registered(self.post_hooks, hook)
+        return add_hook(self.post_hooks, hook)
 
     def step_hooks(self) -> tuple[list[Callable], list[Callable]]:
         """The hooks that run before a step, and those that run after it, in order."""
@@ -443,19 +441,19 @@ class Optimizer:
 
     def register_state_dict_pre_hook(self, hook: Callable, prepend: bool = False) -> Handle:
         """Call `hook(optimizer)` before state_dict()."""
-        return registered(self.state_hooks["before"], hook, "hook(optimizer)", prepend)
+        return add_hook(self.state_hooks["before"], hook, "hook(optimizer)", prepend)
 
     def register_state_dict_post_hook(self, hook: Callable, prepend: bool = False) -> Handle:
         """Call `hook(optimizer, state_dict)` with the result of state_dict(); a dict that it returns replaces it."""
-        return registered(self.state_hooks["after"], hook, "hook(optimizer, state_dict)", prepend)
+        return add_hook(self.state_hooks["after"], hook, "hook(optimizer, state_dict)", prepend)
 
     def register_load_state_dict_pre_hook(self, hook: Callable, prepend: bool = False) -> Handle:
         """Call `hook(optimizer, state_dict)` before loading, with a copy; a dict that it returns is loaded instead."""
-        return registered(self.state_hooks["load_before"], hook, "hook(optimizer, state_dict)", prepend)
+        return add_hook(self.state_hooks["load_before"], hook, "hook(optimizer, state_dict)", prepend)
 
     def register_load_state_dict_post_hook(self, hook: Callable, prepend: bool = False) -> Handle:
         """Call `hook(optimizer)` after a state is loaded."""
-        return registered(self.state_hooks["load_after"], hook, "hook(optimizer)", prepend)
+        return add_hook(self.state_hooks["load_after"], hook, "hook(optimizer)", prepend)
 
     # ---- groups --------------------------------------------------------------------------------------------------
 
@@ -469,7 +467,7 @@ class Optimizer:
                 '{"params": layer.parameters(), "lr": 0.1}',
                 group=param_group,
             )
-        params, param_names = members(param_group["params"], owner)
+        params, param_names = group_members(param_group["params"], owner)
         if param_names is not None and len(set(param_names)) < len(param_names):
             fail(
                 OptimError, f"{owner}: two parameters of a group have one name", "names that differ", names=param_names

@@ -20,7 +20,7 @@ from ..core.source_location import fail
 from ..nn.module import Module
 from .groups import check_range
 from .lr_scheduler.base import LRScheduler, check_count
-from .lr_scheduler.cycles import for_each
+from .lr_scheduler.cycles import per_group
 from .optimizer import Optimizer
 
 
@@ -35,7 +35,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable:
     return no_grad()(lambda average, parameter, count: decay * average + (1 - decay) * parameter)
 
 
-def each_by(function: Callable) -> Callable:
+def for_lists(function: Callable) -> Callable:
     """The same function for lists, in place: (averages, parameters, count)."""
 
     @no_grad()
@@ -48,12 +48,12 @@ def each_by(function: Callable) -> Callable:
 
 def get_swa_multi_avg_fn() -> Callable:
     """get_swa_avg_fn for lists, in place."""
-    return each_by(get_swa_avg_fn())
+    return for_lists(get_swa_avg_fn())
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable:
     """get_ema_avg_fn for lists, in place."""
-    return each_by(get_ema_avg_fn(decay))
+    return for_lists(get_ema_avg_fn(decay))
 
 
 class AveragedModel(Module):
@@ -76,7 +76,7 @@ class AveragedModel(Module):
             fail(OptimError, "AveragedModel: only one of avg_fn and multi_avg_fn may be given", "one of them")
         self.module = copy.deepcopy(model)
         self.register_buffer("n_averaged", tensor(0))
-        self.update = multi_avg_fn or each_by(avg_fn or get_swa_avg_fn())
+        self.update = multi_avg_fn or for_lists(avg_fn or get_swa_avg_fn())
         self.use_buffers = use_buffers
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -114,7 +114,7 @@ class SWALR(LRScheduler):
         anneal_strategy: str = "cos",
         last_epoch: int = -1,
     ):
-        self.goals, self.anneal_epochs = for_each(self, "swa_lr", swa_lr, optimizer), anneal_epochs
+        self.goals, self.anneal_epochs = per_group(self, "swa_lr", swa_lr, optimizer), anneal_epochs
         self.anneal_strategy = anneal_strategy
         self.check()
         super().__init__(optimizer, last_epoch)

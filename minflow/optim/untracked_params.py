@@ -17,7 +17,7 @@ from ..nn.module import Module
 STEPS = 2  # consecutive steps with the same untracked parameters before a warning
 
 
-def check_strays(optimizer: Any) -> None:
+def check_untracked(optimizer: Any) -> None:
     """Warn, once per set, about untracked parameters of a model of which this optimizer holds other parameters.
 
     A model of which it holds none belongs to another optimizer, or to none, as in style transfer, which trains an

@@ -47,7 +47,7 @@ def checkpoint(
         )
     if mode.trace is not None or not mode.grad:
         return function(*args, **kwargs)
-    again = Again(function, args, kwargs, preserve_rng_state)
+    again = CheckpointedCall(function, args, kwargs, preserve_rng_state)
     inputs = [x for x in args if isinstance(x, Tensor)]
     with enable_grad():
         result = again.run([x.detach().requires_grad_(x.requires_grad) for x in inputs])
@@ -59,13 +59,13 @@ def checkpoint(
             "return a tensor or a tuple",
             result=result,
         )
-    leaves = leaves_of(outs, {id(x) for x in again.inputs})
+    leaves = used_parameters(outs, {id(x) for x in again.inputs})
     again.inputs = []
     kept = Checkpoint.apply(again, tuple([out.detach() for out in outs]), *inputs, *leaves)
     return kept if isinstance(result, tuple) else list(kept) if isinstance(result, list) else kept[0]
 
 
-def leaves_of(outs: tuple, own: set[int]) -> list[Tensor]:
+def used_parameters(outs: tuple, own: set[int]) -> list[Tensor]:
     """The leaves that require a gradient and are not inputs: the parameters that the function used."""
     mode, found = MODE.get(), {}
     for node in toposort([out.value.node for out in outs if out.requires_grad]):
@@ -77,7 +77,7 @@ def leaves_of(outs: tuple, own: set[int]) -> list[Tensor]:
     return list(found.values())
 
 
-class Again:
+class CheckpointedCall:
     """One checkpointed call: everything needed to run it again."""
 
     def __init__(self, function: Callable, args: tuple, kwargs: dict, preserve: bool):
@@ -98,7 +98,7 @@ class Checkpoint(Function):
     """Autograd function whose backward runs the checkpointed function again."""
 
     @staticmethod
-    def forward(ctx: Any, again: Again, outs: tuple, *tensors: Tensor) -> tuple:
+    def forward(ctx: Any, again: CheckpointedCall, outs: tuple, *tensors: Tensor) -> tuple:
         ctx.again = again
         ctx.save_for_backward(*tensors)
         ctx.set_materialize_grads(False)

@@ -188,7 +188,7 @@ def test_what_comes_in_while_it_is_written_is_kept(old, monkeypatch, way):
 
 @pytest.mark.parametrize("after", [0, 1, 2, 3, 4, 5])
 def test_full_disk(old, monkeypatch, after, way):
-    calls, put = [], container.put
+    calls, put = [], container.write_all
 
     def full(file, data):
         calls.append(data)
@@ -196,7 +196,7 @@ def test_full_disk(old, monkeypatch, after, way):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         put(file, data)
 
-    monkeypatch.setattr(container, "put", full)
+    monkeypatch.setattr(container, "write_all", full)
     if after < 5:
         with pytest.raises(CheckpointError, match="(?s)No space left.* bytes.*old graph  unchanged.*df -h"):
             write(old, *graph(2))

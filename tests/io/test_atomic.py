@@ -46,7 +46,7 @@ def test_full_disk(old, monkeypatch, after):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         file.write(data)
 
-    monkeypatch.setattr(container, "put", put)
+    monkeypatch.setattr(container, "write_all", put)
     with pytest.raises(CheckpointError, match="(?s)No space left.*4,194,364 bytes.*unchanged.*df -h"):
         flow.save({"a": flow.ones(1 << 20), "b": flow.ones(15)}, old)
     monkeypatch.undo()
@@ -58,7 +58,7 @@ def test_full_disk(old, monkeypatch, after):
     [
         (os, "fsync", OSError(errno.EIO, os.strerror(errno.EIO)), CheckpointError, "Input/output error"),
         (os, "replace", OSError(errno.EIO, os.strerror(errno.EIO)), CheckpointError, "Input/output error"),
-        (container, "put", KeyboardInterrupt(), KeyboardInterrupt, ""),
+        (container, "write_all", KeyboardInterrupt(), KeyboardInterrupt, ""),
     ],
     ids=["fsync", "replace", "an interrupt"],
 )
@@ -255,8 +255,8 @@ def test_the_folder_may_change_while_a_save_runs(tmp_path, monkeypatch):
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     monkeypatch.chdir(tmp_path / "a")
-    put = container.put
-    monkeypatch.setattr(container, "put", lambda file, data: (os.chdir(tmp_path / "b"), put(file, data)))
+    put = container.write_all
+    monkeypatch.setattr(container, "write_all", lambda file, data: (os.chdir(tmp_path / "b"), put(file, data)))
     flow.save({"w": flow.ones(2)}, "x.mf")
     assert (os.listdir(tmp_path / "a"), os.listdir(tmp_path / "b")) == (["x.mf"], [])
 

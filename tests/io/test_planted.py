@@ -237,7 +237,7 @@ def test_a_copy_is_verified(public, monkeypatch):
     saved_graph.write(path, *graph(1))
     right = (path / "graph.json").read_bytes()
     with open(path / "meta.json", "rb") as meta:
-        copy = saved_graph.atomic.kept(path, "graph.json", meta)
+        copy = saved_graph.atomic.kept_copy(path, "graph.json", meta)
     (path / "graph.json").write_bytes(b"{}")
     for plant in (
         lambda: copy.write_bytes(b"{}"),

@@ -19,7 +19,7 @@ from minflow.utils.data import (
     WeightedRandomSampler,
     random_split,
 )
-from minflow.utils.data.draw import SampleGenerator, below, four_words, words
+from minflow.utils.data.draw import SampleGenerator, to_range, four_words, words
 
 
 def gen(seed=5):
@@ -36,7 +36,7 @@ def test_words_take_counters():
     assert words(g) != words(g) and g.take(0) == 2
     s = SampleGenerator(5, "loader", 0, 3)
     assert words(s) == four_words(s.key, 0) and s.counter == 1 and s.initial_seed() == s.key
-    assert [below(10, w) for w in (0, 2**31, 2**32 - 1)] == [0, 5, 9]
+    assert [to_range(10, w) for w in (0, 2**31, 2**32 - 1)] == [0, 5, 9]
 
 
 def test_sequential_and_random():

@@ -11,7 +11,7 @@ from ..source_location import fail
 
 
 @hint_methods
-class Numbers:
+class Arithmetic:
     """Arithmetic, comparison, linear algebra."""
 
     def add(self, other, *, alpha=1):

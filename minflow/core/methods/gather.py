@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from .. import functions as F
 from ..messages.suggestions import hint_methods
-from .scatter import Placing
+from .scatter import Scattering
 
 
 @hint_methods
-class Picking(Placing):
+class Gathering(Scattering):
     """Gathering and scattering by index."""
 
     def gather(self, dim, index, *, sparse_grad=False):

@@ -157,18 +157,18 @@ class InPlace:
         return store(self, F.baddbmm(self, batch1, batch2, beta=beta, alpha=alpha))
 
     def squeeze_(self, dim=None):
-        return reshaped(self, F.squeeze, dim)
+        return reshape_in_place(self, F.squeeze, dim)
 
     def unsqueeze_(self, dim):
-        return reshaped(self, F.unsqueeze, dim)
+        return reshape_in_place(self, F.unsqueeze, dim)
 
     def transpose_(self, dim0, dim1):
-        return reshaped(self, F.transpose, dim0, dim1)
+        return reshape_in_place(self, F.transpose, dim0, dim1)
 
     swapaxes_ = swapdims_ = transpose_
 
     def t_(self):
-        return reshaped(self, F.t)
+        return reshape_in_place(self, F.t)
 
     def round_(self, *, decimals=0):
         return write(self, F.round(self, decimals=decimals))
@@ -261,7 +261,7 @@ class InPlace:
         """Fill with random integers in [low, high). `random_(high)` starts at 0; `random_()` uses the range of the
         dtype."""
         if high is None:
-            low, high = 0, counts(self.spec.dtype) if low is None else low
+            low, high = 0, integer_limit(self.spec.dtype) if low is None else low
         return write(self, F.randint_like(self, low, high, generator=generator))
 
     def exponential_(self, lambd=1.0, *, generator=None):
@@ -269,7 +269,7 @@ class InPlace:
         return write(self, F.exponential_like(self, lambd, generator=generator))
 
 
-def reshaped(target, view, *args):
+def reshape_in_place(target, view, *args):
     """Turn `target` itself into a view of its previous elements: `x.t_()`."""
     if target.array is not None and MODE.get().trace is not None:
         fail(
@@ -294,7 +294,7 @@ def reshaped(target, view, *args):
     return target
 
 
-def counts(dtype: DType) -> int:
+def integer_limit(dtype: DType) -> int:
     """The exclusive upper bound of the integers that the dtype represents exactly."""
     return (
         2 ** (np.finfo(dtype.np).nmant + 1) + 1

@@ -25,7 +25,7 @@ BY_UFUNC = BY_UFUNC | {
 }
 
 
-class Neighbours:
+class Interop:
     """Protocols of other libraries."""
 
     def __array__(self, dtype=None, copy=None) -> np.ndarray:
@@ -67,4 +67,4 @@ class Neighbours:
 
 
 def array_of(x):
-    return x.numpy() if isinstance(x, Neighbours) else x
+    return x.numpy() if isinstance(x, Interop) else x

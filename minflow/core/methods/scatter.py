@@ -8,7 +8,7 @@ from ..functionalize import overwrite, write
 
 
 @hint_methods
-class Placing:
+class Scattering:
     """Scattering and strided views; a method whose name ends in an underscore writes into its tensor."""
 
     def take(self, index):

@@ -36,7 +36,7 @@ class Shapes(Storage):
                     x=self,
                 )
             shape = self.spec.shape
-        return F.view(self, one_or_many(shape))
+        return F.view(self, as_sizes(shape))
 
     def reshape_as(self, other):
         """Reshape to the shape of another tensor."""
@@ -70,7 +70,7 @@ class Shapes(Storage):
         return self.transpose(axis0, axis1)
 
     def permute(self, *axes, dims=None):
-        return F.permute(self, one_or_many(axes if dims is None else (*axes, dims)))
+        return F.permute(self, as_sizes(axes if dims is None else (*axes, dims)))
 
     def t(self):
         return F.t(self)
@@ -84,7 +84,7 @@ class Shapes(Storage):
         return F.movedim(self, source, destination)
 
     def expand(self, *sizes):
-        return F.expand(self, one_or_many(sizes))
+        return F.expand(self, as_sizes(sizes))
 
     def expand_as(self, other):
         """Expand to the shape of another tensor."""
@@ -94,10 +94,10 @@ class Shapes(Storage):
         return F.broadcast_to(self, size)
 
     def repeat(self, *sizes):
-        return F.repeat(self, one_or_many(sizes))
+        return F.repeat(self, as_sizes(sizes))
 
     def tile(self, *dims):
-        return F.tile(self, one_or_many(dims))
+        return F.tile(self, as_sizes(dims))
 
     @F.accept_axis
     def split(self, split_size, dim=0):
@@ -118,7 +118,7 @@ class Shapes(Storage):
         return F.select(self, dim, index)
 
     def flip(self, *dims):
-        return F.flip(self, one_or_many(dims))
+        return F.flip(self, as_sizes(dims))
 
     def roll(self, shifts, dims=None):
         return F.roll(self, shifts, dims)
@@ -133,7 +133,7 @@ class Shapes(Storage):
         return F.diagonal(self, offset, dim1, dim2)
 
 
-def one_or_many(sizes: tuple) -> tuple:
+def as_sizes(sizes: tuple) -> tuple:
     """Return `(2, 3)` for both f(2, 3) and f((2, 3))."""
     if len(sizes) == 1 and type(sizes[0]) is not int and F.is_sequence(sizes[0]):
         return tuple(sizes[0])

@@ -98,18 +98,18 @@ class Storage:
 
     def apply_(self, callable):
         """Replace each element by the result of a Python function of it: slow, and not in a graph."""
-        return through(self, "apply_", callable)
+        return apply_elementwise(self, "apply_", callable)
 
     def map_(self, tensor, callable):
         """Replace each element by the result of a Python function of it and of that of another tensor."""
-        return through(self, "map_", callable, tensor)
+        return apply_elementwise(self, "map_", callable, tensor)
 
     def map2_(self, x, y, callable):
         """Replace each element by the result of a Python function of it and of those of two other tensors."""
-        return through(self, "map2_", callable, x, y)
+        return apply_elementwise(self, "map2_", callable, x, y)
 
 
-def through(target, name: str, function, *others):
+def apply_elementwise(target, name: str, function, *others):
     if target.requires_grad:
         fail(
             GradError,

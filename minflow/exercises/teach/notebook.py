@@ -17,7 +17,7 @@ from typing import Any
 
 from ... import course
 from ...io import atomic
-from ...io.files import opened
+from ...io.files import open_regular
 from .. import cells
 from ..definition import Exercise
 from ..registry import all_exercises as all_exercises
@@ -38,7 +38,7 @@ class NotebookError(ValueError):
 def read(path: Path) -> dict[str, Any]:
     """Read a notebook, dropping invalid cells. Raises NotebookError."""
     try:
-        with opened(path) as file:
+        with open_regular(path) as file:
             content = file.read(MAX_BYTES + 1)
         if len(content) > MAX_BYTES:
             raise NotebookError(f"it has more than {MAX_BYTES:,} bytes")

@@ -23,7 +23,7 @@ from ...core.base.errors import CheckpointError, clean
 from ...core.spec import DType, as_dtype
 from ...core.source_location import here
 from ...io import atomic
-from ...io.files import absolute, place
+from ...io.files import absolute, checked_path
 
 NUMBERS, META, DONE = "out", "meta", "snapshot_done"
 LONGEST_META = 1 << 16  # bytes; 64 axes need about a thousand
@@ -68,7 +68,7 @@ def shorten(value: object) -> str:
 
 def checked(path: object, what: str) -> Path:
     """The absolute path. Raises CheckpointError, which names the caller `what`, before the queue is waited for."""
-    return absolute(place(path, what, f'{what}("./models_1")'))
+    return absolute(checked_path(path, what, f'{what}("./models_1")'))
 
 
 # ---- one variable in a folder ----------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 from ...core.base.errors import GraphFormatError
 from ...core.source_location import fail, need
-from ...io.files import opened, place
+from ...io.files import open_regular, checked_path
 from .describe import data_error, short, size_of, spec_of, tensor_spec
 from .scopes import place_of
 
@@ -43,7 +43,7 @@ def refuse(what: str, hint: str = "", /, **values: Any) -> NoReturn:
 def read(path: Any) -> Contents:
     """Read a file. Raises GraphFormatError if it is not an ONNX file that can be drawn, and MissingDependencyError
     without the package onnx."""
-    file = place(path, "flow.onnx.show", 'flow.onnx.show("model.onnx")', GraphFormatError)
+    file = checked_path(path, "flow.onnx.show", 'flow.onnx.show("model.onnx")', GraphFormatError)
     onnx = need("onnx", "flow.onnx.show")
     data = content(file)
     from google.protobuf.message import DecodeError
@@ -67,7 +67,7 @@ def content(file: Path) -> bytes:
         )
     why, data = "", b""
     try:
-        with opened(file) as stream:
+        with open_regular(file) as stream:
             data = stream.read(MOST_BYTES + 1)
     except OSError as error:
         why = error.strerror or str(error)

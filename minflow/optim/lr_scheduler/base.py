@@ -255,12 +255,12 @@ def check_number(scheduler: LRScheduler, name: str) -> None:
         )
 
 
-def check_share(scheduler: LRScheduler, name: str) -> None:
+def check_fraction(scheduler: LRScheduler, name: str) -> None:
     """Refuse an attribute unless it is a number from 0 to 1."""
     check_range(type(scheduler).__name__, {name: getattr(scheduler, name)}, name, 0.0, 1.0)
 
 
-def power(x: float, n: float) -> float:
+def float_power(x: float, n: float) -> float:
     """x ** n as a float; Python would raise on overflow, or create a huge integer."""
     try:
         return float(x) ** n
@@ -268,7 +268,7 @@ def power(x: float, n: float) -> float:
         return math.inf if x >= 0 or n % 2 == 0 else -math.inf
 
 
-def schedule(init: Callable) -> Callable:
+def takes_scheduler_args(init: Callable) -> Callable:
     """Decorate the `__init__` of a schedule, which has only its own arguments: those of LRScheduler are appended."""
     own = inspect.signature(init).parameters
     _, _, *common = inspect.signature(LRScheduler.__init__).parameters.values()  # after self and optimizer

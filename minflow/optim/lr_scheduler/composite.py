@@ -19,7 +19,7 @@ from .factors import ConstantLR, LinearLR
 from .plateau import ReduceLROnPlateau
 
 
-class Several(LRScheduler):
+class CompositeSchedule(LRScheduler):
     """Base class of schedules that contain `schedulers`, whose states are part of its own."""
 
     @property
@@ -49,7 +49,7 @@ class Several(LRScheduler):
     def undo(self) -> None:
         """Undo the first step that each schedule took when it was created."""
         for scheduler in self.schedulers:
-            if isinstance(scheduler, Several):
+            if isinstance(scheduler, CompositeSchedule):
                 scheduler.undo()
             else:
                 scheduler.last_epoch -= 1
@@ -72,7 +72,7 @@ class Several(LRScheduler):
         return result, writes
 
 
-class SequentialLR(Several):
+class SequentialLR(CompositeSchedule):
     """One schedule after another: the next one begins at each of the steps in `milestones`.
 
     interval_rescaling: False lets the next schedule continue to count from the first step, as in OneFlow; True or None
@@ -230,7 +230,7 @@ class WarmupLR(SequentialLR):
         return LinearLR(optimizer, self.warmup_factor, end, self.warmup_iters, last_step)
 
 
-class ChainedScheduler(Several):
+class ChainedScheduler(CompositeSchedule):
     """Several schedules at once: each multiplies the rate that the others produced."""
 
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None):

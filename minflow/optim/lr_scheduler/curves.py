@@ -14,7 +14,7 @@ from ...core.source_location import fail
 from ...nn.loading import MAX_COUNT
 from ..groups import as_number
 from ..optimizer import Optimizer
-from .base import LRScheduler, check_count, check_number, power, schedule
+from .base import LRScheduler, check_count, check_number, float_power, takes_scheduler_args
 
 
 class CosineAnnealingLR(LRScheduler):
@@ -23,7 +23,7 @@ class CosineAnnealingLR(LRScheduler):
     Source: Loshchilov & Hutter 2017 (arXiv:1608.03983), eq. 5, without restarts.
     """
 
-    @schedule
+    @takes_scheduler_args
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0):
         self.T_max, self.eta_min = T_max, eta_min
 
@@ -65,7 +65,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     Source: Loshchilov & Hutter 2017 (arXiv:1608.03983), eq. 5.
     """
 
-    @schedule
+    @takes_scheduler_args
     def __init__(
         self,
         optimizer: Optimizer,
@@ -107,7 +107,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         part = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
         if 0 < self.restart_limit <= self.cycles:
             part = 0.0
-        top = power(self.decay_rate, self.cycles)
+        top = float_power(self.decay_rate, self.cycles)
         return [self.eta_min + (base * top - self.eta_min) * part for base in self.base_lrs]
 
 
@@ -117,7 +117,7 @@ class CosineDecayLR(LRScheduler):
     From OneFlow. Source: Loshchilov & Hutter 2017 (arXiv:1608.03983), eq. 5, without restarts.
     """
 
-    @schedule
+    @takes_scheduler_args
     def __init__(self, optimizer: Optimizer, decay_steps: int, alpha: float = 0.0):
         self.decay_steps, self.alpha = decay_steps, alpha
 
@@ -138,7 +138,7 @@ class PolynomialLR(LRScheduler):
     number of steps.
     """
 
-    @schedule
+    @takes_scheduler_args
     def __init__(
         self,
         optimizer: Optimizer,
@@ -165,11 +165,11 @@ class PolynomialLR(LRScheduler):
         if self.initial or self.last_epoch > self.total_iters:
             return self.present()
         left = (1 - self.last_epoch / self.total_iters) / (1 - (self.last_epoch - 1) / self.total_iters)
-        return [rate * power(left, self.power) for rate in self.present()]
+        return [rate * float_power(left, self.power) for rate in self.present()]
 
     def closed_form(self) -> list[float]:
         end, whole = self.end_learning_rate or 0.0, self.total_iters
         if self.cycle:
             whole *= max(math.ceil(self.last_epoch / whole), 1)
-        part = power(1 - min(self.last_epoch, whole) / whole, self.power)
+        part = float_power(1 - min(self.last_epoch, whole) / whole, self.power)
         return [(base - end) * part + end for base in self.base_lrs]

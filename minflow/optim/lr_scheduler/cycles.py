@@ -10,10 +10,10 @@ from ...core.base.errors import OptimError
 from ...core.source_location import fail
 from ..groups import as_number
 from ..optimizer import Optimizer
-from .base import LRScheduler, check_count, check_number, check_share, power, schedule
+from .base import LRScheduler, check_count, check_number, check_fraction, float_power, takes_scheduler_args
 
 
-def for_each(scheduler: LRScheduler, name: str, value: Any, optimizer: Any) -> list[float]:
+def per_group(scheduler: LRScheduler, name: str, value: Any, optimizer: Any) -> list[float]:
     """One number per group, given as one for all or as a list."""
     groups = len(optimizer.param_groups) if isinstance(optimizer, Optimizer) else 1
     owner = type(scheduler).__name__
@@ -28,7 +28,7 @@ def for_each(scheduler: LRScheduler, name: str, value: Any, optimizer: Any) -> l
     return [as_number(owner, name, x) for x in values]
 
 
-class Cycle(LRScheduler):
+class CyclicSchedule(LRScheduler):
     """A schedule that may cycle momentum against the rate: `momentum` of a group, or the first of its `betas`."""
 
     cycle_momentum = False
@@ -57,8 +57,8 @@ class Cycle(LRScheduler):
         """The lowest and highest momentum of each group."""
         if self.cycle_momentum:
             self.key = self.momentum_key(optimizer)
-            self.high = for_each(self, "max_momentum", largest, optimizer)
-            self.low = for_each(self, "base_momentum", base, optimizer)
+            self.high = per_group(self, "max_momentum", largest, optimizer)
+            self.low = per_group(self, "base_momentum", base, optimizer)
 
     def check_progress(self) -> None:
         super().check_progress()
@@ -85,7 +85,7 @@ class Cycle(LRScheduler):
         group[self.key] = (momentum, *group["betas"][1:]) if self.key == "betas" else momentum
 
 
-class OneCycleLR(Cycle):
+class OneCycleLR(CyclicSchedule):
     """Rise from max_lr / div_factor to max_lr in the first `pct_start` of all steps, then fall to 1/final_div_factor of
     the initial rate.
 
@@ -95,7 +95,7 @@ class OneCycleLR(Cycle):
     Source: Smith & Topin 2018 (arXiv:1708.07120), section 3.
     """
 
-    @schedule
+    @takes_scheduler_args
     def __init__(
         self,
         optimizer: Optimizer,
@@ -128,7 +128,7 @@ class OneCycleLR(Cycle):
         self.pct_start, self.anneal_strategy, self.three_phase = pct_start, anneal_strategy, bool(three_phase)
         self.div_factor, self.final_div_factor, self.cycle_momentum = div_factor, final_div_factor, bool(cycle_momentum)
         self.check()
-        self.tops = for_each(self, "max_lr", max_lr, optimizer)
+        self.tops = per_group(self, "max_lr", max_lr, optimizer)
         self.momenta(base_momentum, max_momentum, optimizer)
         if isinstance(optimizer, Optimizer):
             for i, group in enumerate(optimizer.param_groups):
@@ -136,7 +136,7 @@ class OneCycleLR(Cycle):
 
     def check(self) -> None:
         check_count(self, "total_steps", 1)
-        check_share(self, "pct_start")
+        check_fraction(self, "pct_start")
         for name in ("div_factor", "final_div_factor"):
             check_number(self, name)
             if getattr(self, name) == 0:
@@ -195,7 +195,7 @@ class OneCycleLR(Cycle):
         return rates
 
 
-class CyclicLR(Cycle):
+class CyclicLR(CyclicSchedule):
     """Rise from base_lr to max_lr in step_size_up steps and fall again in step_size_down, repeatedly.
 
     mode: "triangular"; "triangular2" halves the height at each cycle; "exp_range" scales it by gamma**step.  scale_fn:
@@ -204,7 +204,7 @@ class CyclicLR(Cycle):
     Source: Smith 2017 (arXiv:1506.01186), section 3.
     """
 
-    @schedule
+    @takes_scheduler_args
     def __init__(
         self,
         optimizer: Optimizer,
@@ -225,8 +225,8 @@ class CyclicLR(Cycle):
         self.mode, self.gamma, self.scale_fn, self.cycle_momentum = mode, gamma, scale_fn, bool(cycle_momentum)
         self.scale_mode = scale_mode if scale_fn is not None else "iterations" if mode == "exp_range" else "cycle"
         self.check()
-        self.bases = for_each(self, "base_lr", base_lr, optimizer)
-        self.tops = for_each(self, "max_lr", max_lr, optimizer)
+        self.bases = per_group(self, "base_lr", base_lr, optimizer)
+        self.tops = per_group(self, "max_lr", max_lr, optimizer)
         self.momenta(base_momentum, max_momentum, optimizer)
         if isinstance(optimizer, Optimizer):
             for group, base in zip(optimizer.param_groups, self.bases):
@@ -259,7 +259,7 @@ class CyclicLR(Cycle):
             return float(self.scale_fn(at))
         if self.mode == "triangular":
             return 1.0
-        return power(0.5, cycle - 1) if self.mode == "triangular2" else power(self.gamma, at)
+        return float_power(0.5, cycle - 1) if self.mode == "triangular2" else float_power(self.gamma, at)
 
     def get_lr(self) -> list[float]:
         whole = self.step_size_up + self.step_size_down

@@ -16,7 +16,7 @@ from ...core.base.errors import OptimError
 from ...core.source_location import fail
 from ...nn.loading import MAX_COUNT, Refused, Writes, refuse, same_kind
 from ..optimizer import Optimizer
-from .base import LRScheduler, check_count, check_number, check_share, power, schedule
+from .base import LRScheduler, check_count, check_number, check_fraction, float_power, takes_scheduler_args
 
 
 class LambdaLR(LRScheduler):
@@ -25,7 +25,7 @@ class LambdaLR(LRScheduler):
     state_dict does not save functions, but saves the attributes of callable objects.
     """
 
-    @schedule
+    @takes_scheduler_args
     def __init__(self, optimizer: Optimizer, lr_lambda: Callable[[int], float] | Sequence[Callable[[int], float]]):
         groups = len(optimizer.param_groups) if isinstance(optimizer, Optimizer) else 0
         self.lr_lambdas = list(lr_lambda) if isinstance(lr_lambda, Sequence) else [lr_lambda] * groups
@@ -98,7 +98,7 @@ class MultiplicativeLR(LambdaLR):
 class StepLR(LRScheduler):
     """Multiply the rate by gamma every `step_size` steps."""
 
-    @schedule
+    @takes_scheduler_args
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1):
         self.step_size, self.gamma = step_size, gamma
 
@@ -112,13 +112,13 @@ class StepLR(LRScheduler):
         return [rate * self.gamma for rate in self.present()]
 
     def closed_form(self) -> list[float]:
-        return [base * power(self.gamma, self.last_epoch // self.step_size) for base in self.base_lrs]
+        return [base * float_power(self.gamma, self.last_epoch // self.step_size) for base in self.base_lrs]
 
 
 class MultiStepLR(LRScheduler):
     """Multiply the rate by gamma at each of the steps in `milestones`; a step listed twice counts twice."""
 
-    @schedule
+    @takes_scheduler_args
     def __init__(self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1):
         if not isinstance(milestones, Iterable):
             fail(
@@ -142,11 +142,11 @@ class MultiStepLR(LRScheduler):
                 )
 
     def get_lr(self) -> list[float]:
-        return [rate * power(self.gamma, self.milestones[self.last_epoch]) for rate in self.present()]
+        return [rate * float_power(self.gamma, self.milestones[self.last_epoch]) for rate in self.present()]
 
     def closed_form(self) -> list[float]:
         passed = sum(times for step, times in self.milestones.items() if step <= self.last_epoch)
-        return [base * power(self.gamma, passed) for base in self.base_lrs]
+        return [base * float_power(self.gamma, passed) for base in self.base_lrs]
 
     def taken(self, present: Mapping[str, Any], saved: Mapping[str, Any]) -> tuple[dict[str, Any], Writes]:
         result, writes = super().taken(present, saved)
@@ -156,7 +156,7 @@ class MultiStepLR(LRScheduler):
 class LinearLR(LRScheduler):
     """The initial rate times a factor that changes linearly from start_factor to end_factor in total_iters steps."""
 
-    @schedule
+    @takes_scheduler_args
     def __init__(
         self, optimizer: Optimizer, start_factor: float = 1.0 / 3, end_factor: float = 1.0, total_iters: int = 5
     ):
@@ -200,12 +200,12 @@ class LinearLR(LRScheduler):
 class ConstantLR(LRScheduler):
     """The initial rate times `factor`, from 0 to 1, until step `total_iters`; then the initial rate."""
 
-    @schedule
+    @takes_scheduler_args
     def __init__(self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5):
         self.factor, self.total_iters = factor, total_iters
 
     def check(self) -> None:
-        check_share(self, "factor")
+        check_fraction(self, "factor")
         check_count(self, "total_iters", 0)
 
     def get_lr(self) -> list[float]:
@@ -229,7 +229,7 @@ class ConstantLR(LRScheduler):
 class ExponentialLR(LRScheduler):
     """Multiply the rate by gamma at every step."""
 
-    @schedule
+    @takes_scheduler_args
     def __init__(self, optimizer: Optimizer, gamma: float):
         self.gamma = gamma
 
@@ -240,4 +240,4 @@ class ExponentialLR(LRScheduler):
         return self.present() if self.initial else [rate * self.gamma for rate in self.present()]
 
     def closed_form(self) -> list[float]:
-        return [base * power(self.gamma, self.last_epoch) for base in self.base_lrs]
+        return [base * float_power(self.gamma, self.last_epoch) for base in self.base_lrs]

@@ -11,7 +11,7 @@ from ...core.source_location import fail
 from ..groups import as_number, check_range
 from ..optimizer import Optimizer
 from .base import LRScheduler, check_number
-from .cycles import for_each
+from .cycles import per_group
 
 
 class ReduceLROnPlateau(LRScheduler):
@@ -47,7 +47,7 @@ class ReduceLROnPlateau(LRScheduler):
             )
         self.mode, self.factor, self.patience, self.threshold = mode, factor, patience, threshold
         self.threshold_mode, self.cooldown, self.eps, self.verbose = threshold_mode, cooldown, eps, verbose
-        self.optimizer, self.min_lrs = optimizer, for_each(self, "min_lr", min_lr, optimizer)
+        self.optimizer, self.min_lrs = optimizer, per_group(self, "min_lr", min_lr, optimizer)
         self.check()
         self.best = math.inf if mode == "min" else -math.inf
         self.cooldown_counter = self.num_bad_epochs = self.last_epoch = 0

@@ -40,22 +40,22 @@ def default_collate(samples: Sequence) -> Any:
 def collate(samples: Sequence, path: str) -> Any:
     first = samples[0]
     if isinstance(first, Tensor):
-        same_kind(samples, Tensor, path)
+        check_types(samples, Tensor, path)
         check_shapes([t.spec for t in samples], path)
         if any(t.spec is not first.spec or t.requires_grad or t.array is None for t in samples):
             return F.stack(list(samples))
         return from_numpy(np.stack([t.array for t in samples]))
     if isinstance(first, np.ndarray) and first.dtype.kind in "biufc":
         if any(not isinstance(x, np.ndarray) or x.dtype is not first.dtype for x in samples):
-            return collate([number(x, None, f"{path}, sample {i}") for i, x in enumerate(samples)], path)
+            return collate([number_tensor(x, None, f"{path}, sample {i}") for i, x in enumerate(samples)], path)
         check_shapes(samples, path)
         return from_numpy(np.stack(samples))
     if isinstance(first, bool | int | float) or isinstance(first, np.generic) and first.dtype.kind in "biufc":
-        return number(list(samples), "float64" if isinstance(first, float) else None, path)
+        return number_tensor(list(samples), "float64" if isinstance(first, float) else None, path)
     if isinstance(first, str | bytes):
         return samples
     if isinstance(first, Mapping):
-        same_kind(samples, Mapping, path)
+        check_types(samples, Mapping, path)
         for i, sample in enumerate(samples):
             if sample.keys() != first.keys():
                 raise LoaderError(
@@ -63,16 +63,18 @@ def collate(samples: Sequence, path: str) -> Any:
                     values={"sample 0": list(first), f"sample {i}": list(sample)},
                     hint="the same keys in each sample",
                 )
-        return rebuilt(first, {key: collate([sample[key] for sample in samples], f"{path}[{key!r}]") for key in first})
+        return container_like(
+            first, {key: collate([sample[key] for sample in samples], f"{path}[{key!r}]") for key in first}
+        )
     if isinstance(first, Sequence):
-        same_kind(samples, Sequence, path)
+        check_types(samples, Sequence, path)
         for i, sample in enumerate(samples):
             if len(sample) != len(first):
                 raise ShapeError(
                     f"default_collate: {path} has {len(sample)} parts in sample {i}, and {len(first)} in sample 0",
                     hint="pad them to one length, or give collate_fn=list to keep the samples apart",
                 )
-        return rebuilt(first, [collate(part, f"{path}[{i}]") for i, part in enumerate(zip(*samples))])
+        return container_like(first, [collate(part, f"{path}[{i}]") for i, part in enumerate(zip(*samples))])
     image = "PIL" in type(first).__module__
     raise DTypeError(
         f"default_collate: {path} is a {type(first).__name__}, which cannot be collated",
@@ -83,7 +85,7 @@ def collate(samples: Sequence, path: str) -> Any:
     )
 
 
-def rebuilt(first: Any, parts: Any) -> Any:
+def container_like(first: Any, parts: Any) -> Any:
     """A container of the class of `first` with other contents, as in PyTorch: a tuple becomes a list, and a class that
     cannot be built from its contents becomes a list or dict.
     """
@@ -104,7 +106,7 @@ def rebuilt(first: Any, parts: Any) -> Any:
         return parts
 
 
-def same_kind(samples: Sequence, kind, path: str) -> None:
+def check_types(samples: Sequence, kind, path: str) -> None:
     for i, sample in enumerate(samples):
         if not isinstance(sample, kind) or isinstance(sample, str | bytes):
             raise DTypeError(
@@ -124,7 +126,7 @@ def check_shapes(samples: Sequence, path: str) -> None:
             )
 
 
-def number(data: Any, dtype: str | None, path: str) -> Tensor:
+def number_tensor(data: Any, dtype: str | None, path: str) -> Tensor:
     """A tensor of numbers in their common dtype."""
     try:
         return as_tensor(data, dtype)
@@ -143,9 +145,9 @@ def default_convert(sample: Any) -> Any:
     if isinstance(sample, np.generic) and sample.dtype.kind in "biufc":
         return as_tensor(sample)
     if isinstance(sample, Mapping):
-        return rebuilt(sample, {key: default_convert(value) for key, value in sample.items()})
+        return container_like(sample, {key: default_convert(value) for key, value in sample.items()})
     if isinstance(sample, Sequence) and not isinstance(sample, str | bytes):
-        return rebuilt(sample, [default_convert(part) for part in sample])
+        return container_like(sample, [default_convert(part) for part in sample])
     return sample
 
 

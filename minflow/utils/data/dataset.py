@@ -87,14 +87,14 @@ class TensorDataset(Dataset):
 
     def whole_batch(self, indices: Sequence[int]) -> list[Tensor]:
         """The rows `indices` of each tensor: one gather instead of many slices and a stack."""
-        where = checked(indices, len(self))
+        where = check_indices(indices, len(self))
         return [
             t[from_numpy(where)] if t.requires_grad else from_numpy(np.take(t.detach().numpy(), where, axis=0))
             for t in self.tensors
         ]
 
 
-def checked(indices: Sequence[int], length: int) -> np.ndarray:
+def check_indices(indices: Sequence[int], length: int) -> np.ndarray:
     """`int64[n]`: sample indices inside the dataset, counted from its start."""
     where = np.asarray(indices, "int64")
     if where.size and (where.min() < -length or where.max() >= length):

@@ -31,12 +31,12 @@ def words(generator: Generator | None = None) -> tuple[int, int, int, int]:
     return four_words(generator.key, generator.take(1))
 
 
-def below(n: int, word: int) -> int:
+def to_range(n: int, word: int) -> int:
     """Map a 32-bit word to an integer in [0, n): the high half of word times n (Lemire 2019)."""
     return word * n >> 32
 
 
-def chance(p: float, word: int) -> bool:
+def with_probability(p: float, word: int) -> bool:
     """True with probability p."""
     return word < p * 2.0**32
 

@@ -34,14 +34,14 @@ class WorkerInfo(NamedTuple):
 WORKER: ContextVar[WorkerInfo | None] = ContextVar("worker", default=None)
 
 
-class End:
+class EndOfData:
     """The result of an IterableDataset's recipe when there are no more samples; the same object in every process."""
 
     def __reduce__(self):
         return "END"
 
 
-END = End()
+END = EndOfData()
 
 
 def get_worker_info() -> WorkerInfo | None:
@@ -49,7 +49,7 @@ def get_worker_info() -> WorkerInfo | None:
     return WORKER.get()
 
 
-class drawing_from(ContextVarScope):
+class random_from(ContextVarScope):
     """Random numbers inside the block depend only on these words."""
 
     variable = SAMPLE
@@ -104,7 +104,7 @@ class Recipe:
         elif not self.batched:
             samples = self.samples([indices])
         else:
-            with drawing_from(self.key, "loader", self.epoch, "batch", number):
+            with random_from(self.key, "loader", self.epoch, "batch", number):
                 if self.collate_fn is default_collate and hasattr(self.dataset, "whole_batch"):
                     return self.dataset.whole_batch(indices)
                 many = getattr(self.dataset, "__getitems__", None)
@@ -116,7 +116,7 @@ class Recipe:
                     f"{type(self.dataset).__name__}.__getitems__ gave {len(samples)} samples, not {len(indices)}",
                     hint="one sample for each index, in the same order",
                 )
-        with drawing_from(self.key, "loader", self.epoch, "batch", number):
+        with random_from(self.key, "loader", self.epoch, "batch", number):
             return self.collate_fn(samples if self.batched else samples[0])
 
     def samples(self, indices: Sequence) -> list:
@@ -136,7 +136,7 @@ class Recipe:
     def further(self):
         """The next samples of an IterableDataset, indexed by their position."""
         while True:
-            with drawing_from(self.key, "loader", self.epoch, self.position):
+            with random_from(self.key, "loader", self.epoch, self.position):
                 try:
                     if self.walk is None:
                         self.walk = iter(self.dataset)
@@ -151,7 +151,7 @@ class Recipe:
         return derive_key(self.key, "loader", self.epoch, *words)
 
 
-def noted(error: BaseException, number: int, indices: Any, maker: str) -> BaseException:
+def with_note(error: BaseException, number: int, indices: Any, maker: str) -> BaseException:
     """An error of a worker or of the dataset, with a note about the batch and its maker."""
     if isinstance(indices, Sequence) and not isinstance(indices, str):
         few = ", ".join(map(str, indices[:8])) + (", ..." if len(indices) > 8 else "")

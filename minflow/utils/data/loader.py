@@ -16,7 +16,7 @@ from ...core.random import Generator, source
 from ...core.source_location import fail
 from .collate import default_collate, default_convert
 from .dataset import IterableDataset
-from .fetch import END, Recipe, noted
+from .fetch import END, Recipe, with_note
 from .sampler import BatchSampler, RandomSampler, SequentialSampler
 from .workers import KINDS
 
@@ -165,7 +165,7 @@ class DataLoader:
             try:
                 batch = recipe.make(number, indices)
             except Exception as error:
-                raise noted(error, number, indices, "the DataLoader")  # noqa: B904 (the same error)
+                raise with_note(error, number, indices, "the DataLoader")  # noqa: B904 (the same error)
             if batch is END:
                 break
             yield batch
@@ -198,7 +198,7 @@ class DataLoader:
                 number, indices = under_way.popleft()
                 good, batch = crew.result(number % count, number)
                 if not good:
-                    raise noted(batch, number, indices, f"{crew.kind} {number % count}")
+                    raise with_note(batch, number, indices, f"{crew.kind} {number % count}")
                 if batch is END:
                     break
                 submit(count * crew.in_flight)

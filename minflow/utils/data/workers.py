@@ -103,13 +103,13 @@ class Threads:
                 )
             )
         # in case Ctrl-C comes before `close` begins
-        self.net = weakref.finalize(self, dismiss, self.stopped, self.tasks)
+        self.net = weakref.finalize(self, stop_threads, self.stopped, self.tasks)
         try:
             for started, thread in enumerate(self.threads):
                 thread.start()
         except RuntimeError as error:
-            dismiss(self.stopped, self.tasks)
-            raise too_few(started, count, "worker threads", error) from error
+            stop_threads(self.stopped, self.tasks)
+            raise start_error(started, count, "worker threads", error) from error
 
     def submit(self, k: int, task: tuple[int, Any]) -> None:
         self.tasks[k].put(task)
@@ -120,11 +120,11 @@ class Threads:
             return self.answers[k].get(timeout=self.timeout or None)
         except queue.Empty:
             self.patience = 0.0
-            raise too_slow(self.kind, k, number, self.timeout) from None
+            raise timeout_error(self.kind, k, number, self.timeout) from None
 
     def close(self, finished: bool) -> None:
         """Threads cannot be killed: each ends after its current batch. Wait for that, but not for long."""
-        dismiss(self.stopped, self.tasks)
+        stop_threads(self.stopped, self.tasks)
         self.net.detach()
         end = time.monotonic() + self.patience
         for thread in self.threads:
@@ -143,7 +143,7 @@ def check_owner(workers: Any) -> None:
         )
 
 
-def dismiss(stopped: threading.Event, tasks: list) -> None:
+def stop_threads(stopped: threading.Event, tasks: list) -> None:
     """Tell worker threads to end."""
     stopped.set()
     for queued in tasks:
@@ -184,14 +184,14 @@ class Processes:
                 process = context.Process(
                     target=process_main, args=(worker, theirs, self.inline), name=f"minflow-loader-{k}", daemon=True
                 )
-                with theirs, quietly_forking():
+                with theirs, starting_process():
                     process.start()
                 self.processes.append(process)
         except BaseException as error:
             started = len(self.processes)
             self.close(False)
             if isinstance(error, OSError):
-                raise too_few(started, count, "worker processes", error) from error
+                raise start_error(started, count, "worker processes", error) from error
             raise
 
     def submit(self, k: int, task: tuple[int, Any]) -> None:
@@ -205,7 +205,7 @@ class Processes:
         pipe = self.pipes[k]
         try:
             if self.timeout and not pipe.poll(self.timeout):
-                raise too_slow(self.kind, k, number, self.timeout)
+                raise timeout_error(self.kind, k, number, self.timeout)
             good, thing = receive(pipe)
         except (EOFError, ConnectionError):
             raise self.died(k, number) from None
@@ -240,18 +240,18 @@ class Processes:
         running = list(self.processes)
         try:
             if not finished:
-                end(running, "terminate", 2)
-            end(running, None, 2)
-            end(running, "terminate", 2)
+                stop_processes(running, "terminate", 2)
+            stop_processes(running, None, 2)
+            stop_processes(running, "terminate", 2)
         finally:
-            end(running, "kill", 5)
+            stop_processes(running, "kill", 5)
             for process in self.processes:
                 if process.exitcode is not None:
                     process.close()
             self.processes = []
 
 
-def end(running: list, how: str | None, seconds: float) -> None:
+def stop_processes(running: list, how: str | None, seconds: float) -> None:
     """Signal each process that still runs, wait for it, and remove ended ones from the list."""
     for process in running if how else ():
         getattr(process, how)()
@@ -261,7 +261,7 @@ def end(running: list, how: str | None, seconds: float) -> None:
 
 
 @contextmanager
-def quietly_forking():
+def starting_process():
     """Start a process without the warning about threads, and block Ctrl-C until the child ignores it."""
     masks = hasattr(signal, "pthread_sigmask") and threading.current_thread() is threading.main_thread()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if masks else None
@@ -293,17 +293,17 @@ def process_main(worker: Worker, pipe, inline: int) -> None:
         good, thing = worker.answer(task)
         try:
             try:
-                send(pipe, (good, thing if good else Failure(thing)), inline)
+                send(pipe, (good, thing if good else WorkerFailure(thing)), inline)
             except OSError:
                 raise
             except Exception as error:
                 error.add_note("while sending the batch to the owner of the DataLoader: its contents cannot be pickled")
-                send(pipe, (False, Failure(error)), inline)
+                send(pipe, (False, WorkerFailure(error)), inline)
         except OSError:
             return
 
 
-class Failure:
+class WorkerFailure:
     """An error in transit between processes: the exception if it can be pickled, and its traceback as text."""
 
     def __init__(self, error: BaseException):
@@ -331,7 +331,7 @@ class Failure:
         return error
 
 
-def too_slow(kind: str, k: int, number: int, timeout: float) -> WorkerError:
+def timeout_error(kind: str, k: int, number: int, timeout: float) -> WorkerError:
     return WorkerError(
         f"DataLoader: {kind} {k} did not finish batch {number} within {timeout} s",
         where=here(),
@@ -339,7 +339,7 @@ def too_slow(kind: str, k: int, number: int, timeout: float) -> WorkerError:
     )
 
 
-def too_few(started: int, count: int, what: str, reason: BaseException) -> WorkerError:
+def start_error(started: int, count: int, what: str, reason: BaseException) -> WorkerError:
     return WorkerError(
         f"DataLoader: only {started} of {count} {what} could be started",
         values={"reason": reason},

@@ -18,7 +18,7 @@ from ...core.base.errors import LoaderError
 from ...core.source_location import fail
 from ...data.cache import cache_dir, first_of, folder
 from ...data.download import fetch
-from ...utils.data.dataset import Dataset, checked
+from ...utils.data.dataset import Dataset, check_indices
 from ..transforms.images import to_pil_image
 from ..transforms.transforms import takes_arrays
 
@@ -72,7 +72,7 @@ class ImageDataset(Dataset):
             raise AttributeError("whole_batch")
 
         def make(indices: Sequence[int]) -> list:
-            where = checked(indices, len(self))
+            where = check_indices(indices, len(self))
             return [many(self.data[where]), from_numpy(self.targets[where].astype("int64"))]
 
         return make

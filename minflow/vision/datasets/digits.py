@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core.functions.creation import from_numpy
 from ...data.digits import digit_arrays
-from ...utils.data.dataset import checked
+from ...utils.data.dataset import check_indices
 from .base import ImageDataset
 
 
@@ -46,7 +46,7 @@ class Digits(ImageDataset):
             return super().whole_batch
 
         def make(indices: Sequence[int]) -> list:
-            where = checked(indices, len(self))
+            where = check_indices(indices, len(self))
             return [from_numpy(self.images[where][:, None]), from_numpy(self.targets[where].astype("int64"))]
 
         return make

@@ -10,7 +10,7 @@ from typing import Any
 from ...core.base.errors import DataError, LoaderError, OutOfRangeError
 from ...core.source_location import fail
 from ...data.cache import folder
-from ...data.files import bad
+from ...data.files import file_error
 from ...utils.data.dataset import Dataset
 from ..transforms.images import pillow
 from .base import check_transforms
@@ -26,7 +26,7 @@ def default_loader(path: str | os.PathLike) -> Any:
             return image.convert("RGB")
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         hint = "delete the file or copy a good one there; is_valid_file=... of the dataset leaves files out"
-        raise bad(Path(path), "is damaged or not an image", hint, reason=str(error)) from None
+        raise file_error(Path(path), "is damaged or not an image", hint, reason=str(error)) from None
 
 
 class DatasetFolder(Dataset):

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from ...data.cache import first_of
-from ...data.files import bad, check_labels, read_idx
+from ...data.files import file_error, check_labels, read_idx
 from ...data.mnist import mnist_arrays
 from .base import DownloadedImages, find_or_fetch, candidate_folders
 
@@ -66,7 +66,7 @@ class MNIST(DownloadedImages):
         data, targets = read_idx(paths[0], 3), read_idx(paths[1], 1)
         for path, array, shape in ((paths[0], data, (count, 28, 28)), (paths[1], targets, (count,))):
             if array.shape != shape:
-                raise bad(
+                raise file_error(
                     path,
                     "is not the file that its name says",
                     found=f"uint8{list(array.shape)}",

@@ -10,7 +10,7 @@ from ...core.base.errors import DTypeError, OutOfRangeError
 from ...core.functions.creation import randn
 from ...core.tensor import Tensor
 from ...core.source_location import fail
-from ...utils.data.draw import below, chance, words
+from ...utils.data.draw import to_range, with_probability, words
 from . import colours, warps
 from .images import check_image, image_size, pillow_mode, to_height_width
 from .transforms import Transform
@@ -74,7 +74,7 @@ class ColorJitter(Transform):
         factors, order = words(), words()
         left = [(function, scale_word(*ends, word), ends) for (function, ends), word in zip(steps, factors)]
         for word in order:
-            function, factor, ends = left.pop(below(len(left), word))
+            function, factor, ends = left.pop(to_range(len(left), word))
             if ends not in ((1.0, 1.0), (0, 0)):
                 image = function(image, factor)
         return image
@@ -104,7 +104,7 @@ class RandomGrayscale(Transform):
 
     def __call__(self, image: Any) -> Any:
         channels = warps.get_dimensions(image)[0]
-        return colours.rgb_to_grayscale(image, channels) if chance(self.p, words()[0]) else image
+        return colours.rgb_to_grayscale(image, channels) if with_probability(self.p, words()[0]) else image
 
     def text(self) -> str:
         return f"p={self.p}"
@@ -237,7 +237,7 @@ class RandomResizedCrop(Transform):
             shape = math.exp(scale_word(math.log(ratio[0]), math.log(ratio[1]), second))
             width, height = round(math.sqrt(area * shape)), round(math.sqrt(area / shape))
             if 0 < width <= w and 0 < height <= h:
-                return below(h - height + 1, third), below(w - width + 1, fourth), height, width
+                return to_range(h - height + 1, third), to_range(w - width + 1, fourth), height, width
         width, height = min(w, round(h * ratio[1])), min(h, round(w / ratio[0]))
         return (h - height) // 2, (w - width) // 2, height, width
 
@@ -277,7 +277,7 @@ class RandomErasing(Transform):
         if not isinstance(image, Tensor) or image.ndim < 3:
             kind = f"tensor {list(image.shape)}" if isinstance(image, Tensor) else type(image).__name__
             fail(DTypeError, f"RandomErasing takes a tensor [C, H, W], got {kind}", "ToTensor() comes first")
-        if not chance(self.p, words()[0]):
+        if not with_probability(self.p, words()[0]):
             return image
         channels, h, w = image.shape[-3:]
         for _ in range(10):
@@ -286,7 +286,7 @@ class RandomErasing(Transform):
             shape = math.exp(scale_word(math.log(self.ratio[0]), math.log(self.ratio[1]), second))
             height, width = round(math.sqrt(area * shape)), round(math.sqrt(area / shape))
             if height < h and width < w:
-                top, left = below(h - height + 1, third), below(w - width + 1, fourth)
+                top, left = to_range(h - height + 1, third), to_range(w - width + 1, fourth)
                 return warps.erase(image, top, left, height, width, self.filling(image, height, width), self.inplace)
         return image
 

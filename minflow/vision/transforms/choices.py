@@ -9,7 +9,7 @@ from ...core.base.errors import OutOfRangeError
 from ...core.spec import DType
 from ...core.tensor import Tensor
 from ...core.source_location import fail
-from ...utils.data.draw import below, chance, words
+from ...utils.data.draw import to_range, with_probability, words
 from . import images, warps
 from .augment import scale_word, probability
 from .transforms import Compose, Transform
@@ -25,7 +25,7 @@ class RandomApply(Compose):
         self.p = probability("RandomApply", p)
 
     def __call__(self, image: Any) -> Any:
-        return super().__call__(image) if chance(self.p, words()[0]) else image
+        return super().__call__(image) if with_probability(self.p, words()[0]) else image
 
 
 class RandomOrder(Compose):
@@ -36,7 +36,7 @@ class RandomOrder(Compose):
     def __call__(self, image: Any) -> Any:
         left = list(self.transforms)
         while left:
-            image = left.pop(below(len(left), words()[0]))(image)
+            image = left.pop(to_range(len(left), words()[0]))(image)
         return image
 
 

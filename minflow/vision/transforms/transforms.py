@@ -15,7 +15,7 @@ from ...core.functions.creation import from_numpy
 from ...core.base.errors import DTypeError, LoaderError, OutOfRangeError, ShapeError
 from ...core.tensor import Tensor
 from ...core.source_location import fail
-from ...utils.data.draw import below, chance, words
+from ...utils.data.draw import to_range, with_probability, words
 from . import images as F
 
 
@@ -210,7 +210,7 @@ class RandomCrop(Transform):
         """A random place, (top, left, height, width), to crop two images in the same way."""
         (height, width), (h, w) = output_size, F.image_size(img)
         first, second, _, _ = words()
-        return below(h - height + 1, first), below(w - width + 1, second), height, width
+        return to_range(h - height + 1, first), to_range(w - width + 1, second), height, width
 
     def text(self) -> str:
         return f"size={self.size}, padding={self.padding}"
@@ -228,7 +228,7 @@ class RandomHorizontalFlip(Transform):
 
     def __call__(self, image: Any) -> Any:
         F.check_image(type(self).__name__, image)
-        return self.flip(image) if chance(self.p, words()[0]) else image
+        return self.flip(image) if with_probability(self.p, words()[0]) else image
 
     def text(self) -> str:
         return f"p={self.p}"

@@ -284,7 +284,7 @@ def seeds_for(outputs: Sequence, gradients: Sequence, verb: str) -> list:
             if out.spec.dtype.is_complex:
                 fail(
                     GradError,
-                    f"{verb}: a complex number has no one gradient",
+                    f"{verb}: a complex number has no single gradient",
                     ".abs() or .real of it; or pass gradient=, a complex tensor of its shape",
                     output=out,
                 )

@@ -138,7 +138,7 @@ def refuse_symbolic(inputs: Sequence) -> None:
 def symbolic(x: Any) -> TraceError:
     """The error for a symbolic tensor outside the build that made it."""
     what = "a symbolic tensor is used outside the build that made it, where it has no numbers"
-    hint = "return it from build: what the graph gives has numbers; or compute it without the graph"
+    hint = "return it from build: results of the graph have numbers; or compute it without the graph"
     return TraceError(what, values={"tensor": describe(x)}, where=here(), hint=hint)
 
 

@@ -475,7 +475,7 @@ class Tensor(
         if self.requires_grad and not self.is_leaf:
             fail(
                 GradError,
-                "deepcopy of a tensor that was computed and requires grad: how it was is not copied",
+                "deepcopy of a tensor that was computed and requires grad: its tape cannot be copied",
                 "copy.deepcopy(x.detach()), or x.detach().clone()",
                 tensor=self,
             )

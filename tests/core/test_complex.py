@@ -167,7 +167,7 @@ test_refused = refusals(
         (DTypeError, lambda: flow.ones(2).mul_(1j), "mul_: the result is complex64, which float32 cannot hold"),
         (DTypeError, lambda: flow.tensor([1j], dtype=flow.float32), "complex numbers do not fit into float32"),
         (DTypeError, lambda: flow.full((2,), 1j, dtype=flow.float32), "1j does not fit into float32"),
-        (GradError, lambda: V[0].requires_grad_().backward(), "a complex number has no one gradient"),
+        (GradError, lambda: V[0].requires_grad_().backward(), "a complex number has no single gradient"),
         (ShapeError, lambda: flow.view_as_complex(flow.ones(3)), "its size is 2, not 3"),
         (DTypeError, lambda: flow.view_as_complex(flow.ones(2).long()), "got int64"),
         (DTypeError, lambda: flow.complex(flow.ones(2), flow.ones(2).double()), "float32 of real and float64 of imag"),

@@ -67,7 +67,7 @@ def test_default_dtype_and_back():
     finally:
         flow.set_default_dtype(flow.float32)
     assert inferred() == {flow.float32}
-    with pytest.raises(DTypeError, match="must be floating, not int64"):
+    with pytest.raises(DTypeError, match="must be floating, got int64"):
         flow.set_default_dtype(flow.int64)
 
 

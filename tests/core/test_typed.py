@@ -77,7 +77,7 @@ def test_the_default_type():
             assert flow.tensor(1.0).dtype is flow.Tensor([1]).dtype is flow.float64
             assert flow.ones(2).half().type(flow.Tensor).dtype is flow.float64
             flow.set_default_tensor_type("minflow.FloatTensor")
-        with pytest.raises(DTypeError, match="must be floating, not int64"):
+        with pytest.raises(DTypeError, match="must be floating, got int64"):
             flow.set_default_tensor_type(flow.LongTensor)
     finally:
         flow.set_default_dtype(flow.float32)

@@ -126,7 +126,7 @@ def set_default_dtype(dtype) -> None:
     dtype with parts of this dtype. Raises DTypeError for a dtype that is not floating."""
     dtype = as_dtype(dtype)
     if not dtype.floating:
-        raise DTypeError(f"the default dtype must be floating, not {dtype.name}", hint="flow.float32 or flow.float64")
+        raise DTypeError(f"the default dtype must be floating, got {dtype.name}", hint="flow.float32 or flow.float64")
     BY_PYTHON[float], BY_PYTHON[complex] = dtype, dtype.to_complex()
     for forget in DEPENDS_ON_DEFAULT:
         forget()

@@ -77,8 +77,8 @@ def advice(path: Path) -> str:
     if not os.path.isdir(path.parent):
         return f'make the folder first: os.makedirs("{path.parent}")'
     if os.path.isdir(path) and path.suffix:
-        return f"{path} is a folder: another name"
-    return f"look whether {path.parent} has room (df -h) and may be written"
+        return f"{path} is a folder: use another name"
+    return f"check that {path.parent} is writable and has free space (df -h)"
 
 
 def status(path: str | os.PathLike) -> os.stat_result | None:

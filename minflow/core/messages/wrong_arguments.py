@@ -279,7 +279,7 @@ def not_a_tensor(name: str, argument: str, value: Any, wanted: str = "a tensor")
         return DTypeError(
             f"{name}: {which} is None, not {wanted}",
             where=here(),
-            hint="return at the end of the forward that it comes from",
+            hint="add a return statement to the forward that it comes from",
         )
     array = issubclass(type(value), np.ndarray)
     what = f"{kind} of {value.dtype}, shape {list(value.shape)}" if array else kind

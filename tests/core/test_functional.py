@@ -77,7 +77,7 @@ test_functional_refuses = refusals(
     [
         (lambda: flow.autograd.functional.vjp(each, X), "v is required"),
         (lambda: flow.autograd.functional.jvp(each, X, X[0]), r"the shapes of v differ from those of the inputs"),
-        (lambda: flow.autograd.functional.hessian(each, X), "gives 4 numbers"),
+        (lambda: flow.autograd.functional.hessian(each, X), "got 4"),
         (lambda: flow.autograd.functional.jacobian(nothing, X, strict=True), "do not depend on input 0"),
         (lambda: flow.autograd.functional.jacobian(each, 3), "input 0 must be a floating tensor"),
         (lambda: flow.autograd.functional.jacobian(lambda x: 3, X), "output 0 of the function is a int"),

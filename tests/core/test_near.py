@@ -120,7 +120,7 @@ CALLS = [
     (lambda: nn.Linear(3), "nn.Linear also needs out_features", "nn.Linear(in_features, out_features, bias"),
     (lambda: nn.Linear(), "nn.Linear also needs in_features and out_features", "nn.Linear("),
     (lambda: nn.ReLU(True, True), "nn.ReLU takes 1 positional argument, got 2", "nn.ReLU(inplace)"),
-    (lambda: nn.Linear(3, 4, in_features=3), "nn.Linear is given 'in_features' twice", "nn.Linear("),
+    (lambda: nn.Linear(3, 4, in_features=3), "nn.Linear got 'in_features' twice", "nn.Linear("),
     (lambda: nn.Conv2d(1, 2, kernel=3), "nn.Conv2d has no argument 'kernel'", "did you mean kernel_size?"),
     (lambda: nn.BatchNorm2d(3, epsilon=1e-3), "nn.BatchNorm2d has no argument 'epsilon'", "did you mean eps?"),
     (lambda: optim.SGD(P, learning_rate=0.1), "optim.SGD has no argument 'learning_rate'", "did you mean lr?"),

@@ -311,7 +311,7 @@ def repeat_interleave(input, repeats=None, dim: int | None = None, *, output_siz
     elif dim is None:
         input, dim = flatten(input), 0
     if is_tensor(repeats) and (repeats.spec.ndim or input is None):
-        from .repeat import interleaved
+        from .interleave import interleaved
 
         return interleaved(input, repeats, dim, output_size)
     axis, repeats = normalize_axis(dim, input.spec.ndim, input), integer(repeats, "repeats")

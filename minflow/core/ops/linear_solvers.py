@@ -109,7 +109,7 @@ def dot(*xs):
     """The product of several matrices."""
     result, *others = xs
     for x in others:
-        result = matmul(first_wrong, x, ta=False, tb=False)
+        result = matmul(result, x, ta=False, tb=False)
     return result
 
 

@@ -30,7 +30,7 @@ test_mistakes = refusals(
         (lambda: flow.histogram(X, 0), "0 bins"),
         (lambda: flow.histogram(X, 3, range=(2, 1)), r"range is \(2, 1\)"),
         (lambda: flow.histogram(X, 3, weight=IDS), "weight must have the shape of input"),
-        (lambda: flow.quantile(X, 1.5), "q goes from 1.5"),
+        (lambda: flow.quantile(X, 1.5), "q must be probabilities from 0 to 1, got 1.5"),
         (lambda: flow.quantile(IDS, 0.5), "int64"),
         (lambda: flow.quantile(X, 0.5, interpolation="cubic"), "'cubic'"),
         (lambda: flow.quantile(X, flow.tensor([0.5], dtype=flow.float64)), "q is float64"),

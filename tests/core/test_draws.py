@@ -73,7 +73,7 @@ test_mistakes = refusals(
         (lambda: flow.multinomial(P.long(), 1), "must be floating"),
         (lambda: flow.multinomial(P.reshape(1, 1, 4), 1), "3 axes"),
         (lambda: flow.poisson(P - 1), "rate must be at least 0, got -0.9"),
-        (lambda: flow.binomial(P, P + 1), "prob goes from 1"),
+        (lambda: flow.binomial(P, P + 1), "prob must be probabilities from 0 to 1, got 1"),
         (lambda: flow.binomial(-P, P), "count must be at least 0"),
         (lambda: flow.binomial(P.long(), P), "count must be floating"),
         (lambda: flow.binomial(P.double(), P), "count is float64"),

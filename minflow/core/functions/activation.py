@@ -162,7 +162,9 @@ def prelu(input, weight):
     x, w = input.spec, weight.spec
     channels = x.shape[1] if x.ndim > 1 else 1
     if w.ndim > 1 or w.size not in (1, channels):
-        what = f"prelu: weight has shape {list(w.shape)}, the input {channels} channel{'s' * (channels != 1)} (axis 1)"
+        what = (
+            f"prelu: weight has shape {list(w.shape)}, and the input {channels} channel{'s' * (channels != 1)} (axis 1)"
+        )
         fail(ShapeError, what, f"nn.PReLU({channels}), or one weight", input=input, weight=weight)
     if w.dtype is not x.dtype:
         what = f"prelu: the input is {x.dtype.name}, the weight is {w.dtype.name}"

@@ -110,7 +110,7 @@ def where(condition, input=None, other=None):
     if is_tensor(condition) and condition.spec.dtype is not bool_:
         fail(
             DTypeError,
-            f"where: the condition is {condition.spec.dtype.name}, not bool",
+            f"where: the condition must be bool, got {condition.spec.dtype.name}",
             "a comparison such as x > 0, or condition.bool()",
             condition=condition,
         )

@@ -473,7 +473,7 @@ def normal(
         dtype = next((x.dtype for x in (mean, std) if isinstance(x, Tensor)), None) if dtype is None else dtype
     else:
         if isinstance(mean, Tensor) and mean.ndim or isinstance(std, Tensor) and std.ndim:
-            hint = "normal(mean, std) alone: the tensors tell the size"
+            hint = "normal(mean, std): the tensors determine the size"
             fail(
                 ShapeError, "normal: size must not be given together with tensors", hint, mean=mean, std=std, size=size
             )

@@ -131,8 +131,8 @@ def make_split(name: str, axes: int, axis: int):
         return tensor_split(input, indices_or_sections, dim)
 
     cut.__name__ = cut.__qualname__ = name
-    cut.__doc__ = f"""Parts along axis {axis}{" (of a vector: 0)" if axes == 1 else ""}, views: so many equal ones, or
-    cut before the places of a list."""
+    vectors = ", or axis 0 of a vector," if axes == 1 else ""
+    cut.__doc__ = f"""Split along axis {axis}{vectors} into views: n equal parts, or parts that end at given indices."""
     return cut
 
 

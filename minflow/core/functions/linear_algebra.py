@@ -189,7 +189,7 @@ def tensordot(a, b, dims=2):
     else:
         n = integer(dims, "dims")
         if not 0 <= n <= min(a.spec.ndim, b.spec.ndim):
-            what = f"tensordot: dims is {n}, the tensors have {a.spec.ndim} and {b.spec.ndim} axes"
+            what = f"tensordot: dims is {n}, and the tensors have {a.spec.ndim} and {b.spec.ndim} axes"
             fail(OutOfRangeError, what, f"dims from 0 to {min(a.spec.ndim, b.spec.ndim)}", a=a, b=b)
         axes_a, axes_b = list(range(a.spec.ndim - n, a.spec.ndim)), list(range(n))
     if len(axes_a) != len(axes_b):

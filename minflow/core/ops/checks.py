@@ -108,8 +108,8 @@ def check_unit(xp, op: str, name: str, numbers, hint: str) -> None:
     wrong, at = first_wrong(xp, numbers, ~((numbers >= 0) & (numbers <= 1)), name)
     fail(
         OutOfRangeError,
-        f"{op}: {name} goes from {float(numbers.min()):.4g} to {float(numbers.max()):.4g}, where probabilities from "
-        f"0 to 1 are wanted; the first outside is {wrong:.4g}{at}",
+        f"{op}: {name} must be probabilities from 0 to 1, got {float(numbers.min()):.4g} to "
+        f"{float(numbers.max()):.4g}; the first outside is {wrong:.4g}{at}",
         hint,
         **{name: spec_of(numbers)},
     )

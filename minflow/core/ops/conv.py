@@ -72,7 +72,7 @@ def conv_spec(x: Spec, weight: Spec, stride: Pair, padding: Pair, dilation: Pair
     if x.shape[1] != weight.shape[1] * groups:
         hint = "x.permute(0, 3, 1, 2): channels come before height and width"
         if x.shape[3] != weight.shape[1] * groups:
-            hint = "a layer whose in_channels is the channels of what it gets"
+            hint = "a layer whose in_channels is the number of channels of its input"
         raise ShapeError(
             f"conv2d: {{x}} has {x.shape[1]} channels (axis 1), {{weight}} takes {weight.shape[1] * groups}"
             + (f" in {groups} groups" if groups > 1 else ""),

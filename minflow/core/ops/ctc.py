@@ -81,7 +81,7 @@ class Lattice:
         self.check("input_lengths", self.frames, frames)
         self.check("target_lengths", self.labels, longest)
         if targets.ndim == 1 and self.labels.sum() > targets.size:
-            what = f"ctc_loss: target_lengths sum up to {self.labels.sum()}, there are {targets.size} targets"
+            what = f"ctc_loss: target_lengths add up to {self.labels.sum()}, and there are {targets.size} targets"
             fail(OutOfRangeError, what, "the targets of all examples one after another, or padded as (N, S)")
         place = xp.arange(longest)
         inside = place < self.labels[:, None]
@@ -90,7 +90,7 @@ class Lattice:
             targets = targets[xp.where(inside, starts + place, 0)] if targets.size else xp.zeros(inside.shape, "int64")
         wrong = inside & ((targets < 0) | (targets >= classes))
         if wrong.any():
-            what = f"ctc_loss: target {targets[wrong][0]} is no class: 0 to {classes - 1}"
+            what = f"ctc_loss: targets must be classes, 0 to {classes - 1}, got {targets[wrong][0]}"
             fail(OutOfRangeError, what, f"log_probs (T, N, C) with more classes; {blank} is the blank")
         self.states = xp.full((examples, 2 * longest + 1), blank, "int64")
         self.states[:, 1::2] = xp.where(inside, targets, blank)

@@ -78,7 +78,7 @@ def index_write_spec(x: Spec, index: Spec, src, axis: int, by: str = "indexing")
         if src.dtype is not x.dtype:
             raise DTypeError(f"{by}: {{src}} is {src.dtype.name}, {{x}} is {x.dtype.name}", hint="{src}.to({x}.dtype)")
         if src.shape != place.shape:
-            what = f"{by}: {{src}} has shape {src.shape}, the place for it {place.shape}"
+            what = f"{by}: {{src}} must have shape {place.shape}, got {src.shape}"
             raise ShapeError(what, hint="{src}.expand(...)")
     return x
 
@@ -182,7 +182,7 @@ def gather_spec(x: Spec, index: Spec, *src, dim: int, by: str = "indexing") -> S
     if index.ndim != x.ndim or any([n > m for d, (n, m) in enumerate(zip(index.shape, x.shape)) if d != dim]):
         raise ShapeError(
             f"{by}: {{index}} of shape {index.shape} does not fit into {{x}} of shape {x.shape}",
-            hint=f"as many axes as {{x}}, and no axis longer, but for axis {dim}",
+            hint=f"as many axes as {{x}}, and no axis longer, except axis {dim}",
         )
     if not src:
         return x.replace(shape=index.shape)

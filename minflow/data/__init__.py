@@ -1,6 +1,5 @@
 """Data to learn from: `points` and `sums` are generated, `digits` and `text` ship with the package, `load_mnist` is
-found
-locally or downloaded and checked.
+found locally or downloaded and checked.
 
 Returns plain NumPy arrays, in the batches that OneFlow's job functions take; never unpickles a file. Knows no tensors
 and no models. Read next: `digits.py`, then `files.py` (how files are read safely), `download.py`.

@@ -165,8 +165,7 @@ def read_cifar10(path: Path, train: bool) -> tuple[np.ndarray, np.ndarray]:
 
 def read_cifar100(path: Path, train: bool) -> tuple[np.ndarray, np.ndarray]:
     """Images `uint8[n, 3, 32, 32]` and labels `uint8[n]` of the 100 classes from `cifar-100-binary.tar.gz`; in the
-    file,
-    each label follows that of one of 20 groups.
+    file, each label follows that of one of 20 groups.
     """
     wanted = ["train.bin" if train else "test.bin"]
     rows = cifar_rows(path, "CIFAR-100", wanted, CIFAR100_ROWS[bool(train)], CIFAR_RECORD + 1)

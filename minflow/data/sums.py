@@ -34,8 +34,7 @@ class Sums(NamedTuple):
 
     def decode(self, ids: Iterable[int] | Any) -> str:
         """The text for a row of ids, an array, a Tensor or a list. Raises ShapeError for several rows, and
-        OutOfRangeError for
-        an id without a symbol.
+        OutOfRangeError for an id without a symbol.
         """
         if getattr(ids, "ndim", 1) != 1:
             fail(ShapeError, "decode: ids must be a single row", "a row: decode(ids[0])", shape=list(ids.shape))
@@ -57,13 +56,11 @@ def sums(digits: int = 2, seed: int = 0, backwards: bool = False) -> Sums:
     digits 1: 80 and 20 sums as "3+4=7..", `int64[80, 7]` and `int64[20, 7]`.
     digits 2: 8,000 and 2,000 as "03+48=51..", `int64[8000, 10]` and `int64[2000, 10]`.
     The thirteen symbols in `.alphabet` are 0 to 9, + and =, and the end mark ".". Both numbers are padded with zeros,
-    so
-    the result begins in the same column everywhere; it is not padded, and end marks follow.
+    so the result begins in the same column everywhere; it is not padded, and end marks follow.
     seed: which sums are held out, and the order of both parts.  backwards: the result begins with its last digit
     ("48+57=501."), in the order in which one computes digits by hand: the carry is then known at each position, and the
     model learns faster. `.encode(text)` gives ids, `.decode(ids)` the text. Raises OutOfRangeError for other digits,
-    and a
-    negative seed.
+    and a negative seed.
 
     >>> data = sums(1)
     >>> data.seen.shape, data.held_out.shape, data.decode(data.seen[0])

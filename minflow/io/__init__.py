@@ -26,19 +26,15 @@ def save(
     _use_new_zipfile_serialization: bool = True,
 ) -> None:
     """Write tensors, NumPy arrays, numbers, strings, bools, None and nested dicts, lists and tuples of them to `path`;
-    or a
-    graph with its computation.
+    or a graph with its computation.
 
     A path with a suffix (`"model.safetensors"`) is a file; one without (`"checkpoint"`) is a folder that contains it.
-    An
-    open file, or an io.BytesIO, is written at its position. The options of PyTorch's pickles are accepted.
+    An open file, or an io.BytesIO, is written at its position. The options of PyTorch's pickles are accepted.
     The old file stays until the new one is complete and on disk. Tensors that share a storage are written once.
 
     An nn.Graph that was called, or a predict job, is saved with its computation and its tensors, for `flow.load_graph`
-    in
-    a process without their code. path: a folder. dynamic: which axes of its inputs may have other sizes when it is
-    loaded,
-    `{"x": {0: "batch"}}`. Raises GraphError if it cannot be saved, before anything is written. See
+    in a process without their code. path: a folder. dynamic: which axes of its inputs may have other sizes when it is
+    loaded, `{"x": {0: "batch"}}`. Raises GraphError if it cannot be saved, before anything is written. See
     docs/deployment.md.
 
     Raises CheckpointError if something in `obj` is not data (with its position: `state["opt"]["fn"]`), or if the file
@@ -65,8 +61,7 @@ def load(
 
     `model.load_state_dict(flow.load("torch_model.safetensors"))` loads the weights of a PyTorch model.
     path: also an open file or an io.BytesIO.  map_location: the device for the tensors; a dict or function of device
-    names
-    is accepted: all tensors are on the CPU.  weights_only and options of pickles are accepted: no file is ever
+    names is accepted: all tensors are on the CPU.  weights_only and options of pickles are accepted: no file is ever
     unpickled.  Raises CheckpointError if the file is damaged or of another kind; pickles (.pt, .pth) are never read,
     and the error says how to convert them.
     """

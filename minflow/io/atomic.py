@@ -38,8 +38,7 @@ def new_folder(path: Path, fill: Callable[[Path], None], last: str, over: Collec
     last.
 
     over: the file names of an older folder of the same kind, which is replaced. `last` must differ whenever another one
-    of
-    them does. Anything else in the folder raises FileExistsError. Raises the same errors as `replace`.
+    of them does. Anything else in the folder raises FileExistsError. Raises the same errors as `replace`.
     A folder that cannot be exchanged (a mount, or the working directory) gets the new files one by one.
     """
     path = resolved(path)
@@ -62,8 +61,7 @@ def old_files(path: Path, over: Collection[str]) -> list[str] | None:
     """The names of all files of the folder `path`: all of `over`, or none; None if there is no folder.
 
     Raises FileExistsError for a folder with other contents. A folder that another process exchanges meanwhile is
-    checked
-    again: its files are deleted while they are listed.
+    checked again: its files are deleted while they are listed.
     """
     while True:
         before = identity(path)
@@ -199,8 +197,7 @@ def move_in(new: Path, path: Path, last: str, over: Collection[str]) -> None:
     """Move all entries of `new` into the folder `path`.
 
     Until `last` is moved, `kept_copy` names copies of the older files; a reader that verifies them against the older
-    `last`
-    sees the old folder or the new one, complete.
+    `last` sees the old folder or the new one, complete.
     """
     names = old_files(path, over) or []
     copies = {}
@@ -230,8 +227,7 @@ def kept_copy(path: Path, name: str, last: BinaryIO) -> Path:
     """The path of the copy of the file `name` while another process moves files in the folder.
 
     It is named by the contents of the folder's last file, which is open here, and against which a reader must verify
-    the
-    copy.
+    the copy.
     """
     last.seek(0)
     return path / f".minflow.{hashlib.file_digest(cast(Any, last), 'sha256').hexdigest()[:32]}.{name}.old"

@@ -134,8 +134,7 @@ def header_of(entries: list[Entry], metadata: dict[str, str] | None) -> bytes:
 
 def write(file: BinaryIO, arrays: Mapping[str, np.ndarray], structure: str | None) -> None:
     """Write header and data; without a structure there is no checksum. Raises OSError, also if the system takes only
-    part
-    of the data.
+    part of the data.
     """
     entries, metadata = layout(arrays), None
     if structure is not None:
@@ -250,8 +249,7 @@ def refuse_repeated(path: Path, names: list[str]) -> None:
 
 def reason_to_refuse_keys(keys: list[Any]) -> str:
     """The reason to refuse the keys of a file, or "". A dict takes quadratic time for keys with the same hash; hashes
-    of
-    strings are random, but numbers and tuples can be chosen to collide.
+    of strings are random, but numbers and tuples can be chosen to collide.
     """
     for key in keys:
         if not (key is None or isinstance(key, str | int | float | tuple)):
@@ -308,9 +306,8 @@ def entry_of(path: Path, name: str, fields: Any) -> Entry:
     if len(shape) > 64:
         refuse(path, f"array {name!r} has {len(shape)} axes", "at most 64", shape=shape)
     itemsize = np.dtype(STORED[dtype][0]).itemsize
-    if (
-        math.prod(n or 1 for n in shape) * itemsize >= 2**63
-    ):  # even without data (an axis is 0), NumPy has no such array
+    # Even without data (an axis is 0), NumPy has no such array.
+    if math.prod(n or 1 for n in shape) * itemsize >= 2**63:
         refuse(path, f"array {name!r} has a shape that no array can have", shape=shape)
     size = math.prod(shape) * itemsize
     begin, end = offsets

@@ -197,8 +197,7 @@ class Rprop(Optimizer):
 
 class ASGD(Optimizer):
     """SGD with the decreasing rate eta = lr / (1 + lambd * lr * t)**alpha in step t; `state[p]["ax"]` is the mean of
-    all p
-    after t0 steps.
+    all p after t0 steps.
 
     lambd: also the decay of p, p *= 1 - lambd * eta.  weight_decay: L2, added to the gradient.  maximize: ascend.
     foreach, capturable, differentiable: accepted and without effect.

@@ -110,10 +110,8 @@ def with_defaults(init: FunctionType, **defaults: Any) -> FunctionType:
     return twin
 
 
-STEP_HOOKS: tuple[OrderedDict, OrderedDict] = (
-    OrderedDict(),
-    OrderedDict(),
-)  # hooks before and after the step of every optimizer
+# hooks before and after the step of every optimizer
+STEP_HOOKS: tuple[OrderedDict, OrderedDict] = OrderedDict(), OrderedDict()
 
 
 def register_optimizer_step_pre_hook(hook: Callable) -> Handle:
@@ -225,8 +223,7 @@ class Optimizer:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore attributes from a copy, a pickle or a loaded state. A class may override it to fill in entries that
-        older
-        states lack.
+        older states lack.
         """
         self.__dict__.update(state)
 
@@ -356,8 +353,7 @@ class Optimizer:
         """Warn if step after step finds no gradient: backward() was forgotten, or goes to other parameters.
 
         A single such step may be intended, as may several for parameters that are frozen or updated every few steps, or
-        many
-        that only advance a scheduler to look at its rates, with no backward() between them.
+        many that only advance a scheduler to look at its rates, with no backward() between them.
         """
         wanted = [p for p in self.parameters() if p.requires_grad]
         scheduled = any("initial_lr" in group for group in self.param_groups)

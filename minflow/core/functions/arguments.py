@@ -190,8 +190,7 @@ def accept_axis(function: Callable) -> Callable:
 
 def in_float32(function: Callable) -> Callable:
     """Compute in float32 if inputs are float16 or bfloat16, whose range or precision is too small for squares,
-    exponentials
-    and long sums; round once at the end.
+    exponentials and long sums; round once at the end.
     """
 
     def wide(x):

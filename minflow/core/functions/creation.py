@@ -108,8 +108,7 @@ s.kernel(strided_look, lambda xp, x, shape, strides: xp.lib.stride_tricks.as_str
 
 def frombuffer(buffer, *, dtype, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
     """A tensor over the memory of a bytearray, an array.array or similar: `count` elements of a dtype, from byte
-    `offset`
-    on. The tensor is read-only if the memory is, as that of bytes.
+    `offset` on. The tensor is read-only if the memory is, as that of bytes.
     """
     dtype = as_dtype(dtype)
     try:

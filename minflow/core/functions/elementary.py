@@ -133,8 +133,7 @@ def logit(input, eps: float | None = None):
 
 def nan_to_num(input, nan: float | None = None, posinf: float | None = None, neginf: float | None = None):
     """Replace NaN (by 0 unless given), inf and -inf (by the largest and smallest number of the dtype). The gradient is
-    0
-    there.
+    0 there.
     """
     nan, posinf, neginf = [None if x is None else float(x) for x in (nan, posinf, neginf)]
     if not input.spec.floating:

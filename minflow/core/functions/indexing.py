@@ -98,8 +98,8 @@ def unmasked(x, mask, axis: int) -> list:
         at = next(d for d, (n, m) in enumerate(zip(result, mask.spec.shape)) if n != m)
         fail(
             OutOfRangeError,
-            f"indexing: a mask has the sizes of what it masks, but {mask.spec.shape[at]} (axis {at} of the mask) not "
-            f"{result[at]} (axis {axis + at} of the tensor)",
+            f"indexing: a mask must have the sizes of the axes that it indexes, got {mask.spec.shape[at]} (axis "
+            f"{at} of the mask) for {result[at]} (axis {axis + at} of the tensor)",
             "compare the tensor itself, as in x[x > 0]",
             x=x,
             mask=mask,
@@ -180,9 +180,8 @@ def assign_indexed(x, index, value):
         and not getattr(getattr(value, "spec", None), "shape", ())
     ):
         value = cast_fill_value("indexing", value, x.spec.dtype, x=x, value=value)
-        return where(
-            mask.reshape(mask.spec.shape + (1,) * (x.spec.ndim - mask.spec.ndim)), value, x
-        )  # works in a graph too
+        # Unlike positions, this works in a graph too.
+        return where(mask.reshape(mask.spec.shape + (1,) * (x.spec.ndim - mask.spec.ndim)), value, x)
     if is_tensor(value):
         value = cast_for_write("indexing", value, x.spec.dtype, x=x, value=value)
     else:

@@ -182,8 +182,7 @@ def qr(A, mode="reduced"):
 
 def eigh(A, UPLO: str = "L"):
     """(eigenvalues, eigenvectors) of a symmetric matrix: ascending values, vectors as columns. UPLO: the triangle that
-    is
-    read. The gradient through the vectors is 0 / 0 if two values are equal.
+    is read. The gradient through the vectors is 0 / 0 if two values are equal.
     """
     if UPLO not in ("L", "U", "l", "u"):
         fail(OutOfRangeError, f"eigh: UPLO is {UPLO!r}", '"L" reads the lower triangle, "U" the upper one', A=A)

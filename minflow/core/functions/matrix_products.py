@@ -40,8 +40,7 @@ def matrix_exp(A):
 
 def multi_dot(tensors: Sequence):
     """The product of several matrices, in the order with the fewest multiplications (Cormen et al., 15.2); the first
-    and
-    the last may be vectors.
+    and the last may be vectors.
     """
     tensors = list(tensors)
     if len(tensors) < 2:
@@ -128,8 +127,7 @@ def linalg_cross(input, other, *, dim: int = -1):
 
 def cov(input, *, correction: int = 1, fweights=None, aweights=None):
     """The covariance matrix of the rows (variables) over the columns (observations). fweights: how often each
-    observation
-    counts; aweights: its weight.
+    observation counts; aweights: its weight.
     """
     if input.spec.ndim > 2:
         fail(
@@ -188,8 +186,7 @@ def renorm(input, p: float, dim: int, maxnorm: float):
 
 def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim: bool = False, *, dtype=None):
     """A norm of the matrices in two axes. ord: "fro" (root of the sum of squares), "nuc" (sum of the singular values),
-    2
-    or -2 (largest or smallest singular value), 1 or -1 (over column sums), inf or -inf (over row sums).
+    2 or -2 (largest or smallest singular value), 1 or -1 (over column sums), inf or -inf (over row sums).
     """
     A = maybe_to(A, dtype)
     axes = unique_axes(dim, A)

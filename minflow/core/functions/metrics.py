@@ -44,8 +44,7 @@ def nms(boxes, scores, iou_threshold: float):
     """`int64 (k,)`: indices of the boxes that non-maximum suppression keeps, by descending score.
 
     A box is dropped if its intersection over union with a kept box is above iou_threshold. boxes: (n, 4), x1, y1, x2,
-    y2.
-    Eager only. Source: Girshick et al. 2014, arXiv:1311.2524, section 2.3.
+    y2. Eager only. Source: Girshick et al. 2014, arXiv:1311.2524, section 2.3.
     """
     if MODE.get().trace is not None:
         fail(

@@ -131,8 +131,7 @@ def reduce_into(name: str, input, dim: int, index, src, reduce: str, include_sel
 
 def index_reduce(input, dim: int, index, source, reduce: str, *, include_self: bool = True):
     """Copy of input with the slices of source that go to one position along `dim` reduced to one: "prod", "mean",
-    "amax"
-    or "amin". include_self: the slice of input takes part in the reduction.
+    "amax" or "amin". include_self: the slice of input takes part in the reduction.
     """
     if reduce not in REDUCTIONS[1:]:
         fail(DTypeError, f"index_reduce: reduce is {reduce!r}", f"one of {', '.join(REDUCTIONS[1:])}", input=input)
@@ -206,9 +205,8 @@ def masked_scatter(input, mask, source):
         )
     shape = np.broadcast_shapes(input.spec.shape, mask.spec.shape)
     input, mask = s.expand(input, shape=shape), s.expand(mask, shape=shape)
-    wanted = cumsum(
-        mask.reshape(-1), 0
-    )  # counted from 1; element 0, in front of the source, serves all other positions
+    # Counted from 1; element 0, in front of the source, serves all other positions.
+    wanted = cumsum(mask.reshape(-1), 0)
     pool = s.cat(s.full(shape=(1,), value=0, dtype=source.spec.dtype), source.reshape(-1), dim=0)
     chosen = i.take(pool, e.where(mask.reshape(-1), wanted, 0), axis=0, by="masked_scatter")
     return e.where(mask, s.reshape(chosen, shape=shape), input)

@@ -33,8 +33,7 @@ class Interop:
 
     def __array_ufunc__(self, ufunc, method, *inputs, out=None, **options):
         """NumPy's operators and elementwise functions return tensors, with gradients, if minflow has them (`array *
-        tensor`,
-        `np.float32(2) * tensor`, `np.exp(tensor)`); its other functions return arrays.
+        tensor`, `np.float32(2) * tensor`, `np.exp(tensor)`); its other functions return arrays.
         """
         op = BY_UFUNC.get(ufunc)
         if method == "__call__" and op is not None and out is None and not options:

@@ -13,12 +13,8 @@ from ..spec import spec_of
 from ..source_location import fail, here
 
 UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}  # negative numbers are huge in these dtypes
-FROM_THE_END = (
-    "indexing",
-    "take",
-    "take_along_dim",
-    "index_fill",
-)  # callers for which -1 is the last index, as in PyTorch
+# callers for which -1 is the last index, as in PyTorch
+FROM_THE_END = ("indexing", "take", "take_along_dim", "index_fill")
 
 
 def first_wrong(xp, numbers, wrong, name: str) -> tuple:

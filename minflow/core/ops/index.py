@@ -280,9 +280,8 @@ scatter_add = define(
 def _(xp, x, index, src, dim, by="indexing"):
     result = x.copy()
     src = src.reshape(-1) if hasattr(src, "dtype") else src
-    xp.add.at(
-        result.reshape(-1), flat_positions(xp, by, result, index, dim).reshape(-1), src
-    )  # add.at is slow with several axes
+    # Flattened, because add.at is slow with several axes.
+    xp.add.at(result.reshape(-1), flat_positions(xp, by, result, index, dim).reshape(-1), src)
     return result
 
 

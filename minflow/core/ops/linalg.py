@@ -89,8 +89,7 @@ DOTS = {  # (ta, tb) -> the BLAS product of two matrices
 
 def choose_dot(a: Spec, b: Spec, ta: bool, tb: bool):
     """Choose dot if possible: the same BLAS call as matmul, in a third of the time for small matrices. For 1x1 matrices
-    dot
-    would skip 0 * NaN.
+    dot would skip 0 * NaN.
     """
     fits = a.ndim == b.ndim == 2 and a.dtype in (float32, float64) and a.size > 1 < b.size
     return DOTS[bool(ta), bool(tb)] if fits else None

@@ -322,9 +322,8 @@ def _(xp, x, output_size, out=None):
     if output_size == (1, 1):
         xp.add.reduce(x, (2, 3), keepdims=True, out=out)
         return xp.true_divide(out, x.shape[2] * x.shape[3], out=out)
-    rows = xp.empty(
-        (*x.shape[:2], output_size[0], x.shape[3])
-    )  # float64, so that nothing is rounded between the two passes
+    # float64, so that nothing is rounded between the two passes
+    rows = xp.empty((*x.shape[:2], output_size[0], x.shape[3]))
     for i, (start, stop) in enumerate(windows(x.shape[2], output_size[0])):
         xp.mean(x[:, :, start:stop], 2, dtype="float64", out=rows[:, :, i])
     for i, (start, stop) in enumerate(windows(x.shape[3], output_size[1])):

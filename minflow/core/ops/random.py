@@ -1,9 +1,8 @@
 """Random tensors from counter-based bits: element i of a tensor depends only on (key, counter, i).
 
 So a part of a tensor can be drawn alone and gets the same bits. `counter` is an int64[2] tensor, the Generator's key
-and
-counter: a trace reads it as a state at each call, so a new seed needs no new graph; `offset` distinguishes the random
-ops of one call. Each function documents how bits become values.
+and counter: a trace reads it as a state at each call, so a new seed needs no new graph; `offset` distinguishes the
+random ops of one call. Each function documents how bits become values.
 Read next: `core/random.py`; `functions/random.py`.
 """
 
@@ -41,8 +40,7 @@ def uniform_floats(xp, counter, offset: int, size: int, dtype: DType, start: int
 
 def normal_floats(xp, counter, offset: int, size: int, dtype: DType, start: int = 0):
     """Standard normal values in float64 by the Box-Muller transform: elements 2j and 2j+1 are the cosine and sine of
-    one
-    pair.
+    one pair.
 
     Float64 tensors use 53 bits per uniform value, others 32 (their tails end at 6.7).
     Source: Box & Muller 1958, "A note on the generation of random normal deviates".

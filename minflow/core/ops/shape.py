@@ -1,8 +1,7 @@
 """Primitives that move or view elements without arithmetic: views, copies, casts, and writes through a view.
 
 The kernel of a view always returns a NumPy view of its input, never a scalar: `core/functionalize.py` relies on that
-for
-in-place writes. Read next: `core/functionalize.py`.
+for in-place writes. Read next: `core/functionalize.py`.
 """
 
 from __future__ import annotations

@@ -128,8 +128,7 @@ def with_checked_labels(function: Callable) -> Callable:
     """Wrap a kernel whose second input is labels.
 
     Those of a program are checked (`checked_labels`); those of a graph from a file may be anything, and NumPy finds
-    wrong
-    ones at no extra cost.
+    wrong ones at no extra cost.
     """
 
     @functools.wraps(function)

@@ -164,8 +164,7 @@ class LRScheduler:
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Continue from a `state_dict()`, or raise StateError and change nothing. The rates themselves are in the
-        optimizer's
-        state_dict.
+        optimizer's state_dict.
         """
         write(self.checked_state(state_dict))
 

@@ -57,8 +57,7 @@ class CosineAnnealingLR(LRScheduler):
 
 class CosineAnnealingWarmRestarts(LRScheduler):
     """Half a cosine from the initial rate down to eta_min in T_0 steps, restarted from the top; each cycle is T_mult
-    times
-    as long as the one before.
+    times as long as the one before.
 
     decay_rate: the top of each cycle relative to the one before.  restart_limit: after that many cycles the rate stays
     at eta_min; 0 for no limit. Both are OneFlow's. step(epoch) jumps; epoch may have a fraction.

@@ -19,10 +19,9 @@ def default_collate(samples: Sequence) -> Any:
     """Combine a list of samples into a batch, as in PyTorch.
 
     Tensors and arrays are stacked along a new first axis; floats become float64, integers int64, and integers mixed
-    with
-    floats the default dtype; strings are kept. Each entry of tuples, lists and mappings is collated; a mapping, a list
-    and a named tuple keep their class, a tuple becomes a list. Raises ShapeError if shapes differ, naming position and
-    sample.
+    with floats the default dtype; strings are kept. Each entry of tuples, lists and mappings is collated; a mapping, a
+    list and a named tuple keep their class, a tuple becomes a list. Raises ShapeError if shapes differ, naming position
+    and sample.
     """
     if not len(samples):
         raise LoaderError(

@@ -1,8 +1,8 @@
 """Datasets: access to samples by index, or by iteration.
 
 `__getitems__(indices)` may return many samples at once, as in PyTorch; `whole_batch(indices)` may return the result
-that
-default_collate would give. Both are optimizations that do not change results. Read next: `fetch.py`, which uses them.
+that default_collate would give. Both are optimizations that do not change results. Read next: `fetch.py`, which uses
+them.
 """
 
 from __future__ import annotations

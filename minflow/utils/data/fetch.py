@@ -86,8 +86,7 @@ class Recipe:
 
     def apart(self) -> Recipe:
         """A copy with its own dataset object, for a worker thread whose worker_init_fn may modify it, as in a process.
-        The
-        contents of the dataset are shared.
+        The contents of the dataset are shared.
         """
         twin = copy.copy(self)
         twin.dataset = holder = copy.copy(self.dataset)

@@ -27,8 +27,7 @@ class DataLoader:
     dataset: has `__getitem__` and `__len__`, or is an IterableDataset.
     batch_size: samples per batch; None gives single samples.  drop_last: drop a last batch that is not full.
     shuffle: a new order in each epoch.  sampler, batch_sampler: custom order, or custom batches.
-    num_workers: number of workers that make batches ahead of the loop, `prefetch_factor` each; 0 makes them in the
-    loop.
+    num_workers: workers that make batches ahead of the loop, `prefetch_factor` each; 0 makes them in the loop.
     workers: "thread" (no copies; good while NumPy does the work) or "process" (for slow Python code).
     collate_fn: makes a batch from a list of samples.  worker_init_fn: called with the worker's index in each worker.
     timeout: seconds that a worker may take for a batch; 0 is forever. After that, a process is killed; a thread, which
@@ -37,9 +36,9 @@ class DataLoader:
     generator: source of the order and of random transforms (default: the global one, which manual_seed resets).
 
     Each iteration takes one counter of the generator, its epoch, and one more if the order is random. Random numbers
-    that
-    minflow draws (transforms, flow.rand) while sample i is loaded depend only on (seed, "loader", epoch, i): workers do
-    not change results. An IterableDataset has at most one worker. Raises LoaderError for contradictory arguments.
+    that minflow draws (transforms, flow.rand) while sample i is loaded depend only on (seed, "loader", epoch, i):
+    workers do not change results. An IterableDataset has at most one worker. Raises LoaderError for contradictory
+    arguments.
     """
 
     def __init__(

@@ -132,10 +132,8 @@ class DistributedSampler(Sampler):
     """The samples for process `rank` of `num_replicas`: every num_replicas-th of one order.
 
     The order is that of the dataset, or a shuffle from `seed` and the epoch (call `set_epoch(n)` before each one),
-    which
-    is the same in all processes. All get the same number: the first samples are repeated, or with drop_last the last
-    ones
-    dropped. Without rank and num_replicas there is one process, with all samples.
+    which is the same in all processes. All get the same number: the first samples are repeated, or with drop_last the
+    last ones dropped. Without rank and num_replicas there is one process, with all samples.
     """
 
     def __init__(

@@ -37,7 +37,7 @@ at_least = define(
 def _(xp, x, least, name, out=None):
     if name and x.size and (wrong := x < 0).any():
         number, at = first_wrong(xp, x, wrong, name)
-        what = f"{name} must not be negative; its minimum is {float(x.min()):.4g}, its first negative is {number:.4g}{at}"
+        what = f"{name} must not be negative, got {float(x.min()):.4g} to {float(x.max()):.4g}; first {number:.4g}{at}"
         fail(OutOfRangeError, what, "softplus(x), x.square() or x.exp() of the model's output", **{name: spec_of(x)})
     return xp.maximum(x, x.dtype.type(least), out=out)
 

@@ -59,7 +59,7 @@ def test_bernoulli_follows_its_probabilities():
 def test_what_is_no_probability(p):
     with pytest.raises(OutOfRangeError, match=rf"probabilities from 0 to 1, got {p:g} to {p:g}"):
         flow.bernoulli(flow.tensor([p]))
-    with pytest.raises(OutOfRangeError, match="probabilities from 0 to 1"):
+    with pytest.raises(OutOfRangeError, match="p must be from 0 to 1"):
         flow.zeros(2).bernoulli_(p)
     assert flow.bernoulli(flow.zeros(0)).shape == (0,)
 

@@ -12,10 +12,10 @@ RANGES = {
     "uniform_": (lambda x: x.uniform_(2, 1), r"\[2.0, 1.0\)"),
     "uniform_ of infinity": (lambda x: x.uniform_(0, float("inf")), "inf"),
     "normal_": (lambda x: x.normal_(0, -2), "-2"),
-    "exponential_": (lambda x: x.exponential_(0), "lambd is 0"),
-    "bernoulli_": (lambda x: x.bernoulli_(1.5), "p is 1.5"),
-    "bernoulli": (lambda x: flow.bernoulli(x, -0.5), "p is -0.5"),
-    "bernoulli of nan": (lambda x: flow.bernoulli(x, float("nan")), "p is nan"),
+    "exponential_": (lambda x: x.exponential_(0), "lambd must be above 0, got 0"),
+    "bernoulli_": (lambda x: x.bernoulli_(1.5), "p must be from 0 to 1, got 1.5"),
+    "bernoulli": (lambda x: flow.bernoulli(x, -0.5), "got -0.5"),
+    "bernoulli of nan": (lambda x: flow.bernoulli(x, float("nan")), "got nan"),
 }
 
 

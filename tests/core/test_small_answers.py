@@ -29,7 +29,7 @@ def test_a_uint8_tensor_is_a_condition_and_a_mask():
     assert x[mask].tolist() == [5.0, 7.0]
     x[mask] = 1.0
     assert x.tolist() == [1.0, 6.0, 1.0]
-    with pytest.raises(flow.DTypeError, match="the condition is int64, not bool"):
+    with pytest.raises(flow.DTypeError, match="the condition must be bool, got int64"):
         flow.where(mask.long(), x, 0.0)
 
 

@@ -46,7 +46,7 @@ def test_number_by_number():
     assert x.map2_(x, x, lambda a, b, c: a + b - c).tolist() == [[3, -2], [7, 10]]
     for call, what in (
         (lambda: x.apply_(3), "must be a function, got int"),
-        (lambda: x.map_(flow.ones(3), max), "do not fit"),
+        (lambda: x.map_(flow.ones(3), max), "cannot be broadcast"),
         (lambda: x.clone().requires_grad_().apply_(abs), "requires grad"),
     ):
         with pytest.raises(MinflowError, match=what):

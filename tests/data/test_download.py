@@ -111,7 +111,7 @@ def test_the_error_names_all(server, tmp_path):
             [f"{server.url}/missing", f"{server.url}/other", f"{server.url}/huge"], target, SHA256, LIMIT, "do without"
         )
     text = str(caught.value)
-    assert "none of 3 addresses" in text and "404" in text and "sha256" in text and "1000000000 bytes" in text
+    assert "any of 3 addresses" in text and "404" in text and "sha256" in text and "1000000000 bytes" in text
     assert f"Try: copy file.bin by hand to {target}, or do without" in text and "test_download.py" in text
     assert list(tmp_path.iterdir()) == []
 

@@ -72,10 +72,10 @@ def test_statistics_are_computed_anew():
             lambda o: AveragedModel(nn.Linear(1, 1), None, get_ema_avg_fn(), get_ema_multi_avg_fn()),
             "only one of avg_fn",
         ),
-        (lambda o: get_ema_avg_fn(1.5), "decay is 1.5"),
+        (lambda o: get_ema_avg_fn(1.5), "decay must be from 0 to 1, got 1.5"),
         (lambda o: SWALR(o, [0.1, 0.2]), "swa_lr has 2 numbers for 1 groups"),
-        (lambda o: SWALR(o, 0.1, -1), "anneal_epochs is -1"),
-        (lambda o: SWALR(o, 0.1, anneal_strategy="up"), "anneal_strategy 'up'"),
+        (lambda o: SWALR(o, 0.1, -1), "anneal_epochs must be an integer of at least 0, got -1"),
+        (lambda o: SWALR(o, 0.1, anneal_strategy="up"), "anneal_strategy must be 'cos' or 'linear', got 'up'"),
     ],
 )
 def test_refused(make, text):

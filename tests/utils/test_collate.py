@@ -46,7 +46,7 @@ def test_gradients_are_kept():
 
 
 @pytest.mark.parametrize("samples, kind, said", [
-    ([], LoaderError, "no sample"),
+    ([], LoaderError, "samples must not be empty"),
     ([(flow.ones(3, 2, 2), 1), (flow.ones(3, 2, 2), 1), (flow.ones(3, 2, 4), 1)], ShapeError,
      r"sample\[0\][\s\S]*\[3, 2, 2\][\s\S]*sample 2  \[3, 2, 4\]"),
     ([{"a": 1}, {"b": 1}], LoaderError, r"\['a'\][\s\S]*\['b'\]"),

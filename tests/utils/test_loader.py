@@ -337,7 +337,7 @@ def test_big_batches_can_be_written_to():
 
 
 @pytest.mark.parametrize("arguments, said", [
-    (dict(batch_size=0), "batch_size is 0"), (dict(batch_size=-3), "-3"), (dict(batch_size=2.5), "2.5"),
+    (dict(batch_size=0), "positive integer, got 0"), (dict(batch_size=-3), "-3"), (dict(batch_size=2.5), "2.5"),
     (dict(workers="fiber"), "fiber"),
     (dict(timeout=float("nan")), "timeout +nan"), (dict(timeout="1"), "timeout +'1'"),
     (dict(timeout=1e99), r"timeout +1e\+99"),
@@ -345,8 +345,8 @@ def test_big_batches_can_be_written_to():
     (dict(num_workers=-1), r"num_workers +-1"), (dict(prefetch_factor=0), r"prefetch_factor +0"),
     (dict(shuffle=True, sampler=[1]), "shuffle=True and a sampler"),
     (dict(batch_sampler=[[1]], batch_size=4), "batch_sampler excludes"),
-    (dict(batch_size=None, drop_last=True), "batch_size=None"), (dict(dataset=Numbers), "Numbers is a class"),
-    (dict(dataset=Stream(), shuffle=True), "own order"), (dict(dataset=iter([1])), "no __len__"),
+    (dict(batch_size=None, drop_last=True), "batch_size is None"), (dict(dataset=Numbers), "Numbers is a class"),
+    (dict(dataset=Stream(), shuffle=True), "determines the order"), (dict(dataset=iter([1])), "no __len__"),
 ])  # fmt: skip
 def test_mistakes(arguments, said):
     with pytest.raises(LoaderError, match=said) as caught:

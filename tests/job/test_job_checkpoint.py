@@ -204,7 +204,7 @@ def test_oldest_layout(tmp_path):
     restart()
     evaluate = eval_job(units=3)
     CheckPoint().load(folder)
-    refused(evaluate, CheckpointError, r"(?s)w has 24 bytes, and float32\[3, 3\]", X)
+    refused(evaluate, CheckpointError, r"(?s)w must be float32\[3, 3\], got 24 bytes", X)
 
 
 def test_get_and_save_again(tmp_path):
@@ -339,16 +339,16 @@ def test_sizes_that_differ(tmp_path):
 
 
 VALUES = [  # (value of a variable, what is said of it)
-    ([1.0], "'w' is a list.*np.array"),
+    ([1.0], "'w' must be .*, got a list.*np.array"),
     (np.array(["a"]), "no variable can be of dtype <U1"),
     (np.zeros(2, "complex64"), "complex64.*astype"),
-    (None, "'w' is a NoneType"),
+    (None, "'w' must be .*, got a NoneType"),
 ]
 STEP, STEPS = "System-Train-TrainStep-train", "System-Train-TrainStep-train must be a number of steps"
 DICTS = [
     *[({"w": value}, text) for value, text in VALUES],
-    ([("w", X)], "load_variables: .*dict name -> numbers"),
-    (None, "load_variables: .*dict name -> numbers"),
+    ([("w", X)], "load_variables: .*dict name -> array"),
+    (None, "load_variables: .*dict name -> array"),
     ({3: X}, "load_variables: .*names of variables are texts"),
     ({STEP: np.array([-1])}, STEPS),
     ({STEP: np.array([1, 2])}, STEPS),

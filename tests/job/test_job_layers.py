@@ -386,7 +386,7 @@ def filtered(x, size=3, **options):
 
 
 @pytest.mark.parametrize("array, function, told", [
-    (MATRIX, lambda x: fc(x, 0), "units is 0"),
+    (MATRIX, lambda x: fc(x, 0), "units must be .*, got 0"),
     (MATRIX, lambda x: fc(x, 2.5), r"units must be .*, got 2\.5"),
     (MATRIX, lambda x: fc(x, activation="relu"), "activation is 'relu'"),
     (MATRIX, lambda x: fc(x, kernel_initializer=0.1), r"constant_initializer\(0\.1\)"),

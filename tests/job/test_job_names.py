@@ -173,7 +173,7 @@ def test_eager_tensors_in_a_job_keep_the_modern_meaning():
 
 
 def test_the_modern_function_is_still_known():
-    assert flow.transpose.__name__ == "transpose" and "swapped" in flow.transpose.__doc__
+    assert flow.transpose.__name__ == "transpose" and "Swap two axes" in flow.transpose.__doc__
     for row in ROWS:
         assert pickle.loads(pickle.dumps(getattr(flow, row.name))) is getattr(flow, row.name)
     assert F.transpose is not flow.transpose  # inside minflow nothing goes through the dispatch

@@ -184,9 +184,9 @@ def test_minimize_outside_a_job():
 
 
 @pytest.mark.parametrize("text, losses_of", [
-    ("the loss is a float", lambda loss: 0.5),
+    ("the loss must be a Blob, got a float", lambda loss: 0.5),
     ("the list of losses is empty", lambda loss: []),
-    (r"losses\[1\] is a NoneType", lambda loss: [loss, None]),
+    (r"losses\[1\] must be a Blob, got a NoneType", lambda loss: [loss, None]),
     ("the loss is int32", lambda loss: loss.to(flow.int32)),
     (r"losses\[1\] is float32\[2\], losses\[0\] is float32\[4, 2\]", lambda loss: [loss, loss.sum(0)]),
 ])  # fmt: skip

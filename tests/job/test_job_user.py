@@ -376,11 +376,14 @@ MISTAKES = {
     "range": (lambda: flow.random_uniform_initializer("a", 1), NUMBER),
     "value": (lambda: flow.constant_initializer([1, 2]), NUMBER),
     "masked": (lambda: plus_one(np.ma.masked_array(X, mask=X > 0)), r"masked array.*Try: x\.filled\(0\)"),
-    "of objects": (lambda: plus_one(X.astype(object)), r'another dtype.*Try: x\.astype\("float32"\)$'),
-    "of the other byte order": (lambda: plus_one(X.astype(">f4")), r'another dtype.*Try: x\.astype\("float32"\)$'),
+    "of objects": (lambda: plus_one(X.astype(object)), r'does not have the dtype.*Try: x\.astype\("float32"\)$'),
+    "of the other byte order": (
+        lambda: plus_one(X.astype(">f4")),
+        r'does not have the dtype.*Try: x\.astype\("float32"\)$',
+    ),
     "double": (
         lambda: plus_one(X.astype("f8")),
-        r'another dtype.*Try: x\.astype\("float32"\), or dtype=flow.float64 in the placeholder',
+        r'does not have the dtype.*Try: x\.astype\("float32"\), or dtype=flow.float64 in the placeholder',
     ),
     "a handle": (
         lambda: plus_one(doubled(X)),

@@ -323,7 +323,7 @@ def test_the_explorer_takes_a_path_and_shows_numbers(tmp_path):
     rows = dict(map(tuple, explorer.session.detail()["rows"]))
     assert rows["operation"] == "Gemm(transB=1)" and rows["gives"] == "float32[batch, 10]"
     assert not {"time", "line", "phase", "bytes"} & rows.keys()
-    with pytest.raises(flow.GraphError, match="nothing of net.onnx is run"):
+    with pytest.raises(flow.GraphError, match="no operation of net.onnx is run"):
         explorer.record(flow.ones(1))
     assert explore(flow.onnx.show(path)).text.startswith("net.onnx, 4 operations")
 

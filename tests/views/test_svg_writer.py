@@ -39,7 +39,7 @@ def test_a_picture_has_its_label_and_no_page():
 
 @pytest.mark.parametrize("anchor, left", [("start", 94), ("middle", 100 - 0.5 - 6), ("end", 100 - 1 - 6)])
 def test_a_label_stands_on_a_plate_that_holds_it(anchor, left, monkeypatch):
-    monkeypatch.setattr(svg, "wide", lambda text, size, bold: float(len(text) > 1))
+    monkeypatch.setattr(svg, "text_width", lambda text, size, bold: float(len(text) > 1))
     drawn = svg.label(100, 50, "a<", "b", size=10, anchor=anchor, ink="#111111")
     plate, words = ElementTree.fromstring(f"<g>{drawn}</g>")
     assert [float(plate.get(name)) for name in ("x", "y", "width", "height")] == [left, 39, 13, 28.6]

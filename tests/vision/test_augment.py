@@ -235,7 +235,7 @@ def test_how_often_and_where():
     (lambda: F.rotate(FLOATS, 5, "bicubic"), OutOfRangeError, "nearest or bilinear"),
     (lambda: T.RandomAffine(5, translate=(2, 0)), OutOfRangeError, r"translate must be .*, got \(2, 0\)"),
     (lambda: F.affine(RGB, 0, (0, 0), 0, 0), OutOfRangeError, "scale must be positive, got 0"),
-    (lambda: T.GaussianBlur(4)(RGB), OutOfRangeError, "kernel_size must be odd, got 4"),
+    (lambda: T.GaussianBlur(4)(RGB), OutOfRangeError, "kernel_size must be odd, got"),
     (lambda: F.gaussian_blur(RGB, 3, 0), OutOfRangeError, "sigma must be positive, got 0"),
     (lambda: F.gaussian_blur(RGB, 25), ShapeError, "16 pixels cannot be mirrored 12 wide|12 pixels"),
     (lambda: T.FiveCrop(20)(RGB), ShapeError, "20x20 pixels do not fit into an image of 12x16"),

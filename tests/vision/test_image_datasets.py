@@ -72,7 +72,7 @@ def test_fetched_from_a_mirror(tmp_path, cache, monkeypatch, kind, capsys):
     sums = mnist_files(tmp_path / "mirror")
     monkeypatch.setattr(kind, "mirrors", [(tmp_path / "none").as_uri() + "/", (tmp_path / "mirror").as_uri() + "/"])
     monkeypatch.setattr(kind, "checksums", sums)
-    with pytest.raises(DataError, match=r"train-images-idx3-ubyte.gz is not here[\s\S]*download=True"):
+    with pytest.raises(DataError, match=r"train-images-idx3-ubyte.gz is missing[\s\S]*download=True"):
         kind("data")
     assert len(kind("data", download=True)) == 60
     assert (tmp_path / "data" / kind.__name__ / "raw" / "train-labels-idx1-ubyte.gz").is_file()
@@ -95,7 +95,7 @@ def test_files_exchanged_by_hand(tmp_path):
 
 
 def test_cifar10(tmp_path, monkeypatch):
-    with pytest.raises(DataError, match=r"cifar-10-binary.tar.gz is not here[\s\S]*download=True"):
+    with pytest.raises(DataError, match=r"cifar-10-binary.tar.gz is missing[\s\S]*download=True"):
         datasets.CIFAR10("data")
     rows = np.random.default_rng(0).integers(0, 256, (6, 12, 3073), dtype="uint8")
     rows[:, :, 0] %= 10
@@ -119,7 +119,7 @@ def test_cifar10(tmp_path, monkeypatch):
 
 def test_cifar100(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "CIFAR100_ROWS", {True: 9, False: 4})
-    with pytest.raises(DataError, match=r"cifar-100-binary.tar.gz is not here[\s\S]*download=True"):
+    with pytest.raises(DataError, match=r"cifar-100-binary.tar.gz is missing[\s\S]*download=True"):
         datasets.CIFAR100("data")
     rows = np.random.default_rng(0).integers(0, 256, (13, 3074), dtype="uint8")
     rows[:, 0], rows[:, 1] = rows[:, 0] % 20, rows[:, 1] % 100

@@ -342,7 +342,7 @@ def test_weights_from_a_file(folder):
 
 def test_styles_from_a_file(folder):
     """A file of PyTorch's example also holds statistics of the instance norms, which are not used."""
-    with pytest.raises(DataError, match=r"candy.pth is not here[\s\S]*saved_models.zip"):
+    with pytest.raises(DataError, match=r"candy.pth is missing[\s\S]*saved_models.zip"):
         models.neural_style_transfer(pretrained=True, style_model="candy")
     trained = models.neural_style_transfer()
     state = {name: t.numpy() for name, t in trained.state_dict().items()}

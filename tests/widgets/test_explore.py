@@ -49,7 +49,7 @@ def test_before_a_call_it_says_so(graph):
     assert "explore(graph, x, y)" in str(caught.value) and "at test_explore.py:" in str(caught.value)
     with pytest.raises(GraphError, match="takes a graph, a job or a model, got float"):
         explore(3.0)
-    with pytest.raises(GraphError, match="but the class Train, and one is made of it first"):
+    with pytest.raises(GraphError, match="got the class Train; create an object of it first"):
         explore(Train)
     x, y = graph.given
     assert explore(graph, x=x, y=y).session.subject.instructions, "build calls its input x, as explore does"

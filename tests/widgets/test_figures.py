@@ -175,7 +175,7 @@ def test_filters_stand_in_order():
     assert "10 filters of 1 x 8 x 8" in drawn(filters(nn.Linear(64, 10), shape=(8, 8))).get_title()
     weights = np.ones((4, 1, 3, 3))
     weights[0, 0, 0, 0] = np.nan
-    assert "1 numbers are NaN" in drawn(filters(weights)).get_title()
+    assert "1 elements are NaN" in drawn(filters(weights)).get_title()
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def saved_by(node: Node) -> Iterable[tuple[Any, str]]:
     if not node.saved or node.saved.__class__ is Freed:
         return
     if node.attrs.get("ctx") is not None:  # an autograd.Function: tensors saved by its forward
-        entries = [(entry, "saved by its forward") for entry in getattr(node.attrs["ctx"], "kept", ())]
+        entries = [(entry, "saved by its forward") for entry in getattr(node.attrs["ctx"], "saved", ())]
     else:
         slots = node.op.saves[node.needs]
         entries = [(entry, slot_role(node, slot)) for slot, entry in zip(slots, node.saved, strict=False)]

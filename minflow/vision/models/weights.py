@@ -170,7 +170,7 @@ def weights_file(call: str, stem: str, address: str, file: str = "") -> Path:
     path = next((path for end in SUFFIXES if (path := first_of(stem + end, [cache_dir()])) is not None), None)
     if path is None:
         raise DataError(
-            f"{call}: minflow ships no trained weights and fetches none, and {file or f'{stem}.pth'} is not here",
+            f"{call}: minflow ships no trained weights and fetches none, and {file or f'{stem}.pth'} is missing",
             values={"file": f"{stem}.safetensors or {stem}.pth", "address": address, "folder": cache_dir()},
             where=here(),
             hint="put the file into that folder (MINFLOW_DATA names another one), then call this again; or "

@@ -326,7 +326,7 @@ nn.BatchNorm1d(4)(flow.ones(1, 4))  # <-
     (
         "bool of many numbers",
         "ShapeError",
-        ["2 numbers", ".any() or .all()"],
+        ["2 elements", ".any() or .all()"],
         """
 if flow.tensor([1.0, 2.0]):  # <-
     pass
@@ -335,7 +335,7 @@ if flow.tensor([1.0, 2.0]):  # <-
     (
         "item of many numbers",
         "ShapeError",
-        ["2 numbers", "tolist"],
+        ["2 elements", "tolist"],
         """
 flow.tensor([1.0, 2.0]).item()  # <-
 """,

@@ -27,7 +27,7 @@ def array_of(data, dtype: DType | None) -> np.ndarray:
         if data.dtype.kind not in "biufc" and data.dtype != bfloat16.np:
             fail(DTypeError, f"tensor() cannot hold an array of {data.dtype}", "array.astype('float32')", data=data)
         wanted = as_dtype(data.dtype.newbyteorder("=")) if dtype is None else dtype
-        return np.array(fitting(data, wanted), wanted.np, order="C")
+        return np.array(check_range(data, wanted), wanted.np, order="C")
     try:
         array = np.array(to_numpy(data, depth_of(data)), order="C")
     except MinflowError:
@@ -52,10 +52,10 @@ def array_of(data, dtype: DType | None) -> np.ndarray:
         dtype, array = dtype if dtype.floating else default_dtype(), array.astype("float64")
     if kind == "c" and 0 < dtype.rank < 3:
         fail(DTypeError, f"tensor(): complex numbers do not fit into {dtype.name}", "dtype=flow.complex64", data=data)
-    return np.asarray(fitting(array, dtype, "iuOf"), dtype.np, order="C")
+    return np.asarray(check_range(array, dtype, "iuOf"), dtype.np, order="C")
 
 
-def fitting(array: np.ndarray, dtype: DType, kinds: str = "iuO") -> np.ndarray:
+def check_range(array: np.ndarray, dtype: DType, kinds: str = "iuO") -> np.ndarray:
     """The array, after checking that an integer dtype can hold its elements; numpy would wrap some of them around and
     refuse others. Raises OutOfRangeError."""
     if array.dtype.kind in kinds and dtype.rank == 1 and array.size:

@@ -58,8 +58,10 @@ def backprop(
         order = toposort([root.value.node for root in roots])
         # the hooks of a leaf in a trace are at its first Value, which may not be in `order`
         hooks = mode.trace is not None or any([node.hooks for node in order])
-        passed = leading_to(mode, order, wanted) if wanted else None
-        arrivals = Arrivals(mode, order if hooks else (), None if passed is None else wanted.difference(quiet), finish)
+        passed = nodes_leading_to(mode, order, wanted) if wanted else None
+        arrivals = PendingLeaves(
+            mode, order if hooks else (), None if passed is None else wanted.difference(quiet), finish
+        )
         arrivals.count(order if passed is None else passed)
         for value in arrivals.hooked - arrivals.waiting.keys():
             arrivals.complete(value, grads)  # a root that is a leaf
@@ -80,7 +82,7 @@ def backprop(
                     arrivals.of(node, grads)
                 continue
             if node.saved.__class__ is Freed:
-                raise second_backward(node)
+                raise second_backward_error(node)
             mode.enter_gradient(node)
             if node.hooks:
                 gs = run_before_node(node, gs)
@@ -96,7 +98,7 @@ def backprop(
                 if gi.spec is not value.spec:
                     gi = fit(gi, value.spec)
                 if mode.anomaly and gi.array is not None and np.isnan(gi.array).any():
-                    raise anomaly(node, i, gi, gs)
+                    raise anomaly_error(node, i, gi, gs)
                 accumulate(grads, value, gi)
             # marked in a trace too, so that a second backward is refused there
             if not retain_graph and (node.saved or (mode.trace and node.op.saves[node.needs])):
@@ -142,7 +144,7 @@ def rule_gradients(mode: Mode, node: Node, gs: list):
                             if kind == "position"
                             else specs
                             if kind == "specs"
-                            else argument(mode, node, kind, key, gs, saved, slots)
+                            else rule_argument(mode, node, kind, key, gs, saved, slots)
                             for kind, key in asks
                         ]
                     ),
@@ -153,15 +155,20 @@ def rule_gradients(mode: Mode, node: Node, gs: list):
         if needs >> i & 1:
             yield (
                 i,
-                rule(*[g if kind == "g" else argument(mode, node, kind, key, gs, saved, slots) for kind, key in asks]),
+                rule(
+                    *[
+                        g if kind == "g" else rule_argument(mode, node, kind, key, gs, saved, slots)
+                        for kind, key in asks
+                    ]
+                ),
             )
     for places, mask, rule, asks in op.groups:
         if needs & mask:
-            result = rule(*[argument(mode, node, kind, key, gs, saved, slots) for kind, key in asks])
+            result = rule(*[rule_argument(mode, node, kind, key, gs, saved, slots) for kind, key in asks])
             yield from [(i, g) for i, g in zip(places, result) if needs >> i & 1]
 
 
-def argument(mode: Mode, node: Node, kind: str, key, gs: list, saved, slots):
+def rule_argument(mode: Mode, node: Node, kind: str, key, gs: list, saved, slots):
     """The value of one argument of a rule; kind, key: see `Op.asks`."""
     if kind == "g":
         return gs[0] if len(gs) == 1 else tuple(gs)
@@ -182,7 +189,7 @@ def fit(g, spec: Spec):
     return g if g.dtype is spec.dtype else cast(g, dtype=spec.dtype)
 
 
-def leading_to(mode: Mode, order: Sequence[Node], wanted: set[Value]) -> set[Node]:
+def nodes_leading_to(mode: Mode, order: Sequence[Node], wanted: set[Value]) -> set[Node]:
     """The nodes whose inputs depend on one of these values. order: inputs before users."""
     leading: set[Node] = set()
     nodes = {value.node for value in wanted}  # a node hashes faster than a Value
@@ -196,7 +203,7 @@ def leading_to(mode: Mode, order: Sequence[Node], wanted: set[Value]) -> set[Nod
     return leading
 
 
-class Arrivals:
+class PendingLeaves:
     """Runs the hooks of a leaf, and `finish`, as soon as its gradient is complete.
 
     waiting: leaf with hooks -> number of gradients still to be added.
@@ -231,7 +238,7 @@ class Arrivals:
                 self.finish(value, grads[value])
 
 
-def second_backward(node: Node) -> GradError:
+def second_backward_error(node: Node) -> GradError:
     first = where_text(node.saved.where)
     return GradError(
         f"backward a second time: what {node.op} saved was freed by the first backward, at {first}",
@@ -241,7 +248,7 @@ def second_backward(node: Node) -> GradError:
     )
 
 
-def anomaly(node: Node, i: int, gi, gs) -> NonFiniteError:
+def anomaly_error(node: Node, i: int, gi, gs) -> NonFiniteError:
     before = any(g is not None and g.array is not None and np.isnan(g.array).any() for g in gs)
     name = node.op.inputs[0][1:] if node.op.variadic else node.op.inputs[i]
     count = int(np.isnan(gi.array).sum())

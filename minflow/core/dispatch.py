@@ -23,7 +23,7 @@ from .base.errors import (
 from .ir import NUMBERS
 from .mode import current
 from .spec import iinfo, promote
-from .source_location import OURS, describe, explain, fail, here, marks_of
+from .source_location import OURS, describe, explain, fail, here, input_names
 
 
 def apply(op: Any, *inputs, **attrs):
@@ -31,19 +31,19 @@ def apply(op: Any, *inputs, **attrs):
     try:
         return current().run(op, inputs, attrs)
     except OverflowError:
-        raise does_not_fit(op, inputs) from None
+        raise overflow_error(op, inputs) from None
     except MinflowError:
         raise
     except Exception as error:
         if (method := special_method(error)) in LOOKED_AT:
-            raise refused_object(op, inputs, method, error) from error
+            raise unreadable_input(op, inputs, method, error) from error
         if not isinstance(error, RAW):
             raise
         refuse_symbolic(inputs)
         op.unknown(attrs)
         if raised_by_user(error):
             raise
-        raise raw_error(op.name, error, {**dict(zip(marks_of(op, inputs), inputs)), **attrs}) from error
+        raise raw_error(op.name, error, {**dict(zip(input_names(op, inputs), inputs)), **attrs}) from error
 
 
 RAW = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
@@ -99,7 +99,7 @@ def special_method(error: BaseException) -> str | None:
     return None
 
 
-def refused_object(op: Any, inputs: Sequence, method: str | None, error: BaseException) -> MinflowError:
+def unreadable_input(op: Any, inputs: Sequence, method: str | None, error: BaseException) -> MinflowError:
     """The error for an input whose special method raised while it was inspected."""
     odd = next((x for x in inputs if type(x) not in NUMBERS and not hasattr(type(x), "spec")), None)
     what = f"{op.name}: an input is {type(odd).__name__}, neither a tensor nor a number; its {method} raised "
@@ -132,17 +132,17 @@ def refuse_symbolic(inputs: Sequence) -> None:
     if current().trace is None:
         for x in inputs:
             if x is not None and getattr(x, "array", x) is None:
-                raise symbolic(x)
+                raise symbolic_error(x)
 
 
-def symbolic(x: Any) -> TraceError:
+def symbolic_error(x: Any) -> TraceError:
     """The error for a symbolic tensor outside the build that made it."""
     what = "a symbolic tensor is used outside the build that made it, where it has no numbers"
     hint = "return it from build: results of the graph have numbers; or compute it without the graph"
     return TraceError(what, values={"tensor": describe(x)}, where=here(), hint=hint)
 
 
-def does_not_fit(op: Any, inputs: Sequence) -> MinflowError:
+def overflow_error(op: Any, inputs: Sequence) -> MinflowError:
     """The error for a Python integer that the integer dtype of the tensors beside it cannot hold."""
     numbers = [x for x in inputs if x.__class__ in NUMBERS]
     kind = promote(*map(type, numbers), *[x.spec for x in inputs if hasattr(x, "spec")])

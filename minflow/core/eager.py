@@ -42,7 +42,7 @@ VIEWS: dict = {}  # (view op, spec, attr) -> (output spec, specialized kernel, e
 
 
 def save(x) -> tuple | None:
-    """What the tape saves of a tensor: (array, version cell, version now); None for a number."""
+    """The saved form of a tensor, (array, version cell, version now); None for a number."""
     if not isinstance(x, Tensor):
         return None
     cell = x.cell

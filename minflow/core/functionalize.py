@@ -13,7 +13,7 @@ import numpy as np
 
 from .backend.float_warnings import silent
 from .base.errors import DTypeError, GradError, ShapeError
-from .dispatch import apply, does_not_fit, refuse_symbolic
+from .dispatch import apply, overflow_error, refuse_symbolic
 from .infer import infer
 from .ir import NUMBERS, RETAIN, Cell, Outside, Value, Where, hooks_at
 from .mode import MODE, bump, using
@@ -321,7 +321,7 @@ def in_place(op: Op, target, *others, **attrs):
         with silent():  # inf and NaN are results, even if warnings are errors
             op.kernel(*[x.array if hasattr(x, "spec") else x for x in inputs], **attrs, out=target.array)
     except OverflowError:
-        raise does_not_fit(op, inputs) from None
+        raise overflow_error(op, inputs) from None
     except TypeError:
         refuse_symbolic(inputs)
         raise

@@ -97,14 +97,14 @@ def described(x: Any) -> str:
     return f"{spec}  (made at {where_text(node.where)})" if node is not None and node.where else str(spec)
 
 
-def marks_of(op: Any, inputs: Sequence) -> Sequence[str]:
+def input_names(op: Any, inputs: Sequence) -> Sequence[str]:
     """The names of the inputs of an op; "tensors[0]", ... for a variadic op."""
     return [f"{op.inputs[0][1:]}[{i}]" for i in range(len(inputs))] if op.variadic else op.inputs
 
 
 def explain(error: MinflowError, op: Any, inputs: Sequence) -> MinflowError:
     """Complete the error of a shape rule with names, values, module and line; return it."""
-    marks = marks_of(op, inputs)
+    marks = input_names(op, inputs)
     names = {mark: name_of(x, mark) for mark, x in zip(marks, inputs)}
     if len(set(names.values())) < len(names):
         names = {mark: mark for mark in names}

@@ -18,7 +18,7 @@ from .dispatch import apply, refuse_symbolic
 from .functions.fill import finish
 from .functions.memory_format import Layout, view_in_format, strided
 from .functions.tensor_types import parse_type, data_or_shape, type_of
-from .grad.hooks import Handle, after_on, hook_on
+from .grad.hooks import Handle, post_accumulate_on, hook_on
 from .ir import LEAF, Source, Value
 from .methods.activations import Activations
 from .methods.complex import Complex
@@ -337,7 +337,7 @@ class Tensor(
 
     def register_post_accumulate_grad_hook(self, hook) -> Handle:
         """Call `hook(tensor)` after a backward has added to `.grad` of this leaf; the hook must return None."""
-        return after_on(self, hook)
+        return post_accumulate_on(self, hook)
 
     def detach(self) -> Tensor:
         """The same storage, outside the tape."""

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
-from ..core.files.atomic import advice, left_as
+from ..core.files.atomic import advice, old_file_state
 from ..core.base.errors import CheckpointError
 from ..core.spec import Device, spec_of
 from ..core.tensor import Tensor
@@ -75,7 +75,7 @@ def save(obj: Any, path: str | os.PathLike | BinaryIO, dynamic: Any = None) -> N
             with suppress(OSError):
                 path.rmdir()
         size = sum(array.nbytes for array in writer.arrays.values())
-        refuse_unwritten(error, file, size, advice(path), old_file=left_as(file))
+        refuse_unwritten(error, file, size, advice(path), old_file=old_file_state(file))
 
 
 def refuse_unwritten(error: OSError, path: Path, size: int, hint: str, **values: str) -> NoReturn:

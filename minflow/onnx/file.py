@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..core.base.errors import GraphError
-from ..core.files.atomic import advice, left_as
+from ..core.files.atomic import advice, old_file_state
 from ..core.source_location import describe, fail, here, need, warn
 from ..deploy.program import Program, program_of
 from ..deploy.replay import LoadedGraph, saved_axes
@@ -278,6 +278,6 @@ def write(data: bytes, f: Any) -> None:
         raise GraphError(
             f"onnx.export: {target} cannot be written: {error.strerror or error}",
             where=here(),
-            values={"file": target, "size": f"{len(data):,} bytes", "old file": left_as(target)},
+            values={"file": target, "size": f"{len(data):,} bytes", "old file": old_file_state(target)},
             hint=advice(target),
         ) from error

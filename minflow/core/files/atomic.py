@@ -61,14 +61,14 @@ def write(path: str | os.PathLike, data: bytes | str, what: str = "", where: Cal
     try:
         replace(path, lambda file: file.write(data))
     except OSError as error:
-        values = {"file": path, "size": f"{len(data):,} bytes", "old file": left_as(path)}
+        values = {"file": path, "size": f"{len(data):,} bytes", "old file": old_file_state(path)}
         what = f"{what and f'{what}: '}{os.fspath(path)} cannot be written: {error.strerror or error}"
         refused = FileError(what, values=values, where=where(), hint=advice(Path(path)))
         refused.errno, refused.strerror, refused.filename = error.errno, error.strerror, os.fspath(path)
         raise refused from error
 
 
-def left_as(path: str | os.PathLike) -> str:
+def old_file_state(path: str | os.PathLike) -> str:
     return "unchanged" if os.path.isfile(path) else "there is none"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd import as_tuple, second_backward
+from ..autograd import as_tuple, second_backward_error
 from ..base.errors import GradError, ShapeError, with_article
 from .modes import no_grad
 from ..ir import Freed, Node, where_text
@@ -61,7 +61,7 @@ class Context:
     @property
     def saved_tensors(self) -> tuple:
         if self.node is not None and self.node.saved.__class__ is Freed:
-            raise second_backward(self.node)
+            raise second_backward_error(self.node)
         mode = MODE.get()
         return tuple([mode.revive(self.node, entry) if isinstance(entry, tuple) else entry for entry in self.saved])
 
@@ -87,7 +87,7 @@ def once_differentiable(backward):
             return result
         places = [i for i, g in enumerate(as_tuple(result)) if g is not None]
         outs = list(as_tuple(result))
-        last = Last.apply(tuple([outs[i] for i in places]), *[g for g in grads if g is not None])
+        last = OnceDifferentiable.apply(tuple([outs[i] for i in places]), *[g for g in grads if g is not None])
         for i, out in zip(places, as_tuple(last)):
             outs[i] = out
         return tuple(outs)
@@ -161,7 +161,7 @@ class Function:
         written = check_dirty(cls, ctx, args, outs)
         flags = [not any(out is t for t in ctx.constant) for out in outs]
         bound = mode.bind(
-            joint_op(cls, len(outs), places, len(args)),
+            function_op(cls, len(outs), places, len(args)),
             [mode.resolve(out) for out in outs],
             tensors,
             ctx,
@@ -197,7 +197,7 @@ def check_dirty(cls: type[Function], ctx: Context, args: tuple, outs: tuple) -> 
     return {i: out for i, out in enumerate(outs) if any(out is t for t in dirty)}
 
 
-class Last(Function):
+class OnceDifferentiable(Function):
     """Passes through the gradients of a once_differentiable backward, and has no gradient itself."""
 
     @staticmethod
@@ -215,7 +215,7 @@ class Last(Function):
 FunctionCtx = Context
 
 
-def joint_op(cls: type[Function], count: int, places: list[int], arity: int) -> Op:
+def function_op(cls: type[Function], count: int, places: list[int], arity: int) -> Op:
     """The op of one application. Its inputs are the results of forward, then its tensors; the results pass through."""
 
     def kernel(*arrays, ctx, out=None):

@@ -44,31 +44,35 @@ def outputs_of(owner: str, outputs: Any) -> tuple[Tensor, ...]:
     return listed
 
 
-def vector_for(owner: str, v: Any, like: Sequence[Tensor], of: str) -> tuple[Tensor, ...]:
+def vector_for(owner: str, v: Any, same_structure: Sequence[Tensor], of: str) -> tuple[Tensor, ...]:
     """The given vector for these tensors; by default 1, if there is a single element."""
     if v is None:
-        if len(like) != 1 or like[0].numel() != 1:
+        if len(same_structure) != 1 or same_structure[0].numel() != 1:
             fail(
                 GradError,
                 f"{owner}: v is required unless there is a single element",
                 f"v like {of}",
-                tensors=len(like),
-                first=like[0],
+                tensors=len(same_structure),
+                first=same_structure[0],
             )
-        return (ones_like(like[0]),)
+        return (ones_like(same_structure[0]),)
     listed = as_tuple(v)
-    if len(listed) != len(like) or any(tuple(a.shape) != tuple(b.shape) for a, b in zip(listed, like)):
+    if len(listed) != len(same_structure) or any(
+        tuple(a.shape) != tuple(b.shape) for a, b in zip(listed, same_structure)
+    ):
         fail(
             ShapeError,
             f"{owner}: the shapes of v differ from those of {of}",
             f"one tensor for each of {of}, of its shape",
             v=[tuple(a.shape) for a in listed],
-            wanted=[tuple(b.shape) for b in like],
+            wanted=[tuple(b.shape) for b in same_structure],
         )
     return listed
 
 
-def slopes(owner: str, outputs: Sequence[Tensor], inputs: Sequence[Tensor], v: Any, keep: bool, strict: bool) -> tuple:
+def gradients_or_zeros(
+    owner: str, outputs: Sequence[Tensor], inputs: Sequence[Tensor], v: Any, keep: bool, strict: bool
+) -> tuple:
     """Gradients with respect to the inputs: zeros for an unused input; with `strict` a GradError instead."""
     used = [(out, g) for out, g in zip(outputs, v) if out.requires_grad]
     found: Sequence = [None] * len(inputs)
@@ -92,16 +96,16 @@ def slopes(owner: str, outputs: Sequence[Tensor], inputs: Sequence[Tensor], v: A
     return tuple([zeros_like(x) if g is None else g for g, x in zip(found, inputs)])
 
 
-def like(present: Any, values: Sequence) -> Any:
+def same_structure(present: Any, values: Sequence) -> Any:
     """The values as a tuple if `present` is a list or tuple, else their only entry."""
     return tuple(values) if isinstance(present, list | tuple) else values[0]
 
 
-def done(values: Any, create_graph: bool) -> Any:
+def detached(values: Any, create_graph: bool) -> Any:
     """The values, detached unless create_graph."""
     if isinstance(values, Tensor):
         return values if create_graph else values.detach()
-    return type(values)([done(x, create_graph) for x in values])
+    return type(values)([detached(x, create_graph) for x in values])
 
 
 def vjp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple:
@@ -111,8 +115,8 @@ def vjp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, 
         result = func(*xs)
         outs = outputs_of("vjp", result)
         v = vector_for("vjp", v, outs, "the outputs")
-        found = slopes("vjp", outs, xs, v, create_graph, strict)
-    return done(result, create_graph), done(like(inputs, found), create_graph)
+        found = gradients_or_zeros("vjp", outs, xs, v, create_graph, strict)
+    return detached(result, create_graph), detached(same_structure(inputs, found), create_graph)
 
 
 def jvp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple:
@@ -126,9 +130,9 @@ def jvp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, 
         result = func(*xs)
         outs = outputs_of("jvp", result)
         dummies = [zeros_like(out).requires_grad_() for out in outs]
-        back = slopes("jvp", outs, xs, dummies, True, strict)  # linear in the dummies
-        found = slopes("jvp", [g for g in back], dummies, v, create_graph, False)
-    return done(result, create_graph), done(like(result, found), create_graph)
+        back = gradients_or_zeros("jvp", outs, xs, dummies, True, strict)  # linear in the dummies
+        found = gradients_or_zeros("jvp", [g for g in back], dummies, v, create_graph, False)
+    return detached(result, create_graph), detached(same_structure(result, found), create_graph)
 
 
 def jacobian(
@@ -149,13 +153,16 @@ def jacobian(
         table = []
         for out in outputs_of("jacobian", result):
             numbers = out.reshape(-1)
-            rows = [slopes("jacobian", [numbers[i]], xs, [None], create_graph, strict) for i in range(out.numel())]
+            rows = [
+                gradients_or_zeros("jacobian", [numbers[i]], xs, [None], create_graph, strict)
+                for i in range(out.numel())
+            ]
             if not rows:
                 rows_of = [zeros((*out.shape, *x.shape), dtype=x.dtype) for x in xs]
             else:
                 rows_of = [stack(column).reshape(*out.shape, *x.shape) for column, x in zip(zip(*rows), xs)]
-            table.append(like(inputs, rows_of))
-    return done(like(result, table), create_graph)
+            table.append(same_structure(inputs, rows_of))
+    return detached(same_structure(result, table), create_graph)
 
 
 def gradient_of(owner: str, func: Callable, strict: bool) -> Callable:
@@ -170,7 +177,7 @@ def gradient_of(owner: str, func: Callable, strict: bool) -> Callable:
                 "reduce it: .sum() or .mean()",
                 output=out,
             )
-        return slopes(owner, [out.reshape(())], xs, [None], True, strict)
+        return gradients_or_zeros(owner, [out.reshape(())], xs, [None], True, strict)
 
     return gradient
 
@@ -196,15 +203,15 @@ def hessian(
 
 def vhp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple:
     """Compute (func(*inputs), v times its Hessian); func returns a single element. v: like the inputs."""
-    return product("vhp", func, inputs, v, create_graph, strict)
+    return hessian_product("vhp", func, inputs, v, create_graph, strict)
 
 
 def hvp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple:
     """Compute (func(*inputs), its Hessian times v): equal to vhp by symmetry, and as cheap."""
-    return product("hvp", func, inputs, v, create_graph, strict)
+    return hessian_product("hvp", func, inputs, v, create_graph, strict)
 
 
-def product(owner: str, func: Callable, inputs: Any, v: Any, create_graph: bool, strict: bool) -> tuple:
+def hessian_product(owner: str, func: Callable, inputs: Any, v: Any, create_graph: bool, strict: bool) -> tuple:
     """(func(*inputs), v times its Hessian): shared by `vhp` and `hvp`."""
     result: list = []
 
@@ -215,5 +222,5 @@ def product(owner: str, func: Callable, inputs: Any, v: Any, create_graph: bool,
     with enable_grad():
         xs = inputs_of(owner, inputs, create_graph)
         v = vector_for(owner, v, xs, "the inputs")
-        found = slopes(owner, gradient_of(owner, kept, strict)(*xs), xs, v, create_graph, False)
-    return done(result[0], create_graph), done(like(inputs, found), create_graph)
+        found = gradients_or_zeros(owner, gradient_of(owner, kept, strict)(*xs), xs, v, create_graph, False)
+    return detached(result[0], create_graph), detached(same_structure(inputs, found), create_graph)

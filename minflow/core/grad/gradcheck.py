@@ -45,8 +45,8 @@ def gradcheck(
                 if wrong is not None and raise_exception:
                     place, numeric, mine = wrong
                     raise GradError(
-                        f"gradcheck: d output {k}[{flat}] / d input {i}{list(place)} is {mine:.6g}, central differences give "
-                        f"{numeric:.6g}",
+                        f"gradcheck: d output {k}[{flat}] / d input {i}{list(place)} is {mine:.6g}, "
+                        f"central differences give {numeric:.6g}",
                         values={
                             "input": inputs[i].spec,
                             "output": out.spec,

@@ -47,7 +47,7 @@ def check_callable(hook: Any, call: str, kind: type[MinflowError] = GradError) -
         fail(kind, f"a hook must be a function, got {with_article(hook)}", f"def {call}: ...", hook=hook)
 
 
-def add(hooks: dict, hook: Callable, call: str) -> Handle:
+def add_hook(hooks: dict, hook: Callable, call: str) -> Handle:
     check_callable(hook, call)
     handle = Handle(hooks)
     hooks[handle.number] = hook
@@ -63,10 +63,10 @@ def hook_on(tensor, hook: Callable) -> Handle:
             GradError, "register_hook on a tensor that does not require grad", "x.requires_grad_() first", tensor=tensor
         )
     value = mode.first(own.value)
-    return at(tensor, own, value, add(hooks_at(value.node, value.index), hook, "hook(grad)"))
+    return as_handle(tensor, own, value, add_hook(hooks_at(value.node, value.index), hook, "hook(grad)"))
 
 
-def after_on(tensor, hook: Callable) -> Handle:
+def post_accumulate_on(tensor, hook: Callable) -> Handle:
     """Run `hook(tensor)` after a backward has added to `tensor.grad`."""
     mode = MODE.get()
     own = mode.resolve(tensor)
@@ -92,7 +92,7 @@ def after_on(tensor, hook: Callable) -> Handle:
             tensor=tensor,
         )
     value = mode.first(own.value)
-    return at(tensor, own, value, add(hooks_at(value.node, AFTER), hook, "hook(parameter)"))
+    return as_handle(tensor, own, value, add_hook(hooks_at(value.node, AFTER), hook, "hook(parameter)"))
 
 
 def hook_on_node(node: Node, kind: str, hook: Callable, call: str) -> Handle:
@@ -104,10 +104,10 @@ def hook_on_node(node: Node, kind: str, hook: Callable, call: str) -> Handle:
             "x.register_hook(hook) of the leaf itself, or x.register_post_accumulate_grad_hook(hook)",
             node=node,
         )
-    return add(hooks_at(node, kind), hook, call)
+    return add_hook(hooks_at(node, kind), hook, call)
 
 
-def at(tensor, own, value: Value, handle: Handle) -> Handle:
+def as_handle(tensor, own, value: Value, handle: Handle) -> Handle:
     """The handle of a hook on `tensor`, after telling plans and the trace about it."""
     if isinstance(value.node, Source):
         if own.array is not None:
@@ -124,11 +124,11 @@ def hooks_known(tensor) -> dict | None:
     if value is None or not value.node.hooks:
         return None
     own = {number: hook for number, hook in value.node.hooks.get(value.index, {}).items() if number < RETAIN}
-    after = {number: of_tensor(hook, tensor) for number, hook in value.node.hooks.get(AFTER, {}).items()}
+    after = {number: with_tensor(hook, tensor) for number, hook in value.node.hooks.get(AFTER, {}).items()}
     return {0: own, AFTER: after}
 
 
-def of_tensor(hook: Callable, tensor) -> Callable:
+def with_tensor(hook: Callable, tensor) -> Callable:
     """A hook that is called with the tensor of the program in place of its symbol, which is all backward knows."""
 
     @functools.wraps(hook)

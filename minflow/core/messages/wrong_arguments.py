@@ -95,12 +95,12 @@ def explain_error(
         return result
     if raised_by_user(raw) or any(issubclass(type(x), ROUTINES) for x in (*args, *options.values())):
         return error  # a function of the user's was passed, and may itself have been called wrongly
-    result = four_parts(name or function.__name__, function, args, options, raw)
+    result = four_part_error(name or function.__name__, function, args, options, raw)
     result.__cause__ = raw
     return result
 
 
-def four_parts(
+def four_part_error(
     name: str, function: Callable, args: Sequence, options: Mapping[str, Any], error: BaseException
 ) -> MinflowError:
     """The four-part error in place of the raw error of this call."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...core.base.errors import GradError, GraphError, MinflowError, ShapeError, TraceError, shown
 from ...core.base.errors import with_article as a
-from ...core.dispatch import symbolic
+from ...core.dispatch import symbolic_error
 from ...core.ir import AFTER, INPUT, Value, where_text
 from ...core.mode import MODE, bump
 from ...core.source_location import OURS, describe, here
@@ -241,7 +241,7 @@ def short_input(x: Any) -> str:
 def symbolic_input(graph: Any, tensor: Tensor) -> NoReturn:
     """Refuse a call of a graph inside the build of another, or a tensor of an earlier build as the input of a graph."""
     if MODE.get().trace is None:
-        raise symbolic(tensor)
+        raise symbolic_error(tensor)
     outer = getattr(MODE.get().watch, "graph", None)
     if outer is graph:
         modules = ", ".join(f"self.{m}" for m in graph._members) or "self.model"

@@ -44,7 +44,7 @@ def test_what_is_wrong_is_named_shortly(check, wrong):
         with pytest.raises(Malformed) as caught:
             check(x, "nodes[12].attrs.axis")
         assert caught.value.place == "nodes[12].attrs.axis" and caught.value.wanted and len(str(caught.value)) < 300
-        assert str(caught.value).startswith("nodes[12].attrs.axis: ")
+        assert str(caught.value).startswith("nodes[12].attrs.axis must be ")
 
 
 @pytest.mark.parametrize("x", [HUGE, DEEP, [HUGE] * 1000, {"a": DEEP, "b": 10**4000}, {str(i): i for i in range(9999)}])
@@ -57,14 +57,14 @@ def test_what_is_large_is_shown_by_its_beginning(x):
 def test_limits():
     assert whole(-4, "p", -4, 3) == -4 and text("ab", "p", 2) == "ab" and items([1], "p", 1, 1) == [1]
     for call, words in [
-        (lambda: whole(4, "p", -4, 3), "whole number from -4 to 3.* 4 is"),
-        (lambda: whole(-1, "p"), "whole number from 0 is.* -1 is"),
+        (lambda: whole(4, "p", -4, 3), "whole number from -4 to 3, got 4"),
+        (lambda: whole(-1, "p"), "whole number from 0, got -1"),
         (lambda: text("abc", "p", 2), "0 to 2 characters.*'abc'"),
         (lambda: text("", "p", least=1), "1 to 255 characters"),
         (lambda: items([1, 2], "p", 1), r"0 to 1 entries.*\[1, 2\]"),
         (lambda: items([1], "p", 2, 2), "list of 2 entries"),
         (lambda: items([], "p", least=1), "at least 1 entries"),
-        (lambda: one_of("b", "p", ["c", "a"]), "one of a, c .*'b'"),
+        (lambda: one_of("b", "p", ["c", "a"]), "one of a, c, got 'b'"),
         (lambda: one_of([], "p", {"a"}), "one of a"),
         (lambda: one_of("b", "p", [f"op{i}" for i in range(40)]), "or one of 28 more"),
     ]:

@@ -327,7 +327,7 @@ def test_other_places(tmp_path):
     (tmp_path / "empty").mkdir()
     for name, words in [
         ("state.safetensors", "is a file.*flow.load"),
-        ("state", "no saved graph.*flow.load"),
+        ("state", "not a saved graph.*flow.load"),
         ("net.onnx", "is a file.*onnx.show"),
         ("empty", "it holds  nothing.*flow.save"),
         ("none", "no folder.*getcwd"),
@@ -443,8 +443,8 @@ DEEP = 100_000
         (b'{\n  "a": 1\n', "line 3 must be a name"),
         (b'{\n  "a": [\n    1', "line 4 must be ]"),
         (b'{\n  "a": "%s"\n}\n' % (b"x" * (1 << 20)), "at most 524,288 bytes"),
-        (b'{\n  "a": %s\n}\n' % (b"[" * DEEP), "at most 200 lists"),
-        (b'{\n  "a": %s1%s\n}\n' % (b'{"a":[' * 150, b"]}" * 150), "at most 200 lists"),
+        (b'{\n  "a": %s\n}\n' % (b"[" * DEEP), "at most 200 nested lists"),
+        (b'{\n  "a": %s1%s\n}\n' % (b'{"a":[' * 150, b"]}" * 150), "at most 200 nested lists"),
         (b'{\n  "a": ["%s"]\n}\n' % (b'\\"' * DEEP), "graph.json: format must be"),
         (b'{\n  "a": "%s\n}\n' % (b"\\" * DEEP), "JSON ("),
         (b'{\n  "a": 1\n}\n', "format must be one of minflow.graph"),

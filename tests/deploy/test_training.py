@@ -265,7 +265,7 @@ REFUSALS = {
     "NaN": (lambda: scheduled(with_attribute("gamma", math.nan)), "gamma must be a number, got nan"),
     "an object": (
         lambda: graph_of(change=lambda o: o.param_groups[0].update(tag=object())),
-        "'tag' of a group is <object",
+        "'tag' of a group must be .*, got <object",
     ),
     "a loose parameter": (
         lambda: graph_of(change=lambda o: o.add_param_group({"params": nn.Parameter(flow.ones(2))})),

@@ -201,7 +201,7 @@ test_mistakes_name_the_number_its_place_and_the_size = refusals(
         (DTypeError, lambda: X[flow.tensor([0.0])], "float32"),
         (DTypeError, lambda: X["a"], "str"),
         (ShapeError, lambda: X[[0], [0], [0]], "3 axes are indexed, and the tensor has 2"),
-        (OutOfRangeError, lambda: X[flow.tensor([True, False])], "2 .axis 0 of the mask. not 3 .axis 0"),
+        (OutOfRangeError, lambda: X[flow.tensor([True, False])], "2 .axis 0 of the mask. for 3 .axis 0"),
         (ShapeError, lambda: X[[0, 1], [0, 1, 2]], "2.*3"),
         (ShapeError, lambda: X.__setitem__([0, 1], flow.zeros(5)), r"\(5,\).*\(2, 4\)"),
         (OutOfRangeError, lambda: X[::-1, [0]], "step -1"),

@@ -24,7 +24,7 @@ from minflow.core.files import atomic
 from minflow.exercises import translate, welcome
 from minflow.exercises.teach import build, commands, notebook, slides
 from minflow.job.inspect.timeline import Displayable
-from minflow.platforms.compiled import kept
+from minflow.platforms.compiled import compile_cache
 from minflow.views.show import picture
 from minflow_widgets import LossCurve
 import minflow_widgets.runs.log as run_log
@@ -85,7 +85,7 @@ WRITERS = {  # name -> what writes into the folder `here`; the second call write
     "the course": lambda here: course.write(here / "x.ipynb", b"{}" * 1000),
     "the welcome page": lambda here: welcome.write(here),
     "compiled kernels": lambda here: (os.environ.update(MINFLOW_KERNELS=str(here)),
-                                      kept.save(0, {"a": "b"}, b"code" * 1000, [])),
+                                      compile_cache.save(0, {"a": "b"}, b"code" * 1000, [])),
 }
 WRITERS = {name: call for name, call in WRITERS.items() if name not in sys.argv[2:]}
 

@@ -51,7 +51,7 @@ def load(form, path):
         else:
             found = flow.load(path)
     except (CheckpointError, GraphFormatError) as error:
-        assert any(text in str(error) for text in ("there is no", "did not finish", "no checkpoint")), str(error)
+        assert any(text in str(error) for text in ("there is no", "did not finish", "not a checkpoint")), str(error)
         return None
     if not found:
         return None

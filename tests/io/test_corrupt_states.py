@@ -439,7 +439,7 @@ def schedule():
     (lambda: nn.Linear(2, 2).load_state_dict({5: 1, "weight": 3, "bias": None}),
      ["unexpected  5", "weight: int", "NoneType"]),
     (lambda: nn.Linear(1, 1).load_state_dict({"weight": np.ones((1, 1), "i4"), "bias": flow.ones(1)}, assign=True),
-     ["int32 given"]),
+     ["got int32"]),
     (lambda: optimizer(state={7: {}}, lr=1), ["state for 7"]),
     (lambda: optimizer(lr=-2), ["lr must be at least 0, got -2"]),
     (lambda: optimizer(lr="0.1"), ["lr must be a number, got a str"]),

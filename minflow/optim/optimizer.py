@@ -144,7 +144,7 @@ def with_step_hooks(step: Callable) -> Callable:
 
     @functools.wraps(step)
     def wrapped(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
-        if self.within:
+        if self.in_step:
             return step(self, *args, **kwargs)
         mode, before, (pre_hooks, post_hooks) = MODE.get(), self.steps, self.step_hooks()
         if mode.trace is not None and (pre_hooks or post_hooks or not self.traceable):
@@ -160,11 +160,11 @@ def with_step_hooks(step: Callable) -> Callable:
                         {"returned": describe(changed)},
                     )
                 args, kwargs = changed
-        self.within = True
+        self.in_step = True
         try:
             result = step(self, *args, **kwargs)
         finally:
-            self.within = False
+            self.in_step = False
         if not self.traceable and self.steps == before:
             self.backwards = mutation_counter.backwards
             self.stepped()
@@ -203,7 +203,7 @@ class Optimizer:
         self.post_hooks: OrderedDict[int, Callable] = OrderedDict()
         self.state_hooks: defaultdict[str, OrderedDict[int, Callable]] = defaultdict(OrderedDict)
         # sets of untracked parameters -> steps in which they had gradients
-        self.strays: dict[frozenset, list[int]] = {}
+        self.untracked: dict[frozenset, list[int]] = {}
         self.steps = 0  # number of steps since this object was created
         for group in as_groups(params, type(self).__name__):
             self.add_param_group(group)
@@ -228,7 +228,7 @@ class Optimizer:
         self.__dict__.update(state)
 
     @property
-    def loads_by_itself(self) -> bool:
+    def has_custom_load(self) -> bool:
         """True if hooks, or a method of the class, take part in load_state_dict."""
         return any(self.state_hooks.values()) or type(self).__setstate__ is not Optimizer.__setstate__
 

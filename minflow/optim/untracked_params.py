@@ -23,10 +23,10 @@ def check_untracked(optimizer: Any) -> None:
     A model of which it holds none belongs to another optimizer, or to none, as in style transfer, which trains an
     image.
     """
-    strays = {id(p): p for r in Seen.untracked if (p := r()) is not None and p.requires_grad}
-    if not strays:
+    untracked = {id(p): p for r in Seen.untracked if (p := r()) is not None and p.requires_grad}
+    if not untracked:
         return
-    seen = optimizer.strays.setdefault(frozenset(strays), [0])
+    seen = optimizer.untracked.setdefault(frozenset(untracked), [0])
     seen[0] += 1
     if seen[0] != STEPS and not MODE.get().trace:
         return
@@ -36,7 +36,7 @@ def check_untracked(optimizer: Any) -> None:
         if "_modules" not in module.__dict__:
             continue
         named = list(module.named_tensors("_parameters", "", True, True))
-        names = [name for name, p in named if id(p) in strays]
+        names = [name for name, p in named if id(p) in untracked]
         if len(names) > best[0] and any(id(p) in mine for _, p in named):
             best = len(names), module, names
     count, module, names = best
@@ -53,6 +53,6 @@ def check_untracked(optimizer: Any) -> None:
         "requires_grad_(False) on parameters that should not train",
         **{
             "left out": Unquoted(", ".join(names[:4]) + (", ..." if count > 4 else "")),
-            "the first": next(iter(strays.values())),
+            "the first": next(iter(untracked.values())),
         },
     )

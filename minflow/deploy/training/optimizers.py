@@ -129,7 +129,7 @@ class OptimizerWriter:
                 hooks=len(optimizer.pre_hooks) + len(optimizer.post_hooks),
             )
         for name, value in vars(optimizer).items():
-            if hasattr(kind, name) and name not in ("within", "idle", "backwards"):
+            if hasattr(kind, name) and name not in ("in_step", "idle", "backwards"):
                 self.refuse(
                     f"{self.kind}.{name} was replaced on the object itself", f"del optimizer.{name}", **{name: value}
                 )

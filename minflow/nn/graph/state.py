@@ -125,7 +125,7 @@ class PendingLoads:
         if checks is not None and written_by(type(owner), "load_state_dict") is written_by(
             type(owner), "checked_state"
         ):
-            by_itself = getattr(owner, "loads_by_itself", False)
+            by_itself = getattr(owner, "has_custom_load", False)
             writes = None if by_itself else owner.checked_state(state, **options)
             if writes is not None:
                 self.writes += writes

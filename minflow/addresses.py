@@ -45,9 +45,12 @@ ALIASES = {
 }  # fmt: skip
 # Old names of modules that published lessons and reading tours import.
 RENAMED = {
-    "machine": "platforms.compiled", "core.door": "core.dispatch", "core.where": "core.source_location",
-    "diagnosis.would_fit": "diagnosis.shape_suggestions", "headless": "run_notebook",
-}  # fmt: skip
+    "machine": "platforms.compiled",
+    "core.door": "core.dispatch",
+    "core.where": "core.source_location",
+    "diagnosis.would_fit": "diagnosis.shape_suggestions",
+    "headless": "run_notebook",
+}
 ALIASES.update(RENAMED)
 MERGED = {
     **{f"nn.modules.{name}": ("nn", "nn.functional") for name in """activation adaptive batchnorm channelshuffle conv

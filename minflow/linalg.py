@@ -1,4 +1,4 @@
-"""Linear algebra (`flow.linalg`), implemented in `core/functions/matrices.py` and `matrix_products.py`."""
+"""Linear algebra (`flow.linalg`): names from `core/functions/matrices.py` and `core/functions/matrix_products.py`."""
 
 from .core.base.errors import LinAlgError as LinAlgError
 from .core.functions import diagonal as _diagonal

@@ -216,7 +216,7 @@ def test_lab_without_a_home(started, monkeypatch, capsys):
     monkeypatch.delenv("MINFLOW_COURSE")
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)
     assert cli.main([]) == 1
-    assert "in your home folder: Could not determine home directory" in capsys.readouterr().err and started == []
+    assert "to your home folder: Could not determine home directory" in capsys.readouterr().err and started == []
 
 
 WITHOUT_A_HOME = """
@@ -488,7 +488,7 @@ def test_run_says_an_error_of_ours_once(run, monkeypatch):
     code, out, err = run(
         [],
         "import minflow as flow\ndef f(x):\n    return flow.nn.Linear(9, 1)(x)",
-        "from minflow.exercises import words\nprint(words.language())\nf(flow.ones(3, 8))",
+        "from minflow.exercises import i18n\nprint(i18n.language())\nf(flow.ones(3, 8))",
     )
     assert (code, out) == (1, "zh\n")
     assert err.count("ShapeError: linear: the input has 8 features") == err.count("ShapeError") == 1

@@ -350,7 +350,7 @@ def test_never_in_the_checkout(tmp_path, monkeypatch):
     monkeypatch.setattr(course, "PACKAGE", top / "minflow")
     (tmp_path / "link").symlink_to(top)
     for folder in (top, top / "notebooks", top / "new" / "er", tmp_path / "link" / "mine"):
-        with pytest.raises(ValueError, match=f"in the checkout {top}"):
+        with pytest.raises(ValueError, match=f"inside the checkout {top}"):
             course.update(folder)
     assert [path.name for path in sorted(top.iterdir())] == ["minflow", "notebooks", "pyproject.toml"]
     course.update(tmp_path / "mine")

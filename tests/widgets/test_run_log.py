@@ -200,7 +200,7 @@ def test_several_things_have_a_table_each(tmp_path):
     for path in curve.paths:
         assert list(rows(path)[0]) == ["step", "loss", "lr", "gradient norm", "seconds"] and len(rows(path)) == 3
         assert about(path)["config"]["lr"] == float(path.stem.split()[-1]) and about(path)["config"]["seed"] == 3
-    with pytest.raises(MinflowError, match="(?s)are the curve's.*'runs'.*LossCurve"):
+    with pytest.raises(MinflowError, match="(?s)belong to the curve.*'runs'.*LossCurve"):
         watch(graph, log="runs", into=curve)
 
 

@@ -144,7 +144,7 @@ def test_shown_without_a_block_it_starts_and_follows_until_it_is_stopped(noteboo
 
 
 def test_shown_without_a_block_where_there_are_no_widgets(notebook, monkeypatch):
-    monkeypatch.setattr(module.frontends, "choose", lambda *kinds: module.frontends.Still())
+    monkeypatch.setattr(module.frontends, "choose", lambda *kinds: module.frontends.StaticPicture())
     live = watch_timeline()
     assert not IPythonDisplayFormatter()(live) and live.update_thread is not None
     assert live._repr_mimebundle_() == {"text/plain": "no step has run so far: call a job"}

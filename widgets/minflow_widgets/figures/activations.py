@@ -11,18 +11,7 @@ from minflow.views.draw import theme
 from minflow.views.text.listing import clean
 from minflow.views.text.tables import ruled_table
 
-from .drawing import (
-    COLORS,
-    FIRST,
-    PLATE,
-    array_of,
-    evaluate,
-    axes,
-    describe_value,
-    draw_tiles,
-    literal_name,
-    check_limit,
-)
+from .drawing import COLORS, FIRST, PLATE, array_of, axes, check_first, describe, draw_tiles, evaluate, literal
 
 SAMPLE = 100_000  # elements of an activation from which quantiles are computed
 
@@ -32,9 +21,7 @@ def outputs_of(model: Any, x: Any) -> dict[str, list[np.ndarray]]:
     mode."""
     if isinstance(model, type) or not hasattr(model, "named_modules"):
         hint = "activations(model, x), an nn.Module"
-        raise DTypeError(
-            "activations: the model must be an nn.Module", values={"got": describe_value(model)}, hint=hint
-        )
+        raise DTypeError("activations: the model must be an nn.Module", values={"got": describe(model)}, hint=hint)
     outputs: dict[str, list[np.ndarray]] = {}
     modules = dict(model.named_modules())
     handles = []
@@ -65,7 +52,7 @@ def activations(model: Any, x: Any, layer: str | None = None, *, first: int = FI
     its channels for the first image, or (N, F) outputs as a matrix; if the layer ran several times, those of the last
     call.
     """
-    first, outputs = check_limit(first, "activations"), outputs_of(model, x)
+    first, outputs = check_first(first, "activations"), outputs_of(model, x)
     if layer is None:
         return draw_ranges(outputs, ax)
     layer = str(layer) if isinstance(layer, int) else layer
@@ -86,9 +73,7 @@ def activations(model: Any, x: Any, layer: str | None = None, *, first: int = FI
         hint = "(N, C, H, W) and (N, F) can be drawn"
         raise ShapeError(f"activations: {layer} gives shape {list(numbers.shape)}", hint=hint)
     what += f"; call {calls} of {calls}" if (calls := len(outputs[layer])) > 1 else ""
-    return draw_tiles(
-        axes(ax, "activations()", (6.0, 5.0)), tiles, columns, f"{literal_name(layer)}: {what}", "activation"
-    )
+    return draw_tiles(axes(ax, "activations()", (6.0, 5.0)), tiles, columns, f"{literal(layer)}: {what}", "activation")
 
 
 def ranges(outputs: dict[str, list[np.ndarray]]) -> list[tuple[str, np.ndarray, float, int]]:
@@ -109,7 +94,7 @@ def range_notes(zeros: float, bad: int) -> str:
 
 def layer_label(name: str, calls: int) -> str:
     """`relu (3 calls)`: elements of all calls are pooled."""
-    return literal_name(name) + (f" ({calls} calls)" if calls > 1 else "")
+    return literal(name) + (f" ({calls} calls)" if calls > 1 else "")
 
 
 def draw_ranges(outputs: dict[str, list[np.ndarray]], ax: Any) -> Any:

@@ -11,7 +11,7 @@ from minflow.core.base.errors import ShapeError
 from minflow.views.draw import theme
 from minflow.views.text.tables import ruled_table
 
-from .drawing import GAP, axes, describe_value, font_families, numbers_of, literal_name, set_caption
+from .drawing import GAP, axes, describe, font_families, numbers_of, literal, set_caption
 
 WRITTEN = 16  # up to this many places, shares are written into the cells
 TABLE = 24  # up to this many places, the text has a column for each; beyond, the three strongest of each row
@@ -35,7 +35,7 @@ class AttentionTable:
             if isinstance(head, bool) or not isinstance(head, int | np.integer) or not 0 <= head < heads:
                 raise ShapeError(
                     "attention: there is no such head",
-                    values={"head": describe_value(head)},
+                    values={"head": describe(head)},
                     hint=f"head=0 to {heads - 1}",
                 )
             self.heads, shares = f", head {head}", shares[head] if shares.ndim == 3 else shares
@@ -44,12 +44,12 @@ class AttentionTable:
         if symbols is None:
             symbols = range(n)
         if not hasattr(symbols, "__len__") or len(symbols) != n:
-            got = f"{len(symbols)} of them" if hasattr(symbols, "__len__") else describe_value(symbols)
+            got = f"{len(symbols)} of them" if hasattr(symbols, "__len__") else describe(symbols)
             values = {"weights": f"shape {list(shares.shape)}", "symbols": got}
             raise ShapeError(
                 "attention: symbols must have one entry for each place", values=values, hint='symbols="3+4=7"'
             )
-        self.words = [repr(str(s)) if str(s).isspace() else literal_name(s) for s in symbols]
+        self.words = [repr(str(s)) if str(s).isspace() else literal(s) for s in symbols]
         above = np.triu(np.ones((n, n), bool), 1)
         if mask is None:  # if no place looks at a later one, the weights are causal
             self.masked = above & (not shares[above].any())

@@ -11,7 +11,7 @@ from minflow.core.base.errors import DTypeError, ShapeError
 from minflow.views.draw import theme
 from minflow.views.text.tables import ruled_table
 
-from .drawing import GRID, array_of, axes, describe_value, numbers_of, literal_name
+from .drawing import GRID, array_of, axes, describe, numbers_of, literal
 
 CLASSES = 10_000  # limit for a confusion matrix, which has an entry for each pair
 WRITTEN = 20  # up to this many classes, counts are written into the cells
@@ -47,16 +47,14 @@ def class_indices(x: Any, what: str) -> np.ndarray:
     hint = "integers; for a probability (p > 0.5).int(), for words np.unique(words, return_inverse=True)[1]"
     numbers = numbers_of(x, f"confusion_matrix: {what}", hint).reshape(-1)
     if not (np.isfinite(numbers) & (numbers == np.round(numbers)) & (abs(numbers) < 2**53)).all():
-        raise DTypeError(
-            f"confusion_matrix: {what} must be whole numbers", values={"got": describe_value(x)}, hint=hint
-        )
+        raise DTypeError(f"confusion_matrix: {what} must be whole numbers", values={"got": describe(x)}, hint=hint)
     return numbers.astype(np.int64)
 
 
 def count_names(names: Sequence[Any] | None) -> int | None:
     """Number of named classes, or None."""
     if names is not None and not hasattr(names, "__len__"):
-        values = {"got": describe_value(names)}
+        values = {"got": describe(names)}
         raise DTypeError("confusion_matrix: names must be a list", values=values, hint='names=["cat", "dog"]')
     return len(names) if names is not None else None
 
@@ -65,7 +63,7 @@ def class_names(names: Sequence[Any] | None, classes: int) -> list[str]:
     if names is not None and len(names) < classes:
         what = f"confusion_matrix: {len(names)} names for {classes} classes"
         raise ShapeError(what, hint="a name for each class, in their order")
-    return [literal_name(name) for name in names[:classes]] if names is not None else [str(i) for i in range(classes)]
+    return [literal(name) for name in names[:classes]] if names is not None else [str(i) for i in range(classes)]
 
 
 def confusion_matrix(

@@ -118,7 +118,7 @@ def plate_artist():
     return Plates
 
 
-def literal_name(x: Any) -> str:
+def literal(x: Any) -> str:
     """A name that matplotlib shows literally: no control characters, and no leading underscore, which hides it."""
     text = clean(str(x))
     return " " + text if text.startswith("_") else text
@@ -160,10 +160,10 @@ def numbers_of(x: Any, what: str, hint: str) -> np.ndarray:
             raise TypeError
         return np.array(array, np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise DTypeError(f"{what} must be numbers", values={"got": describe_value(x)}, hint=hint) from error
+        raise DTypeError(f"{what} must be numbers", values={"got": describe(x)}, hint=hint) from error
 
 
-def describe_value(x: Any) -> str:
+def describe(x: Any) -> str:
     if isinstance(x, type):
         return f"the class {x.__name__}"
     dtype = getattr(x, "dtype", None)
@@ -186,10 +186,10 @@ def evaluate(model: Any, x: Any) -> Any:
             module.training = training
 
 
-def check_limit(first: Any, what: str) -> int:
+def check_first(first: Any, what: str) -> int:
     """Check the limit of what is drawn."""
     if isinstance(first, bool) or not isinstance(first, int | np.integer) or first < 1:
-        values = {"got": describe_value(first)}
+        values = {"got": describe(first)}
         raise DTypeError(f"{what}: first must be a positive integer", values=values, hint=f"first={FIRST}")
     return int(first)
 

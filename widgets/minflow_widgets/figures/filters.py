@@ -8,7 +8,7 @@ import numpy as np
 
 from minflow.core.base.errors import ShapeError
 
-from .drawing import FIRST, axes, draw_tiles, numbers_of, check_limit
+from .drawing import FIRST, axes, check_first, draw_tiles, numbers_of
 
 
 def filters(layer: Any, *, shape: tuple[int, ...] | None = None, first: int = FIRST, ax: Any = None) -> Any:
@@ -18,7 +18,7 @@ def filters(layer: Any, *, shape: tuple[int, ...] | None = None, first: int = FI
     filter is an image; otherwise a row of images, one per channel.  shape: shows each row of a Linear's weights as an
     image, such as (28, 28).  first: limit of filters, and of channels.
     """
-    hint, first = "a layer with a weight, such as model.conv1, or its weights", check_limit(first, "filters")
+    hint, first = "a layer with a weight, such as model.conv1, or its weights", check_first(first, "filters")
     weights = numbers_of(getattr(layer, "weight", layer), "filters", hint)
     if isinstance(shape, int):
         shape = (1, shape)

@@ -16,7 +16,7 @@ from minflow.views.text.listing import clean
 from minflow.views.text.sparkline import curve_line
 
 from ..curve.arguments import as_number
-from .drawing import COLORS, GRID, axes, numbers_of, literal_name, style_axes, set_caption
+from .drawing import COLORS, GRID, axes, numbers_of, literal, style_axes, set_caption
 
 STYLES = ("-", "--", ":", "-.")
 DOTS_BELOW = 50  # lines with fewer values have dots
@@ -88,7 +88,7 @@ class History:
         for k, name in enumerate(names or self.data):
             word = name.lower().rsplit("_", 1)[-1].rsplit(" ", 1)[-1]
             if word not in scales:
-                scales[word] = self.scale(first, len(scales), literal_name(word))
+                scales[word] = self.scale(first, len(scales), literal(word))
             color, style = COLORS[k % len(COLORS)], STYLES[(k + k // len(COLORS)) % len(STYLES)]
             handles += self.line(scales[word], name, color, style)
         # without positive values there is no log scale
@@ -123,7 +123,7 @@ class History:
         steps, values = self.data[name]
         finite = np.isfinite(values)
         shown = np.where(finite, values, np.nan)
-        label = literal_name(name)
+        label = literal(name)
         handles = []
         window = values.size // WINDOWS
         if window >= SMOOTH_FROM and finite.any():

@@ -13,7 +13,7 @@ from minflow.views.draw import theme
 from minflow.views.text.listing import clean
 
 from ..curve.arguments import as_number
-from .drawing import GAP, axes, describe_value, numbers_of, literal_name, set_caption
+from .drawing import GAP, axes, describe, numbers_of, literal, set_caption
 from .growing import GrowingFigure
 
 PLACES = 41  # grid points per axis at which the loss is computed
@@ -52,14 +52,12 @@ class Landscape(GrowingFigure):
     ):
         if not callable(loss):
             hint = "a function: loss=lambda w, b: ((w * x + b - y) ** 2).mean()"
-            raise DTypeError("Landscape: the loss must be a function", values={"loss": describe_value(loss)}, hint=hint)
+            raise DTypeError("Landscape: the loss must be a function", values={"loss": describe(loss)}, hint=hint)
         if isinstance(names, str) or not hasattr(names, "__len__") or len(names) != 2:
-            raise DTypeError(
-                "Landscape: names must be two", values={"names": describe_value(names)}, hint='names=("w", "b")'
-            )
+            raise DTypeError("Landscape: names must be two", values={"names": describe(names)}, hint='names=("w", "b")')
         self.loss, self.names, self.pause = (
             loss,
-            tuple(map(literal_name, names)),
+            tuple(map(literal, names)),
             as_number("pause", pause, "Landscape"),
         )
         self.w, self.b = (np.linspace(*check_range(name, x), PLACES) for name, x in (("w", w), ("b", b)))
@@ -194,7 +192,7 @@ def check_range(name: str, x: Any) -> tuple[float, float]:
     """Check a range: two increasing numbers."""
     numbers = numbers_of(x, f"Landscape: {name}", PAIR)
     if numbers.shape != (2,) or not np.isfinite(numbers).all() or not numbers[0] < numbers[1]:
-        values = {name: describe_value(x)}
+        values = {name: describe(x)}
         raise ShapeError(f"Landscape: {name} must be two increasing numbers", values=values, hint=PAIR)
     return float(numbers[0]), float(numbers[1])
 

@@ -15,7 +15,7 @@ from minflow.views.draw import theme
 from minflow.views.text.tables import ruled_table
 
 from ..curve.arguments import as_number
-from .drawing import GRID, axes, numbers_of, literal_name, set_caption
+from .drawing import GRID, axes, numbers_of, literal, set_caption
 
 PLACES = 121  # points at which a curve is computed
 ROWS = 20  # points listed in the text
@@ -70,14 +70,14 @@ def slope_at(
     slope = rise / way if way else np.nan
     result = f"from {left:.3g} to {right:.3g} it rises by {rise:.3g} on a way of {way:.3g}: slope {slope:.3g}"
     ax = axes(ax, "slope_at()", (6.4, 4.0))
-    ax.plot(places, heights, color=theme.BLUE, linewidth=2, label=literal_name(names[1]))
+    ax.plot(places, heights, color=theme.BLUE, linewidth=2, label=literal(names[1]))
     ax.plot([left, right], [below, below], ":", color=theme.INK, label="way")
     ax.plot([right, right], [below, above], "--", color=theme.RED, label="rise")
     ax.plot(places, below + slope * (places - left), color=theme.AMBER, linewidth=1, label="slope")
     ax.plot([left, right], [below, above], "o", color=theme.INK, markeredgecolor=theme.PLAIN, label="two places")
     margin = 0.15 * (np.ptp(heights) or 1.0)
     ax.set_ylim(heights.min() - margin, heights.max() + margin)
-    label_axes(ax, *map(literal_name, names), result)
+    label_axes(ax, *map(literal, names), result)
     picked = places[:: PLACES // 8]
     rows = [[f"{place:.3g}", f"{height:.4g}"] for place, height in zip(picked, heights[:: PLACES // 8])]
     table = ruled_table(names, rows, range(2))

@@ -13,7 +13,7 @@ from minflow.views.draw import theme
 from minflow.views.text.listing import clean
 
 from ..curve.arguments import as_number
-from .drawing import COLORS, GAP, array_of, evaluate, axes, describe_value, numbers_of, literal_name, set_caption
+from .drawing import COLORS, GAP, array_of, evaluate, axes, describe, numbers_of, literal, set_caption
 from .growing import GrowingFigure
 
 PLACES = 81  # grid points per axis at which the model is evaluated
@@ -48,7 +48,7 @@ class Plane(GrowingFigure):
         self, model: Callable[[Any], Any], x: Any, y: Any, *, names: Sequence[Any] | None = None, pause: float = 0.0
     ):
         if not callable(model) or isinstance(model, type):
-            values = {"model": describe_value(model)}
+            values = {"model": describe(model)}
             raise DTypeError(
                 "plane: the model must be callable", values=values, hint="plane(model, x, y), an nn.Module"
             )
@@ -99,7 +99,7 @@ class Plane(GrowingFigure):
             what = f"plane: {len(self.names)} names for {classes} classes"
             raise ShapeError(what, hint="a name for each class, in their order")
         words = [f"class {k}" for k in range(classes)] if self.names is None else self.names[:classes]
-        self._words = [literal_name(word) for word in words]
+        self._words = [literal(word) for word in words]
         known = np.isfinite(scores).all(axis=1)
         missing = np.full((len(scores), classes - scores.shape[1]), -np.inf)
         scores = np.concatenate([np.where(known[:, None], scores, 0.0), missing], axis=1)

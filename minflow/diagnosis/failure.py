@@ -34,7 +34,7 @@ OPS = {apply.__code__, infer.__code__}
 
 
 class Recorded(NamedTuple):
-    """What a build had recorded. title: of the picture.  name: returns the name of a source."""
+    """The graph that a build had recorded. title: of the picture.  name: returns the name of a source."""
 
     title: str
     graph: Graph

@@ -189,7 +189,7 @@ class Optimizer:
     `step()` over `p.grad` and `self.state[p]` as in PyTorch. The latter is eager only; a graph refuses it by name.
     """
 
-    within = False  # True during a step()
+    in_step = False  # True during a step()
 
     idle = IDLE - 2  # consecutive steps without a gradient; starts so that a new optimizer warns at its second one
     backwards = 0  # number of backward() calls at the last step

@@ -81,10 +81,16 @@ WRONG = [
     (lambda: F.conv1d(ONES(5), ONES(4, 2, 3)), r"the input must be \(N, C, L\) or .*, got 1 axes"),
     (lambda: F.conv1d(ONES(2, 2, 5), ONES(4, 2)), r"weight must be \(F, C / groups, KL\), got 2 axes"),
     (lambda: F.conv1d(ONES(1, 2, 2), ONES(4, 2, 3)), r"the dilated filter has size \[3\], the padded input \[2\]"),
-    (lambda: F.conv1d(ONES(1, 2, 5), ONES(4, 2, 3), ONES(3)), r"bias has shape \(3,\).*each of 4 filters"),
+    (
+        lambda: F.conv1d(ONES(1, 2, 5), ONES(4, 2, 3), ONES(3)),
+        r"bias must be \(4,\), one element for each filter, got \(3,\)",
+    ),
     (lambda: F.conv1d(ONES(1, 4, 5), ONES(5, 2, 3), groups=2), "5 filters cannot be split into 2 groups"),
     (lambda: F.conv1d(ONES(1, 2, 5), ONES(4, 2, 3), stride=2, padding="same"), r'"same" with stride \(2,\)'),
-    (lambda: F.conv3d(ONES(1, 2, 5, 5, 5), ONES(4, 2, 3, 3, 3), stride=(1, 2)), r"stride is \(1, 2\).*three of them"),
+    (
+        lambda: F.conv3d(ONES(1, 2, 5, 5, 5), ONES(4, 2, 3, 3, 3), stride=(1, 2)),
+        r"stride must be .*three of them, got \(1, 2\)",
+    ),
     (lambda: F.conv3d(ONES(1, 2, 3, 3, 3).long(), ONES(4, 2, 3, 3, 3).long()), "conv3d: the input must be floating"),
     (lambda: F.conv_transpose2d(ONES(1, 3, 4, 4), ONES(2, 3, 2, 2)), "3 channels .axis 1., weight takes 2"),
     (lambda: F.conv_transpose2d(ONES(1, 2, 4, 4), ONES(2, 3, 2, 2), output_padding=1), "is not below the stride"),

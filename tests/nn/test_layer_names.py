@@ -55,7 +55,7 @@ MISTAKES = [
     (lambda: nn.Softmax2d()(X), "got 2 axes"),
     (lambda: F.dropout1d(X[0]), "the input must have 3 axes, or 2 for one example, got 1"),
     (lambda: F.alpha_dropout(X, 2.0), "p must be .* got 2.0"),
-    (lambda: nn.Dropout2d(-1), "Dropout2d: p is -1"),
+    (lambda: nn.Dropout2d(-1), "Dropout2d: p must be .* got -1"),
     (lambda: F.embedding_bag(flow.tensor([0, 1]), X), "offsets are not given"),
     (lambda: F.embedding_bag(flow.tensor([0, 1]), X, flow.tensor([1])), "offsets must begin with 0, got 1"),
     (lambda: F.embedding_bag(flow.tensor([[0, 1]]), X, mode="x"), "mode is 'x'"),

@@ -172,7 +172,7 @@ def test_linear_shapes():
         net(None)
     with pytest.raises(ModuleError, match="ReLU module"):
         net(nn.ReLU())
-    with pytest.raises(ShapeError, match=r"in_features is 2\.5"):
+    with pytest.raises(ShapeError, match=r"in_features must be .* got 2\.5"):
         nn.Linear(2.5, 2)
 
 
@@ -195,11 +195,11 @@ REFUSED = [
     (ShapeError, lambda: nn.Conv2d(3, 8, 3)(flow.ones(2, 32)), "2 axes"),
     (ShapeError, lambda: nn.Conv2d(1, 8, 3)(flow.ones(5, 28, 28)), r"unsqueeze\(1\)"),
     (ShapeError, lambda: nn.Conv2d(3, 8, 3, groups=2), "groups=2"),
-    (ShapeError, lambda: nn.Conv2d(3, 8, "x"), "kernel_size is 'x'"),
+    (ShapeError, lambda: nn.Conv2d(3, 8, "x"), "kernel_size must be .* got 'x'"),
     (ShapeError, lambda: nn.BatchNorm2d(3)(flow.ones(2, 32, 32, 3)), r"(?s)32 channels.*num_features is 3.*permute"),
     (ShapeError, lambda: nn.BatchNorm1d(3)(flow.ones(2, 3, 4, 4)), "(?s)4 axes.*BatchNorm2d"),
     (ShapeError, lambda: nn.LayerNorm(5)(flow.ones(2, 4)), r"\[5\]"),
-    (ShapeError, lambda: F.cross_entropy(LOGITS, flow.zeros(4, 1).long()), r"(?s)\[4, 1\].*\[4\].*squeeze"),
+    (ShapeError, lambda: F.cross_entropy(LOGITS, flow.zeros(4, 1).long()), r"(?s)must be \[4\].*got \[4, 1\].*squeeze"),
     (DTypeError, lambda: F.cross_entropy(LOGITS, flow.zeros(4)), r"float32.*(?s:.*)target\.long\(\)"),
     (
         OutOfRangeError,

@@ -320,7 +320,7 @@ def test_full_backward_hooks_of_another_output_are_told():
 
 def test_what_utils_refuse():
     layer = nn.Linear(3, 2)
-    with pytest.raises(ShapeError, match="8 numbers"):
+    with pytest.raises(ShapeError, match="8 elements"):
         nn.utils.vector_to_parameters(flow.ones(7), layer.parameters())
     layer.bias.grad = flow.full((2,), float("inf"))
     with pytest.raises(NonFiniteError, match="inf"):

@@ -99,12 +99,12 @@ WRONG = [
     (lambda: F.avg_pool3d(ONES(1, 2, 2, 2), (3, 1, 1)), r"a window of \(3, 1, 1\).*does not fit into \(2, 2, 2\)"),
     (lambda: F.avg_pool3d(ONES(1, 2, 2, 2), 2, divisor_override=0), "divisor_override is 0"),
     (lambda: F.avg_pool1d(ONES(2, 0, 3), 2), r"an input of shape \[2, 0, 3\] has no elements to pool"),
-    (lambda: F.adaptive_max_pool2d(ONES(1, 3, 3), (1, 2, 3)), r"output_size is \(1, 2, 3\)"),
-    (lambda: F.lp_pool2d(ONES(1, 4, 4), 0, 2), "norm_type is 0"),
+    (lambda: F.adaptive_max_pool2d(ONES(1, 3, 3), (1, 2, 3)), r"output_size must be .* got \(1, 2, 3\)"),
+    (lambda: F.lp_pool2d(ONES(1, 4, 4), 0, 2), "norm_type must not be 0"),
     (lambda: F.max_unpool1d(ONES(1, 2), flow.tensor([[0, 9]]), 2), "index 9.* size 4"),
     (lambda: F.max_unpool1d(ONES(1, 2), flow.tensor([[0]]), 2), r"the input has shape \(1, 2\), the indices"),
     (lambda: F.max_unpool2d(ONES(1, 2, 2), ONES(1, 2, 2).long(), 2, output_size=(9, 9)), r"output_size is \(9, 9\)"),
-    (lambda: nn.MaxUnpool2d((2, 2, 2)), r"kernel_size is \(2, 2, 2\)"),
+    (lambda: nn.MaxUnpool2d((2, 2, 2)), r"kernel_size must be .* got \(2, 2, 2\)"),
 ]
 
 

@@ -43,7 +43,7 @@ MISTAKES = [
     (lambda: F.cdist(X, X, p=-1), "p must be .* got -1"),
     (lambda: F.pdist(X[0]), "input must be rows .* got 1 axes"),
     (lambda: F.bilinear(X, Y, flow.ones(2, 3, 4)), r"weight \[2, 3, 4\] do not fit"),
-    (lambda: F.prelu(X, flow.ones(2)), r"weight has shape \[2\], the input 3 channels \(axis 1\)"),
+    (lambda: F.prelu(X, flow.ones(2)), r"weight has shape \[2\], and the input 3 channels \(axis 1\)"),
     (lambda: F.celu(X, 0.0), "alpha must not be 0"),
     (lambda: F.glu(X), "axis 1 has size 3, which has no halves"),
     (lambda: F.hardtanh(X, 1, -1), "min_val 1 is above max_val -1"),

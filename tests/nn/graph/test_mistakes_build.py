@@ -118,7 +118,7 @@ def a_loss_under_no_grad(self, x, y):
     GraphError,
     "backward reaches none of the 4 parameters of SGD",
     {"backward": "at @here"},
-    "compute the loss from what the model gives",
+    "compute the loss from the model's output",
     at_call=True,
 )
 def a_loss_of_other_parameters(self, x, y):

@@ -305,8 +305,9 @@ class Trial:
         if not known.exists():
             known.write_text(json.dumps(measure_reach(mutants, folder, tests)))
         reach = json.loads(known.read_text())
-        self.reach: list[list[str]] = reach["reach"]
         self.seconds: dict[str, float] = reach["seconds"]
+        # Tests may run tests of their own, elsewhere: those cannot be chosen here.
+        self.reach = [[name for name in tests if name in self.seconds] for tests in reach["reach"]]
         self.shared = collections.Counter(name for tests in self.reach for name in tests)
         self.untrusted: set[str] = set()  # tests that fail without a mutant
         self.file = folder / "results.json"

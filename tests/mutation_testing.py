@@ -252,14 +252,16 @@ def with_children(group: int) -> None:
 
 
 def clone(folder: Path, name: str) -> Path:
-    """The checkout as it is, with what is not committed."""
+    """The checkout as it is, with what is not committed. A mutant that a run which was killed left there is undone."""
     top = folder / name
-    if not top.exists():
+    if top.exists():
+        subprocess.run(["git", "checkout", "-q", "."], cwd=top, check=True)
+    else:
         subprocess.run(["git", "clone", "-q", str(TOP), str(top)], check=True)
-        changed = ["git", "ls-files", "-mo", "--exclude-standard"]
-        for name in subprocess.check_output(changed, cwd=TOP, text=True).splitlines():
-            (top / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(TOP / name, top / name)
+    changed = ["git", "ls-files", "-mo", "--exclude-standard"]
+    for name in subprocess.check_output(changed, cwd=TOP, text=True).splitlines():
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(TOP / name, top / name)
     return top
 
 

@@ -22,7 +22,7 @@ from .ir import CONSTANT, INPUT, NUMBERS, STATE, Graph, Node, Source, Value, out
 from .mode import MODE, Mode, using
 from .op import Op
 from .ops.shape import clone, converted, derive, detach, unrecorded, view_write
-from .rebind import Alias, carry, cell_of, contiguous, make_view, refresh, refuse_outdated_view, write
+from .rebind import Alias, carry, cell_of, contiguous, is_untracked, make_view, refresh, refuse_outdated_view, write
 from .spec import Spec, spec_of
 from .tensor import Tensor
 from .where import caller, describe, fail, here, warn
@@ -298,8 +298,9 @@ class Trace(Mode):
                 refuse_outdated_view(twin)
             twin.alias = twin.alias._replace(bound=storage.value)
             numbers = self.numbers_of(storage)
-            unseen = twin.cell is not None and twin.cell.storage is not None
-            self.rebind(twin, self.as_data(self.run(detach, (numbers,), {})) if unseen else numbers, False)
+            if is_untracked(twin):
+                numbers = self.as_data(self.run(detach, (numbers,), {}))
+            self.rebind(twin, numbers, False)
 
     def numbers_of(self, tensor: Tensor) -> Tensor:
         """The same Value, outside the tape."""
@@ -326,13 +327,13 @@ class Trace(Mode):
     def write(self, target, root, path, new) -> None:
         """Rebind the root, and the storage that it looks into with a history of its own."""
         storage = root.alias.base if root.alias is not None else root
-        before, unseen = storage.value, root.cell is not None and root.cell.storage is not None
+        before = storage.value
         self.rebind(root, self.run(view_write, (root, new), {"path": path}) if path else contiguous(new), self.grad)
         if storage is not root:
             self.rebind(storage, self.numbers_of(root), False)
             root.alias = root.alias._replace(bound=storage.value)
         self.writes[before] = storage.value
-        if unseen:
+        if is_untracked(root):
             self.untracked[before] = storage.value
             if not root.needs:
                 root.value = self.as_data(self.run(detach, (self.numbers_of(storage),), {})).value

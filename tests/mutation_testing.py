@@ -270,14 +270,16 @@ def with_children(group: int) -> None:
 
 
 def clone(folder: Path, name: str) -> Path:
-    """The checkout as it is, with what is not committed."""
+    """The checkout as it is, with what is not committed. A mutant that a run which was killed left there is undone."""
     top = folder / name
-    if not top.exists():
+    if top.exists():
+        subprocess.run(["git", "checkout", "-q", "."], cwd=top, check=True)
+    else:
         subprocess.run(["git", "clone", "-q", str(TOP), str(top)], check=True)
-        changed = ["git", "ls-files", "-mo", "--exclude-standard"]
-        for name in subprocess.check_output(changed, cwd=TOP, text=True).splitlines():
-            (top / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(TOP / name, top / name)
+    changed = ["git", "ls-files", "-mo", "--exclude-standard"]
+    for name in subprocess.check_output(changed, cwd=TOP, text=True).splitlines():
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(TOP / name, top / name)
     return top
 
 
@@ -323,8 +325,9 @@ class Trial:
         if not known.exists():
             known.write_text(json.dumps(measure_reach(mutants, folder, tests)))
         reach = json.loads(known.read_text())
-        self.reach: list[list[str]] = reach["reach"]
         self.seconds: dict[str, float] = reach["seconds"]
+        # Tests may run tests of their own, elsewhere: those cannot be chosen here.
+        self.reach = [[name for name in tests if name in self.seconds] for tests in reach["reach"]]
         self.shared = collections.Counter(name for tests in self.reach for name in tests)
         self.untrusted: set[str] = set()  # tests that fail without a mutant
         self.file = folder / "results.json"

@@ -49,14 +49,14 @@ def test_its_stages_are_named_everywhere():
             "sleep 0",
             0,
             [
-                "lint         0 min 00 s",
-                "docs         2 min 35 s",
-                "platforms    0 min 00 s",
-                "== all passed: lint docs platforms (minute 2)",
+                "lint         0 min 0. s",
+                "docs         2 min 3. s",
+                "platforms    0 min 0. s",
+                r"== all passed: lint docs platforms \(minute 2\)",
             ],
         ),
-        ("false", "sleep 60", 1, ["lint         0 min 00 s", "docs failed"]),
-        ("true", "false", 1, ["lint         0 min 00 s", "docs         0 min 00 s", "platforms failed"]),
+        ("false", "sleep 60", 1, ["lint         0 min 0. s", "docs failed"]),
+        ("true", "false", 1, ["lint         0 min 0. s", "docs         0 min 0. s", "platforms failed"]),
     ],
 )
 def test_the_time_of_each_stage_is_printed(docs, platforms, code, last, tmp_path):
@@ -68,7 +68,7 @@ def test_the_time_of_each_stage_is_printed(docs, platforms, code, last, tmp_path
         f"stages=(lint docs platforms)\n{text[text.index('chosen() {') :]}"
     )
     assert done.returncode == code, done.stderr
-    assert [line for line in done.stdout.splitlines() if line][-len(last) :] == last
+    assert re.search("\n+".join(last) + "\n*$", done.stdout), done.stdout
 
 
 def test_each_python_is_found_once(tmp_path):

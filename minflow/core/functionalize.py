@@ -65,6 +65,11 @@ def untracked(tensor):
     return tensor
 
 
+def is_untracked(tensor) -> bool:
+    """True if the tape does not see writes through `tensor` (`x.data`)."""
+    return tensor.cell is not None and tensor.cell.storage is not None
+
+
 def outside_of(tensor) -> Outside:
     """The `Outside` of a tensor's storage."""
     cell = cell_of(tensor).storage or tensor.cell

@@ -22,7 +22,7 @@ from .ir import CONSTANT, INPUT, NUMBERS, STATE, Graph, Node, Source, Value, out
 from .mode import MODE, Mode, using
 from .op import Op
 from .ops.shape import clone, run_in_dtype, apply_path, detach, unrecorded, view_write
-from .functionalize import Alias, move_retain_hook, cell_of, contiguous, make_view, refresh, refuse_outdated_view, write
+from .functionalize import Alias, move_retain_hook, cell_of, contiguous, is_untracked, make_view, refresh, refuse_outdated_view, write
 from .spec import Spec, spec_of
 from .tensor import Tensor
 from .source_location import caller, describe, fail, here, warn
@@ -302,8 +302,9 @@ class Trace(Mode):
                 refuse_outdated_view(twin)
             twin.alias = twin.alias._replace(bound=storage.value)
             numbers = self.off_tape(storage)
-            unseen = twin.cell is not None and twin.cell.storage is not None
-            self.rebind(twin, self.as_data(self.run(detach, (numbers,), {})) if unseen else numbers, False)
+            if is_untracked(twin):
+                numbers = self.as_data(self.run(detach, (numbers,), {}))
+            self.rebind(twin, numbers, False)
 
     def off_tape(self, tensor: Tensor) -> Tensor:
         """A tensor of the same Value, outside the tape."""
@@ -334,13 +335,13 @@ class Trace(Mode):
     def write(self, target, root, path, new) -> None:
         """Rebind the root and, if that has a separate history, the symbol of its storage."""
         storage = root.alias.base if root.alias is not None else root
-        before, unseen = storage.value, root.cell is not None and root.cell.storage is not None
+        before = storage.value
         self.rebind(root, self.run(view_write, (root, new), {"path": path}) if path else contiguous(new), self.grad)
         if storage is not root:
             self.rebind(storage, self.off_tape(root), False)
             root.alias = root.alias._replace(bound=storage.value)
         self.writes[before] = storage.value
-        if unseen:
+        if is_untracked(root):
             self.untracked[before] = storage.value
             if not root.needs:
                 root.value = self.as_data(self.run(detach, (self.off_tape(storage),), {})).value

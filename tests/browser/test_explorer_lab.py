@@ -48,6 +48,7 @@ KEY = "document.querySelector('.mfx').innerText.includes('values kept for backwa
 INK = "getComputedStyle(document.querySelector('.mfx td')).color"
 KEEP = '.mfx button[aria-label^="put a still picture"]'
 KEPT = "document.querySelector('.mfx [role=status]').textContent.startsWith('Kept')"
+FORGET = "(document.querySelector('.mfx [role=status]').textContent = '')"  # the next answer says it again
 FOCUSED = "document.activeElement.textContent === 'keep as picture'"
 SEARCHED = (
     "[document.querySelector('.mfx input[type=search]').value, document.querySelectorAll('.mfx .found li').length]"
@@ -86,7 +87,8 @@ def test_open_look_search_and_step(lab, tmp_path):
         ["click", step("on")], ["until", f"{TOLD}.startsWith('Instruction 2:')"],
         ["focus", '.mfx .row[tabindex="0"]'], ["press", "["], ["until", f"{SAID}.includes('after memory')"],
         ["wait", 500], ["eval", SAID], ["shot", "6-pass"],
-        *[["click", KEEP], ["until", f"{KEPT} && {FOCUSED}"]] * 3, ["eval", ROWS], ["shot", "7-kept"],
+        *[["click", KEEP], ["until", f"{KEPT} && {FOCUSED} && !{FORGET}"]] * 2,
+        ["click", KEEP], ["until", f"{KEPT} && {FOCUSED}"], ["eval", ROWS], ["shot", "7-kept"],
         ["click", box("fc2")], ["until", f"!{KEPT} && {TOLD}.startsWith('fc2')"],
         ["save"], ["wait", 500], ["restart"], ["reload"], ["until", f"{PICTURES} == 1"], ["wait", 500], ["save"],
         ["reopen"],

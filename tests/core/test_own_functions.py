@@ -209,6 +209,21 @@ def test_methods_that_are_not_called_are_told():
             type("Rule", (Double,), {name: staticmethod(lambda *args: None)})
 
 
+def test_a_function_without_forward_or_backward_is_refused():
+    class Empty(flow.autograd.Function):
+        pass
+
+    class Doubled(flow.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+    with pytest.raises(GradError, match="this Function has no forward"):
+        Empty.apply(param(1))
+    with pytest.raises(GradError, match="this Function has no backward"):
+        Doubled.apply(param(1)).sum().backward()
+
+
 def test_vjp_is_backward():
     kind = type(
         "Named", (Function,), {"forward": staticmethod(lambda ctx, x: x * 2), "vjp": staticmethod(lambda ctx, g: g * 2)}

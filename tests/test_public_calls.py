@@ -112,8 +112,8 @@ ELSEWHERE = set(
     set_default_dtype
     set_grad_enabled sync_default_session clear_default_session get_variable global_function get_all_variables
     load_variables
-    enable_eager_execution function_config jobs assign backward numpy register_hook data_ptr read_array grad_owner scalar_element
-    uniform filled fail erfinv set_num_threads DataParallel DistributedDataParallel""".split()
+    enable_eager_execution function_config jobs assign backward numpy register_hook data_ptr read_array grad_owner
+    scalar_element uniform filled fail erfinv set_num_threads DataParallel DistributedDataParallel""".split()
 )  # files, settings, jobs and screens have tests of their own
 METHODS = {
     f"Tensor.{n}": f for n, f in inspect.getmembers(flow.Tensor, callable) if n[0] != "_" and not inspect.isclass(f)

@@ -22,7 +22,17 @@ from .ir import CONSTANT, INPUT, NUMBERS, STATE, Graph, Node, Source, Value, out
 from .mode import MODE, Mode, using
 from .op import Op
 from .ops.shape import clone, run_in_dtype, apply_path, detach, unrecorded, view_write
-from .functionalize import Alias, move_retain_hook, cell_of, contiguous, is_untracked, make_view, refresh, refuse_outdated_view, write
+from .functionalize import (
+    Alias,
+    move_retain_hook,
+    cell_of,
+    contiguous,
+    is_untracked,
+    make_view,
+    refresh,
+    refuse_outdated_view,
+    write,
+)
 from .spec import Spec, spec_of
 from .tensor import Tensor
 from .source_location import caller, describe, fail, here, warn

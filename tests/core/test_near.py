@@ -78,7 +78,7 @@ def test_a_name_of_another_room_is_told_where_it_is(room, name, hint):
 
 
 def test_a_module_that_is_not_imported_is_told_how_to_import():
-    names = ["machine", "compat", "exercises"]
+    names = ["platforms", "exercises"]
     program = "".join(
         f"try:\n    flow.{name}\nexcept AttributeError as error:\n    print(error.what)\n"
         f"    exec(error.hint)\nprint(flow.{name} is {name})\n"

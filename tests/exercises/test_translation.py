@@ -220,7 +220,7 @@ def test_a_changed_text_makes_its_translation_old(work):
         "Another long sentence about loss.", "关于损失的一个长句子。", True, "a-00", "One long sentence about loss."
     )
     (line,) = translate.check("zh", work / "course")
-    assert "1 texts are not translated" in line and "fuzzy in 00_a.po" in line
+    assert "1 texts are not translated" in line and "fuzzy entries in 00_a.po" in line
     (built,) = translate.build("zh", work / "course", work / "built")
     assert "Another long sentence" in built.read_text(encoding="utf-8"), "an old translation is not shown"
     (work / "words" / "zh" / "not_yet.txt").write_text("00_a\n")

@@ -47,7 +47,7 @@ STEPS: dict[Op, str] = {
     op: module
     for module, ops in {
         "attention": (attention.attend, attention.attend_grad),
-        "blocks_conv": (
+        "nchw16c_conv": (
             nchw16c.to_blocks,
             nchw16c.from_blocks,
             nchw16c.blocks_conv2d,
@@ -56,8 +56,8 @@ STEPS: dict[Op, str] = {
             nchw16c.blocks_channel_sum,
         ),
         "gemm": (gemm_epilogue.linear, gemm_epilogue.sgd_linear, gemm_epilogue.sgd_linear_shown),
-        "blocks_norm": (nchw16c.blocks_batch_norm, nchw16c.blocks_batch_norm_grad),
-        "blocks_pool": (
+        "nchw16c_norm": (nchw16c.blocks_batch_norm, nchw16c.blocks_batch_norm_grad),
+        "nchw16c_pool": (
             nchw16c.blocks_max_pool2d,
             nchw16c.blocks_max_pool2d_grad,
             nchw16c.blocks_avg_pool2d,
@@ -65,12 +65,12 @@ STEPS: dict[Op, str] = {
             nchw16c.blocks_average,
             nchw16c.blocks_average_grad,
         ),
-        "blocks_pooled": (nchw16c.blocks_conv2d_max_pool2d, nchw16c.blocks_max_pool2d_weight_grad),
-        "blocks_resample": (nchw16c.blocks_resample, nchw16c.blocks_resample_grad),
-        "convolutions": (conv.conv2d, conv.conv2d_input_grad, conv.conv2d_weight_grad),
+        "nchw16c_conv_pool": (nchw16c.blocks_conv2d_max_pool2d, nchw16c.blocks_max_pool2d_weight_grad),
+        "nchw16c_resample": (nchw16c.blocks_resample, nchw16c.blocks_resample_grad),
+        "nchw_conv": (conv.conv2d, conv.conv2d_input_grad, conv.conv2d_weight_grad),
         "norm": (norm.batch_norm, norm.batch_norm_grad),
         "row_norms": (norms.layer_norm, norms.layer_norm_grad, norms.group_norm, norms.group_norm_grad),
-        "moving": (
+        "data_movement": (
             shape.clone,
             shape.cat,
             shape.pad,
@@ -83,7 +83,7 @@ STEPS: dict[Op, str] = {
             sort.topk,
         ),
         "pool": (pool.max_pool2d, pool.max_pool2d_grad, pool.adaptive_avg_pool2d),
-        "clusters": CLUSTERS,
+        "elementwise_fusion": CLUSTERS,
         "elementwise": (
             elementwise.add,
             elementwise.sub,
@@ -102,7 +102,12 @@ STEPS: dict[Op, str] = {
     }.items()
     for op in ops
 }  # op -> the module in which a builder of its name makes its steps
-ONLY_IN_PLANS = ("elementwise", "moving", "dropout", "updates")  # NumPy has the same bits, and costs less for one call
+ONLY_IN_PLANS = (
+    "elementwise",
+    "data_movement",
+    "dropout",
+    "updates",
+)  # NumPy has the same bits, and costs less for one call
 ONCE = {elementwise.add, elementwise.sub, elementwise.mul}  # one call of NumPy
 LEAST = 1 << 12  # numbers
 ALSO_EAGER: dict[Op, Callable[..., bool] | None] = {  # of these, where eager is slower for these arrays
@@ -168,7 +173,7 @@ def bring_in(eager: bool) -> None:
         builder = builder_of(op)
         if module not in ONLY_IN_PLANS or op in ALSO_EAGER:
             at_once = either(partial(by_steps, op, builder), op.kernel, ALSO_EAGER.get(op))
-        steady = 1 << 16 if module == "moving" else 1 << 20  # to copy is nearly all that those do
+        steady = 1 << 16 if module == "data_movement" else 1 << 20  # to copy is nearly all that those do
         # an exact graph has the bits of eager: of erf, whose kernels differ in them, for the same arrays
         fits = ALSO_EAGER[op] if eager and op is elementwise.erf else None
         op.steps = InPlans(builder, at_once, PLAIN[op] if op in ONCE else None, steady, fits)
@@ -177,7 +182,7 @@ def bring_in(eager: bool) -> None:
 
 
 def builder_of(op: Op) -> Callable:
-    return getattr(importlib.import_module(f".{STEPS[op]}", __package__), op.name)
+    return getattr(importlib.import_module(f".kernels.{STEPS[op]}", __package__), op.name)
 
 
 class InPlans:
@@ -358,7 +363,7 @@ def another(code: str) -> subprocess.Popen | None:
 
 def import_all() -> None:
     """The modules with what is compiled."""
-    for module in [*dict.fromkeys(STEPS.values()), "recorder"]:
+    for module in [*(f"kernels.{module}" for module in dict.fromkeys(STEPS.values())), "runtime.recorder"]:
         importlib.import_module(f".{module}", __package__)
 
 

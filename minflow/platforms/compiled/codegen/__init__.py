@@ -1,1 +1,1 @@
-"""Code generation for the compiled kernels: LLVM intrinsics, vector types, micro-kernels, and the compiler."""
+"""Code generation for compiled kernels: LLVM instructions on vectors of 16 elements, and numba. Read `llvm.py` next."""

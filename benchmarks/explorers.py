@@ -135,14 +135,15 @@ def acted(shown, count: int) -> dict[str, dict[str, float]]:
 
 def cards(rounds: int) -> dict[str, dict[str, float]]:
     """The timeline, the error card and tensors: time until the output exists, and the bytes of all its forms."""
+    import numpy as np
+    from minflow_widgets import watch_timeline
+
     import minflow as flow
     import minflow.typing as tp
-    import numpy as np
     from minflow import nn
-    from minflow.diagnosis.card_record import card_of
     from minflow.diagnosis.card import card_bundle
+    from minflow.diagnosis.card_record import card_of
     from minflow.views.show import picture
-    from minflow_widgets import watch_timeline
 
     def function(x: tp.Numpy.Placeholder((64, 64))) -> tp.Numpy:
         return flow.math.relu(flow.matmul(x, x))

@@ -75,9 +75,10 @@ def runner(path: Path, threads: int):
 
 def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
     """Measure one row, and print each figure when it is known."""
-    import minflow as flow
     import numpy as np
     from graph import human, quartiles, rounds
+
+    import minflow as flow
 
     model, x = make(name)
     graph = graph_of(model.eval())

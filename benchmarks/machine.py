@@ -118,6 +118,7 @@ def step_of(model: str, kind: str, contestant: str, threads: int) -> Callable[[]
 
 def our_step(training, kind: str, as_graph: bool) -> Callable[[], Any]:
     import graph as graphs
+
     import minflow as flow
     from minflow import nn
 
@@ -173,8 +174,9 @@ def torch_step(training, kind: str, contestant: str) -> Callable[[], Any]:
 
 
 def onnx_step(training, threads: int) -> Callable[[], Any]:
-    import minflow as flow
     import onnxruntime
+
+    import minflow as flow
 
     x = training.batch[0]
     file = io.BytesIO()

@@ -15,8 +15,8 @@ from .core.base.interrupts import ContextVarScope
 from .core.messages.suggestions import name_hints as _name_hints
 from .core.mode import MODE, Mode
 from .core.ops.shape import cast, in_dtype
-from .core.spec import as_dtype, bfloat16, float32
 from .core.source_location import fail, warn
+from .core.spec import as_dtype, bfloat16, float32
 
 STATE_KEYS = {
     "scale",

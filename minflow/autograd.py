@@ -1,18 +1,19 @@
 """Public names of `flow.autograd`. The engine is in `core/autograd.py`."""
 
-from .core.messages.suggestions import name_hints as _name_hints
 from .core.autograd import backward as backward
-from .core.grad.gradients import grad as grad
 from .core.grad import functional as functional
 from .core.grad.function import Function as Function
-from .core.grad.modes import detect_anomaly as detect_anomaly
-from .core.grad.modes import enable_grad as enable_grad
-from .core.grad.modes import inference_mode as inference_mode
-from .core.grad.modes import no_grad as no_grad
-from .core.grad.modes import set_detect_anomaly as set_detect_anomaly
-from .core.grad.modes import set_grad_enabled as set_grad_enabled
-from .core.grad.gradcheck import gradcheck as gradcheck
-from .core.grad.gradcheck import gradgradcheck as gradgradcheck
+from .core.grad.gradcheck import gradcheck as gradcheck, gradgradcheck as gradgradcheck
+from .core.grad.gradients import grad as grad
+from .core.grad.modes import (
+    detect_anomaly as detect_anomaly,
+    enable_grad as enable_grad,
+    inference_mode as inference_mode,
+    no_grad as no_grad,
+    set_detect_anomaly as set_detect_anomaly,
+    set_grad_enabled as set_grad_enabled,
+)
+from .core.messages.suggestions import name_hints as _name_hints
 from .core.tensor import Tensor as _Tensor
 
 

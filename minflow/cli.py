@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from . import course
-from .core.messages.invocation import command
 from .core.base.optional import install_command, without_grammars
+from .core.messages.invocation import command
 
 PACKAGE = Path(__file__).resolve().parent
 VERSION = ("-v", "-V", "--version")
@@ -119,7 +119,7 @@ def parser() -> argparse.ArgumentParser:
 
 def language(text: str) -> str:
     """Argparse type: a language that has translations, or "en"."""
-    from minflow.exercises.i18n import languages, language_code
+    from minflow.exercises.i18n import language_code, languages
 
     if language_code(text) not in ("en", *languages()):
         raise argparse.ArgumentTypeError(f"must be en or {', '.join(languages())}, got {text!r}")
@@ -220,8 +220,7 @@ def one_blas_thread() -> None:
 
 def lab(options: argparse.Namespace) -> int:
     """Open JupyterLab in the learner's folder, at the page that lists the lessons."""
-    from .exercises import welcome
-    from .exercises import i18n as texts
+    from .exercises import i18n as texts, welcome
     from .exercises.translate import notebook
 
     one_blas_thread()
@@ -385,8 +384,8 @@ def doctor() -> int:
 
 def warmup() -> int:
     """Compile all kernels ahead of use, so that no learner waits for them."""
-    from .platforms import compiled
     from .core.base.errors import MissingDependencyError
+    from .platforms import compiled
 
     try:
         print(f"ready after {compiled.warmup():.1f} s: large graphs run on it")

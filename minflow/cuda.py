@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from .core.messages.suggestions import name_hints as _name_hints
 from .core.backend import BACKENDS, backend_of as _backend_of, is_available as _available
 from .core.functions.tensor_types import make_type as _typed
+from .core.messages.suggestions import name_hints as _name_hints
 from .core.random import get_rng_state as _get_rng_state, set_rng_state as _set_rng_state
 from .core.spec import Device as _Device
 

@@ -20,8 +20,8 @@ import sys
 import webbrowser
 from collections.abc import Iterator
 
-from .core.messages.invocation import command
 from .core.base.optional import install_command
+from .core.messages.invocation import command
 
 Line = tuple[str, str, str]
 

@@ -19,10 +19,12 @@ from .core.functions.shape import stack
 from .core.grad import functional as _functional
 from .core.grad.modes import enable_grad
 from .core.messages.suggestions import name_hints as _name_hints
-from .core.messages.wrong_arguments import contains_itself as _contains_itself
-from .core.messages.wrong_arguments import contains_itself_error as _contains_itself_error
-from .core.tensor import Tensor
+from .core.messages.wrong_arguments import (
+    contains_itself as _contains_itself,
+    contains_itself_error as _contains_itself_error,
+)
 from .core.source_location import fail
+from .core.tensor import Tensor
 
 _depth: ContextVar[int] = ContextVar("depth", default=0)  # how many transforms are running
 

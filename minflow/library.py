@@ -14,13 +14,13 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .core.messages.suggestions import name_hints as _name_hints
 from .core.base.errors import GradError, OutOfRangeError, ShapeError
+from .core.messages.suggestions import name_hints as _name_hints
 from .core.mode import bump
 from .core.op import OPS, Op, define, kernel
 from .core.ops.rules import same_spec
-from .core.spec import Spec as Spec
 from .core.source_location import fail, here
+from .core.spec import Spec as Spec
 
 CUSTOM_OPS: set[str] = set()  # names that may be redefined, because notebook cells run more than once
 

@@ -1,10 +1,7 @@
 """Linear algebra (`flow.linalg`): names from `core/functions/matrices.py` and `core/functions/matrix_products.py`."""
 
 from .core.base.errors import LinAlgError as LinAlgError
-from .core.functions import diagonal as _diagonal
-from .core.functions import matmul as matmul
-from .core.functions import vander as _vander
-from .core.functions import vector_norm as vector_norm
+from .core.functions import diagonal as _diagonal, matmul as matmul, vander as _vander, vector_norm as vector_norm
 from .core.functions.matrices import (
     cholesky as cholesky,
     det as det,
@@ -13,11 +10,11 @@ from .core.functions.matrices import (
     eigvals as eigvals,
     eigvalsh as eigvalsh,
     inverse as _inverse,
+    linalg_lu_solve as _lu_solve,
     linalg_svd as _svd,
     lstsq as lstsq,
     lu as lu,
     lu_factor as lu_factor,
-    linalg_lu_solve as _lu_solve,
     matrix_rank as matrix_rank,
     pinv as pinv,
     qr as qr,

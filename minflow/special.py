@@ -11,19 +11,16 @@ from .core.functions import (
     igamma as _igamma,
     igammac as _igammac,
     lgamma as _lgamma,
-    sigmoid as _sigmoid,
     log1p as log1p,
     logit as logit,
     logsumexp as logsumexp,
     polygamma as polygamma,
     round as round,
+    sigmoid as _sigmoid,
     sinc as sinc,
     xlogy as xlogy,
 )
-from .core.functions.special import (
-    multigammaln as multigammaln,
-    ndtr as ndtr,
-)
+from .core.functions.special import multigammaln as multigammaln, ndtr as ndtr
 from .core.messages.suggestions import name_hints as _name_hints
 from .core.ops.binary import xlog1py as xlog1py
 from .core.ops.polynomials import (

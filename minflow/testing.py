@@ -15,9 +15,9 @@ import numpy as np
 from .core.base.errors import DTypeError
 from .core.functions.creation import as_tensor as _as_tensor, tensor as _tensor
 from .core.messages.suggestions import missing_names as _missing_names
+from .core.source_location import fail as _fail
 from .core.spec import as_dtype as _as_dtype
 from .core.tensor import Tensor as _Tensor
-from .core.source_location import fail as _fail
 
 # dtype -> (rtol, atol). For two dtypes the larger values apply; other dtypes are compared exactly.
 TOLERANCES = {

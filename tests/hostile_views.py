@@ -19,8 +19,8 @@ import numpy as np
 import minflow as flow
 import minflow.typing as tp
 from minflow import nn
-from minflow.diagnosis.card_record import card_of, warning_record
 from minflow.diagnosis.card import card_bundle
+from minflow.diagnosis.card_record import card_of, warning_record
 from minflow.diagnosis.frames import full_traceback
 from minflow.views.renderers.debug_tree import debug_bundle
 from minflow.views.show import picture
@@ -499,7 +499,6 @@ def view_figures(name):
     if importlib.util.find_spec("matplotlib") is None:
         return texts(name)
     from matplotlib.figure import Figure
-
     from minflow_widgets import figures
 
     names = [name, "b" + name]

@@ -21,12 +21,13 @@ def test_every_address_is_a_module(path):
 
 
 def test_a_layer_is_found_in_the_file_that_pytorch_has_it_in():
-    from minflow.nn.modules import Linear, batchnorm
     from minflow.nn.modules.batchnorm import BatchNorm2d, _BatchNorm
     from minflow.nn.modules.container import Sequential
+    from minflow.nn.modules.module import Module
+
+    from minflow.nn.modules import Linear, batchnorm
     from minflow.nn.modules.linear import Flatten  # in a file of another name here
     from minflow.nn.modules.loss import _Loss
-    from minflow.nn.modules.module import Module
     from minflow.nn.modules.utils import _ntuple, _pair
 
     assert (Linear, BatchNorm2d, Flatten, Sequential, Module) == (
@@ -46,17 +47,18 @@ def test_a_layer_is_found_in_the_file_that_pytorch_has_it_in():
 
 def test_the_same_module_by_two_names():
     import minflow.backends.cudnn as cudnn
-    from minflow.compatible import single_client
     import minflow.compatible.single_client.nn.functional as functional
     import minflow.compatible.single_client.typing as typing
+    from minflow.compatible import single_client
 
     assert single_client is flow and functional is nn.functional and typing is flow.typing
     assert cudnn is flow.backends.cudnn and flow.cuda.amp is flow.amp and callable(flow.tensor)
 
 
 def test_annotations_of_sizes():
-    from minflow.nn.common_types import _size_2_t
     from minflow.types import Device, Number
+
+    from minflow.nn.common_types import _size_2_t
 
     assert isinstance((1, 2), tuple) and isinstance(1, Number) and isinstance("cpu", Device)
     assert int in _size_2_t.__args__
@@ -92,8 +94,9 @@ def test_names_that_model_zoos_take():
     """What the real flowvision imports; it runs with them, unmodified."""
     import numpy as np
     from minflow.framework.dtype import convert_oneflow_dtype_to_numpy_dtype
-    from minflow.nn.init import _calculate_correct_fan, _calculate_fan_in_and_fan_out
     from minflow.nn.modules.instancenorm import _InstanceNorm
+
+    from minflow.nn.init import _calculate_correct_fan, _calculate_fan_in_and_fan_out
 
     assert convert_oneflow_dtype_to_numpy_dtype(flow.int64) is np.int64
     assert _calculate_fan_in_and_fan_out(flow.ones(3, 2, 5, 5)) == (50, 75)

@@ -15,8 +15,8 @@ import pytest
 
 import minflow
 from minflow import cli, course
-from minflow.core.messages.invocation import command as typed
 from minflow.core.base.optional import install_command, without_grammars
+from minflow.core.messages.invocation import command as typed
 from tests.processes import environment, output, python
 from tests.sources import TOP
 

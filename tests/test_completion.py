@@ -2,13 +2,13 @@
 
 from types import ModuleType
 
+import minflow_widgets
 import pytest
 from IPython.core import completer
 from IPython.core.completer import provisionalcompleter
 from IPython.core.interactiveshell import InteractiveShell
 
 import minflow as flow
-import minflow_widgets
 from minflow.diagnosis import frames, ipython
 
 

@@ -7,8 +7,7 @@ import pytest
 from scipy import stats
 
 import minflow as flow
-from minflow import distributions as D
-from minflow import nn
+from minflow import distributions as D, nn
 
 WIDE = dict(dtype=flow.float64)
 A, B = flow.tensor([0.5, 1.5], **WIDE), flow.tensor([1.0, 2.0], **WIDE)

@@ -12,8 +12,7 @@ import sys
 
 import pytest
 
-from tests.sources import MINFLOW as FILES
-from tests.sources import TOP, WIDGETS, code_lines, name_of, statements, text_of, tree_of
+from tests.sources import MINFLOW as FILES, TOP, WIDGETS, code_lines, name_of, statements, text_of, tree_of
 
 # A file of core may import only what stands before it; files of one entry with a star may import each other.
 CORE = [

@@ -18,8 +18,8 @@ import pytest
 
 import minflow
 from minflow.core.base import optional
-from tests.processes import output
 from tests.platforms import EXTRAS, PROJECT, group_of, requirements_of
+from tests.processes import output
 
 TOP = Path(__file__).parent.parent
 NOTEBOOKS = sorted((TOP / "notebooks").rglob("*.ipynb"))

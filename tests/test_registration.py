@@ -12,9 +12,9 @@ import pytest
 import minflow as flow
 from minflow import nn
 from minflow.core import functions
-from minflow.core.op import OPS, Op
 from minflow.core.methods.in_place import InPlace
 from minflow.core.methods.reductions import Reductions
+from minflow.core.op import OPS, Op
 from minflow.core.tensor import Tensor
 from tests import registered
 from tests.core import oracles

@@ -10,8 +10,8 @@ import os
 import re
 from pathlib import Path
 
-from minflow.exercises.welcome import Lesson, lessons, tours
 from minflow.exercises.i18n import po
+from minflow.exercises.welcome import Lesson, lessons, tours
 from minflow.views.draw import theme
 from minflow.views.draw.boxes import Box, Diagram, Edge
 from minflow.views.draw.engines import render_svg

@@ -13,8 +13,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import minflow as flow
 import minflow_widgets
+
+import minflow as flow
 
 PACKAGE = Path(flow.__file__).parent
 

@@ -10,7 +10,7 @@ import os
 import runpy
 import sys
 
-from .names import substitute, is_installed
+from .names import is_installed, substitute
 
 USAGE = "usage: python -m minflow.compat [--torch] script.py | -m module  [arguments ...]"
 

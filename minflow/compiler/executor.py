@@ -24,8 +24,8 @@ from ..core.base.interrupts import ContextVarScope
 from ..core.eager import compute
 from ..core.ir import Node, where_text
 from ..core.source_location import here
-from .numpy_calls import run_straight
 from .memory_limit import HINT
+from .numpy_calls import run_straight
 
 LOCK = threading.RLock()  # two plans never run at once: they may write the same states
 if hasattr(os, "register_at_fork"):  # a fork waits for the end of the step that runs: the child has its whole results

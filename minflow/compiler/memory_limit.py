@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from ..core.base.errors import OutOfMemoryError
-from ..core.memory import shortage, size
 from ..core.ir import Node, Source, Value, where_text
+from ..core.memory import shortage, size
 
 HINT = (
     "a smaller batch or smaller inputs; float32 instead of float64; in training also "

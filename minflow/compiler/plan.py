@@ -14,9 +14,9 @@ import numpy as np
 
 from ..core.ir import INPUT, Cell, Graph, Node, Value, outputs_of
 from .arena import ALIGN
-from .numpy_calls import call_of, direct, kernels_of, straight
 from .buffer_assignment import COPIED, Layout
 from .call_merging import is_steady, joined, memory_of
+from .numpy_calls import call_of, direct, kernels_of, straight
 
 
 class Slots(list):

@@ -14,8 +14,8 @@ from .base.dtypes import BY_PYTHON, promote_types
 from .base.errors import DTypeError, MinflowError, OutOfRangeError, ShapeError
 from .messages.wrong_arguments import contains_itself, contains_itself_error
 from .ops.shape import check_fits
-from .spec import DType, as_dtype, bfloat16, bool_, default_dtype, int64
 from .source_location import fail
+from .spec import DType, as_dtype, bfloat16, bool_, default_dtype, int64
 
 ARRAYS = (np.ndarray, np.generic)
 

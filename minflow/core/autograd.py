@@ -17,18 +17,18 @@ import numpy as np
 from .base import events
 from .base.errors import GradError, NonFiniteError, ShapeError
 from .dispatch import refuse_symbolic
+from .functionalize import in_place, move_retain_hook
 from .grad.hooks import run_after, run_after_node, run_before_node, run_hooks
 from .grad.modes import no_grad
 from .ir import AFTER, INPUTS, NUMBERS, Freed, Node, Value, outputs_of, toposort, where_text
 from .messages.no_gradient import no_gradient
 from .messages.training_warnings import Seen, check_losses
-from .mode import mutation_counter, MODE, Mode
+from .mode import MODE, Mode, mutation_counter
 from .ops.complex import conj
 from .ops.elementwise import add
 from .ops.shape import cast, clone, full, sum_to
-from .functionalize import move_retain_hook, in_place
-from .spec import Spec
 from .source_location import NOTICES, caller, fail
+from .spec import Spec
 
 # ---- the backward pass -------------------------------------------------------------------------------------------
 

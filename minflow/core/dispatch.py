@@ -22,8 +22,8 @@ from .base.errors import (
 )
 from .ir import NUMBERS
 from .mode import current
-from .spec import iinfo, promote
 from .source_location import OURS, describe, explain, fail, here, input_names
+from .spec import iinfo, promote
 
 
 def apply(op: Any, *inputs, **attrs):

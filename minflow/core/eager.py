@@ -12,30 +12,29 @@ import numpy as np
 
 from .backend.float_warnings import silent
 from .base.errors import GradError
-from .memory import LITTLE
 from .dispatch import refuse_input, refuse_symbolic
-from .functions.creation import as_tensor
-from .infer import INFERRED_LIMIT, check_memory, infer
-from .ir import NUMBERS, Cell, Node, Value, new_value, where_text
-from .mode import DEFAULT, Mode
-from .op import Op
-from .ops.shape import run_in_dtype, reshape, view_write
 from .functionalize import (
     Alias,
     before_write,
     bump_version,
-    move_retain_hook,
     cell_of,
     make_view,
+    move_retain_hook,
     new_alias,
     refresh,
     refuse_outdated_view,
     write,
 )
+from .functions.creation import as_tensor
+from .infer import INFERRED_LIMIT, check_memory, infer
+from .ir import NUMBERS, Cell, Node, Value, new_value, where_text
+from .memory import LITTLE
+from .mode import DEFAULT, Mode
+from .op import Op
+from .ops.shape import reshape, run_in_dtype, view_write
+from .source_location import caller
 from .spec import spec_of
 from .tensor import Tensor, blank, new_tensor
-from .source_location import caller
-
 
 REAL = NUMBERS - {complex}  # beside them a tensor keeps its dtype
 VIEWS: dict = {}  # (view op, spec, attr) -> (output spec, specialized kernel, entry of the view path); bounded

@@ -18,7 +18,7 @@ from .infer import infer
 from .ir import NUMBERS, RETAIN, Cell, Outside, Value, Where, hooks_at
 from .mode import MODE, bump, using
 from .op import Op
-from .ops.shape import cast, clone, apply_path, detach, expand, full, overwritten
+from .ops.shape import apply_path, cast, clone, detach, expand, full, overwritten
 from .source_location import caller, explain, fail
 
 

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .base.errors import DTypeError, MinflowError, OutOfMemoryError, TraceError
-from .memory import LITTLE, shortage, size
 from .ir import NUMBERS
+from .memory import LITTLE, shortage, size
 from .mode import MODE
-from .spec import DEPENDS_ON_DEFAULT, Spec, bfloat16, default_dtype, promote
 from .source_location import explain, here
+from .spec import DEPENDS_ON_DEFAULT, Spec, bfloat16, default_dtype, promote
 
 INFERRED: dict = {}  # results of `infer`, bounded; errors are not cached
 INFERRED_LIMIT = 20_000

@@ -10,39 +10,37 @@ import copy
 
 import numpy as np
 
-from . import autograd
-from . import functions as F
+from . import autograd, functions as F
 from .base.display import Display
 from .base.errors import DTypeError, GradError, NonFiniteError, OutOfRangeError, ShapeError, TraceError
 from .dispatch import apply, refuse_symbolic
+from .functionalize import contiguous, is_contiguous, lend, make_view, read_only, stride_probe, untracked, write
 from .functions.fill import finish
-from .functions.memory_format import Layout, view_in_format, strided
-from .functions.tensor_types import parse_type, data_or_shape, type_of
-from .grad.hooks import Handle, post_accumulate_on, hook_on
+from .functions.memory_format import Layout, strided, view_in_format
+from .functions.tensor_types import data_or_shape, parse_type, type_of
+from .grad.hooks import Handle, hook_on, post_accumulate_on
 from .ir import LEAF, Source, Value
+from .messages import printing
+from .messages.no_gradient import note_cut
+from .messages.suggestions import hint_methods
+from .messages.wrong_arguments import unreadable_or
 from .methods.activations import Activations
+from .methods.arithmetic import Arithmetic
 from .methods.complex import Complex
 from .methods.creation import Creation
 from .methods.dtypes import DTypes
+from .methods.gather import Gathering
 from .methods.in_place import InPlace
+from .methods.interop import Interop
 from .methods.mathematics import Mathematics
 from .methods.matrices import Matrices
-from .methods.interop import Interop
-from .methods.arithmetic import Arithmetic
 from .methods.operators import Operators, comparable
-from .methods.gather import Gathering
 from .methods.reductions import Reductions
 from .methods.shapes import Shapes
-from .messages import printing
-from .messages.suggestions import hint_methods
-from .messages.no_gradient import note_cut
-from .messages.wrong_arguments import unreadable_or
 from .mode import DEFAULT, MODE, bump
 from .ops import shape as s
-from .functionalize import contiguous, is_contiguous, lend, make_view, stride_probe, read_only, untracked, write
-from .spec import Device, DType, Spec, as_dtype, bfloat16, default_dtype, spec_of
 from .source_location import describe, fail, here
-
+from .spec import Device, DType, Spec, as_dtype, bfloat16, default_dtype, spec_of
 
 INSTEAD = {  # reader -> hint of the error for reading the elements of a symbolic tensor
     "bool": "flow.where(cond, a, b) takes the place of if",

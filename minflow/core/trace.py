@@ -15,27 +15,27 @@ import numpy as np
 
 from .base.errors import TraceError
 from .dispatch import refuse_input
+from .functionalize import (
+    Alias,
+    cell_of,
+    contiguous,
+    is_untracked,
+    make_view,
+    move_retain_hook,
+    refresh,
+    refuse_outdated_view,
+    write,
+)
 from .functions.creation import as_tensor
 from .grad.hooks import hooks_known
 from .infer import infer
 from .ir import CONSTANT, INPUT, NUMBERS, STATE, Graph, Node, Source, Value, outputs_of, where_text
 from .mode import MODE, Mode, using
 from .op import Op
-from .ops.shape import clone, run_in_dtype, apply_path, detach, unrecorded, view_write
-from .functionalize import (
-    Alias,
-    move_retain_hook,
-    cell_of,
-    contiguous,
-    is_untracked,
-    make_view,
-    refresh,
-    refuse_outdated_view,
-    write,
-)
+from .ops.shape import apply_path, clone, detach, run_in_dtype, unrecorded, view_write
+from .source_location import caller, describe, fail, here, warn
 from .spec import Spec, spec_of
 from .tensor import Tensor
-from .source_location import caller, describe, fail, here, warn
 
 
 class Trace(Mode):

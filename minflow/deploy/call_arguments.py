@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core.base.errors import GraphError
+from ..core.source_location import describe, fail, here
 from ..core.spec import Spec
 from ..core.tensor import Tensor
-from ..core.source_location import describe, fail, here
 from ..nn.graph.tree import Leaf, flatten, leaves, unflatten
 from .checks import Malformed
 from .document import Document

@@ -21,7 +21,7 @@ from ..core.op import OPS, Op
 from ..core.spec import DType, Spec, dtype_named, spec_of
 from ..nn.graph.tree import Leaf
 from . import versions
-from .attrs import AXES, SIZES, check_inputs, decode_attrs, number, plausible, resolved, attrs_at_sizes
+from .attrs import AXES, SIZES, attrs_at_sizes, check_inputs, decode_attrs, number, plausible, resolved
 from .checks import FAR, LARGEST, Check, Malformed, each, fields, flag, items, one_of, table, text, whole
 from .dynamic_shapes.axes import AXES as MOST_AXES, sizes_of
 from .dynamic_shapes.derived_sizes import SizedConstant, SizeFormula, SizeRatio, equal

@@ -29,7 +29,7 @@ from ..core.source_location import fail
 from ..io import atomic, container, files
 from ..io.checkpoint import refuse_unwritten
 from ..io.files import GRAPH, META, SAVED_GRAPH, WEIGHTS
-from .checks import Malformed, fields, checking_file, one_of, refuse, text, whole
+from .checks import Malformed, checking_file, fields, one_of, refuse, text, whole
 from .strict_json import Lines, cost, dumps, lines_of, parse
 from .versions import FORMAT, VERSION
 

@@ -17,17 +17,17 @@ from ..compiler.names import op_names
 from ..core.base.errors import GraphError
 from ..core.ir import CONSTANT, Graph, Node, Source, Value
 from ..core.random import default_generator
+from ..core.source_location import fail
 from ..core.tensor import Tensor
 from ..core.trace import Trace
-from ..core.source_location import fail
 from ..job.function import Job
 from ..nn.graph.build import Build
 from ..nn.graph.graph import RunningGraph
 from ..nn.graph.listing.reports import frozen_record, is_container
 from ..nn.graph.tree import Leaf, flatten
-from .dynamic_shapes.retrace import check_unchanged, retrace_graph, retrace_job
 from .dynamic_shapes.axes import axes_of
 from .dynamic_shapes.derived_sizes import SizedConstant
+from .dynamic_shapes.retrace import check_unchanged, retrace_graph, retrace_job
 from .dynamic_shapes.traces import solve_sizes
 
 

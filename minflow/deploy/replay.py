@@ -18,31 +18,31 @@ from typing import Any
 import numpy as np
 
 from ..core.base.errors import GraphError, OutOfMemoryError, ShapeError
-from ..core.memory import LITTLE, free_bytes
 from ..core.dispatch import apply
+from ..core.functionalize import stride_probe, write
 from ..core.functions.shape import array_has_view
 from ..core.infer import infer
 from ..core.ir import RECOMPUTE, Node, Value, outputs_of
+from ..core.memory import LITTLE, free_bytes
 from ..core.mode import MODE, using
 from ..core.op import Op
 from ..core.ops.shape import clone, reshape
 from ..core.ops.strided import as_strided
 from ..core.random import Generator, default_generator
-from ..core.functionalize import stride_probe, write
+from ..core.source_location import fail, warn
 from ..core.spec import Spec, spec_of
 from ..core.tensor import Tensor
-from ..core.source_location import fail, warn
 from ..nn.graph import Graph
 from ..nn.graph.messages import check_arguments
 from ..nn.graph.tree import unflatten
 from ..nn.module import Module
 from ..nn.parameter import Parameter
-from .attrs import resolved, attrs_at_sizes
+from .attrs import attrs_at_sizes, resolved
 from .call_arguments import Arguments
 from .checks import Malformed
 from .document import Document, NodeEntry, Ref, State, inferred
-from .dynamic_shapes.retrace import whole_batch, without_memory
 from .dynamic_shapes.derived_sizes import check_sizes
+from .dynamic_shapes.retrace import whole_batch, without_memory
 from .program import CallEntry
 
 CURRENT_REPLAY: ContextVar[Replay | None] = ContextVar("replay", default=None)

@@ -15,7 +15,7 @@ from ..core.source_location import fail, here
 from ..io.files import WEIGHTS
 from ..nn.graph.graph import RunningGraph
 from . import folder
-from .checks import Malformed, each, fields, flag, items, checking_file, text
+from .checks import Malformed, checking_file, each, fields, flag, items, text
 from .document import LONG, Document, from_data
 from .dynamic_shapes.retrace import whole_batch
 from .program import Program, program_of

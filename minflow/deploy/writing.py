@@ -22,7 +22,7 @@ from ..nn.graph.tree import Leaf
 from .attrs import encode, encode_attrs
 from .checks import Malformed
 from .document import LONG, spec_text
-from .program import CallEntry, ProgramTensor, ModuleEntry, Program
+from .program import CallEntry, ModuleEntry, Program, ProgramTensor
 from .versions import FORMAT, VERSION, versions_of
 
 

@@ -14,13 +14,13 @@ from textwrap import wrap
 
 from ..core.base.errors import clean_lines
 from ..views.draw.boxes import diagram_of
+from ..views.draw.engines import render_svg
 from ..views.draw.fold import NEAR, fold_near_end
+from ..views.draw.theme import AMBER, AMBER_INK, INK, PALE_AMBER, PALE_GREEN, PALE_RED, RED, RED_INK
 from ..views.html.page import FAINT, picture_card
+from ..views.html.table import SIGN, framed, inner_picture, table
 from ..views.records.graph import GraphRecord
 from ..views.records.tape import TapeRecord
-from ..views.draw.engines import render_svg
-from ..views.draw.theme import AMBER, AMBER_INK, INK, PALE_AMBER, PALE_GREEN, PALE_RED, RED, RED_INK
-from ..views.html.table import SIGN, framed, inner_picture, table
 from ..views.text.listing import clean, cut, graph_text, tape_text
 
 LINES = 30  # lines of the graph as text

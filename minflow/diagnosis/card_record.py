@@ -12,11 +12,11 @@ from ..core.base.errors import MinflowError
 from ..core.ir import INPUT
 from ..core.messages.suggestions import attribute_hint
 from .card import CardRecord
-from .failed_graph import separate_calls, without_repeated_names, picture
+from .failed_graph import picture, separate_calls, without_repeated_names
 from .failure import SHOWN, Failure, name_of, read
 from .frames import chain_of, message_of
-from .source_lines import source_line
 from .shape_suggestions import expected_of_layer
+from .source_lines import source_line
 
 Pairs = tuple[tuple[str, str], ...]
 

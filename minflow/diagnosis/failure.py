@@ -22,12 +22,12 @@ from ..core.dispatch import apply
 from ..core.infer import infer
 from ..core.ir import Graph, Node, Source, Where, file_name, line_number, where_text
 from ..core.op import Op
-from ..core.tensor import Tensor
 from ..core.source_location import MODULE_CALL, OURS
+from ..core.tensor import Tensor
 from .creation_site import ATTRIBUTE
 from .frames import entries
-from .source_lines import PUBLIC, is_library
 from .shape_suggestions import expected_of_op
+from .source_lines import PUBLIC, is_library
 
 SHOWN = 4  # tensors listed as "got"
 OPS = {apply.__code__, infer.__code__}

@@ -13,14 +13,13 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any
 
-from ..core.base.errors import MinflowError
 from ..core.base.display import cell_name
+from ..core.base.errors import MinflowError
 from ..core.ir import file_name, where_text
 from ..core.messages.suggestions import attribute_hint
 from ..core.source_location import OURS
-from .source_lines import is_library, source_line
 from .notebook import SHELL_FRAMES, ipython, raise_completion_limit
-
+from .source_lines import is_library, source_line
 
 CHAIN = 20  # errors of a chain that are followed
 OWN = 8  # user lines printed below a card; if there are more, the middle is left out

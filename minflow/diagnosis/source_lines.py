@@ -10,7 +10,6 @@ import numpy as np
 
 from ..core.ir import Where, file_name, line_number
 
-
 PUBLIC: list[str] = []  # folders of functions that learners call by name, besides those of core
 
 

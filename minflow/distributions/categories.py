@@ -6,9 +6,9 @@ from ..core import functions as F
 from ..core.base.errors import ShapeError
 from ..core.functions.arguments import to
 from ..core.functions.creation import arange
+from ..core.source_location import fail
 from ..core.spec import finfo, int64
 from ..core.tensor import Tensor
-from ..core.source_location import fail
 from .counts import check_one_of
 from .distribution import Distribution, broadcast_parameters
 

@@ -7,9 +7,9 @@ from ..core.base.errors import OutOfRangeError
 from ..core.functions import sampling
 from ..core.functions.creation import arange, bernoulli
 from ..core.ops.loss import logit_entropy
+from ..core.source_location import fail
 from ..core.spec import finfo
 from ..core.tensor import Tensor
-from ..core.source_location import fail
 from .distribution import Distribution, broadcast_parameters
 from .inverse_cdf import open_uniform
 

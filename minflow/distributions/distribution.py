@@ -11,12 +11,12 @@ from typing import Any
 
 from ..core import functions as F
 from ..core.base.errors import GradError, OutOfRangeError, ShapeError
-from ..core.functions.arguments import is_tensor, ensure_tensor, to
+from ..core.functions.arguments import ensure_tensor, is_tensor, to
 from ..core.grad.modes import no_grad
 from ..core.mode import MODE
+from ..core.source_location import fail
 from ..core.spec import default_dtype, promote
 from ..core.tensor import Size, Tensor
-from ..core.source_location import fail
 
 
 def broadcast_parameters(*values) -> list[Tensor]:

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from ..core import functions as F
 from ..core.base.errors import ShapeError
 from ..core.functions.matrices import solve_triangular
-from ..core.tensor import Tensor
 from ..core.source_location import fail
+from ..core.tensor import Tensor
 from .categories import Categorical, OneHotCategorical
 from .counts import Bernoulli, Binomial, Geometric, Poisson
 from .distribution import Distribution, Independent
-from .normal import HalfNormal, LogNormal, MultivariateNormal, Normal
 from .inverse_cdf import EULER, Exponential, Gumbel, Laplace, Uniform
+from .normal import HalfNormal, LogNormal, MultivariateNormal, Normal
 
 FORMULAS: dict[tuple[type, type], Callable] = {}
 

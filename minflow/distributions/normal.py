@@ -9,8 +9,8 @@ from ..core.base.errors import ShapeError
 from ..core.functions.arguments import ensure_tensor
 from ..core.functions.creation import randn
 from ..core.functions.matrices import eye_of, solve_triangular
-from ..core.tensor import Tensor
 from ..core.source_location import fail
+from ..core.tensor import Tensor
 from .distribution import Distribution, broadcast_parameters
 
 LOG_ROOT = math.log(math.sqrt(2 * math.pi))

@@ -11,8 +11,8 @@ import functools
 import hashlib
 import inspect
 import linecache
-import os
 import marshal
+import os
 import re
 import reprlib
 import textwrap
@@ -22,7 +22,6 @@ from typing import Any
 from ..diagnosis import notebook
 from ..diagnosis.name_suggestions import similar
 from .i18n import find_non_ascii, say
-
 
 SHORT_REPR = reprlib.Repr()  # complete for any value that one can type; the beginning of larger ones
 SHORT_REPR.maxlevel, SHORT_REPR.maxstring, SHORT_REPR.maxother = 20, 100_000, 100_000

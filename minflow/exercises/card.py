@@ -19,10 +19,10 @@ from ..core.base.errors import MinflowError
 from ..views.draw.theme import AMBER, BLUE, GREEN, RED
 from ..views.html.table import framed, table
 from . import answer_source
-from .compare import to_array, clue, shorten, format_number, format_value
-from .judge import Verdict
+from .compare import clue, format_number, format_value, shorten, to_array
 from .i18n import say
 from .i18n.width import padded, width, wrapped
+from .judge import Verdict
 
 MARKS = {"right": "\u2713", "nearly": "\u2248", "not started": "\u00b7", "changed": "!"}  # other outcomes: a cross
 COLORS = {"right": GREEN, "nearly": AMBER, "not started": BLUE}

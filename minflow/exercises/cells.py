@@ -7,9 +7,9 @@ import inspect
 import textwrap
 from typing import Any
 
+from .answer_source import find_source as written_of
 from .definition import NOT_GIVEN
 from .registry import find
-from .answer_source import find_source as written_of
 
 PLACEHOLDER = "# your code here"
 

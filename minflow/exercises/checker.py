@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from . import cells, isolation, answer_source, record, welcome
-from .card import Card, CardDisplay, make_card, card_text
+from . import answer_source, cells, isolation, record, welcome
+from .card import Card, CardDisplay, card_text, make_card
 from .definition import NOT_GIVEN, Exercise
-from .registry import all_exercises, find, lesson_exercises
+from .i18n import say
 from .judge import Result, Verdict, judge
 from .limits import OutOfTime, limited
-from .i18n import say
+from .registry import all_exercises, find, lesson_exercises
 
 WORD_VARIABLE = "MINFLOW_WORD"  # variable with a teacher's word: drawn questions depend on it
 CHECK_LIMIT = 5  # limit of a whole check, in limits of one case

@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from . import cells, isolation, answer_source
-from .compare import Difference, to_array, difference, type_text
+from . import answer_source, cells, isolation
+from .compare import Difference, difference, to_array, type_text
 from .definition import NOT_GIVEN, Case, Exercise, Wrong
-from .limits import OutOfTime, limited
 from .i18n import say
+from .limits import OutOfTime, limited
 
 ARGUMENT_ERROR = re.compile(r"\(\) (takes|missing|got) ")  # in a TypeError: arguments do not match the parameters
 NEARLY = 0.01  # largest relative error of a nearly right answer

@@ -9,9 +9,9 @@ from typing import Any
 from ..views.draw.theme import AMBER, GREEN
 from ..views.html.table import PLAIN, framed
 from . import record, welcome
-from .registry import all_exercises
-from .record import MARKS
 from .i18n import say
+from .record import MARKS
+from .registry import all_exercises
 
 COLORS = {"right": GREEN, "tried": AMBER, "": "rgba(125,133,144,.55)"}
 

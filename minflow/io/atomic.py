@@ -19,13 +19,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from ..core.files.atomic import replace as replace
-from ..core.files.atomic import resolved as resolved
-from ..core.files.atomic import sync_folder as sync_folder
-from ..core.files.atomic import write as write
 from ..core.base.locks import exclusive_lock
-from ..core.files.temporary import NO_LINKS, TEMPORARY, private_folder
-from ..core.files.temporary import sweep as sweep
+from ..core.files.atomic import replace as replace, resolved as resolved, sync_folder as sync_folder, write as write
+from ..core.files.temporary import NO_LINKS, TEMPORARY, private_folder, sweep as sweep
 
 KEPT = re.compile(r"\.minflow\.[0-9a-f]{32}\.(.+)\.old", re.DOTALL)
 PATIENCE = 5  # seconds to wait for other processes that save to the same folder

@@ -14,12 +14,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
-from ..core.files.atomic import advice, old_file_state
 from ..core.base.errors import CheckpointError
+from ..core.files.atomic import advice, old_file_state
+from ..core.source_location import fail, here
 from ..core.spec import Device, spec_of
 from ..core.tensor import Tensor
-from ..core.source_location import fail, here
-from . import atomic, container, files, other_formats, file_objects, torch_zip
+from . import atomic, container, file_objects, files, other_formats, torch_zip
 from .tree import Malformed, Reader, Writer
 
 INSIDE = "data.safetensors"  # the file in a folder that `save` created

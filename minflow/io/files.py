@@ -11,9 +11,8 @@ import stat
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
-from ..core.files.atomic import KINDS as KINDS
-from ..core.files.atomic import status as status
 from ..core.base.errors import CheckpointError, FormatError
+from ..core.files.atomic import KINDS as KINDS, status as status
 from ..core.source_location import here
 
 # The files of a saved graph, for a folder that has them all: the computation, its tensors, metadata and hashes.

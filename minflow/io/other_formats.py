@@ -17,8 +17,8 @@ import numpy as np
 
 from ..core.base.errors import CheckpointError
 from ..core.memory import shortage, size
-from ..core.spec import DType
 from ..core.source_location import here
+from ..core.spec import DType
 from . import torch_zip
 from .container import refuse, refuse_repeated
 from .files import open_regular

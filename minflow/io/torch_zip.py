@@ -21,7 +21,7 @@ import numpy as np
 
 from ..core.base.errors import CheckpointError
 from ..core.spec import DType
-from .container import refuse, refuse_repeated, reason_to_refuse_keys
+from .container import reason_to_refuse_keys, refuse, refuse_repeated
 from .files import open_regular
 
 STORAGES = {f"torch {name}Storage": dtype for name, dtype in {

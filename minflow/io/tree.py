@@ -18,9 +18,9 @@ import numpy as np
 
 from ..core.base.errors import CheckpointError
 from ..core.functionalize import cell_of
+from ..core.source_location import fail
 from ..core.spec import DType, dtype_named, spec_of
 from ..core.tensor import Size, Tensor
-from ..core.source_location import fail
 from ..nn.parameter import Parameter
 from .container import WRITTEN, reason_to_refuse_keys
 

@@ -15,7 +15,6 @@ from typing import Any
 from ..core.base import legacy_dispatch
 from ..core.messages import suggestions
 
-
 FLOW = suggestions.by_module({
     "function": "global_function get_variable clear_default_session sync_default_session jobs",
     "run": "start Run",

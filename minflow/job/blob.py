@@ -14,9 +14,9 @@ from ..core.functions import eq, ge, gt, le, lt, ne
 from ..core.ir import Node, Source
 from ..core.methods.operators import comparable
 from ..core.ops.shape import cast
+from ..core.source_location import here
 from ..core.spec import bool_, int8
 from ..core.tensor import Tensor
-from ..core.source_location import here
 from .build_context import current, in_module
 
 INSTEAD = {

@@ -14,25 +14,25 @@ from typing import Any
 import numpy as np
 
 from ..compiler.plan_cache import Part
-from ..core.autograd import grad
-from ..core.functions.creation import full, ones, strided_look
 from ..core.arrays import copied
+from ..core.autograd import grad
 from ..core.base.errors import JobError, MinflowError
+from ..core.functionalize import outside_of, write
+from ..core.functions.creation import full, ones, strided_look
 from ..core.ir import OPTIMIZER, Source, Value, where_text
 from ..core.mode import using
 from ..core.random import Generator
-from ..core.functionalize import outside_of, write
+from ..core.source_location import caller, here
 from ..core.spec import DType, Spec, float32
 from ..core.tensor import Tensor
 from ..core.trace import Trace
-from ..core.source_location import caller, here
 from ..diagnosis.failure import Recorded, builds
 from ..nn.graph.messages import clean, held_symbolic, places
 from ..nn.graph.side_effects import REGISTRIES, Before, remember
 from . import scope
 from .blob import Blob
-from .checks import Initializer, Regularizer
 from .build_context import BUILDING, current
+from .checks import Initializer, Regularizer
 from .session import Session, Variable
 from .signature import LocalTensor, blobs_of, described, joined
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from ..core.base.errors import DTypeError, JobError
 from ..core.random import Generator
+from ..core.source_location import fail, here
 from ..core.spec import DType, as_dtype
 from ..core.tensor import Tensor
-from ..core.source_location import fail, here
 
 
 class Initializer(Protocol):

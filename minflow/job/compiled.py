@@ -13,13 +13,13 @@ import numpy as np
 from ..compiler.executor import INSIDE, LOCK, run
 from ..compiler.passes import PASSES
 from ..compiler.plan_cache import Compiled, Part
-from ..core.messages.training_warnings import check_results
 from ..core.functionalize import outside_of
-from ..core.spec import spec_of
+from ..core.messages.training_warnings import check_results
 from ..core.source_location import NOTICES
-from ..platforms.compiled.policy import level
-from ..nn.graph.side_effects import warn_of_reads
+from ..core.spec import spec_of
 from ..nn.graph.python_state import reads_of
+from ..nn.graph.side_effects import warn_of_reads
+from ..platforms.compiled.policy import level
 from .build import JobBuild
 from .queue.step import Stopped
 

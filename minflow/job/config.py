@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.base.errors import JobError
-from ..core.spec import DType, float32
 from ..core.source_location import here, warn
+from ..core.spec import DType, float32
 from ..diagnosis.name_suggestions import similar
 from .checks import dtype_of
 from .scope import Placement, View, warn_no_gpu

@@ -20,21 +20,21 @@ from ..compiler.executor import LOCK
 from ..compiler.plan_cache import PlanCache
 from ..core.base.display import Display
 from ..core.base.errors import JobError, clean
-from ..core.spec import default_dtype
 from ..core.source_location import here, warn
+from ..core.spec import default_dtype
 from ..nn.graph.key import Fingerprint
 from ..nn.graph.python_state import Variables
 from ..views.records.recorders import recorder
 from . import scope
 from .build import handler_argument
+from .build_context import building
 from .checks import check_initializer, check_regularizer, dtype_of
 from .compiled import CompiledJob, compile_job
 from .config import FunctionConfig
-from .build_context import building
-from .session import SESSION, Session
-from .signature import Signature, described, place
 from .queue.step import Step
 from .queue.stream import STREAM
+from .session import SESSION, Session
+from .signature import Signature, described, place
 from .typing import ListListNumpy, ListNumpy, text
 
 if TYPE_CHECKING:

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from ..core.base.errors import JobError, MinflowError, clean
-from ..core.tensor import Tensor
 from ..core.source_location import here
+from ..core.tensor import Tensor
 from .function import Job
-from .signature import described
 from .queue.records import clock
 from .queue.step import Latch, Step, Stopped, check_arity, check_timeout
 from .queue.stream import STREAM
+from .signature import described
 
 # inherited by the loader's workers
 LOOP: ContextVar[Any] = ContextVar("the run whose loader this code belongs to", default=None)

@@ -12,9 +12,9 @@ from typing import Any
 
 from ..core.base.errors import JobError
 from ..core.base.interrupts import ContextVarScope
+from ..core.messages.suggestions import missing_names
 from ..core.source_location import here, warn
 from .build_context import current
-from ..core.messages.suggestions import missing_names
 from .session import SESSION
 
 NAMES: ContextVar[tuple[str, ...]] = ContextVar("namespaces", default=())

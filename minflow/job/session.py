@@ -15,9 +15,9 @@ import numpy as np
 from ..compiler.executor import LOCK
 from ..core.base.errors import JobError, clean
 from ..core.random import Generator, default_generator, derive_key
+from ..core.source_location import here
 from ..core.spec import DType, spec_of
 from ..core.tensor import Tensor
-from ..core.source_location import here
 from .checks import Regularizer, check_name
 from .queue.ordering import Order
 from .queue.stream import STREAM

@@ -16,7 +16,7 @@ from ..core.base.errors import JobError, with_article
 from ..core.spec import DType
 from ..core.tensor import Tensor
 from .queue.handle import Handle
-from .typing import KINDS, Bundle, Callback, ArrayType, ListListNumpy, ListNumpy, Numpy, text
+from .typing import KINDS, ArrayType, Bundle, Callback, ListListNumpy, ListNumpy, Numpy, text
 
 ALLOWED = (
     "tp.Numpy, tp.ListNumpy, tp.ListListNumpy, or Tuple, List and Dict of them, or tp.Callback[...] or tp.Bundle[...] "

@@ -14,8 +14,8 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from ..core.base.errors import JobError
-from ..core.spec import DType, float32
 from ..core.source_location import here
+from ..core.spec import DType, float32
 from .checks import dtype_of
 
 T = TypeVar("T")

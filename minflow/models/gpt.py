@@ -14,8 +14,8 @@ from ..core.base.errors import OutOfRangeError, ShapeError
 from ..core.functions import cat, multinomial, topk
 from ..core.functions.creation import arange
 from ..core.grad.modes import no_grad
-from ..core.tensor import Tensor
 from ..core.source_location import fail
+from ..core.tensor import Tensor
 from ..nn import functional as F
 
 

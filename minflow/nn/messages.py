@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from weakref import WeakKeyDictionary
 
 from ..core.base.errors import MinflowError, ModuleError, StateError, TraceError
-from ..core.messages.suggestions import did_you_mean, signature_error, nearest
+from ..core.messages.suggestions import did_you_mean, nearest, signature_error
 from ..core.messages.unsupported import reason
 from ..core.messages.wrong_arguments import Unquoted
 from ..core.mode import MODE, mutation_counter

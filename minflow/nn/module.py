@@ -27,11 +27,18 @@ from ..core.tensor import Tensor
 from ..diagnosis.creation_site import ATTRIBUTE, CreationSite
 from ..views.text.trees import outer_lines
 from . import messages
-from .hooks import CALLS, EVERY, Handle, Hooks, call, without_module
-from .hooks import register_module_forward_hook as register_module_forward_hook
-from .hooks import register_module_forward_pre_hook as register_module_forward_pre_hook
-from .hooks import register_module_full_backward_hook as register_module_full_backward_hook
-from .hooks import register_module_full_backward_pre_hook as register_module_full_backward_pre_hook
+from .hooks import (
+    CALLS,
+    EVERY,
+    Handle,
+    Hooks,
+    call,
+    register_module_forward_hook as register_module_forward_hook,
+    register_module_forward_pre_hook as register_module_forward_pre_hook,
+    register_module_full_backward_hook as register_module_full_backward_hook,
+    register_module_full_backward_pre_hook as register_module_full_backward_pre_hook,
+    without_module,
+)
 from .loading import Writes, write
 from .parameter import Buffer, Parameter
 from .recursion_limit import SHOWN_LEVELS, call_deeper, is_walked, levels_below, walking

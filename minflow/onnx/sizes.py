@@ -15,7 +15,7 @@ from ..core.ir import Value, outputs_of
 from ..core.spec import Spec
 from ..deploy.dynamic_shapes.axes import resized, sizes_of
 from ..deploy.dynamic_shapes.derived_sizes import at
-from ..deploy.dynamic_shapes.size_relations import SizeSolver, NotSizeDependent
+from ..deploy.dynamic_shapes.size_relations import NotSizeDependent, SizeSolver
 from ..deploy.dynamic_shapes.traces import candidates
 from ..deploy.program import Program
 

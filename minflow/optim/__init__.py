@@ -7,8 +7,7 @@ Read next: `optimizer.py`, then `sgd.py`.
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from ..core.messages.suggestions import by_module as _by_module, name_hints as _name_hints
-from .adam import Adam as Adam
-from .adam import AdamW as AdamW
+from .adam import Adam as Adam, AdamW as AdamW
 from .moments import LAMB as LAMB, Adamax as Adamax, NAdam as NAdam, RAdam as RAdam
 from .optimizer import Optimizer as Optimizer
 from .sgd import SGD as SGD

@@ -14,8 +14,8 @@ import numpy as np
 
 from ..core.base.errors import OptimError, with_article
 from ..core.mode import bump
-from ..core.tensor import Tensor
 from ..core.source_location import fail
+from ..core.tensor import Tensor
 from ..nn.module import Module
 from ..nn.parameter import Uninitialized
 

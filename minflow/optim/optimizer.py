@@ -21,8 +21,7 @@ from numpy import vdot
 
 from ..core.base import events
 from ..core.base.errors import GraphError, OptimError, StateError, clean, with_article
-from ..core.grad.hooks import Handle, check_callable
-from ..core.grad.hooks import refuse as refuse_hook
+from ..core.grad.hooks import Handle, check_callable, refuse as refuse_hook
 from ..core.grad.modes import enable_grad, no_grad
 from ..core.messages.training_warnings import Seen, check_gradients
 from ..core.mode import MODE, bump, mutation_counter, using
@@ -32,7 +31,7 @@ from ..core.spec import Spec, float32, spec_of
 from ..core.tensor import Tensor
 from ..nn.loading import MAX_COUNT, Refused, Writes, array_of, as_refusal, plain_data, refuse, write
 from ..nn.utils.clip_grad import clip_grad_norm_
-from .groups import Group, as_number, check_flags, check_kinds, check_range, as_groups, group_members
+from .groups import Group, as_groups, as_number, check_flags, check_kinds, check_range, group_members
 from .untracked_params import check_untracked
 
 # hyperparameters that states of PyTorch (or of older versions) lack

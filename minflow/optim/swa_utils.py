@@ -15,8 +15,8 @@ from ..core.base.errors import OptimError
 from ..core.functions.creation import tensor
 from ..core.grad.modes import no_grad
 from ..core.messages.suggestions import name_hints as _name_hints
-from ..core.tensor import Tensor
 from ..core.source_location import fail
+from ..core.tensor import Tensor
 from ..nn.module import Module
 from .groups import check_range
 from .lr_scheduler.base import LRScheduler, check_count

@@ -1,8 +1,6 @@
 """`flow.utils`: `utils.data`, checkpointing, and exchange of arrays with other libraries."""
 
 from ..core.messages.suggestions import missing_names as _missing_names
-from . import checkpoint as checkpoint, data as data
-from . import dlpack as dlpack
-from . import tensor as tensor
+from . import checkpoint as checkpoint, data as data, dlpack as dlpack, tensor as tensor
 
 __getattr__ = _missing_names("flow.utils", globals())

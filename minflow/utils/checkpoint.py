@@ -16,8 +16,8 @@ from ..core.grad.modes import enable_grad
 from ..core.ir import Value, toposort
 from ..core.mode import MODE
 from ..core.random import get_rng_state, set_rng_state
-from ..core.tensor import Tensor
 from ..core.source_location import fail
+from ..core.tensor import Tensor
 
 
 def checkpoint(

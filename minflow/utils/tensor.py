@@ -7,8 +7,8 @@ from typing import Any
 from ..core.base.errors import DTypeError
 from ..core.functions.creation import from_numpy
 from ..core.messages.suggestions import name_hints as _name_hints
-from ..core.tensor import Tensor
 from ..core.source_location import fail, need
+from ..core.tensor import Tensor
 
 
 def from_torch(torch_tensor: Any) -> Tensor:

@@ -11,22 +11,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..core.files.atomic import write
 from ..core.base.errors import DTypeError
+from ..core.files.atomic import write
 from ..core.source_location import here
 from . import BOXES
 from .draw.boxes import Diagram, diagram_of
 from .draw.dot import dot_text
+from .draw.engines import export, render_svg
 from .draw.fold import LINES
-from .html.reports import report_html
-from .text.reports import Report
 from .html.page import folded_below, module_html, picture_bundle, picture_card
-from .renderers.images import ImagesRecord, images_html, images_png, images_record, images_text
+from .html.reports import report_html
 from .records.graph import GraphRecord, PartsRecord
 from .records.module import ModuleRecord
 from .records.recorders import record_of
 from .records.tape import TapeRecord, names_in
-from .draw.engines import export, render_svg
+from .renderers.images import ImagesRecord, images_html, images_png, images_record, images_text
 from .renderers.tape_memory import (
     MemoryRecord,
     learner_tensors,
@@ -39,6 +38,7 @@ from .renderers.tape_memory import (
 from .renderers.tensor import TINY, TensorRecord, tensor_record, tensor_text
 from .renderers.tensor_picture import tensor_html, tensor_svg
 from .text.listing import graph_text, module_text, parts_text, tape_text
+from .text.reports import Report
 
 if TYPE_CHECKING:
     from .records.recorders import Record

@@ -5,10 +5,6 @@ Pillow is imported only when needed. Read next: `datasets/base.py`, `transforms/
 """
 
 from ..core.messages.suggestions import missing_names as _missing_names
-from . import datasets as datasets
-from . import models as models
-from . import ops as ops
-from . import transforms as transforms
-from . import utils as utils
+from . import datasets as datasets, models as models, ops as ops, transforms as transforms, utils as utils
 
 __getattr__ = _missing_names("flow.vision", globals())

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..core.base.errors import OutOfRangeError, ShapeError
-from ..core.functions import clamp, maximum, minimum, stack
-from ..core.functions import nms as nms
+from ..core.functions import clamp, maximum, minimum, nms as nms, stack
 from ..core.messages.suggestions import name_hints as _name_hints
-from ..core.tensor import Tensor
 from ..core.source_location import fail
+from ..core.tensor import Tensor
 
 
 def check_boxes(name: str, *several: Tensor) -> None:

@@ -11,8 +11,8 @@ import numpy as np
 from ..core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..core.functions.creation import from_numpy
 from ..core.messages.suggestions import name_hints as _name_hints
-from ..core.tensor import Tensor
 from ..core.source_location import fail
+from ..core.tensor import Tensor
 from .transforms.images import to_pil_image
 
 

@@ -3,8 +3,9 @@
 import shutil
 
 import pytest
-from conftest import serving
 from pages import REST, TOP, drive, shots_folder, write
+
+from conftest import serving
 
 pytestmark = pytest.mark.browser
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from conftest import serving
 from pages import KERNEL, NODE, PLAYWRIGHT, shots_folder
 
+from conftest import serving
 from minflow.exercises import cells
 
 pytestmark = pytest.mark.browser

@@ -4,15 +4,15 @@ import math
 
 import numpy as np
 import pytest
+from fusion_checks import numbers, same_numbers, traced, with_gradients
+from graph_models import Step
 
 import minflow as flow
-from minflow.platforms import compiled
 from minflow import nn
 from minflow.compiler.fusion import attention as module
 from minflow.compiler.fusion.attention import attention
 from minflow.core.ops import linalg
-from fusion_checks import numbers, same_numbers, traced, with_gradients
-from graph_models import Step
+from minflow.platforms import compiled
 
 F = nn.functional
 pytestmark = pytest.mark.usefixtures("kernels_of_numpy")

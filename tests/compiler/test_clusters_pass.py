@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from fusion_checks import same_bits, traced
 
 import minflow as flow
 from minflow import nn
 from minflow.compiler.fusion.elementwise_fusion import OUTPUTS, Operand, clusters, read_as
 from minflow.compiler.passes import PASSES
 from minflow.compiler.plan import Plan
-from fusion_checks import same_bits, traced
 from tests.cluster_programs import inputs_of, random_program, training
 from tests.reference import execute
 from tests.sampling import sampled

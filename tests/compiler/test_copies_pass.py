@@ -1,11 +1,11 @@
 """Copies that nobody can tell from what they copy: which are left out, which must stay, and the same bits."""
 
+import fusion_checks
 import numpy as np
 import pytest
-
-import fusion_checks
-import minflow as flow
 from fusion_checks import names
+
+import minflow as flow
 from minflow.compiler.executor import run
 from minflow.compiler.fusion.copy_elision import copies
 from minflow.compiler.plan import Plan

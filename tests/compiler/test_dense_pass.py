@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
+from fusion_checks import numbers, same_numbers, traced
+from graph_models import TrainGraph
 
 import minflow as flow
 from minflow import nn
 from minflow.compiler.fusion import gemm_epilogue as module
 from minflow.compiler.fusion.gemm_epilogue import dense
 from minflow.compiler.passes import PASSES
-from fusion_checks import numbers, same_numbers, traced
-from graph_models import TrainGraph
 from tests.sampling import sampled
 
 pytestmark = pytest.mark.usefixtures("kernels_of_numpy")

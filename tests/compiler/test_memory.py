@@ -3,18 +3,18 @@ wait."""
 
 import numpy as np
 import pytest
+from fusion_checks import names, same_bits
+from graph_models import Step, eager_step
 
 import minflow as flow
 from minflow import nn
 from minflow.compiler.executor import run
-from minflow.compiler.passes.relu_pool_reorder import small_masks
 from minflow.compiler.passes.node_order import memory
 from minflow.compiler.passes.recompute import SMALL, recomputed
+from minflow.compiler.passes.relu_pool_reorder import small_masks
 from minflow.compiler.plan import Plan
 from minflow.compiler.uses import Uses
 from minflow.core.trace import trace
-from fusion_checks import names, same_bits
-from graph_models import Step, eager_step
 from tests.reference import execute
 
 

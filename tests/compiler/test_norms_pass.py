@@ -2,11 +2,11 @@
 numbers."""
 
 import pytest
+from fusion_checks import numbers, ops, same_numbers, traced, with_gradients
 
 import minflow as flow
 from minflow import nn
 from minflow.compiler.fusion.norms import norms
-from fusion_checks import numbers, ops, same_numbers, traced, with_gradients
 
 F = nn.functional
 pytestmark = pytest.mark.usefixtures("kernels_of_numpy")

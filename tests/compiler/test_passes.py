@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from fusion_checks import names, same_bits
+from graph_models import Step
 
 import minflow as flow
 from minflow import nn
@@ -13,8 +15,6 @@ from minflow.compiler.passes.rewrite import rewritten
 from minflow.compiler.plan import Plan
 from minflow.core.ir import CONSTANT, outputs_of
 from minflow.core.trace import trace
-from fusion_checks import names, same_bits
-from graph_models import Step
 from tests.reference import execute
 from tests.sampling import sampled
 

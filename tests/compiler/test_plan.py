@@ -5,8 +5,8 @@ import weakref
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from fusion_checks import plan_of
+from hypothesis import given, settings, strategies as st
 
 import minflow as flow
 from minflow import nn
@@ -15,7 +15,6 @@ from minflow.compiler.arena import ALIGN, Need, least, place
 from minflow.compiler.executor import run
 from minflow.compiler.plan import COPIED, Plan
 from minflow.core.trace import trace
-from fusion_checks import plan_of
 from tests import sampling
 
 NEEDS = st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 30), st.integers(0, 30)), max_size=40)

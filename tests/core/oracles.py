@@ -4,9 +4,16 @@ import numpy as np
 from scipy import special
 
 from minflow.core.spec import promote, spec_of
-from tests.core import oracles_counting, oracles_images, oracles_layers, oracles_math, oracles_nn, oracles_rnn
-from tests.core import oracles_update
-from tests.core import oracles_linalg
+from tests.core import (
+    oracles_counting,
+    oracles_images,
+    oracles_layers,
+    oracles_linalg,
+    oracles_math,
+    oracles_nn,
+    oracles_rnn,
+    oracles_update,
+)
 
 
 def met(*arrays, floating: bool = False):

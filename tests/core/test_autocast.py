@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import minflow as flow
-from minflow import DeviceError, DTypeError
-from minflow import nn
+from minflow import DeviceError, DTypeError, nn
 from tests.cases import in_cases
 from tests.graphs import Predict
 from tests.pytorch import needs_torch, torch

@@ -7,7 +7,6 @@ import minflow as flow
 from minflow.core.base.errors import DTypeError, GradError, OutOfRangeError, ShapeError
 from tests.core.refusals import refusals
 
-
 test_refused = refusals(
     [
         (

@@ -7,7 +7,6 @@ import pytest
 
 import minflow as flow
 from minflow.core.base.errors import DTypeError, GradError, OutOfRangeError, ShapeError
-
 from tests.core.refusals import refusals
 
 X, Y = flow.tensor([0.25, 0.5, 0.75]), flow.tensor([0.5, 0.125, 2.0])

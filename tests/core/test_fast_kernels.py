@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from minflow.core.backend.fast import select, index, reduce
+from minflow.core.backend.fast import index, reduce, select
 from minflow.core.backend.kernels import KERNELS
 from minflow.core.ops.activation import leaky_relu, leaky_relu_grad
 from minflow.core.ops.elementwise import clamp, relu, where

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy import special
 
-
 import minflow as flow
 from minflow.core.base.errors import DTypeError, OutOfRangeError, ShapeError
 

@@ -2,9 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
+from hypothesis import given, settings, strategies as st
 
 import minflow as flow
 from minflow.core.base.errors import DTypeError, OutOfRangeError, ShapeError, TraceError

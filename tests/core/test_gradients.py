@@ -78,9 +78,10 @@ def test_one_place_of_a_vector_needs_no_axes():
 
 
 def test_addresses_of_distributions():
-    from minflow.distributions import multinomial
     from minflow.distributions.categorical import Categorical
     from minflow.distributions.kl import kl_divergence
+
+    from minflow.distributions import multinomial
 
     assert multinomial.Multinomial is flow.distributions.Multinomial and Categorical is flow.distributions.Categorical
     assert kl_divergence is flow.distributions.kl_divergence

@@ -10,13 +10,12 @@ import math
 
 import numpy as np
 import pytest
+from programs import planned
 
 import minflow as flow
 from minflow.core.grad.gradcheck import gradcheck
 from minflow.core.ops.reduce import prod
 from minflow.core.trace import trace
-
-from programs import planned
 from tests.cases import in_cases
 from tests.core.refusals import refusals
 

@@ -9,23 +9,22 @@ import math
 
 import numpy as np
 import pytest
+from programs import planned
 
 import minflow  # noqa: F401  (defines the ops; those of optimizers are imported when they are used)
-from minflow.core.infer import consult, data_dependent
 from minflow.core.autograd import grad
-from minflow.core.dispatch import apply
-from minflow.core.functions.creation import from_numpy
 from minflow.core.base.errors import TraceError
+from minflow.core.dispatch import apply
+from minflow.core.functionalize import contiguous
+from minflow.core.functions.creation import from_numpy
+from minflow.core.infer import consult, data_dependent
 from minflow.core.ir import NUMBERS
 from minflow.core.op import OPS
 from minflow.core.ops import update, update_adaptive, update_moments  # noqa: F401
 from minflow.core.ops.examples import Maker, cases
-from minflow.core.functionalize import contiguous
 from minflow.core.spec import float64, spec_of
 from minflow.core.tensor import Tensor
 from minflow.core.trace import trace
-
-from programs import planned
 from tests.cases import Cases
 from tests.core.oracles import FREE_GRADIENT, IN_LINE, ORACLES, TOLERANCE
 

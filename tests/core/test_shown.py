@@ -15,8 +15,8 @@ from minflow.core.base import errors
 from minflow.core.base.errors import LINE, NAME, CheckpointError, MinflowError, MinflowWarning, StateError, clean
 from minflow.core.source_location import warn
 from minflow.io import container
-from minflow.job.saving.manager import LoadReport
 from minflow.job.saving.folder import FileVariable
+from minflow.job.saving.manager import LoadReport
 from minflow.job.session import Session
 from tests.cases import in_cases
 from tests.graphs import Predict

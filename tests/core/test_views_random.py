@@ -16,7 +16,6 @@ from minflow.core.base.errors import GradError, TraceError
 from tests.cases import in_cases
 from tests.pytorch import installed, needs_torch, torch
 
-
 # A write that the tape sees, to the storage of a `.data` that backward needs: eager reads the new numbers, as PyTorch
 # does, and a graph those that it saved (142). PyTorch has other numbers (2775). The trace of a fill_ fails (2811).
 STRIDED_CLONES = {2775}  # PyTorch's clone keeps strides, so that contiguous() copies it: docs/differences.md

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import minflow as flow
-from minflow import nn
-from minflow import typing as tp
+from minflow import nn, typing as tp
 from minflow.deploy.versions import VERSION
 
 KEPT = Path(__file__).parent / "kept"

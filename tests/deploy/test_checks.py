@@ -6,7 +6,7 @@ import pytest
 
 from minflow.core.base.errors import GraphFormatError
 from minflow.deploy import checks
-from minflow.deploy.checks import Malformed, each, fields, flag, items, checking_file, one_of, real, table, text, whole
+from minflow.deploy.checks import Malformed, checking_file, each, fields, flag, items, one_of, real, table, text, whole
 
 HUGE = "x" * 1_000_000
 DEEP = []

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import minflow as flow
-from minflow import nn
-from minflow import typing as tp
+from minflow import nn, typing as tp
 from minflow.deploy.folder import read, write
 from tests.graphs import Predict, Training, bits, listing
 

@@ -7,15 +7,15 @@ from html.parser import HTMLParser
 import pytest
 
 from minflow.diagnosis.card import CardRecord, card_bundle, card_html, card_text
-from minflow.views.draw.fold import NEAR, COARSE, fold_near_end
-from minflow.views.renderers.debug_tree import MOST, debug_bundle, debug_html, plain_text
-from minflow.views.draw.boxes import diagram_of
-from minflow.views.draw import theme
-from minflow.views.draw.dot import dot_text
 from minflow.diagnosis.notebook import LiveDisplay
-from minflow.views.renderers.divergence import Comparison, ComparedOperation, comparison_html
+from minflow.views.draw import theme
+from minflow.views.draw.boxes import diagram_of
+from minflow.views.draw.dot import dot_text
+from minflow.views.draw.fold import COARSE, NEAR, fold_near_end
 from minflow.views.records.graph import GraphRecord, Input, NodeRecord
 from minflow.views.records.tape import TapeRecord
+from minflow.views.renderers.debug_tree import MOST, debug_bundle, debug_html, plain_text
+from minflow.views.renderers.divergence import ComparedOperation, Comparison, comparison_html
 from minflow.views.text.listing import graph_text
 
 EVIL = [

@@ -13,8 +13,8 @@ import minflow as flow
 import minflow.typing as tp
 from minflow import nn
 from minflow.core.base.errors import ShapeError
-from minflow.diagnosis.card_record import card_of
 from minflow.diagnosis.card import card_bundle, card_text, graph_lines, shows_graph
+from minflow.diagnosis.card_record import card_of
 
 
 class CNN(nn.Module):

@@ -8,8 +8,7 @@ import warnings
 import pytest
 
 import minflow as flow
-from minflow.diagnosis import ipython as cards
-from minflow.diagnosis import card_record, frames, notebook
+from minflow.diagnosis import card_record, frames, ipython as cards, notebook
 
 SETUP = """
 import sys

@@ -13,7 +13,7 @@ from minflow.compiler.passes.rewrite import rewritten
 from minflow.core.ir import outputs_of
 from minflow.exercises import cells, draw
 from minflow.exercises.definition import Exercise, case
-from minflow.exercises.judge import judge, definition_value
+from minflow.exercises.judge import definition_value, judge
 from tests.sampling import place
 
 NUMBERS = itertools.count(1)

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from minflow.exercises import cells
-from minflow.exercises.registry import all_exercises, find
 from minflow.exercises.judge import judge
+from minflow.exercises.registry import all_exercises, find
 from tests.exercises.answers import from_cell, given_to, trials
 
 PAGE = Path(__file__).parents[2] / "docs" / "exercises.md"

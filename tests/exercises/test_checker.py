@@ -8,9 +8,9 @@ import pytest
 
 import minflow as flow
 from minflow.exercises import WrongAnswer, check, draw, hint, progress, record
-from minflow.exercises.card import make_card, card_html, markdown_to_html, strip_emphasis, card_text
-from minflow.exercises.registry import find
+from minflow.exercises.card import card_html, card_text, make_card, markdown_to_html, strip_emphasis
 from minflow.exercises.judge import judge
+from minflow.exercises.registry import find
 from tests.exercises.answers import exercise_of, typed
 
 RIGHT = "def slope(f, x, h=1e-3):\n    return (f(x + h) - f(x - h)) / (2 * h)\n"

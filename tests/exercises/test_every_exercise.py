@@ -8,10 +8,10 @@ import gc
 import numpy as np
 import pytest
 
-from minflow.exercises import cells, answer_source
+from minflow.exercises import answer_source, cells
 from minflow.exercises.definition import NOT_GIVEN, POINTS
-from minflow.exercises.registry import all_exercises, find, lesson_exercises
 from minflow.exercises.judge import judge
+from minflow.exercises.registry import all_exercises, find, lesson_exercises
 from tests.cases import Cases
 from tests.exercises.answers import from_cell, given_to, patient, trials
 

@@ -15,7 +15,7 @@ import pytest
 
 import minflow as flow
 from minflow.core import mode
-from minflow.exercises import WrongAnswer, check, checker, isolation, judge, answer_source
+from minflow.exercises import WrongAnswer, answer_source, check, checker, isolation, judge
 from tests.exercises.answers import exercise_of, typed
 
 # What ends an answer may meet it in a collector's callback, where Python only reports it; it comes again.

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from minflow.exercises import cells, check
-from minflow.exercises.registry import all_exercises, find, readings
 from minflow.exercises.inside import Source, import_object, source
+from minflow.exercises.registry import all_exercises, find, readings
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks" / "inside"
 TOURS = [f"r{i}" for i in range(1, 7)]

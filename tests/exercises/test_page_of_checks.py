@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from minflow.exercises import cells
-from minflow.exercises.registry import find
 from minflow.exercises.judge import judge
+from minflow.exercises.registry import find
 from tests.exercises.answers import from_cell
 from tests.exercises.mutants import mutants
 

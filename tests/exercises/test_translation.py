@@ -7,9 +7,9 @@ import pytest
 
 from minflow import cli, course
 from minflow.core.messages.invocation import command
-from minflow.exercises import registry, translate, i18n
-from minflow.exercises.translate import checks, notebook, pages
+from minflow.exercises import i18n, registry, translate
 from minflow.exercises.i18n import po
+from minflow.exercises.translate import checks, notebook, pages
 
 TOP = Path(__file__).parents[2]
 NOTEBOOKS = TOP / "notebooks"

@@ -10,7 +10,7 @@ import nbformat
 import pytest
 
 from minflow import cli, course
-from minflow.exercises import record, welcome, i18n
+from minflow.exercises import i18n, record, welcome
 
 TOP = Path(__file__).parents[2]
 NOTEBOOKS = TOP / "notebooks"

@@ -1,10 +1,9 @@
 """Columns and lines of texts in which a Chinese sign is as wide as two letters."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from minflow.exercises.card import Card, markdown_to_html, strip_emphasis, card_text
+from minflow.exercises.card import Card, card_text, markdown_to_html, strip_emphasis
 from minflow.exercises.i18n.width import NOT_FIRST, NOT_LAST, padded, width, wrapped
 
 

@@ -12,9 +12,7 @@ from random import Random
 
 import minflow as flow
 
-from . import calls_layers, image_calls, sequences
-from . import more_calls
-from . import calls_dtypes, calls_linalg
+from . import calls_dtypes, calls_layers, calls_linalg, image_calls, more_calls, sequences
 from .draw import SHAPES, STRANGERS, Draw, table
 
 REDUCTION = lambda d: d.of("'mean' 'sum' 'none' 'mean' 'batchmean'") if d.chance(0.97) else "'x'"

@@ -21,12 +21,12 @@ from pathlib import Path
 import numpy as np
 
 import minflow as flow
-from minflow.platforms import compiled
 from minflow import nn
 from minflow.compat.namespaces.threads import Settings
 from minflow.core.base.errors import MinflowError, MinflowWarning
-from minflow.platforms.compiled.runtime import task_scheduler, tasks
+from minflow.platforms import compiled
 from minflow.platforms.compiled import warmup
+from minflow.platforms.compiled.runtime import task_scheduler, tasks
 
 from .draw import Draw
 

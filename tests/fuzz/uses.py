@@ -18,10 +18,10 @@ import traceback
 import numpy as np
 
 import minflow as flow
-from minflow.platforms import compiled
 from minflow import nn
 from minflow.compat.namespaces.threads import Settings
 from minflow.core.base.errors import MinflowError
+from minflow.platforms import compiled
 
 from .models import CLASSES, Case, differences, graphs_of, main, thresholds
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import minflow as flow
-from minflow.core.files import temporary
 from minflow.core.base.errors import CheckpointError
 from minflow.core.base.locks import exclusive_lock
+from minflow.core.files import temporary
 from minflow.deploy import folder as saved_graph
 from minflow.io import atomic, container
 from tests.deploy.saved import graph

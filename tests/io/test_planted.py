@@ -16,8 +16,8 @@ import pytest
 
 import minflow as flow
 from minflow import course
-from minflow.core.files import atomic, temporary
 from minflow.core.base.errors import CheckpointError, GraphFormatError
+from minflow.core.files import atomic, temporary
 from minflow.deploy import folder as saved_graph
 from minflow.exercises.teach import commands, notebook
 from minflow.io.files import SAVED_GRAPH

@@ -1,8 +1,8 @@
 """Fixtures for what runs through the stream of job functions."""
 
 import pytest
-from forked import programs, ran  # noqa: F401 - fixtures
 from builders import LONG, Held
+from forked import programs, ran  # noqa: F401 - fixtures
 
 import minflow as flow
 from minflow.job.queue.stream import STREAM

@@ -11,9 +11,7 @@ import minflow as flow
 from minflow.autograd import gradcheck
 from minflow.core.base.errors import DTypeError, JobError, OutOfRangeError, ShapeError, TraceError
 from minflow.job import FLOW, NN
-from minflow.job.legacy import arrays as a
-from minflow.job.legacy import padding as d
-from minflow.job.legacy import gather as p
+from minflow.job.legacy import arrays as a, gather as p, padding as d
 
 X = np.arange(24, dtype="float32").reshape(2, 3, 4)
 THIN = X[:, None, :, None]

@@ -5,8 +5,7 @@ import threading
 
 import numpy as np
 import pytest
-from builders import job_of as any_job_of
-from builders import refused, thread
+from builders import job_of as any_job_of, refused, thread
 
 import minflow as flow
 import minflow.typing as tp

@@ -12,6 +12,10 @@ import minflow as flow
 from minflow.core.base.errors import CheckpointError, JobError, MinflowWarning
 from minflow.core.random import default_generator
 from minflow.job import typing as tp
+from minflow.job.function import clear_default_session, get_variable
+from minflow.job.legacy.initializers import random_normal_initializer
+from minflow.job.queue.stream import STREAM
+from minflow.job.saving.folder import FileVariable
 from minflow.job.saving.manager import (
     CheckPoint,
     LoadReport,
@@ -21,13 +25,9 @@ from minflow.job.saving.manager import (
     load_variables,
     save,
 )
-from minflow.job.saving.folder import FileVariable
-from minflow.job.function import clear_default_session, get_variable
-from minflow.job.legacy.initializers import random_normal_initializer
+from minflow.job.session import default_session
 from minflow.job.train.optimizer import SGD, Adam
 from minflow.job.train.schedule import PiecewiseConstantScheduler
-from minflow.job.session import default_session
-from minflow.job.queue.stream import STREAM
 
 X = np.linspace(-1, 1, 12, dtype="float32").reshape(4, 3)
 NORMAL = random_normal_initializer()

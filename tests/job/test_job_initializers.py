@@ -9,8 +9,7 @@ import minflow as flow
 from minflow.core.base.errors import JobError
 from minflow.core.random import Generator
 from minflow.job import FLOW, checks
-from minflow.job.legacy import initializers as init
-from minflow.job.legacy import regularizers
+from minflow.job.legacy import initializers as init, regularizers
 
 SHAPE = (400, 300)
 

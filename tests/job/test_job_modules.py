@@ -5,8 +5,7 @@ import pytest
 from builders import job_of as any_job_of
 
 import minflow as flow
-from minflow import nn
-from minflow import typing as tp
+from minflow import nn, typing as tp
 
 X = np.arange(8, dtype="float32").reshape(2, 4)
 

@@ -17,8 +17,8 @@ from minflow.core.base.errors import DTypeError, MinflowError, MissingNameError
 from minflow.core.base.legacy_dispatch import OVERLOADED
 from minflow.core.messages.suggestions import missing_name
 from minflow.job.blob import Blob
-from minflow.job.legacy.overloads import LOSSES, NORMS, ROWS, legacy_function, legacy_meaning
 from minflow.job.legacy.missing import MISSING
+from minflow.job.legacy.overloads import LOSSES, NORMS, ROWS, legacy_function, legacy_meaning
 
 X = np.float32([[3, 1, 2], [5, 9, 7]])
 SQUARE = np.arange(9, dtype="float32").reshape(3, 3)

@@ -9,8 +9,8 @@ from optimizer_bench import Bench
 import minflow as flow
 import minflow.typing as tp
 from minflow.core.base.errors import JobError, OptimError
-from minflow.job.train import optimizer as O
 from minflow.job.session import default_session
+from minflow.job.train import optimizer as O
 
 pytestmark = pytest.mark.usefixtures("fresh")
 SHAPES = {"w": (4, 2), "b": (2,)}

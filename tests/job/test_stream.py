@@ -16,8 +16,8 @@ from builders import ONES, counting, job_of, looking, switching, thread, wait
 
 import minflow as flow
 import minflow.typing as tp
-from minflow.job.session import SESSION
 from minflow.job.queue.stream import STREAM, SWITCH, Record, Step, Stream
+from minflow.job.session import SESSION
 from tests.together import together
 
 pytestmark = pytest.mark.usefixtures("clean")

@@ -22,8 +22,8 @@ from builders import (
 
 import minflow as flow
 from minflow.core.base.errors import JobError
-from minflow.job.session import SESSION
 from minflow.job.queue.stream import STREAM, Stream
+from minflow.job.session import SESSION
 
 pytestmark = pytest.mark.usefixtures("clean")
 

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from interrupting import Interrupting
 from builders import LONG, ONES, counting
+from interrupting import Interrupting
 
 import minflow as flow
 import minflow.typing as tp
 from minflow import job as room
 from minflow.compiler.executor import INSIDE, LOCK, held
 from minflow.core.mode import DEFAULT, MODE
-from minflow.job.session import SESSION
 from minflow.job.queue.stream import STREAM
+from minflow.job.session import SESSION
 
 pytestmark = pytest.mark.usefixtures("clean")
 FILES = {str(path) for path in Path(room.__file__).parent.glob("*.py")}

@@ -10,8 +10,8 @@ from builders import LONG, ONES, counting, fails, looking, refused, thread, wait
 import minflow as flow
 import minflow.typing as tp
 from minflow.core.base.errors import JobError
-from minflow.job.session import SESSION
 from minflow.job.queue.stream import Stream
+from minflow.job.session import SESSION
 
 pytestmark = pytest.mark.usefixtures("fresh", "clean")
 

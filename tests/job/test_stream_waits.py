@@ -14,10 +14,10 @@ import minflow.typing as tp
 from minflow import nn
 from minflow.core.base import events
 from minflow.core.base.errors import GraphError, JobError
-from minflow.job.queue.events import JobStepped
 from minflow.job.inspect.explore import job_subject
-from minflow.job.session import SESSION
+from minflow.job.queue.events import JobStepped
 from minflow.job.queue.stream import STREAM
+from minflow.job.session import SESSION
 from minflow.library import custom_op
 from minflow.utils.data import DataLoader, Dataset
 from tests.graphs import Predict, Scaled, Training

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 from hypothesis import strategies as st
-
 from kernel_checks import EPS, doubled, normal
+
 from minflow.compiler.fusion.nchw16c import ACTS
 from minflow.core.backend.kernels import KERNELS
 from minflow.core.ops import conv

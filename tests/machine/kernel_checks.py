@@ -7,8 +7,7 @@ import sys
 import textwrap
 
 import numpy as np
-from hypothesis import assume, settings
-from hypothesis import strategies as st
+from hypothesis import assume, settings, strategies as st
 
 from minflow.compiler.fusion import nchw16c
 from minflow.core.backend.kernels import KERNELS

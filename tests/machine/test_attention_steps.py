@@ -5,9 +5,10 @@ import pytest
 
 pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
 
+from single_steps import computed, same_bits, steps_of
+
 from minflow.compiler.fusion import attention as fusion
 from minflow.platforms.compiled.kernels import attention
-from single_steps import computed, same_bits, steps_of
 
 SIZES = [
     (1, 1, 1, 1, 1),

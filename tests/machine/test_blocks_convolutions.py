@@ -9,17 +9,17 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 pytest.importorskip("numba")
 from convolution_cases import DIRECTIONS, ONE, Case, arrays, cases, check, numpys
 from kernel_checks import EPS, examples, in_blocks
+from single_steps import computed, same_bits
+
 from minflow.compiler.fusion.nchw16c import ACTS, LANES, blocked, out_of_blocks
 from minflow.core.spec import Spec, float32
-from minflow.platforms.compiled.kernels import nchw16c_conv, conv_geometry
+from minflow.platforms.compiled.kernels import conv_geometry, nchw16c_conv
 from minflow.platforms.compiled.runtime import task_scheduler, tasks
-from single_steps import computed, same_bits
 
 
 def done(builder, inputs, size, **attrs):

@@ -8,16 +8,16 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 pytest.importorskip("numba")
 from kernel_checks import EPS, FEW, PAIR, SIZES, batch, close, depthwise_convolutions, exactly, in_blocks, normal
+from single_steps import FILL, computed, same_bits
+
 from minflow.compiler.fusion import nchw16c
 from minflow.core.ops.conv import positions
 from minflow.core.spec import spec_of
 from minflow.platforms.compiled.kernels import nchw16c_depthwise, nchw16c_norm, nchw16c_pool, nchw16c_resample
-from single_steps import FILL, computed, same_bits
 
 ACTS = st.sampled_from(["", "relu", "relu6"])
 CHANNELS = [1, 3, 16, 17, 31, 32, 40]

@@ -5,15 +5,15 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 pytest.importorskip("numba")
 from kernel_checks import examples, in_blocks, normal
+from single_steps import computed, same_bits
+
 from minflow.compiler.fusion import nchw16c
 from minflow.core.spec import Spec, float32, spec_of, uint8
-from minflow.platforms.compiled.kernels import nchw16c_conv, nchw16c_pool, nchw16c_conv_pool
-from single_steps import computed, same_bits
+from minflow.platforms.compiled.kernels import nchw16c_conv, nchw16c_conv_pool, nchw16c_pool
 
 ONE = (1, 1)
 

@@ -8,17 +8,17 @@ import pytest
 pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
 
 from numba import njit
+from single_steps import computed, run_now, same_bits, steps_of
 
 import minflow as flow
 from minflow.compiler.fusion.elementwise_fusion import clusters, run
 from minflow.compiler.passes import PASSES, run_passes
 from minflow.core.spec import bool_
 from minflow.core.trace import trace
-from minflow.platforms.compiled.kernels import elementwise_fusion as built
 from minflow.platforms.compiled.codegen import vector_math
 from minflow.platforms.compiled.codegen.llvm import function, load, store
+from minflow.platforms.compiled.kernels import elementwise_fusion as built
 from minflow.platforms.compiled.runtime.pointers import at
-from single_steps import computed, run_now, same_bits, steps_of
 from tests import sampling
 from tests.cluster_programs import inputs_of, random_program, training
 

@@ -8,6 +8,7 @@ import pytest
 pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
 
 from kernel_checks import printed
+
 from minflow.platforms.compiled import compile_cache, warmup
 
 PROGRAM = """

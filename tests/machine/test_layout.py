@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from graph_models import Predict, TrainGraph
 
 import minflow as flow
 from minflow import nn
@@ -13,8 +14,6 @@ from minflow.core.ir import Node, outputs_of
 from minflow.core.ops import elementwise
 from minflow.nn import functional as F
 from minflow.nn.graph.listing.reports import operation_text
-from graph_models import Predict, TrainGraph
-
 
 WITH_LAYOUT = [*PASSES[:-1], layout, PASSES[-1]]
 

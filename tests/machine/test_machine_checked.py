@@ -11,9 +11,9 @@ pytest.importorskip("numba", reason="the machine is compiled by numba, which is 
 import minflow as flow
 from minflow import nn
 from minflow.compiler import plan_cache
+from minflow.compiler.buffer_assignment import Layout
 from minflow.compiler.executor import run
 from minflow.compiler.fusion import nchw16c
-from minflow.compiler.buffer_assignment import Layout
 from minflow.compiler.plan import Plan
 from minflow.core.ir import Value, outputs_of
 from minflow.platforms.compiled import warmup

@@ -10,20 +10,20 @@ import functools
 
 import numpy as np
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 pytest.importorskip("numba")
 import convolution_cases
 from convolution_cases import DIRECTIONS, ONE, Case, cases, check, numpys
 from kernel_checks import EPS, examples
+from single_steps import FILL, guarded, same_bits
+
 from minflow.compiler.fusion.nchw16c import LANES
 from minflow.core.ops import conv as ops
-from minflow.platforms.compiled.kernels import nchw_conv, conv_geometry, winograd
+from minflow.platforms.compiled.kernels import conv_geometry, nchw_conv, winograd
 from minflow.platforms.compiled.runtime import eager, task_scheduler
 from minflow.platforms.compiled.runtime.eager import by_steps
 from minflow.platforms.compiled.warmup import builder_of
-from single_steps import FILL, guarded, same_bits
 from tests.together import together
 
 conv2d, conv2d_input_grad, conv2d_weight_grad = [

@@ -5,14 +5,15 @@ import pytest
 
 pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
 
+from graph_models import Gives
+from single_steps import run_now, steps_of
+
 import minflow as flow
 from minflow.compat.namespaces.threads import Settings
 from minflow.core.base.errors import OutOfRangeError
 from minflow.core.op import OPS
-from minflow.platforms.compiled.runtime import eager
 from minflow.platforms.compiled.kernels import data_movement
-from graph_models import Gives
-from single_steps import run_now, steps_of
+from minflow.platforms.compiled.runtime import eager
 
 RNG = np.random.default_rng(0)
 THREADS = [1, 2, 5, 8]

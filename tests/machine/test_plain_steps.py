@@ -7,15 +7,16 @@ import pytest
 
 pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
 
+from graph_models import TrainGraph
+from single_steps import computed, run_now, steps_of
+
 import minflow as flow
-from minflow.platforms import compiled
 from minflow import nn
 from minflow.compat.namespaces.threads import Settings
 from minflow.core.op import OPS
+from minflow.platforms import compiled
 from minflow.platforms.compiled.kernels import cross_entropy, dropout, elementwise, pool
 from minflow.platforms.compiled.runtime import eager
-from graph_models import TrainGraph
-from single_steps import computed, run_now, steps_of
 
 SHAPES = [
     (),

@@ -6,16 +6,16 @@ through; the same bits with any number of threads, whatever scratch memory holds
 
 import numpy as np
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 pytest.importorskip("numba")
 from kernel_checks import EPS, examples
-from minflow.platforms import compiled
+from single_steps import guarded, run_now, same_bits, steps_of
+
 from minflow.core.ops.linalg import matmul
+from minflow.platforms import compiled
 from minflow.platforms.compiled.kernels import gemm
 from minflow.platforms.compiled.runtime import task_scheduler
-from single_steps import guarded, run_now, same_bits, steps_of
 
 SIZES = st.one_of(st.integers(1, 40), st.sampled_from([48, 63, 64, 65, 100, 128, 200]))
 

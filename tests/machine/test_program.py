@@ -10,19 +10,20 @@ import pytest
 
 pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
 
+from graph_models import Gives
+from kernel_checks import printed
+from single_steps import steps_of
+
 import minflow as flow
 from minflow.compat.namespaces.threads import Settings
 from minflow.compiler.fusion import Setting
 from minflow.compiler.plan import Plan
 from minflow.core import memory as free_memory
 from minflow.core.ops.elementwise import add, mul, neg
-from minflow.platforms.compiled.runtime import task_scheduler
 from minflow.platforms.compiled.codegen.llvm import number_at, put
-from minflow.platforms.compiled.warmup import InPlans
+from minflow.platforms.compiled.runtime import task_scheduler
 from minflow.platforms.compiled.runtime.tasks import instruction, real_at, word_at
-from graph_models import Gives
-from kernel_checks import printed
-from single_steps import steps_of
+from minflow.platforms.compiled.warmup import InPlans
 from tests import sampling
 from tests.together import together
 

@@ -8,13 +8,13 @@ import time
 
 import numpy as np
 import pytest
+from graph_models import Predict
 
 import minflow as flow
 from minflow import nn
 from minflow.compat.namespaces.threads import Settings
 from minflow.platforms.compiled.runtime import threads
 from minflow.platforms.compiled.runtime.threads import RECORDERS
-from graph_models import Predict
 
 
 @pytest.fixture(autouse=True)
@@ -48,11 +48,11 @@ def within(notes, begun, ended):
 
 def test_chunks_of_steps():
     pytest.importorskip("numba", reason="steps are compiled by numba, which is not installed")
-    from minflow.platforms.compiled.codegen.llvm import number_at, put
-    from minflow.platforms.compiled.runtime.task_scheduler import ALONE
-    from minflow.platforms.compiled.runtime.recorder import StepRecorder
     from single_steps import run_now
 
+    from minflow.platforms.compiled.codegen.llvm import number_at, put
+    from minflow.platforms.compiled.runtime.recorder import StepRecorder
+    from minflow.platforms.compiled.runtime.task_scheduler import ALONE
     from minflow.platforms.compiled.runtime.tasks import instruction, word_at
 
     @instruction

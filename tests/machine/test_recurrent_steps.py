@@ -5,13 +5,14 @@ import pytest
 
 pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
 
-import minflow as flow
-from minflow.platforms import compiled
-from minflow import nn
-from minflow.core.ops import gru, lstm, rnn
-from minflow.platforms.compiled.kernels import recurrent
 from graph_models import Step
 from single_steps import computed, same_bits, steps_of
+
+import minflow as flow
+from minflow import nn
+from minflow.core.ops import gru, lstm, rnn
+from minflow.platforms import compiled
+from minflow.platforms.compiled.kernels import recurrent
 
 LAYERS = {
     "tanh": (rnn.rnn, rnn.rnn_grad, 1, dict(relu=False)),

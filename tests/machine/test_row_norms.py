@@ -4,15 +4,15 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 pytest.importorskip("numba")
 from kernel_checks import EPS, FEW, exactly
+from single_steps import computed, same_bits
+
 from minflow.compiler.fusion import norms
 from minflow.core.spec import Spec, float32
 from minflow.platforms.compiled.kernels import row_norms
-from single_steps import computed, same_bits
 
 
 def call(op, arrays, shapes, **attrs):

@@ -10,17 +10,17 @@ import pytest
 
 pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
 
+from graph_models import Predict, TrainGraph, eager_step
+from kernel_checks import printed
 from llvmlite import binding
 
 import minflow as flow
 from minflow import cli, nn
-from minflow.platforms import compiled
 from minflow.core.base.errors import MissingDependencyError
 from minflow.core.base.locks import exclusive_lock
 from minflow.core.ops import conv
+from minflow.platforms import compiled
 from minflow.platforms.compiled import compile_cache, warmup
-from graph_models import Predict, TrainGraph, eager_step
-from kernel_checks import printed
 from tests import sampling
 
 

@@ -5,12 +5,13 @@ import pytest
 
 pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
 
+from graph_models import Step
+from single_steps import computed, run_now, same_bits, steps_of
+
 import minflow as flow
 from minflow import nn
 from minflow.core.ops import update as ops
 from minflow.platforms.compiled.kernels import updates
-from graph_models import Step
-from single_steps import computed, run_now, same_bits, steps_of
 
 SGD = [dict(weight_decay=d, maximize=m) for d in (0.0, 0.1) for m in (False, True)]
 MOMENTUM = [dict(momentum=0.9, nesterov=n, **one) for n in (False, True) for one in SGD]

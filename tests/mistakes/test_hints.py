@@ -14,8 +14,8 @@ import minflow as flow
 import minflow.nn.functional as F
 from minflow import nn
 from minflow.core.base.errors import MinflowError
-from minflow.core.tensor import Tensor
 from minflow.core.source_location import WARNED
+from minflow.core.tensor import Tensor
 from minflow.diagnosis.card_record import card_of
 
 SIZES = (1, 2, 3, 4, 6, 8, 12)

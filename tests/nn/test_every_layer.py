@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import minflow as flow
-from minflow.platforms import compiled
 from minflow import nn
 from minflow.core.trace import trace
 from minflow.deploy.attrs import check_inputs
 from minflow.nn.summary import tensors_in
+from minflow.platforms import compiled
 from tests.cases import Cases
 from tests.deploy.test_attrs import again, written
 from tests.graphs import Predict, Scaled, Training, bits, eager_steps, listing, loss_of, operations

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 import minflow as flow
-from minflow import nn
-from minflow import typing as tp
+from minflow import nn, typing as tp
 from minflow.core.base.errors import GradError, GraphError, JobError, MinflowError, MinflowWarning, MissingNameError
 from minflow.nn.modules import module as every
 from tests.cases import Cases

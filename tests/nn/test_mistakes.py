@@ -8,8 +8,8 @@ import pytest
 import minflow as flow
 from minflow import nn
 from minflow.core.base.errors import DTypeError, MinflowWarning, ModuleError, OutOfRangeError, ShapeError, StateError
-from minflow.core.trace import trace
 from minflow.core.source_location import WARNED
+from minflow.core.trace import trace
 
 F = nn.functional
 HERE = r"test_mistakes\.py:\d+"

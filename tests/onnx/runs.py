@@ -4,7 +4,7 @@ import pytest
 
 from minflow.compiler.names import op_names
 from minflow.core.trace import trace
-from minflow.deploy.program import ProgramTensor, Program
+from minflow.deploy.program import Program, ProgramTensor
 from minflow.onnx.model import model_of
 
 

@@ -8,14 +8,14 @@ import sys
 import numpy as np
 import onnx
 import pytest
+from minflow_widgets import explore
 from onnx import TensorProto, helper, numpy_helper
 
 import minflow as flow
-from minflow.onnx.reading.describe import dim_text, spec_of
 from minflow.onnx.reading.contents import MOST_NODES
+from minflow.onnx.reading.describe import dim_text, spec_of
 from minflow.onnx.reading.scopes import line_of, parameter_word, place_of
 from minflow.views.text.trees import LIMIT
-from minflow_widgets import explore
 
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 EXTREME = (0, 1, -1, 3, -(2**63), 2**63 - 1, 2**31 - 1, -(2**31), 2**40)

@@ -9,7 +9,7 @@ import minflow as flow
 from minflow import nn
 from minflow.core.base import events
 from minflow.core.base.errors import MinflowWarning, OptimError, StateError
-from minflow.core.mode import mutation_counter, MODE
+from minflow.core.mode import MODE, mutation_counter
 from minflow.core.op import OPS
 from minflow.core.source_location import WARNED
 from tests.measuring import peak
@@ -115,8 +115,8 @@ def test_formula(cls, formula, options, dtype):
 @pytest.mark.parametrize("name", ["sgd", "sgd_momentum", "sgd_dampened", "adam", "adam_amsgrad"])
 def test_kernels_in_place_in_pieces_and_strided_agree(name, monkeypatch):
     """Fresh results, in place, in small pieces and on non-contiguous arrays: the same bits."""
-    from minflow.core.ops.examples import cases
     from minflow.core.backend.fast import update
+    from minflow.core.ops.examples import cases
 
     op = OPS[name]
     for case in cases(op):

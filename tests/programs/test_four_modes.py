@@ -10,7 +10,6 @@ import pytest
 
 import minflow as flow
 from minflow import nn
-
 from tests.fuzz import modes
 from tests.fuzz.modes import MODES, THINGS, Program, outcome, results, same
 

@@ -19,7 +19,7 @@ from minflow.utils.data import (
     WeightedRandomSampler,
     random_split,
 )
-from minflow.utils.data.draw import SampleGenerator, to_range, four_words, words
+from minflow.utils.data.draw import SampleGenerator, four_words, to_range, words
 
 
 def gen(seed=5):

@@ -5,14 +5,14 @@ import pytest
 
 import minflow as flow
 import minflow.nn as nn
+from minflow.nn.graph.explore.array_summary import summary_of
+from minflow.nn.graph.explore.details import histogram
 from minflow.nn.graph.explore.session import ExplorerSession
 from minflow.nn.graph.explore.subject import graph_subject
-from minflow.nn.graph.explore.details import histogram
-from minflow.nn.graph.explore.array_summary import summary_of
-from minflow.views.explorer.rows import StepTree
 from minflow.views.draw.fonts import text_width
 from minflow.views.explorer.grid import PAD, WIDTH, Grid, truncated_shapes, view_of
-from minflow.views.explorer.svg import wrap, svg_of, text_of
+from minflow.views.explorer.rows import StepTree
+from minflow.views.explorer.svg import svg_of, text_of, wrap
 from minflow.vision.models import lenet
 from tests.graph_models import Train
 from tests.measuring import calls

@@ -4,14 +4,14 @@ import base64
 
 import numpy as np
 import pytest
+from minflow_widgets import explore
 
 import minflow as flow
 import minflow.nn as nn
-from minflow.nn.graph.explore.details import histogram
 from minflow.nn.graph.explore.array_summary import summary_of
+from minflow.nn.graph.explore.details import histogram
 from minflow.views.explorer.tiles import tiles_of, tiles_picture
 from minflow.views.renderers.tensor_picture import LEVELS, PAPER, palette
-from minflow_widgets import explore
 from tests.plates import pixels_of
 
 

@@ -14,7 +14,7 @@ from minflow.job.inspect.explore import job_subject
 from minflow.nn.graph.explore import subject as exploring
 from minflow.nn.graph.explore.session import ExplorerSession
 from minflow.nn.graph.explore.subject import graph_subject
-from minflow.views.draw.fonts import truncated, truncated_words, text_width
+from minflow.views.draw.fonts import text_width, truncated, truncated_words
 from minflow.views.explorer.grid import view_of
 from minflow.vision.models import lenet
 from tests.graph_models import Train

@@ -2,7 +2,7 @@
 
 import pytest
 
-from minflow.views.draw.fonts import EMS, ROOM, truncated, text_width, wrap_to_width
+from minflow.views.draw.fonts import EMS, ROOM, text_width, truncated, wrap_to_width
 
 
 @pytest.mark.parametrize("file, bold", [("DejaVuSans.ttf", False), ("DejaVuSans-Bold.ttf", True)])

@@ -10,9 +10,9 @@ import minflow as flow
 from minflow import nn
 from minflow.views.draw.boxes import diagram_of
 from minflow.views.draw.dot import dot_text
+from minflow.views.draw.engines import ENGINES, render_svg
 from minflow.views.records.graph import attrs_text, graph_record
 from minflow.views.records.tape import tape_record
-from minflow.views.draw.engines import ENGINES, render_svg
 from tests.graph_models import Predict
 
 

@@ -30,11 +30,10 @@ from minflow.views.records.reports import (
     Timeline,
     TreeRow,
 )
+from minflow.views.renderers.memory_map import LOOKS, WIDTH, hatch_path, round_step, visible_ends
+from minflow.views.renderers.roofline import LEFT, NAMED, RIGHT, TALL, TOP, WIDTH as WHOLE
 from minflow.views.text.numbers import shares
-from minflow.views.text.reports import Report, peak_text, values_at_peak, peak
-from minflow.views.renderers.memory_map import LOOKS, WIDTH, visible_ends, hatch_path, round_step
-from minflow.views.renderers.roofline import LEFT, NAMED, RIGHT, TALL, TOP
-from minflow.views.renderers.roofline import WIDTH as WHOLE
+from minflow.views.text.reports import Report, peak, peak_text, values_at_peak
 from minflow.vision.models import mobilenet_v2
 from tests.graph_models import Step
 from tests.measuring import calls

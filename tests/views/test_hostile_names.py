@@ -11,8 +11,7 @@ from html.parser import HTMLParser
 import pytest
 from hostile_views import NAMES, VIEWS, bundles, harmless, labelled, shows, train_graph
 
-from minflow.views.draw import engines as engines
-from minflow.views.draw import theme
+from minflow.views.draw import engines as engines, theme
 from minflow.views.show import picture
 from tests.sampling import sampled
 

@@ -12,8 +12,8 @@ from PIL import Image
 
 import minflow as flow
 from minflow.core.base.errors import DTypeError, ShapeError
-from minflow.views.renderers.images import BYTES, MANY, to_uint8, images_of, images_record
 from minflow.views.front import show
+from minflow.views.renderers.images import BYTES, MANY, images_of, images_record, to_uint8
 from minflow.views.show import picture
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from plates import off_their_plates
 
+from minflow.views.draw.fonts import text_width
 from minflow.views.timeline.record import (
     LANES,
     MOST,
@@ -16,15 +17,14 @@ from minflow.views.timeline.record import (
     bars,
     extent,
     formula,
+    gain_share,
     ms,
     pair,
     pair_verdict,
-    gain_share,
+    step_range,
     trim_first_load,
     verdict,
-    step_range,
 )
-from minflow.views.draw.fonts import text_width
 from minflow.views.timeline.svg import SMALL, pair_svg, timeline_svg
 from minflow.views.timeline.text import pair_text, timeline_text
 

@@ -4,8 +4,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from minflow.views.draw import svg_writer as svg
-from minflow.views.draw import theme
+from minflow.views.draw import svg_writer as svg, theme
 
 
 def test_numbers_have_one_decimal_at_most():

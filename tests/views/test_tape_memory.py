@@ -12,8 +12,8 @@ import minflow as flow
 from minflow import nn
 from minflow.core.base.errors import DTypeError
 from minflow.views.front import show
-from minflow.views.show import picture
 from minflow.views.renderers.tape_memory import ROWS, headline, memory_record, memory_svg, memory_text, share_of
+from minflow.views.show import picture
 
 
 def without_lines(text: str) -> str:

@@ -14,9 +14,6 @@ from minflow.core.trace import trace
 from minflow.nn.graph.explore.array_summary import summary_of
 from minflow.views.draw import theme
 from minflow.views.draw.png import png
-from minflow.views.show import picture
-from minflow.views.text.sparkline import curve_line, shaded, sparkline
-from minflow.views.text.tables import ruled_table
 from minflow.views.renderers.tensor import (
     SIDE,
     TINY,
@@ -31,11 +28,14 @@ from minflow.views.renderers.tensor_picture import (
     MINUS,
     NAN,
     PLUS,
-    palette_indices,
     cell_pixels,
     palette,
+    palette_indices,
     tensor_svg,
 )
+from minflow.views.show import picture
+from minflow.views.text.sparkline import curve_line, shaded, sparkline
+from minflow.views.text.tables import ruled_table
 
 LIMIT = 20_000  # bytes of the HTML of one card
 

@@ -18,9 +18,9 @@ from minflow.core.base.errors import DTypeError, MissingDependencyError
 from minflow.core.trace import trace
 from minflow.views.draw import engines as svg
 from minflow.views.draw.graphviz_layout import sizes_text
+from minflow.views.front import show
 from minflow.views.records.graph import graph_record
 from minflow.views.records.tape import tape_record
-from minflow.views.front import show
 from minflow.views.show import picture
 from tests.graph_models import Step
 from tests.measuring import calls

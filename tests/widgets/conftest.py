@@ -3,9 +3,9 @@ window."""
 
 import IPython.display
 import pytest
+from minflow_widgets import frontends
 
 import minflow as flow
-from minflow_widgets import frontends
 from tests.clocks import until
 from tests.widgets.watching import nobody_watches
 

@@ -5,7 +5,6 @@ import shutil
 import subprocess
 
 import pytest
-
 from minflow_widgets import frontends
 
 NODE = shutil.which("node")

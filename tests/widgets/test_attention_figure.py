@@ -4,12 +4,11 @@ import warnings
 
 import numpy as np
 import pytest
+from minflow_widgets.figures import attention, attention_text, drawing
+from minflow_widgets.figures.attention import AttentionTable
 
 import minflow as flow
 from minflow.core.base.errors import ShapeError
-from minflow_widgets.figures import attention, attention_text
-from minflow_widgets.figures import drawing
-from minflow_widgets.figures.attention import AttentionTable
 from tests.widgets.plotting import HOSTILE, drawn
 
 pytestmark = pytest.mark.usefixtures("agg")

@@ -6,14 +6,14 @@ from xml.dom import minidom
 
 import numpy as np
 import pytest
-from tests.graph_models import Step
-from tests.widgets.watching import X, header, model_and_optimizer
+from minflow_widgets import LossCurve, compare, watch
+from minflow_widgets.runs.saved_runs import read
 
 import minflow as flow
 from minflow.core.base.errors import FormatError, MinflowError, MinflowWarning
 from minflow.core.source_location import WARNED
-from minflow_widgets import LossCurve, compare, watch
-from minflow_widgets.runs.saved_runs import read
+from tests.graph_models import Step
+from tests.widgets.watching import X, header, model_and_optimizer
 
 pytestmark = pytest.mark.usefixtures("front")
 

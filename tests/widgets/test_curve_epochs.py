@@ -5,15 +5,15 @@ import time
 
 import numpy as np
 import pytest
-from tests.graph_models import Step
-from tests.widgets.watching import eager_step, header, model_and_optimizer
+from minflow_widgets import LossCurve, watch
+from minflow_widgets.curve.epochs import Epochs
+from minflow_widgets.curve.series import Series
 
 import minflow as flow
 from minflow.core.base import events
 from minflow.utils.data import DataLoader, IterableDataset, TensorDataset
-from minflow_widgets import LossCurve, watch
-from minflow_widgets.curve.epochs import Epochs
-from minflow_widgets.curve.series import Series
+from tests.graph_models import Step
+from tests.widgets.watching import eager_step, header, model_and_optimizer
 
 pytestmark = pytest.mark.usefixtures("front")
 

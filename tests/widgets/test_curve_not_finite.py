@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from tests.graph_models import Step
-from tests.widgets.watching import X, eager_step, header, model_and_optimizer
-
-import minflow as flow
 from minflow_widgets import LossCurve, watch
 from minflow_widgets.curve.panels import series_warnings
+
+import minflow as flow
+from tests.graph_models import Step
+from tests.widgets.watching import X, eager_step, header, model_and_optimizer
 
 pytestmark = pytest.mark.usefixtures("front")
 

@@ -6,12 +6,12 @@ import re
 
 import numpy as np
 import pytest
-from tests.widgets.watching import header
-
 from minflow_widgets import LossCurve, frontends
 from minflow_widgets.curve import live_curve
-from minflow_widgets.curve.scales import isolated, with_gaps
 from minflow_widgets.curve.panels import spans_decades
+from minflow_widgets.curve.scales import isolated, with_gaps
+
+from tests.widgets.watching import header
 
 pytestmark = pytest.mark.usefixtures("front")
 

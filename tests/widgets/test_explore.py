@@ -9,17 +9,17 @@ import weakref
 from pathlib import Path
 
 import IPython
+import minflow_widgets.explorer.explorer as module
 import numpy as np
 import pytest
+from minflow_widgets import explore
 
 import minflow as flow
 import minflow.nn as nn
 import minflow.typing as tp
-import minflow_widgets.explorer.explorer as module
 from minflow.core.base.errors import GraphError, JobError
 from minflow.views.draw.theme import contrast
 from minflow.vision.models import mobilenet_v2
-from minflow_widgets import explore
 from tests.graph_models import Predict, Train
 
 

@@ -7,11 +7,6 @@ import sys
 
 import numpy as np
 import pytest
-
-import minflow as flow
-from minflow import nn
-from minflow.core.base.errors import DTypeError, MissingDependencyError, ShapeError
-from minflow.views.draw import theme
 from minflow_widgets import LossCurve, figures
 from minflow_widgets.figures import (
     History,
@@ -25,6 +20,11 @@ from minflow_widgets.figures import (
 from minflow_widgets.figures.activations import outputs_of
 from minflow_widgets.figures.drawing import mosaic
 from minflow_widgets.figures.history import smooth
+
+import minflow as flow
+from minflow import nn
+from minflow.core.base.errors import DTypeError, MissingDependencyError, ShapeError
+from minflow.views.draw import theme
 from tests.widgets.plotting import drawn
 
 pytestmark = pytest.mark.usefixtures("agg")

@@ -5,12 +5,12 @@ import re
 
 import numpy as np
 import pytest
-from tests.graph_models import Step
-from tests.widgets.watching import X, eager_step, header, model_and_optimizer
-
-import minflow as flow
 from minflow_widgets import watch
 from minflow_widgets.sources.gradient_norm import GradientNorm
+
+import minflow as flow
+from tests.graph_models import Step
+from tests.widgets.watching import X, eager_step, header, model_and_optimizer
 
 pytestmark = pytest.mark.usefixtures("front")
 

@@ -1,8 +1,7 @@
 """Figures that grow while a loop runs: in place below the running cell, still at its end, only then with
 MINFLOW_LIVE=0."""
 
-from minflow_widgets.figures import Landscape
-from minflow_widgets.figures import growing
+from minflow_widgets.figures import Landscape, growing
 
 SETUP = """
 from minflow_widgets.figures import Landscape

@@ -4,10 +4,10 @@ import re
 
 import numpy as np
 import pytest
+from minflow_widgets.figures import Landscape, landscape, landscape_text
 
 import minflow as flow
 from minflow.core.base.errors import DTypeError, ShapeError
-from minflow_widgets.figures import Landscape, landscape, landscape_text
 from tests.widgets.plotting import HOSTILE
 
 pytestmark = pytest.mark.usefixtures("agg")

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from minflow_widgets.figures import line_and_points, slope_at
 
 import minflow as flow
 from minflow.core.base.errors import DTypeError, ShapeError
-from minflow_widgets.figures import line_and_points, slope_at
 
 pytestmark = pytest.mark.usefixtures("agg")
 

@@ -7,14 +7,14 @@ import threading
 
 import numpy as np
 import pytest
+from minflow_widgets import LossCurve
+from minflow_widgets.curve import live_curve
+from minflow_widgets.curve.downsampling import decimate, smooth
+from minflow_widgets.curve.panels import encode
+from minflow_widgets.curve.series import POINTS, Series
 
 import minflow as flow
 from minflow.core.base.errors import DTypeError
-from minflow_widgets import LossCurve
-from minflow_widgets.curve import live_curve
-from minflow_widgets.curve.panels import encode
-from minflow_widgets.curve.series import POINTS, Series
-from minflow_widgets.curve.downsampling import decimate, smooth
 from tests.clocks import until
 from tests.plates import svg_in
 

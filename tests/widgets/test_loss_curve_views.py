@@ -9,17 +9,17 @@ import types
 
 import numpy as np
 import pytest
-from plates import off_their_plates
-from tests.widgets.watching import header
-
-import minflow as flow
-from minflow.core.base.errors import DTypeError, MinflowError
 from minflow_widgets import LossCurve
 from minflow_widgets.curve import live_curve, loss_curve, previous_run, scales
+from minflow_widgets.curve.downsampling import ExtremesCache, WindowMeans
 from minflow_widgets.curve.loss_curve import duration
 from minflow_widgets.curve.panels import encode, panel_rows
 from minflow_widgets.curve.series import POINTS, Series
-from minflow_widgets.curve.downsampling import WindowMeans, ExtremesCache
+from plates import off_their_plates
+
+import minflow as flow
+from minflow.core.base.errors import DTypeError, MinflowError
+from tests.widgets.watching import header
 
 
 def test_ten_updates_a_second_whatever_the_rate(front):

@@ -3,11 +3,11 @@ changed."""
 
 import numpy as np
 import pytest
+from minflow_widgets.figures import Plane, plane, plane_text
 
 import minflow as flow
 from minflow import nn
 from minflow.core.base.errors import DTypeError, ShapeError
-from minflow_widgets.figures import Plane, plane, plane_text
 from tests.widgets.plotting import HOSTILE, drawn
 
 pytestmark = pytest.mark.usefixtures("agg")

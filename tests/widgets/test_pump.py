@@ -6,11 +6,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from tests.widgets.watching import until
+from minflow_widgets import LossCurve, update_thread, watch, watch_timeline
 
 import minflow as flow
 import minflow.typing as tp
-from minflow_widgets import LossCurve, update_thread, watch, watch_timeline
+from tests.widgets.watching import until
 
 
 def started(n=200, seconds=0.005):

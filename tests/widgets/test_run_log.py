@@ -12,15 +12,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.graph_models import Step
-from tests.widgets.watching import X, eager_step, job, model_and_optimizer, until
+from minflow_widgets import LossCurve, watch
+from minflow_widgets.runs import log as log_module
+from minflow_widgets.runs.log import file_name, merge_by_step
 
 import minflow as flow
 from minflow.core.base.errors import MinflowError, MinflowWarning
 from minflow.utils.data import DataLoader, TensorDataset
-from minflow_widgets import LossCurve, watch
-from minflow_widgets.runs import log as log_module
-from minflow_widgets.runs.log import file_name, merge_by_step
+from tests.graph_models import Step
+from tests.widgets.watching import X, eager_step, job, model_and_optimizer, until
 
 pytestmark = pytest.mark.usefixtures("front")
 

@@ -9,15 +9,15 @@ import weakref
 import numpy as np
 import pytest
 from IPython.core.formatters import IPythonDisplayFormatter
-from tests.widgets.watching import until
+from minflow_widgets import watch_timeline
+from minflow_widgets.timeline import live_timeline as module
 
 import minflow as flow
 import minflow.typing as tp
 from minflow.core.base.errors import JobError
-from minflow.job.queue.stream import STREAM
 from minflow.job.inspect.timeline import Comparison, Timeline
-from minflow_widgets.timeline import live_timeline as module
-from minflow_widgets import watch_timeline
+from minflow.job.queue.stream import STREAM
+from tests.widgets.watching import until
 
 ONES = np.ones(4, "f")
 

@@ -7,17 +7,17 @@ import time
 
 import numpy as np
 import pytest
-from tests.graph_models import Step
-from tests.widgets.watching import X, header, job, model_and_optimizer, until
+from minflow_widgets import LossCurve, watch
+from minflow_widgets.curve import loss_curve
+from minflow_widgets.curve.feed import Feed
 
 import minflow as flow
 import minflow.typing as tp
 from minflow import nn
 from minflow.core.base import events
 from minflow.core.base.errors import JobError, MinflowError
-from minflow_widgets import LossCurve, watch
-from minflow_widgets.curve import loss_curve
-from minflow_widgets.curve.feed import Feed
+from tests.graph_models import Step
+from tests.widgets.watching import X, header, job, model_and_optimizer, until
 
 pytestmark = pytest.mark.usefixtures("front")
 

@@ -5,7 +5,6 @@ from contextlib import ExitStack
 
 import numpy as np
 import pytest
-from tests.graph_models import Step
 
 import minflow as flow
 import minflow.typing as tp
@@ -14,6 +13,7 @@ from minflow.core.base import events
 from minflow.core.base.errors import JobError
 from minflow.job.queue.events import JobStepped
 from minflow.nn.graph.compiled import GraphRan
+from tests.graph_models import Step
 
 
 def test_a_backward_tells_its_loss():

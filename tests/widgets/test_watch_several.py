@@ -3,13 +3,13 @@
 import threading
 
 import pytest
-from tests.graph_models import Step
-from tests.widgets.watching import X, job, model_and_optimizer, until
+from minflow_widgets import LossCurve, watch
 
 import minflow as flow
 import minflow.typing as tp
 from minflow import nn
-from minflow_widgets import LossCurve, watch
+from tests.graph_models import Step
+from tests.widgets.watching import X, job, model_and_optimizer, until
 
 pytestmark = pytest.mark.usefixtures("front")
 

@@ -9,11 +9,11 @@ import pytest
 
 pytest.importorskip("anywidget")
 from ipywidgets.widgets import widget as ipywidgets
+from minflow_widgets import LossCurve, watch, watch_timeline
 
 from minflow import nn
 from minflow.core.base import events
 from minflow.core.base.errors import JobError
-from minflow_widgets import LossCurve, watch, watch_timeline
 
 
 def test_a_live_curve_that_is_shown_again_is_the_same_one(notebook):

@@ -3,12 +3,12 @@
 import json
 
 import numpy as np
+from minflow_widgets.watch import HELD
 
 import minflow as flow
 import minflow.typing as tp
 from minflow import nn
 from minflow.core.base import events
-from minflow_widgets.watch import HELD
 from tests.clocks import until  # noqa: F401 - for the tests too
 
 

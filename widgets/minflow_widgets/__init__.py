@@ -4,8 +4,8 @@ Importing this package starts nothing and needs neither Jupyter nor anywidget: t
 shown, and if they are missing, the widgets print plain lines. Read next: `curve/loss_curve.py`.
 """
 
-from .explorer.explorer import explore
 from .curve.loss_curve import LossCurve
+from .explorer.explorer import explore
 from .runs.compare import compare
 from .timeline.live_timeline import watch_timeline
 from .watch import watch

@@ -1,8 +1,7 @@
 """Type annotations that programs import (`flow.types`): `Device`, `Number`."""
 
 from ...core.messages.suggestions import missing_names as _missing_names
-from ...core.spec import Device as _Device
-from ...core.spec import DType as _DType
+from ...core.spec import Device as _Device, DType as _DType
 
 Number = int | float | bool
 Device = _Device | str | int | None

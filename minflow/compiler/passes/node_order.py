@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from ...core.ir import OPTIMIZER, Graph, Node, Value, outputs_of
 from ..uses import Uses
-from .relu_pool_reorder import small_masks
 from .recompute import SMALL, recomputed
+from .relu_pool_reorder import small_masks
 
 
 def memory(graph: Graph) -> Graph:

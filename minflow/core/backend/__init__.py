@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy
 
 from ..base.errors import DeviceError
-from ..spec import Device
 from ..source_location import here
+from ..spec import Device
 
 
 class Backend(NamedTuple):

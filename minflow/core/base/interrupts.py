@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import threading
 from _io import _IOBase
+from _signal import SIGINT, getsignal, raise_signal, signal  # without the enums of `signal`, which take 4 us each
 from contextvars import ContextVar, Token
 from typing import Any
-from _signal import SIGINT, getsignal, raise_signal, signal  # without the enums of `signal`, which take 4 us each
 
 
 class ContextVarScope(_IOBase):

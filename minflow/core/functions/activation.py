@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
+from ..functionalize import overwrite
 from ..messages.wrong_arguments import not_a_tensor
 from ..ops import elementwise as e
 from ..ops.compare import ge, gt, le, logical_and
-from ..functionalize import overwrite
 from ..source_location import fail
-from .arguments import composite, cast_number, in_float32, is_tensor
+from .arguments import cast_number, composite, in_float32, is_tensor
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 

@@ -11,15 +11,15 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from ..base.dtypes import HALVES
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..dispatch import special_method
 from ..ir import NUMBERS
 from ..mode import MODE
 from ..ops.rules import broadcast_shape
 from ..ops.shape import cast, check_fits
-from ..base.dtypes import HALVES
-from ..spec import DType, as_dtype, bool_, float32
 from ..source_location import explain, fail
+from ..spec import DType, as_dtype, bool_, float32
 
 
 def is_tensor(x) -> bool:

@@ -9,13 +9,11 @@ from ..base.dtypes import HALVES
 from ..base.errors import DTypeError, OutOfRangeError
 from ..base.legacy_dispatch import overloaded
 from ..ir import NUMBERS
-from ..ops import compare as c
-from ..ops import elementwise as e
-from ..ops import reduce as r
+from ..ops import compare as c, elementwise as e, reduce as r
 from ..ops.shape import expand
-from ..spec import DType, bool_, float32, float64, iinfo, promote, uint8
 from ..source_location import fail
-from .arguments import cast_number, integer, is_tensor, common_shape, cast_fill_value, as_operand, ensure_tensor, to
+from ..spec import DType, bool_, float32, float64, iinfo, promote, uint8
+from .arguments import as_operand, cast_fill_value, cast_number, common_shape, ensure_tensor, integer, is_tensor, to
 
 
 def scaled(input, other, alpha):

@@ -8,13 +8,11 @@ from __future__ import annotations
 import math
 
 from ..base.errors import DTypeError
-from ..ops import compare as c
-from ..ops import complex as z
-from ..ops import elementwise as e
-from ..ops.shape import full
 from ..functionalize import contiguous
-from ..spec import bool_, default_dtype
+from ..ops import compare as c, complex as z, elementwise as e
+from ..ops.shape import full
 from ..source_location import fail
+from ..spec import bool_, default_dtype
 from .arguments import to
 
 complex = z.complex

@@ -11,15 +11,11 @@ import numpy as np
 
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError, TraceError
 from ..mode import MODE
-from ..ops import compare as c
-from ..ops import elementwise as e
-from ..ops import index as i
-from ..ops import order_statistics as o
-from ..ops import shape as s
-from ..spec import as_dtype, int32, int64, promote
+from ..ops import compare as c, elementwise as e, index as i, order_statistics as o, shape as s
 from ..source_location import fail
+from ..spec import as_dtype, int32, int64, promote
 from . import return_types
-from .arguments import normalize_axis, integer, is_tensor, is_sequence, ensure_tensor, to
+from .arguments import ensure_tensor, integer, is_sequence, is_tensor, normalize_axis, to
 from .quantiles import aminmax
 from .reduction import sum
 

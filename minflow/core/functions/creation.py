@@ -15,13 +15,13 @@ from .. import functions as F
 from ..arrays import copied, storage_of
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..base.legacy_dispatch import overloaded
+from ..functionalize import Alias, cell_of, outside_of
 from ..infer import check_memory
 from ..mode import MODE
 from ..ops import shape as s
-from ..functionalize import Alias, cell_of, outside_of
+from ..source_location import fail
 from ..spec import Spec, as_dtype, default_dtype, int64, spec_of
 from ..tensor import Size, Tensor
-from ..source_location import fail
 from .arguments import integer
 from .fill import copy_of, empty_of, finish, full_of, ones_of, size_of, zeros_of
 from .windows import evenly_spaced

@@ -6,23 +6,20 @@ Read next: `quantiles.py`.
 from __future__ import annotations
 
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
-from ..ops import compare as c
-from ..ops import cumulative as u
-from ..ops import elementwise as e
-from ..ops import shape as s
-from ..spec import bool_, default_dtype
+from ..ops import compare as c, cumulative as u, elementwise as e, shape as s
 from ..source_location import fail
+from ..spec import bool_, default_dtype
 from . import return_types
 from .arguments import (
-    normalize_axis,
-    unique_axes,
+    accept_axis,
+    check_min_axes,
     integer,
+    is_sequence,
     is_tensor,
     maybe_to,
-    check_min_axes,
-    accept_axis,
-    is_sequence,
+    normalize_axis,
     to,
+    unique_axes,
 )
 from .reduction import cumsum, sum
 from .shape import cat, narrow, unsqueeze

@@ -6,8 +6,7 @@ import math
 import re
 
 from ..base.errors import ShapeError
-from ..ops import reduce as r
-from ..ops import shape as s
+from ..ops import reduce as r, shape as s
 from ..source_location import fail
 from .linear_algebra import matmul, promoted
 

@@ -8,15 +8,12 @@ from __future__ import annotations
 import math
 
 from ..base.errors import DTypeError
-from ..ops import compare as c
-from ..ops import elementwise as e
-from ..ops import binary
-from ..ops.shape import detach as outside_tape
-from ..ops.shape import full
-from ..spec import bool_, default_dtype, finfo, float64, promote
+from ..ops import binary, compare as c, elementwise as e
+from ..ops.shape import detach as outside_tape, full
 from ..source_location import fail
+from ..spec import bool_, default_dtype, finfo, float64, promote
 from . import return_types
-from .arguments import in_float32, is_tensor, as_operand, ensure_tensor, to
+from .arguments import as_operand, ensure_tensor, in_float32, is_tensor, to
 from .arithmetic import clamp
 
 

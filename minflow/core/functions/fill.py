@@ -13,9 +13,9 @@ from ..base.errors import DTypeError, ShapeError
 from ..infer import check_memory
 from ..mode import MODE
 from ..ops.shape import full
-from ..spec import Spec, as_dtype
 from ..source_location import fail
-from .arguments import integer, is_tensor, is_sequence
+from ..spec import Spec, as_dtype
+from .arguments import integer, is_sequence, is_tensor
 
 
 def finish(result, device, requires_grad: bool):

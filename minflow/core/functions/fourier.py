@@ -13,10 +13,10 @@ from ..base.dtypes import HALVES
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..ops import complex as z
 from ..ops.shape import cat, full
-from ..spec import as_dtype, default_dtype
 from ..source_location import fail
+from ..spec import as_dtype, default_dtype
 from . import index_select, narrow, roll
-from .arguments import normalize_axis, unique_axes, integer, is_sequence, ensure_tensor, to
+from .arguments import ensure_tensor, integer, is_sequence, normalize_axis, to, unique_axes
 from .complex import conj
 from .fill import finish
 

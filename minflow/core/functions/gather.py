@@ -8,12 +8,10 @@ from __future__ import annotations
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError, TraceError
 from ..base.legacy_dispatch import overloaded
 from ..mode import MODE
-from ..ops import elementwise as e
-from ..ops import index as i
-from ..ops import shape as s
-from ..spec import bool_, float32, int64
+from ..ops import elementwise as e, index as i, shape as s
 from ..source_location import fail
-from .arguments import normalize_axis, integer, is_tensor, cast_for_write, cast_fill_value, to
+from ..spec import bool_, float32, int64
+from .arguments import cast_fill_value, cast_for_write, integer, is_tensor, normalize_axis, to
 from .shape import unbind
 
 

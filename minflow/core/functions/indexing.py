@@ -11,12 +11,11 @@ import numpy as np
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..ir import NUMBERS
 from ..mode import MODE
-from ..ops import index as i
-from ..ops import shape as s
+from ..ops import index as i, shape as s
 from ..ops.elementwise import where
-from ..spec import bool_, uint8
 from ..source_location import fail
-from .arguments import cast_number, is_tensor, cast_for_write, cast_fill_value, to
+from ..spec import bool_, uint8
+from .arguments import cast_fill_value, cast_for_write, cast_number, is_tensor, to
 from .gather import is_mask, positions
 
 ALL = (None, None, None)

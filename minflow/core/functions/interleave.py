@@ -11,9 +11,9 @@ from ..ops.order_statistics import searchsorted
 from ..ops.reduce import cumsum
 from ..ops.rules import need_index
 from ..ops.shape import expand
-from ..spec import int64
 from ..source_location import fail
-from .arguments import normalize_axis, integer
+from ..spec import int64
+from .arguments import integer, normalize_axis
 
 
 def interleaved(input, repeats, dim, output_size: int | None):

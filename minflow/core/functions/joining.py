@@ -14,13 +14,11 @@ import numpy as np
 from ..base.errors import OutOfRangeError, ShapeError
 from ..infer import check_memory
 from ..mode import MODE
-from ..ops import index as i
-from ..ops import shape as s
-from ..spec import Spec, int64, promote
+from ..ops import index as i, shape as s
 from ..source_location import fail
-from .arguments import normalize_axis, integer, is_tensor, check_min_axes, accept_axis, is_sequence, ensure_tensor, to
+from ..spec import Spec, int64, promote
+from .arguments import accept_axis, check_min_axes, ensure_tensor, integer, is_sequence, is_tensor, normalize_axis, to
 from .shape import cat, chunk, flatten, flip, meshgrid, reshape, split, stack, transpose, unsqueeze, vstack
-
 
 MOST_PARTS = 1_000_000  # of a tensor; more are a mistake and would exhaust memory
 

@@ -9,12 +9,10 @@ from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..base.legacy_dispatch import overloaded
 from ..dispatch import apply
 from ..mode import MODE
-from ..ops import elementwise as e
-from ..ops import linalg
-from ..ops import shape as s
-from ..spec import promote
+from ..ops import elementwise as e, linalg, shape as s
 from ..source_location import fail
-from .arguments import unique_axes, integer, is_sequence, ensure_tensor, to
+from ..spec import promote
+from .arguments import ensure_tensor, integer, is_sequence, to, unique_axes
 
 
 def promoted(op: str, *tensors):

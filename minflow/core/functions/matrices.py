@@ -6,12 +6,10 @@ All take stacks of matrices: the last two axes are the matrix. Read next: `matri
 from __future__ import annotations
 
 from ..base.errors import DTypeError, LinAlgError, OutOfRangeError, ShapeError
-from ..ops import elementwise as e
-from ..ops import factorization, linear_solvers
-from ..ops import shape as s
+from ..ops import elementwise as e, factorization, linear_solvers, shape as s
 from ..ops.linear_solvers import transposed
-from ..spec import finfo, int32
 from ..source_location import fail
+from ..spec import finfo, int32
 from . import return_types
 from .linear_algebra import matmul, promoted
 

@@ -6,13 +6,11 @@ import math
 from collections.abc import Sequence
 
 from ..base.errors import OutOfRangeError, ShapeError
-from ..ops import elementwise as e
-from ..ops import linear_solvers
-from ..ops import shape as s
-from ..spec import default_dtype
+from ..ops import elementwise as e, linear_solvers, shape as s
 from ..source_location import fail
-from .arguments import normalize_axis, unique_axes, integer, common_shape, maybe_to, to
-from .linear_algebra import bmm, check_ndims, dot, matmul, promoted, outer, scaled_sum
+from ..spec import default_dtype
+from .arguments import common_shape, integer, maybe_to, normalize_axis, to, unique_axes
+from .linear_algebra import bmm, check_ndims, dot, matmul, outer, promoted, scaled_sum
 from .matrices import eye_of, inverse, solve, svdvals
 from .reduction import norm, vector_norm
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from ..base.errors import DTypeError, ShapeError, TraceError
 from ..mode import MODE
-from ..ops import boxes as b
-from ..ops import compare as c
-from ..ops import elementwise as e
+from ..ops import boxes as b, compare as c, elementwise as e
 from ..ops.order_statistics import searchsorted
 from ..ops.shape import detach, reshape
-from ..spec import float32, float64, int64
 from ..source_location import fail
+from ..spec import float32, float64, int64
 from .arguments import to
-from .sorting import argsort, sort
 from .reduction import sum
+from .sorting import argsort, sort
 
 
 def roc_auc_score(label, pred):

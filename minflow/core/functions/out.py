@@ -11,8 +11,8 @@ from typing import Any
 
 from ..base import out as base
 from ..base.errors import DTypeError, GradError, ShapeError, TraceError
-from ..mode import MODE, bump
 from ..functionalize import write
+from ..mode import MODE, bump
 from ..source_location import fail
 from .arguments import is_tensor
 

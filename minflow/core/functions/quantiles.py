@@ -6,21 +6,17 @@ import numpy as np
 
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..mode import MODE
-from ..ops import compare as c
-from ..ops import elementwise as e
-from ..ops import order_statistics as o
-from ..ops import reduce as r
-from ..ops import shape as s
+from ..ops import compare as c, elementwise as e, order_statistics as o, reduce as r, shape as s
 from ..ops.checks import check_unit
 from ..ops.index import gather
 from ..ops.rules import reduced
-from ..spec import as_dtype, float32, float64, int64
 from ..source_location import fail
+from ..spec import as_dtype, float32, float64, int64
 from . import return_types
-from .arguments import normalize_axes, normalize_axis, in_float32, integer, is_tensor, maybe_to, accept_axis, to
-from .sorting import sort
+from .arguments import accept_axis, in_float32, integer, is_tensor, maybe_to, normalize_axes, normalize_axis, to
 from .reduction import amax, amin, sum
 from .shape import flatten, movedim, squeeze
+from .sorting import sort
 
 
 def without_nan(input):

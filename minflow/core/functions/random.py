@@ -6,13 +6,12 @@ import math
 
 from ..base.errors import OutOfRangeError
 from ..mode import MODE
-from ..ops import complex as c
-from ..ops import random as r
+from ..ops import complex as c, random as r
 from ..ops.elementwise import log1p
 from ..ops.shape import full
 from ..random import Generator, source
-from ..spec import DType, float32
 from ..source_location import fail
+from ..spec import DType, float32
 from .arguments import cast_number, integer, to
 
 

@@ -11,16 +11,14 @@ from ..base.dtypes import HALVES
 from ..base.errors import DTypeError
 from ..base.legacy_dispatch import overloaded
 from ..dispatch import apply
-from ..ops import compare as c
-from ..ops import elementwise as e
-from ..ops import reduce as r
+from ..ops import compare as c, elementwise as e, reduce as r
 from ..ops.index import gather
 from ..ops.rules import reduced
 from ..ops.shape import clone, detach, reshape
-from ..spec import as_dtype, default_dtype, float32
 from ..source_location import fail
+from ..spec import as_dtype, default_dtype, float32
 from . import return_types
-from .arguments import normalize_axes, normalize_axis, in_float32, is_tensor, maybe_to, accept_axis, to
+from .arguments import accept_axis, in_float32, is_tensor, maybe_to, normalize_axes, normalize_axis, to
 
 
 def sum(input, dim=None, keepdim: bool = False, *, dtype=None, axis=None, keepdims: bool = False):

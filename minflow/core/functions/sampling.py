@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 
 from ..base.errors import DTypeError, OutOfRangeError
-from ..ops import sampling as d
-from ..ops import elementwise as e
+from ..ops import elementwise as e, sampling as d
 from ..ops.shape import detach
 from ..random import Generator
-from ..spec import float32, float64
 from ..source_location import fail
+from ..spec import float32, float64
 from .arguments import integer, to
 from .random import draw, normal_of, uniform
 

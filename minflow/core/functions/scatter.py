@@ -11,29 +11,24 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
+from ..functionalize import root_of, stride_probe
 from ..ir import NUMBERS
 from ..mode import MODE
-from ..ops import compare as c
-from ..ops import elementwise as e
-from ..ops import index as i
-from ..ops import scatter as sc
-from ..ops import shape as s
-from ..ops import strided as st
-from ..functionalize import stride_probe, root_of
-from ..spec import bool_, int64
+from ..ops import compare as c, elementwise as e, index as i, scatter as sc, shape as s, strided as st
 from ..source_location import fail
+from ..spec import bool_, int64
 from .arguments import (
-    normalize_axis,
-    cast_number,
-    integer,
-    is_tensor,
-    cast_for_write,
-    check_min_axes,
-    cast_fill_value,
     as_operand,
-    is_sequence,
-    sizes,
+    cast_fill_value,
+    cast_for_write,
+    cast_number,
+    check_min_axes,
     ensure_tensor,
+    integer,
+    is_sequence,
+    is_tensor,
+    normalize_axis,
+    sizes,
     to,
 )
 from .gather import diag, diagonal, gather, index_for, index_vector

@@ -13,24 +13,24 @@ import numpy as np
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..base.legacy_dispatch import overloaded
 from ..dispatch import apply
-from ..ops import index as i
-from ..ops import shape as s
 from ..functionalize import is_contiguous, stride_probe
-from ..spec import promote
 from ..messages.wrong_arguments import explain_error, not_a_tensor
+from ..ops import index as i, shape as s
 from ..source_location import fail
+from ..spec import promote
 from .arguments import (
-    normalize_axis,
-    unique_axes,
-    integer,
-    is_tensor,
-    common_shape,
-    check_min_axes,
     accept_axis,
+    check_min_axes,
+    common_shape,
+    ensure_tensor,
+    integer,
     is_sequence,
+    is_tensor,
+    normalize_axis,
     sizes,
+    to,
+    unique_axes,
 )
-from .arguments import ensure_tensor, to
 
 ALL = (None, None, None)  # a slice in the attrs of getitem
 

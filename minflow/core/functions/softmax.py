@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..ops import softmax as s
-from .arguments import normalize_axis, maybe_to, accept_axis
+from .arguments import accept_axis, maybe_to, normalize_axis
 
 
 @accept_axis

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from ..base.errors import OutOfRangeError
 from ..base.legacy_dispatch import overloaded
-from ..ops import compare as c
-from ..ops import elementwise as e
-from ..ops import reduce as r
-from ..ops import sort as s
+from ..ops import compare as c, elementwise as e, reduce as r, sort as s
 from ..ops.index import gather
 from ..ops.shape import reshape
 from ..source_location import fail
 from . import return_types
-from .arguments import normalize_axis, integer, accept_axis
+from .arguments import accept_axis, integer, normalize_axis
 from .shape import select
 
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 import math
 
 from ..base.errors import OutOfRangeError
-from ..ops import elementwise as e
-from ..ops import special as s
+from ..ops import elementwise as e, special as s
 from ..source_location import fail
 from .arguments import in_float32, integer
 from .elementary import to_floating

@@ -13,8 +13,8 @@ from ..base.dtypes import DType, as_dtype, default_dtype, set_default_dtype
 from ..base.errors import DTypeError, ShapeError
 from ..mode import MODE
 from ..ops.shape import getitem
-from ..spec import Device
 from ..source_location import fail
+from ..spec import Device
 from .arguments import is_tensor
 from .fill import empty_of, finish, size_of
 

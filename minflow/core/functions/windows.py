@@ -15,8 +15,8 @@ from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..infer import check_memory
 from ..ops.rules import widen_integers
 from ..ops.shape import full
-from ..spec import Spec, as_dtype, default_dtype
 from ..source_location import fail
+from ..spec import Spec, as_dtype, default_dtype
 from .arguments import integer, is_tensor, to
 from .fill import copy_of, finish
 from .shape import stack

@@ -12,12 +12,12 @@ import numpy as np
 
 from ..autograd import as_tuple, second_backward_error
 from ..base.errors import GradError, ShapeError, with_article
-from .modes import no_grad
 from ..ir import Freed, Node, where_text
 from ..mode import MODE
 from ..op import Op
 from ..ops.shape import full
 from ..source_location import describe, fail, warn
+from .modes import no_grad
 
 
 class Context:

@@ -12,8 +12,8 @@ from ..autograd import as_tuple, grad
 from ..base.errors import GradError, ShapeError
 from ..functions.creation import ones_like, zeros, zeros_like
 from ..functions.shape import stack
-from ..tensor import Tensor
 from ..source_location import fail
+from ..tensor import Tensor
 from .modes import enable_grad
 
 

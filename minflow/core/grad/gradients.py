@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from .. import functions as F
-from ..autograd import as_tuple
-from ..autograd import grad as one_pass
+from ..autograd import as_tuple, grad as one_pass
 from ..base.errors import GradError
 from ..source_location import fail
 

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from ..base.display import cell_name
 from ..base.errors import GradError
 from ..ir import Where, where_text
-from ..spec import Spec
 from ..source_location import caller, describe, name_of
+from ..spec import Spec
 
 
 class Cut(NamedTuple):

@@ -16,14 +16,14 @@ from types import FunctionType, ModuleType
 from typing import Any, TypeVar
 
 from ..base.errors import CallError, MinflowError, MissingNameError
+from ..base.legacy_dispatch import BUILDING, OVERLOADED, find_overload
 from ..base.out import run_into, wants_out
 from ..base.signatures import argument_names
-from ..base.legacy_dispatch import BUILDING, OVERLOADED, find_overload
-from .renamed import translate_call
-from .unsupported import reason
-from .wrong_arguments import has, explain_error
 from ..dispatch import RAW, special_method
 from ..source_location import here, one_line
+from .renamed import translate_call
+from .unsupported import reason
+from .wrong_arguments import explain_error, has
 
 # argument names of other libraries, and of other functions of this one -> ours
 OTHERS = {name: tuple(ours.split()) for name, ours in {

@@ -18,8 +18,8 @@ import numpy as np
 
 from ..base.errors import DTypeError, MinflowError, ModuleError, shown
 from ..dispatch import LOOKED_AT, raised_by_user, raw_error, special_method
-from ..spec import DType
 from ..source_location import describe, here
+from ..spec import DType
 
 UNSAID = {  # types of parameters without annotations; others take a tensor if they have no default
     **dict.fromkeys(("dim", "dims", "axis", "source", "destination", "shifts"), "int | Sequence[int] | None"),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from .. import functions as F
 from ..base.errors import DTypeError
-from ..messages.suggestions import hint_methods
 from ..functionalize import overwrite, store
+from ..messages.suggestions import hint_methods
 from ..source_location import fail
 
 

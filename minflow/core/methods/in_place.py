@@ -10,13 +10,12 @@ import numpy as np
 from .. import functions as F
 from ..base.errors import ShapeError, TraceError
 from ..dispatch import apply
+from ..functionalize import cell_of, check_inplace, in_place, overwrite, repeated_axes, store, write
 from ..messages.suggestions import hint_methods
 from ..mode import MODE, bump, using
-from ..ops import elementwise as e
-from ..ops import shape as s
-from ..functionalize import cell_of, check_inplace, in_place, overwrite, repeated_axes, store, write
-from ..spec import DType
+from ..ops import elementwise as e, shape as s
 from ..source_location import fail
+from ..spec import DType
 
 
 @hint_methods

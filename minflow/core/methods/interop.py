@@ -10,8 +10,8 @@ import numpy as np
 
 from .. import functions as F
 from ..base.errors import GradError
-from ..mode import MODE
 from ..functionalize import lend
+from ..mode import MODE
 from ..source_location import fail
 from .operators import BY_UFUNC
 

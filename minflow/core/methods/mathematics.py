@@ -6,11 +6,9 @@ Read next: `in_place.py`.
 from __future__ import annotations
 
 from .. import functions as F
-from ..messages.suggestions import hint_methods
-from ..ops import elementwise as e
-from ..ops import binary
-from ..ops import special as s
 from ..functionalize import in_place, overwrite, write
+from ..messages.suggestions import hint_methods
+from ..ops import binary, elementwise as e, special as s
 
 
 @hint_methods

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from .. import functions as F
+from ..functionalize import store
 from ..functions import matrices as m
 from ..messages.suggestions import hint_methods
-from ..functionalize import store
 
 
 @hint_methods

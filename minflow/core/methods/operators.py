@@ -8,11 +8,10 @@ import numpy as np
 
 from .. import functions as F
 from ..dispatch import apply
-from ..messages.wrong_arguments import has
-from ..ir import NUMBERS
-from ..ops import compare as c
-from ..ops import elementwise as e
 from ..functionalize import in_place, store
+from ..ir import NUMBERS
+from ..messages.wrong_arguments import has
+from ..ops import compare as c, elementwise as e
 
 
 class Operators:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from .. import functions as F
-from ..messages.suggestions import hint_methods
 from ..functionalize import overwrite, write
+from ..messages.suggestions import hint_methods
 
 
 @hint_methods

@@ -7,10 +7,9 @@ from ..base.errors import DTypeError
 from ..dispatch import apply
 from ..messages.suggestions import hint_methods
 from ..ops import shape as s
-from ..spec import DType
 from ..source_location import fail
+from ..spec import DType
 from .storage import Storage
-
 
 REVERSED = [tuple(range(ndim))[::-1] for ndim in range(65)]  # number of axes -> all axes in reverse order
 

@@ -12,10 +12,10 @@ import numpy as np
 
 from .. import functions as F
 from ..base.errors import DTypeError, GradError, OutOfRangeError, ShapeError, TraceError
+from ..functionalize import stride_probe, write
 from ..functions.fill import empty_of, size_of
 from ..messages.suggestions import hint_methods
 from ..mode import MODE
-from ..functionalize import stride_probe, write
 from ..source_location import fail
 
 

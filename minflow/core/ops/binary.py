@@ -12,7 +12,7 @@ from ..backend.float_warnings import silent
 from ..op import define, kernel
 from ..spec import Spec, int32
 from .compare import eq, le, logical_and
-from .elementwise import exp2, log1p, no_gradient, ufunc_kernel, sigmoid, where
+from .elementwise import exp2, log1p, no_gradient, sigmoid, ufunc_kernel, where
 from .examples import binary, case, floats, ints, strided
 from .rules import SPLIT_2, as_arrays, broadcast, need_floating, via_float32
 from .shape import detach

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..base.errors import DivisionError, OutOfRangeError
-from ..spec import spec_of
 from ..source_location import fail, here
+from ..spec import spec_of
 
 UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}  # negative numbers are huge in these dtypes
 # callers for which -1 is the last index, as in PyTorch

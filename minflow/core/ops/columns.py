@@ -8,10 +8,10 @@ from __future__ import annotations
 from itertools import product
 
 from ..base.errors import ShapeError
-from .conv import zero_padded, check_border, need_window, positions, pixels_under
-from .examples import case, floats
 from ..op import define, kernel
 from ..spec import Spec
+from .conv import check_border, need_window, pixels_under, positions, zero_padded
+from .examples import case, floats
 from .rules import need_floating, via_float32
 
 Pair = tuple[int, int]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .examples import binary, bools, case, floats, ints, unary
 from ..op import define, kernel
 from ..spec import bool_
+from .examples import binary, bools, case, floats, ints, unary
 from .rules import SPLIT_1, SPLIT_2, broadcast
 
 # ---- comparisons: bool results -----------------------------------------------------------------------------------

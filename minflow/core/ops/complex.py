@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from ..base.errors import DTypeError, ShapeError
 from ..op import define, kernel
-from ..spec import Spec, spec_of
 from ..source_location import fail
+from ..spec import Spec, spec_of
 from .rules import broadcast_shape, mark, need_axis
 from .shape import cast
 

@@ -11,9 +11,9 @@ import math
 from itertools import product
 
 from ..base.errors import DTypeError, ShapeError
-from .examples import case, floats, strided
 from ..op import define, kernel
 from ..spec import Spec
+from .examples import case, floats, strided
 from .rules import need_floating, need_spec, via_float32
 
 Pair = tuple[int, int]

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 
-from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..backend.float_warnings import silent
+from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..op import define, kernel
-from ..spec import Spec
 from ..source_location import fail
+from ..spec import Spec
 from .examples import case, floats, ints
 from .rules import need_floating, need_index, need_spec
 

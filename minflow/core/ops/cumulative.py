@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 
+from ..op import define, kernel
+from ..spec import Spec, int64
 from .elementwise import exp
 from .examples import case, distinct, floats, ints, strided
 from .index import flip, scatter_add
-from .rules import need_axis, need_floating, need_spec, cumulative_rule, write_out, via_float32
+from .rules import cumulative_rule, need_axis, need_floating, need_spec, via_float32, write_out
 from .shape import cat, full, getitem, zeros_of
-from ..op import define, kernel
-from ..spec import Spec, int64
 
 
 def shift(x, axis: int, by: int, fill):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 
-from ..base.errors import OutOfRangeError, ShapeError
 from ..backend.float_warnings import silent
+from ..base.errors import OutOfRangeError, ShapeError
 from ..op import define, kernel
-from ..spec import Spec, spec_of
 from ..source_location import fail
+from ..spec import Spec, spec_of
 from .checks import first_wrong
 from .examples import case, floats, positive, strided
-from .rules import need_floating, need_spec, write_out, via_float32
+from .rules import need_floating, need_spec, via_float32, write_out
 from .shape import permute
 
 MANY = 625  # number of pairs from which a matrix product pays off: 25 rows and 25 rows

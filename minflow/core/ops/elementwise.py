@@ -10,15 +10,15 @@ from __future__ import annotations
 import functools
 import math
 
-from ..base.errors import DTypeError
 from ..backend.float_warnings import silent
-from .examples import binary, bools, case, floats, ints, positive, strided, unary
+from ..base.errors import DTypeError
 from ..op import define, kernel
-from ..spec import Spec, promote, spec_of
 from ..source_location import fail, need
+from ..spec import Spec, promote, spec_of
 from .checks import check_divisor
 from .compare import eq, ge, gt, le, logical_and, logical_or, lt
-from .rules import LINEAR_1, SPLIT_1, SPLIT_2, broadcast, constant, broadcast_shape, same_spec, write_out, via_float32
+from .examples import binary, bools, case, floats, ints, positive, strided, unary
+from .rules import LINEAR_1, SPLIT_1, SPLIT_2, broadcast, broadcast_shape, constant, same_spec, via_float32, write_out
 from .shape import cast, zeros_of
 
 

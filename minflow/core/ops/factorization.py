@@ -10,27 +10,27 @@ import math
 
 import numpy as np
 
-from ..base.errors import GradError, LinAlgError, ShapeError
 from ..backend.float_warnings import silent
+from ..base.errors import GradError, LinAlgError, ShapeError
 from ..op import define, kernel
-from ..spec import Spec, float32, float64, int32
 from ..source_location import fail
+from ..spec import Spec, float32, float64, int32
 from .checks import check_bounds
 from .elementwise import div, mul
 from .examples import Maker, case, floats, ints
 from .linalg import matmul
-from .rules import need_index
-from .shape import cat, diagonal, full, view_write
 from .linear_solvers import (
-    dot,
     call_lapack,
     check_matrices,
+    check_square,
+    dot,
     need_finite,
     regular,
     solve_triangular,
-    check_square,
     transposed,
 )
+from .rules import need_index
+from .shape import cat, diagonal, full, view_write
 
 
 def definite(*shape: int, dtype: str = "float64") -> Maker:

@@ -10,7 +10,6 @@ import math
 from ..op import define, kernel
 from .rnn import (
     backward_cases,
-    previous_states,
     bias_spec,
     fill_cotangents,
     flatten_steps,
@@ -18,9 +17,10 @@ from .rnn import (
     layer_spec,
     need_states,
     no_second_gradient,
+    parameter_grads,
+    previous_states,
     sigmoid_,
     step_rows,
-    parameter_grads,
 )
 from .rules import via_float32
 

@@ -11,11 +11,11 @@ import functools
 import math
 
 from ..base.errors import DTypeError, ShapeError
-from .examples import bools, case, floats, ints, strided
 from ..infer import data_dependent
 from ..op import define, kernel
 from ..spec import Spec, int64
 from .checks import FROM_THE_END, check_bounds, check_labels
+from .examples import bools, case, floats, ints, strided
 from .rules import broadcast_shape, need_axes, need_axis, need_index, write_out
 from .shape import zeros_of
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..base.errors import DTypeError, ShapeError
 from ..backend.float_warnings import silent
-from .examples import case, floats, ints, strided
+from ..base.errors import DTypeError, ShapeError
 from ..op import define, kernel
 from ..spec import Spec, float32, float64
+from .examples import case, floats, ints, strided
 from .rules import broadcast_shape
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..base.errors import DTypeError, LinAlgError, ShapeError
 from ..backend.float_warnings import silent
+from ..base.errors import DTypeError, LinAlgError, ShapeError
 from ..op import define, kernel
-from ..spec import Spec, float32, float64, spec_of
 from ..source_location import fail, need
+from ..spec import Spec, float32, float64, spec_of
 from .checks import first_wrong
 from .elementwise import mul
 from .examples import Maker, case, floats

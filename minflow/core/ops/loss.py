@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ..backend.float_warnings import silent
-from .examples import case, floats, strided
 from ..op import define, kernel
 from ..spec import Spec, finfo
 from .checks import check_unit
 from .elementwise import log, log1p, maximum, sigmoid
+from .examples import case, floats, strided
 from .rules import SPLIT_2, as_arrays, broadcast, constant, via_float32
 
 UNIT = dict(low=0.1, high=0.9)

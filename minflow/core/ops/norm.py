@@ -7,12 +7,11 @@ Source: Ioffe & Szegedy 2015 (arXiv:1502.03167), algorithm 1 and section 3. The 
 from __future__ import annotations
 
 from ..base.errors import ShapeError
-from .examples import case, floats, positive, strided
 from ..op import define, kernel
 from ..spec import Spec
 from .elementwise import rsqrt
-from .reduce import mean as average
-from .reduce import sum as total
+from .examples import case, floats, positive, strided
+from .reduce import mean as average, sum as total
 from .rules import need_floating, need_spec
 from .shape import reshape
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 from ..base.errors import OutOfRangeError, ShapeError
 from ..infer import data_dependent
 from ..op import define, kernel
-from ..spec import DType, Spec, bool_, int32, int64, spec_of
 from ..source_location import fail
+from ..spec import DType, Spec, bool_, int32, int64, spec_of
 from .checks import first_wrong
 from .compare import eq, isnan
 from .elementwise import where
 from .examples import bools, case, distinct, floats, ints, strided
-from .reduce import nonempty_spec, expand_reduced, sum
+from .reduce import expand_reduced, nonempty_spec, sum
 from .rules import keepdims_shape, need_axis, need_floating, write_out
 from .shape import cast, reshape
 

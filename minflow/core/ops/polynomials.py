@@ -10,9 +10,9 @@ from collections.abc import Callable
 from ..backend.float_warnings import silent
 from ..op import kernel
 from ..source_location import need
-from .examples import case, floats, ints, strided
 from .binary import binary_op
-from .rules import as_arrays, write_out, via_float32
+from .examples import case, floats, ints, strided
+from .rules import as_arrays, via_float32, write_out
 
 DEGREES = [
     case(floats(3, 4), ints(4)),

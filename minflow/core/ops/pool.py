@@ -11,11 +11,11 @@ from itertools import product
 import numpy as np
 
 from ..base.errors import ShapeError
-from .examples import case, distinct, floats
 from ..op import define, kernel
 from ..spec import Spec, int64
 from .checks import check_bounds
-from .conv import check_border, need_window, positions, pixels_under
+from .conv import check_border, need_window, pixels_under, positions
+from .examples import case, distinct, floats
 from .rules import need_floating, need_index, need_spec, via_float32
 
 Pair = tuple[int, int]

@@ -11,11 +11,11 @@ from __future__ import annotations
 import math
 
 from ..base.errors import DTypeError, OutOfRangeError
-from .examples import case, floats, ints
 from ..op import define, kernel
 from ..random import bits
 from ..spec import DType, Spec, bfloat16, float16, float32, float64, int64
 from .checks import check_unit
+from .examples import case, floats, ints
 from .rules import need_floating, need_spec
 
 COUNTER = ints(2, high=100)

@@ -11,23 +11,23 @@ from functools import partial
 
 import numpy as np
 
-from ..base.errors import ShapeError
 from ..backend.float_warnings import silent
-from .examples import bools, case, distinct, floats, ints, positive, strided
+from ..base.errors import ShapeError
 from ..op import define, kernel
 from ..spec import Spec, bool_, float32, float64, int64
 from .compare import eq, isnan, logical_or
 from .elementwise import where
+from .examples import bools, case, distinct, floats, ints, positive, strided
 from .index import flip
 from .rules import (
     count,
-    widen_integers,
+    cumulative_rule,
     keepdims_shape,
     need_axis,
     need_floating,
     reduced,
-    cumulative_rule,
     via_float32,
+    widen_integers,
 )
 from .shape import cast, cat, expand, full, getitem, permute, reshape, zeros_of
 

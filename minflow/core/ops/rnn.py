@@ -15,8 +15,8 @@ from typing import Any
 
 from ..base.errors import GradError, ShapeError
 from ..op import Op, define, kernel
-from ..spec import Spec
 from ..source_location import fail
+from ..spec import Spec
 from .examples import Case, Maker, floats
 from .rules import need_floating, need_spec, via_float32
 from .shape import full

@@ -6,11 +6,11 @@ bits. Read next: `core/functions/sampling.py`.
 
 from __future__ import annotations
 
-from ..base.errors import OutOfRangeError, ShapeError
 from ..backend.float_warnings import silent
+from ..base.errors import OutOfRangeError, ShapeError
 from ..op import define, kernel
-from ..spec import Spec, float64, int64, spec_of
 from ..source_location import fail, need
+from ..spec import Spec, float64, int64, spec_of
 from .checks import check_unit, first_wrong
 from .examples import case, floats, positive
 from .random import COUNTER, as_result, need_counter, uniform_floats

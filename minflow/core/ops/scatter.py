@@ -6,7 +6,7 @@ from ..op import define, kernel
 from .compare import eq, logical_and
 from .elementwise import where
 from .examples import case, distinct, floats, ints
-from .index import index_grid, gather, gather_spec, scatter, scatter_add
+from .index import gather, gather_spec, index_grid, scatter, scatter_add
 from .shape import cast, zeros_of
 
 UFUNCS = {"prod": "multiply", "amax": "maximum", "amin": "minimum"}

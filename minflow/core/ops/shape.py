@@ -12,13 +12,13 @@ import operator
 
 import numpy as np
 
-from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..backend.float_warnings import silent
-from .examples import case, distinct, floats, ints, strided, unary
-from .rules import need_axis, need_spec
+from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..dispatch import apply
 from ..op import define, kernel
 from ..spec import DType, Spec, bfloat16, bool_, finfo, float32, float64, iinfo
+from .examples import case, distinct, floats, ints, strided, unary
+from .rules import need_axis, need_spec
 
 
 def apply_path(x, path):

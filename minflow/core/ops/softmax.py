@@ -9,14 +9,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-from ..base.errors import OutOfRangeError, ShapeError
 from ..backend.float_warnings import silent
-from .examples import case, floats, ints, strided
+from ..base.errors import OutOfRangeError, ShapeError
 from ..op import define, kernel
-from ..spec import Spec, float16, float32, spec_of
 from ..source_location import fail
+from ..spec import Spec, float16, float32, spec_of
 from .compare import ne
 from .elementwise import exp
+from .examples import case, floats, ints, strided
 from .reduce import sum as total
 from .rules import need_axis, need_floating, need_index, need_spec, via_float32
 from .shape import cast, full, reshape

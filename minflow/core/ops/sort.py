@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from .examples import case, distinct, floats, ints
 from ..base.errors import OutOfRangeError
 from ..op import define, kernel
 from ..spec import Spec, int64
+from .examples import case, distinct, floats, ints
 from .index import scatter
 from .rules import need_axis, write_out
 from .shape import zeros_of

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import math
 
-from ..base.errors import GradError, OutOfRangeError
 from ..backend.float_warnings import silent
+from ..base.errors import GradError, OutOfRangeError
 from ..op import define, kernel
-from ..spec import Spec
 from ..source_location import fail, need
-from .compare import eq
-from .elementwise import exp, log, reciprocal, sign, unary_float, square, where
-from .examples import case, floats, ints, positive, strided
+from ..spec import Spec
 from .binary import binary_op
-from .rules import as_arrays, need_floating, write_out, via_float32
+from .compare import eq
+from .elementwise import exp, log, reciprocal, sign, square, unary_float, where
+from .examples import case, floats, ints, positive, strided
+from .rules import as_arrays, need_floating, via_float32, write_out
 
 
 def by_scipy(op, name: str):

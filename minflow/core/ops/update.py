@@ -8,9 +8,9 @@ Read next: `../../optim/sgd.py`.
 from __future__ import annotations
 
 from ..base.errors import DTypeError, ShapeError
-from .examples import case, floats, positive
 from ..op import define, kernel
 from ..spec import Spec
+from .examples import case, floats, positive
 from .rules import need_spec
 
 

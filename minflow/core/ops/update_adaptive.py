@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..op import define, kernel
 from .examples import case, floats, positive
-from .update import count, empty, rate, update_rule, signatures, single, small, square, descent_gradient, running_mean
+from .update import count, descent_gradient, empty, rate, running_mean, signatures, single, small, square, update_rule
 
 # ---- RMSprop -----------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ import math
 
 from ..op import define, kernel
 from .examples import case, floats, positive
-from .update import count, empty, rate, update_rule, signatures, single, small, square, descent_gradient, running_mean
+from .update import count, descent_gradient, empty, rate, running_mean, signatures, single, small, square, update_rule
 
 
 def moments(p, grad, exp_avg, exp_avg_sq, lr, beta1, beta2, weight_decay, decoupled, maximize):

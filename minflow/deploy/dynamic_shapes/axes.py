@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from ...core.base.errors import GraphError, ShapeError
-from ...core.spec import Spec
 from ...core.source_location import here
+from ...core.spec import Spec
 
 AXES = 3  # each axis doubles the number of traces
 Axes = Mapping[str, tuple[tuple[int, int], ...]]  # name of an axis -> (index of an input, its axis)

@@ -22,9 +22,9 @@ from ...compiler.plan_cache import PlanCache
 from ...core.base.errors import GraphError
 from ...core.mode import MODE, using
 from ...core.random import default_generator
+from ...core.source_location import NOTICES, here
 from ...core.spec import Spec, default_dtype
 from ...core.tensor import Tensor
-from ...core.source_location import NOTICES, here
 from ...job.build import JobBuild
 from ...job.function import Job
 from ...nn.graph.build import Build, Observer

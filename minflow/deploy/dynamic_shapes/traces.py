@@ -14,11 +14,11 @@ import numpy as np
 from ...core.base.errors import MinflowError
 from ...core.ir import Graph, Node, Source, Value, where_text
 from ...core.ops.shape import recompute
-from ...core.spec import Spec
 from ...core.source_location import here
+from ...core.spec import Spec
 from .axes import Axes, refuse, resized, sizes_of
 from .derived_sizes import SizedConstant, equal
-from .size_relations import SizeSolver, NotSizeDependent
+from .size_relations import NotSizeDependent, SizeSolver
 
 SHOWN = 3  # failed sizes that an error shows with their reasons
 

@@ -14,14 +14,14 @@ import numpy as np
 
 from ...core.base.errors import GraphError, MinflowError
 from ...core.mode import bump
+from ...core.source_location import fail
 from ...core.spec import Spec, float32
 from ...core.tensor import Tensor
-from ...core.source_location import fail
 from ...io.files import META
 from ...nn.loading import MAX_COUNT, MAX_DEPTH, array_of
 from ...optim import Optimizer, lr_scheduler
 from ...optim.lr_scheduler import LRScheduler
-from ..checks import Check, Malformed, choice, each, fields, flag, checking_file, one_of, text
+from ..checks import Check, Malformed, checking_file, choice, each, fields, flag, one_of, text
 from .built_in import (
     HOLDING,
     LONGEST,

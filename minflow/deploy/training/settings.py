@@ -11,15 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from ...compiler.passes import PASSES
-from ...compiler.passes import name_of as name_of_pass
+from ...compiler.passes import PASSES, name_of as name_of_pass
 from ...core.base.errors import GraphError
 from ...core.mode import bump
 from ...core.random import default_generator
 from ...core.source_location import fail
 from ...io.files import META
 from ...nn.graph.config import NO_EFFECT, STYLES
-from ..checks import choice, each, fields, flag, checking_file, one_of, whole
+from ..checks import checking_file, choice, each, fields, flag, one_of, whole
 from .built_in import count, positive
 
 KNOWN_PASSES = {name_of_pass(step): step for step in PASSES}

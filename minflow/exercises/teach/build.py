@@ -19,8 +19,7 @@ from typing import Any
 
 from ...io import atomic
 from .. import cells
-from . import notebook as nb
-from . import nbgrader, otter
+from . import nbgrader, notebook as nb, otter
 
 BEGIN, END = "# BEGIN SOLUTION", "# END SOLUTION"
 

@@ -6,14 +6,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from ...core.messages import invocation
 from ...core.base.optional import install_command
+from ...core.messages import invocation
 from ...io import atomic
-from . import build as building
-from . import grade as grading
-from . import mend as mending
-from . import notebook as nb
-from . import report as reporting
+from . import build as building, grade as grading, mend as mending, notebook as nb, report as reporting
 
 
 def build(options: argparse.Namespace) -> int:

@@ -17,8 +17,8 @@ import os
 import secrets
 import signal
 import subprocess
-import sys
 import symtable
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from typing import Any

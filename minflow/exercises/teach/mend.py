@@ -8,8 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from .. import cells
-from . import nbgrader
-from . import notebook as nb
+from . import nbgrader, notebook as nb
 
 ENDING = ".mended.ipynb"
 

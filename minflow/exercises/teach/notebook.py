@@ -20,8 +20,7 @@ from ...io import atomic
 from ...io.files import open_regular
 from .. import cells
 from ..definition import Exercise
-from ..registry import all_exercises as all_exercises
-from ..registry import lessons
+from ..registry import all_exercises as all_exercises, lessons
 
 MAX_BYTES = 50_000_000  # bytes of a notebook that `read` accepts
 PARTS = ("task", "answer", "check")

@@ -147,8 +147,8 @@ def is_local(arguments: tuple) -> bool:
 def judge_answer(question: dict[str, Any]) -> dict[str, str]:
     """Judge the answer. Everything that judges is imported, and recorded to detect changes, before a cell runs."""
     from .. import card, checker, judge
-    from ..registry import find
     from ..limits import OutOfTime, limited
+    from ..registry import find
 
     exercise = find(question["exercise"])
     module = types.ModuleType("__main__")

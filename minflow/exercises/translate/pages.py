@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from .. import registry, i18n
+from .. import i18n, registry
 from ..definition import Exercise
 from ..i18n import po
 from . import markdown, notebook

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ...core.base.errors import JobError
-from ...core.tensor import Tensor
 from ...core.source_location import here
+from ...core.tensor import Tensor
 from ..build_context import building
 from ..signature import LocalTensor, described, resolved_annotations
 from ..typing import KINDS, text

@@ -14,8 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ...core.files.atomic import write
 from ...core.base.errors import JobError
+from ...core.files.atomic import write
 from ...core.source_location import here
 from ...views.html.page import picture_bundle
 from ...views.timeline.record import (
@@ -31,9 +31,9 @@ from ...views.timeline.svg import pair_svg, timeline_svg
 from ...views.timeline.text import pair_text, timeline_text
 from ..function import Job
 from ..queue.records import WAITS, Record
+from ..queue.stream import STREAM, clock
 from ..run import Run
 from ..signature import described
-from ..queue.stream import STREAM, clock
 
 
 class Displayable:

@@ -9,18 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ...core.functions import creation
 from ...core import functions as F
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
-from ...core.functions.arguments import normalize_axis, integer, ensure_tensor, to
+from ...core.functions import creation
+from ...core.functions.arguments import ensure_tensor, integer, normalize_axis, to
 from ...core.functions.linear_algebra import promoted
 from ...core.ir import NUMBERS
 from ...core.mode import MODE
-from ...core.ops import linalg
-from ...core.ops import reduce as r
-from ...core.ops import shape as s
-from ...core.spec import DType, as_dtype, float32, int32, int64
+from ...core.ops import linalg, reduce as r, shape as s
 from ...core.source_location import fail
+from ...core.spec import DType, as_dtype, float32, int32, int64
 from ..blob import Blob
 from .op_name import also_called, folded, takes_name
 from .segments import several

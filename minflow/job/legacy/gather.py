@@ -11,13 +11,11 @@ from collections.abc import Sequence
 
 from ...core import functions as F
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
-from ...core.functions.arguments import normalize_axis, integer, is_tensor, as_operand, ensure_tensor, to
+from ...core.functions.arguments import as_operand, ensure_tensor, integer, is_tensor, normalize_axis, to
 from ...core.ir import NUMBERS
-from ...core.ops import elementwise as e
-from ...core.ops import index as i
-from ...core.ops import shape as s
-from ...core.spec import as_dtype, bool_, int32, promote
+from ...core.ops import elementwise as e, index as i, shape as s
 from ...core.source_location import fail
+from ...core.spec import as_dtype, bool_, int32, promote
 from .op_name import also_called, folded, takes_name
 from .segments import starts
 

@@ -18,8 +18,8 @@ import numpy as np
 from ...core.base.errors import JobError
 from ...core.ops.random import normal_floats, uniform_floats, words
 from ...core.random import Generator
-from ...core.spec import DType, as_dtype, float32, float64
 from ...core.source_location import fail
+from ...core.spec import DType, as_dtype, float32, float64
 from ..checks import Initializer
 
 TRUNCATED_STD = 0.87962566103423978  # standard deviation of N(0, 1) truncated to [-2, 2]

@@ -13,24 +13,20 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...core.base.errors import JobError, ShapeError
-from ...core.functions import expand, matmul, reshape, square
-from ...core.functions import mean as average
-from ...core.functions import relu as relu_op
+from ...core.functions import expand, matmul, mean as average, relu as relu_op, reshape, square
+from ...core.functions.creation import full
+from ...core.messages.suggestions import missing_names
 from ...core.mode import MODE, using
 from ...core.ops.norm import batch_norm
-from ...core.functions.creation import full
+from ...core.source_location import fail
 from ...core.spec import DType, float16, float32
 from ...core.tensor import Tensor
-from ...core.source_location import fail
 from ...nn.functional.arguments import check_tensor
-from ..checks import check_initializer, check_regularizer
 from ..build_context import building
-from .initializers import constant_initializer, ones_initializer, xavier_uniform_initializer, zeros_initializer
-from ...core.messages.suggestions import missing_names
-from .nn import along, axis_of, batch_normalization as normalized_by
-from .nn import bias_add
-from .nn import layer_norm as normalized
+from ..checks import check_initializer, check_regularizer
 from ..scope import namespace
+from .initializers import constant_initializer, ones_initializer, xavier_uniform_initializer, zeros_initializer
+from .nn import along, axis_of, batch_normalization as normalized_by, bias_add, layer_norm as normalized
 from .windows import Sizes, check_rank, conv, is_last, sizes
 from .zero_init_check import check_zero_kernel
 

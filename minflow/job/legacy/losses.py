@@ -13,21 +13,20 @@ from typing import Any
 import numpy as np
 
 from ...core.base.errors import DTypeError, JobError, OutOfRangeError, ShapeError
-from ...core.functions import abs as absolute
-from ...core.functions import clamp, exp, gt, log, maximum, reshape, square, where
-from ...core.functions import sum as total
+from ...core.functions import abs as absolute, clamp, exp, gt, log, maximum, reshape, square, sum as total, where
 from ...core.mode import MODE
 from ...core.ops.checks import check_labels
 from ...core.ops.index import checked_labels
 from ...core.ops.softmax import log_softmax, nll, softmax_cross_entropy
-from ...core.tensor import Tensor
 from ...core.source_location import describe, fail
-from ...nn.functional import binary_cross_entropy as yes_no
-from ...nn.functional import binary_cross_entropy_with_logits as yes_no_logits
-from ...nn.functional import combined_margin_loss as modern_margin
-from ...nn.functional import ctc_loss as modern_ctc
-from ...nn.functional.arguments import check_reduction, check_tensor
-from ...nn.functional.arguments import reduced as to_one_number
+from ...core.tensor import Tensor
+from ...nn.functional import (
+    binary_cross_entropy as yes_no,
+    binary_cross_entropy_with_logits as yes_no_logits,
+    combined_margin_loss as modern_margin,
+    ctc_loss as modern_ctc,
+)
+from ...nn.functional.arguments import check_reduction, check_tensor, reduced as to_one_number
 from ...nn.functional.loss_distance import smooth
 from ..build_context import current
 from .op_name import folded, takes_name

@@ -12,24 +12,25 @@ import math
 from collections.abc import Callable, Sequence
 
 from ...core import functions as F
-from ...core.functions.arguments import normalize_axes, normalize_axis, in_float32, as_operand, ensure_tensor, to
-from ...core.op import Op
-from ...core.ops import elementwise as e
-from ...core.ops import reduce as r
-from ...core.spec import int8, int32
+from ...core.functions.arguments import as_operand, ensure_tensor, in_float32, normalize_axes, normalize_axis, to
 from ...core.messages.suggestions import missing_names
+from ...core.op import Op
+from ...core.ops import elementwise as e, reduce as r
+from ...core.spec import int8, int32
 from .op_name import folded, public, takes_name
-from .segments import add_n as add_n
-from .segments import broadcast_to_compatible_with as broadcast_to_compatible_with
-from .segments import fused_scale_tril as fused_scale_tril
-from .segments import fused_scale_tril_softmax_dropout as fused_scale_tril_softmax_dropout
-from .segments import in_top_k as in_top_k
-from .segments import polyval as polyval
-from .segments import reduced_shape_elem_cnt as reduced_shape_elem_cnt
-from .segments import tril as tril
-from .segments import unsorted_batch_segment_sum as unsorted_batch_segment_sum
-from .segments import unsorted_segment_sum as unsorted_segment_sum
-from .segments import unsorted_segment_sum_like as unsorted_segment_sum_like
+from .segments import (
+    add_n as add_n,
+    broadcast_to_compatible_with as broadcast_to_compatible_with,
+    fused_scale_tril as fused_scale_tril,
+    fused_scale_tril_softmax_dropout as fused_scale_tril_softmax_dropout,
+    in_top_k as in_top_k,
+    polyval as polyval,
+    reduced_shape_elem_cnt as reduced_shape_elem_cnt,
+    tril as tril,
+    unsorted_batch_segment_sum as unsorted_batch_segment_sum,
+    unsorted_segment_sum as unsorted_segment_sum,
+    unsorted_segment_sum_like as unsorted_segment_sum_like,
+)
 
 
 def unary_function(name: str, op: Op | Callable) -> Callable:

@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...core.functions.creation import ones
 from ...core.base.errors import OutOfRangeError, ShapeError
 from ...core.functions import add, gt, mean, reshape, rsqrt, sigmoid, square
 from ...core.functions.arguments import in_float32
+from ...core.functions.creation import ones
 from ...core.functions.random import dropout as drop
 from ...core.ops import activation
 from ...core.ops.elementwise import relu as relu_op
 from ...core.ops.softmax import log_softmax, softmax as softmax_op
 from ...core.random import Generator
+from ...core.source_location import fail
 from ...core.spec import int8
 from ...core.tensor import Tensor
-from ...core.source_location import fail
 from ...nn import functional as modern
 from ...nn.functional import leaky_relu as leaky
 from ...nn.functional.arguments import check_tensor

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from ...core.base.errors import ShapeError
 from ...core.functions import reshape
-from ...core.tensor import Tensor
 from ...core.source_location import fail
+from ...core.tensor import Tensor
 from ...nn import functional as modern
 from ...nn.functional.arguments import check_tensor
 from ..build_context import building

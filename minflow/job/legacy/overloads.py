@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from ...core.base.errors import DTypeError
-from ...core.spec import DType
 from ...core.source_location import fail
+from ...core.spec import DType
 from ..blob import Blob
 from ..build_context import current, in_module
 

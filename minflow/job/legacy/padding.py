@@ -6,15 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...core.functions.creation import tensor
 from ...core.base.errors import OutOfRangeError, ShapeError
 from ...core.functions.arguments import integer
+from ...core.functions.creation import tensor
 from ...core.ops import index as i
 from ...core.source_location import fail
 from ...nn.functional.shape import pad as bordered
 from .op_name import folded, takes_name
-from .windows import FORMATS, is_last, sizes, windows
-from .windows import sides as paddings
+from .windows import FORMATS, is_last, sides as paddings, sizes, windows
 
 
 @takes_name

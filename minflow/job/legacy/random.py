@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ...core import functions as F
 from ...core.functions.arguments import to
+from ...core.messages.suggestions import missing_names
 from ...core.ops import index as i
 from ...core.random import (
     Generator,
@@ -18,7 +19,6 @@ from ...core.random import (
     set_rng_state as set_rng_state,
 )
 from ...core.spec import as_dtype, int32
-from ...core.messages.suggestions import missing_names
 from .op_name import folded, public, takes_name
 
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from numbers import Real
 
 from ...core.base.errors import JobError
-from ...core.ops.elementwise import sign
-from ...core.tensor import Tensor
-from ...core.source_location import fail
 from ...core.messages.suggestions import missing_names
+from ...core.ops.elementwise import sign
+from ...core.source_location import fail
+from ...core.tensor import Tensor
 
 
 @dataclass(frozen=True)

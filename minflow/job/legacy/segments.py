@@ -8,16 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ...core.functions import creation
 from ...core import functions as F
 from ...core.base.errors import DTypeError, ShapeError
-from ...core.functions.arguments import normalize_axis, integer, common_shape, ensure_tensor, to
-from ...core.ops import elementwise as e
-from ...core.ops import index as i
-from ...core.ops import reduce as r
-from ...core.ops import shape as s
-from ...core.spec import as_dtype, int8, int32
+from ...core.functions import creation
+from ...core.functions.arguments import common_shape, ensure_tensor, integer, normalize_axis, to
+from ...core.ops import elementwise as e, index as i, reduce as r, shape as s
 from ...core.source_location import fail
+from ...core.spec import as_dtype, int8, int32
 from .op_name import folded, takes_name
 
 

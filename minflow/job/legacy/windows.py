@@ -14,19 +14,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.functions.creation import from_numpy, full
 from ...core.base.errors import ShapeError
 from ...core.functions import cat, permute, reshape, squeeze, unsqueeze
-from ...core.ops.conv import conv2d as convolve
-from ...core.ops.conv import conv2d_input_grad
-from ...core.ops.pool import avg_pool2d as pool_mean
-from ...core.ops.pool import max_pool2d as pool_max
-from ...core.tensor import Tensor
+from ...core.functions.creation import from_numpy, full
+from ...core.ops.conv import conv2d as convolve, conv2d_input_grad
+from ...core.ops.pool import avg_pool2d as pool_mean, max_pool2d as pool_max
 from ...core.source_location import fail
+from ...core.tensor import Tensor
 from ...nn.functional.arguments import check_tensor, same_dtype
 from ...nn.functional.conv import conv3d as convolve_volumes
-from ...nn.functional.pooling_1d_3d import avg_pool3d as pool_mean_of_volumes
-from ...nn.functional.pooling_1d_3d import max_pool3d as pool_max_of_volumes
+from ...nn.functional.pooling_1d_3d import avg_pool3d as pool_mean_of_volumes, max_pool3d as pool_max_of_volumes
 from .op_name import takes_name
 
 FORMATS = {2: ("NCHW", "NHWC"), 1: ("NCW", "NWC"), 3: ("NCDHW", "NDHWC")}

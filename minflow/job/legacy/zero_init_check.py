@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.ir import Value
-from ...core.tensor import Tensor
 from ...core.source_location import warn
+from ...core.tensor import Tensor
 
 
 def check_zero_kernel(build: Any, name: str, weight: Tensor, inputs: Tensor) -> None:

@@ -13,7 +13,6 @@ import numpy as np
 from ...core.base.errors import JobError
 from ...core.source_location import here
 
-
 RESULT = ("numpy", "numpy_list", "parallel_num")  # methods of the result of `.get()` of a job without annotation
 
 

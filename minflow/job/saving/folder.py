@@ -20,8 +20,8 @@ from typing import NoReturn
 import numpy as np
 
 from ...core.base.errors import CheckpointError, clean
-from ...core.spec import DType, as_dtype
 from ...core.source_location import here
+from ...core.spec import DType, as_dtype
 from ...io import atomic
 from ...io.files import absolute, checked_path
 

@@ -21,14 +21,14 @@ from ...compiler.executor import LOCK
 from ...core.base.errors import MinflowError, clean, clean_lines
 from ...core.base.interrupts import uninterrupted
 from ...core.random import default_generator
+from ...core.source_location import warn
 from ...core.spec import DType, spec_of
 from ...core.tensor import Tensor
-from ...core.source_location import warn
 from ...diagnosis.name_suggestions import similar
+from ..queue.stream import STREAM
+from ..session import Session, Variable, default_session
 from . import folder
 from .folder import DONE, NUMBERS, FileVariable, checked, refuse
-from ..session import Session, Variable, default_session
-from ..queue.stream import STREAM
 
 STEP = "System-Train-TrainStep-"  # followed by the name of a job: int64[1], its finished steps
 RANDOM = "System-Random-State"  # int64[2]: state of the default generator

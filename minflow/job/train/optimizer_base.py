@@ -15,11 +15,11 @@ from ...core.base.errors import OptimError
 from ...core.ir import where_text
 from ...core.ops.elementwise import where
 from ...core.ops.shape import cast
-from ...core.tensor import Tensor
 from ...core.source_location import fail
+from ...core.tensor import Tensor
 from ...diagnosis.name_suggestions import similar
-from .arguments import Argument, DeclaredArguments, instance, real
 from ..build_context import building
+from .arguments import Argument, DeclaredArguments, instance, real
 from .grad_clipping import ClipGradientConf
 from .loss_scale import LossScalePolicy, static_loss_scale
 from .schedule import LrScheduler

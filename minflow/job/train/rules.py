@@ -16,11 +16,10 @@ from ...core.ops.elementwise import maximum, rsqrt, sqrt, square, where
 from ...core.ops.reduce import mean, sum
 from ...core.ops.shape import cast
 from ...core.ops.update import adam, sgd
-from ...core.tensor import Tensor
 from ...core.source_location import fail
+from ...core.tensor import Tensor
 from .arguments import Argument, flag, real
 from .optimizer_base import Decaying, OneRule, Optimizer, Update
-
 
 # ---- stochastic gradient descent ---------------------------------------------------------------------------------
 

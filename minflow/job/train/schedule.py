@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...core.base.errors import OptimError
-from ...core.tensor import Tensor
 from ...core.source_location import fail
+from ...core.tensor import Tensor
 from .arguments import Argument, DeclaredArguments, flag, instance, integer, number, real, whole
 
 

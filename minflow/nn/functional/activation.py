@@ -10,50 +10,22 @@ from ...core.functionalize import in_place, overwrite
 from ...core.functions import activation as activations
 from ...core.functions.activation import (
     celu as celu,
-)
-from ...core.functions.activation import (
-    elu as elu,
-)
-from ...core.functions.activation import (
-    gelu as gelu,
-)
-from ...core.functions.activation import (
-    hardshrink as hardshrink,
-)
-from ...core.functions.activation import (
-    mish as mish,
-)
-from ...core.functions.activation import (
-    prelu as prelu,
-)
-from ...core.functions.activation import (
-    quick_gelu as quick_gelu,
-)
-from ...core.functions.activation import (
     check_input,
-)
-from ...core.functions.activation import (
+    elu as elu,
+    gelu as gelu,
+    hardshrink as hardshrink,
+    mish as mish,
+    prelu as prelu,
+    quick_gelu as quick_gelu,
     selu as selu,
-)
-from ...core.functions.activation import (
     silu as silu,
-)
-from ...core.functions.activation import (
     softplus as softplus,
-)
-from ...core.functions.activation import (
     softsign as softsign,
-)
-from ...core.functions.activation import (
     square_relu as square_relu,
-)
-from ...core.functions.activation import (
     threshold as threshold,
 )
 from ...core.functions.arguments import maybe_to
-from ...core.ops import activation as a
-from ...core.ops import elementwise as e
-from ...core.ops import softmax as s
+from ...core.ops import activation as a, elementwise as e, softmax as s
 from ...core.source_location import warn
 from ...core.spec import DType
 from ...core.tensor import Tensor

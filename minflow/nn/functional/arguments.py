@@ -10,10 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ...core.base.errors import DTypeError, ShapeError
-from ...core.functions.arguments import composite as composite
-from ...core.functions.arguments import integer
-from ...core.messages.wrong_arguments import Unquoted as Unquoted
-from ...core.messages.wrong_arguments import not_a_tensor
+from ...core.functions.arguments import composite as composite, integer
+from ...core.messages.wrong_arguments import Unquoted as Unquoted, not_a_tensor
 from ...core.source_location import fail, warn
 from ...core.spec import float32, float64, wider
 from ...core.tensor import Tensor

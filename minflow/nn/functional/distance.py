@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.functions import index_select, norm
-from ...core.functions.arguments import in_float32, common_shape
+from ...core.functions.arguments import common_shape, in_float32
 from ...core.functions.creation import from_numpy
 from ...core.ops.distance import at_least, pair_distances
 from ...core.source_location import fail

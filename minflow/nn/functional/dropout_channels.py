@@ -6,8 +6,7 @@ import math
 
 from ...core.base.errors import OutOfRangeError, ShapeError
 from ...core.functions.creation import ones
-from ...core.functions.random import bernoulli_like
-from ...core.functions.random import dropout as drop
+from ...core.functions.random import bernoulli_like, dropout as drop
 from ...core.source_location import fail, warn
 from ...core.tensor import Tensor
 from .arguments import check_tensor, composite

@@ -12,8 +12,7 @@ from typing import Any
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.functions.arguments import integer
 from ...core.grad.modes import no_grad
-from ...core.ops import elementwise as e
-from ...core.ops import norm, pool
+from ...core.ops import elementwise as e, norm, pool
 from ...core.ops.shape import full
 from ...core.source_location import fail
 from ...core.spec import finfo, float16, float32

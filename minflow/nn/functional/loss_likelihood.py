@@ -12,7 +12,7 @@ from typing import Any
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.base.legacy_dispatch import overloaded
 from ...core.functions import eq, isinf, le
-from ...core.functions.arguments import in_float32, ensure_tensor
+from ...core.functions.arguments import ensure_tensor, in_float32
 from ...core.functions.creation import full_like
 from ...core.ops import elementwise as e
 from ...core.ops.ctc import ctc

@@ -8,8 +8,7 @@ from __future__ import annotations
 from ...core.base.dtypes import HALVES
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.grad.modes import no_grad
-from ...core.ops import elementwise as e
-from ...core.ops import norm
+from ...core.ops import elementwise as e, norm
 from ...core.ops.shape import full
 from ...core.source_location import fail
 from ...core.spec import float32

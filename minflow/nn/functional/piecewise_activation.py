@@ -12,8 +12,7 @@ from ...core.functions import argmax, ge, gt, le, logical_and, logical_or, lt, o
 from ...core.functions.activation import check_input, write_if_inplace
 from ...core.functions.arguments import cast_number, in_float32, maybe_to
 from ...core.functions.random import exponential_like, uniform_like
-from ...core.ops import elementwise as e
-from ...core.ops import softmax as s
+from ...core.ops import elementwise as e, softmax as s
 from ...core.source_location import fail, warn
 from ...core.spec import DType
 from ...core.tensor import Tensor

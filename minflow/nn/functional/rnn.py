@@ -13,8 +13,7 @@ from ...core.base.errors import ShapeError, TraceError
 from ...core.functions import cat, stack
 from ...core.mode import MODE
 from ...core.ops.gru import gru as gru_layer
-from ...core.ops.lstm import lstm as lstm_layer
-from ...core.ops.lstm import lstm_projected
+from ...core.ops.lstm import lstm as lstm_layer, lstm_projected
 from ...core.ops.rnn import rnn as rnn_layer
 from ...core.ops.shape import full
 from ...core.source_location import fail

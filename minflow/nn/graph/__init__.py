@@ -5,8 +5,7 @@
 class only here. Read next: `graph.py`.
 """
 
-from .config import GraphConfig as GraphConfig
-from .config import GraphModule as GraphModule
+from .config import GraphConfig as GraphConfig, GraphModule as GraphModule
 from .graph import RunningGraph, reserve
 from .listing.mixin import GraphListing
 

@@ -8,14 +8,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ...core.base.errors import GradError, GraphError, MinflowError, ShapeError, TraceError, shown
-from ...core.base.errors import with_article as a
+from ...core.base.errors import GradError, GraphError, MinflowError, ShapeError, TraceError, shown, with_article as a
 from ...core.dispatch import symbolic_error
 from ...core.ir import AFTER, INPUT, Value, where_text
 from ...core.mode import MODE, bump
-from ...core.source_location import OURS, describe, here
-from ...core.source_location import fail as fail_with
-from ...core.source_location import warn as warn_with
+from ...core.source_location import OURS, describe, fail as fail_with, here, warn as warn_with
 from ...core.tensor import Tensor
 from ...diagnosis.name_suggestions import similar
 from ..functional.arguments import Unquoted

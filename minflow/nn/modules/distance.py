@@ -7,8 +7,7 @@ import math
 from ...core.functions.creation import empty
 from ...core.spec import Device, DType
 from ...core.tensor import Tensor
-from .. import functional as F
-from .. import init
+from .. import functional as F, init
 from ..module import Module
 from ..parameter import Parameter
 from .linear import check_size

@@ -13,8 +13,7 @@ from ...core.grad.modes import no_grad
 from ...core.source_location import fail
 from ...core.spec import Device, DType
 from ...core.tensor import Tensor
-from .. import functional as F
-from .. import init
+from .. import functional as F, init
 from ..module import Module
 from ..parameter import Parameter
 from .linear import check_size

@@ -13,8 +13,7 @@ from ...core.functions.creation import empty
 from ...core.source_location import fail
 from ...core.spec import Device, DType
 from ...core.tensor import Tensor
-from .. import functional as F
-from .. import init
+from .. import functional as F, init
 from ..module import Module
 from ..parameter import Parameter
 

@@ -10,8 +10,7 @@ from ...core.functions.creation import ones, tensor, zeros
 from ...core.source_location import fail
 from ...core.spec import Device, DType, int64
 from ...core.tensor import Tensor
-from .. import functional as F
-from .. import init
+from .. import functional as F, init
 from ..module import Module
 from ..parameter import Parameter
 from .linear import check_size

@@ -16,8 +16,7 @@ from ...core.functions.creation import full
 from ...core.source_location import fail
 from ...core.spec import Device, DType
 from ...core.tensor import Tensor
-from .. import functional as F
-from .. import init
+from .. import functional as F, init
 from ..containers import ModuleList
 from ..module import Module
 from .attention import MultiheadAttention

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 from ...core.base.errors import GraphFormatError
 from ...core.source_location import fail, need
-from ...io.files import open_regular, checked_path
+from ...io.files import checked_path, open_regular
 from .describe import data_error, short, size_of, spec_of, tensor_spec
 from .scopes import place_of
 

@@ -17,12 +17,12 @@ from .describe import (
     attribute_text,
     bytes_text,
     graph_summary,
+    is_default,
     kinds_text,
     opsets_text,
     short,
     size_of,
     tensor_spec,
-    is_default,
 )
 from .scopes import line_of, parameter_word
 

@@ -5,6 +5,7 @@ Knows nothing of how an optimizer uses the rate. Read next: `base.py`, then `fac
 
 from ...core.messages.suggestions import name_hints as _name_hints
 from .base import LRScheduler as LRScheduler
+from .composite import ChainedScheduler as ChainedScheduler, SequentialLR as SequentialLR, WarmupLR as WarmupLR
 from .curves import (
     CosineAnnealingLR as CosineAnnealingLR,
     CosineAnnealingWarmRestarts as CosineAnnealingWarmRestarts,
@@ -22,7 +23,6 @@ from .factors import (
     StepLR as StepLR,
 )
 from .plateau import ReduceLROnPlateau as ReduceLROnPlateau
-from .composite import ChainedScheduler as ChainedScheduler, SequentialLR as SequentialLR, WarmupLR as WarmupLR
 
 _LRScheduler = LRScheduler  # used by older programs
 WarmUpLR = WarmupLR

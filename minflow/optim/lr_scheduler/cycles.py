@@ -10,7 +10,7 @@ from ...core.base.errors import OptimError
 from ...core.source_location import fail
 from ..groups import as_number
 from ..optimizer import Optimizer
-from .base import LRScheduler, check_count, check_number, check_fraction, float_power, takes_scheduler_args
+from .base import LRScheduler, check_count, check_fraction, check_number, float_power, takes_scheduler_args
 
 
 def per_group(scheduler: LRScheduler, name: str, value: Any, optimizer: Any) -> list[float]:

@@ -16,7 +16,7 @@ from ...core.base.errors import OptimError
 from ...core.source_location import fail
 from ...nn.loading import MAX_COUNT, Refused, Writes, refuse, same_kind
 from ..optimizer import Optimizer
-from .base import LRScheduler, check_count, check_number, check_fraction, float_power, takes_scheduler_args
+from .base import LRScheduler, check_count, check_fraction, check_number, float_power, takes_scheduler_args
 
 
 class LambdaLR(LRScheduler):

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ...compiler.fusion import FUSION, Setting, attention, nchw16c, gemm_epilogue, norms
+from ...compiler.fusion import FUSION, Setting, attention, gemm_epilogue, nchw16c, norms
 from ...compiler.fusion.elementwise_fusion import CLUSTERS
 from ...core.base.errors import MinflowWarning, MissingDependencyError
 from ...core.base.locks import exclusive_lock
@@ -263,8 +263,8 @@ def warn_of_numpy() -> None:
 def passes() -> tuple[Callable, ...]:
     """The passes that graphs are built with while the machine is used, in their order."""
     from ...compiler.fusion.attention import attention
-    from ...compiler.fusion.elementwise_fusion import clusters
     from ...compiler.fusion.copy_elision import copies
+    from ...compiler.fusion.elementwise_fusion import clusters
     from ...compiler.fusion.gemm_epilogue import gemm_epilogue
     from ...compiler.fusion.layout import layout
     from ...compiler.fusion.norms import norms

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ...core import functions as F
-from ...core.functions.creation import as_tensor, from_numpy
 from ...core.base.errors import DTypeError, LoaderError, MinflowError, ShapeError
+from ...core.functions.creation import as_tensor, from_numpy
 from ...core.messages.wrong_arguments import contains_itself, contains_itself_error
 from ...core.tensor import Tensor
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from ...core.functions.creation import from_numpy
 from ...core.base.errors import LoaderError, OutOfRangeError, ShapeError
-from ...core.tensor import Tensor
+from ...core.functions.creation import from_numpy
 from ...core.source_location import fail
+from ...core.tensor import Tensor
 from .sampler import permutation
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..draw.fonts import truncated, truncated_words, text_width
+from ..draw.fonts import text_width, truncated, truncated_words
 from ..records.step import StepRecord
 from ..text.listing import clean, count, shape_of
 from .rows import Item, StepTree, is_first_gradient, is_identity_reshape

@@ -8,22 +8,10 @@ from __future__ import annotations
 from functools import partial
 
 from ..draw import svg_writer as svg
-from ..draw.fonts import truncated_words, text_width
-from ..draw.theme import (
-    AMBER,
-    AMBER_INK,
-    BLUE,
-    GREEN,
-    LINE,
-    PALE_AMBER,
-    PALE_BLUE,
-    PALE_GREEN,
-    PLATE,
-    SOFT,
-    VIOLET,
-)
-from .grid import FAR, HEADS, PAD, Grid, forward_words, mark_text, notes_of, update_words
+from ..draw.fonts import text_width, truncated_words
+from ..draw.theme import AMBER, AMBER_INK, BLUE, GREEN, LINE, PALE_AMBER, PALE_BLUE, PALE_GREEN, PLATE, SOFT, VIOLET
 from ..text.listing import clean, columns, count
+from .grid import FAR, HEADS, PAD, Grid, forward_words, mark_text, notes_of, update_words
 
 FILLS, STROKES = (PALE_BLUE, PALE_AMBER, PALE_GREEN), (BLUE, AMBER, GREEN)  # forward, backward, update
 LINES = {

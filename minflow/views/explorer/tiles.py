@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..draw.png import data_uri, png
-from ..text.sparkline import short_number
+from ..renderers.tensor_picture import LEVELS, PAPER, palette, palette_indices
 from ..text.listing import count
-from ..renderers.tensor_picture import LEVELS, PAPER, palette_indices, palette
+from ..text.sparkline import short_number
 
 MOST, CELLS, LONGEST = 32, 12_544, 32  # limits: maps, cells of all maps (16 maps of 28 x 28), cells along a side
 WIDE, LARGE, SMALL = 272, 64, 32  # widths in pixels: the picture, a map if there are at most eight, a map if more

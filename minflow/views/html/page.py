@@ -12,7 +12,7 @@ import re
 from html import escape
 
 from ..draw.theme import PALE_RED, RED_INK
-from ..records.module import ModuleRecord, rows_with_errors, rows_of
+from ..records.module import ModuleRecord, rows_of, rows_with_errors
 from ..text.listing import clean, count, cut, module_totals
 from ..text.trees import LIMIT, outer_lines, outer_rows, within_limit
 

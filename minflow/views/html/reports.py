@@ -12,16 +12,16 @@ from typing import Any
 
 from ..draw import theme
 from ..records.reports import GraphTree, Lanes, MemoryMap, PlanListing, Roofline, Stages, Threads, Timeline
-from ..text.numbers import ms, nbytes_text, percent, shares
-from ..text.plan import ROWS, place_text, hidden_calls_note, limits_note, rates, roofline_text, shapes, limit_share
-from ..text.threads import threads_text, verdict
-from ..text.reports import memory_text, times, views_note
-from .page import CARD, FAINT, NO_MATH, RULE, picture_card
 from ..renderers.memory_map import headline, memory_svg
 from ..renderers.roofline import headline as roofline_headline, roofline_svg
 from ..renderers.threads import threads_svg
 from ..text.listing import clean, count, shape_of
+from ..text.numbers import ms, nbytes_text, percent, shares
+from ..text.plan import ROWS, hidden_calls_note, limit_share, limits_note, place_text, rates, roofline_text, shapes
+from ..text.reports import memory_text, times, views_note
+from ..text.threads import threads_text, verdict
 from ..text.trees import outer_rows, within_limit
+from .page import CARD, FAINT, NO_MATH, RULE, picture_card
 
 CELL = "padding:2px 10px 2px 0;vertical-align:top;text-align:left;border:0"
 WHOLE = ";white-space:nowrap"

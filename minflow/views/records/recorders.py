@@ -31,9 +31,9 @@ def recorder(kind: type):
 
 def record_of(x: Any, **options) -> Record | None:
     """Record of a Tensor, a Graph, a Module, another engine's value, or a record itself; None for anything else."""
+    from .foreign_tape import foreign_record, is_foreign_value
     from .graph import GraphRecord, PartsRecord, graph_record
     from .module import ModuleRecord
-    from .foreign_tape import is_foreign_value, foreign_record
     from .tape import TapeRecord, tape_record
 
     if isinstance(x, TapeRecord | GraphRecord | PartsRecord | ModuleRecord):

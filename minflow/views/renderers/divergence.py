@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from html import escape
 
-from ..draw.fold import NEAR, fold_near_end
-from ..html.table import BAD, GOOD, SIGN, framed, inner_picture, table
 from ..draw.boxes import diagram_of
-from ..html.page import folded_below, picture_card
-from ..records.graph import GraphRecord
 from ..draw.engines import render_svg
+from ..draw.fold import NEAR, fold_near_end
+from ..html.page import folded_below, picture_card
+from ..html.table import BAD, GOOD, SIGN, framed, inner_picture, table
+from ..records.graph import GraphRecord
 from ..text.listing import clean
 
 LISTED = 12  # operations listed before the first that differs

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from ...core.base.errors import DTypeError, ShapeError
-from ..html.page import CARD, NO_MATH
 from ..draw.png import png
-from ..text.sparkline import shaded, short_number
-from .tensor import array_of
+from ..html.page import CARD, NO_MATH
 from ..text.listing import clean, count
+from ..text.sparkline import shaded, short_number
 from ..text.tables import cut
+from .tensor import array_of
 
 MANY = 32  # images, at most
 BYTES = 36_000  # of all pixels together: fits into 60 kB of HTML

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 
-from ..draw import svg_writer as svg
-from ..draw import theme
+from ..draw import svg_writer as svg, theme
 from ..draw.fonts import truncated
 from ..records.reports import Block, MemoryMap
 from ..text.listing import clean
 from ..text.numbers import nbytes_text
-from ..text.reports import peak_text, peak
+from ..text.reports import peak, peak_text
 
 WIDTH, LEFT, RIGHT, TOP, TALL = 760, 96, 22, 86, 300
 # phase -> (fill, edge, hatching: 1 rises, -1 falls, 0 is horizontal, None: none)

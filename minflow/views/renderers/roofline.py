@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import math
 
-from ..draw import svg_writer as svg
-from ..draw import theme
-from ..draw.fonts import truncated, text_width
+from ..draw import svg_writer as svg, theme
+from ..draw.fonts import text_width, truncated
 from ..records.reports import PlanCall, Roofline
 from ..text.listing import clean, count
 from ..text.numbers import ms, percent, rate_text

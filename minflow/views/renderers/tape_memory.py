@@ -14,15 +14,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...core.ir import Freed, Node, Source, Value, toposort, where_text
-from ..draw import svg_writer as svg
-from ..draw import theme
-from ..draw.fonts import SIZE, truncated, text_width
+from ..draw import svg_writer as svg, theme
+from ..draw.fonts import SIZE, text_width, truncated
 from ..html.page import picture_card
-from ..records.graph import input_name
 from ..records.foreign_tape import is_foreign_value
+from ..records.graph import input_name
 from ..records.tape import leaf_name, names_in
-from ..text.tables import ruled_table
 from ..text.listing import clean, count
+from ..text.tables import ruled_table
 
 ROWS = 20  # arrays that are listed, the largest; of the others only the sum
 BAR, WIDEST = 150, 900  # pixels: the longest bar; the widest line of text

@@ -15,8 +15,8 @@ import numpy as np
 
 from ...core.ir import Source, where_text
 from ..records.arrays import numbers_text
-from ..text.sparkline import BARS, shaded, short_number
 from ..text.listing import clean, count
+from ..text.sparkline import BARS, shaded, short_number
 from ..text.tables import table
 
 TINY = 16  # tensors with at most this many elements stay text, which is read faster than a picture

@@ -13,11 +13,11 @@ import numpy as np
 
 from ..draw import svg_writer as svg, theme
 from ..draw.fonts import text_width, wrap_to_width
-from ..html.page import CARD, NO_MATH, picture_card
 from ..draw.png import data_uri, enlarged, png
-from ..text.sparkline import short_number
-from .tensor import ACROSS, GAP, LEAST, NUMBERS, TINY, TensorRecord, cell_text, numbers_line, shown_line, fits_as_text
+from ..html.page import CARD, NO_MATH, picture_card
 from ..text.listing import clean
+from ..text.sparkline import short_number
+from .tensor import ACROSS, GAP, LEAST, NUMBERS, TINY, TensorRecord, cell_text, fits_as_text, numbers_line, shown_line
 
 LEVELS = 48  # colours of a scale
 NAN, PLUS, MINUS, PAPER = LEVELS, LEVELS + 1, LEVELS + 2, LEVELS + 3  # palette indices after those of the scale

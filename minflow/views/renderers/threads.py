@@ -6,15 +6,13 @@ Phases differ by colour, as in the memory map. Read next: `../text/threads.py`, 
 
 from __future__ import annotations
 
-from ..draw import svg_writer as svg
-from ..draw import theme
-from ..draw.fonts import truncated, text_width
+from ..draw import svg_writer as svg, theme
+from ..draw.fonts import text_width, truncated
 from ..records.reports import Threads
 from ..text.listing import clean
 from ..text.numbers import percent
-from ..text.threads import busy_seconds, verdict, thread_name
-from ..timeline.svg import LEFT as NAMES
-from ..timeline.svg import RIGHT, WIDTH, Card
+from ..text.threads import busy_seconds, thread_name, verdict
+from ..timeline.svg import LEFT as NAMES, RIGHT, WIDTH, Card
 from .memory_map import LOOKS, OTHER
 
 LANE, TALL, TOP = 38, 26, 44  # pixels: distance of lanes, height of a bar, space above the first lane

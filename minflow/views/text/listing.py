@@ -8,10 +8,9 @@ from __future__ import annotations
 from ...core.base.errors import clean as clean
 from ..draw.fold import LINES, fold
 from ..records.graph import GraphRecord, Input, NodeRecord, PartsRecord
-from ..records.module import ModuleRecord, rows_with_errors, rows_of
+from ..records.module import ModuleRecord, rows_of, rows_with_errors
 from ..records.tape import TapeRecord
-from .tables import cut as cut_end
-from .tables import table
+from .tables import cut as cut_end, table
 from .trees import cut as cut, outer_rows, within_limit
 
 DEEP = 24  # levels of a tree that are indented; deeper ones are written as a number

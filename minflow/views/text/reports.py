@@ -32,8 +32,8 @@ from ..records.reports import (
 from .listing import clean, count
 from .numbers import ms, nbytes_text, percent, shares
 from .plan import plan_text, roofline_text
-from .threads import threads_text
 from .tables import cut, table
+from .threads import threads_text
 from .trees import outer_rows, within_limit
 
 WIDTH = 60  # columns of a picture of characters

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from ..draw import svg_writer as svg, theme
-from ..draw.fonts import truncated, text_width, wrap_to_width
+from ..draw.fonts import text_width, truncated, wrap_to_width
 from .record import (
     LANES,
     SHORTEST,
@@ -19,18 +19,18 @@ from .record import (
     TimelinePair,
     TimelineRecord,
     bars,
-    remarks,
-    wait_legend,
     extent,
     formula,
     measured_text,
     ms,
-    renumbered,
     pair_verdict,
     parts,
+    remarks,
+    renumbered,
+    step_range,
     terms,
     verdict,
-    step_range,
+    wait_legend,
 )
 
 WIDTH, LEFT, RIGHT = 760, 104, 22

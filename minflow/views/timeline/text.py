@@ -11,16 +11,16 @@ from .record import (
     TimelinePair,
     TimelineRecord,
     bars,
-    remarks,
     extent,
     formula,
     measured_text,
     ms,
-    renumbered,
     pair_verdict,
     parts,
-    verdict,
+    remarks,
+    renumbered,
     step_range,
+    verdict,
 )
 
 COLUMNS = 84  # width of the lanes

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.functions.creation import from_numpy
 from ...core.base.errors import LoaderError
+from ...core.functions.creation import from_numpy
 from ...core.source_location import fail
 from ...data.cache import cache_dir, first_of, folder
 from ...data.download import fetch

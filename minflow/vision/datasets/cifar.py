@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...data.files import read_cifar10, read_cifar100
-from .base import DownloadedImages, find_or_fetch, candidate_folders
+from .base import DownloadedImages, candidate_folders, find_or_fetch
 
 
 class CIFAR10(DownloadedImages):

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from ...data.cache import first_of
-from ...data.files import file_error, check_labels, read_idx
+from ...data.files import check_labels, file_error, read_idx
 from ...data.mnist import mnist_arrays
-from .base import DownloadedImages, find_or_fetch, candidate_folders
+from .base import DownloadedImages, candidate_folders, find_or_fetch
 
 PARTS = {
     True: ("train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz", 60000),

@@ -1,24 +1,14 @@
 """Image models with torchvision's parameter names, so that its weights load by name. Read next: `mobilenet_v2.py`."""
 
 from ...core.messages.suggestions import name_hints as _name_hints
-from . import resnet as resnet
-from . import vgg as vgg
+from . import resnet as resnet, vgg as vgg
 from .alexnet import AlexNet, alexnet
 from .dcgan import DCGANDiscriminator, DCGANGenerator
 from .lenet import LeNet, lenet
 from .listed import get_model, list_models
 from .mobilenet_v2 import MobileNetV2, mobilenet_v2
 from .neural_style_transfer.stylenet import NeuralStyleTransfer, neural_style_transfer
-from .resnet import (
-    ResNet,
-    resnet18,
-    resnet34,
-    resnet50,
-    resnet101,
-    resnet152,
-    resnext50_32x4d,
-    wide_resnet50_2,
-)
+from .resnet import ResNet, resnet18, resnet34, resnet50, resnet101, resnet152, resnext50_32x4d, wide_resnet50_2
 from .squeezenet import SqueezeNet, squeezenet1_0, squeezenet1_1
 from .unet import UNet
 from .vgg import VGG, vgg11, vgg11_bn, vgg13, vgg13_bn, vgg16, vgg16_bn, vgg19, vgg19_bn

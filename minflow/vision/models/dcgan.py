@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from ... import nn
 from ...core.base.errors import OutOfRangeError
-from ...core.tensor import Tensor
 from ...core.source_location import fail
+from ...core.tensor import Tensor
 
 
 def count_halvings(name: str, size: int) -> int:

@@ -6,8 +6,8 @@ from typing import Any, NoReturn
 
 from ... import nn
 from ...core.base.errors import ShapeError
-from ...core.tensor import Tensor
 from ...core.source_location import fail
+from ...core.tensor import Tensor
 from ...nn.functional.arguments import Unquoted
 from .weights import build
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from ... import nn
 from ...core.base.errors import ShapeError
-from ...core.tensor import Tensor
 from ...core.source_location import fail
+from ...core.tensor import Tensor
 from .weights import build
 
 # For each stage: expansion factor (t), channels (c), number of blocks (n), stride of the first block (s).

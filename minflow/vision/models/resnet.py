@@ -12,8 +12,8 @@ from typing import Any
 from ... import nn
 from ...core.base.errors import ShapeError
 from ...core.functions import flatten
-from ...core.tensor import Tensor
 from ...core.source_location import fail
+from ...core.tensor import Tensor
 from .weights import build
 
 Norm = Callable[[int], nn.Module]

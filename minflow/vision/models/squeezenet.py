@@ -10,8 +10,8 @@ from typing import Any
 from ... import nn
 from ...core.base.errors import OutOfRangeError
 from ...core.functions import cat, flatten
-from ...core.tensor import Tensor
 from ...core.source_location import fail
+from ...core.tensor import Tensor
 from .weights import build
 
 # For each version: the first convolution (channels, size), then fire modules (squeezed, expanded) and pools.

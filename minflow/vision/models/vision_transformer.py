@@ -15,8 +15,8 @@ from ... import nn
 from ...core.base.errors import OutOfRangeError, ShapeError
 from ...core.functions import cat
 from ...core.functions.creation import empty, zeros
-from ...core.tensor import Tensor
 from ...core.source_location import fail
+from ...core.tensor import Tensor
 from .weights import build
 
 Norm = Callable[[int], nn.Module]

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ...core.base.errors import DataError, OutOfRangeError
-from ...core.tensor import Tensor
 from ...core.source_location import fail, here
+from ...core.tensor import Tensor
 from ...data.cache import cache_dir, first_of
 from ...io import load
 from ...nn import Module

@@ -12,16 +12,7 @@ from .augment import (
     RandomResizedCrop,
     RandomRotation,
 )
-from .choices import (
-    ConvertImageDtype,
-    FiveCrop,
-    Pad,
-    PILToTensor,
-    RandomApply,
-    RandomChoice,
-    RandomOrder,
-    TenCrop,
-)
+from .choices import ConvertImageDtype, FiveCrop, Pad, PILToTensor, RandomApply, RandomChoice, RandomOrder, TenCrop
 from .images import InterpolationMode
 from .transforms import (
     CenterCrop,

@@ -8,8 +8,8 @@ from typing import Any
 
 from ...core.base.errors import DTypeError, OutOfRangeError
 from ...core.functions.creation import randn
-from ...core.tensor import Tensor
 from ...core.source_location import fail
+from ...core.tensor import Tensor
 from ...utils.data.draw import to_range, with_probability, words
 from . import colours, warps
 from .images import check_image, image_size, pillow_mode, to_height_width

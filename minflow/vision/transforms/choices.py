@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...core.base.errors import OutOfRangeError
+from ...core.source_location import fail
 from ...core.spec import DType
 from ...core.tensor import Tensor
-from ...core.source_location import fail
 from ...utils.data.draw import to_range, with_probability, words
 from . import images, warps
-from .augment import scale_word, probability
+from .augment import probability, scale_word
 from .transforms import Compose, Transform
 
 

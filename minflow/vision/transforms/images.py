@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ...core.functions.creation import from_numpy
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
-from ...core.tensor import Tensor
+from ...core.functions.creation import from_numpy
 from ...core.source_location import fail, need
+from ...core.tensor import Tensor
 
 # pillow's constants; its "nearest" is called "nearest-exact" elsewhere
 MODES = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3, "box": 4, "hamming": 5, "nearest-exact": 0}

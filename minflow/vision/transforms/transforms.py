@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ...core.functions.creation import from_numpy
 from ...core.base.errors import DTypeError, LoaderError, OutOfRangeError, ShapeError
-from ...core.tensor import Tensor
+from ...core.functions.creation import from_numpy
 from ...core.source_location import fail
+from ...core.tensor import Tensor
 from ...utils.data.draw import to_range, with_probability, words
 from . import images as F
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.functions.creation import from_numpy
+from ...core.source_location import fail
 from ...core.spec import DType, float32
 from ...core.tensor import Tensor
-from ...core.source_location import fail
 from ...nn.functional import grid_sample
 from .colours import dispatch_image
 from .images import (
@@ -29,8 +29,8 @@ from .images import (
     pillow_mode,
     resize,
     to_array,
-    to_pil_image,
     to_height_width,
+    to_pil_image,
     vflip,
 )
 

@@ -7,8 +7,7 @@ import pytest
 from minflow import cli
 from minflow.exercises import cells
 from minflow.exercises.registry import all_exercises, find
-from minflow.exercises.teach import build, nbgrader, otter
-from minflow.exercises.teach import notebook as nb
+from minflow.exercises.teach import build, nbgrader, notebook as nb, otter
 from tests.exercises.teach.small_course import EXERCISES, lesson
 
 

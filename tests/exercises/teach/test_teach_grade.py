@@ -11,8 +11,7 @@ import pytest
 from minflow import cli
 from minflow.exercises import cells
 from minflow.exercises.registry import find
-from minflow.exercises.teach import build, grade, worker
-from minflow.exercises.teach import notebook as nb
+from minflow.exercises.teach import build, grade, notebook as nb, worker
 from tests.exercises.teach.small_course import EXERCISES, FIRST, RIGHT, WRONG, answered, lesson
 
 SLOPE = RIGHT["slope"]

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from minflow.exercises import cells
-from minflow.exercises.teach import build, mend
-from minflow.exercises.teach import notebook as nb
+from minflow.exercises.teach import build, mend, notebook as nb
 from tests.exercises.teach.small_course import EXERCISES, RIGHT, WRONG, answered
 from tests.exercises.teach.test_teach_mend import broken
 

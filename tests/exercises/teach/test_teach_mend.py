@@ -1,8 +1,7 @@
 """A mended notebook has the release's cells and the learner's answers."""
 
 from minflow import cli
-from minflow.exercises.teach import mend, nbgrader
-from minflow.exercises.teach import notebook as nb
+from minflow.exercises.teach import mend, nbgrader, notebook as nb
 from tests.exercises.teach.small_course import FIRST, RIGHT, answered, lesson
 
 

@@ -5,8 +5,7 @@ import re
 import pytest
 
 from minflow import cli
-from minflow.exercises.teach import notebook as nb
-from minflow.exercises.teach import slides
+from minflow.exercises.teach import notebook as nb, slides
 from tests.exercises.teach.small_course import EXERCISES, lesson
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 from graph_models import Predict, Step, bits
+from minflow_widgets import explore
 
 import minflow as flow
 from minflow import nn
-from minflow_widgets import explore
 
 
 class Buffered(nn.Module):

@@ -417,8 +417,8 @@ def test_an_interrupt_is_no_mistake(capsys):
 @pytest.fixture
 def displayed(monkeypatch):
     """The bundles of each display, as a notebook gets them."""
-    from minflow.nn.graph.listing import build_log as debug
     from minflow.diagnosis import notebook
+    from minflow.nn.graph.listing import build_log as debug
 
     display = pytest.importorskip("IPython.display")
     log = []

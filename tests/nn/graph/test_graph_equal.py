@@ -2,8 +2,20 @@
 
 import numpy as np
 import pytest
-from graph_models import GPT, MLP, Gives, LeNet, Predict, Step, TrainGraph
-from graph_models import assert_same, bits, both_ways, eager_step, graph_of
+from graph_models import (
+    GPT,
+    MLP,
+    Gives,
+    LeNet,
+    Predict,
+    Step,
+    TrainGraph,
+    assert_same,
+    bits,
+    both_ways,
+    eager_step,
+    graph_of,
+)
 
 import minflow as flow
 from minflow import nn

@@ -14,7 +14,7 @@ import numpy as np
 from minflow.views.draw import svg_writer as svg, theme
 from minflow.views.draw.fonts import text_width, wrap_to_width
 
-from .panels import scale_members, line_series, latest_step, panels, panel_rows, spans_decades, series_warnings
+from .panels import latest_step, line_series, panel_rows, panels, scale_members, series_warnings, spans_decades
 from .scales import isolated, levels, limits, ticks, with_gaps
 from .series import SMALL, Series, number
 

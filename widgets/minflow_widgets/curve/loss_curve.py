@@ -21,14 +21,14 @@ from minflow.diagnosis import notebook
 from minflow.views.text.listing import clean
 
 from .. import frontends
+from ..runs.log import OPEN, RunLog
+from ..runs.saved_runs import gather, series_of
+from ..update_thread import EndOnce, UpdateThread, clock
 from . import live_curve, previous_run
 from .arguments import as_number, check_name, check_options, panel_words
-from ..update_thread import EndOnce, UpdateThread, clock
-from ..runs.saved_runs import gather, series_of
-from ..runs.log import OPEN, RunLog
 from .epochs import Epochs
 from .feed import Feed
-from .panels import line_series, encode, latest_step, panels, series_warnings
+from .panels import encode, latest_step, line_series, panels, series_warnings
 from .series import Series, number
 
 OTHERS = 4  # earlier runs drawn with a live one

@@ -15,7 +15,7 @@ import numpy as np
 
 from minflow.views.text.listing import clean
 
-from .downsampling import WindowMeans, ExtremesCache, decimate
+from .downsampling import ExtremesCache, WindowMeans, decimate
 
 POINTS = 800  # points of the raw line, at most
 MEANS = 200  # points of the smoothed line, at most; with POINTS, the 1,000 points that a series may send

@@ -21,11 +21,11 @@ from typing import Any
 from minflow.core.base.errors import GraphError
 from minflow.core.source_location import OURS, fail, here
 from minflow.diagnosis import notebook
-from minflow.job.inspect.explore import job_subject
 from minflow.job.function import Job
+from minflow.job.inspect.explore import job_subject
+from minflow.nn.graph import Graph
 from minflow.nn.graph.explore.session import ExplorerSession
 from minflow.nn.graph.explore.subject import Subject, graph_subject
-from minflow.nn.graph import Graph
 from minflow.nn.module import Module
 from minflow.views.html.page import NO_MATH, picture_card
 

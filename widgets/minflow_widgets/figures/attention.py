@@ -11,7 +11,7 @@ from minflow.core.base.errors import ShapeError
 from minflow.views.draw import theme
 from minflow.views.text.tables import ruled_table
 
-from .drawing import GAP, axes, describe, font_families, numbers_of, literal, set_caption
+from .drawing import GAP, axes, describe, font_families, literal, numbers_of, set_caption
 
 WRITTEN = 16  # up to this many places, shares are written into the cells
 TABLE = 24  # up to this many places, the text has a column for each; beyond, the three strongest of each row

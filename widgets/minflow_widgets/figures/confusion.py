@@ -11,7 +11,7 @@ from minflow.core.base.errors import DTypeError, ShapeError
 from minflow.views.draw import theme
 from minflow.views.text.tables import ruled_table
 
-from .drawing import GRID, array_of, axes, describe, numbers_of, literal
+from .drawing import GRID, array_of, axes, describe, literal, numbers_of
 
 CLASSES = 10_000  # limit for a confusion matrix, which has an entry for each pair
 WRITTEN = 20  # up to this many classes, counts are written into the cells

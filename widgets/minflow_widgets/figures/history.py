@@ -16,7 +16,7 @@ from minflow.views.text.listing import clean
 from minflow.views.text.sparkline import curve_line
 
 from ..curve.arguments import as_number
-from .drawing import COLORS, GRID, axes, numbers_of, literal, style_axes, set_caption
+from .drawing import COLORS, GRID, axes, literal, numbers_of, set_caption, style_axes
 
 STYLES = ("-", "--", ":", "-.")
 DOTS_BELOW = 50  # lines with fewer values have dots

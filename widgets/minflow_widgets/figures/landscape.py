@@ -13,7 +13,7 @@ from minflow.views.draw import theme
 from minflow.views.text.listing import clean
 
 from ..curve.arguments import as_number
-from .drawing import GAP, axes, describe, numbers_of, literal, set_caption
+from .drawing import GAP, axes, describe, literal, numbers_of, set_caption
 from .growing import GrowingFigure
 
 PLACES = 41  # grid points per axis at which the loss is computed

@@ -15,7 +15,7 @@ from minflow.views.draw import theme
 from minflow.views.text.tables import ruled_table
 
 from ..curve.arguments import as_number
-from .drawing import GRID, axes, numbers_of, literal, set_caption
+from .drawing import GRID, axes, literal, numbers_of, set_caption
 
 PLACES = 121  # points at which a curve is computed
 ROWS = 20  # points listed in the text

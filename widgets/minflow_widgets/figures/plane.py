@@ -13,7 +13,7 @@ from minflow.views.draw import theme
 from minflow.views.text.listing import clean
 
 from ..curve.arguments import as_number
-from .drawing import COLORS, GAP, array_of, evaluate, axes, describe, numbers_of, literal, set_caption
+from .drawing import COLORS, GAP, array_of, axes, describe, evaluate, literal, numbers_of, set_caption
 from .growing import GrowingFigure
 
 PLACES = 81  # grid points per axis at which the model is evaluated

@@ -21,9 +21,9 @@ from weakref import WeakSet
 
 import numpy as np
 
+from minflow.core.base.errors import MinflowError
 from minflow.core.base.locks import new_lock
 from minflow.core.files.atomic import write
-from minflow.core.base.errors import MinflowError
 from minflow.core.source_location import caller, here, warn_at
 
 FORBIDDEN = re.compile(r'[<>:"/\\|?*\x00-\x1f\x7f]')  # in file names, on any common system

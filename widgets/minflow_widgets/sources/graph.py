@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from minflow.core.tensor import Tensor
-from minflow.nn.graph.compiled import GraphRan
 from minflow.nn.graph import Graph
+from minflow.nn.graph.compiled import GraphRan
 
 from ..update_thread import clock
 from .gradient_norm import GradientNorm

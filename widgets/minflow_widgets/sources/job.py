@@ -7,10 +7,10 @@ import threading
 import numpy as np
 
 from minflow.core.base.locks import new_lock
-from minflow.job.queue.events import JobStepped
 from minflow.job.function import Job
-from minflow.job.run import Run
+from minflow.job.queue.events import JobStepped
 from minflow.job.queue.stream import STREAM
+from minflow.job.run import Run
 
 from .source import Source
 from .step_values import LOSS, LOSS_LR, LR, NOTHING, Numbers, numbers_of

@@ -21,9 +21,9 @@ import numpy as np
 from minflow.core.base.errors import JobError
 from minflow.diagnosis import notebook
 from minflow.job.function import Job
-from minflow.job.run import Run
-from minflow.job.queue.stream import STREAM
 from minflow.job.inspect.timeline import Comparison, Timeline, record_of, records_for, split_into_loops
+from minflow.job.queue.stream import STREAM
+from minflow.job.run import Run
 from minflow.views.html.page import picture_bundle
 from minflow.views.text.listing import clean
 from minflow.views.timeline.record import LANES, bars, extent, formula, ms, pair

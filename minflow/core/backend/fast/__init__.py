@@ -5,12 +5,12 @@ Only `minflow/__init__.py` may import it: without that line every program still 
 """
 
 from . import (
-    select as select,
     conv as conv,
     index as index,
     norm as norm,
     pool as pool,
     reduce as reduce,
+    select as select,
     shape as shape,
     sort as sort,
     update as update,

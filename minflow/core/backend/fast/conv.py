@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...ops.conv import Pair, conv2d, conv2d_input_grad, conv2d_weight_grad, positions, pixels_under
+from ...ops.conv import Pair, conv2d, conv2d_input_grad, conv2d_weight_grad, pixels_under, positions
 from ...ops.rules import via_float32
 from ..kernels import fast
-from .blas import on_one_thread
 from ..scratch import buffer
+from .blas import on_one_thread
 
 TILE = 1 << 20  # bytes that stay in the L2 cache; im2col uses four tiles, which measured best
 SMALL = 64  # images of fewer pixels are joined, since a product per image would be too small

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...ops.checks import check_bounds
-from ...ops.index import copied, index_grid, gather, index_add, scatter_add, write_out
+from ...ops.index import copied, gather, index_add, index_grid, scatter_add, write_out
 from ..kernels import KERNELS, fast
 
 MOST = 12  # slices; with more, sorting is as fast

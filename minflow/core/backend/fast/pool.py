@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from ...ops.checks import check_bounds
-from ...ops.conv import positions, pixels_under
+from ...ops.conv import pixels_under, positions
 from ...ops.pool import (
     adaptive_avg_pool2d,
+    argmax_of,
     avg_pool2d,
     avg_pool2d_grad,
-    padded_with,
-    argmax_of,
     max_pool2d,
     max_pool2d_grad,
+    padded_with,
 )
 from ..kernels import KERNELS, fast
 from .reduce import sums

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from ...ops.update import adam, adam_amsgrad, sgd, sgd_dampened, sgd_momentum
-from ..kernels import fast
 from ..float_warnings import silent
+from ..kernels import fast
 
 CHUNK = 1 << 17  # bytes of a chunk of one array, so that those of the four or five arrays of a rule stay in cache
 TOLERANCE = 8  # constants rounded once, factors in another order

@@ -20,8 +20,7 @@ from ....compiler.executor import LOCK, run
 from ....compiler.plan_cache import CompiledPart
 from ....core.base.errors import GraphError
 from ....core.base.interrupts import uninterrupted
-from ....core.ir import CONSTANT, Node, Source, Value
-from ....core.ir import Graph as IR
+from ....core.ir import CONSTANT, Graph as IR, Node, Source, Value
 from ....core.random import default_generator
 from ....core.source_location import fail
 from ....views.explorer.rows import loss_of

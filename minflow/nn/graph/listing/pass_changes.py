@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from ....compiler.buffer_assignment import Layout
 from ....compiler.plan_cache import CompiledPart
-from ....core.ir import Graph as IR
-from ....core.ir import Node, Value
+from ....core.ir import Graph as IR, Node, Value
 
 
 class PassChanges(NamedTuple):

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ....compiler.arena import least
 from ....core.base.errors import GraphError
-from ....core.ir import CONSTANT, Node, Source, Value, outputs_of, where_text
-from ....core.ir import Graph as IR
+from ....core.ir import CONSTANT, Graph as IR, Node, Source, Value, outputs_of, where_text
 from ....core.source_location import fail
 from ....core.tensor import Tensor
 from ...module import Module, extra_text

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import platform
 
-
 from .jit import intrinsic, ir, types
 from .llvm import WORD
 from .vectors import called

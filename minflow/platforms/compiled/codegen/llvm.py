@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-
-from .jit import intrinsic, ir, types
 from ..compile_cache import processor
+from .jit import intrinsic, ir, types
 
 LANES = 16
 FLOAT, WORD, INT = ir.FloatType(), ir.IntType(64), ir.IntType(32)

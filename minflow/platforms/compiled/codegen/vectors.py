@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 
-
 from . import llvm
 from .jit import PrimitiveModel, intrinsic, ir, register_model, types
 from .llvm import FLOAT, INT, LANES, VECTOR

@@ -15,16 +15,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..codegen import llvm
-from .elementwise_loops import byte_at, masks_in
-from .cross_entropy import exp, larger
-from .elementwise import flat
-from .gemm import TILE, Side, apart_of, pack, side
 from ..codegen.jit import compiled, intrinsic, ir
 from ..codegen.llvm import LANES, clear, copy_turned, number_at, put
 from ..codegen.micro_kernels import PANEL, ROWS, VECTORS
-from .gemm_tiles import outer as accumulate
-from .gemm_tiles import product as multiply
-from ..runtime.tasks import Room, Step, instruction, real_at, run_routine, word_at
 from ..codegen.vectors import (
     BYTES,
     add,
@@ -37,6 +30,12 @@ from ..codegen.vectors import (
     store_some,
     subtract,
 )
+from ..runtime.tasks import Room, Step, instruction, real_at, run_routine, word_at
+from .cross_entropy import exp, larger
+from .elementwise import flat
+from .elementwise_loops import byte_at, masks_in
+from .gemm import TILE, Side, apart_of, pack, side
+from .gemm_tiles import outer as accumulate, product as multiply
 
 STEP = LANES * BYTES
 SCORES = 3 << 14  # numbers of them at a time

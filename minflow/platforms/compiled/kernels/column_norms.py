@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .nchw16c_norm import FOUND, clear, join
 from ..codegen.jit import float32
 from ..codegen.llvm import LANES
-from ..runtime.tasks import Room, Step, instruction, real_at, word_at
 from ..codegen.vectors import (
     BYTES,
     WIDE_BYTES,
@@ -32,6 +30,8 @@ from ..codegen.vectors import (
     subtract,
     widened,
 )
+from ..runtime.tasks import Room, Step, instruction, real_at, word_at
+from .nchw16c_norm import FOUND, clear, join
 
 TILE = 16  # rows that are read twice
 WRITTEN = 8  # rows that are written together

@@ -28,10 +28,10 @@ from ..codegen.llvm import (
     put,
 )
 from ..codegen.micro_kernels import PANEL, VECTORS
-from .gemm_tiles import BYTES
+from ..codegen.vectors import add, clipped, filled, first_of, load, load_some, store, store_some
 from ..runtime.task_scheduler import call
 from ..runtime.tasks import instruction, real_at, run_routine, word_at, words_from
-from ..codegen.vectors import add, clipped, filled, first_of, load, load_some, store, store_some
+from .gemm_tiles import BYTES
 
 AHEAD = 64  # numbers that are asked for before they are read
 FULL, FOUR = 64, 4  # pixels of a row that is long enough to be turned alone; of planes that lie in four vectors

@@ -13,13 +13,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ....core.ops.conv import positions
-from . import conv, winograd
-from .grouped_conv import group_outer, group_product
 from ..codegen.llvm import LANES
 from ..codegen.micro_kernels import PANEL
-from .gemm_tiles import outer, product
-from ..runtime.tasks import Room, Step
 from ..codegen.vectors import BOUNDS
+from ..runtime.tasks import Room, Step
+from . import conv, winograd
+from .gemm_tiles import outer, product
+from .grouped_conv import group_outer, group_product
 
 FEW = 16  # channels; below, what a filter meets at a pixel become its channels
 DEEPEST = 512  # of those

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..codegen import vector_math, llvm
-from .elementwise import flat
+from ..codegen import llvm, vector_math
 from ..codegen.jit import intrinsic
 from ..codegen.llvm import LANES, number_at, put
-from ..runtime.tasks import Room, Step, instruction, word_at
 from ..codegen.vectors import BYTES, add, called, divide, filled, load_some, multiply, store_some, subtract, total
+from ..runtime.tasks import Room, Step, instruction, word_at
+from .elementwise import flat
 
 CHUNK = 1 << 13  # numbers that a thread takes
 

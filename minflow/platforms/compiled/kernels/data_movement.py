@@ -15,13 +15,13 @@ import numpy as np
 
 from ....core.ops.checks import FROM_THE_END
 from ....core.ops.shape import pad_slices
-from .elementwise_loops import put_word
-from .elementwise_fusion import FULL, MASK, Bytecode
+from ..codegen.atomics import publish
 from ..codegen.jit import inlined
 from ..codegen.llvm import LANES, copy_turned, number_at, put
-from ..codegen.atomics import publish
-from ..runtime.tasks import Room, Step, instruction, word_at, words_from
 from ..codegen.vectors import BYTES, add, filled, load, load_some, store, store_some
+from ..runtime.tasks import Room, Step, instruction, word_at, words_from
+from .elementwise_fusion import FULL, MASK, Bytecode
+from .elementwise_loops import put_word
 
 WORD = 8  # bytes
 CHUNK = 1 << 15  # numbers that a thread takes

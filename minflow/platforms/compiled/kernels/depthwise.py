@@ -15,10 +15,10 @@ import numpy as np
 
 from ....core.ops.conv import positions
 from ..codegen import llvm
-from .conv import BYTES
 from ..codegen.jit import compiled
 from ..codegen.llvm import LANES, WORD, function, word
 from ..codegen.vectors import clip
+from .conv import BYTES
 
 ROWS = (8, 4, 1)  # pixels whose sums are kept in registers
 TAPS = (9, 3, 1)  # taps whose sums are

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..codegen import llvm
-from .elementwise import flat
 from ..codegen.jit import intrinsic, ir, types
 from ..codegen.llvm import INT, LANES, WORD, function
-from ..runtime.tasks import Room, Step, instruction, real_at, word_at
 from ..codegen.vectors import BYTES, filled, load_some, multiply, store_some, vector
+from ..runtime.tasks import Room, Step, instruction, real_at, word_at
+from .elementwise import flat
 
 DRAWN = 8 * LANES  # numbers of 16 bits in 16 blocks of four words
 CHUNK = 64 * DRAWN  # numbers that a thread takes

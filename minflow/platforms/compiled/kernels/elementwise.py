@@ -12,12 +12,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .elementwise_loops import CODES, operating
-from .elementwise_fusion import FULL, ROW, Bytecode
-from ..codegen.llvm import LANES
 from ..codegen.atomics import publish
-from ..runtime.tasks import Room, Step, instruction, run_routine, word_at
+from ..codegen.llvm import LANES
 from ..codegen.vectors import BYTES, add as plus, filled, load, load_some, store, store_some
+from ..runtime.tasks import Room, Step, instruction, run_routine, word_at
+from .elementwise_fusion import FULL, ROW, Bytecode
+from .elementwise_loops import CODES, operating
 
 WIDTH, CHUNK = 1 << 10, 1 << 14  # numbers: of a row where none is given; that a thread takes
 COLUMNS = 64  # that are summed in a chunk

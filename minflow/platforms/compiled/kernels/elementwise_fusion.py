@@ -19,6 +19,11 @@ import numpy as np
 
 from ....compiler.fusion import elementwise_fusion as fusion
 from ....core.ir import Value, outputs_of
+from ..codegen.jit import float32
+from ..codegen.llvm import LANES, number_at, put
+from ..codegen.vectors import add, filled, load, store, store_some
+from ..runtime.tasks import Room, Step, instruction, run_routine, word_at
+from .conv import BYTES
 from .elementwise_loops import (
     AFTER,
     AGAIN,
@@ -46,11 +51,6 @@ from .elementwise_loops import (
     sum_products,
     sum_rows,
 )
-from .conv import BYTES
-from ..codegen.jit import float32
-from ..codegen.llvm import LANES, number_at, put
-from ..runtime.tasks import Room, Step, instruction, run_routine, word_at
-from ..codegen.vectors import add, filled, load, store, store_some
 
 BLOCK, LONGEST = 1 << 11, 1 << 12  # numbers, where rows are not longer: of a block; of one of odd rows
 BY_ROWS = 1 << 8  # columns, from which on an operation is done row by row where an operand has one for all of a row

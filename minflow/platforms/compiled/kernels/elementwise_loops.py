@@ -11,11 +11,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..codegen import vector_math, llvm
-from .conv import BYTES
+from ..codegen import llvm, vector_math
 from ..codegen.jit import Code, compiled, float32, intrinsic, ir, types
 from ..codegen.llvm import FLOAT, LANES, VECTOR, WORD, function, number_at, put
 from ..codegen.vectors import add, called, filled, load, load_some, multiply, multiply_add, store, store_some, vector
+from .conv import BYTES
 
 STEP = LANES * BYTES
 

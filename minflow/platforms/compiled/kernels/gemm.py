@@ -19,9 +19,9 @@ import numpy as np
 from ..codegen.jit import compiled
 from ..codegen.llvm import LANES, clear, copy_tile, copy_turned
 from ..codegen.micro_kernels import PANEL, ROWS, VECTORS
-from .gemm_tiles import product as multiply
-from ..runtime.tasks import Room, Step, instruction, real_at, run_routine, word_at
 from ..codegen.vectors import BOUNDS, BYTES, clipped, filled, load, load_some, multiply_add, store, store_some
+from ..runtime.tasks import Room, Step, instruction, real_at, run_routine, word_at
+from .gemm_tiles import product as multiply
 
 TILE = LANES * LANES
 QUAD = 4  # numbers of the sum that a micro-kernel takes at a time, or a multiple of those

@@ -13,6 +13,10 @@ import math
 import numpy as np
 
 from ....compiler.fusion.nchw16c import blocked, by_groups
+from ..codegen.llvm import LANES
+from ..codegen.micro_kernels import DEEP, PANEL, ROWS, VECTORS
+from ..codegen.vectors import BOUNDS, add, filled, load, load_some, store, store_some
+from ..runtime.tasks import Room, Step, instruction, real_at, run_routine, word_at
 from . import nchw16c_depthwise
 from .conv import finish, pack_panel, row_in, row_out, zero
 from .conv_geometry import (
@@ -29,11 +33,7 @@ from .conv_geometry import (
     sizes,
     sum_of_parts,
 )
-from ..codegen.llvm import LANES
-from ..codegen.micro_kernels import DEEP, PANEL, ROWS, VECTORS
 from .gemm_tiles import BYTES, outer, product
-from ..runtime.tasks import Room, Step, instruction, real_at, run_routine, word_at
-from ..codegen.vectors import BOUNDS, add, filled, load, load_some, store, store_some
 
 WORK = 1 << 21  # multiplications of a chunk
 PIXELS_MOST = 1024  # pixels that a chunk adds up for the gradient of filters: that rounds less, too

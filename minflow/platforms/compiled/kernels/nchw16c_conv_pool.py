@@ -10,14 +10,14 @@ from __future__ import annotations
 import math
 
 from ....core.ops.conv import positions
+from ..codegen.llvm import LANES
+from ..codegen.vectors import BOUNDS, BYTES
+from ..runtime.tasks import Room, Step, instruction, real_at, word_at
+from .conv import finish, zero
+from .conv_geometry import filtered, filters_grad, parts_of, sizes
 from .nchw16c_conv import PIXELS_LEAST, at_once, ready, room_of
 from .nchw16c_norm import STEP
 from .nchw16c_pool import LARGEST, LARGEST_2, MANY, RETURNED, RETURNED_2, TWO
-from .conv import finish, zero
-from .conv_geometry import filtered, filters_grad, parts_of, sizes
-from ..codegen.llvm import LANES
-from ..runtime.tasks import Room, Step, instruction, real_at, word_at
-from ..codegen.vectors import BOUNDS, BYTES
 
 
 @instruction

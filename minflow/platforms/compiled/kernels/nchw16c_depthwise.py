@@ -11,14 +11,14 @@ import math
 import numpy as np
 
 from ....core.ops.conv import positions
-from .nchw16c_norm import fits
-from .nchw16c_depthwise3x3 import RUN, flush, slide, slide_back, slide_products
-from .depthwise import PAIR, STEP, T0, T1, T2, TAP0, TAP1, TAP2, tables, weigh
 from ..codegen.jit import float32
 from ..codegen.llvm import LANES, number_at, put
+from ..codegen.vectors import BOUNDS, BYTES, add, clipped, filled, load, load_some, rounded, store, widened
 from ..runtime.pointers import cut
 from ..runtime.tasks import Room, Step, instruction, real_at, word_at
-from ..codegen.vectors import BOUNDS, BYTES, add, clipped, filled, load, load_some, rounded, store, widened
+from .depthwise import PAIR, STEP, T0, T1, T2, TAP0, TAP1, TAP2, tables, weigh
+from .nchw16c_depthwise3x3 import RUN, flush, slide, slide_back, slide_products
+from .nchw16c_norm import fits
 
 TOGETHER = 128  # pixels of a group of images
 MOST, LEAST = 8192, 4096  # pixels of a chunk

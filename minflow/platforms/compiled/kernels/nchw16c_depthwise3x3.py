@@ -8,7 +8,6 @@ rows of the filter, which are the same code for two rows; what is beyond the ima
 
 from __future__ import annotations
 
-
 from ..codegen import llvm
 from ..codegen.jit import float32, inlined
 from ..codegen.llvm import LANES, function, word

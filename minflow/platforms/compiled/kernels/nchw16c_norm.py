@@ -14,8 +14,6 @@ import numpy as np
 
 from ....compiler.fusion.nchw16c import LANES
 from ..codegen.jit import float32, inlined
-from ..runtime.pointers import cut
-from ..runtime.tasks import Room, Step, instruction, real_at, word_at
 from ..codegen.vectors import (
     BOUNDS,
     BYTES,
@@ -39,6 +37,8 @@ from ..codegen.vectors import (
     subtract,
     widened,
 )
+from ..runtime.pointers import cut
+from ..runtime.tasks import Room, Step, instruction, real_at, word_at
 
 STEP = LANES * BYTES
 TILE = 128  # rows that are read twice

@@ -14,12 +14,12 @@ import numpy as np
 
 from ....compiler.fusion.nchw16c import pooled
 from ..codegen import llvm
-from .nchw16c_norm import STEP, TILE, fits
 from ..codegen.jit import float32, inlined, ir
 from ..codegen.llvm import INT, LANES, function, word
+from ..codegen.vectors import BYTES, add, divide, filled, load, multiply, rounded, store, widened
 from ..runtime.pointers import cut
 from ..runtime.tasks import Room, Step, instruction, word_at
-from ..codegen.vectors import BYTES, add, divide, filled, load, multiply, rounded, store, widened
+from .nchw16c_norm import STEP, TILE, fits
 
 MOST, LEAST = 8192, 4096  # pixels of a chunk
 NUMBERS, SMALL = ir.VectorType(INT, LANES), ir.VectorType(ir.IntType(8), LANES)

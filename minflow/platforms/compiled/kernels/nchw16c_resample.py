@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 
-from .nchw16c_norm import STEP, fits
 from ..codegen.jit import float32, inlined
 from ..codegen.llvm import number_at
+from ..codegen.vectors import add, filled, load, multiply, store
 from ..runtime.pointers import cut
 from ..runtime.tasks import Room, Step, instruction, word_at
-from ..codegen.vectors import add, filled, load, multiply, store
+from .nchw16c_norm import STEP, fits
 
 MOST, LEAST = 8192, 4096  # pixels of a chunk
 AT_ONCE = 16  # lines for which a weight is read once

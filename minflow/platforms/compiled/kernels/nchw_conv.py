@@ -12,11 +12,11 @@ import math
 import numpy as np
 
 from ....compiler.fusion.nchw16c import blocked, by_groups
-from . import nchw16c_conv
-from .nchw16c_conv import in_blocks, is_product, out_of_blocks
-from .conv_geometry import CHUNK, FEW, back, filtered, filters_grad, parts_of, sizes
 from ..codegen.llvm import LANES
 from ..runtime.tasks import Room, Step
+from . import nchw16c_conv
+from .conv_geometry import CHUNK, FEW, back, filtered, filters_grad, parts_of, sizes
+from .nchw16c_conv import in_blocks, is_product, out_of_blocks
 
 LEAST, LEAST_FILTERS = 1 << 16, 8  # multiplications and filters; below, NumPy is as fast
 SMALL = 16  # pixels of images whose products are quicker in blocks; BLAS reads larger ones without a copy

@@ -12,12 +12,12 @@ import math
 import numpy as np
 
 from ....compiler.fusion.nchw16c import blocked
-from . import nchw16c_norm, column_norms
-from .nchw16c_conv import in_blocks, out_of_blocks
 from ..codegen.jit import compiled, float32, float64
 from ..codegen.llvm import LANES, number_at, put
-from ..runtime.tasks import Room, Step, instruction, real_at, word_at
 from ..codegen.vectors import BYTES, add, filled, load, load_some, multiply_add, store, store_some, subtract, total
+from ..runtime.tasks import Room, Step, instruction, real_at, word_at
+from . import column_norms, nchw16c_norm
+from .nchw16c_conv import in_blocks, out_of_blocks
 
 SMALL = 16  # numbers per channel of an image; planes above go channel by channel
 STEP = LANES * BYTES

@@ -10,12 +10,12 @@ import math
 import numpy as np
 
 from ..codegen import llvm
-from .elementwise_fusion import FULL, LONGEST, ROW, Bytecode
+from ..codegen.atomics import publish
 from ..codegen.jit import ir
 from ..codegen.llvm import INT, LANES, function, number_at, put, word
-from ..codegen.atomics import publish
-from ..runtime.tasks import Step, instruction, put_real, real_at, word_at
 from ..codegen.vectors import BYTES, below, masked_load, masked_store
+from ..runtime.tasks import Step, instruction, put_real, real_at, word_at
+from .elementwise_fusion import FULL, LONGEST, ROW, Bytecode
 
 CHUNK = 1 << 17  # pixels of a chunk
 

@@ -12,16 +12,16 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ..codegen import vector_math, llvm
-from .elementwise import COLUMNS, flat, sum_rows
-from .gemm import packed_rows, packing, product, side
+from ..codegen import llvm, vector_math
 from ..codegen.jit import compiled
 from ..codegen.llvm import LANES, function
 from ..codegen.micro_kernels import PANEL, ROWS, VECTORS
-from .data_movement import clone
-from .gemm_tiles import product as multiply
-from ..runtime.tasks import Room, Step, instruction, run_routine, word_at
 from ..codegen.vectors import BYTES, add, below, filled, load, load_some, masked_load, masked_store, store, store_some
+from ..runtime.tasks import Room, Step, instruction, run_routine, word_at
+from .data_movement import clone
+from .elementwise import COLUMNS, flat, sum_rows
+from .gemm import packed_rows, packing, product, side
+from .gemm_tiles import product as multiply
 
 TOGETHER = ROWS[1]  # sequences of a chunk
 TANH, RELU, LSTM, GRU = range(4)

@@ -12,11 +12,8 @@ import math
 
 import numpy as np
 
-from .conv_geometry import sum_of_parts
 from ..codegen.jit import compiled, float32, float64
 from ..codegen.llvm import LANES, number_at, put
-from .norm import fits, squares_of, sum_of, sums_of
-from ..runtime.tasks import Room, Step, instruction, real_at, word_at
 from ..codegen.vectors import (
     BYTES,
     add,
@@ -30,6 +27,9 @@ from ..codegen.vectors import (
     subtract,
     sum_by_halves,
 )
+from ..runtime.tasks import Room, Step, instruction, real_at, word_at
+from .conv_geometry import sum_of_parts
+from .norm import fits, squares_of, sum_of, sums_of
 
 STEP = LANES * BYTES
 CHUNK = 1 << 15  # numbers of a chunk of rows

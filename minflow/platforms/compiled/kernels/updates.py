@@ -11,8 +11,8 @@ import numpy as np
 
 from ..codegen.jit import float32
 from ..codegen.llvm import LANES, number_at, put
-from ..runtime.tasks import Step, instruction, real_at, word_at
 from ..codegen.vectors import add, divide, filled, load_some, multiply, root, store_some
+from ..runtime.tasks import Step, instruction, real_at, word_at
 
 BYTES = 4
 CHUNK = 1 << 14  # numbers

@@ -15,9 +15,14 @@ from fractions import Fraction
 import numpy as np
 
 from ..codegen import llvm
+from ..codegen.jit import compiled
+from ..codegen.llvm import LANES, function, number_at, put, word
+from ..codegen.micro_kernels import PANEL, VECTORS
+from ..codegen.vectors import add, load, store
+from ..runtime.task_scheduler import call
+from ..runtime.tasks import instruction, real_at, run_routine, word_at
 from .conv import (
     BLOCKS,
-    F,
     HQ,
     IMAGE_IN,
     OH,
@@ -27,6 +32,7 @@ from .conv import (
     SPARE,
     WQ,
     Y_ROOM,
+    F,
     finish,
     line_in,
     pack_panel,
@@ -35,13 +41,7 @@ from .conv import (
     sizes_of,
     zero,
 )
-from ..codegen.jit import compiled
-from ..codegen.llvm import LANES, function, number_at, put, word
-from ..codegen.micro_kernels import PANEL, VECTORS
 from .gemm_tiles import BYTES
-from ..runtime.task_scheduler import call
-from ..runtime.tasks import instruction, real_at, run_routine, word_at
-from ..codegen.vectors import add, load, store
 
 RESULTS = {5: 3, 3: 4}  # size of the filter -> size of a tile of results
 M5 = RESULTS[5]

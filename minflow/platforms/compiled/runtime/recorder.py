@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..codegen.atomics import publish
 from ..codegen.jit import types
 from .task_scheduler import ALONE, Program, call
-from ..codegen.atomics import publish
 from .tasks import Step, instruction, word_at
 from .threads import Recorder
 

@@ -21,10 +21,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from ....compat.namespaces.threads import Settings
-from . import threads
-from ..codegen.jit import Code, compiled, intrinsic, ir, types
-from ..codegen.llvm import WORD
-from .pointers import at
 from ..codegen.atomics import (
     add_to,
     exchange,
@@ -37,6 +33,10 @@ from ..codegen.atomics import (
     wake_all,
     yield_core,
 )
+from ..codegen.jit import Code, compiled, intrinsic, ir, types
+from ..codegen.llvm import WORD
+from . import threads
+from .pointers import at
 
 LINE = 128  # bytes: two lines of the cache, which the processor fetches together
 # What the threads share. TICKET: number of the step << 32 | chunks of it that nobody took.  DONE: chunks of it that

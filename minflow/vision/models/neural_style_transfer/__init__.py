@@ -1,4 +1,3 @@
 """A network that paints a photograph in one style, at flowvision's address. Read next: `stylenet.py`."""
 
-from .stylenet import NeuralStyleTransfer as NeuralStyleTransfer
-from .stylenet import neural_style_transfer as neural_style_transfer
+from .stylenet import NeuralStyleTransfer as NeuralStyleTransfer, neural_style_transfer as neural_style_transfer

@@ -11,8 +11,8 @@ from typing import Any
 from .... import nn
 from ....core.base.errors import OutOfRangeError
 from ....core.functions import clamp
-from ....core.tensor import Tensor
 from ....core.source_location import fail
+from ....core.tensor import Tensor
 from ....io import load
 from ..weights import weights_file
 

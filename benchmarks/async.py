@@ -141,7 +141,8 @@ def make_jobs(model: str) -> tuple[Any, Any]:
 
 class Loader:
     """Makes the batch of a step. kind: a key of LOADERS.  amount: images to process, some batches more than once; for
-    "sleep" the seconds. The batch depends only on the index of the step and the amount."""
+    "sleep" the seconds. The batch depends only on the index of the step and the amount.
+    """
 
     def __init__(self, kind: str, amount: float = BATCH):
         import numpy as np

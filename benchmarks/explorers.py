@@ -325,7 +325,8 @@ def show(name: str, layers: int) -> dict[str, int]:
 
 def in_kernel(client, call: str) -> tuple[Any, dict[str, int]]:
     """Call a function of this module in the kernel. Returns its result and the bytes that it sent: `saved` in a
-    notebook, and only to the `page`."""
+    notebook, and only to the `page`.
+    """
     texts, sent = [], {"saved": 0, "page": 0}
 
     def heard(message: dict) -> None:

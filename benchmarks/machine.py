@@ -127,7 +127,7 @@ def our_step(training, kind: str, as_graph: bool) -> Callable[[], Any]:
         if not as_graph:
             return graphs.eager_step(training)
         program = graphs.graph_of(nn, training)
-        step = lambda: program(x, y)  # noqa: E731
+        step = lambda: program(x, y)
         step.graph = program, (x, y)
         return step
 
@@ -228,7 +228,7 @@ def rates(threads: int) -> tuple[float, float]:
     source = np.ones((threads, 1 << 22), "f4")
     target = np.empty_like(source)
     with ThreadPoolExecutor(threads) as pool:
-        copy = lambda: list(pool.map(np.copyto, target, source))  # noqa: E731
+        copy = lambda: list(pool.map(np.copyto, target, source))
         copy()
         moved = max(2 * source.nbytes / timed(copy) for _ in range(8))
     return flops, moved

@@ -65,7 +65,7 @@ def first(name: str, *args, **options):
 
     def make(lib, nn):
         inner = getattr(nn, name)(*args, **options)
-        run = lambda *inputs: inner(*inputs)[0]  # noqa: E731
+        run = lambda *inputs: inner(*inputs)[0]
         run.parameters = inner.parameters
         return run
 
@@ -279,7 +279,7 @@ def step_of(name: str, kind: str, size: str, contestant: str) -> Callable[[], An
 
 def plain_step(lib, nn, function: Callable, inputs: list, kind: str, contestant: str) -> Callable[[], Any]:
     if contestant == "PyTorch channels_last":
-        if inputs[0].ndim != 4 or not any(hasattr(function, "to") for _ in inputs) and len(inputs) > 1:
+        if inputs[0].ndim != 4 or (not any(hasattr(function, "to") for _ in inputs) and len(inputs) > 1):
             raise Unavailable("no images")
         inputs = [x.to(memory_format=lib.channels_last) for x in inputs]
         if hasattr(function, "to"):

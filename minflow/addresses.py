@@ -85,7 +85,7 @@ def resolve_submodule(name: str) -> str:
     """Real path of a module below an alias: "typing" for "compatible.single_client.typing", "" if there is none."""
     above, _, last = name.rpartition(".")
     home = ALIASES.get(above, above and resolve_submodule(above))
-    return f"{home}.{last}".lstrip(".") if home or above in ALIASES and ":" not in home else ""
+    return f"{home}.{last}".lstrip(".") if home or (above in ALIASES and ":" not in home) else ""
 
 
 def resolve_alias(name: str) -> Any:

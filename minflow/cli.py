@@ -302,7 +302,7 @@ def report_setup_error(place: object, error: Exception) -> int:
 
 
 def unknown_option(words: list[str], known: list[Any]) -> str | None:
-    """The first option that JupyterLab does not have, or None. (Its own answer is 60 lines of usage.)
+    """The first option that JupyterLab does not have, or None. (Its own answer is 60 lines of usage.).
 
     known: the names of its options, each a string or a tuple of strings.
     """

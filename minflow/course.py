@@ -59,7 +59,7 @@ def files() -> dict[str, Path]:
     result = {}
     for name, top in (("notebooks", source()), ("docs", docs)):
         for file in sorted(file for file in top.rglob("*") if file.is_file() and is_visible(file, top)):
-            if name == "notebooks" and file.suffix != ".po" or file.suffix in (".md", ".svg"):  # .po: translations
+            if (name == "notebooks" and file.suffix != ".po") or file.suffix in (".md", ".svg"):  # .po: translations
                 result[f"{name}/{file.relative_to(top).as_posix()}"] = file
     return result
 

@@ -1,5 +1,6 @@
 """Shared fixtures and options: golden texts, a seed per test, `--complete` sweeps (`tests/sampling.py`), slow threads
-on request."""
+on request.
+"""
 
 import os
 import random
@@ -83,7 +84,8 @@ ran, known = None, None  # the file whose tests run; the ops of the package
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
     """Before the fixtures of the test, also those of its module. Ops that an earlier file has defined go away, and so
-    do the answers that earlier tests have given."""
+    do the answers that earlier tests have given.
+    """
     global ran, known
     import minflow
     from minflow.core.op import OPS

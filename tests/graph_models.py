@@ -1,5 +1,6 @@
 """Small models, graphs and training loops, eager and as nn.Graph."""
 
+import itertools
 import math
 
 import minflow as flow
@@ -12,7 +13,7 @@ class MLP(nn.Module):
     def __init__(self, sizes=(20, 32, 5)):
         super().__init__()
         layers = []
-        for a, b in zip(sizes, sizes[1:]):
+        for a, b in itertools.pairwise(sizes):
             layers += [nn.Linear(a, b), nn.ReLU()]
         self.layers = nn.Sequential(*layers[:-1])
 
@@ -97,7 +98,8 @@ class Train(TrainGraph):
 class Step(nn.Graph):
     """A step of the optimizer on `loss(*inputs)`; by default the mean square of what the model gives.
 
-    passes: those of the graph; config: its settings, by their names."""
+    passes: those of the graph; config: its settings, by their names.
+    """
 
     def __init__(self, model, optimizer, loss=None, *, lr_sch=None, passes=None, **config):
         super().__init__()
@@ -161,7 +163,8 @@ def eager_step(model, loss_fn, optimizer, x, y, scheduler=None):
 
 def both_ways(make, batches, steps, graph_of=None, seed=3):
     """Losses and final state of a training run, eager and as a graph; make() gives (model, loss_fn, optimizer,
-    scheduler)."""
+    scheduler).
+    """
     results = []
     for as_graph in (False, True):
         flow.manual_seed(seed)

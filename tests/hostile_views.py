@@ -67,7 +67,8 @@ NAMES = {
 
 def harmless(name: str) -> str:
     """A name that takes the same place as `name` does where it is shown, of letters; what parts names and lines is
-    kept."""
+    kept.
+    """
     return "".join(c if c in " ./_\n" else "n" * len(clean(c)) for c in name)
 
 
@@ -83,7 +84,8 @@ def class_name(name: str) -> str:
 
 def shows(text: str, name: str) -> bool:
     """Whether the text begins to tell the name, cleaned or as Python writes it; a class or a file may have some of it
-    changed."""
+    changed.
+    """
     text = re.sub(r"\s", "", text)
     forms = [
         clean(name),

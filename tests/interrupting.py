@@ -46,7 +46,8 @@ class Interrupting:
 
     def places(self, wanted=None):
         """The numbers of the lines that ran (in functions of these names), each line at its first and at its last
-        time."""
+        time.
+        """
         first, last = {}, {}
         for i, line in enumerate(self.lines):
             if wanted is None or line[0].co_name in wanted:

@@ -1,5 +1,6 @@
 """How much memory and how many calls something takes, whatever else goes on in the process. Never how many seconds:
-those depend on the machine and on what it does beside."""
+those depend on the machine and on what it does beside.
+"""
 
 import gc
 import sys

@@ -230,7 +230,8 @@ def run(
     top: Path, arguments: list[str], report: Path, items: Path | None = None, seconds: float | None = None
 ) -> tuple[int | None, list[list[Any]]]:
     """pytest in a clone. Returns its exit status, and what it reported. It ends after PROCESSOR and `seconds` of
-    processor time, and after PATIENCE and `seconds`: the status is then negative or None."""
+    processor time, and after PATIENCE and `seconds`: the status is then negative or None.
+    """
     report.unlink(missing_ok=True)
     environment = {
         **os.environ,
@@ -285,7 +286,8 @@ def clone(folder: Path, name: str) -> Path:
 
 def measure_reach(mutants: list[Mutant], folder: Path, tests: list[str]) -> dict[str, Any]:
     """Run the short command, or these tests, with the probes. Returns which tests reach which mutant, and how long each
-    test takes."""
+    test takes.
+    """
     hits = folder / "hits"
     shutil.rmtree(hits, ignore_errors=True)
     shutil.rmtree(folder / "probed", ignore_errors=True)

@@ -1,5 +1,6 @@
 """Still pictures: the SVG in a bundle's HTML, the pixels of a PNG, and texts that leave their plates, measured in the
-widest usual font."""
+widest usual font.
+"""
 
 import base64
 import re

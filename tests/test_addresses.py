@@ -86,7 +86,7 @@ def test_no_such_module():
     with pytest.raises(ModuleNotFoundError, match=r"minflow\.nowhere"):
         importlib.import_module("minflow.nowhere")
     with pytest.raises(MissingNameError, match=r"flow\.nn\.modules\.conv has no Conv9d") as caught:
-        flow.nn.modules.conv.Conv9d  # noqa: B018
+        flow.nn.modules.conv.Conv9d
     assert "Conv2d" in caught.value.hint
 
 

@@ -1,5 +1,6 @@
 """benchmarks/explorers.py: that its smallest configuration runs in a kernel and has every figure; what it takes for a
-request."""
+request.
+"""
 
 import sys
 

@@ -10,16 +10,15 @@ from tests.cases import Cases, in_cases
 
 def test_every_failing_case_is_reported():
     ran = []
-    with pytest.raises(BaseExceptionGroup) as caught:
-        with Cases() as case:
-            for i in range(4):
-                with case(f"example {i}"):
-                    ran.append(i)
-                    assert i % 2, f"{i} is even"
-            with case("key"):
-                {}["x"]
-            with case("refusal"), pytest.raises(ValueError):
-                pass
+    with pytest.raises(BaseExceptionGroup) as caught, Cases() as case:
+        for i in range(4):
+            with case(f"example {i}"):
+                ran.append(i)
+                assert i % 2, f"{i} is even"
+        with case("key"):
+            {}["x"]
+        with case("refusal"), pytest.raises(ValueError):
+            pass
     assert ran == [0, 1, 2, 3]
     assert re.fullmatch(
         r"4 of 6 cases fail: example 0, example 2, key, refusal\n"

@@ -390,7 +390,7 @@ def test_run_prints_while_the_notebook_runs_until_it_is_interrupted(tmp_path, nu
             assert process.poll() is None
             time.sleep(0.05)
         process.send_signal(number)
-        out, said = process.communicate()
+        _out, said = process.communicate()
     assert (process.returncode, said) == (128 + number, "\nlong.ipynb: cell 2 was interrupted\n")
     kernel, folder = (tmp_path / "started").read_text().split(" ", 1)
     assert not os.path.exists(folder)

@@ -41,7 +41,8 @@ def pytest_alone(*words, **settings):
 
 def generated_tests(folder, op, oracle):
     """Run the test that is generated for cbrt; its code is put into elementwise.py and oracles.py in memory. Returns
-    what pytest printed."""
+    what pytest printed.
+    """
     (folder / "contributed.py").write_text(
         "import minflow.core.ops.elementwise as file, tests.core.oracles as oracles\n"
         f"exec({op!r}, vars(file))\nexec({oracle!r}, vars(oracles))\n"

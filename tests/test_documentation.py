@@ -161,9 +161,11 @@ def broken(name):
     for link in links(name):
         place, _, anchor = link.partition("#")
         path = Path(os.path.normpath(TOP / Path(name).parent / place)) if place else TOP / name
-        if not path.exists() or not path.is_relative_to(TOP):
-            wrong.append(link)
-        elif anchor and path.suffix == ".md" and anchor not in anchors(path.relative_to(TOP).as_posix()):
+        if (
+            not path.exists()
+            or not path.is_relative_to(TOP)
+            or (anchor and path.suffix == ".md" and anchor not in anchors(path.relative_to(TOP).as_posix()))
+        ):
             wrong.append(link)
     return wrong
 

@@ -74,7 +74,7 @@ def test_the_extra_that_an_error_names_brings_the_package():
     for package, extra in optional.EXTRAS.items():
         name = names.get(package, package.replace("_", "-"))
         listed = bounds(requirements_of(*[extra] if extra else []))
-        assert name in listed or name in along and "jupyterlab" in listed, package
+        assert name in listed or (name in along and "jupyterlab" in listed), package
     assert PROJECT["project"]["name"] == optional.DISTRIBUTION
 
 

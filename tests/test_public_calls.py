@@ -152,7 +152,8 @@ def attempt(call, *args) -> str:
 
 def refuses_or_answers(name: str) -> None:
     """Each parameter gets a value that fits its name, then one after the other what does not fit: the call answers, or
-    raises an error that has four parts. What is right and what PyTorch refuses is told elsewhere: `tests/fuzz`."""
+    raises an error that has four parts. What is right and what PyTorch refuses is told elsewhere: `tests/fuzz`.
+    """
     function, seen = CALLS[name], {}
     parameters = [p for p in inspect.signature(function).parameters.values() if p.kind in (BY_PLACE, REST)]
     names, least = [p.name for p in parameters], sum(p.default is p.empty and p.kind is BY_PLACE for p in parameters)

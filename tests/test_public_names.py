@@ -68,7 +68,7 @@ def test_methods_and_properties_say_what_they_are():
         for name, it in vars(kind).items():
             it, path = getattr(it, "__func__", it), f"{kind.__module__}.{kind.__qualname__}.{name}"
             called = inspect.isroutine(it) and name[0] != "_"
-            if (called or name[0] != "_" and isinstance(it, property)) and not documented(kind, name):
+            if (called or (name[0] != "_" and isinstance(it, property))) and not documented(kind, name):
                 silent.append(path)
             if called and name not in ANY_METHODS and spread(it):
                 nameless.append(path)

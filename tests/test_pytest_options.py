@@ -1,5 +1,6 @@
 """How pytest runs the tests: which warnings fail them, for a learner and in `.ci/run`, and what `--sample` and
-`--complete` choose."""
+`--complete` choose.
+"""
 
 import re
 

@@ -96,14 +96,13 @@ NAMED = {
 def identifiers(tree):
     """Names of classes, functions, arguments, attributes and variables: (name, line)."""
     for node in ast.walk(tree):
-        if field := NAMED.get(type(node)):
-            if name := getattr(node, field) or getattr(node, "name", None):
-                yield name, node.lineno
+        if (field := NAMED.get(type(node))) and (name := getattr(node, field) or getattr(node, "name", None)):
+            yield name, node.lineno
 
 
 @functools.cache
 def words(name):
-    """build_log, BuildLog -> build, log"""
+    """build_log, BuildLog -> build, log."""
     return frozenset(word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name))
 
 

@@ -20,7 +20,7 @@ def main(words: list[str]) -> int:
     wanted = words[:1] == ["--torch"]
     words = words[wanted:]
     by_name = words[:1] == ["-m"]
-    if len(words) <= by_name or not by_name and words[0].startswith("-"):
+    if len(words) <= by_name or (not by_name and words[0].startswith("-")):
         print(USAGE, file=sys.stderr)
         return 2
     if not by_name and not os.path.exists(words[0]):

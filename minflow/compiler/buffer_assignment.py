@@ -52,7 +52,8 @@ class Layout:
 
     def may_overwrite(self, node: Node, value: Value, x: Value, old: Value) -> bool:
         """May `node` write `value` where it reads `old`? Only if it says so, and reads `old` itself and not a view of
-        it."""
+        it.
+        """
         if not node.op.alias_safe or x != old:
             return False
         if node.op.many:
@@ -62,7 +63,8 @@ class Layout:
 
     def is_fresh(self, v: Value) -> bool:
         """Is this output computed into a new array at each call? Small ones are copied out of the arena, larger ones
-        too where the machine may compute them: only in a fixed place are its steps prepared."""
+        too where the machine may compute them: only in a fixed place are its steps prepared.
+        """
         if v.node not in self.position or self.uses.root[v] != v or v in self.in_place or not v.node.op.takes_out:
             return False
         return v.spec.nbytes > (4 * COPIED if v.node.op.steps else COPIED)
@@ -94,7 +96,8 @@ class Layout:
 
     def need_room(self, arena_bytes: int, needs: dict, kernels: int = 0) -> None:
         """Refuse a plan for which there is no memory: the arena, the results, which are new at each call, and what
-        kernels compute with."""
+        kernels compute with.
+        """
         needed = arena_bytes + sum([v.spec.nbytes for v in self.results]) + kernels
         need_room(needed, (*needs, *self.results), self.name_of, kernels)
 
@@ -115,5 +118,6 @@ class Layout:
 
 def overwritable(node: Node) -> Sequence:
     """The inputs whose place the result may take: any of an elementwise op, of others (`view_write`, `sgd`) the
-    first."""
+    first.
+    """
     return node.inputs if node.op.elementwise else [x for x in node.inputs[:1] if x not in node.inputs[1:]]

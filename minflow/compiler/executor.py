@@ -42,7 +42,8 @@ def run_node(node: Node, arrays: list) -> list[np.ndarray]:
 
 class collector_waiting(ContextVarScope):
     """Without the collector of cycles: all that a trace and its passes make is kept, and it would go through it time
-    and again."""
+    and again.
+    """
 
     def __init__(self) -> None:
         pass

@@ -1,5 +1,6 @@
 """Compare the memory that a plan needs with the memory that is free, before it is allocated. Read next:
-`core/memory.py`."""
+`core/memory.py`.
+"""
 
 from __future__ import annotations
 

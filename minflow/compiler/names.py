@@ -40,6 +40,7 @@ class Names:
 
 def op_names(nodes: Iterable[Node]) -> dict[Node, str]:
     """node -> name. Ask it of the trace: `CompiledPart.names` gives the same names to the nodes that passes made of
-    them."""
+    them.
+    """
     names = Names()
     return {node: names.of(node) for node in nodes}

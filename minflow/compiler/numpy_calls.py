@@ -20,7 +20,8 @@ BY_NAME = {np.maximum, np.minimum}  # ufuncs that do not like to be told by posi
 
 def kernels_of(op: Op, machine: bool, lone: bool) -> tuple[Any, Callable]:
     """What runs an op: of the machine, or None; and of NumPy. machine: is it to be used?  lone: is there one call, of a
-    few numbers? Then one of NumPy's takes less time than to copy them."""
+    few numbers? Then one of NumPy's takes less time than to copy them.
+    """
     steps = op.steps if machine else None
     if steps is not None and lone and steps.once is not None:
         return None, steps.once
@@ -34,7 +35,9 @@ def call_of(op: Op, kernel: Callable, args: Sequence, places: Sequence[np.ndarra
     if op.fast_path and places[0].ndim and places[0].dtype.kind == "f":
         with np.errstate(all="ignore"):  # numpy would make arrays of the numbers at each call: half of its time
             args = [
-                np.asarray(x, places[0].dtype) if x.__class__ is float or x.__class__ is int and abs(x) < 1 << 53 else x
+                np.asarray(x, places[0].dtype)
+                if x.__class__ is float or (x.__class__ is int and abs(x) < 1 << 53)
+                else x
                 for x in args
             ]
     if isinstance(kernel, np.ufunc) and kernel not in BY_NAME:
@@ -44,11 +47,12 @@ def call_of(op: Op, kernel: Callable, args: Sequence, places: Sequence[np.ndarra
 
 def direct(node: Node, call: functools.partial, inputs: Sequence[np.ndarray], out: np.ndarray) -> Callable | None:
     """A plan's only call as a function of its inputs' arrays, with the result in a new one: to copy them to and from
-    their places would take as long. None where it does not take each input once, side by side in their order."""
+    their places would take as long. None where it does not take each input once, side by side in their order.
+    """
     kernel, by_name, names = call.func, call.keywords, [*map(id, inputs)]
     args = call.args if by_name else call.args[:-1]
     taken = [i for i, x in enumerate(args) if id(x) in names]
-    if [id(args[i]) for i in taken] != names or taken and taken[-1] - taken[0] >= len(names):
+    if [id(args[i]) for i in taken] != names or (taken and taken[-1] - taken[0] >= len(names)):
         return None
     specs = [x.spec if x.__class__ is Value else x.__class__ for x in node.inputs]
     own = node.op.specialize and len(specs) == len(names) and node.op.specialize(*specs, **node.attrs)

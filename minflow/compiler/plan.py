@@ -26,7 +26,7 @@ class Slots(list):
 class Late:
     """A call that reads or writes slots. out: an array, a slot number, or None for a kernel without `out=`."""
 
-    __slots__ = ("kernel", "args", "reads", "out", "slots", "target")
+    __slots__ = ("args", "kernel", "out", "reads", "slots", "target")
 
     def __init__(self, kernel: Callable, args: list, reads: list, slots: Slots, out=None, target: int | None = None):
         self.kernel, self.args, self.reads, self.slots, self.out, self.target = kernel, args, reads, slots, out, target
@@ -112,7 +112,7 @@ class Plan(Layout):
         self.inputs: list[tuple[int | None, np.ndarray | None]] = []
         for source in self.graph.inputs:
             value = Value(source, 0, source.out_specs[0])
-            if value.spec.nbytes <= COPIED or self.kernels and is_steady(value, self.uses):
+            if value.spec.nbytes <= COPIED or (self.kernels and is_steady(value, self.uses)):
                 self.env[value] = np.empty(value.spec.shape, value.spec.np)
                 self.inputs.append((None, self.env[value]))
             else:

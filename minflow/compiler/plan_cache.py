@@ -130,7 +130,8 @@ class PlanCache(OrderedDict):
 
     def find(self, inputs: tuple) -> Any:
         """The plan for these inputs, None if there is none yet. Compares the epoch, and looks closer only where that
-        moved; and at what containers hold and which tensors variables name, where the fingerprint has some."""
+        moved; and at what containers hold and which tensors variables name, where the fingerprint has some.
+        """
         if mutation_counter.count != self.epoch or (self.fingerprint.contents and self.fingerprint.moved()):
             self.look()
         fingerprint, known, compiled = self.recent
@@ -163,7 +164,8 @@ class PlanCache(OrderedDict):
 
     def compile(self, inputs: tuple, build: Callable[[], Any]) -> Any:
         """The plan for these inputs, by `build()` unless another thread has compiled it meanwhile; one build at a
-        time."""
+        time.
+        """
         with LOCK, collector_waiting():
             return self.get((self.fingerprint, inputs)) or build()
 

@@ -40,7 +40,7 @@ def array_of(data, dtype: DType | None) -> np.ndarray:
             raise contains_itself_error("tensor()", "data", data) from None
         raise
     kind = array.dtype.kind
-    if kind not in "biufcO" or kind == "O" and not all(isinstance(x, int | float) for x in array.flat):
+    if kind not in "biufcO" or (kind == "O" and not all(isinstance(x, int | float) for x in array.flat)):
         hint = "numbers, bools, or nested lists of them"
         fail(DTypeError, f"tensor() cannot hold {type(data).__name__} of {array.dtype}", hint, data=data)
     if dtype is None:
@@ -57,7 +57,8 @@ def array_of(data, dtype: DType | None) -> np.ndarray:
 
 def check_range(array: np.ndarray, dtype: DType, kinds: str = "iuO") -> np.ndarray:
     """The array, after checking that an integer dtype can hold its elements; numpy would wrap some of them around and
-    refuse others. Raises OutOfRangeError."""
+    refuse others. Raises OutOfRangeError.
+    """
     if array.dtype.kind in kinds and dtype.rank == 1 and array.size:
         low, high = array.min(), array.max()  # NaN, if there is one
         try:
@@ -82,7 +83,8 @@ def copied(array: np.ndarray) -> np.ndarray:
 
 def storage_size(array: np.ndarray) -> int:
     """Number of elements from the first to the last of an array, including those in gaps; 0 if the strides are not
-    multiples of the itemsize, as for a field of records."""
+    multiples of the itemsize, as for a field of records.
+    """
     if any(stride % array.itemsize for stride in array.strides):
         return 0
     return 1 + sum([(n - 1) * stride for n, stride in zip(array.shape, array.strides)]) // array.itemsize
@@ -112,7 +114,8 @@ def depth_of(data) -> int:
 
 def to_numpy(data, depth: int):
     """The lists with tensors converted to arrays of `depth` axes, as in PyTorch: a tensor must have one element if its
-    list begins with a tensor, else it is a row."""
+    list begins with a tensor, else it is a row.
+    """
     if isinstance(data, list | tuple):
         return [to_numpy(x, depth - 1) for x in data]
     if isinstance(data, ARRAYS):

@@ -33,7 +33,7 @@ from .spec import Spec
 # ---- the backward pass -------------------------------------------------------------------------------------------
 
 
-def backprop(
+def backprop(  # noqa: C901
     roots: Sequence,
     seeds: Sequence,
     retain_graph: bool,
@@ -197,7 +197,7 @@ def nodes_leading_to(mode: Mode, order: Sequence[Node], wanted: set[Value]) -> s
         for i, x in enumerate(node.inputs) if node.needs else ():
             if node.needs >> i & 1:
                 x = x if mode.trace is None else mode.first(x)
-                if x.node in leading or x.node in nodes and x in wanted:
+                if x.node in leading or (x.node in nodes and x in wanted):
                     leading.add(node)
                     break
     return leading

@@ -89,7 +89,8 @@ SPECIAL = LOOKED_AT | {
 
 def special_method(error: BaseException) -> str | None:
     """Name of the special method of a user's object that raised this error when our code called it, or None if our code
-    had called another function of the user's."""
+    had called another function of the user's.
+    """
     trace = error.__traceback__
     while trace is not None:
         code = trace.tb_frame.f_code

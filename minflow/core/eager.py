@@ -68,7 +68,7 @@ def compute(op: Op, arrays, attrs, specs):
 class Eager(Mode):
     """The mode of every program that is not being traced."""
 
-    def run(self, op: Op, inputs, attrs):
+    def run(self, op: Op, inputs, attrs):  # noqa: C901
         plain = op.fast_path
         if plain is None and isinstance(inputs[0], Tensor):
             return self.view(op, inputs[0], attrs)

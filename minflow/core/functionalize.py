@@ -110,7 +110,8 @@ def read_only(array: np.ndarray) -> np.ndarray:
 
 def bump_version(tensor, where: Where | None) -> None:
     """Count a write to the storage. A storage without a cell has neither views nor saved copies, so nothing depends
-    on its version."""
+    on its version.
+    """
     if tensor.cell is not None:
         tensor.cell.version += 1
         tensor.cell.where = where
@@ -225,7 +226,7 @@ def write(target, new, *, unread: bool = False):
     target = mode.resolve(target)
     root, path = root_of(target)
     check_inplace(mode, handle, target)
-    if repeated_axes(target) or target.array is not None and not target.array.flags.writeable:
+    if repeated_axes(target) or (target.array is not None and not target.array.flags.writeable):
         fail(
             ShapeError,
             "a write into a tensor that repeats or only lends its elements (expand, or a read-only array)",
@@ -306,7 +307,7 @@ def in_place(op: Op, target, *others, **attrs):
             op,
             inputs,
         )
-    shares = [x is target or hasattr(x, "spec") and x.cell is not None and share_storage(x, target) for x in inputs]
+    shares = [x is target or (hasattr(x, "spec") and x.cell is not None and share_storage(x, target)) for x in inputs]
     alias = target.alias
     if (
         not mode.writes_directly()
@@ -314,8 +315,7 @@ def in_place(op: Op, target, *others, **attrs):
         or any(shares[1:])
         or specs[0] is not target.spec
         or not target.array.flags.writeable
-        or alias is not None
-        and (alias.base.alias is not None or 0 in target.array.strides)
+        or (alias is not None and (alias.base.alias is not None or 0 in target.array.strides))
     ):
         # saved inputs that share the target's storage are copied before it is written
         kept = op.saves[wanted & op.differentiable] if wanted else ()
@@ -344,7 +344,8 @@ def overwrite(function, target, *args, **options):
 
 def store(target, new):
     """target = new, the result of an in-place method: `new` must have the target's shape and a kind of dtype that the
-    target can hold."""
+    target can hold.
+    """
     if new.dtype.rank > target.dtype.rank:
         fail(
             DTypeError,

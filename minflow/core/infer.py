@@ -25,7 +25,8 @@ def infer(op: Any, inputs: Sequence, attrs: Mapping, specs: tuple = ()):
     """The result of the shape rule, cached: (None, output specs, result of `Op.specialize`), or
     (dtype that the inputs must be cast to, None, None), or (bfloat16, output specs, ...) if the op must be computed in
     float32. `converted` does the casts of the last two. specs: those of the inputs, if all are tensors and the caller
-    has them."""
+    has them.
+    """
     specs = specs or tuple([x.__class__ if x.__class__ in NUMBERS else x.spec for x in inputs])
     key = (op, specs, tuple(attrs.items())) if attrs else (op, specs)
     try:
@@ -51,7 +52,8 @@ def infer(op: Any, inputs: Sequence, attrs: Mapping, specs: tuple = ()):
 
 def check_memory(name: str, outs: Sequence[Spec]) -> None:
     """Raise OutOfMemoryError if there is no memory for these results, before it is allocated. A plan is checked as a
-    whole."""
+    whole.
+    """
     needed = sum([spec.nbytes for spec in outs])
     if (free := shortage(needed)) is not None:
         raise OutOfMemoryError(

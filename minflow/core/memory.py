@@ -50,7 +50,7 @@ def groups_of(root: Path, top: Path) -> Iterable[Path]:
     """The folders of the control groups of this process, from its own up to the root."""
     yield top
     for line in text(root / "proc/self/cgroup").splitlines():
-        number, names, path = (line.split(":", 2) + ["", ""])[:3]
+        number, names, path = ([*line.split(":", 2), "", ""])[:3]
         if number == "0" or "memory" in names.split(","):
             parts = [part for part in path.split("/") if part]
             yield from (top.joinpath(*parts[:n]) for n in range(len(parts), 0, -1) if ".." not in parts)

@@ -108,7 +108,7 @@ class Op:
             return "g", None
         if name in self.inputs:
             return "saved", self.inputs.index(name)
-        if name == "out" or name[:3] == "out" and name[3:].isdigit() and int(name[3:]) < len(self.outputs):
+        if name == "out" or (name[:3] == "out" and name[3:].isdigit() and int(name[3:]) < len(self.outputs)):
             return "saved", ~int(name[3:] or 0)
         if name.endswith("_or_out") and name[:-7] in self.inputs:
             return "either", self.inputs.index(name[:-7])

@@ -45,7 +45,7 @@ from .base.placement import Placement, Sbp
 class Device:
     """A device that holds tensors: `device("cpu")`, `device("cuda:0")`. One object per device."""
 
-    __slots__ = ("type", "index")
+    __slots__ = ("index", "type")
     table: dict[tuple[str, int], Device] = {}
 
     def __new__(cls, type: str | Device = "cpu", index: int | None = None):
@@ -87,19 +87,19 @@ class Spec:
     """
 
     __slots__ = (
-        "shape",
-        "dtype",
-        "device",
-        "placement",
-        "sbp",
-        "np",
-        "ndim",
-        "size",
-        "floating",
-        "differentiable",
-        "plain",
-        "as_tuple",
         "__weakref__",
+        "as_tuple",
+        "device",
+        "differentiable",
+        "dtype",
+        "floating",
+        "ndim",
+        "np",
+        "placement",
+        "plain",
+        "sbp",
+        "shape",
+        "size",
     )
     table: dict[tuple, Spec] = {}
     limit = 50_000  # size of the table at which unused specs are removed

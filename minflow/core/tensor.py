@@ -264,7 +264,8 @@ class Tensor(
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Turn gradients of this leaf on or off, in place. Raises GradError for dtypes without gradients, and when
-        turned off for a computed tensor."""
+        turned off for a computed tensor.
+        """
         if requires_grad and not self.spec.differentiable:
             fail(
                 GradError,
@@ -515,7 +516,8 @@ class Tensor(
         self, *args, dtype=None, device=None, copy: bool = False, non_blocking: bool = False, memory_format=None
     ) -> Tensor:
         """Convert to another dtype, to another device, or to those of another tensor. Returns self if nothing changes
-        and not `copy`. non_blocking, memory_format: accepted without effect."""
+        and not `copy`. non_blocking, memory_format: accepted without effect.
+        """
         for x in args:
             if dtype is not None and isinstance(x, Tensor | DType):
                 second = x.dtype if isinstance(x, Tensor) else x
@@ -523,7 +525,7 @@ class Tensor(
                 fail(DTypeError, what, "x.to(flow.float64), or x.to(other)", argument=x)
             if isinstance(x, Tensor):
                 dtype, device = x.dtype, x.device
-            elif isinstance(x, DType) or isinstance(x, type) or isinstance(x, np.dtype):
+            elif isinstance(x, (DType, type, np.dtype)):
                 dtype = x
             elif isinstance(x, str | Device):
                 device = x
@@ -546,7 +548,8 @@ class Tensor(
 
     def type(self, dtype=None):
         """Convert to a type: a dtype, flow.FloatTensor, "minflow.FloatTensor" or flow.Tensor (the default dtype).
-        Without an argument, return the name of this tensor's type."""
+        Without an argument, return the name of this tensor's type.
+        """
         if dtype is None:
             return type_of(self)
         dtype, kind = parse_type(dtype)

@@ -189,7 +189,8 @@ class Trace(Mode):
 
     def read(self, tensor: Tensor, verb: str) -> None:
         """Note that the program reads the elements of a concrete tensor. Raise TraceError if it has written them: the
-        new ones exist only when the graph runs."""
+        new ones exist only when the graph runs.
+        """
         read = tensor, verb, here()
         self.refuse_stale([read], self.written())
         self.reads.append(read)
@@ -256,7 +257,8 @@ class Trace(Mode):
 
     def current(self, value: Value, data: bool = False) -> Value:
         """The Value that has replaced a saved one by the time backward runs. As in eager mode, the tape sees neither
-        writes through `.data` nor writes to a storage that was saved through it.  data: True if this one was."""
+        writes through `.data` nor writes to a storage that was saved through it.  data: True if this one was.
+        """
         data = data or value in self.data_values
         writes = self.writes if data else self.untracked
         while value in writes:
@@ -360,7 +362,8 @@ class Trace(Mode):
 
     def forget_untracked(self, value: Value) -> None:
         """Forget replacements of `value` after a tracked write: eager mode then refuses a backward that saved it or an
-        earlier Value, and a graph computes the gradient at the saved elements."""
+        earlier Value, and a graph computes the gradient at the saved elements.
+        """
         replaced = {value}
         while before := {saved for saved, now in self.untracked.items() if now in replaced}:
             replaced |= before
@@ -376,7 +379,7 @@ class Trace(Mode):
                 "x = x.clone() first, which is the same in both",
                 input=root,
             )
-        if recorded and changed.needs or self.leaves.get(root.value) is not root:
+        if (recorded and changed.needs) or self.leaves.get(root.value) is not root:
             if root.needs and not recorded:
                 changed = self.replace(grad=True).run(unrecorded, (changed, root), {})
             before, root.value, root.needs = root.value, changed.value, changed.needs and (recorded or root.needs)

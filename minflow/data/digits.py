@@ -57,7 +57,8 @@ def digits(batch_size: int = 100, image_size: int = 8, data_format: str = "NCHW"
 @functools.lru_cache(maxsize=4)
 def digit_arrays(train: bool, image_size: int) -> tuple[np.ndarray, np.ndarray]:
     """images `float32[n, image_size, image_size]` in [0, 1] and labels `uint8[n]` of one part. Shared: do not write to
-    them."""
+    them.
+    """
     if image_size not in (8, 28):
         fail(
             OutOfRangeError,

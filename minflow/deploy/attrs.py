@@ -62,7 +62,8 @@ def encode(value: Any) -> Any:
 
 def encode_attrs(op: Op, attrs: Mapping[str, Any]) -> dict[str, Any]:
     """The attrs of a node as JSON values. Raises TypeError or Malformed for values that `decode_attrs` would not
-    restore."""
+    restore.
+    """
     data = {name: encode(value) for name, value in attrs.items()}
     if op.custom and (other := [x for x in leaves(tuple(attrs.values())) if type(x) not in PLAIN]):
         raise TypeError(f"{type(other[0]).__name__} must be a plain value: an attr of a custom operation")
@@ -221,7 +222,8 @@ def kind_of(op: Op, name: str) -> Check:
 
 def storable(op: Op) -> bool:
     """True if a file can hold the op. False for ops that need values known only at run time (data-dependent shapes,
-    foreign memory), and for optimizer rules, which the optimizer recreates."""
+    foreign memory), and for optimizer rules, which the optimizer recreates.
+    """
     return op.name != "strided_look" and op.infer is not data_dependent and "lr" not in op.inputs
 
 
@@ -232,7 +234,8 @@ def plausible(shape: Sequence[int], dtype: DType) -> bool:
 
 def check_inputs(op: Op, inputs: Sequence[Any], place: str = "inputs") -> None:
     """Check the inputs of an op (Python numbers, or Specs of tensors): their count, that numbers are allowed, and that
-    the dtype can hold them. Raises Malformed, or the error of `check_fits`."""
+    the dtype can hold them. Raises Malformed, or the error of `check_fits`.
+    """
     numbers = [i for i, x in enumerate(inputs) if type(x) in NUMBERS]
     if not inputs if op.variadic else len(inputs) != len(op.inputs):
         raise Malformed(f"{len(op.inputs)} inputs of {op.name}", len(inputs), place)
@@ -263,7 +266,8 @@ def attrs_at_sizes(op: Op, attrs: Mapping[str, Any], sizes: Mapping[str, int], p
 
 def resolved(value: Any, sizes: Mapping[str, int]) -> Any:
     """Replace each SizeFormula in a decoded attr by its value at these sizes of the dynamic axes. Raises Malformed for
-    absurd values; consistency with the inputs is checked by the op's shape rule."""
+    absurd values; consistency with the inputs is checked by the op's shape rule.
+    """
     return at(value, sizes, check_range)
 
 

@@ -29,7 +29,8 @@ class Place:
 
 class Arguments:
     """Arguments of the saved call. tree: its structure, with arguments in the order of build's parameters, so that
-    positional and keyword tensors have the same order.  order: indices of the inputs in it."""
+    positional and keyword tensors have the same order.  order: indices of the inputs in it.
+    """
 
     def __init__(self, document: Document):
         self.document = document
@@ -48,7 +49,8 @@ class Arguments:
 
     def inputs(self, graph: str, args: tuple, kwargs: dict) -> list[Tensor]:
         """The tensors of a call, in the order of the inputs. Raises TypeError if the arguments do not match build's
-        signature, GraphError if tensors are in other positions than in the saved call."""
+        signature, GraphError if tensors are in other positions than in the saved call.
+        """
         bound = self.signature.bind(*args, **kwargs)
         bound.apply_defaults()
         tensors: dict[int, Tensor] = {}

@@ -51,7 +51,8 @@ def refuse(what: str, hint: str = "", error: BaseException | None = None, /, **v
 
 class checking_file:
     """Context manager: `with checking_file("graph.json"):` turns a Malformed in the block into a GraphFormatError about
-    the file."""
+    the file.
+    """
 
     def __init__(self, file: object, hint: str = ""):
         self.file, self.hint = file, hint

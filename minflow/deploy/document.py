@@ -57,7 +57,8 @@ class State:
 @dataclass(frozen=True, eq=False)
 class NodeEntry:
     """A node. inputs: Refs to values, or Python numbers (or SizeFormulas).  first: index of its first output value.
-    origin: index of the node whose gradient it computes, "recompute", or None."""
+    origin: index of the node whose gradient it computes, "recompute", or None.
+    """
 
     op: Op
     inputs: tuple[Any, ...]
@@ -104,7 +105,8 @@ class Document:
 
 def from_data(data: Any, arrays: Mapping[str, np.ndarray]) -> Document:
     """Parse graph.json and its weights. Raises Malformed or GraphFormatError unless they are a graph that minflow
-    writes."""
+    writes.
+    """
     return DocumentParser(data, arrays).document()
 
 
@@ -168,7 +170,7 @@ class DocumentParser:
         if any(states[target].kind == "constant" for target, _ in updates):
             raise Malformed("tensors that are not constants", updates, "updates")
         loss = None if data["loss"] is None else self.ref(data["loss"], "loss")
-        if self.training and (loss is None or not gradients) or (loss is not None and self.specs[loss].size != 1):
+        if (self.training and (loss is None or not gradients)) or (loss is not None and self.specs[loss].size != 1):
             raise Malformed("a scalar to compute gradients of", data["loss"], "loss")
         modules = tuple(each(data["modules"], "modules", lambda x, place: module(x, place, states)))
         check_tree(modules)
@@ -381,7 +383,8 @@ class DocumentParser:
 
     def calls(self, rows: Any, modules: tuple, firsts: list[int]) -> tuple[CallEntry, ...]:
         """The calls; each is nested in the nearest preceding call of smaller depth. firsts: index of the first value of
-        each node, then the number of values."""
+        each node, then the number of values.
+        """
         top: list[CallEntry] = []
         stack = [(0, len(firsts) - 1, top)]
         for i, x in enumerate(items(rows, "calls")):

@@ -233,7 +233,8 @@ def check_format(data: Any, file: Path) -> None:
 
 def check_hashes(path: Path, meta: dict[str, Any], opened: dict[str, BinaryIO], stack: ExitStack) -> None:
     """Raise GraphFormatError if the files were not saved together. Backup copies of an interrupted save replace moved
-    files."""
+    files.
+    """
     plain = dumps({name: x for name, x in meta.items() if name != "sha256"}, "", indent=1)
     got = {META: hashlib.sha256(plain.encode()).hexdigest()}
     for name in (GRAPH, WEIGHTS):

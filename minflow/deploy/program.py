@@ -34,7 +34,8 @@ from .dynamic_shapes.traces import solve_sizes
 @dataclass(frozen=True, eq=False)
 class ProgramTensor:
     """A tensor that a program holds. kind: "parameter", "buffer", "captured", "constant", or "generator", which has no
-    array but `draws`, its number of draws per call."""
+    array but `draws`, its number of draws per call.
+    """
 
     name: str
     kind: str
@@ -107,7 +108,8 @@ class Program:
 def program_of(obj: Any, dynamic: Any = None) -> Program:
     """The Program of the most recently used plan of an nn.Graph or a predict job. dynamic: axes whose size may change
     from call to call, {"x": {0: "batch"}}; build is then also traced at other sizes. Raises GraphError if `obj` was
-    never called."""
+    never called.
+    """
     if isinstance(obj, Job):
         return of_job(obj, dynamic)
     if not isinstance(obj, RunningGraph):
@@ -230,7 +232,8 @@ def of_job(job: Job, dynamic: Any = None) -> Program:
 
 def of_step(job: Job, build: Any, graph: Graph, uses: frozenset[str]) -> Program:
     """The Program of one step of a job. build: has the trace, the value and the positions of the results.  uses: names
-    of the variables."""
+    of the variables.
+    """
     collector = TensorCollector(build.trace)
     variables = {
         name.replace(".", "/"): collector.add(name, "parameter", variable.tensor)
@@ -317,7 +320,8 @@ class TensorCollector:
 
     def graph(self, count: int, outputs: list[Value], updates: Mapping[Source, Value]) -> Graph:
         """The first `count` nodes of the trace and their sources, without autograd.Function nodes: the ops of its
-        forward and backward are separate nodes."""
+        forward and backward are separate nodes.
+        """
         nodes = []
         for node in self.trace.graph.nodes[:count]:
             if node.op.custom_backward is not None:

@@ -96,7 +96,8 @@ class LoadedGraph(Graph):
     @property
     def _last(self) -> Any:
         """The most recently used plan; before the first call, a plan for the saved input specs, so that it can be
-        inspected."""
+        inspected.
+        """
         own = self.__dict__
         if own["_plans"].last is None and not self._compiling:
             own["_compiling"] = True
@@ -184,7 +185,8 @@ def saved_axes(graph: LoadedGraph) -> dict[int, dict[int, str]]:
 
 def part_of_batch(spec: Spec, parts: int) -> Spec:
     """Inverse of `whole_batch`. An input that cannot be divided is returned as it is; the build then raises the
-    error."""
+    error.
+    """
     if parts == 1 or not spec.shape or spec.shape[0] % parts:
         return spec
     return spec.replace(shape=(spec.shape[0] // parts, *spec.shape[1:]))
@@ -261,7 +263,7 @@ def tensor_of(state: State) -> Any:
 
 def needs_copy(op: Op, array: np.ndarray, attrs: Any) -> bool:
     """True if the op is a view of contiguous elements and the array is not contiguous in the required shape."""
-    return op is as_strided or op is reshape and not array_has_view(array, attrs["shape"])
+    return op is as_strided or (op is reshape and not array_has_view(array, attrs["shape"]))
 
 
 class Replay:
@@ -380,7 +382,8 @@ class Replay:
 
     def check_memory(self, entry: NodeEntry, specs: Sequence[Spec]) -> None:
         """Raise GraphError if an output would not fit into memory. Views count too: they take no memory, but a consumer
-        copies them."""
+        copies them.
+        """
         needed = sum([spec.nbytes for spec in specs])
         if needed > LITTLE and needed > self.most:
             fail(

@@ -74,7 +74,7 @@ def record(failure: Failure, raised: BaseException) -> CardRecord:
     )
     try:
         named = {name for name, _ in values}  # of the parameters that are inputs, those that the error names
-        if data or ours and got and got[0] in error.values.items():
+        if data or (ours and got and got[0] in error.values.items()):
             failure.got = [(name, x) for name, x in failure.got if not x.label or name_of(failure, x, name) in named]
         graph = picture(failure, card)
         return replace(card, graph=graph and replace(graph, nodes=without_repeated_names(separate_calls(graph.nodes))))
@@ -84,7 +84,8 @@ def record(failure: Failure, raised: BaseException) -> CardRecord:
 
 def notes_of(raised: BaseException, error: BaseException) -> tuple[str, ...]:
     """The notes of the error and of its wrappers, without duplicates; a note about a place is cut to its beginning,
-    because the card shows the place."""
+    because the card shows the place.
+    """
     notes = [note for link in chain_of(raised) for note in getattr(link, "__notes__", ())]
     return tuple(dict.fromkeys(note if "\n" in note else note.partition(": in ")[0] for note in notes))
 
@@ -104,7 +105,8 @@ def warning_record(parts: MinflowError, file: str, number: int) -> CardRecord:
 
 def named_parts(error: MinflowError, failure: Failure, got: Pairs) -> tuple[Pairs, Pairs]:
     """(got, the other values). If the error itself names what it got or expected, that takes precedence over the
-    frames."""
+    frames.
+    """
     values = dict(error.values)
     failure.expected = values.pop("expected", failure.expected)
     said_got = [name for name in values if name == "got" or name.startswith("got ")]

@@ -7,7 +7,8 @@ ATTRIBUTE = "_created_at"  # attribute of a module that stores it
 
 class CreationSite(tuple):
     """(code, instruction), or empty if no user line created it. Meaningless in another process, so pickled
-    as None."""
+    as None.
+    """
 
     __slots__ = ()
 

@@ -140,7 +140,8 @@ def from_tape(failure: Failure, failed: NodeRecord) -> TapeRecord:
 
 def drawn_inputs(failure: Failure) -> list[tuple[str, Tensor]]:
     """The inputs that the failed node is drawn with. For a user line: the tensors visible to it
-    without another user."""
+    without another user.
+    """
     if failure.label and not failure.label.endswith(".forward"):
         return failure.got
     known = {id(x) for _, x in failure.got}

@@ -46,7 +46,8 @@ BUILDS: dict[CodeType, Callable[[Mapping[str, Any]], Recorded]] = {}  # code of 
 
 def builds(code: CodeType):
     """Register a function that finds the graph of a build in the locals of the function that runs it:
-    `@builds(compile_graph.__code__)`."""
+    `@builds(compile_graph.__code__)`.
+    """
 
     def register(function):
         BUILDS[code] = function

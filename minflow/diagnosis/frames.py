@@ -58,11 +58,12 @@ def message_of(error: BaseException) -> str:
 
 def user_frames(trace: TracebackType | None) -> tuple[TracebackType | None, int]:
     """(the traceback without frames of minflow, of the standard library called by minflow, and of the shell; the number
-    of frames left out, not counting the shell's)."""
+    of frames left out, not counting the shell's).
+    """
     kept, left_out, inside = [], 0, False
     for at in entries(trace):
         file = at.tb_frame.f_code.co_filename
-        inside = OURS[file] or inside and is_library(file)
+        inside = OURS[file] or (inside and is_library(file))
         if inside:
             left_out += 1
         elif not is_shell_frame(at):
@@ -95,14 +96,16 @@ def chain_of(error: BaseException) -> Iterator[BaseException]:
 
 def repeats_cause(cause: BaseException, error: BaseException) -> bool:
     """True if the error contains the text of its cause: a minflow error that was raised again without a user line in
-    between."""
+    between.
+    """
     ours = isinstance(cause, MinflowError) and isinstance(error, MinflowError)
     return ours and bool(cause.what) and cause.what in error.what
 
 
 def below_card(error: MinflowError) -> list[str]:
     """Lines printed below the card of an error: user lines, and the class of the error. Nothing that the card
-    shows is repeated."""
+    shows is repeated.
+    """
     lines: list[str] = []
     for link in reversed(list(chain_of(error))):
         own = own_lines(link)
@@ -110,7 +113,7 @@ def below_card(error: MinflowError) -> list[str]:
         said = "" if said in error.what else f": {said}"
         if link is error:
             lines += [*own, f"{type(error).__name__}: see the card above"]
-        elif own or said and not repeats_cause(link, error):
+        elif own or (said and not repeats_cause(link, error)):
             lines += [*own, type(link).__name__ + said, ""]
     return lines
 
@@ -172,7 +175,8 @@ def custom_handler(
     shell: Any, kind: type, error: BaseException, trace: TracebackType, tb_offset: int | None = None
 ) -> None:
     """IPython's handler of an interrupt (Kernel > Interrupt, Ctrl-C), which points at the user's line if minflow was
-    running; and of a missing tensor attribute, where it adds the suggestions that plain Python prints itself."""
+    running; and of a missing tensor attribute, where it adds the suggestions that plain Python prints itself.
+    """
     if isinstance(error, AttributeError):
         meant = attribute_hint(error)
         if meant:
@@ -187,7 +191,8 @@ def custom_handler(
 
 def debugger_at_user_line(debugger: Any) -> type:
     """IPython's debugger, starting at the innermost user line after an error inside minflow; `down`
-    continues into minflow."""
+    continues into minflow.
+    """
 
     class Debugger(debugger):
         def setup(self, frame: Any, trace: TracebackType | None) -> Any:
@@ -204,7 +209,8 @@ def debugger_at_user_line(debugger: Any) -> type:
 
 def install(shows: Callable[[BaseException], list[str]]) -> None:
     """Make IPython show minflow errors through `shows` (by the method `_render_traceback_`), and interrupts unless the
-    user has a handler for them."""
+    user has a handler for them.
+    """
     MinflowError._render_traceback_ = shows  # type: ignore[attr-defined]
     shell = ipython()
     if shell is not None and hasattr(getattr(shell, "InteractiveTB", None), "debugger_cls"):

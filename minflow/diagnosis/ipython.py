@@ -39,7 +39,8 @@ def error_cards(on: bool = True) -> bool:
 
 def show_card(error: BaseException) -> bool:
     """Show the card of an error in the running cell, once per run of a cell; return True if there is one. Never raises;
-    does nothing outside a notebook."""
+    does nothing outside a notebook.
+    """
     try:
         if not shows_cards():
             return False

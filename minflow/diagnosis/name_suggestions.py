@@ -1,5 +1,6 @@
 """Existing names that are similar to a missing one. Read next: `../core/messages/suggestions.py`, which knows keyboard
-slips."""
+slips.
+"""
 
 from __future__ import annotations
 

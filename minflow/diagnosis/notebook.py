@@ -43,7 +43,8 @@ def in_notebook() -> bool:
 
 def prints_into_cell(stream: str = "stdout") -> bool:
     """True if printed text goes into a notebook's cell. False if output is redirected, and in a process forked from the
-    kernel, which has no connection."""
+    kernel, which has no connection.
+    """
     file = getattr(sys, stream)
     return in_notebook() and type(file).__module__.startswith("ipykernel") and os.getpid() == KERNEL
 
@@ -55,14 +56,16 @@ def live() -> bool:
 
 def shares_page() -> bool:
     """True if the script of a hidden widget runs and can find other outputs: in JupyterLab and Notebook, not in VS Code
-    and Colab, which load widgets with their output or isolate each output in its own page."""
+    and Colab, which load widgets with their output or isolate each output in its own page.
+    """
     in_code = "__vsc_ipynb_file__" in getattr(ipython(), "user_ns", ()) or "VSCODE_PID" in os.environ
     return not (in_code or "google.colab" in sys.modules)
 
 
 def running_cell() -> tuple[str, str]:
     """(id of the running cell, which survives edits; id of this run), or two empty strings if the front end sends
-    none."""
+    none.
+    """
     try:
         parent = ipython().kernel.get_parent("shell")
         return str(parent["metadata"].get("cellId") or ""), str(parent["header"]["msg_id"])

@@ -119,7 +119,8 @@ def layer_fits(module: Any) -> Callable[[list], bool]:
 
 def expected_of_op(op: Op, inputs: Sequence[Any], attrs: Any) -> tuple[int, Spec] | None:
     """(input index, spec) that the op would have accepted. Parameters are never changed. For a view op None, because
-    its axes or shape are wrong, not its input."""
+    its axes or shape are wrong, not its input.
+    """
     if op.is_view:
         return None
     specs = [x.spec if isinstance(x, Tensor) else x for x in inputs]
@@ -133,7 +134,8 @@ def expected_of_op(op: Op, inputs: Sequence[Any], attrs: Any) -> tuple[int, Spec
 
 def expected_of_layer(module: Any, inputs: Sequence[Any]) -> tuple[int, Spec] | None:
     """(argument index, spec) that a layer would have accepted. `module._input_sizes()` says whether it may be traced,
-    and gives sizes to try; see `Layer`."""
+    and gives sizes to try; see `Layer`.
+    """
     sizes = module._input_sizes() if isinstance(module, Layer) else None
     if sizes is None or not inputs or not all(isinstance(x, Tensor) for x in inputs):
         return None

@@ -193,7 +193,7 @@ class MultivariateNormal(Distribution):
 
     @property
     def covariance_matrix(self) -> Tensor:
-        """scale_tril @ scale_tril.mT"""
+        """scale_tril @ scale_tril.mT."""
         return F.matmul(self.scale_tril, self.scale_tril.mT)
 
     @property

@@ -123,10 +123,8 @@ def is_placeholder(node: ast.AST | None) -> bool:
         return isinstance(node.body, ast.Constant) and node.body.value is ...
     return isinstance(node, ast.FunctionDef | ast.ClassDef) and all(
         isinstance(statement, ast.Pass)
-        or isinstance(statement, ast.Expr)
-        and isinstance(statement.value, ast.Constant)
-        or isinstance(statement, ast.Raise)
-        and "NotImplementedError" in ast.dump(statement)
+        or (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant))
+        or (isinstance(statement, ast.Raise) and "NotImplementedError" in ast.dump(statement))
         for statement in node.body
     )
 
@@ -159,7 +157,7 @@ def find_forbidden(node: ast.AST | None, names: dict[str, str]) -> tuple[str, in
 def returns_nothing(node: ast.AST | None) -> bool:
     """True for a function without `yield` and without a `return` that has a value."""
     return isinstance(node, ast.FunctionDef) and not any(
-        isinstance(child, ast.Return) and child.value is not None or isinstance(child, ast.Yield | ast.YieldFrom)
+        (isinstance(child, ast.Return) and child.value is not None) or isinstance(child, ast.Yield | ast.YieldFrom)
         for child in ast.walk(node)
     )
 
@@ -179,7 +177,7 @@ def explain_syntax_error(name: str) -> str:
     except SyntaxError as error:
         odd = find_non_ascii(last)
         if odd:
-            line, column, sign, plain = odd[0]
+            line, _column, sign, plain = odd[0]
             why = say("Line {line} contains {sign}; write {plain} in code.", line=line, sign=sign, plain=plain)
         else:
             why = say("Line {line}: {error}.", line=error.lineno, error=error.msg)

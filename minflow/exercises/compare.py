@@ -117,7 +117,7 @@ def compare_arrays(got: np.ndarray, wanted: np.ndarray, allowed: tuple[float, fl
         return Difference("shape", say("Its shape must be {wanted}, got {got}.", got=got.shape, wanted=wanted.shape))
     mine, right = (kind_of(array) for array in (got, wanted))
     if got.size and (mine != right if "b" in (mine, right) or exact else right == "i" and mine != "i"):
-        if exact and got.dtype != wanted.dtype or mine != right:
+        if (exact and got.dtype != wanted.dtype) or mine != right:
             return Difference(
                 "dtype",
                 say(
@@ -143,7 +143,7 @@ def compare_arrays(got: np.ndarray, wanted: np.ndarray, allowed: tuple[float, fl
 
 
 def max_difference(got: np.ndarray, wanted: np.ndarray) -> tuple[float, float]:
-    """(largest absolute difference, that divided by the largest expected number)"""
+    """(largest absolute difference, that divided by the largest expected number)."""
     if not got.size or kind_of(wanted) == "b":
         return 0.0, 0.0
     with np.errstate(all="ignore"):

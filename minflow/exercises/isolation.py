@@ -262,7 +262,7 @@ ORIGINAL_ATTRIBUTES = {
     name: [
         (key, value)
         for key, value in attributes(space).items()
-        if key in OPERATORS or not key.startswith("_") and (callable(value) or isinstance(value, property))
+        if key in OPERATORS or (not key.startswith("_") and (callable(value) or isinstance(value, property)))
     ]
     for name, space in NAMESPACES.items()
 }

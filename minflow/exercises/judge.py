@@ -101,7 +101,7 @@ def judge(exercise: Exercise, answer: Any, given: tuple = (), seed: int | None =
 
 def judge_value(exercise: Exercise, value: Any, given: tuple) -> Verdict:
     """Judge a value: it is right if the exercise accepts it or if it equals the solution."""
-    if value is ... or isinstance(value, tuple | list) and any(item is ... for item in value):
+    if value is ... or (isinstance(value, tuple | list) and any(item is ... for item in value)):
         return Verdict(exercise, "not started")
     if len(given) != len(exercise.given) + (exercise.draws is not None):
         call = f'check("{exercise.name}", {", ".join((exercise.answer, *exercise.given))})'
@@ -195,14 +195,14 @@ def judge_code(exercise: Exercise, answer: Any, seed: int | None) -> Verdict:
         if not isinstance(verdict.result.error, BaseException) and not verdict.case.held:  # type: ignore[union-attr]
             small = max((diff.relative for *_, diff in failures if diff), default=1.0) <= NEARLY
             kinds = {diff.kind for *_, diff in failures if diff}
-            close = small and kinds <= {"value", "dtype"} or kinds == {"dtype"}
+            close = (small and kinds <= {"value", "dtype"}) or kinds == {"dtype"}
             verdict.outcome = "nearly" if close or missed <= NEARLY_SHARE else "wrong"
     return verdict
 
 
 def reject(exercise: Exercise, answer: Any, own: answer_source.AnswerSource | None) -> Verdict | None:
     """Verdict on something that is not an answer yet or must not run; None for an answer."""
-    if answer is ... or own and answer_source.is_placeholder(own.node) or answer_source.is_empty_class(answer):
+    if answer is ... or (own and answer_source.is_placeholder(own.node)) or answer_source.is_empty_class(answer):
         return Verdict(exercise, "not started")
     if exercise.value:
         return None

@@ -119,7 +119,7 @@ def stuck(tried: list[dict[str, Any]]) -> bool:
     """True after eight attempts or half an hour since the exercise was last right."""
     begun = next((i + 1 for i in range(len(tried) - 1, -1, -1) if tried[i]["outcome"] == "right"), 0)
     since = [attempt for attempt in tried[begun:] if attempt["outcome"] != "not started"]
-    return len(since) >= 8 or len(since) > 1 and minutes(since[0], since[-1]) >= 30
+    return len(since) >= 8 or (len(since) > 1 and minutes(since[0], since[-1]) >= 30)
 
 
 def minutes(first: dict[str, Any], last: dict[str, Any]) -> float:

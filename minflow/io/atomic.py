@@ -103,7 +103,8 @@ def shown(names: list[str]) -> str:
 
 def cannot_be_exchanged(path: Path) -> bool:
     """True if the folder cannot be exchanged: it is a mount, contains the working directory, or its parent is
-    protected."""
+    protected.
+    """
     try:
         here = Path.cwd()
     except FileNotFoundError:

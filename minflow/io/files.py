@@ -21,7 +21,8 @@ SAVED_GRAPH = GRAPH, WEIGHTS, META = "graph.json", "weights.safetensors", "meta.
 
 def checked_path(path: Any, what: str, example: str, error: type[FormatError] = CheckpointError) -> Path:
     """The path that a user gave, with `~` expanded, or an error that says what is wrong with it. what: the caller, for
-    the error."""
+    the error.
+    """
 
     def refuse(why: str, hint: str) -> NoReturn:
         raise error(f"{what}: {why}", values={"path": repr(path)}, where=here(), hint=hint)
@@ -55,7 +56,8 @@ def absolute(path: Path) -> Path:
 
 def open_regular(path: str | os.PathLike, links: bool = True) -> BinaryIO:
     """A regular file, open for reading. links: True to follow links. Raises OSError for anything else, without
-    blocking."""
+    blocking.
+    """
     status(path)
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     flags |= 0 if links else getattr(os, "O_NOFOLLOW", 0)

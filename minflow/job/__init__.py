@@ -63,7 +63,8 @@ NN = suggestions.by_module(
 
 class LazyNames(Mapping):
     """Public names, each imported on first access. paths: name -> "module.name" in this package, "module." for the
-    module itself, or a nested table of such paths."""
+    module itself, or a nested table of such paths.
+    """
 
     def __init__(self, paths: Mapping[str, Any]):
         self.paths = paths

@@ -121,7 +121,8 @@ class Blob(Tensor):
 
 def augmented_assignment(sign: str) -> Callable:
     """Augmented assignment such as `x += y`. In a job function it makes a new Blob, and other names keep the old one,
-    because legacy Blobs are never written. In a module that the function calls it writes in place, as in eager mode."""
+    because legacy Blobs are never written. In a module that the function calls it writes in place, as in eager mode.
+    """
     plain, written = getattr(Tensor, f"__{sign}__"), getattr(Tensor, f"__i{sign}__")
     return lambda self, other: (written if in_module() else plain)(self, other)
 

@@ -95,7 +95,8 @@ class JobTrace(Trace):
 
 class CalledModules(dict):
     """id -> module that the job function has called. before: its attributes and those of its submodules at that
-    time."""
+    time.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -171,7 +172,8 @@ class JobBuild:
         what: str = "flow.get_variable",
     ) -> Blob:
         """The variable with this full name, as a Blob; created and filled if the session has none. reuse=False: it must
-        be new in this job."""
+        be new in this job.
+        """
         shape, line = tuple(shape), caller(2)
         if not reuse and name in self.named:
             first = self.named[name]
@@ -238,7 +240,8 @@ class JobBuild:
 
     def assign(self, blob: Tensor, new: Tensor) -> None:
         """Give a variable new elements at the end of the step; with several devices, those of the first. Any other
-        Blob, such as an argument, is written at once, as in eager mode."""
+        Blob, such as an argument, is written at once, as in eager mode.
+        """
         if blob.array is None and not self.is_state(blob):
             blob.copy_(new)
         elif self.replica == 0:
@@ -271,7 +274,8 @@ class JobBuild:
 
     def at_step(self, function: Callable[[int], float], label: str = "learning_rate") -> Tensor:
         """A 0-d float64 that is read before every step: function(t), where t is the number of training steps this job
-        has done."""
+        has done.
+        """
         if function not in self.numbers:
             steps, name = self.session.steps, self.job.name
             number = self.numbers[function] = self.current_trace().scalar(lambda: float(function(steps.get(name, 0))))
@@ -402,7 +406,8 @@ class JobBuild:
 
     def finish(self, mode: Any) -> Part:
         """Append gradients and updates after everything that the function computes, so that its results are those
-        before the update."""
+        before the update.
+        """
         outputs: list[Value] = []
 
         def add(blobs: list[Tensor]) -> list[int]:
@@ -430,7 +435,8 @@ class JobBuild:
 
     def train(self, mode: Any) -> list[list[Tensor]]:
         """Backpropagate from every element of the losses, then apply the optimizer. Returns the watched gradients: for
-        each watch, one per device."""
+        each watch, one per device.
+        """
         optimizer = self.optimizer[0]
         with using(mode):
             used = list(self.used.values())
@@ -472,7 +478,8 @@ class JobBuild:
 
     def refuse_foreign_writes(self, ir: Any) -> None:
         """Refuse writes to anything but variables and slots: a tensor from outside would change without its owner
-        noticing."""
+        noticing.
+        """
         owned = {id(v.tensor.array) for v in (*self.session.variables.values(), *self.session.slots.values())}
         written = [(source.name, source.out_specs[0]) for source in ir.updates if id(source.array) not in owned]
         written += [(name, old.spec) for _, name, old, _ in self.trace.restore_buffers()]
@@ -498,7 +505,8 @@ class JobBuild:
 
     def refuse_foreign_hooks(self) -> None:
         """Refuse a hook on a tensor from outside: it would never run, because gradients are computed for variables
-        only."""
+        only.
+        """
         for handle, tensor in self.trace.hooked:
             if handle.number in handle.hooks:
                 what = f"job {self.job.name} registers a hook on a tensor that is not a variable of the session"

@@ -18,7 +18,8 @@ current = BUILDING.get  # the JobBuild, or None outside a job function
 
 def building(what: str) -> Any:
     """The current build. Raises JobError outside a job function. what: the caller's name, such as
-    "flow.layers.dense"."""
+    "flow.layers.dense".
+    """
     build = current()
     if build is None:
         hint = "call it in a function under @flow.global_function(); for eager code there is flow.nn"
@@ -28,5 +29,6 @@ def building(what: str) -> Any:
 
 def in_module() -> bool:
     """True inside the forward of an nn.Module. There all names and operators have their modern meaning, even while a
-    job function that calls the module is being built."""
+    job function that calls the module is being built.
+    """
     return MODE.get().entered is not None

@@ -1,5 +1,6 @@
 """A compiled job, and how one step of it runs on the worker. Read next: `../compiler/plan_cache.py`,
-`queue/stream.py`."""
+`queue/stream.py`.
+"""
 
 from __future__ import annotations
 
@@ -50,13 +51,15 @@ class CompiledJob(Compiled):
     def submitted(self, waits: bool = False) -> list[tuple[Any, np.ndarray]]:
         """Values that are fixed on the caller's thread when a step is submitted: the counters of its random numbers,
         and copies of arrays that NumPy shares. waits: True if the caller waits for the step, so that no copy is
-        needed."""
+        needed.
+        """
         drawn = [(generator, generator.draw(count)) for generator, count in self.draws]
         return drawn + [(key, array if waits else array.copy()) for key, array in self.trace.lent.items()]
 
     def stale(self) -> list[tuple[str, str, str]]:
         """Changes of captured tensors since compilation: those that have another storage now, or whose memory NumPy now
-        shares."""
+        shares.
+        """
         found = [(name, "a tensor", "another storage") for t, array, name in self.captured if t.array is not array]
         lent = any(outside.lent for outside in self.reads)
         return found + [("captured", "its own memory", "memory that NumPy shares")] * lent
@@ -95,7 +98,8 @@ class CompiledJob(Compiled):
 
 def compile_job(job: Any, inputs: tuple, by_device: list[list[Any]], owner: Any = None) -> CompiledJob:
     """Trace and compile for these arrays, and add the plan to the job's plans under the key `inputs`. If it fails, the
-    session is unchanged. A run (`owner`) that was stopped creates no more variables."""
+    session is unchanged. A run (`owner`) that was stopped creates no more variables.
+    """
     if owner is not None and owner.is_ending():
         raise Stopped
     specs = [

@@ -33,7 +33,7 @@ WITHOUT_EFFECT = """
     optimizer_placement_optimization_threshold prune_cast_to_static_shape_ops prune_parallel_cast_ops
     static_mem_alloc_algo_white_list static_mem_alloc_policy_white_list tensorrt_use_fp16 tensorrt_use_int8
     use_boxing_v2 use_memory_allocation_algorithm_v2 use_nccl_inter_node_communication use_tensorrt use_xla_jit
-""".split()  # noqa: SIM905
+""".split()
 GROUPS = {
     "static_mem_alloc_policy_white_list": (
         "add",
@@ -110,7 +110,8 @@ class FunctionConfig:
 
     def default_logical_view(self, view: View) -> None:
         """Set the view: flow.scope.mirrored_view() runs the job once on each device; consistent_view() (the default)
-        has one logical tensor."""
+        has one logical tensor.
+        """
         if not isinstance(view, View):
             what = "default_logical_view takes a view"
             hint = "flow.scope.mirrored_view() or flow.scope.consistent_view()"
@@ -134,7 +135,8 @@ class FunctionConfig:
 
     def exact(self, mode: bool = True) -> None:
         """Skip the passes of compiled kernels that change the order of computation. Results then equal those of eager
-        mode bit for bit, if each argument there is `flow.tensor(array)`."""
+        mode bit for bit, if each argument there is `flow.tensor(array)`.
+        """
         self.bits = bool(mode)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -208,7 +210,7 @@ RECORDED = """
     max_mdsave_worker_num nccl_num_streams nccl_use_compute_stream num_callback_threads persistence_buf_byte
     rdma_mem_block_mbyte rdma_recv_msg_buf_mbyte reserved_device_mem_mbyte reserved_host_mem_mbyte
     save_downloaded_file_to_local_fs thread_enable_local_message_queue use_rdma
-""".split()  # noqa: SIM905
+""".split()
 
 
 class Config:

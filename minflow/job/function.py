@@ -152,7 +152,8 @@ class Job(Display):
 
     def fingerprint(self) -> Fingerprint:
         """State of the modules that the function calls or reads, and the tensors that its variables name. A plan is
-        used only if this is unchanged."""
+        used only if this is unchanged.
+        """
         modules = [(str(i), module) for i, module in enumerate(self.modules.values())]
         return Fingerprint(modules, self.volatile, self.variables, self.numbers.values())
 

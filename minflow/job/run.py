@@ -70,7 +70,8 @@ class Run:
 
     def stop(self) -> None:
         """End after the running step and cancel the steps queued behind it. The parameters are those after that
-        step."""
+        step.
+        """
         self.stopping = True
         STREAM.cancel_queued(self)
         self.going.open()
@@ -81,7 +82,8 @@ class Run:
 
     def result(self, timeout: float | None = None) -> Any:
         """Wait for the end and return the result of the last step. Raises the error of a step, of the callback or of
-        the loader, and TimeoutError after `timeout` seconds. Interrupting the wait does not stop the run."""
+        the loader, and TimeoutError after `timeout` seconds. Interrupting the wait does not stop the run.
+        """
         STREAM.refuse_inside("waiting for a run")
         if LOOP.get() is self:
             what = f"waiting for the run of {self.job.name} inside its own loader: it would wait for itself"

@@ -45,7 +45,8 @@ class Placement(ContextVarScope):
 
 class View(ContextVarScope):
     """`consistent_view()` or `mirrored_view()`: a value for function_config.default_logical_view, or a context
-    manager."""
+    manager.
+    """
 
     variable = VIEW
 
@@ -69,7 +70,8 @@ def warn_no_gpu() -> None:
 
 def placement(device_tag: str, machine_device_ids: Any = "0:0") -> Placement:
     """Place the ops inside. device_tag: "cpu" or "gpu".  machine_device_ids: "machine:device", "0:0-3", or a list of
-    such."""
+    such.
+    """
     return Placement(device_tag, machine_device_ids)
 
 

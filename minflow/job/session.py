@@ -115,7 +115,8 @@ class Session:
         slot: bool = False,
     ) -> Variable:
         """Create a variable. Its initial elements depend only on the seed and its name, so the order of jobs does not
-        matter."""
+        matter.
+        """
         check_name(name)
         if name.startswith("System-") and not slot:
             what = "names that begin with System- are reserved for other entries of a checkpoint"

@@ -349,7 +349,8 @@ class Signature:
 
     def result_of(self, value: Any, arrays: Iterator[list[np.ndarray]], wanted: Any = None) -> Any:
         """Arrange the results of a step in the structure that the function returned. arrays: for each Blob, one array
-        per device."""
+        per device.
+        """
         wanted = self.result if wanted is None else wanted
         origin, inner = typing.get_origin(wanted), typing.get_args(wanted)
         if origin is Bundle:
@@ -432,7 +433,8 @@ def place(function: Callable) -> str:
 
 def resolved_annotations(function: Callable) -> dict[str, Any]:
     """Annotations of a function. Strings, as left by `from __future__ import annotations`, are evaluated in the
-    function's namespace."""
+    function's namespace.
+    """
     annotations = dict(getattr(function, "__annotations__", {}))
     if any(isinstance(value, str) for value in annotations.values()):
         names = inspect.getclosurevars(function).nonlocals if hasattr(function, "__closure__") else {}

@@ -401,7 +401,7 @@ class Module(Display):
         """Replace the module at a dotted path such as `"features.0"`. strict: True if there must be one already."""
         path, _, name = target.rpartition(".")
         holder = self.get_submodule(path)
-        if not name or strict and not isinstance(holder._modules.get(name), Module):
+        if not name or (strict and not isinstance(holder._modules.get(name), Module)):
             raise messages.no_attribute(holder, name or target, f"there is no module {target!r} to replace")
         if not isinstance(module, Module):
             messages.not_a_module(holder, name, module)

@@ -128,9 +128,8 @@ def as_entry(name: str, old: Tensor, new: Any, assign: bool, storages: Mapping[i
     if not isinstance(new, Tensor):
         dtype = None if assign and new.dtype.name in DType.table else old.spec.np
         return as_tensor(np.ascontiguousarray(new, dtype).reshape(new.shape))
-    if new.array is not None and not assign:
-        if storages.get(address(new), name) != name:
-            return new.detach().clone()
+    if new.array is not None and not assign and storages.get(address(new), name) != name:
+        return new.detach().clone()
     return new
 
 

@@ -88,7 +88,8 @@ class Builder:
 
     def op(self, kind: str, *inputs: str | None, outputs: int = 1, **attributes) -> Any:
         """Append a node of this kind. inputs: names, or None for an omitted optional input. Attributes that are None
-        are omitted. Returns the name of its output, or a tuple of several."""
+        are omitted. Returns the name of its output, or a tuple of several.
+        """
         name = self.fresh(f"{self.prefix}/{kind}" if self.prefix else kind)
         names = [name] if outputs == 1 else [self.fresh(f"{name}.{i}") for i in range(outputs)]
         attributes = {key: value for key, value in attributes.items() if value is not None}
@@ -100,7 +101,8 @@ class Builder:
 
     def const(self, value: Any, dtype: DType | str | None = None) -> str:
         """The name of an initializer with these elements; equal initializers are shared. Integers are int64 and floats
-        float32, unless a dtype is given."""
+        float32, unless a dtype is given.
+        """
         array = np.asarray(value)
         if dtype is not None:
             array = array.astype(as_dtype(dtype).np)
@@ -127,7 +129,8 @@ class Builder:
 
     def attr(self, node: Node, name: str) -> Any:
         """An attr in which values that depend on dynamic axes are a SizeFormula. `node.attrs[name]` has only the values
-        of the example, so a form that does not use this method is refused if the attr depends on the axes."""
+        of the example, so a form that does not use this method is refused if the attr depends on the axes.
+        """
         self.asked.add((node, name))
         return self.follows.get(node, {}).get(name, node.attrs[name])
 
@@ -146,7 +149,8 @@ class Builder:
 
     def shape(self, node: Node, attr: str = "shape", unknown: bool = False) -> str:
         """A shape attr as a value: constant, or computed from the input sizes if it depends on dynamic axes. unknown:
-        True if -1 may replace a single dynamic size (Reshape)."""
+        True if -1 may replace a single dynamic size (Reshape).
+        """
         return self.size_vector(self.attr(node, attr), unknown)
 
     def size_vector(self, dims: Sequence, unknown: bool = False) -> str:

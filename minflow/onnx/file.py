@@ -119,7 +119,8 @@ def export(
 
 def arguments_of(model: Any, args: Any, kwargs: Mapping[str, Any] | None) -> tuple[tuple, dict[str, Any]]:
     """The positional and keyword arguments of the call. A dict at the end of `args` holds keyword arguments, if its
-    keys are parameters of forward; an empty dict means that there are none."""
+    keys are parameters of forward; an empty dict means that there are none.
+    """
     given = () if args is None else tuple(args) if isinstance(args, tuple | list) else (args,)
     if kwargs is not None or not given or not isinstance(given[-1], dict):
         return given, dict(kwargs or {})
@@ -145,7 +146,8 @@ def program_of_model(model: Any, args: tuple, kwargs: dict[str, Any], axes_of: C
 
 def program_at_axes(graph: Any, axes_of: Callable[[Program], Any]) -> Program:
     """The program of a called graph with its dynamic axes. Unnamed axes, {"x": [0], "y": [0]}, share a size if they
-    cannot vary independently."""
+    cannot vary independently.
+    """
     program = program_of(graph)
     axes = axes_of(program)
     if axes is None and isinstance(graph, LoadedGraph):
@@ -185,7 +187,8 @@ def outputs_of(program: Program) -> list[str]:
 
 def graph_around(module: Module, args: tuple, kwargs: dict[str, Any]) -> tuple[Any, tuple, dict[str, Any]]:
     """A graph that calls the module, with inputs named after forward's parameters; and the arguments of its call.
-    Numbers and flags are part of the graph."""
+    Numbers and flags are part of the graph.
+    """
     signature, name = inspect.signature(module.forward), type(module).__name__
     try:
         signature.bind(*args, **kwargs)

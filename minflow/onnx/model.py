@@ -163,7 +163,8 @@ def translate(b: Builder, node: Node, name: str, refused: UnsupportedOps) -> Non
 
 def follows_from_constants(b: Builder, node: Node, inputs: Sequence) -> bool:
     """True for a node with only constants and Python numbers as inputs and one small output, such as a mask or window
-    indices."""
+    indices.
+    """
     return (
         len(node.out_specs) == 1
         and node.out_specs[0].nbytes <= FEW

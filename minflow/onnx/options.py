@@ -55,7 +55,8 @@ FIXED_VALUES: dict[str, tuple[Any, str]] = {  # option -> its only allowed value
 
 def check_options(options: Mapping[str, Any], opset: int | None, training: bool) -> None:
     """Raise an error for an option that would change the file, and warn about options without effect. training: mode of
-    the model."""
+    the model.
+    """
     for name, value in options.items():
         if name in FIXED_VALUES:
             fits, hint = FIXED_VALUES[name]
@@ -88,7 +89,8 @@ def dynamic_of(
     inputs: Sequence[Source], names: Sequence[str], outputs: Sequence[str], dynamic: Any, axes: Any, shapes: Any
 ) -> Any:
     """Convert `dynamic`, `dynamic_axes` or `dynamic_shapes` to the form of `program_of`. names: of the inputs in the
-    file."""
+    file.
+    """
     if sum(x is not None for x in (dynamic, axes, shapes)) > 1:
         fail(
             GraphError,
@@ -109,7 +111,8 @@ def dynamic_of(
 
 def from_dynamic_axes(axes: Any, known: Mapping[str, str], outputs: Sequence[str]) -> Any:
     """dynamic_axes: {"input": {0: "batch"}, "output": {0: "batch"}}, or {"input": [0]}. Axes of outputs are inferred
-    from those of the inputs."""
+    from those of the inputs.
+    """
     if not isinstance(axes, Mapping):
         fail(
             GraphError,
@@ -140,7 +143,8 @@ def axis_identifier(name: Any) -> Any:
 
 def from_dynamic_shapes(shapes: Any, inputs: Sequence[Source]) -> Axes:
     """dynamic_shapes: for each argument of forward, by name or in order, its axes by index, {0: "batch"}, or one entry
-    per axis, ("batch", None). None means not dynamic."""
+    per axis, ("batch", None). None means not dynamic.
+    """
     rest = list(inputs)
     wanted: Axes = {}
     if isinstance(shapes, Mapping):
@@ -191,7 +195,8 @@ def named_axes(x: Any, inputs: Iterator[Source]) -> Iterator[tuple[str, dict[int
 
 def share_unnamed(axes: Any, inputs: Sequence[Source]) -> Any:
     """The same axes, in which unnamed axes of equal size in the example get the same name; None if there are no unnamed
-    axes."""
+    axes.
+    """
     names: dict[int, str] = {}
     result = {}
     for source in inputs:

@@ -22,7 +22,8 @@ from ..deploy.program import Program
 
 class SizeOf(NamedTuple):
     """The size of an axis of a value at run time. text: its formula, such as "2*batch"; "" if it is not a sum of
-    products."""
+    products.
+    """
 
     value: Value
     axis: int

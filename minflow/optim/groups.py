@@ -24,7 +24,8 @@ FREE = ("lr", "initial_lr", "max_lr", "min_lr")  # read at each step, never comp
 
 class Group(dict):
     """Hyperparameters by name, and `params`. All but lr are compiled into plans: changing one bumps the mutation
-    counter."""
+    counter.
+    """
 
     def __setitem__(self, key: str, value: Any) -> None:
         if key not in FREE and not equal_values(self.get(key, Group), value):
@@ -182,7 +183,8 @@ def check_betas(owner: str, group: Mapping[str, Any]) -> None:
 
 def check_flags(kind: type, group: Mapping[str, Any]) -> None:
     """Refuse a flag (a bool in the optimizer's signature) that has no truth value, such as an array of several
-    elements."""
+    elements.
+    """
     for name, parameter in inspect.signature(kind).parameters.items():
         if isinstance(parameter.default, bool) and name in group:
             try:

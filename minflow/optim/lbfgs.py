@@ -138,7 +138,8 @@ class LBFGS(Optimizer):
 
     def own_state(self, p: Tensor, passed: Mapping[str, Any]) -> dict[str, Any]:
         """A checked copy of the state, which is kept under the first parameter and has one element per element of all
-        parameters."""
+        parameters.
+        """
         owner, hint = type(self).__name__, "a state that was saved from an LBFGS of the same parameters"
         copy, size = super().own_state(p, passed), sum([q.numel() for q in self.parameters()])
         if not copy:

@@ -139,7 +139,8 @@ def add_hook(hooks: OrderedDict[int, Callable], hook: Callable, call: str = STEP
 
 def with_step_hooks(step: Callable) -> Callable:
     """Wrap `step` in the hooks of its optimizer. Nested calls do not run them again: an own `step()` may call
-    super().step()."""
+    super().step().
+    """
 
     @functools.wraps(step)
     def wrapped(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
@@ -669,7 +670,8 @@ class Optimizer:
 
     def own_state(self, p: Tensor, passed: Mapping[str, Any]) -> dict[str, Any]:
         """A copy of the state that an own step() keeps for p; floating tensors except `step` get p's dtype, as in
-        PyTorch."""
+        PyTorch.
+        """
         try:
             copy = plain_data(passed)
         except Refused as reason:

@@ -178,7 +178,7 @@ def test_multiprocessing():
     flow.multiprocessing.set_sharing_strategy("file_system")
     assert seen == [(0, 5)] and flow.multiprocessing.cpu_count() >= 1
     with pytest.raises(MissingNameError, match="flow.multiprocessing has no SpawnContext2"):
-        flow.multiprocessing.SpawnContext2  # noqa: B018
+        flow.multiprocessing.SpawnContext2
 
 
 @pytest.mark.parametrize("wrapper", [nn.DataParallel, nn.parallel.DistributedDataParallel])

@@ -66,7 +66,8 @@ def answer(url, method="GET"):
 @contextmanager
 def serving(words, home, log, **settings):
     """A Jupyter server, started with these words behind `python -m`, for a fresh home; gives its address. settings: of
-    its environment."""
+    its environment.
+    """
     home.mkdir()
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

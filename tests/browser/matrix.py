@@ -105,7 +105,8 @@ def told(report: Path, files: list[str]) -> tuple[str, list[str]]:
 
 def row(scratch: Path, name: str, again: str) -> tuple[list[str], list[str]]:
     """(cells of a front end's row, a note for each test that failed). again: the columns that are run, where not
-    all."""
+    all.
+    """
     wanted, front, package = FRONTS[name]
     folder = scratch / "".join(c if c.isalnum() else "-" for c in name)
     python = environment(folder, wanted)

@@ -61,7 +61,8 @@ def act(lab, shots, actions, seconds=90, notebook="small.ipynb", place=None):
 
 def drive(lab, shots, notebook="small.ipynb", actions=(), **more):
     """Run all cells; look at all of the notebook, saved and opened again without a kernel too, and there do the
-    actions."""
+    actions.
+    """
     return act(
         lab,
         shots,

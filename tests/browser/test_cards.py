@@ -1,6 +1,7 @@
 """Cards of errors and warnings, comparisons and debug trees in a real JupyterLab: a mistake is said once.
 
-In a notebook that is not trusted: test_states.py and test_hostile.py."""
+In a notebook that is not trusted: test_states.py and test_hostile.py.
+"""
 
 import nbformat
 import pytest

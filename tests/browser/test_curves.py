@@ -362,7 +362,7 @@ def test_buttons_of_a_run(lab, tmp_path):
     buttons, paused, still, resumed, pressed, stopped, left, run = report["values"]
     print(f"stop to picture: {stopped - pressed:.0f} ms")
     assert [b[:3] for b in buttons if b[0] in ("pause", "stop")] == [["pause", False, False], ["stop", False, False]]
-    step = lambda text: float(text.split()[1].replace(",", ""))  # noqa: E731
+    step = lambda text: float(text.split()[1].replace(",", ""))
     assert step(paused) == step(still) < step(resumed) and "of 4000" in paused
     assert left["images"] == 1 and "stopped" in left["alts"][0] and "stopped" in str(run)
     assert left["canvases"] == 1, "explore() shows it once more, as a canvas"
@@ -410,7 +410,8 @@ with watch(now, later, names=["sync", "async"]) as curve:
 
 def test_buttons_of_a_page_that_is_loaded_again(lab, tmp_path):
     """While a run goes on: the curve is there again at once, whole, and moves on. Twice, among many other widgets: the
-    page then takes long enough to load that messages of it cross (see `answering`)."""
+    page then takes long enough to load that messages of it cross (see `answering`).
+    """
     many = "import ipywidgets\nothers = [ipywidgets.IntSlider() for _ in range(150)]"
     write(
         lab[1],
@@ -420,7 +421,7 @@ def test_buttons_of_a_page_that_is_loaded_again(lab, tmp_path):
         "run",
     )
     again = [["reload"], ["until", f"{INK} > 2000 && /step [1-9][0-9][0-9]/.test({STATUS})"]]
-    press = lambda name, then: [["click", f".jp-OutputArea button:text-is('{name}')"], ["until", then]]  # noqa: E731
+    press = lambda name, then: [["click", f".jp-OutputArea button:text-is('{name}')"], ["until", then]]
     over = f"{BUTTONS}.every(([name, , hidden]) => hidden || !['pause', 'resume', 'stop'].includes(name))"
     report = act(lab, shots_folder(tmp_path, "curve-reload-buttons"), [
         ["cell", 0], ["cell", 1], ["cell", 2], ["until", f"/step [1-9][0-9][0-9]/.test({STATUS})"], ["save"], *again,
@@ -468,7 +469,8 @@ def test_a_page_that_is_loaded_again_without_having_been_saved(lab, tmp_path):
 
 def test_steps_that_start_again_have_a_time_axis(lab, tmp_path):
     """On time the line grows to the right, one epoch after the other; the values under the pointer are those of small
-    numbers too."""
+    numbers too.
+    """
     cell = (
         REST
         + """

@@ -1,5 +1,6 @@
 """The graph explorer in a real browser: boxes that open, numbers, passes, instructions, keys, and what a saved notebook
-keeps."""
+keeps.
+"""
 
 import pytest
 from pages import PLACE, act, shots_folder, write
@@ -105,7 +106,8 @@ def test_open_look_search_and_step(lab, tmp_path):
 
 def test_details_stay_in_view_and_clicks_select(lab, tmp_path):
     """In a laptop's window: the selected box, and below or beside it what is told of it; only the triangle and a double
-    click shut."""
+    click shut.
+    """
     view = """(() => {
       const at = (node) => { const r = node.getBoundingClientRect(); return [r.left, r.top, r.right, r.bottom]; };
       return ['.mfx .scroll', '.mfx h4', '.mfx rect[stroke-width="3"]'].map((css) => at(document.querySelector(css)));
@@ -123,7 +125,7 @@ def test_details_stay_in_view_and_clicks_select(lab, tmp_path):
     assert opened == still == again > 20 and told.startswith("conv1") and "values of the result" in told
     for (left, top, right, bottom), name, chosen in (clicked, stepped, narrow, wide):
         assert top <= chosen[1] and chosen[3] <= bottom and chosen[0] < right, "the box is in sight in the picture"
-        assert 90 <= name[1] and bottom < 700, "and both are in the window"
+        assert name[1] >= 90 and bottom < 700, "and both are in the window"
     below, beside = ([view[1][at] > view[0][at + 2] for view in (clicked, stepped, narrow, wide)] for at in (1, 0))
     assert below[2] and beside[3] and below[:2] == [not x for x in beside[:2]], (
         "Notebook 7 has more room in the same window"
@@ -134,7 +136,8 @@ def test_details_stay_in_view_and_clicks_select(lab, tmp_path):
 @pytest.mark.parametrize("fonts", ["browser", "dejavu"])
 def test_all_columns_are_in_sight_with_their_names(lab, fonts, request, tmp_path):
     """In a window of 1280 pixels, with a batch whose shapes are long: nothing to scroll sideways, and no text leaves
-    its box."""
+    its box.
+    """
     lab = *lab[:2], request.getfixturevalue(fonts)
     seen = """(() => {
       const scroll = document.querySelector('.mfx .scroll'), frame = scroll.getBoundingClientRect();
@@ -286,7 +289,8 @@ def test_reload_theme_and_a_saved_notebook(lab, tmp_path):
 
 def test_cells_run_again_and_a_kernel_that_starts_anew(lab, tmp_path):
     """Two explorers on a page, each in its own place; a page that is loaded when their kernel is gone has their still
-    pictures."""
+    pictures.
+    """
     write(lab[1], MODEL + LENET + "from IPython.display import display\ndisplay(explore(graph))\nexplore(graph, x, y)")
     titles = "document.querySelectorAll('.mfx .title').length"
     still = "document.querySelectorAll('minflow-live img').length"

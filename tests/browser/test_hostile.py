@@ -56,7 +56,8 @@ def by_name(shown):
 
 def compare(name, usual, hostile, timed=False):
     """Assert that outputs with a hostile name have the elements of those with a harmless one, and show the name.
-    timed: how many elements there are depends on how long things took."""
+    timed: how many elements there are depends on how long things took.
+    """
     for (plain, _), (parts, _) in zip(usual, hostile, strict=True):
         assert set(parts) <= set(plain) if timed else parts == plain, name
     assert any(shows(text, name) for _, text in hostile), name

@@ -49,7 +49,8 @@ def test_reading_tours(lab, tmp_path, tour, pictures):
 
 def test_first_start(browser, tmp_path):
     """`minflow lab` in a fresh home, and all cells of the first lesson: nothing is asked, no kernel warns, and what was
-    run is saved in the learner's folder alone."""
+    run is saved in the learner's folder alone.
+    """
     lessons = {file: file.read_bytes() for file in (TOP / "notebooks").glob("*.ipynb")}
     home, log, first = tmp_path / "Zoë's home, 50% #1", tmp_path / "lab.log", min(file.name for file in lessons)
     with serving(["minflow", "lab"], home, log) as url:

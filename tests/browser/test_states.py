@@ -135,7 +135,8 @@ def test_contrast(executed, lab, every_output, home, tmp_path):
 
 def test_lanes_after_the_page_was_loaded_again(lab, tmp_path):
     """While a thread trains. A kernel that is busy with a cell tells a new page of its widgets when the cell has
-    ended."""
+    ended.
+    """
     source = (
         SETUP
         + REST

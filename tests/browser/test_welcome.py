@@ -1,5 +1,6 @@
 """The page that `minflow lab` opens, in a real JupyterLab: nothing stands over it, one click opens a lesson, and what was
-solved there is on the page when it is loaded again."""
+solved there is on the page when it is loaded again.
+"""
 
 import json
 import subprocess

@@ -17,7 +17,8 @@ TOP = Path(__file__).parents[2]
 @pytest.fixture
 def run(tmp_path, monkeypatch, capsys):
     """Runs a program of a text here; what that changes in this process is as before after the test. Gives its stdout,
-    stderr and exit code. site: packages that are installed, name -> text."""
+    stderr and exit code. site: packages that are installed, name -> text.
+    """
     for name in [n for n in sys.modules if n.partition(".")[0] in ("torch", "torchvision", "oneflow", "flowvision")]:
         monkeypatch.delitem(sys.modules, name)
     known = set(sys.modules)
@@ -119,13 +120,13 @@ def test_an_explicit_import_is_asking(run):
 
 
 def test_a_real_torch_that_is_imported_is_not_replaced(run):
-    out, err, code = run("import torch\nimport minflow.compat.torch", site=[("torch", "")])
+    _out, err, code = run("import torch\nimport minflow.compat.torch", site=[("torch", "")])
     assert code == 1 and "StateError: compat: the real torch is already imported" in err
     assert "\n  file  '" in err and "at script.py:2" in err and "Try: import minflow.compat.torch before it" in err
 
 
 def test_a_traceback_begins_at_the_program(run):
-    out, err, code = run("""\
+    _out, err, code = run("""\
         import oneflow as flow
 
         def product(x):
@@ -149,7 +150,7 @@ def test_a_traceback_begins_at_the_program(run):
     ],
 )
 def test_how_a_program_ends(run, text, said, code):
-    out, err, ended = run(text)
+    _out, err, ended = run(text)
     assert said in err and ended == code and "runpy" not in err and "__main__.py" not in err
 
 

@@ -1,5 +1,6 @@
 """Layer norm and group norm as one node, their gradients as another: what is recognised, what must stay, and the same
-numbers."""
+numbers.
+"""
 
 import pytest
 from fusion_checks import numbers, ops, same_numbers, traced, with_gradients
@@ -57,7 +58,7 @@ def test_without_gradients(name, kernels):
     ],
 )
 def test_layer_norms_among_others(function, kernels):
-    whole = lambda x, w, b: function(x, w, b) + 0 * (w + b)  # noqa: E731
+    whole = lambda x, w, b: function(x, w, b) + 0 * (w + b)
     graph = traced(with_gradients(whole, (0, 1, 2)), *ROWS)
     after = norms(graph)
     assert {"layer_norm", "layer_norm_grad"} <= {*ops(after)} and "rsqrt" not in ops(after)

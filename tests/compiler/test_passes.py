@@ -127,7 +127,8 @@ def test_memory_runs_updates_early():
 
 def test_memory_keeps_what_a_state_was_for_its_readers():
     """Two states swap their numbers, a third is read after its update is known: nobody may see a new number too
-    early."""
+    early.
+    """
     a, b, c = flow.tensor([1.0]), flow.tensor([2.0]), flow.tensor([3.0])
 
     def program(x):

@@ -47,7 +47,7 @@ def into_rows(x, index, src, axis, add: bool):
     out = np.moveaxis(x.copy(), axis, 0)
     flat = index.reshape(-1)
     if isinstance(src, np.ndarray):
-        src = np.moveaxis(src.reshape(x.shape[:axis] + (flat.size,) + x.shape[axis + 1 :]), axis, 0)
+        src = np.moveaxis(src.reshape((*x.shape[:axis], flat.size, *x.shape[axis + 1 :])), axis, 0)
     for k, i in enumerate(flat):
         value = src[k] if isinstance(src, np.ndarray) else src
         out[i] = out[i] + value if add else value

@@ -25,7 +25,7 @@ def places(labels, ignore_index):
     """(index of the label's score, label's place) of each example that counts."""
     for at in np.ndindex(labels.shape):
         if labels[at] != ignore_index:
-            yield (at[:1] + (int(labels[at]),) + at[1:]) if labels.ndim else (int(labels),), at
+            yield ((*at[:1], int(labels[at]), *at[1:])) if labels.ndim else (int(labels),), at
 
 
 def nll(x, labels, ignore_index, reduction):
@@ -54,7 +54,7 @@ def cross_entropy_grad(probs, labels, grad, ignore_index, reduction):
     out = np.zeros_like(probs)
     n = len(list(places(labels, ignore_index)))
     for source, at in places(labels, ignore_index):
-        column = (at[:1] + (slice(None),) + at[1:]) if labels.ndim else (slice(None),)
+        column = ((*at[:1], slice(None), *at[1:])) if labels.ndim else (slice(None),)
         scale = grad[at] if reduction == "none" else grad / (n if reduction == "mean" else 1)
         out[column] = probs[column] * scale
         out[source] -= scale

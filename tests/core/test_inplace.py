@@ -489,7 +489,7 @@ def test_in_place_forms_have_the_gradient_of_the_others(name):
             *[g for g in flow.autograd.grad((first * first).sum(), [p, q], allow_unused=True) if g is not None],
         ]
 
-    make = lambda: (param(0.5, 0.9, 1.4), param(0.8, 0.7, 0.6))  # noqa: E731
+    make = lambda: (param(0.5, 0.9, 1.4), param(0.8, 0.7, 0.6))
     wanted = run(name[:-1], *make())
     for a, b in zip(run(name, *make()), wanted, strict=True):
         np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-5)

@@ -191,7 +191,8 @@ def test_a_line_for_powershell(monkeypatch):
 
 def test_no_text_names_a_command_by_itself():
     """`Try: minflow doctor` is "command not found" for most. What begins with the name of a command, as in "minflow
-    run: there is no notebook", only says who speaks; documentation strings are for readers of the source."""
+    run: there is no notebook", only says who speaks; documentation strings are for readers of the source.
+    """
     named = re.compile(r"\bminflow (?:lab|run|doctor|warmup|onnx|exercises|slides)\b(?! of )")
     perhaps = re.compile(r"\bminflow (?:[\"']|lab|run|doctor|warmup|onnx|exercises|slides)")  # or a string goes on
     speaks = re.compile(r"(?:minflow \w+(?: \w+)?: |minflow exercises $)")

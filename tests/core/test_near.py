@@ -14,7 +14,7 @@ from minflow.core.base.errors import CallError, MissingNameError
 from minflow.core.messages.suggestions import NAMESPACES, attribute_hint, distance, nearest
 
 F, optim = nn.functional, flow.optim
-flow.vision, flow.utils.data, flow.library  # noqa: B018
+flow.vision, flow.utils.data, flow.library
 ROOMS = sorted(NAMESPACES)
 
 
@@ -243,5 +243,5 @@ def test_names_without_end_are_not_compared(monkeypatch):
     with pytest.raises(AttributeError, match="it holds a{100}"):
         getattr(model, "a" * 19_999)
     with pytest.raises(AttributeError, match="did you mean weight?"):
-        flow.nn.Linear(2, 2).wieght  # noqa: B018
+        flow.nn.Linear(2, 2).wieght
     assert max(longest) <= suggestions.LONGEST

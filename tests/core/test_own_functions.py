@@ -12,7 +12,7 @@ Function = flow.autograd.Function
 
 
 class Double(Function):
-    """x *= 2"""
+    """x *= 2."""
 
     @staticmethod
     def forward(ctx, x):

@@ -36,7 +36,7 @@ def test_attributes_of_tensors_and_modules():
             getattr(owner, name)
         assert hint in attribute_hint(caught.value)
     with pytest.raises(AttributeError, match="one process"):
-        nn.Linear(1, 1).to_global  # noqa: B018
+        nn.Linear(1, 1).to_global
 
 
 def held(path):

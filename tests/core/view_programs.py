@@ -27,7 +27,8 @@ OPTIONS = {"clamp": (-1.0, 1.0)}
 
 class History:
     """Tangents of a storage. leaf: nothing may be written to it where gradients are recorded. barred: as under
-    no_grad."""
+    no_grad.
+    """
 
     def __init__(self, size, count, needs=False, leaf=False, barred=False):
         self.tangents, self.needs, self.leaf, self.barred = np.zeros((size, count)), needs, leaf, barred
@@ -104,7 +105,7 @@ class Program:
         names = {"view": LOOKS, "compute": COMPUTED, "write": WRITES}[kind]
         name = str(rng.choice(names))
         if kind == "write" and (
-            grad and (t.history.leaf or t.history.barred) or t.overlaps and name not in ("fill_", "zero_")
+            (grad and (t.history.leaf or t.history.barred)) or (t.overlaps and name not in ("fill_", "zero_"))
         ):
             return
         self.step(name, grad, (i, j))
@@ -185,7 +186,7 @@ class Program:
             self.used = self.make_leaf(twin, self.used)
             return (), [twin]
         arguments, positions = VIEWS[name]
-        args = arguments(self, t, other) if t.at.ndim and t.at.size or name not in ALONG else None
+        args = arguments(self, t, other) if (t.at.ndim and t.at.size) or name not in ALONG else None
         if args is None:
             return None
         new = positions(t.at, *args)

@@ -43,7 +43,7 @@ def test_the_rules_of_moons_and_spiral():
     assert np.allclose(np.linalg.norm(x - middle, axis=1), 1, atol=1e-6)
     x, y = points("spiral", 500, noise=0)
     radius = np.linalg.norm(x, axis=1)
-    assert 0.1 <= radius.min() and radius.max() <= 1
+    assert radius.min() >= 0.1 and radius.max() <= 1
     angle = 3 * np.pi * (radius - 0.1) / 0.9 + np.pi * y
     assert np.allclose(x, (radius * [np.cos(angle), np.sin(angle)]).T, atol=1e-5)
 

@@ -270,7 +270,7 @@ def main(first: int, count: int) -> None:
     np.seterr(all="ignore")
     import warnings
 
-    import scipy.linalg  # noqa: F401 - before memory is limited
+    import scipy.linalg
     import scipy.special  # noqa: F401
 
     warnings.simplefilter("ignore")

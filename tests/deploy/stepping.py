@@ -1,5 +1,6 @@
 """Steps of a training graph and everything that they change. `python -m tests.deploy.stepping FOLDER...` loads graphs
-and goes on with the batches in FOLDER.npz, in a process that never saw the classes of their models."""
+and goes on with the batches in FOLDER.npz, in a process that never saw the classes of their models.
+"""
 
 import json
 import sys

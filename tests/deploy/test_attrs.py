@@ -184,7 +184,7 @@ def test_wrong_inputs_are_refused(op, inputs):
 
 
 # Attrs of the right kinds that fit no input, or ask for memory or time without end: what the rules once let pass.
-F, I = (lambda *shape: Spec(shape, float64)), (lambda *shape: Spec(shape, int64))  # noqa: E741
+F, I = (lambda *shape: Spec(shape, float64)), (lambda *shape: Spec(shape, int64))
 WINDOW = dict(stride=(1, 1), padding=(0, 0), dilation=(1, 1))
 LSTM = [F(4, 2, 3), F(2, 2), F(2, 2), F(8, 3), F(8, 2), F(8), F(8)]
 HOLES = [

@@ -55,7 +55,8 @@ def saved(graph, folder, dynamic, *inputs):
 @pytest.fixture
 def check(tmp_path):
     """`check(graph, dynamic, first, *others)`: call the graph with the first inputs, save and load it. For the others
-    the loaded graph has the same outputs, and afterwards the same states. Return the program that was traced."""
+    the loaded graph has the same outputs, and afterwards the same states. Return the program that was traced.
+    """
 
     def check(graph, dynamic, first, *others):
         loaded = saved(graph, tmp_path / "saved", dynamic, *first)

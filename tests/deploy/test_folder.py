@@ -1,5 +1,6 @@
 """The folder of a saved graph: three files that people read, all or nothing, never over what is not ours, and an error
-of four parts for each damage."""
+of four parts for each damage.
+"""
 
 import errno
 import json

@@ -1,5 +1,6 @@
 """A saved graph, loaded: the same bits as the one that was saved, shown in the same words. Every layer:
-`../nn/test_every_layer.py`."""
+`../nn/test_every_layer.py`.
+"""
 
 import copy
 import json

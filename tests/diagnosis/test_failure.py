@@ -1,5 +1,6 @@
 """What is read from the traceback of an error: the failing node, what it got, what would have fit, and the graph up to
-it."""
+it.
+"""
 
 import copy
 import pickle
@@ -347,7 +348,7 @@ def test_asking_what_would_fit_changes_nothing():
 
 def test_errors_of_others_have_no_card():
     for work in (lambda: 1 / 0, lambda: [][1], lambda: int("x")):
-        with pytest.raises(Exception) as caught:  # noqa: PT011
+        with pytest.raises(Exception) as caught:
             work()
         assert card_of(caught.value) is None
 

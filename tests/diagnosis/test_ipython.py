@@ -1,5 +1,6 @@
 """What a notebook shows of errors and warnings, in a real kernel: the card first, the message once, the error in the
-protocol as ever."""
+protocol as ever.
+"""
 
 import re
 import types

@@ -62,7 +62,8 @@ def from_cell(exercise, text):
 
 def fault(verdict, wrong):
     """What is not as it should be: a right answer (wrong is None) must pass, a wrong one must get the hint that was
-    written for it, or be refused. "" if all is well."""
+    written for it, or be refused. "" if all is well.
+    """
     if wrong is None:
         return "" if verdict.ok else f"is not right: {verdict}"
     if verdict.ok:
@@ -86,7 +87,8 @@ def patient(exercise, times=20):
 
 def trials(exercise, every=False):
     """(the wrong answer or None, verdicts, faults) for each answer that an exercise defines. It is judged with every
-    seed, or with one that depends on its name."""
+    seed, or with one that depends on its name.
+    """
     given, code = given_to(exercise), exercise.make is not None
     value = (lambda one: one) if code else lambda one: definition_value(one, given)
     by_cell = code or not exercise.given

@@ -44,7 +44,8 @@ def test_the_page_says_what_the_checks_do():
     """docs/exercises.md: empty, right and wrong answers with all seeds, and mutants, of which nearly all are caught.
 
     In a process of its own, as the page is written: in one that holds gigabytes of other tests, the collector alone
-    takes what an answer to 14.2 has of time."""
+    takes what an answer to 14.2 has of time.
+    """
     from tests.exercises.page import PAGE, table_of
 
     program = (

@@ -40,7 +40,7 @@ def test_exercises_have_their_numbers_and_names(page):
     wrong = [
         (number, name)
         for number, name in named
-        if number[:2] not in PLANNED and (number not in EXERCISES or name and EXERCISES[number].name != name)
+        if number[:2] not in PLANNED and (number not in EXERCISES or (name and EXERCISES[number].name != name))
     ]
     assert not wrong
 

@@ -1,5 +1,7 @@
 """Columns and lines of texts in which a Chinese sign is as wide as two letters."""
 
+import itertools
+
 import pytest
 from hypothesis import given, strategies as st
 
@@ -33,7 +35,7 @@ def test_lines(text, columns, lines):
 def test_lines_lose_nothing_and_are_short(text, columns):
     lines = wrapped(text, columns)
     assert "".join("".join(lines).split()) == "".join(text.split())
-    for line, after in zip(lines, lines[1:]):
+    for line, after in itertools.pairwise(lines):
         assert line[-1] not in NOT_LAST and after.lstrip()[0] not in NOT_FIRST
 
 

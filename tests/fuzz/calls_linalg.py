@@ -5,6 +5,8 @@ Read next: `calls.py`.
 
 from __future__ import annotations
 
+import itertools
+
 from .draw import Draw
 
 REGULAR, DEFINITE, LOWER, UPPER, ANY = "regular", "definite", "lower", "upper", "any"
@@ -82,7 +84,7 @@ def factored(d: Draw):
 def chain(d: Draw):
     sizes = [d.one(1, 2, 3) for _ in range(4)]
     dtype = d.dtype_of("float32", "float64")
-    return [str(d.tensor(shape, dtype, profile="plain")) for shape in zip(sizes, sizes[1:])], {}
+    return [str(d.tensor(shape, dtype, profile="plain")) for shape in itertools.pairwise(sizes)], {}
 
 
 def normed(d: Draw):

@@ -36,7 +36,7 @@ class Row(NamedTuple):
 
 
 def cells(line: str) -> list[str]:
-    """The cells of one row; `\\|` is a bar inside a cell."""
+    r"""The cells of one row; `\|` is a bar inside a cell."""
     return [c.strip().replace("\\|", "|") for c in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
 
 

@@ -249,7 +249,7 @@ def picks(seen: dict) -> bool:
     return False
 
 
-def compare(
+def compare(  # noqa: C901
     name: str, lines: list[str], ours: Outcome, theirs: Outcome, double: Callable[[], Outcome | None]
 ) -> Finding | None:
     """The first difference of two outcomes. `double` gives that in double precision, where it is wanted."""

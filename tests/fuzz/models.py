@@ -503,7 +503,8 @@ def graphs_of(case: Case, model: nn.Module, more: bool = False) -> tuple[type[nn
 class Case:
     """model: the layers.  x, y: one batch for each step.  loss(out, y).  optimizer(parameters).  graph(): for training.
 
-    All by its seed."""
+    All by its seed.
+    """
 
     def __init__(self, seed: object, small: bool = False):
         self.d = d = Draw(f"model {seed}")
@@ -692,7 +693,8 @@ def checked(case: Case, train: bool) -> list[str]:
 
     def close(wanted, got, node, pixels, read, inputs, i):
         """As `near`, or as close as NumPy comes where inputs have other last bits. An Inf times the zeros of the lanes
-        that belong to no channel is NaN, so of blocks with Inf nothing is asked."""
+        that belong to no channel is NaN, so of blocks with Inf nothing is asked.
+        """
         if pixels and wanted.ndim == 3:
             wanted, got = wanted[:, :pixels], got[:, :pixels]
         finite = np.isfinite(wanted)
@@ -755,7 +757,8 @@ def rounded(x: np.ndarray, random: np.random.RandomState) -> np.ndarray:
 
 def differences(plain: dict, fast: dict, case: Case, results: Callable[[], dict]) -> list[str]:
     """What the machine's results differ in by more than rounding, and than NumPy's where other last bits lead to
-    another side of a kink. Of models that grow beyond all bounds nothing is asked, nor of those of NaN and Inf."""
+    another side of a kink. Of models that grow beyond all bounds nothing is asked, nor of those of NaN and Inf.
+    """
     if plain.keys() != fast.keys():
         return [f"names {plain.keys() ^ fast.keys()}"]
     floats = [name for name, x in plain.items() if x.dtype.kind == "f"]

@@ -27,7 +27,8 @@ LONG = 60  # seconds, for a result of an asynchronous job
 
 class Thing(NamedTuple):
     """setup: lines that make it.  uses: statements of the function.  writes: statements between calls; `{i}` is the
-    index of the call, from 1.  unfollowed: writes that a graph warns about, because it reads the value only once."""
+    index of the call, from 1.  unfollowed: writes that a graph warns about, because it reads the value only once.
+    """
 
     setup: str
     uses: tuple[str, ...]
@@ -426,7 +427,8 @@ def waiting(step):
 
 def results(mode: str, make, train: bool = False) -> list[np.ndarray]:
     """The results of the calls, and the parameters after them. make: returns a function, its writes, one after each
-    call, and what it captures."""
+    call, and what it captures.
+    """
     flow.manual_seed(3)
     flow.clear_default_session()
     f, writes, captured = make()
@@ -482,7 +484,7 @@ def fault(program: Program) -> str | None:
         return None
     for mode in program.modes[1:]:
         kind, found = outcome(mode, program)
-        if kind == "raw" or kind == "gives" and not same(found, wanted):
+        if kind == "raw" or (kind == "gives" and not same(found, wanted)):
             return f"{mode}: {'raw' if kind == 'raw' else 'differs'}"
     return None
 

@@ -108,7 +108,8 @@ class Use(Case):
 
     def results(self, train: bool = True, steps: int = 2, stops: bool = False) -> dict[str, np.ndarray]:
         """What all events give, and what the model is in the end. stops: the training goes on in new objects where an
-        event says so."""
+        event says so.
+        """
         self.fresh()
         self.model.train()
         for p in self.model.parameters():

@@ -338,7 +338,8 @@ def test_an_interrupt_waits_until_all_is_written(monkeypatch):
 @pytest.mark.parametrize("kind", ["model", "optimizer", "scheduler", "graph"])
 def test_interrupted_at_each_line(kind):
     """Wherever it was interrupted, to load again is enough: everything, and the next step, are as of one that was
-    not."""
+    not.
+    """
     rooms = ("nn.loading", "nn.state", "nn.graph.state", "optim.optimizer", "optim.lr_scheduler", "optim.groups")
     files = [sys.modules[f"minflow.{name}"].__file__ for name in rooms]
     setup, later = Setup("amsgrad", "SequentialLR", graph=True), Setup("amsgrad", "SequentialLR", graph=True)

@@ -208,7 +208,7 @@ def test_namespaces_stand_in_front(session):
 
 def test_jobs_share_a_layer_by_its_name():
     x = numbers(4, 3)
-    layer = lambda x: dense(x, name="shared")  # noqa: E731
+    layer = lambda x: dense(x, name="shared")
     first = ran(layer, x)
     another_job = job_of(layer, x, name="another_job")
     assert np.array_equal(another_job(x), first) and first.any()
@@ -444,9 +444,9 @@ def test_a_label_of_no_class_is_told_when_the_job_runs():
 def test_names_that_are_not_there_are_told():
     assert dir(flow.layers) == flow.layers.__all__ and dir(flow.regularizers) == ["l1", "l1_l2", "l2"]
     with pytest.raises(AttributeError, match="did you mean flow.layers.conv2d"):
-        flow.layers.conv_2d  # noqa: B018
+        flow.layers.conv_2d
     with pytest.raises(AttributeError, match="flow.regularizers has no l3"):
-        flow.regularizers.l3  # noqa: B018
+        flow.regularizers.l3
 
 
 # ---- layers of zeros behind each other: they never learn, and a job that trains them says so -------------------------

@@ -1,5 +1,6 @@
 """The table of names that two generations share: a test per row, the dispatch, its cost, and names that are not
-there."""
+there.
+"""
 
 import copy
 import inspect

@@ -32,7 +32,8 @@ def numbers(*shape):
 
 def pads_of(n, k, s, d, padding):
     """(before, after) of one axis, written from the reference's words: ceil(n / s) positions, the odd pixel
-    somewhere."""
+    somewhere.
+    """
     reach = (k - 1) * d + 1
     if not isinstance(padding, str):
         return (padding, padding) if isinstance(padding, int) else padding

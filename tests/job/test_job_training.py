@@ -1,5 +1,6 @@
 """Optimizers inside train jobs: the mean-gradient rule, the order of its steps, loss scales, and what minimize
-refuses."""
+refuses.
+"""
 
 import numpy as np
 import pytest
@@ -33,7 +34,8 @@ def training(function, *inputs, result=tp.Numpy):
 
 def linear_job(optimizer):
     """A job whose loss, of 8 elements, is w * x + b * y: the gradients of its mean are x / 8 and the column sums of y /
-    8."""
+    8.
+    """
 
     def linear(x, y):
         w, b = variables()

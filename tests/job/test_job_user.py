@@ -1,5 +1,6 @@
 """What programs of job functions' generation do, and what their writers get wrong: results, and errors that say what to
-do."""
+do.
+"""
 
 import collections
 import copy
@@ -515,7 +516,7 @@ def test_arguments_may_have_any_name():
 
 
 def test_a_blob_is_not_none():
-    job = job_of(lambda x: x * 2 if x != None and not x == None else x, SIZES)  # noqa: E711 - as programs have it
+    job = job_of(lambda x: x * 2 if x != None and x != None else x, SIZES)  # noqa: E711 - as programs have it
     assert job(X)[0, 0] == 2
 
 

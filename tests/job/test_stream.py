@@ -96,7 +96,8 @@ def test_several_threads_submit_at_once():
 
 def learned(result, interval=None, every=1):
     """Losses and variables after 40 steps of an MLP with dropout and momentum, and what an eval job sees on the
-    way."""
+    way.
+    """
     flow.clear_default_session()
     flow.manual_seed(5)
     rng = np.random.default_rng(1)

@@ -1,5 +1,6 @@
 """How the stream ends, is interrupted and is forked: programs of their own (`forked.py`), and what they print and
-return."""
+return.
+"""
 
 import os
 import re

@@ -1,5 +1,6 @@
 """Whose steps an error or Ctrl-C cancels, and who is told: the thread or the run that submitted them, and nobody
-else."""
+else.
+"""
 
 import random
 import threading
@@ -32,7 +33,8 @@ class Owner:
 @pytest.mark.parametrize("seed", range(20))
 def test_an_error_cancels_what_its_owner_has_queued_and_nothing_else(seed):
     """Random steps of several owners, all queued before the first runs; some fail in their work, some in their
-    callback."""
+    callback.
+    """
     rng, go, stream, ran = random.Random(seed), threading.Event(), Stream(depth=100), []
     owners = [None, *[Owner() for _ in range(3)]]
     stream.submit("first", lambda: wait(go), owner=Owner())

@@ -1,5 +1,6 @@
 """Where the end of a step cannot be waited for: every such place refuses at once, with the reason, and nothing
-hangs."""
+hangs.
+"""
 
 import re
 import threading
@@ -286,7 +287,8 @@ def test_no_place_waits_for_a_step_that_cannot_end(where, waits, held):
 
 def test_a_plan_does_not_run_inside_itself():
     """Its arena is in use: a kernel or a __del__ that calls its graph would change the numbers of the step that
-    runs."""
+    runs.
+    """
     seen = []
 
     def again():
@@ -318,8 +320,8 @@ def test_a_run_is_not_waited_for_by_its_own_loader(held):
         return ONES
 
     class Asks(Dataset):
-        __len__ = lambda self: 1  # noqa: E731
-        __getitem__ = lambda self, i: asks(i)  # noqa: E731
+        __len__ = lambda self: 1
+        __getitem__ = lambda self, i: asks(i)
 
     for loader in ((asks(i) for i in range(1)), DataLoader(Asks(), None, num_workers=1)):
         started = threading.Event()

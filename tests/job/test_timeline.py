@@ -1,5 +1,6 @@
 """flow.timeline from real jobs: what counts as loading, which steps it takes, and how it shows itself."""
 
+import itertools
 import threading
 import time
 
@@ -139,7 +140,7 @@ def test_a_loop_that_waits_for_two_jobs_is_sync():
         assert line.mode == "sync", name
         own = [wait for step in line.record.steps[1:] for wait in step.waits]
         computes = [step.compute for step in line.record.steps]
-        assert all(any(end <= b <= begin for _, b in own) for (_, end), (begin, _) in zip(computes, computes[1:]))
+        assert all(any(end <= b <= begin for _, b in own) for (_, end), (begin, _) in itertools.pairwise(computes))
 
 
 def test_a_run_has_its_own_steps_and_a_pause_is_no_loading(clock):

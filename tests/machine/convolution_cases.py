@@ -70,7 +70,8 @@ def check(case, ours, tiled, seed=0):
     number's own products; where Winograd's algorithm computes a tile together, 32 of the most in its image and channel,
     since what cancels there is larger than the results are where few pixels meet.
 
-    ours: gives what the machine computes by direction; tiled: the directions that go by Winograd's algorithm."""
+    ours: gives what the machine computes by direction; tiled: the directions that go by Winograd's algorithm.
+    """
     single = arrays(case, seed)
     double = doubled(single)
     right, usual = numpys(case, *double, exact=True), numpys(case, *single)
@@ -86,8 +87,9 @@ def check(case, ours, tiled, seed=0):
 @st.composite
 def cases(draw):
     """Filters of 1 to 5 pixels a side, which reach over the images with their border; often those of one pixel, and
-    squares, which may go by Winograd's algorithm."""
-    pair = lambda strategy: draw(st.tuples(strategy, strategy))  # noqa: E731
+    squares, which may go by Winograd's algorithm.
+    """
+    pair = lambda strategy: draw(st.tuples(strategy, strategy))
     kind, channels = draw(st.sampled_from(["one", "square", "any"])), st.integers(1, 70)
     kernel = {"one": ONE, "square": (draw(st.sampled_from([3, 5])),) * 2, "any": pair(st.integers(1, 5))}[kind]
     stride, dilation = (pair(st.integers(1, 3)), pair(st.integers(1, 3))) if kind == "any" else (ONE, ONE)

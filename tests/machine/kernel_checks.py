@@ -63,7 +63,8 @@ def exactly(op, arrays, attrs):
 def close(ours, right, terms, scale=1e-30):
     """Assert that sums of this many terms are rounded as in float32.
 
-    scale: of the terms, if much of them cancels."""
+    scale: of the terms, if much of them cancels.
+    """
     scale = max(np.abs(right).max(initial=0), scale)
     assert ours.shape == right.shape
     assert np.abs(ours - right).max(initial=0) <= (4 + math.sqrt(terms)) * EPS * scale

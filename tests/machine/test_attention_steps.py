@@ -116,7 +116,7 @@ def test_large_scores():
 
 
 def test_what_does_not_fit():
-    args, grad = arguments((2, 3, 5, 7, 9))
+    args, _grad = arguments((2, 3, 5, 7, 9))
     exact = fusion.attend.kernel(*args, **PLAIN)
     assert steps_of(attention.attention, args, list(exact), **PLAIN) is None
     outs = [x.astype("f4") for x in exact]

@@ -30,7 +30,8 @@ def done(builder, inputs, size, **attrs):
 
 def ours(case, x, w, g, bias):
     """direction -> what the machine computes, but for what it leaves to NumPy. Images of few channels are as they
-    are."""
+    are.
+    """
     grads, shape = in_blocks(g), blocked(x.shape)
     inputs = x if case.c < LANES and case.as_they_are else in_blocks(x)
     found = {
@@ -65,7 +66,7 @@ def tiled(case):
     if case.groups > 1:  # those of whole blocks are convolutions of their own
         whole = case.c // case.groups % LANES == 0
         return tiled(case._replace(c=case.c // case.groups, f=case.f // case.groups, groups=1)) if whole else set()
-    x, _, g = case.shapes
+    x, _, _g = case.shapes
     geometry = case.kernel, ONE, case.padding, case.dilation
     forward = case.stride == ONE and conv_geometry.sizes(x, case.f, *geometry, (1, 1)).tiles is not None
     back = conv_geometry.back(x, case.f, *geometry[:1], case.stride, *geometry[2:], (1, 1)).tiles is not None
@@ -183,7 +184,8 @@ def test_no_group_sees_what_is_in_another(case):
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_what_is_infinite_stays_in_its_channels(kernel, stride, value):
     """Lanes beyond the channels hold zeros then too, of which `ours` sees to it; so the next convolution has an
-    infinity where NumPy has one, and not NaN. Within a tile of Winograd's an infinity may become NaN."""
+    infinity where NumPy has one, and not NaN. Within a tile of Winograd's an infinity may become NaN.
+    """
     for channels, filters in ((20, 17), (3, 40), (33, 5)):
         case = Case(2, channels, (9, 8), filters, kernel, stride)
         x, w, g, _ = arrays(case)

@@ -1,5 +1,6 @@
 """A convolution with its max pooling, and the gradient of its filters from that of the windows: the same bits as the
-steps one after the other, nothing written around the results, and the same with any number of threads."""
+steps one after the other, nothing written around the results, and the same with any number of threads.
+"""
 
 import math
 
@@ -55,7 +56,7 @@ def filters_together(made, g, places, x):
 
 def forward(made, arrays):
     """(one after the other, together): y and places, as images."""
-    shape, filters, geometry, windows, bias, act = made
+    shape, filters, geometry, windows, _bias, act = made
     x, w, b = arrays
     size = nchw16c.convolved(shape, filters, **geometry)
     together, small = pooled_together(made, *arrays)
@@ -112,7 +113,7 @@ KINDS = pytest.mark.parametrize("made", [FIRST, TILED5, TILED3, DIRECT], ids=["f
 
 @st.composite
 def cases(draw):
-    pair = lambda strategy: draw(st.tuples(strategy, strategy))  # noqa: E731
+    pair = lambda strategy: draw(st.tuples(strategy, strategy))
     square = draw(st.booleans())
     kernel = (draw(st.sampled_from([3, 5])),) * 2 if square else pair(st.integers(1, 4))
     stride = ONE if square else pair(st.integers(1, 2))

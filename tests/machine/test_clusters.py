@@ -285,7 +285,7 @@ def test_what_a_sum_of_products_reads_is_kept(shape):
 @pytest.mark.parametrize("size", [1, 17, 5000])
 def test_entropy_of_logits(size):
     """Near float64 also where log(1 + e) is small, and what NumPy gives where x or the target is infinite or NaN."""
-    entropy = lambda x, y: flow.nn.functional.binary_cross_entropy_with_logits(x, y, reduction="none") * 1  # noqa: E731
+    entropy = lambda x, y: flow.nn.functional.binary_cross_entropy_with_logits(x, y, reduction="none") * 1
     rng = np.random.default_rng(size)
     x, y = rng.uniform(-90, 90, size).astype("f4") * rng.random(size).astype("f4") ** 3, rng.random(size).astype("f4")
     (node,) = clusters_of(entropy, [x, y])

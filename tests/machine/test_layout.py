@@ -114,7 +114,8 @@ def run(names, passes, mode, steps=2):
 @pytest.mark.parametrize("net", NETS)
 def test_the_same_numbers(net, mode):
     """What an operation on blocks means is said by the kernels of NCHW: nothing differs, but for the order in which
-    NumPy adds what lies in another order; and the scale of a batch norm that predicts goes into the filters."""
+    NumPy adds what lies in another order; and the scale of a batch norm that predicts goes into the filters.
+    """
     _, losses, state = run(NETS[net], [*PASSES], mode)
     graph, now, other = run(NETS[net], WITH_LAYOUT, mode)
     np.testing.assert_allclose(now, losses, rtol=1e-5)
@@ -324,7 +325,8 @@ def test_eager_is_compared_within_rounding(machine_passes):
 
 def normed(name):
     """A training graph in which the gradient of the convolution's bias is 0 but for rounding, since a batch norm comes
-    after it; and a batch."""
+    after it; and a batch.
+    """
     flow.manual_seed(0)
     model = nn.Sequential(
         nn.Conv2d(3, 20, 3, padding=1), nn.BatchNorm2d(20), nn.ReLU(), nn.Flatten(), nn.Linear(20 * 64, 5)

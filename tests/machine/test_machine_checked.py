@@ -1,5 +1,6 @@
 """A step of the machine done once more by NumPy: each operation on what the machine's own operation read, and every
-value between two guard bands, which nobody may write."""
+value between two guard bands, which nobody may write.
+"""
 
 import math
 
@@ -144,7 +145,8 @@ def test_each_operation_is_that_of_numpy(name, optimizer, guarded):
 
 def check_operations(plan, inputs, close=None):
     """One run of a guarded plan; how many of its nodes are compiled. close: what compares, in the place of `near`; it
-    is given what the node read and the number of the output, too."""
+    is given what the node read and the number of the output, too.
+    """
     close = close or near
     for buffer, v in [(plan.buffers[v], v) for v in plan.buffers]:
         buffer[BAND : BAND + v.spec.nbytes] = 0xFF  # NaN, where a kernel reads what nobody wrote

@@ -272,8 +272,9 @@ def test_what_is_not_finite_is_not_lost(case, value, which):
 def reach(case, direction, lost, which):
     """Where a number that is not finite may come besides the places that are `lost` in NumPy's result: Winograd's
     algorithm fills the m x m results of a tile, or all pixels of a filter of a channel; and the gradient of the images
-    multiplies a weight with the border too, which NumPy leaves out."""
-    if direction == "images" and which == "weight" or direction == "filters" and direction in tiled(case):
+    multiplies a weight with the border too, which NumPy leaves out.
+    """
+    if (direction == "images" and which == "weight") or (direction == "filters" and direction in tiled(case)):
         return np.broadcast_to(lost.any((2, 3), keepdims=True), lost.shape)
     spread = lost.copy()
     if direction in tiled(case):

@@ -1,5 +1,6 @@
 """With the machine too: a job called and a job waited for, a training that stopped and went on, one thread and four
-give the same bits; and with `exact` those of eager."""
+give the same bits; and with `exact` those of eager.
+"""
 
 import numpy as np
 import pytest

@@ -1,5 +1,6 @@
 """How many threads there are; each chunk is noted once, with the thread that did it and when, and the numbers are those
-without a recorder. Who takes which chunk: `test_program.py`."""
+without a recorder. Who takes which chunk: `test_program.py`.
+"""
 
 import contextlib
 import os
@@ -79,7 +80,7 @@ def test_the_chunks_of_a_graph(on):
     first = graph(x)
     graph.profile()
     assert flow.equal(graph(x), first)
-    caller, calls, chunks = graph._last.recorded
+    _caller, calls, chunks = graph._last.recorded
     program = [step for call in graph._last.parts[0].plan.calls for step in getattr(call, "steps", ())]
     assert len(chunks) >= sum(step.chunks for step in program) > 10, "what is written to a new output is cut, too"
     assert all(any(start <= note[2] and note[3] <= end for _, _, start, end in calls) for note in chunks)

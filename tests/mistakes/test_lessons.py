@@ -1,5 +1,6 @@
 """Each mistake is told in four parts: what, the values by name, the learner's line, what to try; and it loses
-nothing."""
+nothing.
+"""
 
 import pytest
 from lessons import ERRORS, HEAD, WARNINGS, run, warned

@@ -45,7 +45,8 @@ def kernels() -> list[str]:
 
 def heard(name: str) -> str | None:
     """What a program hears that asks for this name: None where it is there, as an attribute or as a module that can be
-    imported; else the hint of the error."""
+    imported; else the hint of the error.
+    """
     it, steps = minflow, name.split(".")
     for i, step in enumerate(steps, 1):
         try:
@@ -60,7 +61,8 @@ def heard(name: str) -> str | None:
 
 def differing() -> list[tuple[str, str]]:
     """(pattern of a public name, reason) of the rows that tell of other numbers or refusals, for some names only: that
-    minflow accepts more is no difference that a program meets, and a row for most names is a rule of its own."""
+    minflow accepts more is no difference that a program meets, and a row for most names is a rule of its own.
+    """
     names = [short_name(name) for file in LISTS.values() for _, name in listed(file)]
     rows = [(call, row.reason) for row in differences.read() if set(row.kinds) != {"accepted"} for call in row.calls]
     return [

@@ -141,7 +141,8 @@ def check_training(model, x, folder, check):
 
 def check_predicting(model, array, folder, check, exact=False):
     """A graph computes what eager code does; saved, unless the folder is None, and loaded it computes the same with the
-    same kernels. exact: of strided inputs, with the bits of eager code."""
+    same kernels. exact: of strided inputs, with the bits of eager code.
+    """
 
     def call(function, seed):
         """The outputs of two calls, since a call may move running statistics."""

@@ -48,7 +48,7 @@ def test_who_refuses_what_has_no_numbers():
     with pytest.raises(flow.MinflowError, match="parameter 0 has no shape yet"):
         flow.optim.SGD(net.parameters(), lr=0.1)
     with pytest.raises(flow.MinflowError, match="UninitializedParameter has no shape yet"):
-        net[0].weight.shape  # noqa: B018 (it raises)
+        net[0].weight.shape
 
     graph = Predict(net)
     with pytest.raises(flow.MinflowError, match="LazyConv2d is not initialised yet"):

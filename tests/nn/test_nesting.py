@@ -1,5 +1,6 @@
 """Modules 2,000 levels inside each other: whatever can be done with a module works, and an endless recursion is
-reported."""
+reported.
+"""
 
 import contextlib
 import copy
@@ -52,7 +53,7 @@ def applied(m):
 
 
 def same_as_inner(m, call):
-    inner = [x for x in m.modules() if isinstance(x, nn.Linear)][0]
+    inner = next(x for x in m.modules() if isinstance(x, nn.Linear))
     return call(X).numpy().tolist() == inner(X).numpy().tolist()
 
 

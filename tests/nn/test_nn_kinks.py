@@ -133,7 +133,8 @@ def test_row(name, dtype):
 
 def test_a_confident_model_has_a_gradient():
     """A sigmoid that has come to 0 or 1 exactly: PyTorch's gradient g * (p - t) / max(p * (1 - p), 1e-12), never
-    NaN."""
+    NaN.
+    """
     x = flow.tensor([200.0, -200.0, 200.0, -200.0], requires_grad=True)
     p, target = x.sigmoid(), flow.tensor([1.0, 0.0, 0.0, 1.0])
     loss = F.binary_cross_entropy(p, target, reduction="none")

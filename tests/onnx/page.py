@@ -67,7 +67,8 @@ class Row(NamedTuple):
 
 def difference(model: nn.Module, inputs: tuple, dynamic: dict | None = None) -> float:
     """Of onnxruntime on the exported file, by the largest value of each output. With a dynamic axis it runs on an input
-    that is longer than the one that was exported."""
+    that is longer than the one that was exported.
+    """
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a notice about a layer is not what is asked here
         path = Path(folder, "model.onnx")

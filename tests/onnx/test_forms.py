@@ -126,7 +126,17 @@ def test_bools():
     x, y = np.array([[True, False], [True, True]]), np.array([[False, False], [True, False]])
 
     def call(x, y):
-        return [flow.where(x, y, x), x.any(0), x.all(1), x.sum(), x < y, x.amax(1), list(y.sort(1))[0], x.abs(), x @ y]
+        return [
+            flow.where(x, y, x),
+            x.any(0),
+            x.all(1),
+            x.sum(),
+            x < y,
+            x.amax(1),
+            next(iter(y.sort(1))),
+            x.abs(),
+            x @ y,
+        ]
 
     tensors = [from_numpy(x), from_numpy(y)]
     assert_all_same(run(traced_model(call, tensors), x, y), call(*tensors))
@@ -149,7 +159,8 @@ def longer(array):
 
 def with_open_axis(op, i):
     """(program, arrays, call) of an example whose tensors have an open axis 0 where they are as long as the first;
-    None where the op takes one length alone."""
+    None where the op takes one length alone.
+    """
     tensors, call = example(op, i)
     n = next((t.shape[0] for t in tensors if t.ndim and t.shape[0] > 1), 0)
     places = tuple((k, 0) for k, t in enumerate(tensors) if t.ndim and t.shape[0] == n)

@@ -436,7 +436,7 @@ def test_steps_without_any_gradient_warn_once():
     old = flow.optim.Adam(model.parameters())
     loss().backward()
     old.step()
-    other, its_loss = model_and_loss()
+    _other, its_loss = model_and_loss()
     with pytest.warns(MinflowWarning, match="Adam.step: none of its 2 parameters has a gradient") as caught:
         for _ in range(30):
             old.zero_grad()
@@ -484,7 +484,7 @@ def test_places_of_zero_grad_that_do_not_warn(set_to_none):
 
 
 def test_a_scheduled_optimizer_of_another_model_warns():
-    model, loss = model_and_loss()
+    _model, loss = model_and_loss()
     optimizer = flow.optim.SGD(nn.Linear(2, 1).parameters(), lr=0.1)
     schedule = flow.optim.lr_scheduler.StepLR(optimizer, 5)
     with pytest.warns(MinflowWarning, match="SGD.step: none of its 2 parameters has a gradient") as caught:

@@ -96,7 +96,7 @@ def test_state_dicts_go_both_ways(name, options):
     }
     assert [g["params"] for g in a["param_groups"]] == [g["params"] for g in b["param_groups"]]
     assert set(a["param_groups"][0]) - {"do_bias_correction"} <= set(b["param_groups"][0])
-    _, _, fresh, fresh_other = pair(name, {}, "float64")
+    _, _, _fresh, _fresh_other = pair(name, {}, "float64")
     ours2, other2 = type(ours)(mine, lr=9.0), type(other)(theirs, lr=9.0)
     ours2.load_state_dict(b)
     as_torch = {n: {k: torch.tensor(v.numpy()) for k, v in s.items()} for n, s in a["state"].items()}

@@ -191,7 +191,8 @@ RESULTS = "for t in [t for t in (r if isinstance(r, (tuple, list)) else [r]) if 
 
 def overwritten(lines: list[str]) -> list[list[str]]:
     """A program as it is, but on tensors that were computed; and then with a write into its result, by a factor or with
-    zeros, into each tensor that it read, and into the parameters of its layer."""
+    zeros, into each tensor that it read, and into the parameters of its layer.
+    """
     made = [m[1] for line in lines if (m := re.match(r"(x\d+) = .*requires_grad_\(\)$", line))]
     if not made or not lines[-1].startswith("r ="):
         return []
@@ -206,7 +207,8 @@ def overwritten(lines: list[str]) -> list[list[str]]:
 
 def writes() -> Iterator[tuple[str, list[list[str]]]]:
     """A write after a call and before backward: several programs about one call, the first of them without a write.
-    `record.py` takes the first call of a name that has a gradient in PyTorch."""
+    `record.py` takes the first call of a name that has a gradient in PyTorch.
+    """
     for name in called_names():
         if name not in RANDOM and not name.startswith(("optim.", "lr_scheduler.")):
             for seed in range(12):

@@ -100,7 +100,8 @@ def family_case(name: str, lines: list[str], torch) -> dict:
 
 def family_cases(torch) -> dict[str, list[dict]]:
     """Family -> its cases. Of writes, those about the first call of each name that has a gradient; "w" says which of
-    its programs a case is, 0 for the one without a write."""
+    its programs a case is, 0 for the one without a write.
+    """
     cases = {name: [family_case(*program, torch) for program in make()] for name, make in families.FAMILIES.items()}
     cases["writes"], done = [], set()
     for name, programs in families.writes():
@@ -125,7 +126,8 @@ def agrees(name: str, one: Outcome, other: Outcome) -> bool:
 
 def as_exact(was: Outcome, now: Outcome, double: Outcome) -> bool:
     """Is the record as exact as what PyTorch gives here, where processors round differently? Where numbers cancel, both
-    err by more than the tolerance; of an eigenvector each sign is right, and complex numbers are texts."""
+    err by more than the tolerance; of an eigenvector each sign is right, and complex numbers are texts.
+    """
 
     def exact(a, b, truth) -> bool:
         if isinstance(a, list) and isinstance(b, list) and isinstance(truth, list):

@@ -21,7 +21,8 @@ cases = cache(store.read)  # 2 seconds: not in each process that collects the te
 
 def difference(name: str, case: dict) -> Finding | None:
     """What minflow does otherwise and should not, or None. A case with a program of its own says what double precision
-    gives."""
+    gives.
+    """
     double = lambda: store.unpack(case["t"]) if "t" in case else None
     found = compare(name, case["p"], limited(minflow, case["p"]), store.unpack(case), double)
     return None if found is None or any(row.fits(found) for row in ROWS) else found

@@ -20,7 +20,7 @@ FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 9, "dict_size": 1 << 24}]
 
 def packed(x):
     """A plain result as JSON: an array is {"d": dtype, "s": shape, "v": numbers}."""
-    if isinstance(x, complex) or isinstance(x, np.ndarray) and x.dtype.kind == "c":
+    if isinstance(x, complex) or (isinstance(x, np.ndarray) and x.dtype.kind == "c"):
         return str(x)  # minflow has none: its refusal is listed
     if isinstance(x, np.ndarray):
         short = (lambda v: float(str(v))) if x.dtype.kind == "f" else (lambda v: v.item())

@@ -28,7 +28,7 @@ def right_gradients(program: list[str], ours: Outcome, unwritten: Outcome) -> bo
         got = ours.grads.get(key)
         with np.errstate(invalid="ignore"):
             want = None if g is None else (np.zeros_like(g) if not factor else np.asarray(g * factor, g.dtype))
-        if (got is None) != (want is None) or got is not None and differs(got, want, False, 1e-3):
+        if (got is None) != (want is None) or (got is not None and differs(got, want, False, 1e-3)):
             return False
     return True
 

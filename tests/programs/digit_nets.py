@@ -1,5 +1,6 @@
 """The two networks that the job programs share. By the names of their layers, train and predict jobs share the
-numbers."""
+numbers.
+"""
 
 import minflow as flow
 

@@ -1,5 +1,6 @@
 """A GAN: two models, two optimizers; the generator makes examples under no_grad, in training mode, and shows some at
-the end."""
+the end.
+"""
 
 import minflow as flow
 from minflow import nn

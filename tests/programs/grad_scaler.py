@@ -1,5 +1,6 @@
 """Scaled gradients: GradScaler as PyTorch programs write it, and a scaler of one's own in float16 that meets
-infinity."""
+infinity.
+"""
 
 import minflow as flow
 from minflow import nn

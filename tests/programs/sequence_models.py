@@ -111,7 +111,7 @@ class NanoGPT(nn.Module):
         self.transformer.wte.weight = self.lm_head.weight
 
     def forward(self, idx, targets=None):
-        b, t = idx.size()
+        _b, t = idx.size()
         pos = torch.arange(0, t, dtype=torch.long, device=idx.device)
         x = self.transformer.drop(self.transformer.wte(idx) + self.transformer.wpe(pos))
         for block in self.transformer.h:

@@ -1,5 +1,6 @@
 """What a list of concepts of that generation promises, in programs of our own: placeholders, a job with several
-mistakes, and two devices."""
+mistakes, and two devices.
+"""
 
 import typing
 import warnings

@@ -143,7 +143,7 @@ def names(tmp_path, monkeypatch):
         "BATCH_SIZE": 100,
         "images": images[0],
         "labels": labels[0],
-    }  # noqa: UP006
+    }
     flow.clear_default_session()
     for setting in ("gpu_device_num", "ctrl_port"):
         SESSION.settings.pop(setting, None)

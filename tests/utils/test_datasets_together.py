@@ -1,5 +1,8 @@
 """Datasets made of datasets, the sampler for several processes, and the addresses of PyTorch's modules."""
 
+import functools
+import operator
+
 import pytest
 
 import minflow as flow
@@ -61,7 +64,9 @@ def test_each_process_has_its_part(count, processes, drop_last):
 def test_parts_of_a_shuffle_are_disjoint_and_change_by_epoch():
     samplers = [DistributedSampler(range(12), 3, rank, seed=5) for rank in range(3)]
     first = [list(sampler) for sampler in samplers]
-    assert sorted(sum(first, [])) == list(range(12)) and first == [list(sampler) for sampler in samplers]
+    assert sorted(functools.reduce(operator.iadd, first, [])) == list(range(12)) and first == [
+        list(sampler) for sampler in samplers
+    ]
     samplers[0].set_epoch(1)
     assert list(samplers[0]) != first[0]
     assert sorted(DistributedSampler(range(5))) == list(range(5)) and list(DistributedSampler([])) == []

@@ -1,8 +1,11 @@
 """What a loop over a DataLoader leaves behind, however it ends: no thread, no process, no descriptor. They are
-counted."""
+counted.
+"""
 
+import functools
 import gc
 import multiprocessing
+import operator
 import os
 import sys
 import threading
@@ -186,7 +189,8 @@ def test_a_loop_that_is_left_does_not_wait_long_for_a_slow_sample(monkeypatch):
 
 def interrupts(crew, walk, monkeypatch):
     """Interrupt `walk` at each line of utils/data, first and last time; afterwards nothing is left, and the next walk
-    is right."""
+    is right.
+    """
     walk(crew)
     tracer = Interrupting(FILES)
     assert not tracer.run(lambda: walk(crew))
@@ -194,7 +198,7 @@ def interrupts(crew, walk, monkeypatch):
     monkeypatch.setattr(sys, "unraisablehook", lambda error: None)  # pytest's would keep what the error keeps
     for i in places:
         tracer = Interrupting(FILES, i)
-        came += tracer.run(lambda: walk(crew))  # noqa: B023
+        came += tracer.run(lambda: walk(crew))
         code, line = tracer.lines[i]
         end = time.monotonic() + LONG
         while left_behind()[2] != before and time.monotonic() < end:  # a worker that ends later closes them then
@@ -253,4 +257,4 @@ def test_the_numbers_of_a_walk_after_an_interrupt():
     loader = DataLoader(Numbers(), 4, shuffle=True, generator=flow.Generator().manual_seed(1), **THREADS)
     tracer = Interrupting(FILES, 60)
     tracer.run(lambda: numbers(loader))
-    assert sorted(sum(numbers(loader), [])) == list(range(12))
+    assert sorted(functools.reduce(operator.iadd, numbers(loader), [])) == list(range(12))

@@ -56,7 +56,7 @@ def elements(svg: str) -> list:
 
 
 def sides(tag: str, look: dict, text: str) -> tuple[float, float, float, float]:
-    """(left, top, right, bottom)"""
+    """(left, top, right, bottom)."""
     if tag == "text":
         size, x = float(look["font-size"]), float(look["x"])
         width = text_width(text, size, look.get("font-weight") == "bold") - 0.2  # coordinates have one decimal

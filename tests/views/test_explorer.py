@@ -116,8 +116,8 @@ def check_placed(shown):
         assert all(shown.record.nodes[i].column == k for k, part in enumerate(r.parts) for i in part.nodes)
     view = view_of(shown)
     for _, _, y, h, _, _, words, boxes in view["rows"]:
-        assert 0 <= y and y + h <= view["h"] and words
-        assert all(0 <= box[1] and box[1] + box[2] <= view["w"] for box in boxes)
+        assert y >= 0 and y + h <= view["h"] and words
+        assert all(box[1] >= 0 and box[1] + box[2] <= view["w"] for box in boxes)
     return view
 
 

@@ -1,5 +1,6 @@
 """What the explorer's picture says, against what runs: counts, the order of backward, the loss, names of what is no
-module."""
+module.
+"""
 
 import re
 
@@ -78,7 +79,8 @@ def sum_of(times):
 
 def test_times_are_those_of_a_warm_step(monkeypatch):
     """What the first run of a plan takes, and what it takes to look at values between the calls, is not in the
-    times."""
+    times.
+    """
     graph, x, y = Train(lenet()), flow.randn(2, 1, 28, 28), flow.tensor([1, 2])
 
     def run_timed(plan):
@@ -105,7 +107,8 @@ def test_times_are_those_of_a_warm_step(monkeypatch):
 
 def test_a_page_has_room_for_all_columns():
     """A cell of JupyterLab in a window of 1,280 pixels leaves 808 for the picture: also where a module of convolutions
-    is opened."""
+    is opened.
+    """
     graph = Train(lenet())
     graph(flow.randn(50, 1, 28, 28), flow.randint(0, 10, (50,)))
     session = ExplorerSession(graph_subject(graph))

@@ -1,5 +1,6 @@
 """Frames of modules in pictures: what is inside stands off the frame, what is not stands outside; and what boxes
-say."""
+say.
+"""
 
 import re
 import shutil

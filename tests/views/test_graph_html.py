@@ -275,7 +275,7 @@ def test_hatching_differs_and_stays_inside():
     assert len(set(signs.values())) == 4 and not signs["forward"], "phases differ without colours"
     for text in filter(None, signs.values()):
         for x1, y1, x2, y2 in re.findall(r"M([\d.]+) ([\d.]+)L([\d.]+) ([\d.]+)", text):
-            assert 10 <= float(x1) <= float(x2) <= 50 and 20 <= min(float(y1), float(y2))
+            assert 10 <= float(x1) <= float(x2) <= 50 and min(float(y1), float(y2)) >= 20
             assert max(float(y1), float(y2)) <= 50
 
 

@@ -172,7 +172,7 @@ THREADS = Threads(
 
 def test_what_threads_did_is_added_up():
     assert busy_seconds(THREADS) == pytest.approx([0.008, 0.007])
-    (conv, pieces, left), (matmul, one, rest) = idle_calls(THREADS)
+    (conv, pieces, left), (_matmul, one, rest) = idle_calls(THREADS)
     assert (conv.name, pieces, one) == ("model.conv-conv2d-0", 3, 1)
     assert left == pytest.approx(2 * 0.008 - 0.013) and rest == pytest.approx(0.002)
     assert "2 threads at a time, 10.00 ms: they worked 75 % of it" in repr(Report(THREADS))

@@ -1,5 +1,6 @@
 """Hostile names in every view, without a browser: HTML and SVG are parsed, and must have the elements and attributes
-that they have with a harmless name. tests/browser/test_hostile.py asks the same of a real JupyterLab."""
+that they have with a harmless name. tests/browser/test_hostile.py asks the same of a real JupyterLab.
+"""
 
 import base64
 import functools
@@ -69,7 +70,8 @@ class Elements(HTMLParser):
 
 def in_html(html: str) -> tuple[list, list[str], str]:
     """Elements with the names of their attributes, the SVG pictures, and the text with alts. Asserts that nothing
-    runs."""
+    runs.
+    """
     page, found, pictures, text = Elements(html), [], [], ""
     assert page.open == [], f"not closed: {page.open}"
     for tag, attrs in page.found:
@@ -91,7 +93,8 @@ def in_html(html: str) -> tuple[list, list[str], str]:
 
 def in_svg(text: str) -> tuple[list, str]:
     """Elements with the names of their attributes, and the text. It is well-formed; nothing in it runs or is
-    fetched."""
+    fetched.
+    """
     assert "<!" not in text and "<?" not in text[5:], "a declaration"
     found, words = [], ""
     for element in ET.fromstring(text.encode("utf-8")).iter():
@@ -192,7 +195,8 @@ def usual(what: str) -> list[dict[str, str]]:
 @pytest.mark.parametrize("what", VIEWS)
 def test_texts_of_pictures_can_be_read(what):
     """At least 11 px, and 4.5 to 1 against the card or against a light box; what is set smaller or fainter is found
-    here."""
+    here.
+    """
     for bundle in usual(what):
         for picture_ in in_html(bundle.get("text/html", ""))[1]:
             assert list(texts_of(ET.fromstring(picture_), "#000000", 14.0, 1.0)) or what == "tensor"

@@ -1,5 +1,6 @@
 """The timeline of a job from made-up times: its numbers are known, so is what is drawn."""
 
+import itertools
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
@@ -172,7 +173,7 @@ def test_the_numbers_under_the_lanes_stay_on_their_plate(each):
 
 def test_the_dashes_are_not_over_the_word_waits():
     root = list(ET.fromstring(timeline_svg(sync(3))).iter())
-    found = [(box, word) for box, word in zip(root, root[1:]) if word.text == "waits"]
+    found = [(box, word) for box, word in itertools.pairwise(root) if word.text == "waits"]
     assert found
     for box, word in found:
         top, base = float(box.get("y")), float(word.get("y"))
@@ -191,7 +192,8 @@ def test_sync_stands_above_async_whoever_is_first():
 
 def test_a_speed_up_is_one_number():
     """A step, from end to end: in the headings, the arrow, the bars and the sentence; the seconds of a picture are
-    others."""
+    others.
+    """
     both = pair(sync(20, load=0.0066, comp=0.0066), hidden(20, load=0.0066, comp=0.0066))
     for shown in (pair_text(both), words(pair_svg(both))):
         assert "every 13.2 ms" in shown and "every 6.6 ms" in shown
@@ -220,7 +222,7 @@ def paused(record, after, seconds):
 
     def moved(s):
         by = [tuple([(a + seconds, b + seconds) for a, b in spans]) for spans in (s.loads, s.waits)]
-        shift = lambda x: (x[0] + seconds, x[1] + seconds) if x else None  # noqa: E731
+        shift = lambda x: (x[0] + seconds, x[1] + seconds) if x else None
         return replace(
             s,
             loads=by[0],
@@ -292,7 +294,7 @@ def test_steps_that_wait_at_the_same_time_lie_in_rows():
     assert {b.row for b in queued} == set(range(queued[0].rows)) and queued[0].rows >= 3
     for row in range(queued[0].rows):
         here = sorted([(b.start, b.stop) for b in queued if b.row == row])
-        assert all(a[1] <= b[0] for a, b in zip(here, here[1:]))
+        assert all(a[1] <= b[0] for a, b in itertools.pairwise(here))
 
 
 def test_at_most_two_hundred_bars_and_it_says_what_is_left_out():

@@ -39,7 +39,8 @@ def test_the_table(golden):
 def test_the_bytes_are_those_that_the_process_holds():
     """tracemalloc sees the arrays of numpy: what is freed with the tape is what the record says that only it holds.
 
-    It sees what other threads allocate too, which earlier tests may have left: one of several tries has to agree."""
+    It sees what other threads allocate too, which earlier tests may have left: one of several tries has to agree.
+    """
     w = flow.randn(300, 300, requires_grad=True)
 
     def forward():

@@ -68,7 +68,8 @@ MODELS = {
 @pytest.fixture
 def build_lines(monkeypatch):
     """`build_lines(graph, shape, level)` calls a graph, and returns the lines of its build as a notebook's tree gets
-    them."""
+    them.
+    """
     lines = []
     monkeypatch.setattr(
         BuildLog, "say", lambda log, level, text, indent=0: lines.append((indent, text)) if log.level >= level else None

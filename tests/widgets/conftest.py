@@ -1,5 +1,6 @@
 """Fixtures of the tests of widgets: a front end that keeps what it is sent, a notebook, and matplotlib without a
-window."""
+window.
+"""
 
 import IPython.display
 import pytest

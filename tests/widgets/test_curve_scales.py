@@ -1,6 +1,8 @@
 """What a picture of a curve does for its reader by itself: log scale, dots, gaps at pauses, room for numbers of
-epochs."""
+epochs.
+"""
 
+import itertools
 import json
 import re
 
@@ -116,7 +118,7 @@ def test_numbers_of_epochs_touch_neither_the_curve_nor_each_other(epochs, x):
     svg = curve.svg()
     found = [t for t in texts(svg) if t[2] == "end" and t[3].isdigit() and t[0] > 55]
     assert len(found) >= 4 and len({y for _, y, *_ in found}) == 1
-    for (a, *_, first), (b, *_, second) in zip(found, found[1:]):
+    for (a, *_, first), (b, *_, second) in itertools.pairwise(found):
         assert b - 6.4 * len(second) - a >= 3, (first, second)
     lines = [
         float(y)
@@ -162,7 +164,7 @@ def test_a_pause_is_no_training(monkeypatch):
     assert 10 < a < 14 and 36 < b < 40.2
     for path in re.findall(r'<path d="(M[^"]*L[^"]*)" fill="none" stroke="#3f86d2"', curve.svg()):
         points = [(pen, float(x)) for pen, x in re.findall(r"([ML])([-\d.]+) ", path)]
-        assert max(x - before for (_, before), (pen, x) in zip(points, points[1:]) if pen == "L") < 40
+        assert max(x - before for (_, before), (pen, x) in itertools.pairwise(points) if pen == "L") < 40
         assert [pen for pen, _ in points].count("M") == 2
     curve.x = "step"
     whole = re.findall(r'<path d="(M[^"]*L[^"]*)" fill="none" stroke="#3f86d2"', curve.svg())

@@ -121,7 +121,7 @@ def test_page_gets_widget_and_a_still_picture(graph, notebook):
 
 
 def test_a_click_shows_what_was_clicked_and_stepping_goes_on_from_where_it_was(graph, notebook):
-    explorer, widget = displayed(graph, *graph.given)
+    _explorer, widget = displayed(graph, *graph.given)
     rows = [row[0] for row in json.loads(widget.picture)["rows"]]
     _, told = ask(widget, "step", to=4)
     assert told["at"] == told["last"] == 4
@@ -228,7 +228,7 @@ def test_an_anywidget_that_does_not_fit_leaves_the_still_picture(graph, notebook
 
 
 def test_what_was_searched_for_is_forgotten_with_the_next_ask(graph, notebook):
-    explorer, widget = displayed(graph, *graph.given)
+    _explorer, widget = displayed(graph, *graph.given)
     view, _ = ask(widget, "search", text="linear")
     assert len(view["found"]) == 2 and view["query"] == "linear"
     view, _ = ask(widget, "go", id=view["found"][1][0], hit=1)
@@ -273,7 +273,7 @@ def test_half_a_surrogate_pair_does_not_stop_the_message(notebook):
     model = nn.Sequential()
     model.add_module("\ud800<script>", nn.Linear(2, 2))
     graph = Train(model)
-    explorer, widget = displayed(graph, flow.randn(1, 2), flow.tensor([0]))
+    _explorer, widget = displayed(graph, flow.randn(1, 2), flow.tensor([0]))
     module = next(row[0] for row in json.loads(widget.picture)["rows"] if "script" in row[6])
     _, told = ask(widget, "select", id=module)
     assert any("<script>" in text for _, text in told["rows"]), "names stand as they are in what is told of a module"

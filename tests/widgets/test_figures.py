@@ -1,5 +1,6 @@
 """Figures with matplotlib: what is drawn is what was measured, names are only names, nothing of a model stays
-changed."""
+changed.
+"""
 
 import builtins
 import re
@@ -311,7 +312,8 @@ def test_figures_say_what_is_drawn_of_which_image_and_of_which_call():
     lambda: figures.activations(nn.ReLU(), flow.ones(1, 1), first="a")])  # fmt: skip
 def test_what_is_no_number_or_model_is_told(wrong):
     """Probabilities, of which none rounds to class 1 by itself, and all that has no numbers: no figure, and what to
-    give."""
+    give.
+    """
     with pytest.raises(DTypeError, match="Try:"):
         wrong()
 
@@ -396,7 +398,7 @@ def test_every_number_of_a_confusion_matrix_is_read_on_its_cell(normalize):
     ax = drawn(confusion_matrix(true, guess, normalize=normalize))
     pixels, height = np.asarray(ax.figure.canvas.buffer_rgba()), ax.figure.canvas.get_width_height()[1]
     for text in ax.texts:
-        x, y = ax.transData.transform(np.array(text.get_position()) + [-0.4, -0.4])
+        x, y = ax.transData.transform([*np.array(text.get_position()), -0.4, -0.4])
         cell = "#" + bytes(pixels[height - round(y), round(x), :3]).hex()
         assert theme.contrast(text.get_color(), cell) >= 4.5, (text.get_text(), cell)
 

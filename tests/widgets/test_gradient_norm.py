@@ -91,7 +91,7 @@ def test_the_norm_of_a_long_run_is_sampled_and_says_so(kind, no_notices):
                 label, last = header(curve)["series"][-1], int(norm.taken[0])
                 assert label["name"] == "gradient norm" and label["every"].startswith("norm of every ")
                 assert last == i or label["label"].endswith(f" at step {last}")
-                assert last == i or f" at step {last}" in curve.line() and f" at step {last}" in curve.text()
+                assert last == i or (f" at step {last}" in curve.line() and f" at step {last}" in curve.text())
     steps, values = curve.data["gradient norm"]
     assert steps[:25].tolist() == list(range(1, 26)) and 35 < len(steps) < 1500 and steps[-1] == 2500
     assert bad in steps and np.isfinite(values[steps < bad]).all() and not np.isfinite(values[steps >= bad]).any()

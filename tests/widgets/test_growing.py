@@ -1,5 +1,6 @@
 """Figures that grow while a loop runs: in place below the running cell, still at its end, only then with
-MINFLOW_LIVE=0."""
+MINFLOW_LIVE=0.
+"""
 
 from minflow_widgets.figures import Landscape, growing
 

@@ -1,5 +1,6 @@
 """LossCurve without a browser: what it keeps, sends and leaves behind. What a browser draws is tested in
-tests/browser."""
+tests/browser.
+"""
 
 import json
 import sys

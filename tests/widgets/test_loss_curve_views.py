@@ -1,5 +1,6 @@
 """What curves show: axes, epochs, the run before, long runs at the cost of short ones, and no more than ten updates a
-second."""
+second.
+"""
 
 import decimal
 import json
@@ -25,7 +26,7 @@ from tests.widgets.watching import header
 def test_ten_updates_a_second_whatever_the_rate(front):
     with LossCurve() as curve:
         rows, start, step = curve.feed(), time.perf_counter(), 0
-        while (seconds := time.perf_counter() - start) < 0.5 or len(front.sent) < 3 and seconds < 60:
+        while (seconds := time.perf_counter() - start) < 0.5 or (len(front.sent) < 3 and seconds < 60):
             step += 1
             rows.append((("loss",), step, time.perf_counter(), 1.0))
             curve.add(step, accuracy=0.5)
@@ -325,7 +326,8 @@ def test_the_previous_run_may_hold_infinity(front, monkeypatch):
 @pytest.mark.filterwarnings("error", "default::DeprecationWarning")
 def test_what_strangers_give(front):
     """Numbers of numpy as options, a panel as one text, arrays with axes; what is no number has an error in four
-    parts."""
+    parts.
+    """
     curve = LossCurve(total=np.int64(100), epoch=np.float32(10), log=np.bool_(True), panels="val_Loss")
     assert curve.panels == ("loss",) and curve.log is True
     for value in (np.array([[0.5]]), np.float16(0.5), decimal.Decimal("0.5"), flow.tensor([0.5])):

@@ -1,5 +1,6 @@
 """What pages run: scripts of our own alone; and how a canvas finds out whether the page behind it is dark, run by node
-on pages as JupyterLab and VS Code have."""
+on pages as JupyterLab and VS Code have.
+"""
 
 import re
 from pathlib import Path

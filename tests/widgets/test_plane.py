@@ -1,5 +1,6 @@
 """The coloured plane: each place has the class that the model gives it, points their own, nothing of a model stays
-changed."""
+changed.
+"""
 
 import numpy as np
 import pytest

@@ -114,7 +114,8 @@ def test_an_end_by_the_pump_and_one_by_the_loop_do_not_wait_for_each_other(front
 
 def test_an_update_that_was_dear_once_does_not_stop_it_for_long(monkeypatch):
     """As where garbage was collected in it: a tenth of a second at 0.7 % would be fourteen seconds without a further
-    one."""
+    one.
+    """
 
     class Owner:
         shown = []

@@ -238,7 +238,7 @@ def test_hostile_names_of_columns(tmp_path):
 @pytest.mark.parametrize("wrong", [{"name": 3}, {"name": " "}, {"config": [1]}, {"config": 0.1}])
 def test_what_is_no_name_and_no_config(tmp_path, wrong):
     [(key, value)] = wrong.items()
-    with pytest.raises(MinflowError, match=f"(?s){key}.*got +{repr(value)}".replace("[", r"\[").replace("]", r"\]")):
+    with pytest.raises(MinflowError, match=f"(?s){key}.*got +{value!r}".replace("[", r"\[").replace("]", r"\]")):
         LossCurve(**wrong)
     model, optimizer = model_and_optimizer()
     with pytest.raises(MinflowError, match=key):

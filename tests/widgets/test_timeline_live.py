@@ -47,7 +47,7 @@ def test_many_steps_few_small_updates_and_a_picture(front):
     job, calls = adding(), 0
     start = time.perf_counter()
     with watch_timeline() as live:
-        while (seconds := time.perf_counter() - start) < 0.4 or (len(front.sent) < 3 or calls < 200) and seconds < 60:
+        while (seconds := time.perf_counter() - start) < 0.4 or ((len(front.sent) < 3 or calls < 200) and seconds < 60):
             job(ONES)
             calls += 1
     seconds = time.perf_counter() - start
@@ -172,10 +172,9 @@ def test_before_it_watches_it_says_what_is_missing(notebook, front):
 
 
 def test_after_an_error_the_picture_says_so(front):
-    with pytest.raises(ZeroDivisionError):
-        with watch_timeline():
-            adding()(ONES).get()
-            1 / 0
+    with pytest.raises(ZeroDivisionError), watch_timeline():
+        adding()(ONES).get()
+        1 / 0
     assert "stopped by ZeroDivisionError" in front.left[0]["text/plain"]
 
 

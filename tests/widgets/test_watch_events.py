@@ -1,5 +1,6 @@
 """What the engine tells whoever listens: the loss of a backward, the steps of graphs and jobs. Nothing where nobody
-does."""
+does.
+"""
 
 from contextlib import ExitStack
 

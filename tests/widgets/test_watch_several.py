@@ -88,10 +88,9 @@ def test_a_run_moves_in_the_curve_of_another():
             go.wait(60)
 
     run = flow.start(job(tp.Callback[tp.Numpy]), [X] * 20, callback=landed)
-    with LossCurve() as curve:
-        with watch(run, into=curve):
-            until(lambda: len(curve._series) and curve._series["loss"].count >= 9)
-            go.set()
+    with LossCurve() as curve, watch(run, into=curve):
+        until(lambda: len(curve._series) and curve._series["loss"].count >= 9)
+        go.set()
     assert len(curve.data["loss"][0]) == 20 and curve._within == []
 
 

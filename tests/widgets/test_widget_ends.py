@@ -1,5 +1,6 @@
 """What is left of widgets that have ended: after a day of training the kernel and the page hold no more than after an
-hour."""
+hour.
+"""
 
 import gc
 import signal

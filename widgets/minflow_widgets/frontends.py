@@ -23,7 +23,8 @@ SHOWN: deque = deque()  # the same, for widgets without a static picture on the 
 
 def choose(widget, lines=None):
     """The best front end of this process: the result of `widget()`, a picture, or `lines`, which writes text.
-    `MINFLOW_LIVE=0` leaves only the final static output."""
+    `MINFLOW_LIVE=0` leaves only the final static output.
+    """
     live = notebook.live()
     if notebook.in_notebook():
         if not live:
@@ -51,7 +52,8 @@ def finish_safely(front, shown) -> None:
 
 class RestrictedTraits:
     """A widget that accepts from a page only the traits in `hears`, all strings. Other messages would show an error in
-    the notebook, or change the state for other pages."""
+    the notebook, or change the state for other pages.
+    """
 
     hears: tuple[str, ...] = ()
 

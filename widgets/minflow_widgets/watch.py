@@ -116,7 +116,7 @@ def source_of(thing, gradients: bool) -> Source:
 
 
 def check_names(names, count: int) -> None:
-    if names is None or isinstance(names, list | tuple) and len(names) == len(set(map(str, names))) == count:
+    if names is None or (isinstance(names, list | tuple) and len(names) == len(set(map(str, names))) == count):
         if all(isinstance(name, str) for name in names or ()):
             return
     values = {"names": repr(names)[:60], "things": count}

@@ -18,7 +18,8 @@ FUSION: list[Pass] = []  # what the machine brings in while it is used: not exac
 
 class Setting:
     """Who runs the machine's kernels. eager: do operations outside of graphs?  graphs: which ones, "large", "all" or
-    "none".  ready: are the kernels of this process there, for the large ones? None until one asks."""
+    "none".  ready: are the kernels of this process there, for the large ones? None until one asks.
+    """
 
     eager, graphs = False, "none" if os.environ.get("MINFLOW_MACHINE") == "0" else "large"
     ready: bool | None = None

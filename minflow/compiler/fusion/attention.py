@@ -11,6 +11,7 @@ NaN there does not spread. Read next: `gemm_epilogue.py`.
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import NamedTuple
 
@@ -41,7 +42,8 @@ def scores(xp, q, k, mask, tb, factor, fill, hides):
 @internal("attention(q, k, v, mask; tb, factor, fill, hides) -> out, stats", results)
 def attend(xp, q, k, v, mask, tb, factor, fill, hides):
     """softmax(scores) @ v, and of each query the largest score and 1 / sum(exp(score - largest)). q: (..., L, E).  k:
-    (..., E, S), or (..., S, E) with tb.  v: (..., S, V).  mask: bool, `fill` where it is `hides`; or the number 0."""
+    (..., E, S), or (..., S, E) with tb.  v: (..., S, V).  mask: bool, `fill` where it is `hides`; or the number 0.
+    """
     with silent():
         found = scores(xp, q, k, mask, tb, factor, fill, hides)
         top = found.max(-1, keepdims=True)
@@ -192,7 +194,7 @@ class Readers:
         if mask.__class__ is Value and (mask.spec.dtype is not bool_ or mask.spec.shape[-1:] != (keys,)):
             return False
         return all(one.phase == "forward" and outputs_of(one)[0].spec == scored for one in nodes[:-1]) and all(
-            self.read_by(one, after) for one, after in zip(nodes[:-2], nodes[1:-1])
+            self.read_by(one, after) for one, after in itertools.pairwise(nodes)
         )
 
     def backward(self, node: Node, found: Chain) -> Chain | None:

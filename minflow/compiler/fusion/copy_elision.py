@@ -26,10 +26,10 @@ def copies(graph: Graph) -> Graph:
     kept = []
     for node in graph.nodes:
         root = node.inputs[0] if node.op is clone else None
-        while root in instead or root.__class__ is Value and root.node.op is reshape:
+        while root in instead or (root.__class__ is Value and root.node.op is reshape):
             root = instead[root] if root in instead else root.node.inputs[0]
         copy = outputs_of(node)[0]
-        if root.__class__ is not Value or root.node.op.is_view or copy in ends and root in given:
+        if root.__class__ is not Value or root.node.op.is_view or (copy in ends and root in given):
             kept.append(node)
             continue
         instead[copy] = node.inputs[0]

@@ -15,6 +15,7 @@ erf within 2 of float64, and sums in another order. Read next: `../uses.py`.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -154,10 +155,8 @@ def whole(x: Value) -> bool:
         if index is not None:
             numbers = next((i for i, part in enumerate(index) if part.__class__ is not int), len(index))
             first, rest = index[numbers : numbers + 1], index[numbers + 1 :]
-            if (
-                first
-                and (first[0].__class__ is not tuple or first[0][2] not in (None, 1))
-                or any(part != (None, None, None) for part in rest)
+            if (first and (first[0].__class__ is not tuple or first[0][2] not in (None, 1))) or any(
+                part != (None, None, None) for part in rest
             ):
                 return False
         x = x.node.inputs[0]
@@ -225,14 +224,14 @@ def extent(node: Node) -> tuple[int, int] | None:
         return None
     for i, x in enumerate(node.inputs):
         if x.__class__ is not Value:
-            if name == "where" and i == 0 or x.__class__ is complex:
+            if (name == "where" and i == 0) or x.__class__ is complex:
                 return None
         elif x.spec.dtype is not (bool_ if name == "where" and i == 0 else float32) or not whole(base_of(x)):
             return None
     if name == "pow" and not (node.inputs[1].__class__ in (int, float) and node.inputs[1] in (2, 3)):
         return None
     reads = [read_as(x, spec.shape, spec.size // columns, columns) for x in values]
-    if None in reads or name in OVER_ROWS and node.attrs["dim"] != spec.ndim - 1 or summing and not summed_to(node):
+    if None in reads or (name in OVER_ROWS and node.attrs["dim"] != spec.ndim - 1) or (summing and not summed_to(node)):
         return None
     by_rows = summing or name in OVER_ROWS or not all([plain(read, spec) for read in reads])
     if by_rows and not 1 < columns <= LONGEST:
@@ -242,7 +241,7 @@ def extent(node: Node) -> tuple[int, int] | None:
 
 def plain(read: Operand, spec: Spec) -> bool:
     """Is an operand read number by number, or one for all?"""
-    return read.kind == SCALAR or read.period * columns_of(spec) == spec.size and read.kind != ROW
+    return read.kind == SCALAR or (read.period * columns_of(spec) == spec.size and read.kind != ROW)
 
 
 # ---- groups ----------------------------------------------------------------------------------------------------------
@@ -259,7 +258,7 @@ class Group:
     def alone(self) -> bool:
         """Does its one node stay as it is?"""
         few = self.form is not None and math.prod(self.form) < SMALL and self.nodes[0].op.name not in SEVERAL
-        return self.form is None or few and len(self.nodes) == 1
+        return self.form is None or (few and len(self.nodes) == 1)
 
     @property
     def phase(self) -> str:
@@ -269,7 +268,8 @@ class Group:
 
 class Groups:
     """of: node -> its group. Begins with a group for each node.  readers: value -> the nodes that read it, those that a
-    cluster may hold behind views.  idle: the views that no others read."""
+    cluster may hold behind views.  idle: the views that no others read.
+    """
 
     def __init__(self, graph: Graph):
         self.graph, self.uses = graph, Uses(graph)
@@ -430,7 +430,7 @@ def clusters(graph: Graph) -> Graph:
             if x.node in groups.of:
                 groups.merge(groups.of[x.node], groups.of[node])
     for value, readers in groups.readers.items():
-        for a, b in zip(readers, readers[1:]):
+        for a, b in itertools.pairwise(readers):
             if (
                 groups.of[b].form
                 and value.spec.size == math.prod(groups.of[b].form)

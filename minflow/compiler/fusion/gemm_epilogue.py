@@ -134,7 +134,8 @@ def update_of(node: Node, after: Node, shown: bool) -> Node:
 
 def like(chain: list[Node], op, inputs: list, attrs: dict, specs) -> Node:
     """A node for a chain of old ones: where the product is in the program, with the place in the trace and the phase of
-    the last."""
+    the last.
+    """
     fused = Node(op, inputs, attrs, tuple(specs), scope=chain[0].scope, where=chain[0].where)
     fused.origin, fused.number, fused.parts = chain[-1].origin, chain[-1].number, tuple(chain)
     return fused

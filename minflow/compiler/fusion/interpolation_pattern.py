@@ -16,7 +16,8 @@ from ...core.spec import Spec, float32, int64
 class Tap(NamedTuple):
     """One weighted pixel for each along an axis, of x; or the gradient of that.
 
-    shape: of the images before, whose gradient it is where it goes back.  nodes: who computes it."""
+    shape: of the images before, whose gradient it is where it goes back.  nodes: who computes it.
+    """
 
     x: Value
     places: Value

@@ -8,6 +8,7 @@ before, so results are those of NCHW within float32's rounding. Read next: `nchw
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -88,7 +89,8 @@ class Change:
 
     def images(self, v: Value, weight: tuple, groups: int) -> Value:
         """What a convolution reads: blocks; images of few channels, and those that it alone reads and copies anyway, as
-        they are. weight: the shape of its filters."""
+        they are. weight: the shape of its filters.
+        """
         copied = math.prod(weight[2:]) > 1 and self.only_reader(v) and (groups == 1 or weight[1] in nchw16c.GROUPS)
         return self.now(v) if v not in self.blocks and (v.spec.shape[1] < FEW or copied) else self.in_blocks(v)
 
@@ -145,7 +147,8 @@ class Change:
 
     def fits(self, reads: Iterable[Value], out: tuple, weight: tuple, channels: int, groups: int) -> bool:
         """Is this a convolution for blocks: of such groups, or of one filter for each channel, and not too small, where
-        what it reads is not in blocks already? out, weight: shapes of its result and its filters."""
+        what it reads is not in blocks already? out, weight: shapes of its result and its filters.
+        """
         size = math.prod(weight) * out[0] * math.prod(out[2:])
         wanted = size >= LEAST or any(x in self.blocks for x in reads)
         return wanted and (groups == channels == weight[0] or nchw16c.by_groups(groups, weight[1], weight[0] // groups))
@@ -170,7 +173,7 @@ class Change:
         first, last = chain[0], chain[-1]
         x, weight = first.inputs
         filters, bias, act = self.now(weight), 0, ""
-        for before, node in zip(chain, chain[1:]):
+        for before, node in itertools.pairwise(chain):
             if node.op in ACTS:
                 act = ACTS[node.op]
                 continue
@@ -276,7 +279,8 @@ class Change:
 
     def pays(self, x: Value, taps: int) -> bool:
         """Is it in blocks, or does one operation that meets so many pixels for each of its results make up for turning
-        it? Of few channels most of a block would be empty."""
+        it? Of few channels most of a block would be empty.
+        """
         return x in self.blocks or (x.spec.shape[1] >= FEW // 2 and x.spec.size * taps >= ALONE)
 
     def max_pool2d(self, node: Node) -> bool:

@@ -85,7 +85,8 @@ BLOCKED: dict[str, Op] = {}
 
 def internal(signature: str, infer: Callable) -> Callable[[Callable], Op]:
     """Decorates the NumPy code of an operation that passes alone make: it is not in OPS, and has no gradient. `infer`
-    and the code take the op's inputs in order, and its attrs by name."""
+    and the code take the op's inputs in order, and its attrs by name.
+    """
     head, _, tail = signature.partition(" -> ")
     name, _, names = head.rstrip(")").partition("(")
     inputs, attrs = ([n.strip() for n in part.split(",") if n.strip()] for part in (names + ";").split(";")[:2])
@@ -133,7 +134,8 @@ GROUPS = 4, 8  # channels of a small group, with as many filters: blocks hold wh
 
 def by_groups(groups: int, channels: int, filters: int) -> bool:
     """Has a convolution of several groups, each of so many channels and filters, a product in blocks? Of small groups
-    in whole blocks, or of groups of whole blocks."""
+    in whole blocks, or of groups of whole blocks.
+    """
     return groups == 1 or channels == filters in GROUPS or not (channels % LANES or filters % LANES)
 
 
@@ -150,7 +152,8 @@ def result_shape(shape: tuple, weight: tuple, stride: tuple, padding: tuple, dil
 )
 def blocks_conv2d(xp, x, weight, bias, shape, stride, padding, dilation, groups, act):
     """conv2d of images of this shape, in blocks or (few channels) as they are; bias (F,) or the number 0, then the
-    activation `act`."""
+    activation `act`.
+    """
     y = run(conv2d, as_images(x, shape), weight, stride=stride, padding=padding, dilation=dilation, groups=groups)
     return in_blocks(activated(y + channels(bias), act))
 
@@ -172,7 +175,8 @@ def blocks_conv2d_input_grad(xp, grad, weight, shape, stride, padding, dilation,
 )
 def blocks_conv2d_weight_grad(xp, grad, x, shape, images, stride, padding, dilation, groups):
     """The gradient with respect to filters of this shape (not in blocks); images: the shape of x, which is in blocks or
-    (few channels) as it is."""
+    (few channels) as it is.
+    """
     geometry = dict(stride=stride, padding=padding, dilation=dilation)
     grad = out_of_blocks(grad, result_shape(images, shape, **geometry))
     return run(conv2d_weight_grad, grad, as_images(x, images), shape=shape, groups=groups, **geometry)
@@ -227,7 +231,8 @@ def pooled(
 )
 def blocks_max_pool2d(xp, x, shape, kernel_size, stride, padding, dilation, ceil_mode):
     """max_pool2d of images of this shape in blocks; places: which pixel of its window it was, row by row;
-    in channels beyond C, any."""
+    in channels beyond C, any.
+    """
     y, indices = run(
         max_pool2d,
         out_of_blocks(x, shape),
@@ -311,7 +316,8 @@ def convolved(shape: tuple, weight: tuple, groups: int, **geometry) -> tuple:
 )
 def blocks_conv2d_max_pool2d(xp, x, weight, bias, shape, act, kernel_size, window_stride, **geometry):
     """blocks_conv2d, and blocks_max_pool2d of its result. Bias and activation do not change which pixel is the largest,
-    so they come last; where an activation makes several equal, the places are those of before."""
+    so they come last; where an activation makes several equal, the places are those of before.
+    """
     size, windows = convolved(shape, weight.shape, **geometry), simple(kernel_size, window_stride)
     y = run(blocks_conv2d, x, weight, 0, shape=shape, act="", **geometry)
     y, places = run(blocks_max_pool2d, y, shape=size, **windows)
@@ -361,7 +367,8 @@ def resized(shape: tuple, axis: int, many: int) -> tuple:
 )
 def blocks_resample(xp, x, first, left, second, right, shape, axis):
     """y[.., j, ..] = left[j] * x[.., first[j], ..] + right[j] * x[.., second[j], ..] along an axis of images of this
-    shape in blocks; the number 0 in the place of arrays: without weights, and without the second term."""
+    shape in blocks; the number 0 in the place of arrays: without weights, and without the second term.
+    """
     x = out_of_blocks(x, shape)
     terms = [
         run(take, x, places, axis=axis) * along(weights, axis)

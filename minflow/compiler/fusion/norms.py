@@ -30,7 +30,8 @@ LEAST = 16  # numbers of a plane: smaller ones are no vector
 @internal("layer_norm(x, weight, bias; columns, eps)", lambda x, weight, bias, columns, eps: x)
 def layer_norm(xp, x, weight, bias, columns, eps):
     """Rows of so many numbers brought to mean 0 and variance 1, times weight, plus bias; these are numbers for a row,
-    or 1 and 0."""
+    or 1 and 0.
+    """
     hat, _ = standardized(xp, x.reshape(-1, columns), eps)
     return (hat * flat(weight) + flat(bias)).reshape(x.shape)
 
@@ -126,7 +127,8 @@ def norms(graph: Graph) -> Graph:
 
 class Found:
     """What belongs to one norm. nodes: the old ones.  instead: old value -> new value.  added: new nodes, and the old
-    one before which they can run."""
+    one before which they can run.
+    """
 
     def __init__(self, readers: dict[Value, list[Node]], position: dict[Node, int]):
         self.readers, self.position = readers, position
@@ -168,7 +170,8 @@ class Found:
 
     def scaled(self, direct: Value, weight: Value | None, shape: tuple) -> tuple[Value, Value | None] | None:
         """The cotangent of a norm, and its weight, from the cotangent of what is standardized; None where that was met
-        by another weight."""
+        by another weight.
+        """
         node = direct.node
         scale = node.inputs[1] if node.op is elementwise.mul and node.phase == "backward" else None
         if is_scale(scale, direct.spec, shape) and weight in (None, scale):
@@ -185,7 +188,8 @@ class Found:
 
     def put(self, op: Op, inputs: list, attrs: dict, olds: list[Node]) -> list[Value]:
         """A node that does the work of old ones, where the first of them stands that comes after what it reads; its
-        outputs."""
+        outputs.
+        """
         olds = sorted(olds, key=self.position.__getitem__)
         ready = max([self.position.get(x.node, -1) for x in inputs if x.__class__ is Value])
         before = next(node for node in olds if self.position[node] > ready)
@@ -200,7 +204,7 @@ class Found:
     def whole(self, shown: set[Value]) -> bool:
         """Does nobody else read what is not there any more?"""
         return all(
-            v in self.instead or v not in shown and all(r in self.nodes for r in self.readers.get(v, ()))
+            v in self.instead or (v not in shown and all(r in self.nodes for r in self.readers.get(v, ())))
             for node in self.nodes
             for v in outputs_of(node)
         )
@@ -254,7 +258,8 @@ def rows_normed(found: Found, node: Node) -> bool:
 
 def rows_sent_back(found: Found, x: Value, c: Value, r: Value, direct: Value, count: int) -> tuple | None:
     """The last addition that gives the cotangent of x, and what it adds to the part of layer norm, or None; found from
-    the cotangent of what is standardized, in the order in which the rules write it."""
+    the cotangent of what is standardized, in the order in which the rules write it.
+    """
     size, column, mul = x.spec.shape, r.spec.shape, elementwise.mul
     along = found.read(shapes.sum_to, found.read(mul, direct, c), shape=column)
     root = found.read(mul, found.read(mul, found.read(mul, r, r), r), -0.5)
@@ -345,7 +350,7 @@ def is_scale(x: object, spec: Spec, shape: tuple) -> bool:
     return (
         x.__class__ is Value
         and x.spec == spec.replace(shape=shape)
-        and (x.spec.shape[:1] != (1,) or x.node.op is shapes.reshape and x.node.inputs[0].spec.ndim == 1)
+        and (x.spec.shape[:1] != (1,) or (x.node.op is shapes.reshape and x.node.inputs[0].spec.ndim == 1))
     )
 
 

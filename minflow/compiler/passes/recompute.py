@@ -15,7 +15,8 @@ SMALL = 1 << 16  # bytes: to keep less than this costs less than one more call
 
 def recomputed(graph: Graph, fused: bool = False) -> Graph:
     """The graph with such values computed a second time in backward, while what they are made of is still there; the
-    same graph if that saves no bytes. fused: in any case, since clusters read and write less of them."""
+    same graph if that saves no bytes. fused: in any case, since clusters read and write less of them.
+    """
     turn = next((i for i, node in enumerate(graph.nodes) if node.phase == "backward"), None)
     if turn is None:
         return graph

@@ -18,7 +18,7 @@ from .optional import import_optional
 class DType:
     """The data type of a tensor's elements: `minflow.float32` and the others. One object per dtype."""
 
-    __slots__ = ("name", "itemsize", "floating", "rank", "numpy")
+    __slots__ = ("floating", "itemsize", "name", "numpy", "rank")
     table: dict[str, DType] = {}
 
     def __init__(self, name: str, rank: int, itemsize: int):
@@ -123,7 +123,8 @@ def default_dtype() -> DType:
 
 def set_default_dtype(dtype) -> None:
     """Set the dtype of tensors made from Python floats, for the process. Python's complex numbers become the complex
-    dtype with parts of this dtype. Raises DTypeError for a dtype that is not floating."""
+    dtype with parts of this dtype. Raises DTypeError for a dtype that is not floating.
+    """
     dtype = as_dtype(dtype)
     if not dtype.floating:
         raise DTypeError(f"the default dtype must be floating, got {dtype.name}", hint="flow.float32 or flow.float64")
@@ -135,10 +136,11 @@ def set_default_dtype(dtype) -> None:
 @functools.cache
 def wider(a: DType, b: DType) -> DType:
     """The promoted dtype of two, as in PyTorch: an integer and a float give the float's dtype, float16 and bfloat16
-    give float32."""
+    give float32.
+    """
     if a.rank < b.rank:
         a, b = b, a
-    if a is b or b.rank < 2 and b.rank < a.rank:
+    if a is b or (b.rank < 2 and b.rank < a.rank):
         return a
     if a.rank == 3:
         return complex128 if complex128 in (a, wider(a.to_real(), b.to_real()).to_complex()) else complex64
@@ -154,13 +156,15 @@ def promote_types(type1, type2) -> DType:
 
 def can_cast(from_, to) -> bool:
     """True if results of the first dtype may be written into a tensor of the second: its kind (bool < integer <
-    floating < complex) must not be lower. Sizes do not matter."""
+    floating < complex) must not be lower. Sizes do not matter.
+    """
     return as_dtype(from_).rank <= as_dtype(to).rank
 
 
 class finfo:
     """Limits of a floating dtype, or of the parts of a complex one: eps, min, max, tiny, smallest_normal, resolution,
-    bits; and dtype, its name."""
+    bits; and dtype, its name.
+    """
 
     def __init__(self, type: Any = None):
         dtype = default_dtype() if type is None else as_dtype(type)

@@ -20,7 +20,8 @@ LONG = re.compile(rf"[^\s/]{{{NAME + 1},}}")
 
 def clean(text: str) -> str:
     """Escape characters that would break a line, a terminal or the text direction, since names come from users and
-    files; and leave out the middle of a long line."""
+    files; and leave out the middle of a long line.
+    """
     if len(text) <= NAME and text.isprintable():
         return text
     text = LONG.sub(lambda found: cut(found[0], NAME), cut(text, LINE))

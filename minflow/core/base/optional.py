@@ -62,7 +62,8 @@ def import_optional(module: str, what_for: str) -> Any:
 @contextlib.contextmanager
 def without_grammars() -> Iterator[None]:
     """Import Jupyter's packages within the block in half the time: keep jsonschema from building a grammar of
-    internationalised addresses, which notebooks do not contain."""
+    internationalised addresses, which notebooks do not contain.
+    """
     name, modules = "rfc3987_syntax", sys.modules
     absent = name not in modules
     if absent:

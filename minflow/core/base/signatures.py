@@ -1,5 +1,6 @@
 """Names of a function's arguments, read from its code object: `inspect.signature` for a thousand functions would take
-half of numpy's import time."""
+half of numpy's import time.
+"""
 
 from __future__ import annotations
 

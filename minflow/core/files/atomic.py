@@ -83,7 +83,8 @@ def advice(path: Path) -> str:
 
 def status(path: str | os.PathLike) -> os.stat_result | None:
     """The stat of the path, following links; None if there is no file. Raises OSError unless it is a plain file or a
-    folder."""
+    folder.
+    """
     try:
         result = os.stat(path)
     except FileNotFoundError:

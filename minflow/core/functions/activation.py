@@ -31,7 +31,8 @@ def check_input(name: str, input, floating: bool = False) -> None:
 
 def gelu(input, approximate: str = "none"):
     """x * Phi(x) = x / 2 * (1 + erf(x / sqrt(2))); with approximate="tanh"
-    x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))). Hendrycks & Gimpel 2016, section 2."""
+    x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))). Hendrycks & Gimpel 2016, section 2.
+    """
     check_input("gelu", input, floating=True)
     if approximate not in ("none", "tanh"):
         fail(ShapeError, f"gelu: approximate is {approximate!r}", 'approximate="none" or approximate="tanh"')
@@ -63,7 +64,7 @@ def quick_gelu_of(x):
 
 
 def silu(input, inplace: bool = False):
-    """x * sigmoid(x)"""
+    """x * sigmoid(x)."""
     check_input("silu", input, floating=True)
     return overwrite(silu_of, input) if inplace else silu_of(input)
 
@@ -95,7 +96,7 @@ def softplus(input, beta: float = 1.0, threshold: float = 20.0):
 
 
 def softsign(input):
-    """x / (1 + |x|)"""
+    """x / (1 + |x|)."""
     check_input("softsign", input)
     return softsign_of(input)
 

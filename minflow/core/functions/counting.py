@@ -186,7 +186,7 @@ def searchsorted(
 
     right, or side="right": after equal ones. sorter: the indices that sort an unsorted sequence.
     """
-    if side not in (None, "left", "right") or side == "left" and right:
+    if side not in (None, "left", "right") or (side == "left" and right):
         fail(
             DTypeError,
             f"searchsorted: side is {side!r}" + (" and right is True" if right else ""),

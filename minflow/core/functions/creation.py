@@ -471,7 +471,7 @@ def normal(
         shape = np.broadcast_shapes(*[x.shape for x in (mean, std) if isinstance(x, Tensor)])
         dtype = next((x.dtype for x in (mean, std) if isinstance(x, Tensor)), None) if dtype is None else dtype
     else:
-        if isinstance(mean, Tensor) and mean.ndim or isinstance(std, Tensor) and std.ndim:
+        if (isinstance(mean, Tensor) and mean.ndim) or (isinstance(std, Tensor) and std.ndim):
             hint = "normal(mean, std): the tensors determine the size"
             fail(
                 ShapeError, "normal: size must not be given together with tensors", hint, mean=mean, std=std, size=size
@@ -542,6 +542,7 @@ def randint_like(
     memory_format=None,
 ) -> Tensor:
     """Random integers in [low, high) with the shape, dtype and device of `input`; `randint_like(input, high)` starts at
-    0."""
+    0.
+    """
     low, high = (0, low) if high is None else (low, high)
     return randint(low, high, input.shape, input.dtype if dtype is None else dtype, device, generator, requires_grad)

@@ -69,7 +69,8 @@ def step(input, axis: int, first: int, last: int):
 @accept_axis
 def diff(input, n: int = 1, dim: int = -1, prepend=None, append=None):
     """x[i + 1] - x[i] along `dim`, n times; for bools, whether they differ. prepend, append: concatenated to the ends
-    first."""
+    first.
+    """
     check_min_axes("diff", input)
     axis, n = normalize_axis(dim, input.spec.ndim, input), integer(n, "n")
     if n < 0:

@@ -107,7 +107,7 @@ def axes_sizes(name: str, input, s, dim) -> tuple[list[int], list]:
     else:
         axes = list(range(ndim))
     sizes = [None] * len(axes) if s is None else [*s] if is_sequence(s) else [s]
-    if len(sizes) != len(axes) or axes and axes[0] < 0:
+    if len(sizes) != len(axes) or (axes and axes[0] < 0):
         fail(
             ShapeError,
             f"{name}: {len(sizes)} sizes for {len(axes)} axes of a tensor with {ndim} axes",

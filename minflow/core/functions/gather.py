@@ -127,7 +127,8 @@ def take(input, index):
 @overloaded
 def nonzero(input, as_tuple: bool = False):
     """`int64 (n, ndim)`: positions of the nonzero elements; as_tuple: one vector per axis. Raises TraceError in a
-    graph."""
+    graph.
+    """
     if as_tuple:  # a 0-d tensor counts as a vector of one element
         return unbind(i.nonzero(input if input.spec.ndim else input.reshape(1)), 1)
     return i.nonzero(input)

@@ -211,7 +211,7 @@ def norm(input, p="fro", dim=None, keepdim: bool = False, dtype=None):
     if p == 0:
         return maybe_to(r.sum(c.ne(input, 0), **options), input.spec.dtype)
     one = math.prod([input.spec.shape[a] for a in axis or range(input.spec.ndim)]) == 1
-    if p == 1 or one and (p > 0 or p < 0):  # no power of a single element: it may overflow
+    if p == 1 or (one and (p > 0 or p < 0)):  # no power of a single element: it may overflow
         return r.sum(size, **options)
     if p >= 1:
         powers = e.pow(size, float(p))

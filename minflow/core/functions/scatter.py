@@ -309,7 +309,7 @@ def diagflat(input, offset: int = 0):
 def fill_diagonal(input, value, wrap: bool = False):
     """Copy of input with a number on its main diagonal; wrap: again below each square block of a tall matrix."""
     shape = input.spec.shape
-    if len(shape) < 2 or len(shape) > 2 and len(set(shape)) > 1:
+    if len(shape) < 2 or (len(shape) > 2 and len(set(shape)) > 1):
         fail(ShapeError, f"fill_diagonal_: the tensor has shape {shape}", "a matrix, or axes of the same size", x=input)
     mask = np.zeros(shape, bool)
     np.fill_diagonal(mask, True, wrap=bool(wrap))
@@ -335,7 +335,8 @@ def as_strided(input, size, stride, storage_offset: int | None = None):
 
 def start_of(x, base) -> int:
     """The element of its base at which a view begins. In a trace neither has elements, and a stride probe replaces
-    both."""
+    both.
+    """
     first = last = stride_probe(base)
     for op, attrs in root_of(x)[1]:
         last = last if op.checks else op.kernel(last, **attrs)
@@ -380,7 +381,7 @@ def unravel_index(indices, shape):
             indices=indices,
         )
     shape = (
-        sizes((shape,)) if is_sequence(shape) or is_tensor(shape) and shape.spec.ndim else (integer(shape, "shape"),)
+        sizes((shape,)) if is_sequence(shape) or (is_tensor(shape) and shape.spec.ndim) else (integer(shape, "shape"),)
     )
     indices, below = to(indices, int64), math.prod(shape)
     result = []

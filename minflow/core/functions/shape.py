@@ -480,7 +480,8 @@ def flip(input, *dims):
 
 def roll(input, shifts, dims=None):
     """Shift elements along some axes (or in the flattened tensor); elements that leave at the end re-enter at the
-    start."""
+    start.
+    """
     if dims is None:
         return s.reshape(i.roll(flatten(input), shifts=(integer(shifts, "shifts"),), axes=(0,)), shape=input.spec.shape)
     check_min_axes("roll", input)

@@ -89,14 +89,15 @@ def parse_type(kind) -> tuple[DType, str]:
             if name in BY_NAME:
                 return as_dtype(BY_NAME[name]), device or "cpu"
         fail(DTypeError, f"there is no type {kind}", '"minflow.FloatTensor", or a dtype: flow.float32', type=kind)
-    if isinstance(kind, type) and hasattr(kind, "spec") or getattr(kind, "__name__", "") == "Tensor":
+    if (isinstance(kind, type) and hasattr(kind, "spec")) or getattr(kind, "__name__", "") == "Tensor":
         return default_dtype(), "cpu"
     return as_dtype(kind), ""
 
 
 def set_default_tensor_type(t) -> None:
     """Make `t` ("minflow.DoubleTensor", flow.DoubleTensor, ...) the type of new tensors made from Python floats: its
-    dtype becomes the default dtype. Raises DTypeError for one that is not floating, DeviceError for one on a GPU."""
+    dtype becomes the default dtype. Raises DTypeError for one that is not floating, DeviceError for one on a GPU.
+    """
     dtype, kind = parse_type(t)
     if kind == "cuda":
         backend_of(Device("cuda"))

@@ -244,7 +244,7 @@ def function_op(cls: type[Function], count: int, places: list[int], arity: int) 
                     where=f"made at {where_text(node.where)}",
                     hint="a tensor of the shape of that argument, or None if it has no gradient",
                 )
-        if len(result) != arity and any(g is not None for g in result[arity:]) or len(result) < arity:
+        if (len(result) != arity and any(g is not None for g in result[arity:])) or len(result) < arity:
             raise GradError(
                 f"{cls.__name__}.backward returned {len(result)} gradients for the {arity} arguments of forward",
                 where=f"made at {where_text(node.where)}",

@@ -206,7 +206,9 @@ def replaced(hook: Callable, new: Any, old: list | tuple, noun: str = "gradient"
             {"returned": describe(new)},
         )
     return [
-        y if y is None or x is None and hasattr(y, "spec") else checked(hook, y, x, "tensors, or None for no gradient")
+        y
+        if y is None or (x is None and hasattr(y, "spec"))
+        else checked(hook, y, x, "tensors, or None for no gradient")
         for x, y in zip(old, new)
     ]
 

@@ -9,7 +9,8 @@ from typing import Any
 
 def inherit_docs(cls: type, *namespaces: Mapping[str, Any]) -> None:
     """Give public methods of `cls` without a docstring that of the function of the same name, from the first of
-    `namespaces` that has one; an in-place method, `exp_`, gets the docstring of `exp`."""
+    `namespaces` that has one; an in-place method, `exp_`, gets the docstring of `exp`.
+    """
 
     def of(name: str) -> str | None:
         places = [names[name] for names in namespaces if name in names] + [getattr(cls, name, None)]

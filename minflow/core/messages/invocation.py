@@ -65,7 +65,8 @@ def uv(name: str) -> str:
 
 def by_script() -> list[str]:
     """The script that the installation made; empty if there is none. Its name alone is used only if the PATH of the
-    user's shell contains it."""
+    user's shell contains it.
+    """
     import sysconfig
 
     name = "minflow.exe" if os.name == "nt" else "minflow"
@@ -77,7 +78,8 @@ def by_script() -> list[str]:
 
 def python() -> str:
     """This Python, by the shortest name that finds it. Links are not followed, since those of all environments lead to
-    the same Python. `uv run` adds its environment to PATH, but the user's shell does not have it."""
+    the same Python. `uv run` adds its environment to PATH, but the user's shell does not have it.
+    """
     import shutil
 
     names = () if project() else ("python3", "python")
@@ -97,7 +99,8 @@ def short(path: str, name: str) -> str:
 
 def nearby(path: str) -> str:
     """A relative path if it is shorter, else the absolute one. Always absolute in a notebook, since the user's terminal
-    is in another folder."""
+    is in another folder.
+    """
     here = None if in_kernel() else current()
     try:
         relative = os.path.relpath(path, here) if here else ""
@@ -141,7 +144,8 @@ def quoted(word: str) -> str:
 
 def requirement() -> str:
     """This package as a requirement for uvx, with its installed extras: the wheel, folder or URL that it was installed
-    from, else its name."""
+    from, else its name.
+    """
     import json
     from importlib import metadata
     from urllib.parse import urlsplit

@@ -69,7 +69,7 @@ def formatter(array: np.ndarray):
         sci = False
         if nonzero.size:
             high, low = nonzero.max(), nonzero.min()
-            sci = bool(high / low > 1000.0 or high > 1.0e8 or not whole and low < 1.0e-4)
+            sci = bool(high / low > 1000.0 or high > 1.0e8 or (not whole and low < 1.0e-4))
 
     def form(x: float) -> str:
         if sci:
@@ -129,7 +129,7 @@ def text(tensor) -> str:
     name = "Parameter containing:\n" if type(tensor).__name__ == "Parameter" else ""
     parts = []
     trace = MODE.get().trace
-    if tensor.array is None or trace is not None and trace.is_written(tensor):  # its array is out of date
+    if tensor.array is None or (trace is not None and trace.is_written(tensor)):  # its array is out of date
         parts += ["...", "is_lazy='True'", f"size={tuple(tensor.spec.shape)}"]
     else:
         array = tensor.array.astype("float32") if tensor.dtype.name == "bfloat16" else tensor.array
@@ -170,12 +170,14 @@ class GradFn:
 
     def register_hook(self, hook: Callable) -> Handle:
         """Call `hook(grad_inputs, grad_outputs)` after the gradients of this node are computed; both are tuples, with
-        None for missing gradients. A tuple that it returns replaces grad_inputs."""
+        None for missing gradients. A tuple that it returns replaces grad_inputs.
+        """
         return hook_on_node(self.node, INPUTS, hook, "hook(grad_inputs, grad_outputs)")
 
     def register_prehook(self, hook: Callable) -> Handle:
         """Call `hook(grad_outputs)` before the gradients of this node are computed. A tuple that it returns replaces
-        grad_outputs."""
+        grad_outputs.
+        """
         return hook_on_node(self.node, OUTPUTS, hook, "hook(grad_outputs)")
 
     @property

@@ -110,7 +110,8 @@ def did_you_mean(names: Iterable[str], prefix: str = "") -> str:
 
 def missing_name(namespace: str, name: str, known: Iterable[str]) -> AttributeError:
     """The error for an unknown name such as flow.optim.Sdg, with the nearest names, or another namespace that has the
-    name."""
+    name.
+    """
     if name[:1] == "_":  # Python, IPython, copy or pickle probe for it; the text is not shown
         return AttributeError(f"module {namespace.replace('flow', 'minflow', 1)!r} has no attribute {name!r}")
     for replacement in REPLACEMENTS:
@@ -181,7 +182,8 @@ def attribute_hint(error: BaseException) -> str:
 
 def public(names: Mapping[str, Any]) -> Iterable[str]:
     """The public names of a module: its `__all__`, else all names without an underscore; of modules among them only
-    namespaces."""
+    namespaces.
+    """
     return names.get("__all__") or [
         n for n, it in names.items() if n[:1] != "_" and (not isinstance(it, ModuleType) or "__dir__" in vars(it))
     ]
@@ -312,7 +314,8 @@ def explained(
     error: Any, function: Callable, args: tuple, kwargs: Mapping, qualname: str, method: bool = False
 ) -> BaseException:
     """The error that a public call raises in place of `error`: a mismatch of the signature, or a wrong argument; the
-    error itself if it has four parts already."""
+    error itself if it has four parts already.
+    """
     bound = function.__get__(args[0]) if method and args else function
     kind = type(args[0]) if method and args else None
     name = qualname if kind is None or kind.__module__.startswith("minflow.") else "{}"
@@ -335,7 +338,8 @@ def named(wrapper: Any, qualname: str, module: str) -> Any:
 
 def with_overloads(function: Callable, qualname: str, module: str) -> Callable:
     """`with_hints` for a public name with an overload, such as flow.sort: Blobs of a job, or a keyword that only the
-    legacy function has, select the overload. Eager code pays one test."""
+    legacy function has, select the overload. Eager code pays one test.
+    """
     building = BUILDING.get
 
     @functools.wraps(function)
@@ -385,7 +389,8 @@ UNWRAPPED = "reshape view transpose swapaxes swapdims permute unsqueeze mul matm
 
 def hint_methods(cls: Kind, names: Iterable[str] | None = None) -> Kind:
     """Wrap methods of a class by `with_hints`: those in `names`; without `names`, for Tensor, all public methods with
-    arguments except UNWRAPPED."""
+    arguments except UNWRAPPED.
+    """
     for name, function in list(vars(cls).items()):
         if is_unwrapped(function) and (name[:1] != "_" and name not in UNWRAPPED if names is None else name in names):
             many = function.__code__.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)

@@ -137,7 +137,8 @@ def finite(array: Any) -> bool:
 
 def first_nonfinite(root: Value) -> tuple[Node, str, list] | None:
     """(node, "leaf", "data" or "op", arrays) of the first node that is not finite. Uses the saved tensors of the tape
-    and recomputes the others."""
+    and recomputes the others.
+    """
     known: dict[Value, np.ndarray] = {}
     for node in toposort([root.node]):
         if isinstance(node, Source):
@@ -206,7 +207,8 @@ def check_results(
 
 def check_gradients(optimizer: Any, pairs: list) -> None:
     """Find the gradient that is not finite, after the sum of all squares was not; that may also be an overflow of
-    finite ones."""
+    finite ones.
+    """
     if Seen.reported is not None:
         return  # this, or the loss, was reported already
     for p, g in pairs:

@@ -46,7 +46,7 @@ OF_TENSORS = {"spec", "array", "shape", "dtype", "ndim", "numel"}  # attributes 
 
 
 def is_whole(x: Any) -> bool:
-    return isinstance(x, int | np.integer) and not isinstance(x, bool) or whole_tensor(x)
+    return (isinstance(x, int | np.integer) and not isinstance(x, bool)) or whole_tensor(x)
 
 
 def whole_tensor(x: Any) -> bool:
@@ -57,7 +57,7 @@ IS: dict[str, tuple[Callable[[Any], bool], str]] = {  # part of an annotation ->
     "Tensor": (lambda x: hasattr(x, "spec") and hasattr(x, "array"), "a tensor"),
     "int": (is_whole, "a whole number"),
     "float": (
-        lambda x: isinstance(x, int | float | np.number) or hasattr(x, "spec") and x.spec.shape == (),
+        lambda x: isinstance(x, int | float | np.number) or (hasattr(x, "spec") and x.spec.shape == ()),
         "a number",
     ),
     "bool": (lambda x: isinstance(x, bool | np.bool_ | int), "True or False"),
@@ -165,7 +165,8 @@ def unreadable(
     name: str, function: Callable, args: Sequence, options: Mapping[str, Any], error: BaseException, method: str
 ) -> MinflowError | None:
     """The four-part error for an object whose special method raised while this call inspected it; None if the call
-    accepts such objects, so that the error is the user's own."""
+    accepts such objects, so that the error is the user's own.
+    """
     signature, call = call_of(name, function)
     try:
         arguments = signature.bind(*args, **options).arguments
@@ -182,7 +183,8 @@ def unreadable(
 
 def self_containing(name: str, function: Callable, args: Sequence, options: Mapping[str, Any]) -> MinflowError | None:
     """The four-part error for a list or dict that contains itself, which recursion never leaves; None if no argument
-    does."""
+    does.
+    """
     signature, _ = call_of(name, function)
     try:
         arguments = signature.bind(*args, **options).arguments

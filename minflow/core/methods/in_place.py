@@ -258,7 +258,8 @@ class InPlace:
 
     def random_(self, low=None, high=None, *, generator=None):
         """Fill with random integers in [low, high). `random_(high)` starts at 0; `random_()` uses the range of the
-        dtype."""
+        dtype.
+        """
         if high is None:
             low, high = 0, integer_limit(self.spec.dtype) if low is None else low
         return write(self, F.randint_like(self, low, high, generator=generator))

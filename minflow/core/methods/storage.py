@@ -81,7 +81,7 @@ class Storage:
         """Make this tensor a view of another tensor's storage, optionally with its own offset, sizes and strides."""
         if source is None:
             source = empty_of((0,), self.dtype)
-        if not hasattr(source, "spec") or source.dtype is not self.dtype or size is None and storage_offset != 0:
+        if not hasattr(source, "spec") or source.dtype is not self.dtype or (size is None and storage_offset != 0):
             fail(
                 DTypeError,
                 "set_ takes a tensor of the same dtype, and an offset with a size; there are no "

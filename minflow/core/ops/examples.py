@@ -111,7 +111,8 @@ def unary(**options) -> list:
 
 def binary(**options) -> list:
     """Examples for an elementwise op of two inputs: equal shapes, broadcasting both ways, 0-d, literals, mixed
-    dtypes."""
+    dtypes.
+    """
     low, high = options.get("low", -2.0), options.get("high", 2.0)
     number = (low + high) / 2 or 1.5
     return [

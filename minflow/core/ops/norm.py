@@ -82,8 +82,8 @@ def batch_norm_grad_rule(g, grad, x, weight, mean, var, eps):
         channel_shape(x.spec.ndim)[:1] + (x.spec.shape[1],) + (1,) * (x.spec.ndim - 2),
         other_axes(x.spec.ndim),
     )
-    wide = lambda v: reshape(v, shape=shape)  # noqa: E731
-    over = lambda v: average(v, axis=axes, keepdims=True)  # noqa: E731
+    wide = lambda v: reshape(v, shape=shape)
+    over = lambda v: average(v, axis=axes, keepdims=True)
     inverse = wide(rsqrt(var + eps))
     hat = (x - wide(mean)) * inverse
     gx, gw, gb = g

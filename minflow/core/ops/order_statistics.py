@@ -85,7 +85,7 @@ def equal_before(xp, ranked):
 
 
 def searchsorted_spec(edges: Spec, x: Spec, right: bool, dtype: DType) -> Spec:
-    if edges.ndim != 1 and edges.shape[:-1] != x.shape[:-1] or not edges.ndim:
+    if (edges.ndim != 1 and edges.shape[:-1] != x.shape[:-1]) or not edges.ndim:
         raise ShapeError(
             f"searchsorted: {{edges}} has shape {edges.shape}, {{x}} has {x.shape}",
             hint="a vector of edges for all, or a row of edges for each row: the same shape except for the last axis",

@@ -98,7 +98,7 @@ def examples(
 
     steady: all biases are 0.1.
     """
-    m = lambda *shape: floats(*shape, low=-1.0, high=1.0, dtype=dtype)  # noqa: E731
+    m = lambda *shape: floats(*shape, low=-1.0, high=1.0, dtype=dtype)
     rows, width = gates * states[-1], states[0]
     bias = m(rows)(layout=lambda a: a * 0 + a.dtype.type(0.1)) if steady else m(rows)
     weights: list[Maker] = [m(rows, 3), m(rows, width), bias, bias, *[m(*shape) for shape in extra]]

@@ -109,7 +109,7 @@ def need_spec(op: str, wanted: Spec | tuple[int, ...] | None, **specs) -> None:
     """Refuse inputs, by name, that do not have this Spec, or shape, or (None) are not tensors."""
     for name, x in specs.items():
         found = x.shape if isinstance(wanted, tuple) and isinstance(x, Spec) else x
-        if not isinstance(x, Spec) or found != wanted and wanted is not None:
+        if not isinstance(x, Spec) or (found != wanted and wanted is not None):
             raise ShapeError(
                 f"{op}: {mark(name)} must be {wanted or 'a tensor'}, got {x}",
                 hint="a tensor that matches the other inputs",

@@ -70,7 +70,8 @@ def share_ties(g, x, index, src, out, dim: int, include_self: bool):
 
 def product_grad(g, x, index, src, out, dim: int, include_self: bool):
     """g times the product of the other factors: the product of all divided by this one, or if this one is 0, of the
-    others."""
+    others.
+    """
     reduced = lambda x, src: scatter_reduce(x, index, src, dim=dim, reduce="prod", include_self=include_self)
     ones = where(eq(x, 0), 1, x)
     zero = eq(src, 0)

@@ -94,7 +94,7 @@ def run_in_dtype(mode, op, inputs, attrs, dtype: DType, specs):
     mode = mode if mode.low is None else mode.replace(low=None)  # autocast was applied already
     results = mode.run(op, tuple(wide), attrs)
     rounded = [
-        x if s is not None and x.spec.dtype is s.dtype or x.spec.dtype is not float32 else in_dtype(x, bfloat16)
+        x if (s is not None and x.spec.dtype is s.dtype) or x.spec.dtype is not float32 else in_dtype(x, bfloat16)
         for x, s in zip(results if op.many else [results], specs)
     ]
     return rounded if op.many else rounded[0]
@@ -272,7 +272,8 @@ def _(xp, x, shape):
 
 def writable_like(view, x):
     """Make a view writable if `x` is: NumPy marks it read-only as a precaution, and `functionalize.write` checks
-    itself."""
+    itself.
+    """
     if x.flags.writeable:
         view.flags.writeable = True
     return view

@@ -51,7 +51,8 @@ def update_rule(op: str, same: tuple[str, ...], numbers: tuple[str, ...]):
 
 def signatures(arrays: int, numbers: int, outputs: str) -> tuple:
     """SBP signatures: arrays split the same way or broadcast, numbers broadcast; outputs: S for an array, B for a
-    number."""
+    number.
+    """
     return (
         (*("S",) * arrays, *("B",) * numbers, *outputs),
         ("B",) * (arrays + numbers + len(outputs)),

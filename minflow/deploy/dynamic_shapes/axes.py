@@ -84,7 +84,8 @@ def number_of(key: Any, names: Sequence[str], inputs: Mapping[str, str]) -> int:
 
 def sizes_of(axes: Axes, specs: Sequence[Spec], names: Sequence[str] = ()) -> dict[str, int]:
     """The size of each dynamic axis in inputs of these specs. Raises ShapeError if one is 0 or differs between inputs
-    that share it."""
+    that share it.
+    """
     sizes: dict[str, int] = {}
     names = names or [f"input_{i}" for i in range(len(specs))]
     for name, places in axes.items():

@@ -41,7 +41,8 @@ class SizeFormula:
 @dataclass(frozen=True)
 class SizeRatio:
     """A float that depends on dynamic axes, `scale * (top / bottom)`: 1 / batch, or the factor of an unbiased
-    variance."""
+    variance.
+    """
 
     scale: float
     top: SizeFormula
@@ -97,7 +98,8 @@ class SizedConstant:
 
 def at(x: Any, sizes: Mapping[str, int], check: Callable | None = None) -> Any:
     """Replace all dependent values in a structure by their values at these sizes. check: called before, with the
-    dependent value and the sizes."""
+    dependent value and the sizes.
+    """
     if isinstance(x, SizeFormula | SizeRatio):
         if check is not None:
             check(x, sizes)

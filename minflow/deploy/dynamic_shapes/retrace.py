@@ -34,7 +34,8 @@ from ...nn.graph.key import differences
 
 def check_unchanged(name: str, plans: PlanCache, compiled: Any, dtype: Any = None) -> None:
     """Raise GraphError if the next call would recompile the graph or job, because it has changed since its last call.
-    dtype: the default dtype of that call."""
+    dtype: the default dtype of that call.
+    """
     with LOCK:
         changed = compiled.stale()
         plans.look()
@@ -53,7 +54,8 @@ def check_unchanged(name: str, plans: PlanCache, compiled: Any, dtype: Any = Non
 
 def retrace_graph(graph: Any, compiled: CompiledGraph, specs: Sequence[Spec]) -> Build:
     """Trace a graph's build with inputs of these specs. compiled: the plan whose mode and argument structure are used.
-    Raises the errors of build."""
+    Raises the errors of build.
+    """
     inputs = [without_memory(whole_batch(spec, compiled.steps)) for spec in specs]  # build receives one part of each
     with LOCK, collector_waiting():
         build = Build(graph, compiled.build.tree, inputs)

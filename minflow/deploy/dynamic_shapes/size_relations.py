@@ -23,7 +23,8 @@ class NotSizeDependent(Exception):
 
 class SizeSolver:
     """Infers a number at all sizes from its values at some. names: of the axes.  sizes: of each trace; the first is the
-    base, and all combinations of its sizes with the second size of each axis must occur."""
+    base, and all combinations of its sizes with the second size of each axis must occur.
+    """
 
     def __init__(self, names: Sequence[str], sizes: Sequence[tuple[int, ...]]):
         self.names, self.sizes = tuple(names), list(sizes)
@@ -33,7 +34,8 @@ class SizeSolver:
 
     def of(self, values: Sequence[Any]) -> Any:
         """Combine the structures of all traces into one with dependent values at its leaves. Raises
-        NotSizeDependent."""
+        NotSizeDependent.
+        """
         first = values[0]
         if all(same(x, first) for x in values[1:]):
             return first

@@ -159,7 +159,8 @@ def fill(solver: SizeSolver, arrays: Sequence[np.ndarray]) -> SizedConstant:
 
 class SizeTraces:
     """Traces of a program at several sizes. base: the program at `specs`, with a `graph` and an `out_tree`.  again:
-    traces it for inputs of other specs.  done: sizes -> program.  failed: sizes -> exception."""
+    traces it for inputs of other specs.  done: sizes -> program.  failed: sizes -> exception.
+    """
 
     def __init__(
         self, axes: Axes, names: Sequence[str], specs: Sequence[Spec], base: Any, again: Callable[[list[Spec]], Any]
@@ -253,7 +254,8 @@ def check_results(
     solver: SizeSolver, results: Sequence[Sequence[Value]], sizes: Mapping[str, int], program: Any
 ) -> None:
     """Raise GraphError if results have other axes at size 1 than at larger sizes, as after squeeze(). results: of each
-    trace.  program: the trace at these sizes, or None."""
+    trace.  program: the trace at these sizes, or None.
+    """
     for i, value in enumerate([] if program is None else program.graph.outputs):
         shapes = [values[i].spec.shape for values in results]
         if {len(shape) for shape in shapes} != {value.spec.ndim}:
@@ -266,5 +268,6 @@ def check_results(
 
 def candidates(n: int) -> list[int]:
     """Sizes to trace at besides n: a multiple of n, a non-multiple, and smaller ones for a program that allows at most
-    n."""
+    n.
+    """
     return [m for m in dict.fromkeys((2 * n, 2 * n + 1, 3 * n, n // 2, n - 1, n // 4, n - 2)) if m > 1 and m != n]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import html
+import itertools
 import os
 import statistics
 from collections import Counter
@@ -112,7 +113,7 @@ def summarize_work(exercise: Exercise, lines: list[dict[str, Any]]) -> Work | No
     right = next((i for i, attempt in enumerate(mine) if attempt["outcome"] == "right"), None)
     until = mine if right is None else mine[: right + 1]
     times = [timestamp(attempt) for attempt in until if timestamp(attempt)]
-    gaps = [later - earlier for earlier, later in zip(times, times[1:])]
+    gaps = [later - earlier for earlier, later in itertools.pairwise(times)]
     names = {wrong.name for wrong in exercise.wrongs}
     wrong = Counter(
         attempt["wrong"] for attempt in until if isinstance(attempt.get("wrong"), str) and attempt["wrong"] in names

@@ -117,7 +117,7 @@ def refuse_access(folder: str) -> None:
 
     def hook(event: str, arguments: tuple) -> None:
         if event == "open":
-            path, mode, flags = arguments
+            path, _mode, flags = arguments
             writes = flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC) if isinstance(flags, int) else 0
             if not writes or path is None or path == os.devnull or not outside(path):
                 return

@@ -36,7 +36,7 @@ def update(language: str, notebooks: Path, *names: str) -> list[Path]:
     changed, every = [], all_pages(language, notebooks)
     known = {entry.text: entry.translation for page in every for entry in page.entries if entry.current}
     for page in every:
-        if page.name in names or not names and (page.file.is_file() or not may_be_incomplete(page, language)):
+        if page.name in names or (not names and (page.file.is_file() or not may_be_incomplete(page, language))):
             text = po.write(merge_entries(page.entries, page.texts, known), language)
             if not page.file.is_file() or page.file.read_text(encoding="utf-8") != text:
                 page.file.parent.mkdir(parents=True, exist_ok=True)

@@ -30,7 +30,8 @@ def watch(blob: Any, handler_or_prompt: Callable | str | None = None) -> None:
 
 def watch_diff(blob: Any, handler_or_prompt: Callable | str | None = None) -> None:
     """Like `watch`, for the gradient of the *sum* of the loss. (Variables are updated with the gradient of its
-    mean.)"""
+    mean.).
+    """
     register("flow.watch_diff", blob, handler_or_prompt, True)
 
 

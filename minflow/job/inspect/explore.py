@@ -1,5 +1,6 @@
 """A job for the explorer: its last plan; given inputs, a step that is recorded call by call and then undone. Read next:
-`../function.py`."""
+`../function.py`.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from ..queue.stream import STREAM
 
 def job_subject(job: Job, args: tuple = (), kwargs: dict | None = None, step: bool = False) -> Subject:
     """The Subject of a job. step: record a step even without inputs. Raises JobError if the job was never compiled and
-    no inputs are given."""
+    no inputs are given.
+    """
     STREAM.sync()
     if not args and not kwargs and not step:
         if job.compiled is None:

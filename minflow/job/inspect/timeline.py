@@ -38,7 +38,8 @@ from ..signature import described
 
 class Displayable:
     """Base class of objects that display as a picture in a notebook and as text in a terminal. record: the plain
-    data."""
+    data.
+    """
 
     record: Any
     text = property(lambda self: timeline_text(self.record), doc="Lanes and numbers as text.")
@@ -65,7 +66,8 @@ class Displayable:
 
 class Timeline(Displayable):
     """Steps of one job. load, compute, callback, step: means in seconds.  best: the possible gain.  overlap:
-    concurrency."""
+    concurrency.
+    """
 
     def __init__(self, record: TimelineRecord):
         self.record = record
@@ -93,7 +95,8 @@ class Timeline(Displayable):
 
 class Comparison(Displayable):
     """Two timelines. first, second: sync and async.  best: the gain that the formula predicts.  gain: the measured
-    one."""
+    one.
+    """
 
     def __init__(self, record: TimelinePair):
         self.record = record
@@ -179,7 +182,8 @@ def record_of(
     records: list[Record], asked: bool = False, since: float = 0.0, now: float | None = None
 ) -> TimelineRecord:
     """Convert records to the data that the views draw. since: no bar begins earlier.  now: the end of the bars of
-    unfinished steps."""
+    unfinished steps.
+    """
     name = records[-1].name if records else ""
     now = clock() if now is None else now
     return TimelineRecord(name, tuple(trim_first_load([times(r, since, now) for r in records])), core_count(), asked)

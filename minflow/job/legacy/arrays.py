@@ -64,7 +64,7 @@ def transpose(
     batch_axis_non_change: bool = False,
     name: str | None = None,
 ):
-    """Permute all axes: axis k of the result is axis perm[k] of a. (Swapping two axes is the modern meaning.)
+    """Permute all axes: axis k of the result is axis perm[k] of a. (Swapping two axes is the modern meaning.).
 
     Raises DTypeError if perm is not a list, ShapeError if it does not name each axis once.
     """
@@ -199,7 +199,8 @@ def slice_v2(x, slice_tup_list: Sequence[Sequence[int | None]], name: str | None
 @takes_name
 def slice(x, begin: Sequence, size: Sequence[int | None] | None = None, name: str | None = None):
     """size[k] elements from begin[k] on, for each axis k. begin None: from the start; size None or -1: all remaining
-    elements. Without size, as in OneFlow 1.0, begin (or slice_tup_list) is the slice_tup_list of slice_v2."""
+    elements. Without size, as in OneFlow 1.0, begin (or slice_tup_list) is the slice_tup_list of slice_v2.
+    """
     if size is None:
         return slice_v2(x, begin)
     shape = x.spec.shape
@@ -222,7 +223,8 @@ def slice(x, begin: Sequence, size: Sequence[int | None] | None = None, name: st
 @folded
 def slice_update(x, update, slice_tup_list: Sequence[Sequence[int | None]], name: str | None = None):
     """x with `update` in place of the slice that slice_v2 takes. A Blob, or a tensor that requires a gradient, is
-    copied; any other tensor is written in place, as in OneFlow 1.0."""
+    copied; any other tensor is written in place, as in OneFlow 1.0.
+    """
     places = bounds("slice_update", x, slice_tup_list)
     shape = tuple([len(p) for p in places])
     if update.spec.shape != shape:
@@ -240,7 +242,8 @@ def slice_update(x, update, slice_tup_list: Sequence[Sequence[int | None]], name
 @takes_name
 def constant(value, dtype=None, shape: Sequence[int] | None = None, name: str | None = None):
     """A tensor filled with one value, of shape `()` by default. dtype: by default float32 for a float, int32 for an
-    int."""
+    int.
+    """
     if value.__class__ not in NUMBERS:
         what = f"constant: value is {value!r}, not a number"
         fail(DTypeError, what, "flow.constant(0.5, flow.float32, (2, 3))", value=value)
@@ -287,7 +290,8 @@ def ones(shape: Sequence[int], dtype=None, name: str | None = None):
 @takes_name
 def range_of(start, limit=None, delta=1, dtype=None, name: str | None = None):
     """Values from start to limit (exclusive) in steps of delta; with one argument, from 0 to that. dtype: int64 by
-    default."""
+    default.
+    """
     start, limit = (0, start) if limit is None else (start, limit)
     return creation.arange(start, limit, delta, dtype=int64 if dtype is None else dtype)
 
@@ -327,7 +331,7 @@ def cast_to_static_shape(x, name: str | None = None):
 
 @takes_name
 def amp_white_identity(x, name: str | None = None):
-    """A copy of x. (In OneFlow it marked values that may be float16 in mixed precision.)"""
+    """A copy of x. (In OneFlow it marked values that may be float16 in mixed precision.)."""
     return s.clone(x)
 
 

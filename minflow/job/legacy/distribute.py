@@ -1,5 +1,6 @@
 """`flow.distribute`: how a Blob would be distributed over devices. Accepted and displayed, without effect on one
-machine."""
+machine.
+"""
 
 from __future__ import annotations
 

@@ -102,7 +102,8 @@ def placed(name: str, params, indices, updates, op):
 @folded
 def scatter_nd(indices, updates, shape: Sequence[int], name: str | None = None):
     """Zeros of this shape with updates at the positions in indices `(..., k)`; updates at the same position are
-    added."""
+    added.
+    """
     empty = s.full(shape=tuple([integer(n, "shape") for n in shape]), value=0, dtype=updates.spec.dtype)
     return placed("scatter_nd", empty, indices, updates, i.index_add)
 
@@ -111,7 +112,8 @@ def scatter_nd(indices, updates, shape: Sequence[int], name: str | None = None):
 @folded
 def tensor_scatter_nd_update(params, indices, updates, name: str | None = None):
     """params with updates at the positions in indices `(..., k)`; if a position occurs twice, the last update
-    counts."""
+    counts.
+    """
     return placed("tensor_scatter_nd_update", params, indices, updates, i.index_put)
 
 
@@ -167,14 +169,16 @@ def masked_fill(x, mask, value, name: str | None = None):
 @takes_name
 def argwhere(condition, dtype=None, name: str | None = None):
     """`int32 (n, ndim)`: positions of the elements that are not 0, one per row. Raises TraceError in a job, because the
-    shape depends on data."""
+    shape depends on data.
+    """
     return to(F.nonzero(condition), int32 if dtype is None else as_dtype(dtype))
 
 
 @takes_name
 def nonzero(a, name: str | None = None):
     """`int32 (ndim, n)`: positions of the elements that are not 0, one per column. Raises TraceError in a job, because
-    the shape depends on data."""
+    the shape depends on data.
+    """
     return F.permute(argwhere(a), 1, 0)
 
 

@@ -86,7 +86,8 @@ class Layer:
 
 def takes_name(function: Callable) -> bool:
     """True if the function has an argument `name`. `**options` do not count: they may be passed on to a function
-    without one."""
+    without one.
+    """
     try:
         return "name" in inspect.signature(function).parameters
     except (TypeError, ValueError):
@@ -306,7 +307,8 @@ def conv3d(
     bias_name: str | None = None,
 ) -> Tensor:
     """conv2d of volumes. inputs: float (N, C, D, H, W), or (N, D, H, W, C) with "NDHWC"; weight (filters, C / groups,
-    KD, KH, KW)."""
+    KD, KH, KW).
+    """
     return convolution(
         Layer("conv3d", inputs, name, "Conv3d"),
         3,
@@ -395,7 +397,8 @@ def normalize_by_batch(
     x: Tensor, axis: int, gamma: Tensor | None, beta: Tensor | None, epsilon: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Normalize x to mean 0 and variance 1 over all axes but one. Also returns the batch's mean and biased variance,
-    (C,)."""
+    (C,).
+    """
     dtype, ndim, size = x.spec.dtype, x.spec.ndim, x.spec.shape[axis]
     gamma = full((size,), 1.0, dtype=dtype) if gamma is None else gamma
     beta = full((size,), 0.0, dtype=dtype) if beta is None else beta

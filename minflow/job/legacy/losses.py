@@ -62,7 +62,8 @@ def ordered(what: str, labels: Any, logits: Any, second: str = "logits") -> tupl
 
 def class_labels(what: str, labels: Tensor, scores: Tensor, second: str) -> Tensor:
     """Check class indices and flatten them to (M,), for scores (M, C). While tracing, their range is checked by a
-    node."""
+    node.
+    """
     a, b = labels.spec, scores.spec
     wanted, classes = b.shape[:-1], b.shape[-1]
     if a.shape not in (wanted, (*wanted, 1)):
@@ -121,7 +122,8 @@ def sparse_cross_entropy(labels: Tensor, prediction: Tensor, name: str | None = 
 @folded
 def softmax_cross_entropy_with_logits(labels: Tensor, logits: Tensor, name: str | None = None) -> Tensor:
     """-sum over classes of labels * log softmax(logits). Both float (..., C); labels are probabilities. Returns
-    (...)."""
+    (...).
+    """
     what = "nn.softmax_cross_entropy_with_logits"
     check_tensor(what, labels, "labels")
     check_tensor(what, logits, "logits")
@@ -137,7 +139,8 @@ def softmax_cross_entropy_with_logits(labels: Tensor, logits: Tensor, name: str 
 @folded
 def sigmoid_cross_entropy_with_logits(labels: Tensor, logits: Tensor, name: str | None = None) -> Tensor:
     """z * softplus(-x) + (1 - z) * softplus(x) elementwise, with logits x and labels z. Both float, of the same
-    shape."""
+    shape.
+    """
     what = "nn.sigmoid_cross_entropy_with_logits"
     check_tensor(what, labels, "labels")
     check_tensor(what, logits, "logits")
@@ -190,7 +193,8 @@ def bce_loss(
     input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean", name: str | None = None
 ) -> Tensor:
     """-(target * log(input) + (1 - target) * log(1 - input)), reduced. input: probabilities; weight broadcasts to
-    it."""
+    it.
+    """
     out = yes_no(input, target, weight, reduction)
     return out if reduction == "none" else reshape(out, (1,))
 
@@ -228,7 +232,8 @@ def kl_div_loss(
     input: Tensor, target: Tensor, log_target: bool = False, reduction: str = "mean", name: str | None = None
 ) -> Tensor:
     """target * (log(target) - input), 0 where target is 0, reduced. input: log-probabilities; target: likewise if
-    log_target."""
+    log_target.
+    """
     check_same("nn.KLDivLoss", reduction, input=input, target=target)
     if log_target:
         return reduced(exp(target) * (target - input), reduction)
@@ -315,6 +320,7 @@ def ctc_loss(
     name: str | None = None,
 ) -> Tensor:
     """functional.ctc_loss of frames (T, N, C) and targets (N, S); "mean" and "sum" have shape (1,). Graves et al. 2006,
-    section 4."""
+    section 4.
+    """
     losses = modern_ctc(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity)
     return losses if reduction == "none" else reshape(losses, (1,))

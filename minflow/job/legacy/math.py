@@ -128,7 +128,7 @@ logical_and = comparison("logical_and", F.logical_and, "!= 0 and 0 !=")
 
 @folded
 def squared_difference(x, y, name: str | None = None):
-    """(x - y) ** 2"""
+    """(x - y) ** 2."""
     return F.square(F.sub(x, y))
 
 
@@ -157,7 +157,7 @@ def xlogy(x, y, name: str | None = None):
 
 @folded
 def log_sigmoid(x, name: str | None = None):
-    """log(1 / (1 + exp(-x))) = -softplus(-x)"""
+    """log(1 / (1 + exp(-x))) = -softplus(-x)."""
     return -e.softplus(-x)
 
 
@@ -165,7 +165,8 @@ def log_sigmoid(x, name: str | None = None):
 @in_float32
 def gelu(x, name: str | None = None):
     """x / 2 * (1 + erf(x / sqrt(2))), as OneFlow's kernels computed it, although its documentation shows the tanh
-    form."""
+    form.
+    """
     return x * (F.erf(x * math.sqrt(0.5)) + 1.0) * 0.5
 
 
@@ -293,7 +294,7 @@ def top_k(input, axis: int = -1, k: int = 1, sorted: bool = True, name: str | No
 
 @folded
 def l2_normalize(input, axis: int = -1, epsilon: float = 1e-12, name: str | None = None):
-    """input / sqrt(max(sum of squares along `axis`, epsilon))"""
+    """input / sqrt(max(sum of squares along `axis`, epsilon))."""
     total = r.sum(F.square(input), axis=(normalize_axis(axis, input.spec.ndim, input),), keepdims=True)
     return input / F.sqrt(F.clamp(total, min=epsilon))
 

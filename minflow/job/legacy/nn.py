@@ -43,14 +43,14 @@ def axis_of(what: str, x: Tensor, axis: Any) -> int:
 
 @takes_name
 def relu(x: Tensor, name: str | None = None) -> Tensor:
-    """max(x, 0)"""
+    """max(x, 0)."""
     check_tensor("nn.relu", x)
     return relu_op(x)
 
 
 @takes_name
 def relu6(x: Tensor, name: str | None = None) -> Tensor:
-    """min(max(x, 0), 6)"""
+    """min(max(x, 0), 6)."""
     check_tensor("nn.relu6", x)
     return activation.relu6(x)
 
@@ -83,7 +83,7 @@ def mish(x: Tensor, name: str | None = None) -> Tensor:
 
 @folded
 def hardsigmoid(x: Tensor, name: str | None = None) -> Tensor:
-    """min(max(x / 6 + 1 / 2, 0), 1)"""
+    """min(max(x / 6 + 1 / 2, 0), 1)."""
     return modern.hardsigmoid(x)
 
 
@@ -95,7 +95,7 @@ def hardswish(x: Tensor, name: str | None = None) -> Tensor:
 
 @folded
 def hardtanh(x: Tensor, min_val: float = -1.0, max_val: float = 1.0, name: str | None = None) -> Tensor:
-    """min(max(x, min_val), max_val)"""
+    """min(max(x, min_val), max_val)."""
     return modern.hardtanh(x, min_val, max_val)
 
 
@@ -251,7 +251,7 @@ def dropout(
         what = f"nn.dropout: rate must be in [0, 1), got {rate!r}"
         fail(OutOfRangeError, what, "rate=0.5", input=x)
     build = current()
-    if rate == 0 or build is not None and not build.training:
+    if rate == 0 or (build is not None and not build.training):
         return x
     generator = None if seed is None else Generator(seed)
     if noise_shape is None:

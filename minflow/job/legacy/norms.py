@@ -20,7 +20,8 @@ AXES = {"InstanceNorm1d": 3, "InstanceNorm2d": 4, "InstanceNorm3d": 5}
 
 def normalized(kind: str, x: Tensor, groups: int, eps: float, affine: bool, name: str | None) -> Tensor:
     """Normalize each of `groups` parts of an example to mean 0 and variance 1; gamma and beta have one element per
-    part."""
+    part.
+    """
     build = building(f"flow.nn.{kind}")
     parts = reshape(x, (x.spec.shape[0], groups, -1))
     out = modern.instance_norm(parts, eps=eps)

@@ -59,7 +59,8 @@ def also_called(**others: str) -> Callable:
 
 def public(names: dict) -> Callable:
     """A `__dir__` for a module of legacy functions that lists only them, not its imports. names: globals() of the
-    module."""
+    module.
+    """
 
     def is_legacy(thing) -> bool:
         return (
@@ -73,5 +74,6 @@ def public(names: dict) -> Callable:
 
 def folded(function: Callable) -> Callable:
     """Like takes_name; without a name the ops run in a scope named after the function, which views fold into one
-    row."""
+    row.
+    """
     return takes_name(function, function.__name__)

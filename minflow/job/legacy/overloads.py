@@ -123,7 +123,7 @@ def legacy_function(path: str) -> Callable:
 
 def has_blob(values: Iterable) -> bool:
     """True if a value is a Blob or a list that contains one. A positional dtype also means the legacy order."""
-    return any([isinstance(x, Blob | DType) or isinstance(x, list | tuple) and has_blob(x) for x in values])
+    return any([isinstance(x, Blob | DType) or (isinstance(x, list | tuple) and has_blob(x)) for x in values])
 
 
 def legacy_meaning(name: str, args: tuple, kwargs: Mapping) -> Callable | None:

@@ -80,11 +80,12 @@ def zero_pad2d(x, padding, name: str | None = None):
 
 def taken(name: str, x, padding, place, largest: int):
     """Pad x with its own pixels, which `place(positions, size)` selects. largest: a border of size + largest is the
-    maximum."""
+    maximum.
+    """
     left, right, top, bottom = sides(name, x, padding)
     for axis, before, after in ((2, top, bottom), (3, left, right)):
         n = x.spec.shape[axis]
-        if min(before, after) < 0 or max(before, after) > n + largest and largest < 0:
+        if min(before, after) < 0 or (max(before, after) > n + largest and largest < 0):
             what = f"{name}: a border of {before} and {after} pixels on axis {axis} of size {n}"
             fail(OutOfRangeError, what, f"from 0 to {n + largest}" if largest < 0 else "0 or more", x=x)
         if before or after:
@@ -101,5 +102,6 @@ def replication_pad2d(x, padding, name: str | None = None):
 @folded
 def reflection_pad2d(x, padding, name: str | None = None):
     """Pad each image by mirroring it at its edge pixels, which are not repeated. padding: smaller than the image, as in
-    zero_pad2d."""
+    zero_pad2d.
+    """
     return taken("reflection_pad2d", x, padding, lambda p, n: n - 1 - np.abs(n - 1 - np.abs(p)), -1)

@@ -41,12 +41,12 @@ def checked(name: str, l1: float, l2: float) -> Regularizer:
     return Regularizer(float(l1), float(l2))
 
 
-def l1(l: float = 0.01) -> Regularizer:  # noqa: E741 - the name that programs use
+def l1(l: float = 0.01) -> Regularizer:
     """Add l * sign(w) to the gradient."""
     return checked("l1", l, 0.0)
 
 
-def l2(l: float = 0.01) -> Regularizer:  # noqa: E741
+def l2(l: float = 0.01) -> Regularizer:
     """Add l * w to the gradient."""
     return checked("l2", 0.0, l)
 

@@ -41,7 +41,8 @@ def add_n(inputs: Sequence, name: str | None = None):
 @folded
 def polyval(coeffs: Sequence, x, name: str | None = None):
     """coeffs[0] * x**(n-1) + ... + coeffs[n-1], by Horner's rule. coeffs: numbers or tensors, the highest power
-    first."""
+    first.
+    """
     if not isinstance(coeffs, list | tuple):
         fail(DTypeError, "polyval: coeffs is a list of numbers or tensors", "polyval([1, 2, 3], x)", coeffs=coeffs)
     total = s.full(shape=tuple(x.spec.shape), value=0, dtype=x.spec.dtype)
@@ -164,7 +165,8 @@ def unsorted_segment_sum_like(data, segment_ids, like, axis: int = 0, name: str 
 @folded
 def unsorted_batch_segment_sum(data, segment_ids, num_segments: int, name: str | None = None):
     """unsorted_segment_sum for each example separately: segment_ids `(N, n)`, data `(N, n, ...)`, result `(N,
-    num_segments, ...)`."""
+    num_segments, ...)`.
+    """
     ids, shape, num_segments = segment_ids.spec.shape, data.spec.shape, integer(num_segments, "num_segments")
     if len(ids) < 2 or shape[: len(ids)] != ids:
         what = f"unsorted_batch_segment_sum: segment_ids {ids} for data {shape}"

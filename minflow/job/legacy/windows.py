@@ -128,7 +128,8 @@ def fitted(
     x: Tensor, axes: list[Axis], kernel, stride, dilation, most, value: float = 0.0
 ) -> tuple[Tensor, tuple[int, ...]]:
     """(x, padding): an image and a symmetric padding that give exactly these windows. most: the largest padding of the
-    op."""
+    op.
+    """
     pads, rest = [], []
     for n, a, k, s, d, limit in zip(x.spec.shape[2:], axes, kernel, stride, dilation, most):
         side = a.before if a.before <= limit else 0
@@ -239,7 +240,8 @@ def conv3d(
     name: str | None = None,
 ) -> Tensor:
     """conv2d of volumes. input: float (N, C, D, H, W), filters: (F, C / groups, KD, KH, KW); "NDHWC": (N, D, H, W, C)
-    and (F, KD, KH, KW, C)."""
+    and (F, KD, KH, KW, C).
+    """
     return conv("nn.conv3d", input, filters, strides, padding, data_format, dilations, groups, 3)
 
 
@@ -425,7 +427,8 @@ def max_pool3d(
     name: str | None = None,
 ) -> Tensor:
     """The maximum of each window of a volume. input: float (N, C, D, H, W), or (N, D, H, W, C) with
-    "NDHWC"; the other arguments are max_pool2d's."""
+    "NDHWC"; the other arguments are max_pool2d's.
+    """
     return pooled("max", "nn.max_pool3d", input, ksize, strides, padding, data_format, ceil_mode, 3)
 
 

@@ -31,7 +31,8 @@ def refused_method(what: str) -> Callable[..., Any]:
 
 class Handle:
     """Base class of handles: attributes, operators, indexing and conversions of arrays raise an error that says how to
-    get the array."""
+    get the array.
+    """
 
     name: str
 

@@ -34,7 +34,8 @@ class Order:
 
     def before_write(self, outside: Outside) -> None:
         """Return when the storage may be written. Raises JobError if the order of the write and the steps would be
-        undefined."""
+        undefined.
+        """
         readers = [entry for entry in tuple(STREAM.queue) if outside in entry.reads]
         if self.in_callback():
             self.refuse_in_callback(outside, readers)
@@ -53,7 +54,7 @@ class Order:
         running = next(iter(tuple(STREAM.queue)), None)
         others = [entry for entry in readers if entry is not running]
         names = [job.name for job in self.jobs() if any(outside in plan.reads for plan in list(job.plans.values()))]
-        if others or names and not (running is not None and running.waited_for):
+        if others or (names and not (running is not None and running.waited_for)):
             name = others[0].name if others else names[0]
             what = f"a callback writes a tensor that job {name} captures"
             values = {"why": "steps that were submitted before and after the write would be told apart by chance"}

@@ -120,7 +120,8 @@ class Step(Handle):
 
     def get(self, timeout: float | None = None) -> Any:
         """Wait for the result and return it. Raises JobError if the step failed or was cancelled, and TimeoutError
-        after `timeout` seconds."""
+        after `timeout` seconds.
+        """
         self.stream.refuse_inside(f"waiting for a step of {self.name}")
         check_timeout(timeout)
         if not self.stream.waiting(self.computed, timeout):
@@ -172,7 +173,8 @@ def nothing() -> None:
 
 def check_timeout(timeout: Any) -> None:
     """Raise JobError unless `timeout` is None or a number of seconds. NaN is refused, since such a wait would never
-    end."""
+    end.
+    """
     if timeout is not None and not (isinstance(timeout, int | float) and timeout == timeout):
         what = "a timeout is a number of seconds, or None to wait for ever"
         raise JobError(what, values={"got": repr(timeout)[:60]}, where=here(), hint="timeout=10.0")

@@ -170,7 +170,9 @@ class Stream:
         by: wait only for the entries of this owner.
         """
         end = None if timeout is None else clock() + timeout
-        entries = [entry for entry in tuple(self.queue) if by is None or entry.by is by and entry.state != "cancelled"]
+        entries = [
+            entry for entry in tuple(self.queue) if by is None or (entry.by is by and entry.state != "cancelled")
+        ]
         while entries:
             if not entries[-1].over.wait(None if end is None else end - clock()):
                 return False
@@ -379,7 +381,8 @@ class Stream:
 
     def notebook(self) -> None:
         """Register with IPython: the end of a cell waits for the steps of that cell, so that their output appears
-        there."""
+        there.
+        """
         if not self.hooked and follow_cells(self.cell_starts, self.cell_ends):
             self.hooked, self.cell = True, object()
 

@@ -81,7 +81,7 @@ class FileVariable:
     loaded. Raises CheckpointError if the meta is damaged or the file does not have the size that it claims.
     """
 
-    __slots__ = ("name", "folder", "root", "shape", "dtype")
+    __slots__ = ("dtype", "folder", "name", "root", "shape")
 
     def __init__(self, folder: str | os.PathLike, name: str = "", root: Path | None = None):
         self.folder = Path(folder)
@@ -316,7 +316,8 @@ def owners_of(parts: list[str], names: set[str]) -> Iterator[str]:
 
 def write(path: Path, arrays: Mapping[str, np.ndarray], what: str) -> None:
     """Write these arrays into the folder `path`, all or nothing. Raises CheckpointError and leaves the folder as it
-    was."""
+    was.
+    """
     check_names(list(arrays), what)
     size = sum(array.nbytes for array in arrays.values())
     try:

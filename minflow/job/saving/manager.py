@@ -49,7 +49,7 @@ def plural(n: int, noun: str) -> str:
 
 
 def spec_text(array: Any) -> str:
-    """ "float32[2, 3]" """
+    """ "float32[2, 3]"."""
     return f"{getattr(array.dtype, 'name', array.dtype)}{list(array.shape)}"
 
 
@@ -301,7 +301,8 @@ def load_values(
     values: Mapping[str, Any], what: str, source: str, strict: bool = False, whole: bool = False
 ) -> LoadReport:
     """Load values into the session, all or nothing. whole: the values are a whole model, so missing variables are
-    reported, and it is an error if no name fits."""
+    reported, and it is an error if no name fits.
+    """
     STREAM.refuse_inside(what)
     session = default_session()
     session.sync()

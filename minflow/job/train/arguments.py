@@ -113,7 +113,12 @@ def number(
     except (TypeError, ValueError):
         what = f"{owner}: {name} must be a number, got a {type(value).__name__}"
         fail(OptimError, what, f"{name}=0.1", **{name: value})
-    if not low <= result <= high or math.isinf(result) or open_low and result == low or open_high and result == high:
+    if (
+        not low <= result <= high
+        or math.isinf(result)
+        or (open_low and result == low)
+        or (open_high and result == high)
+    ):
         what = f"{owner}: {name} must be {between(low, high, open_low, open_high)}, got {result:g}"
         fail(OptimError, what, f"{name}={inside(low, high):g}", **{name: value})
     return result

@@ -19,7 +19,8 @@ from .arguments import number
 
 class ClipGradientConf:
     """Base class. A subclass implements `clipped(gradients)`, which returns the new gradients of all variables of one
-    optimizer."""
+    optimizer.
+    """
 
     def clipped(self, gradients: Sequence[Tensor]) -> list[Tensor]:
         """The gradients, clipped."""

@@ -7,6 +7,7 @@ and gradients. Read next: `optimizer.py`; for `nn.Graph` and eager mode, `../../
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -96,7 +97,7 @@ def ascending(owner: str, name: str, boundaries: Sequence[int]) -> list[int]:
         what = f"{owner}: boundaries must be a list of steps, got a {type(boundaries).__name__}"
         fail(OptimError, what, "boundaries=[1000, 2000]", boundaries=boundaries)
     steps = [whole(owner, f"boundaries[{i}]", b, 0) for i, b in enumerate(boundaries)]
-    for i, (a, b) in enumerate(zip(steps, steps[1:])):
+    for i, (a, b) in enumerate(itertools.pairwise(steps)):
         if b <= a:
             what = f"{owner}: boundaries[{i + 1}] is {b} and does not come after boundaries[{i}], which is {a}"
             fail(OptimError, what, "boundaries in ascending order", boundaries=steps)

@@ -60,7 +60,7 @@ ALIKE = {1: "or a tuple of one", 2: "or a pair of them", 3: "or three of them"}
 
 def sizes(name: str, argument: str, value: Any, least: int, n: int) -> tuple[int, ...]:
     """Integers for n axes, from an int or from n of them. least: the smallest that is allowed."""
-    whole = lambda k: hasattr(k, "__index__") and not isinstance(k, bool)  # noqa: E731
+    whole = lambda k: hasattr(k, "__index__") and not isinstance(k, bool)
     result = (value,) * n if whole(value) else value
     if isinstance(result, tuple | list) and len(result) == 1:
         result = (result[0],) * n

@@ -255,7 +255,7 @@ def multi_head_attention_forward(
                 "one number for each query and key",
                 **{argument: m},
             )
-    heads = lambda x: x.reshape(x.spec.shape[0], batch, num_heads, -1).permute(1, 2, 0, 3)  # noqa: E731
+    heads = lambda x: x.reshape(x.spec.shape[0], batch, num_heads, -1).permute(1, 2, 0, 3)
     more = 0  # keys appended to the sequence, which no mask covers
     if bias_k is not None and bias_v is not None:
         k, v = (cat([x, bias.expand(1, batch, width)]) for x, bias in ((k, bias_k), (v, bias_v)))

@@ -121,7 +121,13 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     for argument, x in tensors.items():
         check_tensor("bilinear", x, argument)
     a, b, w = input1.spec.shape, input2.spec.shape, weight.spec.shape
-    if len(w) != 3 or not a or a[:-1] != b[:-1] or (a[-1], b[-1]) != w[1:] or bias is not None and bias.shape != w[:1]:
+    if (
+        len(w) != 3
+        or not a
+        or a[:-1] != b[:-1]
+        or (a[-1], b[-1]) != w[1:]
+        or (bias is not None and bias.shape != w[:1])
+    ):
         shown = ", ".join(f"{argument} {list(x.spec.shape)}" for argument, x in tensors.items())
         fail(ShapeError, f"bilinear: {shown} do not fit", "(..., I), (..., J), (K, I, J) and (K,)", **tensors)
     return products(input1, input2, weight, bias)

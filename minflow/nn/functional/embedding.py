@@ -124,7 +124,7 @@ def embedding_bag(
         what = f"{name}: per_sample_weights of shape {list(per_sample_weights.spec.shape)} with mode={mode!r}"
         fail(ShapeError, what, f'mode="sum", and weights of the shape {list(input.spec.shape)}', **tensors)
     ndim, size = input.spec.ndim, input.spec.size
-    if ndim not in (1, 2) or (ndim == 1) == (offsets is None) or offsets is not None and offsets.spec.ndim != 1:
+    if ndim not in (1, 2) or (ndim == 1) == (offsets is None) or (offsets is not None and offsets.spec.ndim != 1):
         what = f"{name}: input has {ndim} axes, offsets {'are not given' if offsets is None else offsets.spec}"
         fail(ShapeError, what, "input (B, N) without offsets, or input (n,) with offsets (B,)", **tensors)
     if offsets is None:

@@ -36,8 +36,8 @@ CUBIC = -0.75  # parameter a of the kernel, as in PyTorch and OpenCV. Keys 1981,
 def cubic_weights(t):
     """Weights of the four taps around a position at distance t after the second. t: number, array or tensor."""
     a = CUBIC
-    near = lambda d: ((a + 2) * d - (a + 3)) * d * d + 1  # noqa: E731
-    far = lambda d: ((a * d - 5 * a) * d + 8 * a) * d - 4 * a  # noqa: E731
+    near = lambda d: ((a + 2) * d - (a + 3)) * d * d + 1
+    far = lambda d: ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
     return [far(t + 1), near(t), near(1 - t), far(2 - t)]
 
 

@@ -87,7 +87,7 @@ def one_layer(
     w_ih, w_hh, *rest = params
     x, w_ih = same_dtype(kind, x, w_ih)
     biases, w_hr = (rest[:2], rest[2:]) if has_biases else ([], rest)
-    zeros = lambda *shape: full(shape=shape, value=0.0, dtype=x.dtype)  # noqa: E731
+    zeros = lambda *shape: full(shape=shape, value=0.0, dtype=x.dtype)
     batch = sizes[0] if sizes else x.spec.shape[1]
     widths = w_hh.spec.shape[-1], w_ih.spec.shape[0] // 4  # of h, of c
     begin = [zeros(batch, width) if s is None else s for s, width in zip(states, widths)]

@@ -387,7 +387,7 @@ def held_symbolic(value: Any, seen: set[int] | None = None, trace: Any = None) -
     ones that it created and wrote.
     """
     if isinstance(value, Tensor):
-        if value.array is None or trace is not None and trace.created_and_wrote(value):
+        if value.array is None or (trace is not None and trace.created_and_wrote(value)):
             yield value
     elif isinstance(value, dict | list | tuple | set):
         seen = seen if seen is not None else set()

@@ -168,7 +168,7 @@ def opaque(value: Any) -> str:
 
 def data(value: Any) -> str:
     """A value that is data, in words; empty for a module, function, class, tensor, and for containers of such."""
-    if isinstance(value, PLAIN) or isinstance(value, np.generic):
+    if isinstance(value, (PLAIN, np.generic)):
         return display_text(value)
     if isinstance(value, CONTAINERS):
         leaves = [*value, *value.values()] if isinstance(value, dict) else list(value)

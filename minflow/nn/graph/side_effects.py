@@ -156,7 +156,7 @@ def watched(build: Any) -> Iterator[None]:
 def random_state() -> tuple:
     import random
 
-    name, keys, position, *rest = np.random.get_state()
+    _name, keys, position, *rest = np.random.get_state()
     return random.getstate(), keys.tobytes(), position, *rest
 
 

@@ -42,7 +42,7 @@ class GroupNorm(LegacyOverload, Norm):
             what = f"GroupNorm: num_channels is {num_channels}, which num_groups={num_groups} does not divide"
             fail(ShapeError, what, f"a multiple of {num_groups} for num_channels, or another num_groups")
         self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
-        numbers = lambda f, there: Parameter(f(num_channels, dtype=dtype, device=device)) if there else None  # noqa: E731
+        numbers = lambda f, there: Parameter(f(num_channels, dtype=dtype, device=device)) if there else None
         self.register_parameter("weight", numbers(ones, affine))
         self.register_parameter("bias", numbers(zeros, affine and bias))
 

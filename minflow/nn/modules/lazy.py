@@ -119,7 +119,7 @@ class LazyConv(Lazy):
     transposed: bool
 
     def __init_subclass__(cls) -> None:
-        first, *others = inspect.signature(cls.layer).parameters.values()
+        _first, *others = inspect.signature(cls.layer).parameters.values()
         cls.__signature__ = inspect.Signature(others)  # type: ignore[attr-defined]
 
     def __init__(self, *args: Any, **kwargs: Any):

@@ -99,7 +99,7 @@ class RNNBase(Module):
         draw_uniform(self, self.hidden_size)
 
     def flatten_parameters(self) -> None:
-        """Do nothing; exists for programs that call it. (cuDNN needs all weights contiguous in memory.)"""
+        """Do nothing; exists for programs that call it. (cuDNN needs all weights contiguous in memory.)."""
 
     @property
     def all_weights(self) -> list[list[Parameter]]:

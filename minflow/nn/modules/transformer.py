@@ -274,7 +274,7 @@ class Transformer(Module):
         super().__init__()
         place: dict[str, Any] = dict(device=device, dtype=dtype)
         options = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias)
-        norm = lambda: LayerNorm(d_model, layer_norm_eps, bias=bias, **place)  # noqa: E731
+        norm = lambda: LayerNorm(d_model, layer_norm_eps, bias=bias, **place)
         self.encoder = custom_encoder or TransformerEncoder(
             TransformerEncoderLayer(*options, **place), num_encoder_layers, norm()
         )

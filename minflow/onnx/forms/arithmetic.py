@@ -28,7 +28,8 @@ def is_float(node) -> bool:
 
 def same_op(kind: str, of_bools: str = "", narrow: frozenset[DType] = frozenset()):
     """The form of an op that has an equivalent in ONNX. of_bools: the equivalent for bools.  narrow: dtypes that it
-    does not support."""
+    does not support.
+    """
 
     def same(b, node, *inputs):
         dtype = result_dtype(node)

@@ -1,5 +1,6 @@
 """Forms of batch norm with batch statistics, softmax and log_softmax. With running statistics, batch norm is a scale
-and a shift, made of elementwise ops."""
+and a shift, made of elementwise ops.
+"""
 
 from __future__ import annotations
 

@@ -13,7 +13,8 @@ from ..builder import form
 
 def window(b, node) -> dict:
     """The attributes of a pool. ONNX's ceil_mode counts a last window that begins beyond the edge, which PyTorch and
-    minflow omit; if that would change an axis, the padding states the extent of the windows instead."""
+    minflow omit; if that would change an axis, the padding states the extent of the windows instead.
+    """
     a, size, result = node.attrs, node.inputs[0].spec.shape[2:], node.out_specs[0].shape[2:]
     geometry = a["kernel_size"], a["stride"], a["padding"], a.get("dilation", (1, 1))
     options = dict(kernel_shape=list(a["kernel_size"]), strides=list(a["stride"]), pads=[*a["padding"], *a["padding"]])

@@ -87,7 +87,8 @@ def _(b, node, x, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr):
 
 def step(b, node, back: str, shorter: str):
     """One step as a graph: from h, c and the input's gates to the next h and c, and h again. back, shorter: the
-    matrices of the state and of the projection, from the outer graph."""
+    matrices of the state and of the projection, from the outer graph.
+    """
     from onnx import helper
 
     ours = b.fresh(f"{b.prefix}/step")

@@ -1,5 +1,6 @@
 """Ops without a form, each with an alternative. Ops that draw random numbers are refused because another runtime would
-draw other numbers."""
+draw other numbers.
+"""
 
 from __future__ import annotations
 

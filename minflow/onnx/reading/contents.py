@@ -42,7 +42,8 @@ def refuse(what: str, hint: str = "", /, **values: Any) -> NoReturn:
 
 def read(path: Any) -> Contents:
     """Read a file. Raises GraphFormatError if it is not an ONNX file that can be drawn, and MissingDependencyError
-    without the package onnx."""
+    without the package onnx.
+    """
     file = checked_path(path, "flow.onnx.show", 'flow.onnx.show("model.onnx")', GraphFormatError)
     onnx = need("onnx", "flow.onnx.show")
     data = content(file)
@@ -81,7 +82,8 @@ def content(file: Path) -> bytes:
 @dataclass
 class Op:
     """A node of the file. args: (name of the formal input, value), without omitted ones.  captured: values of the outer
-    graph that its subgraphs read."""
+    graph that its subgraphs read.
+    """
 
     message: Any
     name: str
@@ -96,7 +98,8 @@ class Op:
 
 class Contents:
     """Contents of one file. ops: its operations, sorted.  types: value -> spec.  tensors: value -> message of a
-    parameter or constant.  sparse: values of sparse tensors.  modules: path -> class, if the file has it."""
+    parameter or constant.  sparse: values of sparse tensors.  modules: path -> class, if the file has it.
+    """
 
     def __init__(self, model: Any, title: str, nbytes: int):
         self.model, self.title, self.nbytes = model, title, nbytes
@@ -116,7 +119,8 @@ class Contents:
 
     def count_nodes(self) -> None:
         """Count the nodes, also with functions expanded. Raises GraphFormatError for recursive functions and for
-        excessive counts."""
+        excessive counts.
+        """
         graph = self.model.graph
         bodies = {key: list(every_node(f.node)) for key, f in self.functions.items()}
         own = list(every_node(graph.node))
@@ -190,7 +194,8 @@ class Contents:
 
     def inferred(self) -> Iterable[Any]:
         """Values added by `onnx.shape_inference`, on a copy without large tensors, so that these are not read or
-        copied."""
+        copied.
+        """
         import onnx
 
         light, graph = onnx.ModelProto(), self.model.graph
@@ -303,7 +308,8 @@ class Contents:
 
 def not_utf8(message: Any) -> bytes | None:
     """A string field that is not UTF-8, which protobuf leaves as bytes; else None. Recurses as deep as messages nest,
-    at most 100. Tensor data is not read."""
+    at most 100. Tensor data is not read.
+    """
     tensor = message.DESCRIPTOR.name == "TensorProto"
     fields = (
         [(None, x) for x in (message.name, message.doc_string, message.external_data)]
@@ -346,7 +352,8 @@ def graphs_in(attribute: Any) -> list[Any]:
 
 def free(graph: Any) -> list[str]:
     """Free variables of a graph: values of outer graphs that it reads. Recurses as deep as protobuf allows graphs to
-    nest, about 30."""
+    nest, about 30.
+    """
     own = {v.name for v in graph.input} | {t.name for t in graph.initializer}
     own |= {t.values.name for t in graph.sparse_initializer} | {name for n in graph.node for name in n.output}
     reads = [name for n in graph.node for name in n.input] + [v.name for v in graph.output]

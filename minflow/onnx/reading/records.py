@@ -33,7 +33,8 @@ NOTES = 4  # nested graphs of an operation that are listed
 @dataclass(frozen=True)
 class OnnxFile:
     """A file for the explorer. step: its graph.  head: (label, text) about the file.  tensors: name of a parameter or
-    constant -> its message, if it is stored in the file."""
+    constant -> its message, if it is stored in the file.
+    """
 
     step: StepRecord
     head: tuple[tuple[str, str], ...]
@@ -42,7 +43,8 @@ class OnnxFile:
 
 class Records:
     """Records of one file. values: value -> (id of its producer, output index).  shown: name in the picture -> message
-    of a tensor."""
+    of a tensor.
+    """
 
     def __init__(self, file: Contents):
         self.file = file

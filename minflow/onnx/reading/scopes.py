@@ -21,7 +21,7 @@ class Place(NamedTuple):
     """Position of a node. scope: module path.  classes: path of a module -> its class, if the file has it."""
 
     scope: str = ""
-    classes: dict[str, str] = {}  # noqa: RUF012
+    classes: dict[str, str] = {}
 
 
 def place_of(node: Any, ours: bool) -> Place:
@@ -41,7 +41,8 @@ def place_of(node: Any, ours: bool) -> Place:
 
 def from_namespace(text: str) -> Place:
     """ ": Net/layer1: torch.nn.Sequential/layer1.0: torch.nn.Linear/linear: aten.linear.default", with the node itself
-    at the end."""
+    at the end.
+    """
     path: list[str] = []
     classes: dict[str, str] = {}
     before = ""
@@ -57,7 +58,8 @@ def from_namespace(text: str) -> Place:
 
 def line_of(node: Any) -> str:
     """ "net.py:12", the innermost source line of the user's program that created the operation, if PyTorch has written
-    it."""
+    it.
+    """
     trace = next((e.value for e in node.metadata_props if e.key == "pkg.torch.onnx.stack_trace"), "")
     lines = re.findall(r'File "([^"\n]{1,1000})", line (\d{1,9})', trace[:20_000])
     own = [(file, line) for file, line in lines if "site-packages" not in file]
@@ -74,6 +76,7 @@ def joined(path: list[str]) -> str:
 
 def parameter_word(name: str, formal: str) -> str:
     """Name of a parameter inside its module: "weight" for "fc1.weight"; for a generated name, the operation's name of
-    the input."""
+    the input.
+    """
     last = name.rpartition(".")[2]
     return last if "." in name and re.fullmatch(r"[^\W\d]\w*", last) else formal or name

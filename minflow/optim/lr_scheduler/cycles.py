@@ -235,7 +235,7 @@ class CyclicLR(CyclicSchedule):
     def check(self) -> None:
         for name in ("step_size_up", "step_size_down"):
             check_number(self, name)
-        if not 0 <= self.step_size_up or not 0 <= self.step_size_down or self.step_size_up + self.step_size_down < 1e-6:
+        if not self.step_size_up >= 0 or not self.step_size_down >= 0 or self.step_size_up + self.step_size_down < 1e-6:
             fail(
                 OptimError,
                 f"CyclicLR: a cycle of {self.step_size_up} steps up and {self.step_size_down} down",

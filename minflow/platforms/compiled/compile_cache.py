@@ -139,7 +139,8 @@ def target() -> binding.TargetMachine:
 
 def linked(symbols: Mapping[str, str], code: bytes, needed: Iterable[str]) -> dict[str, int]:
     """The addresses of an object file's functions in memory. symbols: their names -> what LLVM calls them. OSError
-    where something is missing that they need."""
+    where something is missing that they need.
+    """
     engine = binding.create_mcjit_compiler(binding.parse_assembly(""), target())
     if missing := [name for name in needed if not resolved(name)]:
         raise OSError(f"compiled kernels need {missing[0]}, which is not in this process")

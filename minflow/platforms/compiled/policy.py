@@ -16,7 +16,7 @@ LARGE = 1 << 20  # bytes of all values of a graph: a run of a smaller one takes 
 
 def level(graphs: Iterable[Graph], exact: bool) -> int:
     """How a graph or job is to be built: PLAIN, KERNELS or FUSED. exact: with the bits of eager."""
-    if exact or Setting.graphs == "none" or Setting.graphs == "large" and not (weight(graphs) >= LARGE and ready()):
+    if exact or Setting.graphs == "none" or (Setting.graphs == "large" and not (weight(graphs) >= LARGE and ready())):
         return KERNELS if Setting.eager else PLAIN
     return FUSED
 

@@ -29,7 +29,8 @@ SHORT, LONG, LEAST = 0.001, 0.1, 3
 
 class Ceilings(NamedTuple):
     """flops: additions and multiplications a second.  copies: (bytes read and written, bytes a second), small ones
-    first.  threads: how many took part.  compiled: were the kernels of the machine used?"""
+    first.  threads: how many took part.  compiled: were the kernels of the machine used?
+    """
 
     flops: float
     copies: tuple[tuple[int, float], ...]
@@ -74,7 +75,8 @@ def copy_rate(size: int, threads: int) -> float:
 
 def shortest(call: Callable[[], object], long: float = LONG) -> float:
     """Seconds of the quickest of the calls in so many seconds; the first, which may meet memory that nobody has
-    touched, does not count."""
+    touched, does not count.
+    """
     clock, seconds = time.perf_counter, []
     call()
     end = clock() + long

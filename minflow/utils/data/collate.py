@@ -49,7 +49,7 @@ def collate(samples: Sequence, path: str) -> Any:
             return collate([number_tensor(x, None, f"{path}, sample {i}") for i, x in enumerate(samples)], path)
         check_shapes(samples, path)
         return from_numpy(np.stack(samples))
-    if isinstance(first, bool | int | float) or isinstance(first, np.generic) and first.dtype.kind in "biufc":
+    if isinstance(first, bool | int | float) or (isinstance(first, np.generic) and first.dtype.kind in "biufc"):
         return number_tensor(list(samples), "float64" if isinstance(first, float) else None, path)
     if isinstance(first, str | bytes):
         return samples

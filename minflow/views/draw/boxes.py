@@ -23,7 +23,8 @@ class Box:
     """A box with lines of text.
 
     frames: indices of the frames around the box, outermost first.  double: True for a double rim.  ink: text
-    colour."""
+    colour.
+    """
 
     id: str
     lines: tuple[str, ...]
@@ -57,7 +58,8 @@ class Diagram:
     """The boxes, edges and frames of a picture.
 
     boxes: in order, those of a frame adjacent.  beside: boxes of Python numbers, next to their readers.
-    frames: names."""
+    frames: names.
+    """
 
     boxes: tuple[Box, ...]
     beside: tuple[Box, ...]

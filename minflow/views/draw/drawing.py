@@ -26,7 +26,8 @@ DASHES = {"dashed": "5 3", "dotted": "2 3"}
 @dataclass(frozen=True)
 class Line:
     """An edge with its route: Bezier points (an end, two control points, the next end, ...), the tip of the arrow, and
-    the centre of the label."""
+    the centre of the label.
+    """
 
     edge: Edge
     points: tuple[tuple[float, float], ...]

@@ -73,7 +73,8 @@ def render_svg(diagram: Diagram, engines: tuple[str, ...] = ("dot", "wasi", "lay
 
 def export(diagram: Diagram, kind: str) -> bytes:
     """The picture as "png" or "pdf", which only the program `dot` can write. Raises MissingDependencyError if it is
-    missing."""
+    missing.
+    """
     if shutil.which("dot") is None:
         raise MissingDependencyError(
             f"{kind.upper()} export needs the Graphviz program 'dot' (SVG does not)",

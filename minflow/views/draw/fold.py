@@ -71,7 +71,8 @@ def depths_to_try(nodes: tuple[NodeRecord, ...], scopes: dict[str, tuple[str, ..
 
 def mergeable_order(record: GraphRecord) -> GraphRecord:
     """The same graph in an order that allows more merging: each state just before its first reader, with that reader's
-    scope; the optimizer at the end, however early a pass runs it; copies of gradients at the end count as backward."""
+    scope; the optimizer at the end, however early a pass runs it; copies of gradients at the end count as backward.
+    """
     nodes = {n.id: n for n in record.nodes}
     for n in record.nodes:
         source = nodes.get(n.inputs[0].ref) if n.inputs else None
@@ -98,7 +99,8 @@ def mergeable_order(record: GraphRecord) -> GraphRecord:
 
 def grouped_order(nodes: tuple[NodeRecord, ...], keys: dict[str, tuple[str, ...]]) -> tuple[NodeRecord, ...]:
     """Another valid execution order: next is a ready node with the key of its predecessor, else the first one left. So
-    a module stays together even if a pass moved one of its operations."""
+    a module stays together even if a pass moved one of its operations.
+    """
     left = {n.id: len({x.ref for x in n.inputs if x.ref}) for n in nodes}
     users: dict[str, list[int]] = {}
     for i, n in enumerate(nodes):
@@ -271,7 +273,8 @@ def unique(inputs, folded: bool) -> tuple[Input, ...]:
 
 def fold_near_end(graph: GraphRecord | TapeRecord, limit: int = NEAR) -> GraphRecord | TapeRecord:
     """The graph with few boxes: its modules, or if there are too many, the last ones before the node that the picture
-    is about."""
+    is about.
+    """
     folded = fold(graph, limit)
     if len(folded.nodes) >= COARSE or len(graph.nodes) <= limit:
         return folded

@@ -20,7 +20,7 @@ SWEEPS = 12
 class Place:
     """A box, or a dummy on a long edge: size, rank, centre."""
 
-    __slots__ = ("box", "frames", "width", "height", "rank", "x", "y")
+    __slots__ = ("box", "frames", "height", "rank", "width", "x", "y")
 
     def __init__(self, box: Box | None, rank: int = 0, frames: tuple[int, ...] = ()):
         self.box, self.rank, self.x, self.y = box, rank, 0.0, 0.0
@@ -171,7 +171,8 @@ def neighbours(places, chains):
 
 def order(rows: list[list], above, below) -> None:
     """Reduce crossings: sort each row by the mean position of its neighbours, sweeping down and up, and keep the best
-    order."""
+    order.
+    """
     best, kept = None, None
     for sweep in range(SWEEPS):
         down = sweep % 2 == 0
@@ -231,7 +232,8 @@ def assign_x(rows: list[list], places, above, below) -> None:
 
 def fit_positions(row: list, wanted: list[float], places) -> list[float]:
     """The x closest to the wanted ones (least squares) that keep order and gaps, by the pool-adjacent-violators
-    algorithm."""
+    algorithm.
+    """
     offset, offsets = 0.0, []
     for i, k in enumerate(row):
         if i:

@@ -7,6 +7,7 @@ are joined by straight arrows; longer links run through the margin, one lane for
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from dataclasses import dataclass, field
@@ -239,7 +240,8 @@ def link_heights(rows: list[Row], s: int, t: int) -> tuple[float, float]:
 
 def lanes_for(rows: list[Row], links: dict[int, set[int]], skip) -> list[tuple[int, list[int], int]]:
     """(source row, target rows, lane) of the links between rows that are not adjacent. A source has one lane in each
-    direction; lanes are reused."""
+    direction; lanes are reused.
+    """
     spans = []
     for s, targets in links.items():
         for way in (-1, 1):
@@ -270,21 +272,16 @@ def view_of(grid: Grid) -> dict:
     """
     record, rows = grid.record, grid.rows
     has_backward = any(n.column == 1 for n in record.nodes)
-    has_update = any(row.states and row.item.kind != "input" or row.parts[2].nodes for row in rows)
+    has_update = any((row.states and row.item.kind != "input") or row.parts[2].nodes for row in rows)
     closed = [(r, row) for r, row in enumerate(rows) if not row.is_open]
     in_forward = [r for r, row in closed if row.parts[0].nodes or row.item.kind in ("input", "output", "state")]
     in_backward = [r for r, row in closed if row.parts[1].nodes]
     chain = [r for r in in_forward if rows[r].item.kind != "state"]
-    after = (
-        dict(zip(chain, chain[1:]))
-        | {  # noqa: RUF007
-            a: b
-            for a, b in zip(in_forward, in_forward[1:])
-            if rows[a].item.kind == "state" and rows[b].item.kind != "state"
-        }
-    )  # noqa: RUF007
+    after = dict(itertools.pairwise(chain)) | {
+        a: b for a, b in itertools.pairwise(in_forward) if rows[a].item.kind == "state" and rows[b].item.kind != "state"
+    }
     touching = {a: b for a, b in after.items() if all(rows[k].is_open or k not in in_forward for k in range(a + 1, b))}
-    before = dict(zip(in_backward[1:], in_backward))  # noqa: RUF007
+    before = dict(zip(in_backward[1:], in_backward))
     left = lanes_for(rows, grid.links["forward"], lambda s, t: touching.get(s) == t)
     ups = lanes_for(rows, grid.links["backward"], lambda s, t: s in (before.get(t), t) or before.get(s) == t)
     across = lanes_for(rows, grid.links["update"], lambda s, t: s == t)
@@ -352,7 +349,8 @@ class Texts:
     """The complete texts of a box: `bold` and `faint` in its first line, `second` and `third` below, `mark` at the
     right end.
 
-    inset: how much narrower the box is than its column.  cut: True if the faint text may be cut to WORDS."""
+    inset: how much narrower the box is than its column.  cut: True if the faint text may be cut to WORDS.
+    """
 
     inset: float
     bold: str
@@ -531,7 +529,8 @@ def lane_link(
 ) -> str:
     """Path from the side of row s through a lane at x to the side of each target, all above or all below it.
 
-    side: -1 left of the column, 1 right of it."""
+    side: -1 left of the column, 1 right of it.
+    """
     into = column if into is None else into
 
     def edge(r: int, c: int, side: int) -> float:

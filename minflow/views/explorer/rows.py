@@ -23,19 +23,19 @@ class Item:
     """A module, an operation, a parameter, an input or output, or a fold of neighbours. [first, last): its leaves."""
 
     __slots__ = (
+        "children",
+        "first",
+        "folds",
+        "id",
         "key",
-        "name",
         "kind",
         "label",
-        "path",
-        "parent",
-        "children",
-        "folds",
-        "nodes",
-        "states",
-        "first",
         "last",
-        "id",
+        "name",
+        "nodes",
+        "parent",
+        "path",
+        "states",
     )
 
     def __init__(self, key: str, name: str, kind: str, label: str, path: str, parent: Item | None):
@@ -142,7 +142,8 @@ class StepTree:
 
     def hosts(self) -> dict[int, int]:
         """Reshapes that keep the shape carry no information: each is drawn with its user, or else with its input.
-        Return node -> the node that it is drawn with, always of the same module."""
+        Return node -> the node that it is drawn with, always of the same module.
+        """
         nodes = self.record.nodes
         hosts: dict[int, int] = {}
         readers: dict[int, list[int]] = {}
@@ -163,7 +164,8 @@ class StepTree:
 
     def place_states(self) -> None:
         """Place parameters and buffers first in their module, or with the operation that is their twin, and optimizer
-        states with their parameter."""
+        states with their parameter.
+        """
         nodes = self.record.nodes
         own = {nodes[i].name: i for i in self.record.states if nodes[i].role in ("parameter", "buffer")}
         for name, i in own.items():
@@ -368,7 +370,8 @@ class StepTree:
 
     def reveal(self, item: Item) -> set[str]:
         """The keys that must be open to make the item a row. Computing rows may put a fold between an item and its
-        parent."""
+        parent.
+        """
         while True:
             above, outer = [], item.parent
             while outer is not None:
@@ -429,7 +432,8 @@ def is_first_gradient(record: StepRecord, i: int) -> bool:
 
 def can_fold(item: Item, first: Item) -> bool:
     """True if the item may be part of a fold: an operation, a member of a list, or the same module called again. (A
-    name like `query` says more than a count.) first: the item at the same place in the first repeat."""
+    name like `query` says more than a count.) first: the item at the same place in the first repeat.
+    """
     return item.kind == "op" or (
         item.kind == "module" and (item.path == first.path or levels(item.path)[-1].lstrip("./").isdigit())
     )

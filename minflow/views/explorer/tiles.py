@@ -27,7 +27,8 @@ class Tiles:
     cells: palette indices, uint8 of `shape` (maps, height, width).  last: index of the last map, such as
     (image, channel).
 
-    whole: shape of the array.  step: one row and one column of `step` is drawn.  low, high: ends of the scale."""
+    whole: shape of the array.  step: one row and one column of `step` is drawn.  low, high: ends of the scale.
+    """
 
     cells: bytes
     shape: tuple[int, int, int]
@@ -58,7 +59,8 @@ class Tiles:
 
 def tiles_of(array: np.ndarray) -> Tiles | None:
     """As many maps of (..., channels, height, width) as fit: the channels of the first image, or, with fewer than
-    COLORED channels, the first images. None for arrays of one or two axes, and if a map is a single row or column."""
+    COLORED channels, the first images. None for arrays of one or two axes, and if a map is a single row or column.
+    """
     if array.ndim < 3 or min(array.shape[-2:]) < 2 or not array.size or array.dtype.kind not in "fiub":
         return None
     whole, leading = array.shape, array.shape[:-2]
@@ -82,7 +84,8 @@ def tiles_of(array: np.ndarray) -> Tiles | None:
 
 def tiles_picture(tiles: Tiles) -> list:
     """[data URI of the picture, its display width in pixels, its caption, the ends of its scale, data URI of the
-    scale]."""
+    scale].
+    """
     n, height, width = tiles.shape
     size = max(1, min(12, (2 * LARGE if n == 1 else LARGE if n <= 8 else SMALL) // max(height, width)))
     across = max(1, min(n, (WIDE + size) // ((width + 1) * size)))

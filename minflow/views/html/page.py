@@ -71,7 +71,8 @@ def folded_below(title: str, below: str) -> str:
 
 def with_listing(bundle: dict[str, str]) -> dict[str, str]:
     """Add the listing that is an object's repr to its HTML, folded below the picture, where lines do not wrap; the HTML
-    and the text are cut to the size of a tree."""
+    and the text are cut to the size of a tree.
+    """
     text = bundle["text/plain"]
     look = "white-space:pre;overflow:auto;max-height:40em;font-size:12px;line-height:1.35;margin:4px 0 0"
     pre = f'<pre style="{look}">{escape(outer_lines(text, LIMIT // 2))}</pre>'

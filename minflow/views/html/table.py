@@ -41,7 +41,8 @@ def table(rows: Iterable[tuple[str, str, str]]) -> str:
 
 def inner_picture(card: str) -> str:
     """Prepare a picture for use inside another card: one that fits the width is limited to the height of a screen, a
-    wider one scrolls."""
+    wider one scrolls.
+    """
     return re.sub(
         r"max-width:100%;height:auto(?!;min-width)",
         "max-width:100%;max-height:900px;height:auto",

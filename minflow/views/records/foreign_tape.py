@@ -19,7 +19,7 @@ def is_foreign_value(x: Any) -> bool:
     """True for a value of another engine that remembers the values it was computed from."""
     own = getattr(x, "__dict__", None)
     if isinstance(x, type | ModuleType) or not all(
-        isinstance(own, dict) and name in own or hasattr(type(x), name) for name in ("inputs", "data", "grad")
+        (isinstance(own, dict) and name in own) or hasattr(type(x), name) for name in ("inputs", "data", "grad")
     ):
         return False  # never query a module: its `__getattr__` may import
     return isinstance(x.inputs, tuple | list)

@@ -92,7 +92,8 @@ class PartsRecord:
 
 def walk(roots: Iterable[Node]) -> list[Node]:
     """The nodes that `roots` depend on, inputs before users and left before right; each leaf just before its first
-    user."""
+    user.
+    """
     order: list[Node] = []
     seen: set[Node] = set()
     stack = [(node, False) for node in roots]
@@ -149,7 +150,8 @@ def op_fields(node: Node, ids: Mapping[Node, str], places: Mapping[Value, int], 
 
 def attrs_text(attrs: Mapping[str, Any], limit: int = 40) -> str:
     """Attributes that differ from the default, flags in words: `b transposed`, `axis=(1,)`. limit: characters of
-    each."""
+    each.
+    """
     words = []
     for name, x in attrs.items():
         if name in SILENT and SILENT[name] in (None, x):

@@ -84,7 +84,8 @@ class Change:
 @dataclass(frozen=True)
 class Lane:
     """One phase of a step. ops: its operations, views included.  nbytes: written by them.  seconds: None before a timed
-    run."""
+    run.
+    """
 
     phase: str
     ops: int
@@ -122,7 +123,8 @@ class Lanes:
 class Ceilings:
     """Measured limits of the processor. flops: float32 operations per second.  copies: (bytes read and written, bytes
     per second) of copies, small ones first.  threads: number used.  compiled: True if measured with compiled
-    kernels."""
+    kernels.
+    """
 
     flops: float
     copies: tuple[tuple[int, float], ...]
@@ -206,7 +208,8 @@ class ThreadBar:
 @dataclass(frozen=True)
 class Threads:
     """One step. count: number of threads that worked; at_once: most of them at the same time.  seconds: its duration.
-    bars: in the order of the calls, each call followed by the spans of its threads."""
+    bars: in the order of the calls, each call followed by the spans of its threads.
+    """
 
     title: str
     count: int
@@ -218,7 +221,8 @@ class Threads:
 @dataclass(frozen=True)
 class Block:
     """A value in the arena: bytes [offset, offset + nbytes) from step `first` to step `last`. phase: in which it is
-    computed."""
+    computed.
+    """
 
     name: str
     spec: str
@@ -273,7 +277,8 @@ class Frozen:
 @dataclass(frozen=True)
 class PlanRow:
     """A plan. reasons: (name, old, new) of what changed since the previous plan.  hints: how to avoid it, if
-    possible."""
+    possible.
+    """
 
     number: int
     inputs: tuple[tuple[str, str], ...]

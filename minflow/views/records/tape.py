@@ -84,7 +84,8 @@ def tape_record(
 
 def early_box(order: list[Node]) -> tuple[list[NodeRecord], list[Node], dict[Node, str], dict[Value, int]]:
     """Merge the early nodes of a long tape into one box. Return the box, the other nodes, the box's id for each merged
-    node, and the output index of each merged value with users outside. Leaves with users outside are not merged."""
+    node, and the output index of each merged value with users outside. Leaves with users outside are not merged.
+    """
     late = order[-MOST:]
     read = {x: None for node in late for x in node.inputs if x.__class__ is Value}
     early = [

@@ -143,7 +143,8 @@ def anonymous_lines(branch: Branch) -> list[Line]:
 
 def open_at_first(rows: list[Row]) -> set[int]:
     """The rows that are open at first: one after the other until a screen is full, so that the source lines of the
-    first operations are visible."""
+    first operations are visible.
+    """
     below: dict[int, int] = {}  # row -> number of rows that opening it reveals
     around: list[int] = []
     outer: dict[int, int] = {}

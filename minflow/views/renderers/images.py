@@ -164,7 +164,7 @@ def to_uint8(images: np.ndarray) -> tuple[np.ndarray, str, str]:
     finite = np.isfinite(numbers)
     some = numbers[finite]
     low, high = (float(some.min()), float(some.max())) if some.size else (0.0, 1.0)
-    if images.dtype.kind == "f" and 0 <= low and high <= 1 or images.dtype == bool:
+    if (images.dtype.kind == "f" and low >= 0 and high <= 1) or images.dtype == bool:
         low, high = 0.0, 1.0
     span = (high - low) or 1.0
     with np.errstate(all="ignore"):

@@ -54,8 +54,8 @@ def memory_svg(record: MemoryMap) -> str:
         for phase in (*LOOKS, "")
         if any(b.phase == phase or (not phase and b.phase not in LOOKS) for b in record.blocks)
     ]
-    across = lambda t: LEFT + t / (record.steps + 1) * (WIDTH - LEFT - RIGHT)  # noqa: E731
-    up = lambda n: TOP + TALL - n / max(record.arena, 1) * TALL  # noqa: E731
+    across = lambda t: LEFT + t / (record.steps + 1) * (WIDTH - LEFT - RIGHT)
+    up = lambda n: TOP + TALL - n / max(record.arena, 1) * TALL
     shares = (
         f"{nbytes_text(record.total)} of values share {nbytes_text(record.arena)}, "
         f"{nbytes_text(record.arena - most)} of it gaps at the peak; outside it: "
@@ -96,7 +96,7 @@ def visible_ends(blocks: tuple[Block, ...]) -> list[int]:
     starts: dict[int, list[Block]] = {}
     for block in blocks:
         starts.setdefault(block.first, []).append(block)
-    meet = lambda x, b: x is not b and x.offset < b.offset + b.nbytes and b.offset < x.offset + x.nbytes  # noqa: E731
+    meet = lambda x, b: x is not b and x.offset < b.offset + b.nbytes and b.offset < x.offset + x.nbytes
     over = [any(meet(x, b) for x in starts.get(b.last, ())) for b in blocks]
     return [b.last - 1 if taken and b.last > b.first else b.last for b, taken in zip(blocks, over)]
 

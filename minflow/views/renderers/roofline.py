@@ -159,7 +159,8 @@ def limit_lines(record: Roofline, axes: Axes) -> list[str]:
 
 def call_marks(calls: list[PlanCall], axes: Axes) -> list[str]:
     """A mark for each call, the longest first, so that short ones remain visible on top; and the numbers of the
-    longest, side by side if their marks overlap."""
+    longest, side by side if their marks overlap.
+    """
     longest = max([call.seconds or 0 for call in calls], default=0.0)
     parts: list[str] = []
     groups: list[list] = []  # [x, y, numbers] of overlapping marks

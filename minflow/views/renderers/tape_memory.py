@@ -88,7 +88,7 @@ def tensors_in(namespace: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: x
         for name, x in entries
-        if hasattr(type(x), "requires_grad") and hasattr(x, "spec") or is_foreign_value(x)
+        if (hasattr(type(x), "requires_grad") and hasattr(x, "spec")) or is_foreign_value(x)
     }
 
 

@@ -83,7 +83,8 @@ def cell_pixels(cells: np.ndarray, size: int) -> np.ndarray:
 
 def tensor_svg(record: TensorRecord, asked: bool = False) -> str:
     """The picture of a record. asked: True if numbers were requested; the picture then says why they are not written if
-    they do not fit."""
+    they do not fit.
+    """
     low, high, diverging = scale_of(record)
     cells = [np.array(tile.cells) for tile in record.tiles]
     numbers = fits_as_text(record)

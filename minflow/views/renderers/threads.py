@@ -24,7 +24,7 @@ LEGIBLE = 44  # minimum width of a name, in pixels
 def threads_svg(record: Threads) -> str:
     card, whole = Card(), record.seconds or 1e-9
     card.parts.append(svg.label(svg.PAD + 2, 16, truncated(record.title, WIDTH - 16, bold=True), bold=True))
-    across = lambda t: LEFT + t / whole * (WIDTH - LEFT - RIGHT)  # noqa: E731
+    across = lambda t: LEFT + t / whole * (WIDTH - LEFT - RIGHT)
     lanes = [
         ("calls", ""),
         *[
@@ -78,7 +78,7 @@ def drawn(record: Threads, across) -> list[str]:
             before
             and before[1] == bar.phase
             and left - before[4] < NEAR
-            and (bar.thread >= 0 and before[2] == bar.name or right - before[3] < LEGIBLE / 4)
+            and ((bar.thread >= 0 and before[2] == bar.name) or right - before[3] < LEGIBLE / 4)
         ):
             before[4] = max(right, before[4])
             before[2] = before[2] if before[2] == bar.name else ""

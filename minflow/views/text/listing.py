@@ -162,7 +162,8 @@ def parts_text(record: PartsRecord, limit: int = LINES) -> str:
 
 def shape_of(spec: str) -> str:
     """8×6×28×28 for "float32[8, 6, 28, 28]", batch×10 for "float32[batch, 10]"; other dtypes are written before the
-    shape. A text that is not a spec is unchanged."""
+    shape. A text that is not a spec is unchanged.
+    """
     dtype, bracket, rest = spec.partition("[")
     if not bracket or "(" in dtype:
         return spec

@@ -20,7 +20,8 @@ LISTED, LINE = 20, 110  # calls listed below a roofline; columns of a sentence
 
 def limit_share(call: PlanCall, ceilings: Ceilings | None) -> float:
     """Fraction of the processor's limit that the call reached: of computing if that takes longer than reading and
-    writing, else of copying."""
+    writing, else of copying.
+    """
     return ceilings.least(call) / call.seconds if call.seconds and ceilings else 0.0
 
 

@@ -46,7 +46,8 @@ CONTEXT = 1  # unchanged operations shown around a change
 
 class Report(Display):
     """A report that prints as text, and is a table or a picture in a notebook. `.record` is the data, `.text` the
-    text."""
+    text.
+    """
 
     def __init__(self, record: GraphReport):
         self.record = record
@@ -205,7 +206,8 @@ def memory_text(record: MemoryMap) -> str:
 
 def peak(record: MemoryMap) -> tuple[int, int]:
     """(step, bytes) of the peak: the first step at which the values take most memory. A value that overwrites its input
-    takes no additional memory."""
+    takes no additional memory.
+    """
     change: dict[int, int] = {}
     starts: dict[int, list[Block]] = {}
     for block in record.blocks:

@@ -62,7 +62,8 @@ def span(x: Span | None) -> float:
 
 class Bar(NamedTuple):
     """A bar of a picture. lane: index in LANES.  row, rows: its row within the lane, and their number.  kind: "busy",
-    "wait" or "failed"."""
+    "wait" or "failed".
+    """
 
     lane: int
     row: int
@@ -112,7 +113,8 @@ class TimelineRecord:
     @cached_property
     def others(self) -> Span:
         """Seconds between two steps that other jobs of the loop take, for loading and for work. Neither counts for this
-        job."""
+        job.
+        """
         a, b = [mean([s.others[i] for s in self.steady]) for i in (0, 1)]
         return (a, b) if a + b >= 0.02 * (self.load + self.work) else (0.0, 0.0)
 
@@ -164,7 +166,8 @@ class TimelineRecord:
     @cached_property
     def mode(self) -> str:
         """ "sync" if the caller mostly had the result of a step before it submitted the next, else "async"; "" for a
-        single step. Waiting because the queue is full is async."""
+        single step. Waiting because the queue is full is async.
+        """
         waited = [
             before.got is not None and s.queued is not None and before.got <= s.queued[0]
             for before, s in zip(self.steps, self.steps[1:])
@@ -299,7 +302,8 @@ def terms(record: TimelineRecord) -> tuple[list[Term], list[Term]]:
 
 def formula(record: TimelineRecord) -> str:
     """`(load + compute) / max(load, compute) = (4.0 + 4.1) / 4.1 = 1.97`, with callback and other jobs if there are
-    any."""
+    any.
+    """
     loop, worker = terms(record)
     digits = 2 if record.at_best < 1e-3 else 1
     side = [" + ".join([name for name, _ in of]) for of in (loop, worker)]

@@ -103,7 +103,7 @@ class Card:
         self.heading(title, note)
         top = self.y
         lanes = [name for i, name in enumerate(LANES) if name != "callback" or any([bar.lane == i for bar in drawn])]
-        across = lambda t: LEFT + (t - start) / seconds * (WIDTH - LEFT - RIGHT)  # noqa: E731
+        across = lambda t: LEFT + (t - start) / seconds * (WIDTH - LEFT - RIGHT)
         bottom = top + len(lanes) * LANE
         self.plate(EDGE, top, LEFT - 2 * EDGE - 2, bottom - top)
         for i, name in enumerate(lanes):
@@ -173,7 +173,7 @@ class Card:
         """Draw the formula as bars: loop and worker in sequence, in parallel, and as measured."""
         loop, worker = terms(a)
         longest = max([a.in_turn, 1e-9, *[seconds for _, seconds in rows]])
-        across = lambda t: SIDE + t / longest * (WIDTH - SIDE - 12)  # noqa: E731
+        across = lambda t: SIDE + t / longest * (WIDTH - SIDE - 12)
 
         def row(y: float, tall: float, bars: list[Term]) -> None:
             at = 0.0

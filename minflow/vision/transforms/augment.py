@@ -279,7 +279,7 @@ class RandomErasing(Transform):
             fail(DTypeError, f"RandomErasing takes a tensor [C, H, W], got {kind}", "ToTensor() comes first")
         if not with_probability(self.p, words()[0]):
             return image
-        channels, h, w = image.shape[-3:]
+        _channels, h, w = image.shape[-3:]
         for _ in range(10):
             first, second, third, fourth = words()
             area = h * w * scale_word(*self.scale, first)

@@ -251,7 +251,7 @@ def convert_image_dtype(image: Tensor, dtype: DType = float32) -> Tensor:
     """Convert the colours of a tensor: floats range from 0 to 1, integers from 0 to their maximum."""
     if not isinstance(image, Tensor):
         fail(DTypeError, f"ConvertImageDtype takes a tensor, got {type(image).__name__}", "PILToTensor() comes first")
-    if image.dtype is dtype or image.dtype.floating and dtype.floating:
+    if image.dtype is dtype or (image.dtype.floating and dtype.floating):
         return image.to(dtype)
     if dtype.floating:
         return image.to(dtype) / float(np.iinfo(image.dtype.np).max)

@@ -161,7 +161,8 @@ def test_memory_is_limited():
 
 def test_what_an_answer_finds(monkeypatch):
     """A new process, in which nothing is written into this learner's progress or taken from nbgrader's settings; large
-    graphs run on NumPy, seed and word are the teacher's, and a cell may print, wait and call magics."""
+    graphs run on NumPy, seed and word are the teacher's, and a cell may print, wait and call magics.
+    """
     monkeypatch.delenv("MINFLOW_MACHINE", raising=False)
     monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
     settings = {"PROGRESS": "0", "MACHINE": "0", "SEED": "7", "WORD": "spring"}

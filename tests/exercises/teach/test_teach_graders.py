@@ -1,5 +1,6 @@
 """nbgrader and otter themselves, from PyPI, from an assignment to its feedback. Each in an environment of its own:
-nbgrader brings extensions for JupyterLab, otter a browser and pandas, and no other test shall meet them."""
+nbgrader brings extensions for JupyterLab, otter a browser and pandas, and no other test shall meet them.
+"""
 
 import contextlib
 import csv

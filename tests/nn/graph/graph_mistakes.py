@@ -1,5 +1,6 @@
 """How the tests of mistakes look at an error or a warning, and at what it left behind. Read next:
-`test_mistakes_graph.py`."""
+`test_mistakes_graph.py`.
+"""
 
 import inspect
 import os
@@ -15,7 +16,8 @@ from minflow import nn
 
 class Setup:
     """A small model with its loss, optimizer and a batch, the optimizer with a moment so that there is state to
-    lose."""
+    lose.
+    """
 
     def __init__(self):
         flow.manual_seed(7)
@@ -74,7 +76,8 @@ def fails(call, kind, what, values, hint, at=None):
     """Assert that a call fails with an error of this class and no other: a pattern of its sentence, patterns of all its
     values, its line and its hint.
 
-    at: the function whose line it is, see `line_of`; the call itself by default. Returns the error."""
+    at: the function whose line it is, see `line_of`; the call itself by default. Returns the error.
+    """
     with pytest.raises(kind) as caught:
         call()
     error, line = caught.value, line_of(at or call)

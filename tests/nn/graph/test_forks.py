@@ -91,7 +91,8 @@ print("end")
 
 def test_every_lock_that_another_thread_holds():
     """A thread holds all locks of the package during the fork; the child draws numbers, emits events, builds a graph,
-    calls modules inside one another, and draws a picture."""
+    calls modules inside one another, and draws a picture.
+    """
     assert (
         ran("""
 from minflow.core.base import events, locks

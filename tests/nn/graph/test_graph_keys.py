@@ -363,7 +363,7 @@ def test_a_variable_that_names_another_tensor_is_followed(told, monkeypatch):
     monkeypatch.setattr(key, "moved", lambda contents: looked.append(len(contents)) or original(contents))
 
     def scaled(x):
-        return [x * scale for _ in range(1)][0]
+        return next(x * scale for _ in range(1))
 
     graph, x = graph_of(lambda self, x: scaled(x) + around), flow.ones(2)
     assert graph(x).tolist() == graph(x).tolist() == [3, 3] and len(told) == 1 and looked == [2]
@@ -409,7 +409,7 @@ def opaque_models():
             self.model, self.unused = Calls(), unused
 
         def build(self, x):
-            return helper(function(module(x))) * limits[0] + self.model(x) + [names["a"][0] for _ in range(2)][0]
+            return helper(function(module(x))) * limits[0] + self.model(x) + next(names["a"][0] for _ in range(2))
 
     return Reads()
 

@@ -1,5 +1,6 @@
 """Ctrl-C at every line of looking, tracing and compiling: afterwards nothing is left behind, and the next call is
-right."""
+right.
+"""
 
 import builtins
 import random
@@ -84,7 +85,8 @@ PATCHED = [(builtins, "print"), (random, "random"), (np.random, "rand"), (time, 
 def check(change, called, wanted_in=None):
     """Interrupt compiled_for at every line (of functions named so), and compare what follows with a run without.
 
-    Returns how many lines there are."""
+    Returns how many lines there are.
+    """
 
     def ready():
         made = trained()

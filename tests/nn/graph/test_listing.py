@@ -1,5 +1,6 @@
 """print(graph): OneFlow's listing, before and after the first call, in the seed's form and in the newer one."""
 
+import itertools
 import re
 
 import pytest
@@ -120,7 +121,7 @@ def test_the_wrap_rule(device, shape, lazy, parameter):
         + [f"size={shape}", "dtype=minflow.float32"]
     )
     assert pieces == ", ".join(wanted + ["requires_grad=True"] * parameter)
-    for line, following in zip(lines, lines[1:]):
+    for line, following in itertools.pairwise(lines):
         used = len(line) - 1 + 2 * (line is lines[0])  # without the comma; the first line starts two ahead
         assert used + 2 + len(following.strip().rstrip(",)")) > 80, "broken too early"
     for line in lines:

@@ -384,7 +384,7 @@ class TwoInputs(nn.Graph):
 )
 def test_other_arguments_than_build_has(args, kwargs, what, given, setup, capsys):
     graph = TwoInputs()
-    call = lambda: graph(*[setup.x] * args, **dict.fromkeys(kwargs, setup.x))  # noqa: E731
+    call = lambda: graph(*[setup.x] * args, **dict.fromkeys(kwargs, setup.x))
     said = re.escape(f": build takes (x, y, scale=None, *, shift=None), {what}")
     values = {"build": r"at test_mistakes_graph.py:\d+", "got": re.escape(given)}
     error = fails(call, GraphArgumentError, said, values, "graph(x, y)")

@@ -1,5 +1,6 @@
 """Numbers that `build` reads in Python: of tensors (`item()`) and of NumPy arrays. A graph sees each later change, or
-refuses."""
+refuses.
+"""
 
 import copy
 

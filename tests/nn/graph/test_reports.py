@@ -1,6 +1,8 @@
 """Records of a graph: the tree with its badges, passes, lanes, memory, timeline, what is frozen, why it compiled
-again."""
+again.
+"""
 
+import itertools
 import re
 
 import pytest
@@ -255,7 +257,10 @@ def test_threads():
     record = graph.threads().record
     whole = [bar for bar in record.bars if bar.thread < 0]
     assert [bar.name for bar in whole] == [call.name for call in graph.plan.record.calls]
-    assert all(0 <= a.start <= a.stop <= b.start for a, b in zip(whole, whole[1:])) and record.seconds == whole[-1].stop
+    assert (
+        all(0 <= a.start <= a.stop <= b.start for a, b in itertools.pairwise(whole))
+        and record.seconds == whole[-1].stop
+    )
     assert all(bar.stop - bar.start <= seconds for bar, seconds in zip(whole, plan.seconds))
     assert {bar.thread for bar in record.bars} == set(range(-1, record.count))
     graph(X, Y)

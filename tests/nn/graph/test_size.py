@@ -1,5 +1,6 @@
 """Large models: what a first call does grows with the number of layers, not with its square; and models of many
-nestings."""
+nestings.
+"""
 
 import gc
 import time

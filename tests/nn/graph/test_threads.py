@@ -1,5 +1,9 @@
 """A graph that several threads call at once, and a kernel that raises in the middle of a step: the numbers stay
-right."""
+right.
+"""
+
+import functools
+import operator
 
 import numpy as np
 import pytest
@@ -57,7 +61,10 @@ def test_a_job_called_by_several_threads_is_compiled_once():
 
     ones = np.ones(4, "f")
     found = together(4, lambda number: [float(train_job(ones)[0]) for _ in range(10)])
-    assert sorted(sum(found, [])) == [-float(i) for i in reversed(range(40))] and len(built) == 1
+    assert (
+        sorted(functools.reduce(operator.iadd, found, [])) == [-float(i) for i in reversed(range(40))]
+        and len(built) == 1
+    )
     flow.clear_default_session()
 
 
@@ -81,7 +88,8 @@ def refusing():
 @pytest.mark.parametrize("steps", [1, 2], ids=["whole batch", "accumulated"])
 def test_a_kernel_that_raises_leaves_the_graph_as_it_was(steps, threads):
     """The lock is free, the parameters stand at the last step, and the next steps are those of a graph without the
-    error."""
+    error.
+    """
 
     def trained(calls, threads=1):
         model, op = linear(), refusing()

@@ -18,7 +18,8 @@ class ExtremesCache:
 
     def indices(self, values: np.ndarray, limit: int) -> np.ndarray:
         """At most `limit` indices, increasing, with the first and the last one. A bucket without finite values keeps
-        one, as a gap."""
+        one, as a gap.
+        """
         n = len(values)
         if n <= limit:
             return np.arange(n)

@@ -17,7 +17,8 @@ MARKS = 40  # epochs that are marked, at most; if there are more, every second o
 
 class End(NamedTuple):
     """The last step of an epoch, or another mark. prefix: of the watched source; None: of all.  counted: True if it
-    ends an epoch."""
+    ends an epoch.
+    """
 
     step: float
     seconds: float

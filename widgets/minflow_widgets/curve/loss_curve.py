@@ -127,7 +127,8 @@ class LossCurve:
         self, at: float | None, numbers: dict[str, float], when: float | None = None, zero: float | None = None
     ) -> None:
         """`add` for values that are floats already, at time `when` of `time.perf_counter`; `zero` is the start of the
-        series."""
+        series.
+        """
         with self._lock:
             if self._front is None and not self._finished:
                 self._start()
@@ -339,7 +340,8 @@ class LossCurve:
 
     def _gaps(self) -> list[list[float]]:
         """Spans of seconds without a line: pauses, from the last value before to the first one after, slightly
-        shortened."""
+        shortened.
+        """
         longest, result = self._longest(), []
         for pause in self._pauses if longest is not None else []:
             at = int(longest.seconds.searchsorted(sum(pause) / 2 - longest.zero)) if pause[1:] else 0
@@ -405,7 +407,7 @@ class LossCurve:
         return max((s for s in self._series.values() if s.count), key=lambda s: s.count, default=None)
 
     def _status(self) -> str:
-        """`step 120 of 900 · 52 steps/s · 2 s · 15 s left`, and values without a line: ` · lr 0.01`"""
+        """`step 120 of 900 · 52 steps/s · 2 s · 15 s left`, and values without a line: ` · lr 0.01`."""
         longest = self._longest()
         if longest is None:
             return ""

@@ -20,7 +20,8 @@ WIDE = 1e4  # if the largest value is this many times the smallest, the default 
 
 def spans_decades(word: str, values: Sequence[np.ndarray]) -> bool:
     """True if a linear scale would flatten the values of a panel, and a logarithmic one hides few: a twentieth may be
-    smaller."""
+    smaller.
+    """
     numbers = np.concatenate([np.empty(0), *values])
     numbers = numbers[np.isfinite(numbers)]
     if word == "lr" or not numbers.size or numbers.min() < 0:
@@ -97,7 +98,7 @@ def encode(
         mx, my, window = s.means()
         zero = float(x[0]) if len(x) else 0.0
         arrays += [x - zero, y, mx - zero, my]
-        clock = times if s is longest or times and s.within(longest) else s.clock()
+        clock = times if s is longest or (times and s.within(longest)) else s.clock()
         if not clock and s.count:
             arrays += [s.points("time")[0], s.means("time")[0]]
         label = s.legend(latest_step(series, s))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from itertools import compress
+from itertools import compress, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -163,7 +163,7 @@ class Series:
         return f"{clean(self.name)} {number(self.values[-1])}" + (f" at step {number(self.steps[-1])}" if old else "")
 
     def label(self, latest: float | None = None) -> str:
-        """`loss 0.0512 · lowest 0.048 at step 688`"""
+        """`loss 0.0512 · lowest 0.048 at step 688`."""
         text = self.now(latest)
         if self.best is not None and self.count > 1 and self.word not in SMALL:
             best = "highest" if self.sign < 0 else "lowest"
@@ -242,7 +242,7 @@ class Series:
                 self.waits = sorted(self.waits + list(zip(new[longest].tolist(), (longest + first).tolist())))[-4:]
             at.update([end for _, i in self.waits for end in (i, i + 1)])
         steps, times = self.table[::2, sorted(at)].tolist()
-        if any(a >= b for a, b in zip(steps, steps[1:])):
+        if any(a >= b for a, b in pairwise(steps)):
             return []
         return [[a, round(b, 3)] for a, b in zip(steps, times)]
 

@@ -40,7 +40,8 @@ SHOWN: deque = deque()  # live explorers, oldest first
 @functools.cache
 def widget_class():
     """The anywidget class. name: its id, carried by the places where it is drawn.  picture, detail: data to draw, as
-    JSON.  ask: the reader's request, as JSON."""
+    JSON.  ask: the reader's request, as JSON.
+    """
     import anywidget
     import traitlets
 
@@ -140,14 +141,16 @@ class Explorer:
 
     def open(self, name: str) -> Explorer:
         """Show the module, operation or parameter of that name, opening all modules around it. Raises GraphError if
-        there is none."""
+        there is none.
+        """
         self.session.open(name)
         self.send(True)
         return self
 
     def record(self, *args: Any, **kwargs: Any) -> Explorer:
         """Run one step with these inputs from the current state of the training, and show its values; open items stay
-        open."""
+        open.
+        """
         fresh = ExplorerSession(subject_of(self.target, args, kwargs, True))
         fresh.opened, fresh.selected = self.session.opened, self.session.selected
         fresh.arranged()

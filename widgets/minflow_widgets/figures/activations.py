@@ -18,7 +18,8 @@ SAMPLE = 100_000  # elements of an activation from which quantiles are computed
 
 def outputs_of(model: Any, x: Any) -> dict[str, list[np.ndarray]]:
     """The outputs of each innermost layer by name, from one run in eval mode without gradients. Restores the model's
-    mode."""
+    mode.
+    """
     if isinstance(model, type) or not hasattr(model, "named_modules"):
         hint = "activations(model, x), an nn.Module"
         raise DTypeError("activations: the model must be an nn.Module", values={"got": describe(model)}, hint=hint)
@@ -35,7 +36,7 @@ def outputs_of(model: Any, x: Any) -> dict[str, list[np.ndarray]]:
 
     try:
         for name, module in modules.items():
-            if len(modules) == 1 or name and not any(other.startswith(name + ".") for other in modules):
+            if len(modules) == 1 or (name and not any(other.startswith(name + ".") for other in modules)):
                 handles.append(module.register_forward_hook(keep(name or type(module).__name__)))
         evaluate(model, x)
     finally:

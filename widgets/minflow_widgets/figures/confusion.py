@@ -43,7 +43,8 @@ def confusion_counts(targets: Any, predictions: Any, classes: int | None = None)
 
 def class_indices(x: Any, what: str) -> np.ndarray:
     """One class per sample, int64. Raises DTypeError for fractions, words and NaN, which would be counted as a wrong
-    class."""
+    class.
+    """
     hint = "integers; for a probability (p > 0.5).int(), for words np.unique(words, return_inverse=True)[1]"
     numbers = numbers_of(x, f"confusion_matrix: {what}", hint).reshape(-1)
     if not (np.isfinite(numbers) & (numbers == np.round(numbers)) & (abs(numbers) < 2**53)).all():

@@ -126,7 +126,8 @@ def literal(x: Any) -> str:
 
 def font_families(text: str) -> list[str]:
     """Font families for a text: if the default ones lack a letter, such as Chinese, also an installed font that has all
-    of them; empty if there is none."""
+    of them; empty if there is none.
+    """
     from matplotlib import rcParams
 
     usual = rcParams["font.family"]

@@ -50,7 +50,8 @@ class GrowingFigure:
 
     def finish(self) -> None:
         """Make the figure static. Called at the end of a cell and of the `with` block; a later change puts the figure
-        below the cell that makes it."""
+        below the cell that makes it.
+        """
         if self._front is not None:
             front, self._front = self._front, None
             frontends.finish_safely(front, self)

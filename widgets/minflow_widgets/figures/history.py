@@ -26,7 +26,8 @@ WINDOWS = 40  # windows that fit into a line, which determines their length
 
 def appended(steps: np.ndarray, values: np.ndarray, step: float, value: float) -> tuple[np.ndarray, np.ndarray]:
     """Append to both arrays: views of a buffer that doubles when full, so that a step of a long run costs no more than
-    of a short one."""
+    of a short one.
+    """
     n, table = steps.size, steps.base
     mine = isinstance(table, np.ndarray) and table is values.base
     mine = mine and table.shape[:1] == (3,) and table.dtype == np.float64

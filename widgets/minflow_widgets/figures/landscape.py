@@ -1,5 +1,6 @@
 """The loss over two parameters, seen from above, and a walk through it: `landscape(loss, w, b, path)`, and `Landscape`,
-which grows while a loop walks."""
+which grows while a loop walks.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """The class that a model predicts for each point of the plane, with labelled points: `plane(model, x, y)`, and `Plane`,
-which can be redrawn while the model learns."""
+which can be redrawn while the model learns.
+"""
 
 from __future__ import annotations
 
@@ -169,7 +170,8 @@ class Plane(GrowingFigure):
 
     def text(self) -> str:
         """A map of digits, each the predicted class of a point, × where it is undefined; then the result in a
-        sentence."""
+        sentence.
+        """
         if self._stale:
             self._ask()
         rows, columns = (np.linspace(0, PLACES - 1, n).round().astype(int) for n in (MAP[1], MAP[0]))

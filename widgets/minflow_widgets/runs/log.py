@@ -99,7 +99,8 @@ class RunLog:
 
 class RunFile:
     """One table. columns: those of the header.  offset: start of the last row in the file, which is rewritten while
-    values of its step may come."""
+    values of its step may come.
+    """
 
     def __init__(self, folder: Path, name: str, config: dict):
         self.folder, self.name, self.path = folder, name, None

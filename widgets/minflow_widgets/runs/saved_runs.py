@@ -103,7 +103,8 @@ def runs_of_curve(curve, number: int) -> list[SavedRun]:
 
 def newest(folder: Path, most: int) -> tuple[list[SavedRun], int, list[FormatError]]:
     """(the most recently written runs of a folder, oldest first; the number left out; errors of files that are not
-    runs)."""
+    runs).
+    """
     try:
         with os.scandir(folder) as entries:
             files = [(entry.stat(), entry.path) for entry in entries if entry.name.lower().endswith(".csv")]

@@ -55,7 +55,7 @@ class GradientNorm:
         before = self.taken[1] if self.taken else when
         each = (when - before) / max(self.apart - self.left, 1)
         self.count += 1
-        if not self.taken or self.count < FIRST and took <= PART * each:
+        if not self.taken or (self.count < FIRST and took <= PART * each):
             every = 1
         else:
             every = self.every

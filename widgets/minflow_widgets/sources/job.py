@@ -60,7 +60,8 @@ class JobSource(Source):
 
     def lr(self) -> Numbers:
         """The index of the training step that has just ended, as its learning rate. The feed converts it into a
-        rate."""
+        rate.
+        """
         plan = self.job.compiled
         if plan is not self.plan:
             self.scheduled(plan)

@@ -17,7 +17,8 @@ MOST = 1000  # losses remembered for one step
 
 class OptimizerSource(Source):
     """Steps of an optimizer, in eager code or in a graph. The loss is the tensor on which backward() was called since
-    the previous step."""
+    the previous step.
+    """
 
     cost = 12e-6
 

@@ -26,7 +26,7 @@ def _(xp, x, index, src, axis, by="indexing", out=None):
     result = copied(xp, x, out)
     if index.size and result.size:
         flat = index.reshape(-1) % n
-        rows = src.reshape(x.shape[:axis] + (flat.size,) + x.shape[axis + 1 :])
+        rows = src.reshape((*x.shape[:axis], flat.size, *x.shape[axis + 1 :]))
         add_rows(xp, xp.moveaxis(result, axis, 0), flat, xp.moveaxis(rows, axis, 0))
     return write_out(xp, result, out)
 
@@ -42,7 +42,7 @@ def add_rows(xp, target, flat, rows) -> None:
     if large and rows.dtype.char in "fd" and rows[0].size > 1 and (sparse := scipy_sparse()):
         target += matrix(sparse, flat, len(target), rows.dtype).dot(rows.reshape(len(rows), -1)).reshape(target.shape)
         return
-    if rows.ndim == 1 or not large and target.flags.c_contiguous:  # numpy's add.at is fastest on single elements
+    if rows.ndim == 1 or (not large and target.flags.c_contiguous):  # numpy's add.at is fastest on single elements
         width = rows[0].size
         places = flat if width == 1 else (flat[:, None] * width + xp.arange(width)).reshape(-1)
         xp.add.at(target.reshape(-1), places, rows.reshape(-1))

@@ -106,7 +106,8 @@ def _(xp, grad, indices, shape, apart, out=None):
 
 def unpadded(dtype, padding, ceil_mode: bool) -> bool:
     """True if every window is completely inside the image, and the dtype is float32 or float64 (float16 is summed in
-    float32)."""
+    float32).
+    """
     return not any(padding) and not ceil_mode and dtype.char in "fd"
 
 

@@ -18,7 +18,7 @@ BITS = {4: "u4", 8: "u8"}
 
 def all_contiguous(*values) -> bool:
     """True if all values are contiguous numpy arrays or numbers."""
-    return all([not hasattr(v, "shape") or v.__class__ is np.ndarray and v.flags.c_contiguous for v in values])
+    return all([not hasattr(v, "shape") or (v.__class__ is np.ndarray and v.flags.c_contiguous) for v in values])
 
 
 def choose(cond, a, b, out) -> None:
@@ -50,7 +50,7 @@ def choose_applies(cond, a, b, out) -> bool:
         dtype.kind == "f"
         and dtype.itemsize in BITS
         and all([v.shape == cond.shape for v in arrays])
-        and (out is None or out.shape == cond.shape and out.dtype == dtype)
+        and (out is None or (out.shape == cond.shape and out.dtype == dtype))
     )
 
 
@@ -86,7 +86,8 @@ def _(xp, x, min, max, out=None):
 
 def select_scaled(values, x, slope, out) -> bool:
     """Write values where x > 0, else values * slope, chunk by chunk; return False if the arguments are numbers or
-    broadcast, which the reference kernel handles."""
+    broadcast, which the reference kernel handles.
+    """
     if hasattr(slope, "shape") or not all([v.__class__ is np.ndarray and all_contiguous(v) for v in (values, x, out)]):
         return False
     if (

@@ -223,7 +223,7 @@ def operation_row(node: StepNode) -> list[str]:
 
 def place_rows(subject: Subject, name: str) -> list[list[str]]:
     """Where the plan stores the first result."""
-    part, node, value = subject.place(name)
+    part, _node, value = subject.place(name)
     if value is None:
         return []
     if value in part.plan.in_place:

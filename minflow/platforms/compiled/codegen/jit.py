@@ -172,7 +172,7 @@ class Code:
 
     @functools.cached_property
     def address(self) -> int:
-        return self in CODES and compile_cache.ADDRESSES.get(self.name) or self.compile()
+        return (self in CODES and compile_cache.ADDRESSES.get(self.name)) or self.compile()
 
     @functools.cached_property
     def call(self) -> Callable[..., None]:
@@ -208,7 +208,8 @@ def compile_part(part: int) -> None:
 
 def together(codes: Sequence[Code]) -> tuple[dict[str, str], bytes, list[str]]:
     """name of a function -> what LLVM calls it; one object file of them; what it calls or reads of others: of Python,
-    numba, and the system."""
+    numba, and the system.
+    """
     written = {code.name: code.written() for code in codes}
     symbols = {name: one.native_name for name, one in written.items()}
     machine, module = compile_cache.target(), binding.parse_assembly("")
@@ -243,7 +244,8 @@ def reached(libraries: Sequence[Any]) -> list[Any]:
 
 def part_of(part: int) -> list[Code]:
     """By files, since the functions of one call the same others, which a process compiles once; what has more
-    instructions of Python's takes longer."""
+    instructions of Python's takes longer.
+    """
     files: dict[str, list[Code]] = {}
     for code in CODES:
         files.setdefault(code.function.__module__, []).append(code)

@@ -44,7 +44,7 @@ def function(name: str, count: int, inline: bool = True) -> Callable:
         # numba reads how many arguments there are from the function's own signature
         names = ", ".join(f"a{i}" for i in range(count))
         scope = {"answer": (signature, code)}
-        exec(f"def {name}(context, {names}): return answer", scope)  # noqa: S102
+        exec(f"def {name}(context, {names}): return answer", scope)
         return intrinsic(scope[name])
 
     return written
@@ -175,7 +175,7 @@ def fours(back: bool):
     @function(f"fours_{'out' if back else 'in'}", 2, inline=False)
     def code(builder, source, target):
         rows = [load(builder, source, fixed=i * LANES) for i in range(4)]
-        mask = lambda lanes: ir.Constant(ir.VectorType(INT, len(lanes)), lanes)  # noqa: E731
+        mask = lambda lanes: ir.Constant(ir.VectorType(INT, len(lanes)), lanes)
         for j in range(4):
             if back:  # numbers 16 j to 16 j + 15: four channels, each of the four rows
                 low, high = [

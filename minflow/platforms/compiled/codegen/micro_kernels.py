@@ -19,7 +19,8 @@ from .llvm import LANES, WORD, function, word
 
 class Family(NamedTuple):
     """Which tiles there are: of so many rows (the last ones of a product are fewer), of so many vectors, of so many
-    channels for the gradient of filters; and steps of the sum that an inner loop makes at a time."""
+    channels for the gradient of filters; and steps of the sum that an inner loop makes at a time.
+    """
 
     rows: tuple[int, ...]
     vectors: int

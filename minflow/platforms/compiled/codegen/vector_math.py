@@ -39,7 +39,8 @@ def series(terms, x: float) -> float:
 
 def weighted(degree: int) -> list[float]:
     """-log(1 - erf(x)) / x, less its value at 0, which comes first: x times that is what exp is taken of for erf. As
-    good as erf needs it, which gets less with x. By least squares."""
+    good as erf needs it, which gets less with x. By least squares.
+    """
     points = OVER / 2 * (1 - np.cos(np.pi * (np.arange(200) + 0.5) / 200))
     powers = np.array([-math.log(math.erfc(x)) if x > 0.5 else -math.log1p(-math.erf(x)) for x in points.tolist()])
     need = points / np.expm1(powers)
@@ -107,7 +108,7 @@ def remainder(builder, x):
 
 
 def small_exp(builder, r):
-    """exp(r) - 1"""
+    """exp(r) - 1."""
     return multiply_add(builder, builder.fmul(polynomial(builder, EXP, r), r), r, r)
 
 
@@ -159,7 +160,7 @@ def tanh(builder, x):
 
 
 def erf(builder, x):
-    """1 - exp(-p(|x|))"""
+    """1 - exp(-p(|x|))."""
     size, (factor, *factors) = at_most(builder, size_of(builder, x), OVER), [-y for y in ERF]
     power = multiply_add(builder, size, filled(factor), builder.fmul(size, polynomial(builder, factors, size)))
     return with_sign(builder, exp_less_one(builder, power), x)

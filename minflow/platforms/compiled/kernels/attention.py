@@ -148,7 +148,8 @@ def pack_right(words, which, item, turn, depth, columns, target, spare):
 @compiled
 def multiplied(words, rows, left, depth, right, packed, columns, out, row, beside):
     """out = left @ right, where `packed` numbers of the sum are packed and `depth` are wanted; `row` numbers from row
-    to row of the result, `beside` from 16 columns to the next."""
+    to row of the result, `beside` from 16 columns to the next.
+    """
     far = (packed + 2 * LANES - 1) // LANES * TILE * VECTORS
     for j in range(0, columns, PANEL):
         run_routine(

@@ -94,7 +94,8 @@ def columns_joined(words, chunk, scratch):
 @instruction
 def columns_summed(words, chunk, scratch):
     """Sums of cotangents, and of them times x - mean, in some rows: words grad, x, mean, parts, rows, columns, rows of
-    a chunk."""
+    a chunk.
+    """
     grad, x, mean = word_at(words, 0), word_at(words, 1), word_at(words, 2)
     rows, columns, some = word_at(words, 4), word_at(words, 5), word_at(words, 6)
     mine = word_at(words, 3) + chunk * ((columns + LANES - 1) // LANES) * STATE
@@ -138,7 +139,8 @@ def columns_added(words, chunk, scratch):
 @instruction
 def columns_moved(words, chunk, scratch):
     """Some rows of out = grad * size + (x - mean) * slope + offset: words grad, x, factors, out, rows, columns, rows of
-    a chunk. factors: mean, size, slope and offset of all columns."""
+    a chunk. factors: mean, size, slope and offset of all columns.
+    """
     grad, x, factors, out = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
     rows, columns, some = word_at(words, 4), word_at(words, 5), word_at(words, 6)
     far, row, zeros = (columns + LANES - 1) // LANES * LANES * BYTES, columns * BYTES, filled(float32(0))
@@ -186,7 +188,7 @@ def batch_norm_grad(arrays, outs, room: Room, eps: float) -> list[Step]:
 
 
 def sizes(x: np.ndarray, room: Room) -> tuple:
-    """(shape, rows of a chunk, chunks, blocks of 16 columns, place for parts, place for factors)"""
+    """(shape, rows of a chunk, chunks, blocks of 16 columns, place for parts, place for factors)."""
     rows, columns = x.shape
     some, blocks = max(TILE, CHUNK // columns // TILE * TILE), -(-columns // LANES)
     chunks = -(-rows // some)

@@ -178,7 +178,8 @@ def row_apart(source, i, width, s, target):
 @compiled
 def blocks_in(x, n, s, target, spare):
     """Image n of (C, H, W), or in blocks, to [block][phase][HQ][WQ][16], of which the border and the channels beyond C
-    are zeros."""
+    are zeros.
+    """
     height, width, plane = s[H], s[W], s[H] * s[W]
     room = s[STRIDE_H] * s[STRIDE_W] * s[HQ] * s[WQ] * LANES * BYTES
     for block in range(s[BLOCKS]):
@@ -214,7 +215,8 @@ def blocks_in(x, n, s, target, spare):
 def columns_in(x, s, table, target, spare):
     """One image of few channels to [block][1][1][OH * OW][16]: the channels of a pixel are what a filter meets there.
     table: where each of these begins among planes with borders, [channel][phase][row][column], which are made first.
-    Pixels are turned 16 at a time; those beyond a row are written again by the next one."""
+    Pixels are turned 16 at a time; those beyond a row are written again by the next one.
+    """
     depth, pixels, sw = s[C] * s[KH] * s[KW], s[OH] * s[OW], s[STRIDE_W]
     height, across = s[H] + 2 * s[TOP], (s[W] + 2 * s[LEFT] + sw - 1) // sw
     planes = spare + LANES * BYTES  # behind zeros
@@ -252,7 +254,8 @@ def columns_in(x, s, table, target, spare):
 @instruction
 def image_in(words, n, scratch):
     """Image n, in blocks or as columns, to the beginning of scratch memory: for other instructions, of whose words it
-    reads the first."""
+    reads the first.
+    """
     x, s, spare = word_at(words, X), sizes_of(words), scratch + word_at(words, SPARE) * BYTES
     if s[FEW]:
         columns_in(x + n * s[C] * s[H] * s[W] * BYTES, s, word_at(words, SIZES) + COUNT * 8, scratch, spare)
@@ -317,7 +320,8 @@ def pack_panel(w, first, filters, channels, taps, turned, order, target, spare):
 def finish(source, y, rows, bias, count, low, high):
     """y = source + bias between two bounds, for 16 channels of pixels, of which `count` are there. bias: its address,
     or 0; a bound that is NaN is none. Lanes beyond the channels are cleared: an infinite pixel times the zeros of their
-    filters is NaN."""
+    filters is NaN.
+    """
     if bias == 0 and low != low and source == y and count >= LANES:
         return
     zero, low, high = filled(np.float32(0)), filled(np.float32(low)), filled(np.float32(high))
@@ -340,7 +344,8 @@ def filters_packed(words, chunk, scratch):
 @instruction
 def groups_packed(words, block, scratch):
     """16 filters, (F, size, taps) in groups of as many as each has channels, to [tap][channel][16]; turned: those of
-    the gradient of the images."""
+    the gradient of the images.
+    """
     w, target, filters, size = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
     taps, turned, order = word_at(words, 4), word_at(words, 5), word_at(words, 6)
     to = target + block * taps * size * LANES * BYTES
@@ -411,7 +416,8 @@ def images_filtered(words, chunk, scratch):
 @instruction
 def images_filters_grad(words, chunk, scratch):
     """part[tap][channel][filter] = the gradient of the filters from some images. starts: where each row of pixels
-    begins in an image.  before: what makes the cotangent of each.  scratch: an image, its cotangent, spare memory."""
+    begins in an image.  before: what makes the cotangent of each.  scratch: an image, its cotangent, spare memory.
+    """
     s = sizes_of(words)
     grad, parts, table, starts = word_at(words, 3), word_at(words, 4), word_at(words, 5), word_at(words, 6)
     images, at_once, part = word_at(words, 7), word_at(words, 8), word_at(words, 9)
@@ -459,7 +465,8 @@ def images_filters_grad(words, chunk, scratch):
 @instruction
 def parts_added(words, chunk, scratch):
     """out = the sum of the parts, for some rows. A part has `rows` rows of `columns` numbers, `row` numbers apart. out
-    is as these are, with taps 0; else (columns, rows, taps), from [tap][room of rows]."""
+    is as these are, with taps 0; else (columns, rows, taps), from [tap][room of rows].
+    """
     parts, out, count, part = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
     rows, columns, row, at_once = word_at(words, 4), word_at(words, 5), word_at(words, 6), word_at(words, 7)
     taps, room = word_at(words, 8), word_at(words, 9)

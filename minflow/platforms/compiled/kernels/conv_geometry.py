@@ -45,7 +45,8 @@ class Part(NamedTuple):
     """Pixels of the results that meet the same taps, and are as far apart as they are along both axes.
 
     first, count: of the entries of the table.  lines, width: how many pixels.  source, target: where the first one
-    reads and stands.  line, step: how far those of a column and of a row are apart."""
+    reads and stands.  line, step: how far those of a column and of a row are apart.
+    """
 
     first: int
     count: int
@@ -61,7 +62,8 @@ class Sizes:
     """One convolution of this geometry: sizes and tables that the compiled functions read.
 
     rooms: rows of a block of the images and of the results, where these are in blocks.  groups: 1, or of as many
-    channels as filters, so many that blocks hold whole ones."""
+    channels as filters, so many that blocks hold whole ones.
+    """
 
     def __init__(
         self,
@@ -151,7 +153,7 @@ class Sizes:
         t = self.tiles
         self.room = self.weights if t is None else t.panels * t.each * t.points**2  # numbers of packed filters
         # Of a gradient of filters: in blocks, sums that do not stay near the processor cost more than tiles save.
-        self.grad_tiles = None if t is None or any(rooms) and t.sums > MOST_SUMS else t
+        self.grad_tiles = None if t is None or (any(rooms) and t.sums > MOST_SUMS) else t
         rows = length if groups > 1 else LANES
         self.sums = len(table) * rows * self.padded if self.grad_tiles is None else self.grad_tiles.sums
 
@@ -168,7 +170,8 @@ class Sizes:
 
 class Spread(Sizes):
     """The gradient of the images of a convolution that skips pixels: pixels of the images that stand as many apart meet
-    the same taps, so each such part is a convolution of its own, and nothing is multiplied with zeros in between."""
+    the same taps, so each such part is a convolution of its own, and nothing is multiplied with zeros in between.
+    """
 
     def __init__(
         self,
@@ -246,7 +249,8 @@ class Spread(Sizes):
 def phases(size: int, several: int, kernel: int, stride: int, padding: int, dilation: int) -> tuple[list, int, int]:
     """Along one axis of the images, whose convolution has so many positions: for each of the first pixels that begin a
     part (it, how many there are, where it reads the cotangent, with the border before that, each tap that it meets and
-    how much earlier that reads), the border before, and the length with both borders."""
+    how much earlier that reads), the border before, and the length with both borders.
+    """
     found = []
     for first in range(min(size, stride)):
         q, rest = divmod(first + padding, stride)
@@ -338,7 +342,8 @@ def filtered(
     """A convolution of images, or of their cotangents with filters turned. bias: an array, or 0.
 
     after: gives what is done to the result of each image in place of bias and activation, where its rows and its blocks
-    are so many numbers apart."""
+    are so many numbers apart.
+    """
     t, common = s.tiles, (s.n, at_once, *BOUNDS[act])
     chunks, order = -(-s.n // at_once), s.order
     if turned and not isinstance(s, Spread):  # from the last tap to the first
@@ -420,7 +425,8 @@ def filters_grad(
     before: Callable[[int, int], Step] | None = None,
 ) -> list[Step]:
     """A sum for each chunk, which are added in order: the same bits at any number of threads. before: gives what makes
-    the cotangent of each image, with rows and blocks so many numbers apart."""
+    the cotangent of each image, with rows and blocks so many numbers apart.
+    """
     t, size, depth = s.grad_tiles, s.sums, s.depth if s.groups > 1 else -(-s.depth // LANES) * LANES
     parts = max(1, -(-s.n // at_once))
     target = room.take(parts * size)

@@ -8,8 +8,9 @@ that are turned in registers. Items are of four bytes or eight. Read next: `elem
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
-from functools import partial
+from functools import partial, reduce
 
 import numpy as np
 
@@ -50,7 +51,8 @@ def copy_run(source, target, many, zero):
 def copied(words, chunk, scratch):
     """Rows of numbers, or strips of them: words x, out, numbers of a row, of a strip, of what strips follow each other
     by, bytes to the next number in x and in out, columns where a strip is to be turned, strips in all, of a chunk; four
-    sizes, strides of x, and of out: the last are those of strips, where there are several."""
+    sizes, strides of x, and of out: the last are those of strips, where there are several.
+    """
     many, strip, cut, step = word_at(words, 2), word_at(words, 3), word_at(words, 4), word_at(words, 5)
     far, columns, some = word_at(words, 6), word_at(words, 7), word_at(words, 9)
     first, last = chunk * some, min((chunk + 1) * some, word_at(words, 8))
@@ -100,7 +102,8 @@ def copied(words, chunk, scratch):
 def picked(words, chunk, scratch):
     """out[row, k] = x[row, index[row, k]]: words x, index, out, items of a row, of the index to its next row, size of
     the axis, the least index, how far apart in x what two indices name is, what two k, bytes of x to the next of its
-    rows, rows of out for one of them, numbers of a run, kind, items in all, items of a chunk, refused."""
+    rows, rows of out for one of them, numbers of a run, kind, items in all, items of a chunk, refused.
+    """
     n, size, low, apart, step = (
         word_at(words, 3),
         word_at(words, 5),
@@ -195,7 +198,8 @@ def ahead(a, b, descending):
 @instruction
 def first_of_rows(words, chunk, scratch):
     """The first of each row in order, those of equal ones that stand first: words x, values, indices, rows, numbers of
-    a row, how many are wanted, descending, rows of a chunk."""
+    a row, how many are wanted, descending, rows of a chunk.
+    """
     n, k, descending, some = word_at(words, 4), word_at(words, 5), word_at(words, 6), word_at(words, 7)
     for row in range(chunk * some, min((chunk + 1) * some, word_at(words, 3))):
         x = word_at(words, 0) + BYTES * n * row
@@ -237,7 +241,7 @@ def copy(x, out: np.ndarray) -> list[Step] | None:
         return None
     more = (x.itemsize // BYTES,)
     *outer, (many, step, far) = (
-        collapsed(x.shape + more, x.strides + (BYTES,), out.strides + (BYTES,)) if x.size else [[0, BYTES, BYTES]]
+        collapsed(x.shape + more, (*x.strides, BYTES), (*out.strides, BYTES)) if x.size else [[0, BYTES, BYTES]]
     )
     if (
         any([s % BYTES for s in (step, far)])
@@ -300,7 +304,7 @@ def pad(arrays: Sequence, outs: Sequence, room: Room, widths: tuple, value) -> l
     number = np.full((), value, x.dtype)
     places = [(np.broadcast_to(number, out[place].shape), out[place]) for place in beside] + [(x, out[inside])]
     found = [copy(source, target) for source, target in places if target.size]
-    return None if None in found else sum(found, [])
+    return None if None in found else reduce(operator.iadd, found, [])
 
 
 def pick(

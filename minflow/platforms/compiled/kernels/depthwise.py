@@ -113,7 +113,8 @@ def weigh(images, weights, taps, count, places, left, results, ends):
 
 def axis(n: int, m: int, k: int, stride: int, padding: int, dilation: int, back: bool) -> dict:
     """Along one axis: which taps meet what -> the positions for which it is so, as (where the first tap reads,
-    where it writes); the key has each tap and how much further it reads. back: in the gradient of the images."""
+    where it writes); the key has each tap and how much further it reads. back: in the gradient of the images.
+    """
     classes: dict = {}
     for i in range(n if back else m):
         met = []

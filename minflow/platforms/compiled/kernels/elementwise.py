@@ -28,7 +28,8 @@ LARGEST = float(np.finfo("f4").max)
 @instruction
 def elementwise(words, chunk, scratch):
     """out = a and b, joined as `code` says: words code, a, numbers to its next row, b, to its next row, out, width of a
-    row, numbers in all, rows of a chunk, `operating`. scratch: two vectors."""
+    row, numbers in all, rows of a chunk, `operating`. scratch: two vectors.
+    """
     code, width, count, rows = word_at(words, 0), word_at(words, 6), word_at(words, 7), word_at(words, 8)
     zero, step = filled(np.float32(0)), BYTES * LANES
     for row in range(chunk * rows, min((chunk + 1) * rows, (count + width - 1) // width)):

@@ -10,7 +10,9 @@ What a cluster means: `compiler/fusion/elementwise_fusion.py`. Its operations ar
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections import Counter
 from collections.abc import Callable, Collection
 from typing import NamedTuple
@@ -67,10 +69,11 @@ LINE, INPUT, OUTPUT = 9, 4, 2  # words of the program for each
 
 
 @instruction
-def run_cluster(words, chunk, scratch):
+def run_cluster(words, chunk, scratch):  # noqa: C901
     """words: the program, lines, places, inputs, outputs, rows, columns, rows of a chunk, rows of a block, `operating`;
     the address of each input and output. A place is where an operand stands now: in scratch memory, or in an array
-    itself."""
+    itself.
+    """
     program, lines, count = word_at(words, 0), word_at(words, 1), word_at(words, 2)
     inputs, outputs, columns = word_at(words, 3), word_at(words, 4), word_at(words, 6)
     first = chunk * word_at(words, 7)
@@ -281,8 +284,9 @@ class Bytecode:
 
     def height(self) -> int:
         """Rows of a block: whole vectors where that goes, and within one period of each input. A single operation
-        on what is read where it stands keeps nothing in the first cache, and needs no blocks."""
-        copied = any([kind == MASK or kind == FULL and (n == 1 or each > 1) for kind, _, n, each in self.inputs])
+        on what is read where it stands keeps nothing in the first cache, and needs no blocks.
+        """
+        copied = any([kind == MASK or (kind == FULL and (n == 1 or each > 1)) for kind, _, n, each in self.inputs])
         wide = [line for line in self.lines if line[-1] == FULL or line[0] >= SPREAD]
         most = max(1, (CHUNK[1] if len(wide) == 1 and not copied else BLOCK) // self.columns)
         repeated = math.gcd(
@@ -353,7 +357,9 @@ class Bytecode:
         high = max(most // height, 1) * height
         offsets, scratch = self.offsets(height)
         self.chunks, self.scratch = -(-self.rows // high), scratch // BYTES + len(offsets) * 2 + 7 * LANES
-        self.words = np.array([*sum(self.lines, []), *offsets, *sum(inputs, ()), *sum(self.outputs, ())], "i8")
+        self.words = np.array(
+            [*functools.reduce(operator.iadd, self.lines, []), *offsets, *sum(inputs, ()), *sum(self.outputs, ())], "i8"
+        )
         counts = len(self.lines), len(offsets), len(inputs), len(self.outputs)
         self.head = (*counts, self.rows, self.columns, high, height, operating.address)
         return self

@@ -38,7 +38,8 @@ def relu6_grad(builder, x, y):
 
 def pair(first: str, second: str) -> Callable:
     """Of three vectors: of the first two, then of that and the third; "taken" is the third less it. Products that are
-    added are rounded once. Of two, where the second is a function."""
+    added are rounded once. Of two, where the second is a function.
+    """
 
     def body(builder, a, b, *c):
         if first == "mul" and second in ("add", "sub", "taken"):

@@ -39,7 +39,8 @@ PACKED = 200_000  # numbers that a chunk packs, some 20 us
 @compiled
 def pack(source, row, rows, columns, turned, target, line, block, far, spare):
     """rows x columns numbers, columns side by side, to target[c / PANEL * far + c % PANEL / 16 * block + r * line +
-    c % 16]; turned: the same of the transposed. What is missing to 16 rows or columns is filled with zeros."""
+    c % 16]; turned: the same of the transposed. What is missing to 16 rows or columns is filled with zeros.
+    """
     nothing, pair = filled(np.float32(0)), PANEL // LANES
     for i in range(0, rows, LANES):
         for j in range(0, columns, LANES):
@@ -134,12 +135,13 @@ def gemm_pack(words, chunk, scratch):
 
 
 @instruction
-def gemm_chunk(words, chunk, scratch):
+def gemm_chunk(words, chunk, scratch):  # noqa: C901
     """c = a @ b of some items, or of HIGH rows and WIDE columns of one; the words are named above.
 
     PLACES: where each item begins, in numbers, or 0.  PACKED: where the whole side is packed, or 0.  TABLE: where 16
     of the sum after the other begin in packed rows, APART numbers from each other.  FAR: numbers of a panel.  WEIGHT:
-    UPDATED becomes WEIGHT - RATE * c, and C may be 0: c is not kept."""
+    UPDATED becomes WEIGHT - RATE * c, and C may be 0: c is not kept.
+    """
     n, k, p, depth = word_at(words, N), word_at(words, K), word_at(words, P), word_at(words, DEEP)
     high, wide, apart, far = word_at(words, HIGH), word_at(words, WIDE), word_at(words, APART), word_at(words, FAR)
     downs, acrosses = (n + high - 1) // high, (p + wide - 1) // wide
@@ -297,7 +299,8 @@ def gemm_chunk(words, chunk, scratch):
 
 class Side(NamedTuple):
     """One side of a product. line: numbers from a row to the next, or turned from a column to the next, in which
-    numbers lie side by side.  places: where each item begins, or None where all are one."""
+    numbers lie side by side.  places: where each item begins, or None where all are one.
+    """
 
     line: int
     turned: bool
@@ -307,7 +310,8 @@ class Side(NamedTuple):
 @functools.lru_cache(1 << 10)
 def side(shape: tuple, strides: tuple, batch: tuple) -> Side | None:
     """An input as (..., rows, columns) with strides in bytes, for items of this shape; None where nothing is side by
-    side."""
+    side.
+    """
     if any(step % BYTES for step in strides):
         return None
     strides = tuple(step // BYTES for step in strides)
@@ -336,7 +340,8 @@ class Cut(NamedTuple):
 @functools.lru_cache(1 << 10)
 def cut(items: int, n: int, k: int, p: int) -> Cut:
     """Chunks of about the same work: parts of the longer side of the product, each of which is packed where it is used,
-    and of both sides where there are too few or they are too large for the cache."""
+    and of both sides where there are too few or they are too large for the cache.
+    """
     deep = -(-k // -(-k // DEEPEST))
     deep += -deep % LANES if deep < k else 0
     tiles, panels, wanted = -(-n // ROWS[0]), -(-p // PANEL), min(MOST, -(-n * k * p // WORK))
@@ -358,7 +363,8 @@ def product(
     """Steps for out = act(a @ b + bias), and for updated = weight - rate * out, where rate is an array of one float64.
 
     a, b: float32 (..., rows, columns) of any strides; None where neither rows nor columns lie side by side.  out: may
-    be None where there is an update: it is not kept.  packed_a: where `packed_rows` packs all of a matrix, or 0."""
+    be None where there is an update: it is not kept.  packed_a: where `packed_rows` packs all of a matrix, or 0.
+    """
     (n, k), p = a.shape[-2:], b.shape[-1]
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     results = [x for x in (out, updated, weight) if x is not None]
@@ -377,7 +383,7 @@ def product(
         return None
     items = math.prod(batch)
     c = cut(items, n, k, p)
-    a_shared, b_shared = packed_a != 0 or items == 1 and c.wide < p, items == 1 and c.high < n
+    a_shared, b_shared = packed_a != 0 or (items == 1 and c.wide < p), items == 1 and c.high < n
     sum_blocks = -(-(k if a_shared else c.deep) // LANES)
     apart = apart_of(n if a_shared else c.high)
     far = (-(-(k if b_shared else c.deep) // LANES) + 1) * LANES * PANEL

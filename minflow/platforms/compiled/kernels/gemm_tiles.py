@@ -17,7 +17,8 @@ BYTES = 4
 def product(rows, a, b, table, count, far, length, c, c_row, vectors, c_beside, origin):
     """So many rows side by side, of one panel of filters. origin: 0, or what sums begin from: c, or a bias of the
     panel. The last tile of rows begins earlier where it would reach too far: some rows are then computed twice, which
-    is quicker than row by row, but not where it is c."""
+    is quicker than row by row, but not where it is c.
+    """
     done, from_c = 0, origin == c
     row, beside = (c_row, c_beside) if from_c else (0, LANES)
     while done < rows:

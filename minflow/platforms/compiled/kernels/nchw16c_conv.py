@@ -155,7 +155,8 @@ def filtered_pixels(x, weight, bias, out, pixels, turned, act=""):
 
 def pixels_grad(grad, x, out, room, pixels):
     """Steps for the gradient of filters of 1x1 pixels. Which of both is read number by number is free: that of which
-    less is done in vain."""
+    less is done in vain.
+    """
     turned = over(out.shape[1], DEEP) * over(out.shape[0], LANES) < over(out.shape[0], DEEP) * over(out.shape[1], LANES)
     grad, x, filters, channels = (x, grad, *out.shape[1::-1]) if turned else (grad, x, *out.shape[:2])
     row = len(x) * LANES

@@ -67,7 +67,8 @@ def image_pooled(words, n, image):
 @instruction
 def image_returned(words, n, image):
     """The cotangent of image n, [block][row][pixel][16]. whole: windows of TWO x TWO, and each pixel is in one; other
-    ones may meet, or leave pixels out."""
+    ones may meet, or leave pixels out.
+    """
     grad, places, whole, blocks, far = (
         word_at(words, 0),
         word_at(words, 1),
@@ -97,7 +98,8 @@ def image_returned(words, n, image):
 
 def windows(array, row: int, apart: int, size: tuple, kernel_size: tuple, stride: tuple) -> tuple:
     """Words of both. array: of the windows, in blocks.  row, apart: numbers of a row and of a block of the image, which
-    has so many rows and columns."""
+    has so many rows and columns.
+    """
     return (
         array.strides[0],
         apart,

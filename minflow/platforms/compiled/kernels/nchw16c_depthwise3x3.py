@@ -41,7 +41,8 @@ def more(builder, value, column, weights):
 
 def over_lines(builder, images, lines, distances, carried, body):
     """carried = body(where a line begins in x, where in y, carried), for lines of images; distances: (of lines, of
-    images), in x and in y."""
+    images), in x and in y.
+    """
 
     def one(n, carried):
         starts = [builder.mul(n, image) for _, image in distances]
@@ -111,7 +112,8 @@ def slid(rows: int, stride: int):
 
 def slid_back(rows: int):
     """With stride 2, lines of the gradient of images: each meets one or two rows of the cotangent, of which even
-    columns meet one pixel and odd ones two. weights: turned by half a turn; `distance` between rows that are met."""
+    columns meet one pixel and odd ones two. weights: turned by half a turn; `distance` between rows that are met.
+    """
 
     @function(f"slid_back_{rows}", 11, inline=False)
     def code(builder, grad, row, image, weights, distance, lines, images, width, y, y_row, y_image):
@@ -162,7 +164,7 @@ def slid_products(rows: int):
         def line(start, to, found):
             column = columns_of(builder, rows, llvm.place(builder, x, start), row)
             source = llvm.place(builder, grad, to)
-            at = lambda j: llvm.load(builder, source, builder.mul(j, word(LANES)))  # noqa: E731
+            at = lambda j: llvm.load(builder, source, builder.mul(j, word(LANES)))
 
             def one(j, carried):
                 before, here, *found = carried

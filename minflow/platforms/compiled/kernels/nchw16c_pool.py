@@ -33,7 +33,8 @@ TWO, THREE = 2, 3  # rows and columns of windows that have code of their own
 class Line(NamedTuple):
     """Windows side by side. image: the first pixel that the first window meets.  row, column, step: distances of
     pixels and of windows, in numbers.  rows, columns: of a window, where these are not fixed.  first: the number of its
-    first pixel; wide: what a row adds to it.  y: a vector for each window.  places: 16 bytes for each; or a vector."""
+    first pixel; wide: what a row adds to it.  y: a vector for each window.  places: 16 bytes for each; or a vector.
+    """
 
     image: ir.Value
     row: ir.Value
@@ -63,7 +64,8 @@ class Line(NamedTuple):
 
     def over_pixels(self, builder, fixed: int, carried: list, body) -> list:
         """carried = body(distance from the first, the number in all lanes, carried) for each pixel of a window; fixed:
-        its rows and columns, or 0."""
+        its rows and columns, or 0.
+        """
         if fixed:
             for u, v in np.ndindex(fixed, fixed):
                 distance = builder.add(builder.mul(self.row, word(u)), builder.mul(self.column, word(v)))
@@ -113,7 +115,8 @@ def largest(fixed: int):
 
 def returned(fixed: int):
     """The cotangent of each window is added to the pixel of its number. Windows of TWO x TWO that are fixed are apart,
-    and their other pixels get 0."""
+    and their other pixels get 0.
+    """
 
     @function(f"returned_{fixed}", len(Line._fields), inline=False)
     def code(builder, *words):
@@ -192,7 +195,8 @@ def met(start, size, dilation, pixels):
 @instruction
 def windows_visited(words, chunk, scratch):
     """x: images; y: a number for each window; places: a byte for each. divisor: of means: a number, PADDED, or 0 for
-    the pixels that are met. apart: windows of TWO x TWO that do not meet; whole: each pixel is in one."""
+    the pixels that are met. apart: windows of TWO x TWO that do not meet; whole: each pixel is in one.
+    """
     x, y, places, x_far, y_far = (
         word_at(words, 0),
         word_at(words, 1),
@@ -214,7 +218,7 @@ def windows_visited(words, chunk, scratch):
             for i in range(height):
                 top = i * sh - ph
                 u, u_end = met(top, kh, dh, h)
-                if (what == RETURN or what == SHARE) and not whole:  # lines up to the last that these windows meet
+                if (what in (RETURN, SHARE)) and not whole:  # lines up to the last that these windows meet
                     until = h if i == height - 1 else top + (u_end - 1) * dh + 1
                     for p in range(clear * w, until * w):
                         store(image + p * STEP, zeros)
@@ -227,7 +231,7 @@ def windows_visited(words, chunk, scratch):
                     start, target = image + ((top + u * dh) * w + left + v * dw) * STEP, y + to + j * STEP
                     rows, columns, number = u_end - u, v_end - v, u * kw + v
                     place = places + (to + j * STEP) // BYTES
-                    if what == AVERAGE or what == SHARE:
+                    if what in (AVERAGE, SHARE):
                         size = rows * columns if divisor == 0 else divisor
                         if divisor == PADDED:
                             size = (min(top + kh, h + ph) - top) * (min(left + kw, w + pw) - left)

@@ -38,7 +38,8 @@ def taken_back(p, q, grad, line, weights, others, second):
 @instruction
 def resampled(words, chunk, scratch):
     """y[.., j, ..] = left[j] * x[.., first[j], ..] + right[j] * x[.., second[j], ..]; back: the cotangent y of it goes
-    to x. lines: how many times the axis is there, each of `inner` pixels; second: 0 where there is one tap."""
+    to x. lines: how many times the axis is there, each of `inner` pixels; second: 0 where there is one tap.
+    """
     x, y, first, left = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
     second, right, size, many = word_at(words, 4), word_at(words, 5), word_at(words, 6), word_at(words, 7)
     lines, inner, x_far, y_far = word_at(words, 8), word_at(words, 9), word_at(words, 10), word_at(words, 11)

@@ -25,7 +25,8 @@ SMALL = 16  # pixels of images whose products are quicker in blocks; BLAS reads 
 def fits(x: np.ndarray, weight: tuple, groups: int, others: tuple, *rest: np.ndarray) -> bool:
     """Is this a convolution that is quicker here?
 
-    weight, others: shapes of the filters and of the result, or its gradient.  rest: the other arrays of the call."""
+    weight, others: shapes of the filters and of the result, or its gradient.  rest: the other arrays of the call.
+    """
     f, c, kh, kw = weight
     return (
         groups == 1 and f >= LEAST_FILTERS and math.prod(others) * c * kh * kw >= LEAST and nchw16c_conv.ready(x, *rest)
@@ -39,7 +40,7 @@ def in_groups(x: np.ndarray, weight: tuple, groups: int, *rest: np.ndarray) -> b
         and groups > 1
         and min(x.shape[1], weight[0]) >= LANES
         and nchw16c_conv.ready(x, *rest)
-        and (groups == weight[0] and weight[1] == 1 or by_groups(groups, weight[1], weight[0] // groups))
+        and ((groups == weight[0] and weight[1] == 1) or by_groups(groups, weight[1], weight[0] // groups))
     )
 
 

@@ -23,8 +23,9 @@ CHUNK = 1 << 17  # pixels of a chunk
 @function("largest", 6, inline=False)
 def largest(builder, above, beneath, width, count, y, indices):
     """Up to 16 windows, 2 pixels apart, on two rows `width` numbers wide; beneath: where `above` begins in its image.
-    The first of equal ones is chosen; NaN wins, the last one."""
-    numbers = lambda values: ir.Constant(ir.VectorType(INT, len(values)), values)  # noqa: E731
+    The first of equal ones is chosen; NaN wins, the last one.
+    """
+    numbers = lambda values: ir.Constant(ir.VectorType(INT, len(values)), values)
     twice, zeros = builder.mul(count, word(2)), llvm.filled(0)
     masks = below(builder, twice), below(builder, builder.sub(twice, word(LANES)))
     rows = []
@@ -85,7 +86,8 @@ def planes_compared(words, chunk, scratch):
 def planes_returned(words, chunk, scratch):
     """Some planes: words grad, indices, gx, planes, windows and pixels of one, apart, refused, planes of a chunk; says
     whether each index was within a plane. Where windows share pixels, the sums are in float64, as in numpy's
-    `bincount`; they stand in scratch memory."""
+    `bincount`; they stand in scratch memory.
+    """
     grad, indices, gx, planes = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
     windows, pixels, apart, at_once = word_at(words, 4), word_at(words, 5), word_at(words, 6), word_at(words, 8)
     wrong = 0
@@ -116,7 +118,7 @@ def contiguous(*arrays: np.ndarray) -> bool:
 def max_pool2d(arrays, outs, room, kernel_size, stride, padding, dilation, ceil_mode) -> list[Step] | None:
     (x,), (y, indices) = arrays, outs
     n, c, h, w = x.shape
-    if (*kernel_size, *stride, *padding, *dilation) != (2, 2, 2, 2, 0, 0, 1, 1) or ceil_mode and (h % 2 or w % 2):
+    if (*kernel_size, *stride, *padding, *dilation) != (2, 2, 2, 2, 0, 0, 1, 1) or (ceil_mode and (h % 2 or w % 2)):
         return None
     if x.dtype != np.float32 or not contiguous(x, y, indices):
         return None

@@ -138,7 +138,8 @@ def rows_sent_back(words, chunk, scratch):
 @instruction
 def groups_normed(words, chunk, scratch):
     """Some groups: words x, weight, bias, y, mean, var, eps, groups of an image, channels of a group, pixels, groups of
-    all images, groups of a chunk."""
+    all images, groups of a chunk.
+    """
     weight, bias, eps, groups = word_at(words, 1), word_at(words, 2), float32(real_at(words, 6)), word_at(words, 7)
     channels, pixels = word_at(words, 8), word_at(words, 9)
     every, some = word_at(words, 10), word_at(words, 11)
@@ -164,7 +165,8 @@ def groups_normed(words, chunk, scratch):
 @instruction
 def groups_sent_back(words, chunk, scratch):
     """Some groups: words grad, x, weight, mean, var, gx, parts, eps, then as for `groups_normed`. parts: of each image
-    the gradients of weight and bias."""
+    the gradients of weight and bias.
+    """
     weight, eps, groups = word_at(words, 2), float32(real_at(words, 7)), word_at(words, 8)
     channels, pixels = word_at(words, 9), word_at(words, 10)
     every, some = word_at(words, 11), word_at(words, 12)

@@ -158,7 +158,8 @@ values3, data3, results3, filter3, spread3 = [
 @compiled
 def filters_values(packed, r, n, panel, panels, count, values, strip):
     """U = G w G^T of a packed panel of filters, [tap][count numbers], to [place][panel][count numbers]; strip: n * r
-    vectors."""
+    vectors.
+    """
     every = panels * count
     for i in range(0, count, LANES):
         for x in range(r):
@@ -200,7 +201,8 @@ def images_values(image, s, m, n, first, rows, across, room, values, strip):
 @compiled
 def results_of(values, blocks, m, n, first, rows, across, room, results, apart, strip):
     """Y = A^T M A of `rows` rows of tiles: [place][block][room tiles][16] to [row][across * m][16], a block `apart`
-    numbers from the other."""
+    numbers from the other.
+    """
     width = across * m * LANES
     for block in range(blocks):
         for i in range(rows):
@@ -222,7 +224,8 @@ def results_of(values, blocks, m, n, first, rows, across, room, results, apart, 
 @compiled
 def grads_values(grads, apart, blocks, m, n, first, rows, across, room, values, strip):
     """D = A dY A^T: from [row][across * m][16], a block `apart` numbers from the other, to
-    [place][block][room tiles][16]."""
+    [place][block][room tiles][16].
+    """
     width = across * m * LANES
     for block in range(blocks):
         for i in range(rows):
@@ -277,7 +280,8 @@ def filters_valued(words, chunk, scratch):
 def images_filtered(words, chunk, scratch):
     """y = x with filters, for some images; in blocks, + bias, between two bounds. values: U.  at_once: rows of tiles
     that fit into the cache together.  after: what is done to each result in place of the bias and the bounds.
-    scratch: an image, V, M, results, a strip, spare memory."""
+    scratch: an image, V, M, results, a strip, spare memory.
+    """
     s = sizes_of(words)
     values, y, bias, table = word_at(words, 3), word_at(words, 4), word_at(words, 5), word_at(words, 6)
     images, some, low, high = word_at(words, 7), word_at(words, 8), real_at(words, 9), real_at(words, 10)
@@ -355,7 +359,8 @@ def images_filtered(words, chunk, scratch):
 @instruction
 def images_filters_grad(words, chunk, scratch):
     """part[place][channel][filter] = the sum over some images of V^T D. nothing: the address of a zero.  before: what
-    makes the cotangents of each.  scratch: an image, V, D, cotangents, a strip, spare memory."""
+    makes the cotangents of each.  scratch: an image, V, D, cotangents, a strip, spare memory.
+    """
     s = sizes_of(words)
     grad, parts, nothing, part = word_at(words, 3), word_at(words, 4), word_at(words, 5), word_at(words, 6)
     images, some = word_at(words, 7), word_at(words, 8)
@@ -419,7 +424,8 @@ def images_filters_grad(words, chunk, scratch):
 @instruction
 def filters_from_values(words, chunk, scratch):
     """out (filters, channels, taps) = G^T dU G of the sum of the parts, [place][channel][row of filters], for one
-    channel. scratch: vectors of all places, a strip, vectors of all taps."""
+    channel. scratch: vectors of all places, a strip, vectors of all taps.
+    """
     parts, out, count, part = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
     filters, channels, row, room = word_at(words, 4), word_at(words, 5), word_at(words, 6), word_at(words, 7)
     r, points = word_at(words, 8), word_at(words, 9)

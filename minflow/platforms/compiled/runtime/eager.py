@@ -7,6 +7,7 @@ To make steps takes some 50 us, which is as long as a small operation; to write 
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -27,7 +28,8 @@ MOST = 1 << 10  # calls that are kept
 
 class Kept(threading.local):
     """Of one thread. memory: a room for all its calls, one after the other.  calls: what is asked for -> a Call, or
-    False where an op is left to NumPy."""
+    False where an op is left to NumPy.
+    """
 
     def __init__(self) -> None:
         self.memory = np.empty(LITTLE, np.uint8)
@@ -39,7 +41,8 @@ KEPT = Kept()
 
 class Call:
     """Steps, and where in their words the addresses of arrays stand. results: shape and dtype of each array that is
-    written.  moves: of each array, words, which one of them, and bytes from where it begins.  memory: the room."""
+    written.  moves: of each array, words, which one of them, and bytes from where it begins.  memory: the room.
+    """
 
     def __init__(self, steps: list[Step], arrays: Sequence, results: list[tuple], memory: np.ndarray):
         spans = [byte_bounds(a) if isinstance(a, np.ndarray) and a.size else (0, 0) for a in arrays]
@@ -61,7 +64,7 @@ class Call:
         ends = sorted([span for span in spans if span[0] < span[1]])
         self.may_be_kept = (
             all([moves or a.flags.c_contiguous for a, moves in zip(arrays, self.moves) if isinstance(a, np.ndarray)])
-            and all([end <= first for (_, end), (first, _) in zip(ends, ends[1:])])  # each address is in one array
+            and all([end <= first for (_, end), (first, _) in itertools.pairwise(ends)])  # each address is in one array
             and not any([((t >= first) & (t < end)).any() for t in tables for first, end in ends])
         )
 
@@ -99,7 +102,7 @@ def by_steps(op: Op, builder: Builder, *arrays: Any, out: Any = None, **attrs: A
     outs = given or [np.empty(shape, dtype) for shape, dtype in results]
     call = call or new_call(builder, arrays, outs, attrs, results)
     done = call and call([*arrays, *outs])
-    if signature is not None and (not call or call.may_be_kept and call.memory is kept.memory):
+    if signature is not None and (not call or (call.may_be_kept and call.memory is kept.memory)):
         if len(kept.calls) >= MOST:
             kept.calls.clear()
         kept.calls[signature] = call or False

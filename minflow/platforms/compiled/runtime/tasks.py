@@ -83,7 +83,8 @@ def instruction(function: Callable) -> Callable[..., Step]:
 
     def step(chunks: int, *words: object, scratch: int = 0) -> Step:
         """words: arrays (their addresses), ints, and floats, which are read by `real_at`; of a step that this one does
-        itself, its code and its words (0 and 0 where there is none). scratch: in float32."""
+        itself, its code and its words (0 and 0 where there is none). scratch: in float32.
+        """
         inner = [word for word in words if isinstance(word, Step)]
         words = tuple(
             [

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 TOP = Path(__file__).parents[1]
-PACKAGES = ("core", "compiler", "machine", "nn", "optim", "job", "io")
+PACKAGES = ("core", "compiler", "introspection", "platforms", "nn", "optim", "job", "io")
 SIGNS = {ast.Add: "-", ast.Sub: "+"}
 BOUNDS = {ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">"}
 DROPPED = (ast.Expr, ast.AugAssign, ast.Raise, ast.Delete, ast.Assign)

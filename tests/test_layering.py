@@ -128,8 +128,9 @@ ROOMS = {
         "utils",
         "vision",
     ],
-    "deploy": ["core", "compiler", "nn", "optim", "io", "job"],
-    "onnx": ["core", "compiler", "views", "nn", "io", "deploy"],
+    "introspection": ["core", "compiler", "views", "diagnosis", "platforms.compiled", "nn", "job"],
+    "deploy": ["core", "compiler", "nn", "optim", "io", "job", "introspection.graph.listing"],
+    "onnx": ["core", "compiler", "views", "nn", "io", "deploy", "introspection.graph.explore"],
     "distributions": ["core"],
     "compat": ["core", "nn", "compat.namespaces"],
     "platforms": [],
@@ -180,6 +181,8 @@ ROOMS = {
     "doctor": ["course", "platforms.compiled.compile_cache", "core.messages.invocation", "core.base.optional"],
     "__main__": ["cli"],
 }
+# Introspection is above what it shows. These modules alone attach it to public classes and functions.
+ATTACHES_INTROSPECTION = {"minflow.nn.graph", "minflow.nn.roofline", "minflow.job.function"}
 # These speak of the package as a whole (its version, its notebooks): they may import `minflow` itself.
 OUTSIDE = {"exercises", "cli", "run_notebook", "doctor", "__main__"}
 FAST = "minflow.core.backend.fast"  # only the package as a whole imports it: nothing depends on a fast kernel
@@ -223,7 +226,7 @@ CAPS = {
     "nn": 3120,
     "nn.modules": 2420,
     "nn.functional": 3490,
-    "nn.graph": 5150,
+    "nn.graph": 3000,
     "optim": 2630,
     "io": 1470,
     "data": 620,
@@ -233,9 +236,9 @@ CAPS = {
     "models": 150,
     "job": 2590,
     "job.legacy": 2660,
-    "job.train": 630,
+    "job.train": 650,
     "job.saving": 670,
-    "job.inspect": 260,
+    "introspection": 3060,
     "deploy": 3350,  # a saved graph as data: written, checked with distrust, run again
     "onnx": 760,
     "onnx.reading": 760,  # any ONNX file as a picture
@@ -353,6 +356,8 @@ def forbidden(me, it):
         return None if b < a or (a == b and CORE[a].endswith("*")) else f"{CORE[b]} stands after {CORE[a]}"
     if room_of(it) == mine:
         return None
+    if its[0] == "introspection" and me in ATTACHES_INTROSPECTION:
+        return None
     inner = ".".join(its)
     if any(inner == allowed or inner.startswith(f"{allowed}.") for allowed in ROOMS[mine]):
         return None
@@ -376,8 +381,8 @@ def test_arrows_point_up():
 
 
 def test_what_runs_a_graph_knows_nothing_that_looks_at_it():
-    """nn.Graph is put together in `nn/graph/__init__.py`: what runs, and the listing's mixin."""
-    looking = tuple(f"minflow.{name}" for name in ("views", "nn.graph.listing", "nn.graph.compare", "nn.graph.explore"))
+    """nn.Graph is assembled in `nn/graph/__init__.py`, from the class that runs and the mixin that shows."""
+    looking = ("minflow.views", "minflow.introspection")
     running = [file for file in (TOP / "minflow/nn/graph").glob("*.py") if file.name != "__init__.py"]
     assert len(running) > 8
     assert not [(file.name, it) for file in running for it, _, _ in imports(file) if it.startswith(looking)]
@@ -391,7 +396,7 @@ def test_what_runs_a_job_knows_no_legacy_name_and_no_optimizer():
         if (part, file.name) != ("", "__init__.py"):
             known.setdefault(part, set()).update(f"{it}." for it, _, _ in imports(file))
     assert len(list((TOP / "minflow/job").glob("*.py"))) <= 13 and set(known) >= {"", "legacy", "train", "queue"}
-    apart = tuple(f"minflow.job.{name}." for name in ("legacy", "train", "saving", "look"))
+    apart = tuple(f"minflow.job.{name}." for name in ("legacy", "train", "saving")) + ("minflow.introspection.job.",)
     graphs = [it for it in known["queue"] if it.startswith(("minflow.job.", "minflow.nn."))]
     assert not [it for it in known[""] if it.startswith(apart)]
     assert not [it for it in graphs if not it.startswith("minflow.job.queue.")]

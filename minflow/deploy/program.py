@@ -20,10 +20,10 @@ from ..core.random import default_generator
 from ..core.source_location import fail
 from ..core.tensor import Tensor
 from ..core.trace import Trace
+from ..introspection.graph.listing.reports import frozen_record, is_container
 from ..job.function import Job
 from ..nn.graph.build import Build
 from ..nn.graph.graph import RunningGraph
-from ..nn.graph.listing.reports import frozen_record, is_container
 from ..nn.graph.tree import Leaf, flatten
 from .dynamic_shapes.axes import axes_of
 from .dynamic_shapes.derived_sizes import SizedConstant

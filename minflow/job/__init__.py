@@ -19,8 +19,8 @@ FLOW = suggestions.by_module({
     "function": "global_function get_variable clear_default_session sync_default_session jobs",
     "run": "start Run",
     "config": "function_config FunctionConfig config",
-    "inspect.timeline": "timeline",
-    "inspect.blob_watch": "watch watch_diff",
+    ".introspection.job.timeline": "timeline",
+    ".introspection.job.blob_watch": "watch watch_diff",
     "saving.manager": "get_all_variables load_variables",
     "legacy.initializers": """constant_initializer zeros_initializer ones_initializer random_uniform_initializer
         random_normal_initializer truncated_normal_initializer truncated_normal variance_scaling_initializer

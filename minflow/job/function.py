@@ -287,7 +287,7 @@ def get_variable(
 @recorder(Job)
 def picture_record(job: Job, **_: Any) -> GraphRecord:
     """The graph of the job's ops, for `show(job)`."""
-    from ..nn.graph.listing.reports import part_record
+    from ..introspection.graph.listing.reports import part_record
     from ..views.records.graph import GraphRecord
 
     plan = job.compiled

@@ -1,6 +1,6 @@
 """The attainable performance of the processor, and how close the ops of a graph come to it.
 
-Read next: `graph/listing/roofline.py`, imported on first use.
+Read next: `introspection/graph/listing/roofline.py`, imported on first use.
 """
 
 from __future__ import annotations
@@ -23,6 +23,6 @@ def roofline(graph: Any = None) -> Report:
 
     Source: Williams, Waterman & Patterson 2009, "Roofline". `graph.profile()` has the next call timed.
     """
-    from .graph.listing.roofline import roofline_report
+    from ..introspection.graph.listing.roofline import roofline_report
 
     return roofline_report(graph)

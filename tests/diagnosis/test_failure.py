@@ -379,7 +379,7 @@ def test_no_size_is_expected_where_any_that_is_large_enough_would_do():
 
 
 def test_notes_are_on_the_card_and_a_place_is_said_once(monkeypatch):
-    monkeypatch.setattr("minflow.nn.graph.listing.partial.shows_cards", lambda: True)
+    monkeypatch.setattr("minflow.introspection.graph.listing.partial.shows_cards", lambda: True)
     found = card(lambda: Predict(CNN())(IMAGES))
     listing, note = found.notes
     assert note.startswith("while building Predict_") and "test_failure.py" not in note

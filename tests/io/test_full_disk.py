@@ -23,7 +23,7 @@ from minflow import course, nn
 from minflow.core.files import atomic
 from minflow.exercises import translate, welcome
 from minflow.exercises.teach import build, commands, notebook, slides
-from minflow.job.inspect.timeline import Displayable
+from minflow.introspection.job.timeline import Displayable
 from minflow.platforms.compiled import compile_cache
 from minflow.views.show import picture
 from minflow_widgets import LossCurve

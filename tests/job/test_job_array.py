@@ -423,7 +423,7 @@ def test_every_step_draws_anew():
 def test_the_tables_of_names_are_true(home, table):
     for name, path in table.items():
         module, _, attribute = path.rpartition(".")
-        defined = importlib.import_module(f"minflow.job.{module}")
+        defined = importlib.import_module(f".{module}", "minflow.job")
         assert getattr(home, name) is (getattr(defined, attribute) if attribute else defined), name
 
 

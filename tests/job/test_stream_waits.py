@@ -15,7 +15,7 @@ import minflow.typing as tp
 from minflow import nn
 from minflow.core.base import events
 from minflow.core.base.errors import GraphError, JobError
-from minflow.job.inspect.explore import job_subject
+from minflow.introspection.job.explore import job_subject
 from minflow.job.queue.events import JobStepped
 from minflow.job.queue.stream import STREAM
 from minflow.job.session import SESSION

@@ -12,8 +12,8 @@ from minflow.compiler.passes import PASSES
 from minflow.compiler.passes.rewrite import rewritten
 from minflow.core.ir import Node, outputs_of
 from minflow.core.ops import elementwise
+from minflow.introspection.graph.listing.reports import operation_text
 from minflow.nn import functional as F
-from minflow.nn.graph.listing.reports import operation_text
 
 WITH_LAYOUT = [*PASSES[:-1], layout, PASSES[-1]]
 

@@ -13,7 +13,7 @@ from single_steps import same_bits
 import minflow as flow
 import minflow.typing as tp
 from minflow import nn
-from minflow.job.inspect.explore import job_subject
+from minflow.introspection.job.explore import job_subject
 
 RNG = np.random.default_rng(5)
 IMAGES = RNG.standard_normal((6, 20, 1, 20, 20)).astype("f4")

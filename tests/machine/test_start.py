@@ -275,7 +275,7 @@ def single(subject):
 
 def test_a_graph_is_explored_operation_by_operation(on):
     """By plans beside the fused one, which a call goes on with; the gradient of the last call is the fused plan's."""
-    from minflow.nn.graph.explore.subject import graph_subject
+    from minflow.introspection.graph.explore.subject import graph_subject
 
     model, (x, y) = net(), batch()
     graph = TrainGraph(model, nn.CrossEntropyLoss(), flow.optim.SGD(model.parameters(), lr=0.01))

@@ -5,10 +5,10 @@ import pytest
 
 import minflow as flow
 import minflow.nn as nn
-from minflow.nn.graph.explore.array_summary import summary_of
-from minflow.nn.graph.explore.details import histogram
-from minflow.nn.graph.explore.session import ExplorerSession
-from minflow.nn.graph.explore.subject import graph_subject
+from minflow.introspection.graph.explore.array_summary import summary_of
+from minflow.introspection.graph.explore.details import histogram
+from minflow.introspection.graph.explore.session import ExplorerSession
+from minflow.introspection.graph.explore.subject import graph_subject
 from minflow.views.draw.fonts import text_width
 from minflow.views.explorer.grid import PAD, WIDTH, Grid, truncated_shapes, view_of
 from minflow.views.explorer.rows import StepTree

@@ -8,8 +8,8 @@ from minflow_widgets import explore
 
 import minflow as flow
 import minflow.nn as nn
-from minflow.nn.graph.explore.array_summary import summary_of
-from minflow.nn.graph.explore.details import histogram
+from minflow.introspection.graph.explore.array_summary import summary_of
+from minflow.introspection.graph.explore.details import histogram
 from minflow.views.explorer.tiles import tiles_of, tiles_picture
 from minflow.views.renderers.tensor_picture import LEVELS, PAPER, palette
 from tests.plates import pixels_of

@@ -11,10 +11,10 @@ import minflow as flow
 import minflow.nn as nn
 import minflow.typing as tp
 from minflow.compiler.plan import Plan
-from minflow.job.inspect.explore import job_subject
-from minflow.nn.graph.explore import subject as exploring
-from minflow.nn.graph.explore.session import ExplorerSession
-from minflow.nn.graph.explore.subject import graph_subject
+from minflow.introspection.graph.explore import subject as exploring
+from minflow.introspection.graph.explore.session import ExplorerSession
+from minflow.introspection.graph.explore.subject import graph_subject
+from minflow.introspection.job.explore import job_subject
 from minflow.views.draw.fonts import text_width, truncated, truncated_words
 from minflow.views.explorer.grid import view_of
 from minflow.vision.models import lenet

@@ -11,7 +11,7 @@ from plates import off_their_plates, pixels_of, svg_in
 import minflow as flow
 from minflow import nn
 from minflow.core.trace import trace
-from minflow.nn.graph.explore.array_summary import summary_of
+from minflow.introspection.graph.explore.array_summary import summary_of
 from minflow.views.draw import theme
 from minflow.views.draw.png import png
 from minflow.views.renderers.tensor import (

@@ -7,7 +7,7 @@ import pytest
 
 import minflow as flow
 from minflow import nn
-from minflow.nn.graph.listing.build_log import BuildLog
+from minflow.introspection.graph.listing.build_log import BuildLog
 from minflow.views.records.module import folded, rows_of
 from minflow.views.renderers.debug_tree import OPEN, debug_bundle, debug_html
 from minflow.views.text.trees import LIMIT, outer_lines, outer_rows, within_limit

@@ -15,7 +15,7 @@ from minflow_widgets.timeline import live_timeline as module
 import minflow as flow
 import minflow.typing as tp
 from minflow.core.base.errors import JobError
-from minflow.job.inspect.timeline import Comparison, Timeline
+from minflow.introspection.job.timeline import Comparison, Timeline
 from minflow.job.queue.stream import STREAM
 from tests.widgets.watching import until
 

@@ -62,7 +62,7 @@ class CompiledGraph(Compiled):
     build: the trace and the calls of modules. number: index of this plan among those of its graph, from 0. reads:
     Python state that build read and the plan does not follow. reason: (what, old, new) of everything that changed since
     the plan before, empty for the first. seconds: of trace, passes, plan, the first and the second run. recorded:
-    timeline of the threads in the last profiled call, see `listing/threads.py`.
+    timeline of the threads in the last profiled call, see `introspection/graph/listing/threads.py`.
     """
 
     recorded: Any = None

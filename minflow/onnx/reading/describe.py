@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...core.base.errors import cut
-from ...nn.graph.explore.details import bytes_text as bytes_text
+from ...introspection.graph.explore.details import bytes_text as bytes_text
 from ...views.text.listing import count
 
 NAME, LONGEST = 255, 40  # characters of a name; of a string in an attribute

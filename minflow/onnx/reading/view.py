@@ -1,6 +1,7 @@
 """`flow.onnx.show(path)`: draw an ONNX file of any program in the explorer. Nothing in it is run.
 
-Read next: `contents.py`, the contents of the file; `../../nn/graph/explore/session.py`, the state of the picture.
+Read next: `contents.py`, the contents of the file; `../../introspection/graph/explore/session.py`, the state of the
+picture.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from html import escape
 
 import numpy as np
 
-from ...nn.graph.explore.session import ExplorerSession
-from ...nn.graph.explore.subject import Subject
+from ...introspection.graph.explore.session import ExplorerSession
+from ...introspection.graph.explore.subject import Subject
 from ...views.html.page import CARD, NO_MATH, picture_card
 from ...views.html.table import inner_picture, table
 from ...views.records.step import StepRecord

@@ -2,8 +2,8 @@
 
 The two kinds of ceiling of a roofline. Measured once for each number of threads, in about half a second. numba is not
 needed: without it they are those of NumPy's kernels. Source: Williams, Waterman & Patterson 2009, "Roofline: an
-insightful visual performance model for multicore architectures". Read next: `../../nn/graph/listing/roofline.py`, which
-places the calls of a graph under them.
+insightful visual performance model for multicore architectures". Read next:
+`../../introspection/graph/listing/roofline.py`, which places the calls of a graph under them.
 """
 
 from __future__ import annotations

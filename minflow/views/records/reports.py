@@ -1,7 +1,7 @@
 """Reports of an nn.Graph as plain frozen records: tree, passes, plan, lanes, memory, timeline, frozen, why; and the
 measured limits of the processor for comparison.
 
-`nn/graph/listing/reports.py` makes them from live objects; they contain only texts and numbers. Read next:
+`introspection/graph/listing/reports.py` makes them from live objects; they contain only texts and numbers. Read next:
 `../text/reports.py`, their text forms.
 """
 

@@ -1,7 +1,7 @@
 """Two runs of one computation side by side: equal operations green, the first that differs red.
 
 The record of `graph.compare(reference)` and `graph.compare_eager(...)` with its text and its picture; pure functions.
-Read next: `../../nn/graph/compare/compare.py`.
+Read next: `../../introspection/graph/compare/compare.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reports of an nn.Graph as text, for terminals, screen readers and golden tests.
 
 About 100 columns, so that lines do not wrap in a notebook beside its file browser. Pure functions: equal records give
-equal text. Read next: `../nn/graph/listing/reports.py`.
+equal text. Read next: `../../introspection/graph/listing/reports.py`.
 """
 
 from __future__ import annotations

@@ -172,7 +172,7 @@ def test_lines_are_out_before_the_build_goes_on(capsys):
 
 
 def test_what_goes_wrong_in_telling_ends_the_telling_only(capsys, monkeypatch):
-    from minflow.nn.graph.listing import text as listing
+    from minflow.introspection.graph.listing import text as listing
 
     def broken(*args):
         raise RuntimeError("no head today")
@@ -387,7 +387,7 @@ def test_streamed_lines_come_before_the_error(capsys):
 
 
 def test_a_failure_in_telling_hides_nothing(capsys, monkeypatch):
-    from minflow.nn.graph.listing import partial as failing
+    from minflow.introspection.graph.listing import partial as failing
 
     def broken(*args):
         raise RuntimeError("telling failed")
@@ -418,7 +418,7 @@ def test_an_interrupt_is_no_mistake(capsys):
 def displayed(monkeypatch):
     """The bundles of each display, as a notebook gets them."""
     from minflow.diagnosis import notebook
-    from minflow.nn.graph.listing import build_log as debug
+    from minflow.introspection.graph.listing import build_log as debug
 
     display = pytest.importorskip("IPython.display")
     log = []

@@ -11,9 +11,9 @@ from minflow import nn
 from minflow.compiler.passes.rewrite import rewritten
 from minflow.core.base.errors import GraphError
 from minflow.core.ir import outputs_of
-from minflow.nn.graph.compare import closeness
-from minflow.nn.graph.compare.eager_run import Step as Ran
-from minflow.nn.graph.explore.subject import graph_subject
+from minflow.introspection.graph.compare import closeness
+from minflow.introspection.graph.compare.eager_run import Step as Ran
+from minflow.introspection.graph.explore.subject import graph_subject
 from minflow.views.draw.boxes import diagram_of
 from minflow.views.draw.dot import dot_text
 from minflow.views.draw.fold import NEAR, fold_near_end

@@ -8,8 +8,8 @@ from graph_models import MLP, Predict, TrainGraph, graph_of
 
 import minflow as flow
 from minflow import nn
+from minflow.introspection.graph.listing import text as listing
 from minflow.nn.graph import graph as module
-from minflow.nn.graph.listing import text as listing
 from minflow.vision import models
 from tests.measuring import calls
 

@@ -9,7 +9,7 @@ from minflow.compiler.fusion.nchw16c import BLOCKED
 from minflow.core.ir import LEAF, Node, Source, Value
 from minflow.core.op import OPS
 from minflow.core.spec import Spec, float32, int64
-from minflow.nn.graph.listing.work import FLOPS, FLOPS_PER_ELEMENT, MOVES, ROWS, bytes_moved, flops
+from minflow.introspection.graph.listing.work import FLOPS, FLOPS_PER_ELEMENT, MOVES, ROWS, bytes_moved, flops
 
 
 def value(*shape, dtype=float32):

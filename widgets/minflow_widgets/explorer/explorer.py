@@ -1,8 +1,8 @@
 """`explore(graph)`: a graph, job or model as a picture that opens module by module, with passes, values and
 instructions.
 
-The widget only carries requests and answers: `minflow.nn.graph.explore.session` decides what is shown, `explorer.js`
-draws it. The displayed, and so saved, output is a static picture; `place.js` draws the live one over it. Read next:
+The widget only carries requests and answers: `minflow.introspection.graph.explore.session` decides what is shown,
+`explorer.js` draws it. The displayed, and so saved, output is a static picture; `place.js` draws the live one over it. Read next:
 `explorer.js`.
 """
 
@@ -21,11 +21,11 @@ from typing import Any
 from minflow.core.base.errors import GraphError
 from minflow.core.source_location import OURS, fail, here
 from minflow.diagnosis import notebook
+from minflow.introspection.graph.explore.session import ExplorerSession
+from minflow.introspection.graph.explore.subject import Subject, graph_subject
+from minflow.introspection.job.explore import job_subject
 from minflow.job.function import Job
-from minflow.job.inspect.explore import job_subject
 from minflow.nn.graph import Graph
-from minflow.nn.graph.explore.session import ExplorerSession
-from minflow.nn.graph.explore.subject import Subject, graph_subject
 from minflow.nn.module import Module
 from minflow.views.html.page import NO_MATH, picture_card
 

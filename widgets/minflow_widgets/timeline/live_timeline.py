@@ -6,7 +6,7 @@
     live = watch_timeline(); live   # once shown, it follows all jobs of all cells until live.stop()
 
 It only reads the records of the stream, at most ten times per second; jobs do not know of it.
-Read next: `minflow/job/inspect/timeline.py`; `../frontends.py`, the front ends that can show it.
+Read next: `minflow/introspection/job/timeline.py`; `../frontends.py`, the front ends that can show it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import numpy as np
 
 from minflow.core.base.errors import JobError
 from minflow.diagnosis import notebook
+from minflow.introspection.job.timeline import Comparison, Timeline, record_of, records_for, split_into_loops
 from minflow.job.function import Job
-from minflow.job.inspect.timeline import Comparison, Timeline, record_of, records_for, split_into_loops
 from minflow.job.queue.stream import STREAM
 from minflow.job.run import Run
 from minflow.views.html.page import picture_bundle

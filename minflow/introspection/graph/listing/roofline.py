@@ -11,11 +11,11 @@ from ....compiler.plan_cache import CompiledPart
 from ....core.base.errors import DTypeError
 from ....core.ir import Node, Value, outputs_of, where_text
 from ....core.source_location import fail
+from ....nn.graph.graph import RunningGraph
 from ....platforms.compiled import roofline_peaks as machine
 from ....views.records.reports import Ceilings, PlanCall, PlanListing, Roofline
 from ....views.text.numbers import ms, nbytes_text
 from ....views.text.reports import PlanReport, Report
-from ..graph import RunningGraph
 from .reports import called, phases_of
 from .work import bytes_moved, flops
 

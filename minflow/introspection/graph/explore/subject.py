@@ -1,7 +1,7 @@
 """The data of the explorer for a compiled graph or job: records of its stages, and one step with all its values.
 
 Only `Subject` accesses live objects; views get plain data. A recorded step starts from the current state, and
-everything that it wrote is restored. Read next: `details.py`, one node of it; `../../../views/explorer/rows.py`.
+everything that it wrote is restored. Read next: `details.py`, one node of it; `views/explorer/rows.py`.
 """
 
 from __future__ import annotations

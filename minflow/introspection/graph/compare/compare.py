@@ -19,11 +19,11 @@ from ....core.ir import Node, Source, Value, outputs_of, where_text
 from ....core.random import default_generator
 from ....core.source_location import fail
 from ....core.tensor import Tensor
+from ....nn.graph.compiled import batch_part
+from ....nn.graph.tree import Leaf, flatten, leaves, unflatten
+from ....nn.module import Module
 from ....views.records.graph import walk
 from ....views.renderers.divergence import Comparison
-from ...module import Module
-from ..compiled import batch_part
-from ..tree import Leaf, flatten, leaves, unflatten
 from .closeness import EXACT, Tolerance
 from .eager_run import Recording, Step, record_eager
 from .restore import input_arrays, last_call_restored, restored, states_of

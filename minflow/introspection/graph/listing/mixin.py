@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ....diagnosis.failure import Recorded, builds
+from ....nn.graph.build import Build
+from ....nn.graph.compiled import compile_graph
 from ....views.records.recorders import recorder
-from ..build import Build
-from ..compiled import compile_graph
 from . import text
 from .accessors import GraphAccessors
 from .build_log import BuildLog, set_debug_options

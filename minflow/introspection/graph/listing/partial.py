@@ -1,7 +1,7 @@
 """The tree printed when a build fails: the modules so far with their shapes, the failing one and its line marked.
 
 In a notebook it is in the card of the error. The error itself propagates, with a note of where it came from.
-Read next: `../build.py`, whose calls these are.
+Read next: `nn/graph/build.py`, whose calls these are.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from ....core.tensor import Tensor
 from ....diagnosis.frames import entries, innermost
 from ....diagnosis.ipython import shows_cards
 from ....diagnosis.source_lines import source_of
+from ....nn.graph.tree import leaves
 from ....views.text.trees import cut
-from ..tree import leaves
 from . import text as listing
 
 ROWS = 40  # of a tree; beyond this, the contents of modules that succeeded are left out, the innermost first

@@ -1,5 +1,5 @@
 """A job for the explorer: its last plan; given inputs, a step that is recorded call by call and then undone. Read next:
-`../function.py`.
+`../../job/function.py`.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from typing import Any
 
 from ...core.base.errors import JobError
 from ...core.source_location import here
-from ...nn.graph.explore.subject import Subject, fused_note
-from ..function import Job
-from ..queue.stream import STREAM
+from ...job.function import Job
+from ...job.queue.stream import STREAM
+from ..graph.explore.subject import Subject, fused_note
 
 
 def job_subject(job: Job, args: tuple = (), kwargs: dict | None = None, step: bool = False) -> Subject:

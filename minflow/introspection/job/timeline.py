@@ -3,7 +3,7 @@
     sync = flow.timeline(steps=20)          # after a loop with a job that waits
     sync.compare(flow.timeline(steps=20))   # after the same loop with a job that does not
 
-Read next: `../../views/timeline/record.py`, which draws it; `../queue/records.py`, the record of a step.
+Read next: `../../views/timeline/record.py`, which draws it; `../../job/queue/records.py`, the record of a step.
 """
 
 from __future__ import annotations
@@ -17,6 +17,11 @@ from typing import Any
 from ...core.base.errors import JobError
 from ...core.files.atomic import write
 from ...core.source_location import here
+from ...job.function import Job
+from ...job.queue.records import WAITS, Record
+from ...job.queue.stream import STREAM, clock
+from ...job.run import Run
+from ...job.signature import described
 from ...views.html.page import picture_bundle
 from ...views.timeline.record import (
     StepTimes,
@@ -29,11 +34,6 @@ from ...views.timeline.record import (
 )
 from ...views.timeline.svg import pair_svg, timeline_svg
 from ...views.timeline.text import pair_text, timeline_text
-from ..function import Job
-from ..queue.records import WAITS, Record
-from ..queue.stream import STREAM, clock
-from ..run import Run
-from ..signature import described
 
 
 class Displayable:

@@ -15,9 +15,9 @@ from ....core.base.errors import clean
 from ....core.ir import STATE, Node, Source, Value, outputs_of, where_text
 from ....core.spec import Spec
 from ....core.tensor import Tensor
+from ....nn.graph.config import STYLES
+from ....nn.recursion_limit import SHOWN_LEVELS, levels_below
 from ....views.text.trees import outer_lines
-from ...recursion_limit import SHOWN_LEVELS, levels_below
-from ..config import STYLES
 
 MAX_BYTES = 500_000  # most bytes of a listing
 WIDTH = 80  # columns, whatever the terminal has: the same text everywhere

@@ -13,7 +13,7 @@ from ....core.mode import bump
 from ....core.source_location import fail
 from ....core.tensor import Tensor
 from ....diagnosis.name_suggestions import similar
-from .. import messages
+from ....nn.graph import messages
 
 if TYPE_CHECKING:
     from ....views.renderers.divergence import Comparison

@@ -1,6 +1,6 @@
 """flow.watch and flow.watch_diff: the elements of a Blob, or of its gradient, at every step.
 
-Handlers run on the worker after their step and before its callback. Read next: `../build.py`.
+Handlers run on the worker after their step and before its callback. Read next: `../../job/build.py`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 from ...core.base.errors import JobError
 from ...core.source_location import here
 from ...core.tensor import Tensor
-from ..build_context import building
-from ..signature import LocalTensor, described, resolved_annotations
-from ..typing import KINDS, text
+from ...job.build_context import building
+from ...job.signature import LocalTensor, described, resolved_annotations
+from ...job.typing import KINDS, text
 
 
 def watch(blob: Any, handler_or_prompt: Callable | str | None = None) -> None:

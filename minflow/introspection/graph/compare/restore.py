@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ....core.random import Generator
-from ...buffer_links import BufferLink
-from ..compiled import batch_part
+from ....nn.buffer_links import BufferLink
+from ....nn.graph.compiled import batch_part
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Records of a graph for views, made from the plan that runs, so that a pass that removes a node changes them all.
 
 Each method returns an object with `.record` (plain data) that prints as text. Read next:
-`../../../views/records/reports.py`.
+`views/records/reports.py`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from ....core.base.errors import GraphError
 from ....core.ir import CONSTANT, Graph as IR, Node, Source, Value, outputs_of, where_text
 from ....core.source_location import fail
 from ....core.tensor import Tensor
-from ...module import Module, extra_text
-from ...recursion_limit import SHOWN_LEVELS, levels_below
-from ..python_state import PLAIN
-from ..tree import leaves
+from ....nn.graph.python_state import PLAIN
+from ....nn.graph.tree import leaves
+from ....nn.module import Module, extra_text
+from ....nn.recursion_limit import SHOWN_LEVELS, levels_below
 from .pass_changes import arena_after, changes_of
 
 if TYPE_CHECKING:  # display code is imported on first use

@@ -18,7 +18,7 @@ from ....core.ir import Node, Source, where_text
 from ....core.mode import MODE, using
 from ....core.source_location import caller
 from ....core.tensor import Tensor
-from ..tree import leaves
+from ....nn.graph.tree import leaves
 
 
 @dataclass(eq=False)

@@ -14,7 +14,7 @@ from typing import Any
 from ....compiler.fusion.nchw16c import result_shape
 from ....core.ir import Node, Value
 from ....core.spec import Spec
-from ...summary import MACS, recurrent
+from ....nn.summary import MACS, recurrent
 
 
 def conv_flops(shape: tuple, weight: tuple, geometry: dict[str, Any]) -> int:

@@ -21,13 +21,13 @@ from ....core.ir import INPUT, OPTIMIZER, Node, Source, Value, file_name, output
 from ....core.source_location import OURS, ROOT, fail
 from ....diagnosis.notebook import LiveDisplay, prints_into_cell
 from ....diagnosis.source_lines import line_of, source_of
-from ..build import Observer
+from ....nn.graph.build import Observer
 from . import text as listing
 from .partial import failed as print_failure
 
 LEVELS = range(-1, 4)
 # pattern of a layer's line that becomes a node
-ENGINE = tuple(os.path.join(ROOT, *place, "") for place in (["core"], ["nn", "graph"]))
+ENGINE = tuple(os.path.join(ROOT, *place, "") for place in (["core"], ["nn", "graph"], ["introspection"]))
 OPTIONS = "only_user_py_stack", "op_repr_with_py_stack", "mode"  # further options of OneFlow's versions
 
 

@@ -81,7 +81,7 @@ def test_the_line_of_the_learner_and_the_name_that_is_meant():
     """)
     )
     assert "stopped in your line 4:  return ris / (2 * h)" in text
-    assert "NameError: name 'ris' is not defined" in text and "Line 3 has 'rise'" in text
+    assert "NameError: name 'ris' is not defined" in text and "Did you mean 'rise' from line 3?" in text
 
 
 def test_an_error_of_the_engine_keeps_its_parts():

@@ -61,7 +61,7 @@ def test_memory_is_judged_alike_if_garbage_is_collected_seldom():
     try:
         with patient(exercise):
             assert judge(exercise, exercise.right, (), 0).ok
-            assert judge(exercise, climbs.answer, (), 0).name is climbs
+            assert judge(exercise, climbs.answer, (), 0).wrong is climbs
         assert gc.get_threshold()[0] == 1_000_000
     finally:
         gc.set_threshold(*before)

@@ -83,12 +83,12 @@ def test_a_debugger_works_afterwards():
     """Python 3.11 hung in the next call under a trace function: in a process of its own, which can be ended."""
     program = """
 import sys, time
-from minflow.exercises.limits import OutOfTime, by_thread
+from minflow.exercises.limits import OutOfTime, limit_by_thread
 def endless():
     while True: pass
 for call in (lambda: None), (lambda: time.sleep(0.1)), endless:
     try:
-        by_thread(0.05, call)
+        limit_by_thread(0.05, call)
     except OutOfTime:
         pass
     seen = []

@@ -86,8 +86,8 @@ def test_jupyterlabs_language_is_known_from_its_settings(chinese, monkeypatch, t
 
 def test_translations_are_read_only_when_one_is_asked_for():
     code = (
-        "import sys; from minflow.exercises import words\n"
-        "words.say('x {n}', n=1); assert not words.catalogue.cache_info().currsize\n"
+        "import sys; from minflow.exercises import i18n\n"
+        "i18n.say('x {n}', n=1); assert not i18n.catalogue.cache_info().currsize\n"
         "assert not {'nbformat', 'IPython', 'polib', 'jupyter_core'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "MINFLOW_LANG": "en"}, timeout=60)

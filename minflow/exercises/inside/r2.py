@@ -26,7 +26,7 @@ readings = [
     Reading(
         "R2.3",
         "r2_saved",
-        "core.autograd.argument",
+        "core.autograd.rule_argument",
         "Which method of the mode returns a saved array?",
         "restore",
         "mode.restore(node, key",

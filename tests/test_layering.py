@@ -396,7 +396,7 @@ def test_what_runs_a_job_knows_no_legacy_name_and_no_optimizer():
         if (part, file.name) != ("", "__init__.py"):
             known.setdefault(part, set()).update(f"{it}." for it, _, _ in imports(file))
     assert len(list((TOP / "minflow/job").glob("*.py"))) <= 13 and set(known) >= {"", "legacy", "train", "queue"}
-    apart = tuple(f"minflow.job.{name}." for name in ("legacy", "train", "saving")) + ("minflow.introspection.job.",)
+    apart = (*(f"minflow.job.{name}." for name in ("legacy", "train", "saving")), "minflow.introspection.job.")
     graphs = [it for it in known["queue"] if it.startswith(("minflow.job.", "minflow.nn."))]
     assert not [it for it in known[""] if it.startswith(apart)]
     assert not [it for it in graphs if not it.startswith("minflow.job.queue.")]

@@ -2,8 +2,8 @@
 instructions.
 
 The widget only carries requests and answers: `minflow.introspection.graph.explore.session` decides what is shown,
-`explorer.js` draws it. The displayed, and so saved, output is a static picture; `place.js` draws the live one over it. Read next:
-`explorer.js`.
+`explorer.js` draws it. The displayed, and so saved, output is a static picture; `place.js` draws the live one over it.
+Read next: `explorer.js`.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ import functools
 import math
 import sys
 import warnings
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -41,11 +42,16 @@ from .base.dtypes import (
 from .base.errors import DeviceError, ShapeError
 from .base.placement import Placement, Sbp
 
+if TYPE_CHECKING:
+    import numpy
+
 
 class Device:
     """A device that holds tensors: `device("cpu")`, `device("cuda:0")`. One object per device."""
 
     __slots__ = ("index", "type")
+    index: int
+    type: str
     table: dict[tuple[str, int], Device] = {}
 
     def __new__(cls, type: str | Device = "cpu", index: int | None = None):
@@ -101,6 +107,18 @@ class Spec:
         "shape",
         "size",
     )
+    shape: tuple[int, ...]
+    dtype: DType
+    device: Device
+    placement: Placement | None
+    sbp: tuple[Sbp, ...] | None
+    np: numpy.dtype
+    ndim: int
+    size: int
+    floating: bool
+    differentiable: bool
+    plain: bool
+    as_tuple: tuple[Spec, ...]
     table: dict[tuple, Spec] = {}
     limit = 50_000  # size of the table at which unused specs are removed
 

@@ -16,7 +16,9 @@ from .arguments import check_tensor, composite, same_dtype, sizes
 from .conv_shapes import check_shapes, explain_shapes
 from .shape import pad
 
-Size1, Size2, Size3 = int | tuple[int], int | tuple[int, int], int | tuple[int, int, int]
+Size1 = int | tuple[int]
+Size2 = int | tuple[int, int]
+Size3 = int | tuple[int, int, int]
 
 
 def conv2d(

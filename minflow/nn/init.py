@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..core.base.errors import DTypeError, ShapeError
 from ..core.functions.creation import eye, normal, rand, zeros
@@ -17,6 +18,10 @@ from ..core.messages.suggestions import name_hints as _name_hints
 from ..core.source_location import fail, warn
 from ..core.tensor import Tensor
 
+if TYPE_CHECKING:
+    from ..core.random import Generator
+
+Initializer = TypeVar("Initializer", bound=Callable[..., Tensor])
 GAINS = {
     "linear": 1.0,
     "conv1d": 1.0,
@@ -66,20 +71,20 @@ def filled(tensor: Tensor, new: Tensor) -> Tensor:
     return tensor
 
 
-def uniform(tensor: Tensor, low: float, high: float, generator) -> Tensor:
+def uniform(tensor: Tensor, low: float, high: float, generator: Generator | None) -> Tensor:
     """Random elements in [low, high), with the tensor's shape and dtype."""
     with no_grad():
         return rand(*tensor.spec.shape, dtype=tensor.spec.dtype, generator=generator) * (high - low) + low
 
 
-def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator=None) -> Tensor:
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill with elements drawn uniformly from [a, b)."""
     if not a <= b:
         fail(ShapeError, f"uniform_: a must be at most b, got [{a}, {b})", "the lower one first", tensor=tensor)
     return filled(tensor, uniform(tensor, a, b, generator))
 
 
-def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator=None) -> Tensor:
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill with elements drawn from the normal distribution N(mean, std**2)."""
     if getattr(mean, "shape", ()) or getattr(std, "shape", ()):
         fail(
@@ -93,7 +98,12 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator=None)
 
 
 def trunc_normal_(
-    tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator=None
+    tensor: Tensor,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
+    generator: Generator | None = None,
 ) -> Tensor:
     """Fill with elements drawn from N(mean, std**2) truncated to [a, b], by inverting the distribution function."""
 
@@ -164,13 +174,13 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     return filled(tensor, new)
 
 
-def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator=None) -> Tensor:
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill from U(-a, a) with a = gain * sqrt(6 / (fan_in + fan_out)). Glorot & Bengio 2010, eq. 16."""
     a = gain * math.sqrt(6.0 / sum(fans(tensor)))
     return uniform_(tensor, -a, a, generator)
 
 
-def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator=None) -> Tensor:
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill from N(0, std**2) with std = gain * sqrt(2 / (fan_in + fan_out)). Glorot & Bengio 2010, eq. 12."""
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(fans(tensor))), generator)
 
@@ -187,7 +197,11 @@ def kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float
 
 
 def kaiming_uniform_(
-    tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator=None
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
 ) -> Tensor:
     """Fill from U(-b, b) with b = gain * sqrt(3 / fan). He et al. 2015, eq. 10 and 14.
 
@@ -198,13 +212,17 @@ def kaiming_uniform_(
 
 
 def kaiming_normal_(
-    tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator=None
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
 ) -> Tensor:
     """Fill from N(0, std**2) with std = gain / sqrt(fan). He et al. 2015, eq. 10 and 14."""
     return normal_(tensor, 0.0, kaiming_std(tensor, a, mode, nonlinearity), generator)
 
 
-def orthogonal_(tensor: Tensor, gain: float = 1, generator=None) -> Tensor:
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = None) -> Tensor:
     """Fill a matrix (rows, the rest flattened) with orthonormal rows or columns, times gain. Saxe et al. 2013."""
     import numpy as np
 
@@ -229,7 +247,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator=None) -> Tensor:
     return filled(tensor, from_numpy(matrix.reshape(tensor.spec.shape)).to(tensor.spec.dtype))
 
 
-def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator=None) -> Tensor:
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None) -> Tensor:
     """Fill from N(0, std**2), with a fraction `sparsity` of zeros in each column. tensor: (n, m). Martens 2010, section
     5.
     """
@@ -246,22 +264,22 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator=None) 
     return tensor
 
 
-def old_name(function: Callable) -> Callable:
+def old_name(function: Initializer) -> Initializer:
     """PyTorch's former name, without the underscore; it warns once."""
     name = function.__name__
 
     @functools.wraps(function)
-    def older(*args, **options):
+    def older(*args: Any, **options: Any) -> Tensor:
         warn(f"init.{name[:-1]} is the old name of init.{name}", f"init.{name}(tensor, ...)")
         return function(*args, **options)
 
     older.__name__ = older.__qualname__ = name[:-1]
-    return older
+    return older  # type: ignore[return-value]  # `wraps` keeps the signature
 
 
-constant, dirac, sparse, orthogonal = map(old_name, (constant_, dirac_, sparse_, orthogonal_))
-xavier_uniform, xavier_normal = map(old_name, (xavier_uniform_, xavier_normal_))
-kaiming_uniform, kaiming_normal = map(old_name, (kaiming_uniform_, kaiming_normal_))
+constant, dirac, sparse, orthogonal = old_name(constant_), old_name(dirac_), old_name(sparse_), old_name(orthogonal_)
+xavier_uniform, xavier_normal = old_name(xavier_uniform_), old_name(xavier_normal_)
+kaiming_uniform, kaiming_normal = old_name(kaiming_uniform_), old_name(kaiming_normal_)
 
 __all__ = [
     "calculate_gain",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
+from typing import TypeVar
 
 import numpy as np
 
@@ -20,6 +21,8 @@ from ..ops.rules import broadcast_shape
 from ..ops.shape import cast, check_fits
 from ..source_location import explain, fail
 from ..spec import DType, as_dtype, bool_, float32
+
+Function = TypeVar("Function", bound=Callable)  # a decorator returns a function of the same signature
 
 
 def is_tensor(x) -> bool:
@@ -172,7 +175,7 @@ def common_shape(name: str, tensors: dict) -> tuple[int, ...]:
         raise explain(error, SimpleNamespace(inputs=tuple(tensors), variadic=False), tuple(tensors.values())) from None
 
 
-def accept_axis(function: Callable) -> Callable:
+def accept_axis(function: Function) -> Function:
     """Also accept NumPy's `axis` and `keepdims` for `dim` and `keepdim`, as PyTorch and OneFlow do."""
 
     @functools.wraps(function)
@@ -185,10 +188,10 @@ def accept_axis(function: Callable) -> Callable:
                 del options["out"]
         return function(*args, **options)
 
-    return either
+    return either  # type: ignore[return-value]  # `wraps` keeps the signature
 
 
-def in_float32(function: Callable) -> Callable:
+def in_float32(function: Function) -> Function:
     """Compute in float32 if inputs are float16 or bfloat16, whose range or precision is too small for squares,
     exponentials and long sums; round once at the end.
     """
@@ -207,7 +210,7 @@ def in_float32(function: Callable) -> Callable:
         result = function(*[wide(x) for x in args], **{name: wide(x) for name, x in options.items()})
         return narrow(result, first.spec.dtype)
 
-    return wider
+    return wider  # type: ignore[return-value]  # `wraps` keeps the signature
 
 
 def is_half(x) -> bool:
@@ -221,14 +224,14 @@ def sizes(shape: tuple) -> tuple[int, ...]:
     return tuple([integer(n, "size") for n in shape])
 
 
-def composite(name: str) -> Callable[[Callable], Callable]:
+def composite(name: str) -> Callable[[Function], Function]:
     """Run a function of several ops in its own scope, `model.act/gelu`, so that views can collapse it to one row.
 
     name: the public name of the function.
     """
     part = "/" + name
 
-    def decorated(function: Callable) -> Callable:
+    def decorated(function: Function) -> Function:
         @functools.wraps(function)
         def scoped(*args, **kwargs):
             mode = MODE.get()
@@ -238,6 +241,6 @@ def composite(name: str) -> Callable[[Callable], Callable]:
             finally:
                 MODE.set(mode)
 
-        return scoped
+        return scoped  # type: ignore[return-value]  # `wraps` keeps the signature
 
     return decorated

@@ -15,7 +15,7 @@ from ...core.ops.index import take
 from ...core.spec import float16, float32
 from ...core.tensor import Tensor
 from .arguments import composite, sizes
-from .pooling_1d_3d import batched, in_two_passes, max_with_indices, with_indices
+from .pooling_1d_3d import Pooled, batched, in_two_passes, max_with_indices, with_indices
 
 Sizes = int | None | tuple[int | None, ...]
 
@@ -35,7 +35,7 @@ def window_indices(n: int, m: int) -> np.ndarray:
     return np.minimum(starts[:, None] + np.arange((stops - starts).max()), stops[:, None] - 1)
 
 
-def adaptive_max(x: Tensor, size: tuple[int, int]) -> tuple[Tensor, Tensor]:
+def adaptive_max(x: Tensor, size: tuple[int, ...]) -> tuple[Tensor, Tensor]:
     """The maximum of each window of images, and its index in H * W."""
     kernel = []
     places = [window_indices(n, m) for n, m in zip(x.spec.shape[2:], size)]
@@ -54,7 +54,7 @@ def adaptive_max(x: Tensor, size: tuple[int, int]) -> tuple[Tensor, Tensor]:
 
 
 @composite("adaptive_max_pool1d")
-def adaptive_max_pool1d(input: Tensor, output_size: Sizes, return_indices: bool = False):
+def adaptive_max_pool1d(input: Tensor, output_size: Sizes, return_indices: bool = False) -> Pooled:
     """The maximum of each of output_size windows. input: float (N, C, L) or (C, L).
 
     return_indices: also return the index in L of each maximum, int64.
@@ -66,18 +66,18 @@ def adaptive_max_pool1d(input: Tensor, output_size: Sizes, return_indices: bool 
 
 
 @composite("adaptive_max_pool2d")
-def adaptive_max_pool2d(input: Tensor, output_size: Sizes, return_indices: bool = False):
+def adaptive_max_pool2d(input: Tensor, output_size: Sizes, return_indices: bool = False) -> Pooled:
     """The maximum of each of output_size windows: an int, a pair, or None for an axis that keeps its size.
 
     input: float (N, C, H, W) or (C, H, W). return_indices: also return the index in H * W of each maximum, int64.
     """
     x = batched("adaptive_max_pool2d", input, 2)
     size = output_sizes("adaptive_max_pool2d", 2, x, output_size)
-    return with_indices(*adaptive_max(x, size), input, return_indices)  # type: ignore[arg-type]
+    return with_indices(*adaptive_max(x, size), input, return_indices)
 
 
 @composite("adaptive_max_pool3d")
-def adaptive_max_pool3d(input: Tensor, output_size: Sizes, return_indices: bool = False):
+def adaptive_max_pool3d(input: Tensor, output_size: Sizes, return_indices: bool = False) -> Pooled:
     """The maximum of each of output_size windows. input: float (N, C, D, H, W) or (C, D, H, W).
 
     return_indices: also return the index in D * H * W of each maximum, int64.

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...core.base.errors import DTypeError, ShapeError
-from ...core.functions.arguments import composite as composite, integer
+from ...core.functions.arguments import Function, composite as composite, integer
 from ...core.messages.wrong_arguments import Unquoted as Unquoted, not_a_tensor
 from ...core.source_location import fail, warn
 from ...core.spec import float32, float64, wider
@@ -93,7 +93,7 @@ def reduced(losses: Tensor, reduction: str) -> Tensor:
     return losses.mean() if reduction == "mean" else losses.sum() if reduction == "sum" else losses
 
 
-def old_reduction(order: str) -> Callable[[Callable], Callable]:
+def old_reduction(order: str) -> Callable[[Function], Function]:
     """Accept `size_average` and `reduce`, PyTorch's former arguments for `reduction`, by keyword or position.
 
     order: the names of the former arguments. A bool or None at the position of size_average shows that they are meant.
@@ -101,9 +101,9 @@ def old_reduction(order: str) -> Callable[[Callable], Callable]:
     names = tuple(order.split())
     place = names.index("size_average")
 
-    def decorated(function: Callable) -> Callable:
+    def decorated(function: Function) -> Function:
         @functools.wraps(function)
-        def either(*args, **options):
+        def either(*args: Any, **options: Any) -> Any:
             if len(args) > place and (args[place] is None or args[place].__class__ is bool):
                 options, args = options | dict(zip(names, args)), args[len(names) :]
             if "size_average" in options or "reduce" in options:
@@ -115,7 +115,7 @@ def old_reduction(order: str) -> Callable[[Callable], Callable]:
                     warn("size_average and reduce are the old names of reduction", meant)
             return function(*args, **options)
 
-        return either
+        return either  # type: ignore[return-value]  # `wraps` keeps the signature
 
     return decorated
 

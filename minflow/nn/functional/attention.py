@@ -7,6 +7,7 @@ Read next: `../modules/attention.py`. Source: Vaswani et al. 2017 (arXiv:1706.03
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from ...core.base.errors import DTypeError, ShapeError
@@ -143,14 +144,19 @@ def project_inputs(
     value: Tensor,
     weight: Tensor | None,
     bias: Tensor | None,
-    separate: tuple[Tensor, Tensor, Tensor] | None,
+    separate: Sequence[Tensor | None] | None,
 ) -> list[Tensor]:
-    """Queries, keys and values of all heads; computed by one product if all three are one tensor."""
-    if separate is None and query is key and key is value:
-        return list(linear(query, weight, bias).chunk(3, -1))
-    weights = separate or weight.chunk(3)
+    """Queries, keys and values of all heads; computed by one product if all three are one tensor.
+
+    weight: the three weights below each other; separate: the three in a sequence. One of the two is given.
+    """
+    if separate is None:
+        assert weight is not None
+        if query is key and key is value:
+            return list(linear(query, weight, bias).chunk(3, -1))
+        separate = weight.chunk(3)
     biases = (None,) * 3 if bias is None else bias.chunk(3)
-    return [linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases)]
+    return [linear(x, w, b) for x, w, b in zip((query, key, value), separate, biases)]
 
 
 def multi_head_attention_forward(

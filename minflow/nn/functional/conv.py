@@ -6,6 +6,8 @@ that one conv2d sums over it. Read next: `conv_transpose.py`, `../../core/ops/co
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...core.base.errors import ShapeError
 from ...core.functions.linear_algebra import match_product
 from ...core.ops.columns import im2col
@@ -16,6 +18,7 @@ from .arguments import check_tensor, composite, same_dtype, sizes
 from .conv_shapes import check_shapes, explain_shapes
 from .shape import pad
 
+Sizes = int | Sequence[int]  # one for all axes, or one for each
 Size1 = int | tuple[int]
 Size2 = int | tuple[int, int]
 Size3 = int | tuple[int, int, int]
@@ -58,7 +61,9 @@ def conv2d(
     return out.squeeze(0) if single else out
 
 
-def same_padding(name: str, input: Tensor, padding, strides: tuple, dilations: tuple, kernel: tuple):
+def same_padding(
+    name: str, input: Tensor, padding: Sizes | str, strides: tuple, dilations: tuple, kernel: tuple[int, ...]
+) -> tuple[Tensor, tuple[int, ...]]:
     """(input, padding of each axis). "same" with an even kernel needs one more pixel at the end, which is added to the
     input.
     """
@@ -76,7 +81,17 @@ def same_padding(name: str, input: Tensor, padding, strides: tuple, dilations: t
     return input, tuple(t // 2 for t in total)
 
 
-def checked_arguments(name: str, n: int, input, weight, bias, stride, padding, dilation, groups):
+def checked_arguments(
+    name: str,
+    n: int,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Sizes,
+    padding: Sizes | str,
+    dilation: Sizes,
+    groups: int,
+) -> tuple[Tensor, Tensor, tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
     """Check the arguments of conv1d or conv3d, and return (a batch, weight, strides, padding, dilations)."""
     check_tensor(name, input)
     check_shapes(name, n, input, weight, bias, groups)

@@ -117,5 +117,5 @@ def images(x: Spec, channels: int) -> tuple[str, tuple[int, ...] | None]:
     if x.ndim == 2 and channels == 1 and (n == 0 or rows == size):
         one = f"x.reshape(1, 1, {rows}, {size}) if x is one image of {rows}x{size}"
         return f"{one}; {flat} if each row is one", (1, 1, rows, size)
-    shape = (rows, channels, n, n) if n else None
-    return f"{flat}: the images are flattened, give them back their height and width", shape
+    square = (rows, channels, n, n) if n else None
+    return f"{flat}: the images are flattened, give them back their height and width", square

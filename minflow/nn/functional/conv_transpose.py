@@ -12,12 +12,23 @@ from ...core.ops.conv import conv2d_input_grad as turned
 from ...core.source_location import fail
 from ...core.tensor import Tensor
 from .arguments import check_tensor, composite, same_dtype, sizes
-from .conv import Size1, Size2, Size3, add_bias
+from .conv import Size1, Size2, Size3, Sizes, add_bias
 from .conv_shapes import check_shapes
 from .shape import pad
 
 
-def transposed(name: str, n: int, input, weight, bias, stride, padding, output_padding, groups, dilation) -> Tensor:
+def transposed(
+    name: str,
+    n: int,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Sizes,
+    padding: Sizes,
+    output_padding: Sizes,
+    groups: int,
+    dilation: Sizes,
+) -> Tensor:
     """A transposed convolution over n spatial axes."""
     check_tensor(name, input)
     check_shapes(name, n, input, weight, bias, groups)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.functions import index_add, norm, where
@@ -84,12 +85,12 @@ class ScaledGrad(Function):
     """The identity, with its gradient divided by `count`."""
 
     @staticmethod
-    def forward(ctx, rows: Tensor, count: Tensor) -> Tensor:
+    def forward(ctx: Any, rows: Tensor, count: Tensor) -> Tensor:
         ctx.save_for_backward(count)
         return rows.clone()
 
     @staticmethod
-    def backward(ctx, grad: Tensor) -> tuple:
+    def backward(ctx: Any, grad: Tensor) -> tuple:
         return grad / ctx.saved_tensors[0], None
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -43,7 +44,8 @@ def map_outside(place: Tensor, size: int, padding_mode: str, align: bool) -> Ten
 def gather_pixels(x: Tensor, places: list[Tensor], padding_mode: str) -> Tensor:
     """x at integer positions (N, ...), one tensor for each spatial axis: (N, C, L); 0 outside of x."""
     n, c, *space = x.spec.shape
-    flat, there = None, None
+    flat: Any = None
+    there: Any = None
     for place, size in zip(places, space):
         if padding_mode == "zeros":
             ok = f.logical_and(place >= 0.0, place <= size - 1.0)
@@ -112,12 +114,12 @@ def grid_sample(
         steps, weights = range(-1, 3), [cubic_weights(t) for t in parts]
     else:
         steps, weights = range(2), [[1.0 - t, t] for t in parts]
-    out = None
+    out: Any = None
     for corner in product(range(len(steps)), repeat=len(space)):
         whole = [b + float(steps[k]) for b, k in zip(first, corner)]
         if mode == "bicubic":
             whole = [map_outside(p, size, padding_mode, align) for p, size in zip(whole, space)]
-        weight = None
+        weight: Any = None
         for w, k in zip(weights, corner):
             weight = w[k] if weight is None else weight * w[k]
         term = gather_pixels(input, whole, padding_mode) * weight.reshape(

@@ -128,12 +128,12 @@ def instance_norm(
         )
     x, weight, bias = promote_half("instance_norm", input, weight, bias)
     if not use_input_stats:
-        mean, var = (s.to(x.spec.dtype) for s in (running_mean, running_var))
-        out = by_statistics(x, mean, var, weight, bias, eps)
+        assert running_mean is not None and running_var is not None
+        out = by_statistics(x, running_mean.to(x.spec.dtype), running_var.to(x.spec.dtype), weight, bias, eps)
     else:
         out, mean, var = standardized(x.reshape(rows, n), eps)
         out = affine(out.reshape(shape), weight, bias)
-        if running_mean is not None and mean is not None:
+        if running_mean is not None and running_var is not None and mean is not None and var is not None:
             with no_grad():
                 pairs = ((running_mean, mean, 1.0), (running_var, var, n / (n - 1)))
                 for running, now, factor in pairs:

@@ -8,7 +8,8 @@ tensors.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,11 @@ from .adaptive_pools import adaptive_avg_pool1d, adaptive_avg_pool3d
 from .arguments import check_tensor, composite
 from .pooling import adaptive_avg_pool2d
 
-AREA = {1: adaptive_avg_pool1d, 2: adaptive_avg_pool2d, 3: adaptive_avg_pool3d}
+AREA: dict[int, Callable[[Tensor, tuple[int, ...]], Tensor]] = {
+    1: adaptive_avg_pool1d,
+    2: adaptive_avg_pool2d,
+    3: adaptive_avg_pool3d,
+}
 AXES_OF = {
     "linear": (1,),
     "bilinear": (2,),
@@ -30,10 +35,12 @@ AXES_OF = {
     "trilinear": (3,),
     **dict.fromkeys(("nearest", "nearest-exact", "area"), (1, 2, 3)),
 }
+Real = type[np.floating]  # the type in which positions and weights are computed
+Tap = tuple[np.ndarray, np.ndarray | None]  # (positions, weights or None)
 CUBIC = -0.75  # parameter a of the kernel, as in PyTorch and OpenCV. Keys 1981, eq. 15
 
 
-def cubic_weights(t):
+def cubic_weights(t: Any) -> list[Any]:
     """Weights of the four taps around a position at distance t after the second. t: number, array or tensor."""
     a = CUBIC
     near = lambda d: ((a + 2) * d - (a + 3)) * d * d + 1
@@ -41,7 +48,7 @@ def cubic_weights(t):
     return [far(t + 1), near(t), near(1 - t), far(2 - t)]
 
 
-def taps(n: int, m: int, factor: float | None, mode: str, align: bool, real: type) -> list[tuple]:
+def taps(n: int, m: int, factor: float | None, mode: str, align: bool, real: Real) -> list[Tap]:
     """[(positions, weights or None)]: taps of m output elements over n input elements. factor: the scale, or None."""
     ratio = real(1 / factor) if factor else real(n) / real(m)
     i = np.arange(m, dtype=real)
@@ -63,7 +70,7 @@ def taps(n: int, m: int, factor: float | None, mode: str, align: bool, real: typ
     return [(first.astype("int64"), 1 - part), (np.minimum(first + 1, n - 1).astype("int64"), part)]
 
 
-def smooth_taps(n: int, m: int, factor: float | None, mode: str, align: bool, real: type) -> list[tuple]:
+def smooth_taps(n: int, m: int, factor: float | None, mode: str, align: bool, real: Real) -> list[Tap]:
     """taps() with antialiasing: when shrinking, the kernel is wider, as in PIL, and covers all inputs of an output."""
     ratio = real(1 / factor) if factor else real(n) / real(m)
     if align:
@@ -81,13 +88,15 @@ def smooth_taps(n: int, m: int, factor: float | None, mode: str, align: bool, re
     return [(np.minimum(p, n - 1).astype("int64"), w) for p, w in zip(each, weights)]
 
 
-def target(input: Tensor, n: int, size, scale_factor) -> tuple[tuple[int, ...], tuple]:
+def target(
+    input: Tensor, n: int, size: int | Sequence[int] | None, scale_factor: float | Sequence[float] | None
+) -> tuple[tuple[int, ...], tuple[float | None, ...]]:
     """(output size, the scale factor of each axis or None)."""
     if (size is None) == (scale_factor is None):
         what = f"interpolate: one of size and scale_factor must be given, got {size!r} and {scale_factor!r}"
         fail(ShapeError, what, "size=(64, 64), or scale_factor=2", input=input)
     name, value = ("size", size) if scale_factor is None else ("scale_factor", scale_factor)
-    each = tuple(value) if isinstance(value, list | tuple) else (value,) * n
+    each: tuple[Any, ...] = tuple(value) if isinstance(value, list | tuple) else (value,) * n
     kind = "__index__" if size is not None else "__float__"
     if len(each) != n or not all(hasattr(v, kind) and not isinstance(v, bool) for v in each):
         words = "whole number" if size is not None else "number"
@@ -96,11 +105,12 @@ def target(input: Tensor, n: int, size, scale_factor) -> tuple[tuple[int, ...], 
     have = input.spec.shape[2:]
     if not input.spec.shape[1]:
         fail(ShapeError, f"interpolate: the input {input.spec.shape} has no channels", "x.shape", input=input)
+    factors: tuple[float | None, ...] = (None,) * n
     if size is not None:
-        output_size, factors = tuple(v.__index__() for v in each), (None,) * n
+        output_size = tuple(v.__index__() for v in each)
     else:
-        factors = tuple(float(v) for v in each)
-        output_size = tuple(int(m * f) if math.isfinite(f) else 0 for m, f in zip(have, factors))
+        factors = scales = tuple(float(v) for v in each)
+        output_size = tuple(int(m * f) if math.isfinite(f) else 0 for m, f in zip(have, scales))
     if min((*output_size, *have)) < 1:
         fail(
             ShapeError,
@@ -176,15 +186,16 @@ def interpolate(
     return out.to(float16) if half else out
 
 
-def resampled(x: Tensor, axis: int, each: list[tuple]) -> Tensor:
+def resampled(x: Tensor, axis: int, each: Sequence[Tap]) -> Tensor:
     """The weighted sum of the elements of x at the taps, along an axis."""
-    total = None
+    total: Tensor | None = None
     for places, weights in each:
         term = take(x, from_numpy(places), axis=axis)
         if weights is not None:
             wide = (-1,) + (1,) * (x.spec.ndim - 1 - axis)
             term = term * from_numpy(weights.astype(x.spec.dtype.np).reshape(wide))
         total = term if total is None else total + term
+    assert total is not None  # there is at least one tap
     return total
 
 
@@ -199,11 +210,15 @@ def upsample(
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
-def upsample_nearest(input: Tensor, size=None, scale_factor=None) -> Tensor:
+def upsample_nearest(
+    input: Tensor, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None
+) -> Tensor:
     """The old name of interpolate with mode "nearest"."""
     return interpolate(input, size, scale_factor, "nearest")
 
 
-def upsample_bilinear(input: Tensor, size=None, scale_factor=None) -> Tensor:
+def upsample_bilinear(
+    input: Tensor, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None
+) -> Tensor:
     """The old name of interpolate with mode "bilinear" and align_corners=True."""
     return interpolate(input, size, scale_factor, "bilinear", True)

@@ -89,17 +89,17 @@ def gaussian_nll_loss(
     """
     name, tensors = "gaussian_nll_loss", dict(input=input, target=target)
     check_all(name, reduction, **tensors)
-    if not isinstance(var, Tensor):
-        var = full_like(input, var)
-    x, v = input.spec.shape, var.spec.shape
+    variance: Tensor = var if isinstance(var, Tensor) else full_like(input, var)
+    x, v = input.spec.shape, variance.spec.shape
     if v != x and v == x[:-1]:
-        var = var.unsqueeze(-1)
+        variance = variance.unsqueeze(-1)
     elif v != x and (len(v) != len(x) or [m for n, m in zip(x, v) if n != m] != [1]):
         what = f"{name}: var has shape {list(v)}, input has {list(x)}"
-        fail(ShapeError, what, "one variance for each element, or for each example", **tensors, var=var)
-    if not var.spec.floating:
-        fail(DTypeError, f"{name}: var must be floating, got {var.dtype.name}", "var.float()", **tensors, var=var)
-    return reduced(normal(input, target, var, full, eps), reduction)
+        fail(ShapeError, what, "one variance for each element, or for each example", **tensors, var=variance)
+    if not variance.spec.floating:
+        what = f"{name}: var must be floating, got {variance.dtype.name}"
+        fail(DTypeError, what, "var.float()", **tensors, var=variance)
+    return reduced(normal(input, target, variance, full, eps), reduction)
 
 
 @composite("gaussian_nll_loss")

@@ -63,11 +63,14 @@ def batch_norm(
                 input=input,
             )
     if x.dtype in HALVES:  # the squares would overflow; parameters may be float32, as in mixed precision
-        wide = [t if t is None else t.to(float32) for t in (input, weight, bias)]
-        return batch_norm(wide[0], running_mean, running_var, *wide[1:], training, momentum, eps).to(x.dtype)
+        weight, bias = (t if t is None else t.to(float32) for t in (weight, bias))
+        return batch_norm(input.to(float32), running_mean, running_var, weight, bias, training, momentum, eps).to(
+            x.dtype
+        )
     if weight is not None and weight.spec.dtype is not x.dtype:
         input, weight = same_dtype("batch_norm", input, weight)
     if not training:
+        assert running_mean is not None and running_var is not None
         if running_mean.spec.dtype in HALVES:  # like PyTorch, compute scale and shift in float32
             running_mean, running_var = running_mean.to(float32), running_var.to(float32)
         return by_statistics(input, running_mean, running_var, weight, bias, eps)
@@ -76,7 +79,7 @@ def batch_norm(
     bias = full(shape=channels, value=0.0, dtype=dtype) if bias is None else bias
     out, mean, var = norm.batch_norm(input, weight, bias, eps=float(eps))
     count = x.size // channels[0] if channels[0] else 0
-    if running_mean is not None and count:
+    if running_mean is not None and running_var is not None and count:
         with no_grad():
             running_mean.mul_(1 - momentum).add_(mean.detach() * momentum)
             running_var.mul_(1 - momentum).add_(var.detach() * (momentum * (count / max(count - 1, 1))))

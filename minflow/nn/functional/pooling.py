@@ -89,7 +89,7 @@ def avg_pool2d(
     return out if x is input else out.squeeze(0)
 
 
-def adaptive_avg_pool2d(input: Tensor, output_size: int | tuple[int | None, int | None] | None) -> Tensor:
+def adaptive_avg_pool2d(input: Tensor, output_size: int | tuple[int | None, ...] | None) -> Tensor:
     """The mean of each of output_size windows: window i of n goes from floor(i*H/n) to ceil((i+1)*H/n).
 
     output_size: int, pair, or None for an axis that keeps its size. input: float (N, C, H, W) or (C, H, W).

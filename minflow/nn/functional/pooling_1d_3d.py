@@ -6,6 +6,7 @@ Read next: `pooling.py`, the same for images; `adaptive_pools.py`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ...core.base.errors import DTypeError, ShapeError
@@ -15,7 +16,7 @@ from ...core.source_location import fail
 from ...core.spec import float16, float32
 from ...core.tensor import Tensor
 from .arguments import check_tensor, composite, sizes
-from .conv import Size1, Size3
+from .conv import Size1, Size3, Sizes
 from .conv_shapes import AXES
 
 
@@ -33,13 +34,22 @@ def batched(name: str, input: Tensor, n: int) -> Tensor:
     return input if x.ndim == n + 2 else input.unsqueeze(0)
 
 
-def steps(name: str, n: int, kernel: tuple[int, ...], stride: Any) -> tuple[int, ...]:
+def steps(name: str, n: int, kernel: tuple[int, ...], stride: Sizes | None) -> tuple[int, ...]:
     """The stride; None or an empty sequence means the kernel's size."""
     none = stride is None or (isinstance(stride, tuple | list) and not stride)
     return kernel if none else sizes(name, "stride", stride, 1, n)
 
 
-def windows(name: str, n: int, x: Tensor, kernel_size, stride, padding, dilation: Any = 1, ceil_mode: bool = False):
+def windows(
+    name: str,
+    n: int,
+    x: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None,
+    padding: Sizes,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+) -> dict[str, Any]:
     """The attrs of a pooling over n axes. Raises ShapeError if a window does not fit."""
     kernel = sizes(name, "kernel_size", kernel_size, 1, n)
     step = steps(name, n, kernel, stride)
@@ -55,6 +65,7 @@ def windows(name: str, n: int, x: Tensor, kernel_size, stride, padding, dilation
     return dict(kernel_size=kernel, stride=step, padding=pad, dilation=spread, ceil_mode=bool(ceil_mode))
 
 
+Pooled = Tensor | tuple[Tensor, Tensor]  # maxima; with their indices if return_indices is True
 NEUTRAL = dict(kernel_size=1, stride=1, padding=0, dilation=1)  # attrs of an axis that is not pooled
 
 
@@ -68,7 +79,11 @@ def max_with_indices(x: Tensor, attrs: dict) -> tuple[Tensor, Tensor]:
     return pool.max_pool2d(x, **attrs)
 
 
-def in_two_passes(x: Tensor, over_images, over_depth) -> tuple[Tensor, Tensor]:
+def in_two_passes(
+    x: Tensor,
+    over_images: Callable[[Tensor], tuple[Tensor, Tensor]],
+    over_depth: Callable[[Tensor], tuple[Tensor, Tensor]],
+) -> tuple[Tensor, Tensor]:
     """(maximum of each window of volumes, its index in D * H * W), by two functions that return both for images."""
     n, c, depth, h, w = x.spec.shape
     y, inner = over_images(x.reshape(n, c * depth, h, w))
@@ -79,7 +94,7 @@ def in_two_passes(x: Tensor, over_images, over_depth) -> tuple[Tensor, Tensor]:
     return y.reshape(shape), (outer // (rows * columns) * (h * w) + inner).reshape(shape)
 
 
-def with_indices(y: Tensor, indices: Tensor, input: Tensor, return_indices: bool):
+def with_indices(y: Tensor, indices: Tensor, input: Tensor, return_indices: bool) -> Pooled:
     """The return value of max pooling: with the indices if they are requested."""
     if input.spec.ndim < y.spec.ndim:
         y, indices = y.squeeze(0), indices.squeeze(0)

@@ -40,6 +40,7 @@ def layers(
     dropout: float,
     train: bool,
     bidirectional: bool,
+    *,
     sizes: tuple = (),
 ) -> tuple:
     """Run all layers and directions: (states of the last layer at all steps, final h, final c of lstm).
@@ -91,10 +92,10 @@ def one_layer(
     batch = sizes[0] if sizes else x.spec.shape[1]
     widths = w_hh.spec.shape[-1], w_ih.spec.shape[0] // 4  # of h, of c
     begin = [zeros(batch, width) if s is None else s for s, width in zip(states, widths)]
-    begin, w_hh, biases, w_hr = ([t.to(x.dtype) for t in group] for group in (begin, [w_hh], biases, w_hr))
+    begin, hidden, biases, w_hr = ([t.to(x.dtype) for t in group] for group in (begin, [w_hh], biases, w_hr))
     biases = biases or [zeros(w_ih.spec.shape[0])] * 2
     results = (lstm_projected if w_hr else op)(
-        x, *begin, w_ih, *w_hh, *biases, *w_hr, **attrs, sizes=sizes, reverse=reverse
+        x, *begin, w_ih, *hidden, *biases, *w_hr, **attrs, sizes=sizes, reverse=reverse
     )
     return results[0], list(results[1 : 1 + len(states)])
 

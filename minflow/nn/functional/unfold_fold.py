@@ -10,10 +10,12 @@ from ...core.ops.columns import col2im, im2col
 from ...core.source_location import fail
 from ...core.tensor import Tensor
 from .arguments import check_tensor, composite, sizes
-from .conv import Size2
+from .conv import Size2, Sizes
 
 
-def window(name: str, size: tuple[int, ...], kernel_size, dilation, padding, stride) -> dict:
+def window(
+    name: str, size: tuple[int, ...], kernel_size: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes
+) -> dict[str, tuple[int, ...]]:
     """The attrs of im2col for images of this size. Raises ShapeError if a window does not fit."""
     kernel, step = sizes(name, "kernel_size", kernel_size, 1, 2), sizes(name, "stride", stride, 1, 2)
     pad, spread = sizes(name, "padding", padding, 0, 2), sizes(name, "dilation", dilation, 1, 2)

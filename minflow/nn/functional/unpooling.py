@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ...core.base.errors import DTypeError, ShapeError
 from ...core.functions import masked_fill
@@ -12,12 +12,21 @@ from ...core.ops.index import scatter
 from ...core.source_location import fail
 from ...core.tensor import Tensor
 from .arguments import check_tensor, composite, sizes
-from .conv import Size1, Size2, Size3
+from .conv import Size1, Size2, Size3, Sizes
 from .pooling import avg_pool2d, max_pool2d
 from .pooling_1d_3d import avg_pool1d, avg_pool3d, batched, max_pool1d, max_pool3d, steps
 
 
-def max_unpool(name: str, n: int, input: Tensor, indices: Tensor, kernel_size, stride, padding, output_size) -> Tensor:
+def max_unpool(
+    name: str,
+    n: int,
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None,
+    padding: Sizes,
+    output_size: Sequence[int] | None,
+) -> Tensor:
     """Zeros of the size before pooling, with the input's elements at their indices."""
     x = batched(name, input, n)
     check_tensor(name, indices, "indices")
@@ -86,10 +95,16 @@ def max_unpool3d(
     return max_unpool("max_unpool3d", 3, input, indices, kernel_size, stride, padding, output_size)
 
 
-POOLS = {1: (avg_pool1d, max_pool1d), 2: (avg_pool2d, max_pool2d), 3: (avg_pool3d, max_pool3d)}
+POOLS: dict[int, tuple[Callable, Callable]] = {
+    1: (avg_pool1d, max_pool1d),
+    2: (avg_pool2d, max_pool2d),
+    3: (avg_pool3d, max_pool3d),
+}
 
 
-def power_pool(name: str, n: int, input: Tensor, norm_type: float, kernel_size, stride, ceil_mode: bool) -> Tensor:
+def power_pool(
+    name: str, n: int, input: Tensor, norm_type: float, kernel_size: Sizes, stride: Sizes | None, ceil_mode: bool
+) -> Tensor:
     """The p-norm of each window: (mean of the powers * window size) ** (1 / p)."""
     batched(name, input, n)
     mean, most = POOLS[n]

@@ -11,7 +11,7 @@ import functools
 import math
 import sys
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -54,7 +54,7 @@ class Device:
     type: str
     table: dict[tuple[str, int], Device] = {}
 
-    def __new__(cls, type: str | Device = "cpu", index: int | None = None):
+    def __new__(cls, type: str | Device = "cpu", index: int | None = None) -> Device:
         if isinstance(type, Device):
             return type
         kind, _, number = str(type).partition(":")
@@ -129,7 +129,7 @@ class Spec:
         device: Device = cpu,
         placement: Placement | None = None,
         sbp: tuple[Sbp, ...] | None = None,
-    ):
+    ) -> Spec:
         spec = cls.table.get((shape, dtype, device, placement, sbp))
         if spec is None:
             if len(cls.table) >= cls.limit:
@@ -163,12 +163,12 @@ class Spec:
         """Size in bytes."""
         return self.size * self.dtype.itemsize
 
-    def replace(self, **changes) -> Spec:
+    def replace(self, **changes: Any) -> Spec:
         """This spec with some fields replaced."""
         fields = {name: getattr(self, name) for name in ("shape", "dtype", "device", "placement", "sbp")}
         return Spec(**(fields | changes))
 
-    def but(self, **changes) -> Spec:
+    def but(self, **changes: Any) -> Spec:
         """The old name of `replace`, which shape rules of custom ops may still use."""
         warnings.warn("Spec.but is now Spec.replace", DeprecationWarning, stacklevel=2)
         return self.replace(**changes)

@@ -7,6 +7,8 @@ Read next: `methods/operators.py`, `functions/arithmetic.py`.
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -14,12 +16,12 @@ from . import autograd, functions as F
 from .base.display import Display
 from .base.errors import DTypeError, GradError, NonFiniteError, OutOfRangeError, ShapeError, TraceError
 from .dispatch import apply, refuse_symbolic
-from .functionalize import contiguous, is_contiguous, lend, make_view, read_only, stride_probe, untracked, write
+from .functionalize import Alias, contiguous, is_contiguous, lend, make_view, read_only, stride_probe, untracked, write
 from .functions.fill import finish
 from .functions.memory_format import Layout, strided, view_in_format
 from .functions.tensor_types import data_or_shape, parse_type, type_of
 from .grad.hooks import Handle, hook_on, post_accumulate_on
-from .ir import LEAF, Source, Value
+from .ir import LEAF, Cell, Source, Value
 from .messages import printing
 from .messages.no_gradient import note_cut
 from .messages.suggestions import hint_methods
@@ -100,15 +102,17 @@ class Tensor(
     storage.
     """
 
+    array: Any  # of the array library of its device; None while tracing
+    spec: Spec
     value: Value | None = None  # class attributes as defaults cost nothing per tensor
-    alias = None
-    cell = None
+    alias: Alias | None = None
+    cell: Cell | None = None
     gradient: Tensor | None = None
     needs = False
     owned = False  # of a parameter: an optimizer has it
     label = ""  # its attribute name in a Module
     leaf_views = False  # while tracing: a view of it was made a leaf
-    retains = None  # the hook of `retain_grad`
+    retains: Callable | None = None  # the hook of `retain_grad`
     hooks: dict | None = None  # of a leaf: `Node.hooks` of its Source
     spent = False  # of a gradient: an optimizer step has used it
     result_of = ""  # the name of the nn.Graph that returned it
@@ -655,10 +659,11 @@ def basic_index(index) -> tuple | None:
     """The index as the attr of getitem (slices as hashable tuples), or None if it contains arrays or lists."""
     if index.__class__ is int:
         return (index,)
-    parts = []
+    parts: list[Any] = []
     for i in index if index.__class__ is tuple else (index,):
         if i.__class__ is slice:
-            start, stop, step = part = i.start, i.stop, i.step
+            part: tuple[Any, ...] = i.start, i.stop, i.step
+            start, stop, step = part
             if not (start.__class__ in WHOLE and stop.__class__ in WHOLE and step.__class__ in WHOLE):
                 start, stop, step = part = tuple([x if x is None else x.__index__() for x in part])
             parts.append(part)

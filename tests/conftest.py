@@ -180,7 +180,7 @@ def clock(monkeypatch):
 def real_kernel():
     """A real Jupyter kernel, started once: `real_kernel.fresh(code)` begins anew in it."""
     pytest.importorskip("jupyter_client")
-    from tests.kernels import Kernel
+    from tests.notebook_kernel import Kernel
 
     one = Kernel()
     yield one

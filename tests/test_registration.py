@@ -16,7 +16,7 @@ from minflow.core.methods.in_place import InPlace
 from minflow.core.methods.reductions import Reductions
 from minflow.core.op import OPS, Op
 from minflow.core.tensor import Tensor
-from tests import registered
+from tests import exported_cases
 from tests.core import oracles
 
 # Ops that nobody calls by name -> what calls them.
@@ -145,7 +145,7 @@ NO_IN_PLACE |= {"softplus"}
 BASES = {"InPlace", "Loss", "Weighted", "Norm", "BatchNorm", "LRScheduler", "Optimizer"}  # what others inherit
 BASES |= {"Moments"}  # of optimizers
 BASES |= {"Margin", "Shown"}
-BASES |= registered.IMAGE_BASES
+BASES |= exported_cases.IMAGE_BASES
 FUNCTIONS, METHODS, FACE = "core/functions/__init__.py", "core/methods/", "minflow/__init__.py"
 
 
@@ -232,20 +232,30 @@ def exports() -> list[str]:
 
 def graph_tests() -> list[str]:
     """Layers, losses, optimizers and schedules that no test runs eagerly and as a graph."""
-    layers = {name for name, *_ in registered.layer_cases()}
-    missing = [f"{name}: a row in LAYERS" for name in registered.called() if name not in layers]
+    layers = {name for name, *_ in exported_cases.layer_cases()}
+    missing = [f"{name}: a row in LAYERS" for name in exported_cases.called() if name not in layers]
     missing += [
-        f"{name}: a row in LOSSES" for name, cls in registered.losses().items() if registered.needs_arguments(cls)
+        f"{name}: a row in LOSSES"
+        for name, cls in exported_cases.losses().items()
+        if exported_cases.needs_arguments(cls)
     ]
     missing += [
         f"{name}: a row in OPTIMIZERS"
-        for name in registered.optimizers()
-        if name not in {name for name, _ in registered.optimizer_cases()}
+        for name in exported_cases.optimizers()
+        if name not in {name for name, _ in exported_cases.optimizer_cases()}
     ]
-    missing += [f"{name}: a row in SCHEDULES" for name in registered.schedules() if name not in registered.SCHEDULES]
-    gone = {*registered.LAYERS, *registered.LOSSES, *registered.TARGETS, *registered.OPTIMIZERS, *registered.SCHEDULES}
+    missing += [
+        f"{name}: a row in SCHEDULES" for name in exported_cases.schedules() if name not in exported_cases.SCHEDULES
+    ]
+    gone = {
+        *exported_cases.LAYERS,
+        *exported_cases.LOSSES,
+        *exported_cases.TARGETS,
+        *exported_cases.OPTIMIZERS,
+        *exported_cases.SCHEDULES,
+    }
     there = {*dir(nn), *dir(flow.optim), *dir(flow.optim.lr_scheduler)}
-    missing = [f"{line} of tests/registered.py" for line in missing]
+    missing = [f"{line} of tests/exported_cases.py" for line in missing]
     return missing + [f"{name}: strike off its row" for name in gone - there]
 
 
@@ -265,8 +275,8 @@ def test_nothing_is_missing(check):
         (exports, nn, "LayerNorm"),
         (exports, nn, "MSELoss"),
         (exports, flow.optim, "AdamW"),
-        (graph_tests, registered.LAYERS, "Linear"),
-        (graph_tests, registered.SCHEDULES, "StepLR"),
+        (graph_tests, exported_cases.LAYERS, "Linear"),
+        (graph_tests, exported_cases.SCHEDULES, "StepLR"),
     ],
     ids=lambda x: getattr(x, "__name__", None),
 )
@@ -288,10 +298,10 @@ def test_a_new_class_is_run_or_asked_for(monkeypatch):
 
     monkeypatch.setattr(nn, "Halved", Halved, raising=False)
     monkeypatch.setattr(nn, "Scaled", Scaled, raising=False)
-    assert ("Halved", Halved, registered.ROWS) in registered.layer_cases()
-    assert graph_tests() == ["Scaled: a row in LAYERS of tests/registered.py"]
+    assert ("Halved", Halved, exported_cases.ROWS) in exported_cases.layer_cases()
+    assert graph_tests() == ["Scaled: a row in LAYERS of tests/exported_cases.py"]
     monkeypatch.setattr(flow.optim, "Own", type("Own", (flow.optim.SGD,), {}), raising=False)
-    assert ("Own", {}) in registered.optimizer_cases()
+    assert ("Own", {}) in exported_cases.optimizer_cases()
 
 
 def test_a_new_op_is_asked_for(monkeypatch):

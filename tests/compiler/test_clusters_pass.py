@@ -9,7 +9,7 @@ from minflow import nn
 from minflow.compiler.fusion.elementwise_fusion import OUTPUTS, Operand, clusters, read_as
 from minflow.compiler.passes import PASSES
 from minflow.compiler.plan import Plan
-from tests.cluster_programs import inputs_of, random_program, training
+from tests.fusion_programs import inputs_of, random_program, training
 from tests.reference import execute
 from tests.sampling import sampled
 

@@ -20,7 +20,7 @@ from minflow.job.legacy import op_name
 from minflow.nn import module as modules
 from minflow.optim import optimizer as optimizers
 from minflow.utils.data import fetch
-from tests.interrupting import Interrupting
+from tests.interrupts import Interrupting
 
 FILES = {
     part.__file__

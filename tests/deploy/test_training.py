@@ -14,8 +14,8 @@ from minflow.deploy.training.optimizers import optimizers_as_data, optimizers_fr
 from minflow.deploy.training.settings import config_as_data, config_from_data
 from tests.cases import Cases
 from tests.deploy.saved import changed
+from tests.exported_cases import OPTIMIZERS, SCHEDULES, exported, optimizers, s, schedules
 from tests.graphs import bits
-from tests.registered import OPTIMIZERS, SCHEDULES, exported, optimizers, s, schedules
 
 X = np.random.default_rng(2).standard_normal((5, 4)).astype("float32")
 

@@ -21,8 +21,8 @@ from minflow import nn
 from minflow.core.base.errors import CheckpointError, StateError
 from minflow.optim import lr_scheduler as schedules
 from tests import sampling
+from tests.exported_cases import SCHEDULES, optimizer_cases
 from tests.graphs import Training, loss_of
-from tests.registered import SCHEDULES, optimizer_cases
 
 SGD, Adam = flow.optim.SGD, flow.optim.Adam
 

@@ -18,7 +18,7 @@ import minflow as flow
 import minflow.typing as tp
 from minflow.job.queue.stream import STREAM, SWITCH, Record, Step, Stream
 from minflow.job.session import SESSION
-from tests.together import together
+from tests.threads import together
 
 pytestmark = pytest.mark.usefixtures("clean")
 

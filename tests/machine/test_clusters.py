@@ -20,7 +20,7 @@ from minflow.platforms.compiled.codegen.llvm import function, load, store
 from minflow.platforms.compiled.kernels import elementwise_fusion as built
 from minflow.platforms.compiled.runtime.pointers import at
 from tests import sampling
-from tests.cluster_programs import inputs_of, random_program, training
+from tests.fusion_programs import inputs_of, random_program, training
 
 EDGES = [
     0.0,

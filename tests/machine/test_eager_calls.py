@@ -14,7 +14,7 @@ from minflow.platforms.compiled.runtime import eager
 from minflow.platforms.compiled.runtime.eager import by_steps
 from minflow.platforms.compiled.runtime.tasks import instruction, word_at
 from minflow.platforms.compiled.warmup import builder_of
-from tests.together import together
+from tests.threads import together
 
 EPS = dict(eps=1e-5)
 

@@ -24,7 +24,7 @@ from minflow.platforms.compiled.kernels import conv_geometry, nchw_conv, winogra
 from minflow.platforms.compiled.runtime import eager, task_scheduler
 from minflow.platforms.compiled.runtime.eager import by_steps
 from minflow.platforms.compiled.warmup import builder_of
-from tests.together import together
+from tests.threads import together
 
 conv2d, conv2d_input_grad, conv2d_weight_grad = [
     functools.partial(by_steps, op, builder_of(op))

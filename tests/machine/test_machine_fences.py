@@ -12,7 +12,7 @@ PROGRAM = """
 import numpy as np
 import minflow as flow
 from minflow import machine
-from tests.fenced import fenced
+from tests.guard_pages import fenced
 
 machine.use()
 F = flow.nn.functional

@@ -25,7 +25,7 @@ from minflow.platforms.compiled.runtime import task_scheduler
 from minflow.platforms.compiled.runtime.tasks import instruction, real_at, word_at
 from minflow.platforms.compiled.warmup import InPlans
 from tests import sampling
-from tests.together import together
+from tests.threads import together
 
 PART = 8  # numbers of a chunk
 

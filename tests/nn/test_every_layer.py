@@ -1,7 +1,7 @@
 """Every layer and every loss in all modes, each built once: traced, trained eagerly and as a graph, of strided inputs,
 saved and loaded, with compiled kernels. The bits are the same.
 
-A test is named by its layer; its cases are the rows of `tests/registered.py`. Read next: `tests/graphs.py`.
+A test is named by its layer; its cases are the rows of `tests/exported_cases.py`. Read next: `tests/graphs.py`.
 """
 
 import copy
@@ -19,10 +19,10 @@ from minflow.nn.summary import tensors_in
 from minflow.platforms import compiled
 from tests.cases import Cases
 from tests.deploy.test_attrs import again, written
+from tests.exported_cases import TARGETS, input_of, layer_cases, loss_cases
 from tests.graphs import Predict, Scaled, Training, bits, eager_steps, listing, loss_of, operations
 from tests.nn.graph.test_exact_strides import laid_out
 from tests.reference import execute
-from tests.registered import TARGETS, input_of, layer_cases, loss_cases
 from tests.sampling import sampled
 
 STEPS = 3

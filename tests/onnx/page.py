@@ -1,6 +1,6 @@
 """`python -m tests.onnx.page`: write docs/onnx.md, which layers, losses and ops can leave as ONNX.
 
-Each layer is exported as `registered.py` makes it, in eval mode; its file passes onnx.checker and runs in onnxruntime.
+Each layer of `exported_cases.py` is exported in eval mode; its file passes onnx.checker and runs in onnxruntime.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from minflow.core.op import OPS
 from minflow.nn.summary import tensors_in
 from minflow.onnx.builder import FORMS, OPSET
 from minflow.onnx.model import TAPE
+from tests.exported_cases import TARGETS, layer_cases, loss_cases
 from tests.onnx.corners import CORNERS
 from tests.onnx.runs import run
-from tests.registered import TARGETS, layer_cases, loss_cases
 
 PAGE = Path(__file__).parents[2] / "docs" / "onnx.md"
 AIM = 1e-5  # of the largest value of an output

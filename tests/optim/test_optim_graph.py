@@ -1,6 +1,6 @@
 """Every optimizer traced, as a graph and from a file: each step has the bits of the eager one, and follows the rates.
 
-A test is named by its optimizer; its cases are the options of `tests/registered.py`.
+A test is named by its optimizer; its cases are the options of `tests/exported_cases.py`.
 """
 
 import copy
@@ -14,9 +14,9 @@ from minflow import nn
 from minflow.core.mode import mutation_counter
 from minflow.core.trace import trace
 from tests.cases import Cases
+from tests.exported_cases import optimizer_cases
 from tests.graphs import Training, bits, eager_steps
 from tests.reference import execute
-from tests.registered import optimizer_cases
 
 OPTIMIZERS = defaultdict(list)
 for name, options in optimizer_cases():

@@ -12,7 +12,7 @@ from minflow.introspection.graph.explore.array_summary import summary_of
 from minflow.introspection.graph.explore.details import histogram
 from minflow.views.explorer.tiles import tiles_of, tiles_picture
 from minflow.views.renderers.tensor_picture import LEVELS, PAPER, palette
-from tests.plates import pixels_of
+from tests.svg_checks import pixels_of
 
 
 def drawn(tiles):

@@ -37,7 +37,7 @@ from minflow.views.text.reports import Report, peak, peak_text, values_at_peak
 from minflow.vision.models import mobilenet_v2
 from tests.graph_models import Step
 from tests.measuring import calls
-from tests.plates import off_their_plates, svg_in
+from tests.svg_checks import off_their_plates, svg_in
 
 EVIL = "<img src=x onerror=alert(1)>\x1b"
 SVG = "{http://www.w3.org/2000/svg}"

@@ -24,7 +24,7 @@ from minflow.views.records.tape import tape_record
 from minflow.views.show import picture
 from tests.graph_models import Step
 from tests.measuring import calls
-from tests.plates import svg_in
+from tests.svg_checks import svg_in
 
 
 def small():

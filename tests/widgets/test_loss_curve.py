@@ -17,7 +17,7 @@ from minflow_widgets.curve.series import POINTS, Series
 import minflow as flow
 from minflow.core.base.errors import DTypeError
 from tests.clocks import until
-from tests.plates import svg_in
+from tests.svg_checks import svg_in
 
 
 def test_a_run_is_kept_whole_and_shown_seldom(front):

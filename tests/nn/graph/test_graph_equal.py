@@ -22,7 +22,7 @@ from minflow import nn
 from minflow.core.mode import DEFAULT
 from minflow.vision import models
 from tests import sampling
-from tests.registered import SCHEDULES
+from tests.exported_cases import SCHEDULES
 
 STEPS = 50 if sampling.complete else 14
 

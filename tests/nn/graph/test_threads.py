@@ -13,7 +13,7 @@ import minflow as flow
 from minflow import nn
 from minflow.compiler.executor import LOCK, held
 from minflow.library import custom_op
-from tests.together import LONG, together
+from tests.threads import LONG, together
 
 
 def linear():

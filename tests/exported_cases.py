@@ -12,7 +12,7 @@ import numpy as np
 import minflow as flow
 from minflow import nn
 from minflow.nn.modules.loss import Loss
-from tests.registered_images import IMAGE_BASES as IMAGE_BASES, IMAGE_LAYERS
+from tests.image_layer_cases import IMAGE_BASES as IMAGE_BASES, IMAGE_LAYERS
 
 IMAGES, ROWS = (4, 6, 8, 8), (4, 6)
 IDS = np.array([[0, 4], [2, 2], [1, 3], [4, 0]])

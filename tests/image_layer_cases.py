@@ -1,4 +1,4 @@
-"""Rows of `LAYERS` (`registered.py`) for the layers of signals, images and volumes."""
+"""Rows of `LAYERS` (`exported_cases.py`) for the layers of signals, images and volumes."""
 
 import minflow as flow
 from minflow import nn

@@ -1,6 +1,6 @@
 """Which modules a call goes through, in order, on every thread: the five walks that test_walks.py asserts.
 
-A program of its own, so that no thread is older than the recording: `python -m tests.walking` prints them as JSON.
+A program of its own, so that no thread is older than the recording: `python -m tests.call_paths` prints them as JSON.
 """
 
 import contextlib

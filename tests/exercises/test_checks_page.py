@@ -46,10 +46,10 @@ def test_the_page_says_what_the_checks_do():
     In a process of its own, as the page is written: in one that holds gigabytes of other tests, the collector alone
     takes what an answer to 14.2 has of time.
     """
-    from tests.exercises.page import PAGE, table_of
+    from tests.exercises.checks_page import PAGE, table_of
 
     program = (
-        "import json; from tests.exercises.page import rows\n"
+        "import json; from tests.exercises.checks_page import rows\n"
         "faults = []; print(json.dumps([list(rows(faults)), faults]))"
     )
     done = subprocess.run(
@@ -69,7 +69,7 @@ def test_the_page_says_what_the_checks_do():
     # What does not end is stopped by a clock: where the cores are taken, the last two columns may differ by one.
     written = table_of(PAGE.read_text(encoding="utf-8"))
     assert [row[:NAMED] for row in written] == [row[:NAMED] for row in table], "\n".join(
-        ["write it with: python -m tests.exercises.page", *faults]
+        ["write it with: python -m tests.exercises.checks_page", *faults]
     )
 
 

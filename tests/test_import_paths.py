@@ -77,7 +77,7 @@ def test_annotations_of_sizes():
 def test_a_refused_module_says_what_to_use(path, hint):
     with pytest.raises(MissingModuleError, match=rf"no module minflow.{path}") as caught:
         importlib.import_module(f"minflow.{path}")
-    assert hint in caught.value.hint and "test_addresses.py" in caught.value.where
+    assert hint in caught.value.hint and "test_import_paths.py" in caught.value.where
     assert isinstance(caught.value, ModuleNotFoundError)
     assert f"minflow.{path}" not in sys.modules
 

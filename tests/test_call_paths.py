@@ -1,13 +1,13 @@
 """The five walks of a student: the modules that a call enters, in order, and that none returns to a room it has left.
 
-A walk is that of a call which is not the first: what is built once is built. `walking.py` records it.
+A walk is that of a call which is not the first: what is built once is built. `call_paths.py` records it.
 """
 
 import json
 
 import pytest
 
-from tests import walking
+from tests import call_paths
 from tests.processes import output
 from tests.sources import TOP
 
@@ -16,7 +16,7 @@ WALKS = ["x + 1", "graph(x)", "job(x)", "show(x)", "event"]
 
 @pytest.fixture(scope="module")
 def recorded():
-    return json.loads(output("-m", "tests.walking", cwd=TOP))
+    return json.loads(output("-m", "tests.call_paths", cwd=TOP))
 
 
 def test_modules_entered(recorded, golden):
@@ -25,7 +25,7 @@ def test_modules_entered(recorded, golden):
         [walk, *[f"  {thread}: {' > '.join(way)}" for thread, way in recorded[walk]["modules"].items()]]
         for walk in WALKS
     ]
-    golden("walks", "\n".join([line for row in rows for line in row]))
+    golden("call_paths", "\n".join([line for row in rows for line in row]))
 
 
 @pytest.mark.parametrize("walk", WALKS)
@@ -35,7 +35,7 @@ def test_no_walk_returns(recorded, walk):
 
 
 def test_a_return_is_seen():
-    recorder = walking.Recorder.__new__(walking.Recorder)
+    recorder = call_paths.Recorder.__new__(call_paths.Recorder)
     recorder.modules, recorder.returns, recorder.on, recorder.waiting = {}, set(), True, False
 
     def frame(file, back):

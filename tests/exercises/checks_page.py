@@ -1,4 +1,7 @@
-"""docs/exercises.md: what each check was tried with. `python -m tests.exercises.page` writes it, tests compare it."""
+"""docs/exercises.md: the answers that each check was tried with.
+
+`python -m tests.exercises.checks_page` writes the page; a test compares it.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ secret from readers of the package: this is for learning.
 
 def rows(faults=None):
     """A row of the table for each exercise, as a list of texts. faults: a list that takes a sentence for each."""
-    from tests.exercises.test_page_of_checks import survivors
+    from tests.exercises.test_checks_page import survivors
 
     for exercise in all_exercises():
         if not exercise.points:

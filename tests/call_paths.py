@@ -33,7 +33,7 @@ def module_of(file: str) -> str | None:
     return None
 
 
-def room_of(module: str) -> str:
+def package_of(module: str) -> str:
     return module.split(".")[0]
 
 
@@ -57,11 +57,11 @@ class Recorder:
         entered = self.modules.setdefault(thread.name, [])
         if me not in entered:
             entered.append(me)
-        rooms = [room_of(me)]  # of the calls that have not returned, the innermost first
+        rooms = [package_of(me)]  # of the calls that have not returned, the innermost first
         caller = frame.f_back
         while caller is not None:
-            if (module := module_of(caller.f_code.co_filename)) and room_of(module) != rooms[-1]:
-                rooms.append(room_of(module))
+            if (module := module_of(caller.f_code.co_filename)) and package_of(module) != rooms[-1]:
+                rooms.append(package_of(module))
             caller = caller.f_back
         if rooms[0] in rooms[1:]:
             self.returns.add(f"{me}.{frame.f_code.co_name}: {' < '.join(rooms)}")

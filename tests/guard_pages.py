@@ -9,7 +9,7 @@ import numpy as np
 PAGE = mmap.PAGESIZE
 
 
-def fenced(x, begins):
+def at_page_edge(x, begins):
     """A copy of an array that begins, or ends, at a page that cannot be read."""
     x = np.ascontiguousarray(x)
     size = math.ceil(x.nbytes / PAGE) * PAGE

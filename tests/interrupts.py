@@ -1,4 +1,4 @@
-"""Ctrl-C at a line of one's choice, for tests: `Interrupting(files, at=5).run(function)` sends SIGINT at the sixth
+"""Ctrl-C at a line of one's choice, for tests: `Interrupter(files, at=5).run(function)` sends SIGINT at the sixth
 line.
 
 A real interrupt never comes between the last instruction of a `with` block and its `__exit__`, nor at a `try:`, which
@@ -13,7 +13,7 @@ import signal
 import sys
 
 
-class Interrupting:
+class Interrupter:
     """Traces the lines of some files. lines: (code, line) that ran, in order; at: the one where Ctrl-C comes."""
 
     def __init__(self, files, at=None):

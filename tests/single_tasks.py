@@ -17,7 +17,7 @@ FILL = 77
 THREADS = (1, 2, 3, 8)
 
 
-def steps_of(builder: Callable, arrays: Sequence, outs: Sequence[np.ndarray], **attrs) -> list[Step] | None:
+def tasks_of(builder: Callable, arrays: Sequence, outs: Sequence[np.ndarray], **attrs) -> list[Step] | None:
     """In memory of their own; None where the builder finds that it does not fit."""
     found = prepared(builder, arrays, outs, **attrs)
     if found is None:
@@ -26,30 +26,30 @@ def steps_of(builder: Callable, arrays: Sequence, outs: Sequence[np.ndarray], **
     return found.steps
 
 
-def run_now(steps: Sequence[Step]) -> None:
+def run_tasks(steps: Sequence[Step]) -> None:
     """Each step, by several threads where it has several chunks."""
     recorder = RECORDERS[0] if RECORDERS else None
     recorder.run(steps) if recorder else Program(steps)()
 
 
-def guarded(shape: Sequence[int], dtype: Any = "f4") -> tuple[np.ndarray, Callable[[], bool]]:
+def guarded_array(shape: Sequence[int], dtype: Any = "f4") -> tuple[np.ndarray, Callable[[], bool]]:
     """An array of FILL between two guard bands, and a function that says whether the bands are as they were."""
     memory = np.full(math.prod(shape) + 2 * BAND, FILL, dtype)
     end = memory.size - BAND
     return memory[BAND:end].reshape(shape), lambda: bool((memory[:BAND] == FILL).all() and (memory[end:] == FILL).all())
 
 
-def computed(builder: Callable, arrays: Sequence, like: Sequence[Any], **attrs) -> list[np.ndarray] | None:
+def run_builder(builder: Callable, arrays: Sequence, like: Sequence[Any], **attrs) -> list[np.ndarray] | None:
     """The outputs of a builder's steps, which write nothing around them; None where there are no steps.
 
     like: what has the shape and the dtype of each output, an array or a spec; float32 stands for float64.
     """
     dtypes = [np.dtype(getattr(one, "np", one.dtype)) for one in like]
-    made = [guarded(one.shape, "f4" if dtype == np.float64 else dtype) for one, dtype in zip(like, dtypes)]
-    steps = steps_of(builder, arrays, [array for array, _ in made], **attrs)
+    made = [guarded_array(one.shape, "f4" if dtype == np.float64 else dtype) for one, dtype in zip(like, dtypes)]
+    steps = tasks_of(builder, arrays, [array for array, _ in made], **attrs)
     if steps is None:
         return None
-    run_now(steps)
+    run_tasks(steps)
     assert all(intact() for _, intact in made), "written outside of an output"
     return [array for array, _ in made]
 

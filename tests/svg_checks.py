@@ -46,7 +46,7 @@ def inside(x: float, y: float, width: float, height: float, oval: bool) -> bool:
     return -0.2 <= x <= width + 0.2 and -0.2 <= y <= height + 0.2
 
 
-def off_their_plates(picture: str, grounds=theme.FILLS) -> list[str]:
+def texts_without_background(picture: str, grounds=theme.FILLS) -> list[str]:
     """What the texts say that no light rectangle or oval holds, drawn before them, or in whose ink none is read."""
     found: list[str] = []
     boxes: list[tuple[float, ...]] = []

@@ -12,33 +12,33 @@ import minflow as flow
 from minflow.diagnosis import frames, ipython
 
 
-def rooms(module: ModuleType, name: str) -> dict[str, ModuleType]:
+def submodules(module: ModuleType, name: str) -> dict[str, ModuleType]:
     """Every module that can be reached from `module` by names that are shown; name: how a program writes it."""
     found = {name: module}
     for part in dir(module):
         if isinstance(inner := getattr(module, part), ModuleType):
-            found |= rooms(inner, f"{name}.{part}")
+            found |= submodules(inner, f"{name}.{part}")
     return found
 
 
-ROOMS = rooms(flow, "flow") | {"minflow_widgets": minflow_widgets}
+MODULES = submodules(flow, "flow") | {"minflow_widgets": minflow_widgets}
 FOREIGN = {f"flow.typing.{name}" for name in ("Dict", "List", "Tuple")}  # OneFlow gives them away there
 FOREIGN |= {f"flow.{name}" for name in ("e", "inf", "nan", "newaxis", "pi")}  # numbers
 
 
 def test_every_public_module_is_reached():
-    assert len(ROOMS) >= 39, sorted(ROOMS)
+    assert len(MODULES) >= 39, sorted(MODULES)
     assert {"flow.nn.functional", "flow.optim.lr_scheduler", "flow.utils.data", "flow.vision.transforms.functional",
             "flow.backends", "flow.distributed", "flow.jit", "flow.nn.parallel", "flow.layers",
-            "flow.optimizer.loss_scale", "flow.typing"} <= set(ROOMS)  # fmt: skip
-    assert not {"flow.core", "flow.job", "flow.views", "flow.nn.modules", "flow.nn.module"} & set(ROOMS)
+            "flow.optimizer.loss_scale", "flow.typing"} <= set(MODULES)  # fmt: skip
+    assert not {"flow.core", "flow.job", "flow.views", "flow.nn.modules", "flow.nn.module"} & set(MODULES)
 
 
-@pytest.mark.parametrize("name", ROOMS)
+@pytest.mark.parametrize("name", MODULES)
 def test_a_public_module_shows_what_is_its_own(name):
-    assert dir(ROOMS[name]) == sorted(set(dir(ROOMS[name])))
-    for member in dir(ROOMS[name]):
-        value = getattr(ROOMS[name], member)
+    assert dir(MODULES[name]) == sorted(set(dir(MODULES[name])))
+    for member in dir(MODULES[name]):
+        value = getattr(MODULES[name], member)
         home = getattr(value, "__module__", None) or type(value).__module__
         ours = isinstance(value, ModuleType) or home.partition(".")[0] in ("minflow", "minflow_widgets", "types")
         assert member[0] != "_" and (ours or f"{name}.{member}" in FOREIGN), (member, home)
@@ -51,7 +51,7 @@ def test_the_tab_key_offers_these_names(use_jedi, monkeypatch):
     monkeypatch.setattr(completer, "MATCHES_LIMIT", 500)  # as IPython has it
     monkeypatch.setattr(frames, "ipython", lambda: shell)
     ipython.install()
-    for name, module in [*ROOMS.items(), ("nn", flow.nn)]:
+    for name, module in [*MODULES.items(), ("nn", flow.nn)]:
         with provisionalcompleter():
             found = shell.Completer.completions(f"{name}.", len(name) + 1)
             offered = {item.text.rpartition(".")[2] for item in found}

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from tests.test_completion import FOREIGN, ROOMS
+from tests.test_completion import FOREIGN, MODULES
 
 SPREAD = (["args", "options"], ["args", "kwargs"], ["inputs", "attrs"])
 # what stands for any call: the arguments are those of another function, or of the user's
@@ -18,7 +18,7 @@ ANY = {"flow.nn.Identity", "flow.jit.fork", "flow.nn.utils.skip_init", "flow.nn.
 ANY_METHODS = {"forward", "backward", "apply", "build", "to", "compile", "step", "compare", "compare_eager"}
 NAMES = {
     f"{room}.{name}": getattr(module, name)
-    for room, module in ROOMS.items()
+    for room, module in MODULES.items()
     for name in dir(module)
     if f"{room}.{name}" not in FOREIGN
 }
@@ -43,10 +43,10 @@ def first_line(doc) -> str:
     return (doc or "").strip().partition("\n")[0].strip()
 
 
-@pytest.mark.parametrize("room", ROOMS)
+@pytest.mark.parametrize("room", MODULES)
 def test_a_public_name_says_what_it_is(room):
     named = {name: it for name, it in NAMES.items() if name.rpartition(".")[0] == room}
-    assert first_line(ROOMS[room].__doc__)
+    assert first_line(MODULES[room].__doc__)
     called = {n: it for n, it in named.items() if callable(it) and not isinstance(it, ModuleType)}
     assert not [n for n, it in called.items() if not first_line(vars(it).get("__doc__") if isinstance(it, type) else
                 it.__doc__)], "no docstring"  # fmt: skip

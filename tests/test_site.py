@@ -12,7 +12,7 @@ from docs.site import pages, reference
 from minflow.exercises import welcome
 from tests.processes import output
 from tests.sources import TOP
-from tests.test_completion import ROOMS
+from tests.test_completion import MODULES
 
 HERE = object()  # its text holds an address
 
@@ -43,11 +43,11 @@ def test_every_public_name_is_in_the_reference_once(api):
     wanted = (
         {
             f"{room}.{name}"
-            for room, module in ROOMS.items()
+            for room, module in MODULES.items()
             for name in dir(module)
             if not isinstance(getattr(module, name, None), ModuleType)
         }
-        - set(ROOMS)
+        - set(MODULES)
         - {"flow.Tensor"}
     )
     assert sorted(name for name in names if not name.startswith("flow.Tensor.")) == sorted(wanted)

@@ -5,7 +5,7 @@ import threading
 LONG = 120  # seconds: a thread that works longer is one that waits for ever
 
 
-def together(count, action):
+def run_in_threads(count, action):
     """Run `action(number)` in this many threads, which start at once. What each gives; the first error is raised."""
     start, found, errors = threading.Barrier(count), [None] * count, []
 

@@ -20,7 +20,7 @@ from minflow.job.legacy import op_name
 from minflow.nn import module as modules
 from minflow.optim import optimizer as optimizers
 from minflow.utils.data import fetch
-from tests.interrupts import Interrupting
+from tests.interrupts import Interrupter
 
 FILES = {
     part.__file__
@@ -119,12 +119,12 @@ def test_a_mode_is_as_before(name):
     call = CALLS[name]
     call()
     before = state()
-    counting = Interrupting({*FILES, INTERRUPTS})
+    counting = Interrupter({*FILES, INTERRUPTS})
     counting.run(call)
     assert state() == before and len(counting.lines) > 3
     interrupted = 0
     for at in counting.places():
-        interrupting = Interrupting({*FILES, INTERRUPTS}, at)
+        interrupting = Interrupter({*FILES, INTERRUPTS}, at)
         interrupted += interrupting.run(call)
         after = state()
         modes.MODE.set(before[0])

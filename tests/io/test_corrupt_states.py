@@ -14,7 +14,6 @@ import sys
 
 import numpy as np
 import pytest
-from interrupting import Interrupting
 
 import minflow as flow
 from minflow import nn
@@ -23,6 +22,7 @@ from minflow.optim import lr_scheduler as schedules
 from tests import sampling
 from tests.exported_cases import SCHEDULES, optimizer_cases
 from tests.graphs import Training, loss_of
+from tests.interrupts import Interrupter
 
 SGD, Adam = flow.optim.SGD, flow.optim.Adam
 
@@ -348,13 +348,13 @@ def test_interrupted_at_each_line(kind):
     for other in ("model", "optimizer", "scheduler", "graph"):
         setup.target(other).load_state_dict(unshared(later.target(other).state_dict()))
     wanted, target = text(later.everything()), setup.target(kind)
-    counted = Interrupting(files)
+    counted = Interrupter(files)
     counted.run(lambda: target.load_state_dict(old))
     places = counted.places()
     assert len(places) > 10
     for at in places[:: 1 if len(places) < 150 else 2 if sampling.complete else 5]:
         target.load_state_dict(old)
-        assert Interrupting(files, at).run(lambda: target.load_state_dict(new)), at
+        assert Interrupter(files, at).run(lambda: target.load_state_dict(new)), at
         target.load_state_dict(new)
         assert text(setup.everything()) == wanted, at
     assert one_step(setup) == one_step(later) and text(setup.everything()) == text(later.everything())

@@ -18,7 +18,7 @@ import minflow as flow
 import minflow.typing as tp
 from minflow.job.queue.stream import STREAM, SWITCH, Record, Step, Stream
 from minflow.job.session import SESSION
-from tests.threads import together
+from tests.threads import run_in_threads
 
 pytestmark = pytest.mark.usefixtures("clean")
 
@@ -82,7 +82,7 @@ def test_several_threads_submit_at_once():
         return own
 
     with switching(1e-5):
-        own = together(8, caller)
+        own = run_in_threads(8, caller)
         flow.sync_default_session()
     assert max(lengths) <= 2  # together, not each
     assert sorted(seen) == [(number, i) for number in range(8) for i in range(50)]

@@ -185,7 +185,7 @@ def test_a_call_that_waits_raises_its_own_error():
 
 
 def test_a_full_queue_inside_a_callback_is_refused(held):
-    """The refusal is also the error of the callback. `test_stream_deadlocks.py` tries every call in every such place."""
+    """The callback ends with this error. `test_stream_deadlocks.py` tries every call in every such place."""
     job, seen = counting(), []
 
     def tries(loss):

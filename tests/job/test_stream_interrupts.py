@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from builders import LONG, ONES, counting
-from interrupting import Interrupting
 
 import minflow as flow
 import minflow.typing as tp
@@ -18,6 +17,7 @@ from minflow.compiler.executor import INSIDE, LOCK, held
 from minflow.core.mode import DEFAULT, MODE
 from minflow.job.queue.stream import STREAM
 from minflow.job.session import SESSION
+from tests.interrupts import Interrupter
 
 pytestmark = pytest.mark.usefixtures("clean")
 FILES = {str(path) for path in Path(room.__file__).parent.glob("*.py")}
@@ -107,12 +107,12 @@ def interrupted_everywhere(action, least):
     jobs = defined()
     action(jobs, [])
     wait_for_the_end("")
-    tracer = Interrupting(FILES)
+    tracer = Interrupter(FILES)
     assert not tracer.run(lambda: action(jobs, []))
     wait_for_the_end("")
     places, came = tracer.places(), 0
     for i in places:
-        tracer = Interrupting(FILES, i)
+        tracer = Interrupter(FILES, i)
         seen = []
         runs = len(STREAM.runs)
         came += tracer.run(lambda: action(jobs, seen))  # noqa: B023

@@ -5,10 +5,9 @@ import pytest
 
 pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
 
-from single_steps import computed, same_bits, steps_of
-
 from minflow.compiler.fusion import attention as fusion
 from minflow.platforms.compiled.kernels import attention
+from tests.single_tasks import run_builder, same_bits, tasks_of
 
 SIZES = [
     (1, 1, 1, 1, 1),
@@ -36,8 +35,8 @@ def both(args, grad, **attrs):
     exact = fusion.attend.kernel(*args, **attrs)
     exact_grads = fusion.attend_grad.kernel(grad, *args, exact[1], **attrs)
     single = [a.astype("f4") if isinstance(a, np.ndarray) and a.dtype == "f8" else a for a in (grad, *args)]
-    out, stats = computed(attention.attention, single[1:], exact, **attrs)
-    grads = computed(attention.attention_grad, [*single, stats], exact_grads, **attrs)
+    out, stats = run_builder(attention.attention, single[1:], exact, **attrs)
+    grads = run_builder(attention.attention_grad, [*single, stats], exact_grads, **attrs)
     return [out, *grads], [exact[0], *exact_grads]
 
 
@@ -86,7 +85,7 @@ def test_a_mask_for_each_item_and_sides_in_any_order():
     single = [x.astype("f4") if isinstance(x, np.ndarray) and x.dtype == "f8" else x for x in turned]
     assert not single[0].flags.c_contiguous
     attrs = PLAIN | dict(fill=-1e9)
-    out, _ = computed(attention.attention, single, fusion.attend.kernel(*args, **attrs), **attrs)
+    out, _ = run_builder(attention.attention, single, fusion.attend.kernel(*args, **attrs), **attrs)
     assert out.tobytes() == straight[0].tobytes()
     near(*both(args, grad, fill=-1e9))
 
@@ -118,9 +117,9 @@ def test_large_scores():
 def test_what_does_not_fit():
     args, _grad = arguments((2, 3, 5, 7, 9))
     exact = fusion.attend.kernel(*args, **PLAIN)
-    assert steps_of(attention.attention, args, list(exact), **PLAIN) is None
+    assert tasks_of(attention.attention, args, list(exact), **PLAIN) is None
     outs = [x.astype("f4") for x in exact]
     single = [a.astype("f4") if isinstance(a, np.ndarray) else a for a in args]
     apart = [np.repeat(np.repeat(single[0], 2, 1), 2, 2)[:, ::2, ::2], *single[1:]]
-    assert steps_of(attention.attention, apart, outs, **PLAIN) is None
-    assert steps_of(attention.attention, [*single[:3], np.ones((2, 3, 1), bool)], outs, **PLAIN) is None
+    assert tasks_of(attention.attention, apart, outs, **PLAIN) is None
+    assert tasks_of(attention.attention, [*single[:3], np.ones((2, 3, 1), bool)], outs, **PLAIN) is None

@@ -14,17 +14,17 @@ from hypothesis import example, given, strategies as st
 pytest.importorskip("numba")
 from convolution_cases import DIRECTIONS, ONE, Case, arrays, cases, check, numpys
 from kernel_checks import EPS, examples, in_blocks
-from single_steps import computed, same_bits
 
 from minflow.compiler.fusion.nchw16c import ACTS, LANES, blocked, out_of_blocks
 from minflow.core.spec import Spec, float32
 from minflow.platforms.compiled.kernels import conv_geometry, nchw16c_conv
 from minflow.platforms.compiled.runtime import task_scheduler, tasks
+from tests.single_tasks import run_builder, same_bits
 
 
 def done(builder, inputs, size, **attrs):
     """What the builder's steps write; None where it gives none."""
-    found = computed(builder, inputs, [Spec(tuple(size), float32)], **attrs)
+    found = run_builder(builder, inputs, [Spec(tuple(size), float32)], **attrs)
     return found and found[0]
 
 

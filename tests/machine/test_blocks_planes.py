@@ -12,12 +12,12 @@ from hypothesis import assume, given, strategies as st
 
 pytest.importorskip("numba")
 from kernel_checks import EPS, FEW, PAIR, SIZES, batch, close, depthwise_convolutions, exactly, in_blocks, normal
-from single_steps import FILL, computed, same_bits
 
 from minflow.compiler.fusion import nchw16c
 from minflow.core.ops.conv import positions
 from minflow.core.spec import spec_of
 from minflow.platforms.compiled.kernels import nchw16c_depthwise, nchw16c_norm, nchw16c_pool, nchw16c_resample
+from tests.single_tasks import FILL, run_builder, same_bits
 
 ACTS = st.sampled_from(["", "relu", "relu6"])
 CHANNELS = [1, 3, 16, 17, 31, 32, 40]
@@ -28,7 +28,7 @@ def call(op, arrays, attrs, counts=(1, 3)):
     module = next(m for m in (nchw16c_norm, nchw16c_depthwise, nchw16c_pool, nchw16c_resample) if hasattr(m, op.name))
     specs = op.infer(*[spec_of(a) if isinstance(a, np.ndarray) else a for a in arrays], **attrs)
     specs = specs if isinstance(specs, tuple) else (specs,)
-    return same_bits(lambda: computed(getattr(module, op.name), arrays, specs, **attrs), counts)
+    return same_bits(lambda: run_builder(getattr(module, op.name), arrays, specs, **attrs), counts)
 
 
 def images(value, shape):

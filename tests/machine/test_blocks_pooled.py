@@ -10,11 +10,11 @@ from hypothesis import example, given, strategies as st
 
 pytest.importorskip("numba")
 from kernel_checks import examples, in_blocks, normal
-from single_steps import computed, same_bits
 
 from minflow.compiler.fusion import nchw16c
 from minflow.core.spec import Spec, float32, spec_of, uint8
 from minflow.platforms.compiled.kernels import nchw16c_conv, nchw16c_conv_pool, nchw16c_pool
+from tests.single_tasks import run_builder, same_bits
 
 ONE = (1, 1)
 
@@ -29,7 +29,7 @@ def pooled_together(made, x, w, b):
     shape, filters, geometry, windows, _, act = made
     small = nchw16c.pooled(nchw16c.convolved(shape, filters, **geometry), **nchw16c.simple(**windows))
     pooled = nchw16c.images(small)
-    return computed(
+    return run_builder(
         nchw16c_conv_pool.blocks_conv2d_max_pool2d,
         [as_given(x), w, b],
         [pooled, pooled.replace(dtype=uint8)],
@@ -42,7 +42,7 @@ def pooled_together(made, x, w, b):
 
 def filters_together(made, g, places, x):
     shape, filters, geometry, windows, *_ = made
-    (found,) = computed(
+    (found,) = run_builder(
         nchw16c_conv_pool.blocks_max_pool2d_weight_grad,
         [g, places, as_given(x)],
         [Spec(filters, float32)],
@@ -65,8 +65,8 @@ def forward(made, arrays):
     window = dict(shape=size, **nchw16c.simple(**windows))
 
     def both(inputs, act):
-        (y,) = computed(nchw16c_conv.blocks_conv2d, inputs, [spec], shape=shape, act=act, **geometry)
-        return computed(nchw16c_pool.blocks_max_pool2d, [y], [pooled, pooled.replace(dtype=uint8)], **window)
+        (y,) = run_builder(nchw16c_conv.blocks_conv2d, inputs, [spec], shape=shape, act=act, **geometry)
+        return run_builder(nchw16c_pool.blocks_max_pool2d, [y], [pooled, pooled.replace(dtype=uint8)], **window)
 
     apart = both(inputs, act)[0], both([*inputs[:2], 0], "")[1]
     return [[nchw16c.out_of_blocks(a, small) for a in found] for found in (apart, together)], size, small
@@ -76,14 +76,14 @@ def back(made, x, g, places, size):
     """(one after the other, together): the gradient of the filters."""
     shape, filters, geometry, windows, *_ = made
     inputs, spec = as_given(x), Spec(filters, float32)
-    (wide,) = computed(
+    (wide,) = run_builder(
         nchw16c_pool.blocks_max_pool2d_grad,
         [g, places],
         [nchw16c.images(size)],
         shape=size,
         **nchw16c.simple(**windows),
     )
-    (apart,) = computed(
+    (apart,) = run_builder(
         nchw16c_conv.blocks_conv2d_weight_grad, [wide, inputs], [spec], shape=filters, images=shape, **geometry
     )
     return apart, filters_together(made, g, places, x)

@@ -8,7 +8,6 @@ import pytest
 pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
 
 from numba import njit
-from single_steps import computed, run_now, same_bits, steps_of
 
 import minflow as flow
 from minflow.compiler.fusion.elementwise_fusion import clusters, run
@@ -21,6 +20,7 @@ from minflow.platforms.compiled.kernels import elementwise_fusion as built
 from minflow.platforms.compiled.runtime.pointers import at
 from tests import sampling
 from tests.fusion_programs import inputs_of, random_program, training
+from tests.single_tasks import run_builder, run_tasks, same_bits, tasks_of
 
 EDGES = [
     0.0,
@@ -123,7 +123,7 @@ def clusters_of(program, arrays):
 
 
 def compiled(node, arrays):
-    return computed(built.cluster, arrays, node.out_specs, **node.attrs)
+    return run_builder(built.cluster, arrays, node.out_specs, **node.attrs)
 
 
 def reference(node, arrays):
@@ -371,14 +371,14 @@ def test_a_result_written_over_an_operand(columns):
     (node,) = clusters_of(lambda x, y: flow.softmax(x * y + 1, dim=-1) - x, [np.ones((70, columns), "f4")] * 2)
     x, y = some(node.inputs[0].spec, 0), some(node.inputs[1].spec, 1)
     (wanted,) = compiled(node, [x, y])
-    run_now(steps_of(built.cluster, [x, y], [x], **node.attrs))
+    run_tasks(tasks_of(built.cluster, [x, y], [x], **node.attrs))
     assert np.array_equal(x, wanted)
 
 
 def test_what_lies_apart_is_left_to_numpy():
     (node,) = clusters_of(lambda x: (x * 2).exp(), [np.ones((70, 90), "f4")])
     apart = np.ones((90, 70), "f4").T
-    assert steps_of(built.cluster, [apart], [np.empty((70, 90), "f4")], **node.attrs) is None
+    assert tasks_of(built.cluster, [apart], [np.empty((70, 90), "f4")], **node.attrs) is None
     assert (node.op.kernel(apart, **node.attrs) == np.exp(np.float32(2))).all()
 
 

@@ -14,7 +14,7 @@ from minflow.platforms.compiled.runtime import eager
 from minflow.platforms.compiled.runtime.eager import by_steps
 from minflow.platforms.compiled.runtime.tasks import instruction, word_at
 from minflow.platforms.compiled.warmup import builder_of
-from tests.threads import together
+from tests.threads import run_in_threads
 
 EPS = dict(eps=1e-5)
 
@@ -163,7 +163,7 @@ def test_each_thread_keeps_its_own(kept, monkeypatch):
         given = images(seed)
         return all(equal(normed(*given), wanted[seed]) for _ in range(200))
 
-    assert all(together(4, run)) and not kept
+    assert all(run_in_threads(4, run)) and not kept
 
 
 def test_at_most_so_many_are_kept(kept, monkeypatch):

@@ -13,7 +13,6 @@ from hypothesis import given, strategies as st
 
 pytest.importorskip("numba")
 from kernel_checks import EPS, FEW, batch, close, depthwise_convolutions, exactly, normal
-from single_steps import guarded, same_bits
 
 from minflow.core.backend.kernels import KERNELS
 from minflow.core.base.errors import OutOfRangeError
@@ -21,6 +20,7 @@ from minflow.core.ops import conv, norm, pool
 from minflow.platforms.compiled.runtime import eager
 from minflow.platforms.compiled.runtime.eager import by_steps
 from minflow.platforms.compiled.warmup import builder_of
+from tests.single_tasks import guarded_array, same_bits
 
 conv2d, conv2d_input_grad, conv2d_weight_grad, batch_norm, batch_norm_grad, max_pool2d, max_pool2d_grad = [
     functools.partial(by_steps, op, builder_of(op))
@@ -38,7 +38,7 @@ conv2d, conv2d_input_grad, conv2d_weight_grad, batch_norm, batch_norm_grad, max_
 
 def call(run, arrays, attrs, shapes, kinds=None):
     """The results of a kernel of the machine, or None; it writes nothing else, and the same bits once more."""
-    made = [guarded(shape, kind) for shape, kind in zip(shapes, kinds or ["f4"] * len(shapes))]
+    made = [guarded_array(shape, kind) for shape, kind in zip(shapes, kinds or ["f4"] * len(shapes))]
     out = tuple([array for array, _ in made])
     found = run(*arrays, **attrs, out=out if len(out) > 1 else out[0])
     if found is None:
@@ -206,7 +206,7 @@ def test_an_index_outside_of_its_image_is_numpys_to_refuse(index):
     g, indices = np.ones((1, 2, 2, 2), "f4"), np.zeros((1, 2, 2, 2), "i8")
     indices[0, 1, 1, 0] = index
     attrs = dict(shape=(1, 2, 4, 4), apart=False)
-    gx, intact = guarded((1, 2, 4, 4))
+    gx, intact = guarded_array((1, 2, 4, 4))
     assert max_pool2d_grad(g, indices, **attrs, out=gx) is None and intact()
     with pytest.raises(OutOfRangeError, match=f"index {index} "):
         KERNELS[pool.max_pool2d_grad].fast(g, indices, **attrs)

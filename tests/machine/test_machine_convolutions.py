@@ -16,7 +16,6 @@ pytest.importorskip("numba")
 import convolution_cases
 from convolution_cases import DIRECTIONS, ONE, Case, cases, check, numpys
 from kernel_checks import EPS, examples
-from single_steps import FILL, guarded, same_bits
 
 from minflow.compiler.fusion.nchw16c import LANES
 from minflow.core.ops import conv as ops
@@ -24,7 +23,8 @@ from minflow.platforms.compiled.kernels import conv_geometry, nchw_conv, winogra
 from minflow.platforms.compiled.runtime import eager, task_scheduler
 from minflow.platforms.compiled.runtime.eager import by_steps
 from minflow.platforms.compiled.warmup import builder_of
-from tests.threads import together
+from tests.single_tasks import FILL, guarded_array, same_bits
+from tests.threads import run_in_threads
 
 conv2d, conv2d_input_grad, conv2d_weight_grad = [
     functools.partial(by_steps, op, builder_of(op))
@@ -197,7 +197,7 @@ def test_two_threads_at_once_compute_the_bits_of_one():
             if bytes_of(ours(case, *given_)) != alone[i]
         ]
 
-    assert together(2, wrong) == [[], []]
+    assert run_in_threads(2, wrong) == [[], []]
 
 
 # ---- where it writes -------------------------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ def test_nothing_outside_of_the_result_is_written(case):
     held = []
 
     def within(shape, dtype):
-        held.append(guarded(shape, dtype))
+        held.append(guarded_array(shape, dtype))
         return held[-1][0]
 
     found = ours(case, *arrays(case), of=within)
@@ -230,7 +230,7 @@ def test_nothing_outside_of_scratch_memory_is_written(case, monkeypatch):
     def within(shape, dtype=float):
         if dtype is not np.uint8:
             return empty(shape, dtype)
-        held.append(guarded((shape,), dtype))
+        held.append(guarded_array((shape,), dtype))
         return held[-1][0]
 
     monkeypatch.setattr(np, "empty", within)

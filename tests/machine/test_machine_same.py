@@ -8,12 +8,12 @@ import pytest
 pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
 
 from graph_models import TrainGraph
-from single_steps import same_bits
 
 import minflow as flow
 import minflow.typing as tp
 from minflow import nn
 from minflow.introspection.job.explore import job_subject
+from tests.single_tasks import same_bits
 
 RNG = np.random.default_rng(5)
 IMAGES = RNG.standard_normal((6, 20, 1, 20, 20)).astype("f4")

@@ -6,7 +6,6 @@ import pytest
 pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
 
 from graph_models import Gives
-from single_steps import run_now, steps_of
 
 import minflow as flow
 from minflow.compat.namespaces.threads import Settings
@@ -14,6 +13,7 @@ from minflow.core.base.errors import OutOfRangeError
 from minflow.core.op import OPS
 from minflow.platforms.compiled.kernels import data_movement
 from minflow.platforms.compiled.runtime import eager
+from tests.single_tasks import run_tasks, tasks_of
 
 RNG = np.random.default_rng(0)
 THREADS = [1, 2, 5, 8]
@@ -28,10 +28,10 @@ def numbers(*shape, dtype="f4"):
 
 def done(builder, arrays, *outs, **attrs):
     """Whether any step refuses what an array holds; None where there are no steps."""
-    steps = steps_of(builder, arrays, outs, **attrs)
+    steps = tasks_of(builder, arrays, outs, **attrs)
     if steps is None:
         return None
-    run_now(steps)
+    run_tasks(steps)
     return any([step.refused.any() for step in steps if step.refused is not None])
 
 

@@ -8,7 +8,6 @@ import pytest
 pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
 
 from graph_models import TrainGraph
-from single_steps import computed, run_now, steps_of
 
 import minflow as flow
 from minflow import nn
@@ -17,6 +16,7 @@ from minflow.core.op import OPS
 from minflow.platforms import compiled
 from minflow.platforms.compiled.kernels import cross_entropy, dropout, elementwise, pool
 from minflow.platforms.compiled.runtime import eager
+from tests.single_tasks import run_builder, run_tasks, tasks_of
 
 SHAPES = [
     (),
@@ -52,8 +52,8 @@ def numbers(shape, seed=0):
 
 def by_steps(name, arrays, out, **attrs):
     """None where there are none; out is written."""
-    steps = steps_of(getattr(elementwise, name), arrays, [out], **attrs)
-    return None if steps is None else run_now(steps) or out
+    steps = tasks_of(getattr(elementwise, name), arrays, [out], **attrs)
+    return None if steps is None else run_tasks(steps) or out
 
 
 def numpys(name, arrays, **attrs):
@@ -63,7 +63,7 @@ def numpys(name, arrays, **attrs):
 
 def check(name, *arrays, **attrs):
     wanted = numpys(name, arrays, **attrs)
-    (found,) = computed(getattr(elementwise, name), arrays, [wanted], **attrs)
+    (found,) = run_builder(getattr(elementwise, name), arrays, [wanted], **attrs)
     assert np.array_equal(np.isnan(wanted), np.isnan(found))
     odd = np.isnan(wanted)  # the sign of a NaN is nobody's business
     if name in ("relu", "relu6"):  # NumPy's maximum of -0 and 0 is either, as the number happens to lie
@@ -163,7 +163,7 @@ def test_dropout(size, p):
     x, counter = numbers((size,)), np.random.default_rng(size).integers(-(2**63), 2**63 - 1, 2)
     with np.errstate(all="ignore"):
         wanted = OPS["dropout"].kernel(x, counter, p=p, offset=3)
-    found = computed(dropout.dropout, [x, counter], wanted, p=p, offset=3)
+    found = run_builder(dropout.dropout, [x, counter], wanted, p=p, offset=3)
     assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(found, wanted))
 
 
@@ -179,8 +179,8 @@ def test_cross_entropy(rows, classes, reduction):
         with np.errstate(all="ignore"):
             wanted = OPS["softmax_cross_entropy"].kernel(x, labels, **options)
             slope = OPS["softmax_cross_entropy_grad"].kernel(wanted[1], labels, grad, **options)
-        found = computed(cross_entropy.softmax_cross_entropy, [x, labels], wanted, **options)
-        found += computed(cross_entropy.softmax_cross_entropy_grad, [wanted[1], labels, grad], [slope], **options)
+        found = run_builder(cross_entropy.softmax_cross_entropy, [x, labels], wanted, **options)
+        found += run_builder(cross_entropy.softmax_cross_entropy_grad, [wanted[1], labels, grad], [slope], **options)
         for a, b in zip(found, (*wanted, slope), strict=True):
             np.testing.assert_allclose(a, b, rtol=2e-6, atol=1e-9)
 
@@ -189,8 +189,8 @@ def test_labels_that_are_no_classes():
     """They are refused before, but for a graph from a file: its loss is NaN, and nothing is read beyond the row."""
     x, labels, options = numbers((3, 5)), np.array([1, 5, -1]), {"ignore_index": -100, "reduction": "mean"}
     x[:], one = 1, np.ones((), "f4")
-    loss, shares = computed(cross_entropy.softmax_cross_entropy, [x, labels], [one, x], **options)
-    (slope,) = computed(cross_entropy.softmax_cross_entropy_grad, [shares, labels, one], [x], **options)
+    loss, shares = run_builder(cross_entropy.softmax_cross_entropy, [x, labels], [one, x], **options)
+    (slope,) = run_builder(cross_entropy.softmax_cross_entropy_grad, [shares, labels, one], [x], **options)
     assert np.isnan(loss) and np.isnan(slope[1:]).all() and np.isfinite(slope[0]).all()
 
 
@@ -237,16 +237,16 @@ def test_a_training_step_is_few_calls(kernels_of_numpy):
 def test_the_mean_of_whole_images(shape):
     x = np.random.default_rng(0).standard_normal(shape).astype("f4")
     wanted = x.mean((2, 3), keepdims=True, dtype="f8")
-    (out,) = computed(pool.adaptive_avg_pool2d, [x], [wanted], output_size=(1, 1))
+    (out,) = run_builder(pool.adaptive_avg_pool2d, [x], [wanted], output_size=(1, 1))
     np.testing.assert_allclose(out, wanted, rtol=1e-5, atol=2e-7)
     x[0, 0, 0, 0] = np.nan
-    (out,) = computed(pool.adaptive_avg_pool2d, [x], [wanted], output_size=(1, 1))
+    (out,) = run_builder(pool.adaptive_avg_pool2d, [x], [wanted], output_size=(1, 1))
     assert np.isnan(out[0, 0]).all() and np.isfinite(out).sum() == out.size - 1
 
 
 def test_other_means_are_numpys():
     def steps(x, *size):
-        return steps_of(pool.adaptive_avg_pool2d, [x], [np.empty((*x.shape[:2], *size), x.dtype)], output_size=size)
+        return tasks_of(pool.adaptive_avg_pool2d, [x], [np.empty((*x.shape[:2], *size), x.dtype)], output_size=size)
 
     assert steps(np.ones((2, 3, 8, 8), "f4"), 1, 1) is not None
     for x in (

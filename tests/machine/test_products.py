@@ -10,19 +10,19 @@ from hypothesis import example, given, strategies as st
 
 pytest.importorskip("numba")
 from kernel_checks import EPS, examples
-from single_steps import guarded, run_now, same_bits, steps_of
 
 from minflow.core.ops.linalg import matmul
 from minflow.platforms import compiled
 from minflow.platforms.compiled.kernels import gemm
 from minflow.platforms.compiled.runtime import task_scheduler
+from tests.single_tasks import guarded_array, run_tasks, same_bits, tasks_of
 
 SIZES = st.one_of(st.integers(1, 40), st.sampled_from([48, 63, 64, 65, 100, 128, 200]))
 
 
 def unwritten(shape):
     """A result of NaN, and a function that tells whether what stands around it is untouched."""
-    out, untouched = guarded(shape)
+    out, untouched = guarded_array(shape)
     out[...] = np.nan
     return out, untouched
 
@@ -37,9 +37,9 @@ def product(a, b, **more):
 
 
 def by_machine(a, b, out, **more):
-    made = steps_of(lambda arrays, outs, room: gemm.product(*arrays, *outs, room, **more), (a, b), [out])
+    made = tasks_of(lambda arrays, outs, room: gemm.product(*arrays, *outs, room, **more), (a, b), [out])
     if made is not None:
-        run_now(made)
+        run_tasks(made)
     return made is not None
 
 

@@ -12,7 +12,6 @@ pytest.importorskip("numba", reason="the machine is compiled by numba, which is 
 
 from graph_models import Gives
 from kernel_checks import printed
-from single_steps import steps_of
 
 import minflow as flow
 from minflow.compat.namespaces.threads import Settings
@@ -25,7 +24,8 @@ from minflow.platforms.compiled.runtime import task_scheduler
 from minflow.platforms.compiled.runtime.tasks import instruction, real_at, word_at
 from minflow.platforms.compiled.warmup import InPlans
 from tests import sampling
-from tests.threads import together
+from tests.single_tasks import tasks_of
+from tests.threads import run_in_threads
 
 PART = 8  # numbers of a chunk
 
@@ -185,7 +185,7 @@ def repeated(seed, runs, stop=None):
 
 def test_two_callers_at_once():
     Settings.threads = 3
-    together(3, lambda number: repeated(number, 300))
+    run_in_threads(3, lambda number: repeated(number, 300))
 
 
 def memory():
@@ -214,9 +214,9 @@ def test_many_runs_under_load():
     busy = threading.Thread(target=load)
     busy.start()
     try:
-        together(2, lambda number: repeated(number, 500))
+        run_in_threads(2, lambda number: repeated(number, 500))
         before = memory()
-        together(2, lambda number: repeated(number, 5000 if sampling.complete else 700))
+        run_in_threads(2, lambda number: repeated(number, 5000 if sampling.complete else 700))
         assert memory() - before < 4 << 20
     finally:
         stop.set()
@@ -419,5 +419,5 @@ def test_memory_that_grows_often_is_held_twice_at_most():
 
 def test_steps_of_one_op():
     x, y, out = np.arange(16, dtype="f4"), np.ones(16, "f4"), np.empty(16, "f4")
-    task_scheduler.Program(steps_of(adding, [x, y], [out]))()
-    assert np.array_equal(out, x + 1) and steps_of(adding, [x, 1.0], [out]) is None and mul.steps is None
+    task_scheduler.Program(tasks_of(adding, [x, y], [out]))()
+    assert np.array_equal(out, x + 1) and tasks_of(adding, [x, 1.0], [out]) is None and mul.steps is None

@@ -53,7 +53,7 @@ def test_chunks_of_steps():
     from minflow.platforms.compiled.runtime.recorder import StepRecorder
     from minflow.platforms.compiled.runtime.task_scheduler import ALONE
     from minflow.platforms.compiled.runtime.tasks import instruction, word_at
-    from tests.single_tasks import run_now
+    from tests.single_tasks import run_tasks
 
     @instruction
     def doubled(words, chunk, scratch):
@@ -64,7 +64,7 @@ def test_chunks_of_steps():
     steps = [doubled(300, x, y, scratch=16), doubled(100, y, z, scratch=16), doubled(0, x, y), doubled(1, x, z)]
     begun = time.perf_counter()
     with recording(StepRecorder()) as recorder:
-        run_now(steps)
+        run_tasks(steps)
     assert (y == 2 * x).all() and (z[1:100] == 4 * x[1:100]).all() and z[0] == 0
     assert [chunk for _, chunk, _, _ in recorder.notes] == ([] if ALONE else [*range(300), *range(100), 0])
     assert within(recorder.notes, begun - 1e-5, time.perf_counter() + 1e-5)

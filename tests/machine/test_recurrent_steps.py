@@ -6,13 +6,13 @@ import pytest
 pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
 
 from graph_models import Step
-from single_steps import computed, same_bits, steps_of
 
 import minflow as flow
 from minflow import nn
 from minflow.core.ops import gru, lstm, rnn
 from minflow.platforms import compiled
 from minflow.platforms.compiled.kernels import recurrent
+from tests.single_tasks import run_builder, same_bits, tasks_of
 
 LAYERS = {
     "tanh": (rnn.rnn, rnn.rnn_grad, 1, dict(relu=False)),
@@ -49,7 +49,7 @@ def backward_arguments(kind, args, results):
 
 
 def by_machine(op, args, like, **attrs):
-    return computed(getattr(recurrent, op.name), args, like, **attrs)
+    return run_builder(getattr(recurrent, op.name), args, like, **attrs)
 
 
 def both(kind, args, **attrs):
@@ -114,9 +114,9 @@ def test_what_does_not_fit():
     packed = [single[0].reshape(6, 4), *single[1:]]
     for args, more in ((double, attrs), (nobody, attrs), (packed, dict(sizes=(3, 3), reverse=False))):
         outs = list(lstm.lstm.kernel(*args, **more))
-        assert steps_of(recurrent.lstm, args, outs, **more) is None
+        assert tasks_of(recurrent.lstm, args, outs, **more) is None
     apart = [single[0], np.asfortranarray(single[1]), *single[2:]]
-    assert steps_of(recurrent.lstm, apart, list(lstm.lstm.kernel(*single, **attrs)), **attrs) is None
+    assert tasks_of(recurrent.lstm, apart, list(lstm.lstm.kernel(*single, **attrs)), **attrs) is None
 
 
 @pytest.mark.parametrize("name", ["RNN", "LSTM", "GRU"])

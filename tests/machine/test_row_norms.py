@@ -8,15 +8,15 @@ from hypothesis import given, strategies as st
 
 pytest.importorskip("numba")
 from kernel_checks import EPS, FEW, exactly
-from single_steps import computed, same_bits
 
 from minflow.compiler.fusion import norms
 from minflow.core.spec import Spec, float32
 from minflow.platforms.compiled.kernels import row_norms
+from tests.single_tasks import run_builder, same_bits
 
 
 def call(op, arrays, shapes, **attrs):
-    return computed(getattr(row_norms, op.name), arrays, [Spec(shape, float32) for shape in shapes], **attrs)
+    return run_builder(getattr(row_norms, op.name), arrays, [Spec(shape, float32) for shape in shapes], **attrs)
 
 
 def check(op, arrays, shapes, terms, scale=1e-30, **attrs):

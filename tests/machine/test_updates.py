@@ -6,12 +6,12 @@ import pytest
 pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
 
 from graph_models import Step
-from single_steps import computed, run_now, same_bits, steps_of
 
 import minflow as flow
 from minflow import nn
 from minflow.core.ops import update as ops
 from minflow.platforms.compiled.kernels import updates
+from tests.single_tasks import run_builder, run_tasks, same_bits, tasks_of
 
 SGD = [dict(weight_decay=d, maximize=m) for d in (0.0, 0.1) for m in (False, True)]
 MOMENTUM = [dict(momentum=0.9, nesterov=n, **one) for n in (False, True) for one in SGD]
@@ -46,7 +46,7 @@ def test_bits_are_numpys(op, arrays, steps, attrs, shape):
     args = inputs(arrays, steps, shape)
     wanted = op.kernel(*args, **attrs)
     wanted = wanted if op.many else [wanted]
-    outs = computed(builder(op), args, wanted, **attrs)
+    outs = run_builder(builder(op), args, wanted, **attrs)
     assert [o.tobytes() for o in outs] == [np.asarray(w).tobytes() for w in wanted]
 
 
@@ -65,7 +65,7 @@ def test_written_over_what_is_replaced_at_any_number_of_threads(op, arrays, step
             args[place] = np.asarray(result)
 
     def by_steps(args, places):
-        run_now(steps_of(builder(op), args, [args[place] for place in places], **attrs))
+        run_tasks(tasks_of(builder(op), args, [args[place] for place in places], **attrs))
 
     found = same_bits(lambda: thrice(by_steps), (1, 2, 4))
     assert [a.tobytes() for a in found] == [a.tobytes() for a in thrice(by_numpy)]
@@ -77,7 +77,7 @@ def test_what_does_not_fit():
     nothing = [np.ones((0, 5), "f4"), np.ones((0, 5), "f4"), np.array(0.1)]
     for args in (double, apart, nothing):
         out = [np.empty(args[0].shape, args[0].dtype)]
-        assert steps_of(updates.sgd, args, out, weight_decay=0.0, maximize=False) is None
+        assert tasks_of(updates.sgd, args, out, weight_decay=0.0, maximize=False) is None
 
 
 OPTIMIZERS = {

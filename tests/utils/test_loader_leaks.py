@@ -14,12 +14,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from interrupting import Interrupting
 
 import minflow as flow
 from minflow.core.base.errors import WorkerError
 from minflow.utils import data
 from minflow.utils.data import DataLoader, Dataset, IterableDataset, workers
+from tests.interrupts import Interrupter
 
 LONG = 60  # seconds after which a test gives up
 FILES = {str(path) for path in Path(data.__file__).parent.glob("*.py")}
@@ -192,12 +192,12 @@ def interrupts(crew, walk, monkeypatch):
     is right.
     """
     walk(crew)
-    tracer = Interrupting(FILES)
+    tracer = Interrupter(FILES)
     assert not tracer.run(lambda: walk(crew))
     before, places, came = left_behind()[2], tracer.places(), 0
     monkeypatch.setattr(sys, "unraisablehook", lambda error: None)  # pytest's would keep what the error keeps
     for i in places:
-        tracer = Interrupting(FILES, i)
+        tracer = Interrupter(FILES, i)
         came += tracer.run(lambda: walk(crew))
         code, line = tracer.lines[i]
         end = time.monotonic() + LONG
@@ -255,6 +255,6 @@ def test_an_interrupt_while_a_sample_is_waited_for():
 def test_the_numbers_of_a_walk_after_an_interrupt():
     """An interrupted walk has taken its epoch: the next one is another, and right."""
     loader = DataLoader(Numbers(), 4, shuffle=True, generator=flow.Generator().manual_seed(1), **THREADS)
-    tracer = Interrupting(FILES, 60)
+    tracer = Interrupter(FILES, 60)
     tracer.run(lambda: numbers(loader))
     assert sorted(functools.reduce(operator.iadd, numbers(loader), [])) == list(range(12))

@@ -7,7 +7,6 @@ from xml.etree import ElementTree
 
 import pytest
 from hostile_views import VIEWS, bundles
-from plates import off_their_plates
 from test_hostile_names import in_html, usual
 
 import minflow as flow
@@ -19,6 +18,7 @@ from minflow.views.draw.engines import ENGINES, render_svg
 from minflow.views.draw.fonts import text_width
 from minflow.views.draw.graphviz_layout import sizes_text
 from minflow.views.show import picture
+from tests.svg_checks import texts_without_background
 
 SVG = "{http://www.w3.org/2000/svg}"
 TAGS = "rect ellipse circle path text".split()
@@ -75,7 +75,7 @@ def test_every_text_is_held_whoever_places_the_boxes(engine, name):
     if engine == "dot" and shutil.which("dot") is None:
         pytest.skip("no program dot")
     drawn, used = render_svg(diagram(name), (engine,))
-    assert used == engine and not off_their_plates(drawn)
+    assert used == engine and not texts_without_background(drawn)
     texts = [text for tag, _, text in elements(drawn) if tag == "text"]
     assert texts.count(name) >= 6 and {"inside", "update", "again", "a", "b"} <= set(texts)
     left, top, width, height = map(float, ElementTree.fromstring(drawn).get("viewBox").split())
@@ -115,7 +115,7 @@ CELLS = {"tensor", "file name"}  # numbers stand in cells of many colours: tests
 def test_stills_have_plates_and_no_page(what):
     for bundle in [*usual(what), *bundles(what, "卷积层_一.全连接")]:
         for drawn in in_html(bundle.get("text/html", ""))[1]:
-            assert not off_their_plates(drawn)
+            assert not texts_without_background(drawn)
             root = ElementTree.fromstring(drawn)
             size = float(root.get("width")) * float(root.get("height"))
             for tag, look, text in elements(drawn):

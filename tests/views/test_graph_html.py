@@ -37,7 +37,7 @@ from minflow.views.text.reports import Report, peak, peak_text, values_at_peak
 from minflow.vision.models import mobilenet_v2
 from tests.graph_models import Step
 from tests.measuring import calls
-from tests.svg_checks import off_their_plates, svg_in
+from tests.svg_checks import svg_in, texts_without_background
 
 EVIL = "<img src=x onerror=alert(1)>\x1b"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -349,7 +349,7 @@ def test_a_roofline_is_drawn_to_scale():
     assert {"computing: 100.0 GFLOP/s", "cache: 100.0 GB/s", "memory: 10.0 GB/s"} <= set(words)
     assert {"forward", "backward", "optimizer"} <= set(words) and "recompute" not in words
     assert any("it only moves data" in word for word in words if word)
-    assert not off_their_plates(svg_in(html(record)))
+    assert not texts_without_background(svg_in(html(record)))
 
 
 def test_numbers_of_marks_that_lie_on_each_other_stand_side_by_side():
@@ -390,7 +390,7 @@ def test_threads_are_drawn_to_scale():
     words = [t.text for t in root.iter(f"{SVG}text")]
     assert {"conv-conv2d-0", "calls", "thread 0, the caller", "thread 1", "50 % of the step", "4.0"} <= set(words)
     assert "as text" in text and 'alt="t: 2 threads at a time, 4.00 ms: they worked 50 % of it"' in text
-    assert not off_their_plates(svg_in(text))
+    assert not texts_without_background(svg_in(text))
 
 
 def test_many_chunks_make_a_small_picture():

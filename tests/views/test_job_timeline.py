@@ -6,7 +6,6 @@ import xml.etree.ElementTree as ET
 from dataclasses import replace
 
 import pytest
-from plates import off_their_plates
 
 from minflow.views.draw.fonts import text_width
 from minflow.views.timeline.record import (
@@ -28,6 +27,7 @@ from minflow.views.timeline.record import (
 )
 from minflow.views.timeline.svg import SMALL, pair_svg, timeline_svg
 from minflow.views.timeline.text import pair_text, timeline_text
+from tests.svg_checks import texts_without_background
 
 
 def sync(n=20, load=0.004, comp=0.004, name="train_job", cores=4, **more):
@@ -351,9 +351,9 @@ def test_the_picture_says_it_in_words():
 
 @pytest.mark.parametrize("name", ["job", "训练任务" * 9, "W" * 60])
 def test_every_text_of_the_picture_stands_on_a_plate_or_in_a_bar_that_holds_it(name):
-    assert not off_their_plates(timeline_svg(sync(400, name=name)))
-    assert not off_their_plates(timeline_svg(hidden(callback=0.0005, name=name)))
-    assert not off_their_plates(pair_svg(pair(sync(name=name), hidden(callback=0.0005, name=name))))
+    assert not texts_without_background(timeline_svg(sync(400, name=name)))
+    assert not texts_without_background(timeline_svg(hidden(callback=0.0005, name=name)))
+    assert not texts_without_background(pair_svg(pair(sync(name=name), hidden(callback=0.0005, name=name))))
 
 
 def test_nothing_single_failed_and_running_steps():

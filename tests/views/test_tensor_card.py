@@ -6,7 +6,6 @@ import re
 
 import numpy as np
 import pytest
-from plates import off_their_plates, pixels_of, svg_in
 
 import minflow as flow
 from minflow import nn
@@ -36,6 +35,7 @@ from minflow.views.renderers.tensor_picture import (
 from minflow.views.show import picture
 from minflow.views.text.sparkline import curve_line, shaded, sparkline
 from minflow.views.text.tables import ruled_table
+from tests.svg_checks import pixels_of, svg_in, texts_without_background
 
 LIMIT = 20_000  # bytes of the HTML of one card
 
@@ -168,7 +168,7 @@ def test_numbers_of_small_slices_are_written():
 def test_every_text_stands_on_a_plate_and_every_number_is_read_in_its_cell(make):
     x = make()
     x.label = "卷积层" * 40
-    plates = off_their_plates(picture(x, numbers=True).svg)
+    plates = texts_without_background(picture(x, numbers=True).svg)
     assert not [words for words in plates if not re.fullmatch(r"[-+.e\d]+|True|inf|nan", words)]
     for diverging in (False, True):
         for color in ["#" + bytes(color).hex() for color in palette(diverging)]:

@@ -16,10 +16,10 @@ from minflow_widgets.curve.downsampling import ExtremesCache, WindowMeans
 from minflow_widgets.curve.loss_curve import duration
 from minflow_widgets.curve.panels import encode, panel_rows
 from minflow_widgets.curve.series import POINTS, Series
-from plates import off_their_plates
 
 import minflow as flow
 from minflow.core.base.errors import DTypeError, MinflowError
+from tests.svg_checks import texts_without_background
 from tests.widgets.watching import header
 
 
@@ -354,4 +354,4 @@ def test_every_text_of_the_picture_stands_on_a_plate_that_holds_it(front, names,
     for step, value in enumerate(values):
         curve.add(step * 10**7 + 1, **{name: value + i for i, name in enumerate(names)})
     curve.finish("a note of many words, longer than the picture is wide; " * 4)
-    assert not off_their_plates(curve.svg())
+    assert not texts_without_background(curve.svg())

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from graph_models import TrainGraph, bits, state_bits
-from interrupting import Interrupting
 
 import minflow as flow
 from minflow import nn
@@ -18,6 +17,7 @@ from minflow.compiler import plan_cache
 from minflow.compiler.executor import held
 from minflow.core.mode import MODE
 from minflow.nn import graph as room
+from tests.interrupts import Interrupter
 from tests.sampling import sampled
 
 FILES = {plan_cache.__file__, *map(str, Path(room.__file__).parent.glob("*.py"))}
@@ -26,7 +26,7 @@ X, Y = flow.tensor(np.random.default_rng(1).standard_normal((4, 3)).astype("floa
 
 def places(function, wanted=None):
     """Where to interrupt: every line that ran (of the functions of these names), at its first and at its last time."""
-    tracer = Interrupting(FILES)
+    tracer = Interrupter(FILES)
     assert not tracer.run(function)
     return tracer.places(wanted)
 
@@ -101,7 +101,7 @@ def check(change, called, wanted_in=None):
     at = places(lambda: graph.compiled_for((X, Y), {}), wanted_in)
     for i in sampled(at, 0.35, lambda i: f"{change.__name__} {i}"):
         model, optimizer, graph = ready()
-        tracer = Interrupting(FILES, i)
+        tracer = Interrupter(FILES, i)
         tracer.run(lambda: graph.compiled_for((X, Y), {}))  # noqa: B023
         code, line = tracer.lines[i]
         place = f"{Path(code.co_filename).name}:{line} in {code.co_name}"

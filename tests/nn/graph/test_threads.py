@@ -13,7 +13,7 @@ import minflow as flow
 from minflow import nn
 from minflow.compiler.executor import LOCK, held
 from minflow.library import custom_op
-from tests.threads import LONG, together
+from tests.threads import LONG, run_in_threads
 
 
 def linear():
@@ -31,7 +31,7 @@ def test_a_graph_called_by_several_threads_from_its_first_call_on(size):
     model = linear()
     wanted = [model(rows(number).repeat(size, 1)).numpy(force=True).tobytes() for number in range(6)]
     graph = Predict(model)
-    found = together(6, lambda number: [graph(rows(number).repeat(size, 1)).numpy().tobytes() for _ in range(20)])
+    found = run_in_threads(6, lambda number: [graph(rows(number).repeat(size, 1)).numpy().tobytes() for _ in range(20)])
     assert [set(outcomes) for outcomes in found] == [{outcome} for outcome in wanted]
     assert len(graph._history) == 3
 
@@ -41,7 +41,7 @@ def test_a_training_graph_called_by_several_threads_takes_every_step():
     model, one = linear(), flow.ones(1, 5)
     before = model.bias.numpy(force=True).copy()
     graph = Step(model, flow.optim.SGD(model.parameters(), lr=0.125), lambda x: model(x).sum())
-    together(4, lambda number: [graph(one) for _ in range(25)])
+    run_in_threads(4, lambda number: [graph(one) for _ in range(25)])
     assert np.allclose(model.bias.numpy(force=True), before - 12.5, atol=1e-4)
     assert graph._steps == 100 and len(graph._history) == 1
 
@@ -60,7 +60,7 @@ def test_a_job_called_by_several_threads_is_compiled_once():
         return loss
 
     ones = np.ones(4, "f")
-    found = together(4, lambda number: [float(train_job(ones)[0]) for _ in range(10)])
+    found = run_in_threads(4, lambda number: [float(train_job(ones)[0]) for _ in range(10)])
     assert (
         sorted(functools.reduce(operator.iadd, found, [])) == [-float(i) for i in reversed(range(40))]
         and len(built) == 1
@@ -113,7 +113,7 @@ def test_a_kernel_that_raises_leaves_the_graph_as_it_was(steps, threads):
                 assert "test_threads.py" in "".join(caught.value.__notes__)
                 assert not held()
 
-            together(threads, fails) if threads > 1 else fails(0)
+            run_in_threads(threads, fails) if threads > 1 else fails(0)
             assert LOCK.acquire(timeout=LONG)
             LOCK.release()
             assert [p.numpy(force=True).tobytes() for p in model.parameters()] == before

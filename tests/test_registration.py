@@ -144,7 +144,7 @@ NO_IN_PLACE = {"clone", "logaddexp", "logaddexp2", "maximum", "minimum"}  # as i
 NO_IN_PLACE |= {"softplus"}
 BASES = {"InPlace", "Loss", "Weighted", "Norm", "BatchNorm", "LRScheduler", "Optimizer"}  # what others inherit
 BASES |= {"Moments"}  # of optimizers
-BASES |= {"Margin", "Shown"}
+BASES |= {"InplaceActivation", "Margin", "ReprActivation"}
 BASES |= exported_cases.IMAGE_BASES
 FUNCTIONS, METHODS, FACE = "core/functions/__init__.py", "core/methods/", "minflow/__init__.py"
 

@@ -36,7 +36,8 @@ def test_formats():
 def test_size():
     size = flow.ones(2, 3).shape
     assert repr(size) == "minflow.Size([2, 3])" and size == (2, 3) and size.numel() == 6
-    assert isinstance(size[:1], flow.Size) and isinstance((1, *size), flow.Size) and (*size, 1) == (2, 3, 1)
+    assert isinstance(size[:1], flow.Size) and isinstance((1,) + size, flow.Size)  # noqa: RUF005
+    assert size + (1,) == (2, 3, 1)  # noqa: RUF005
 
 
 @pytest.mark.parametrize("shape", [(10**9,), (3000, 3000), (7,) * 8, (2,) * 28, (6,) * 9, (1, 10**6, 1, 1)])

@@ -44,7 +44,7 @@ def test_module_list():
         "ModuleList(\n  (0-2): 3 x Linear(in_features=2, out_features=2, bias=True)\n  (3-4): 2 x ReLU()\n)"
     )
     layers.insert(0, nn.Tanh())
-    assert repr(layers[0]) == "Tanh()" and len([*layers, nn.Tanh()]) == 7
+    assert repr(layers[0]) == "Tanh()" and len(layers + [nn.Tanh()]) == 7  # noqa: RUF005
     del layers[0:2]
     assert len(layers) == 4 and isinstance(layers[0], nn.Linear)
 

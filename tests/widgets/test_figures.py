@@ -398,7 +398,7 @@ def test_every_number_of_a_confusion_matrix_is_read_on_its_cell(normalize):
     ax = drawn(confusion_matrix(true, guess, normalize=normalize))
     pixels, height = np.asarray(ax.figure.canvas.buffer_rgba()), ax.figure.canvas.get_width_height()[1]
     for text in ax.texts:
-        x, y = ax.transData.transform([*np.array(text.get_position()), -0.4, -0.4])
+        x, y = ax.transData.transform(np.array(text.get_position()) + np.array((-0.4, -0.4)))
         cell = "#" + bytes(pixels[height - round(y), round(x), :3]).hex()
         assert theme.contrast(text.get_color(), cell) >= 4.5, (text.get_text(), cell)
 

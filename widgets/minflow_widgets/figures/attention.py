@@ -166,6 +166,6 @@ def hatch_cells(ax: Any, cells: np.ndarray) -> None:
     from matplotlib.collections import PolyCollection
 
     corners = np.array([[-0.5, -0.5], [0.5, -0.5], [0.5, 0.5], [-0.5, 0.5]])
-    squares = [(*corners, j, i) for i, j in zip(*np.nonzero(cells), strict=True)]
+    squares = [corners + np.array((j, i)) for i, j in zip(*np.nonzero(cells), strict=True)]
     look = {"facecolors": "none", "edgecolors": GAP, "linewidths": 0, "hatch": "///", "rasterized": True}
     ax.add_collection(PolyCollection(squares, **look))

@@ -265,11 +265,11 @@ def passes() -> tuple[Callable, ...]:
     from ...compiler.fusion.attention import attention
     from ...compiler.fusion.copy_elision import copies
     from ...compiler.fusion.elementwise_fusion import clusters
-    from ...compiler.fusion.gemm_epilogue import gemm_epilogue
+    from ...compiler.fusion.gemm_epilogue import dense
     from ...compiler.fusion.layout import layout
     from ...compiler.fusion.norms import norms
 
-    return copies, norms, layout, attention, gemm_epilogue, clusters
+    return copies, norms, layout, attention, dense, clusters
 
 
 def either(compiled: Callable, plain: Callable, pays: Callable[..., bool] | None = None) -> Callable:

@@ -638,7 +638,7 @@ _inherit_docs(Tensor, globals(), vars(nn.functional), vars(linalg))
 _addresses.install()
 _ipython.install()  # in a notebook, errors of models, graphs and jobs are also shown as cards
 if _os.environ.get("MINFLOW_MACHINE", "0") not in ("", "0"):
-    from .platforms.compiled import warmup as _machine
+    from .platforms.compiled import switch as _machine
 
     _machine.by_environment()
 _gc_pause.resume()

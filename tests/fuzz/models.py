@@ -25,7 +25,7 @@ from minflow import nn
 from minflow.compat.namespaces.threads import Settings
 from minflow.core.base.errors import MinflowError, MinflowWarning
 from minflow.platforms import compiled
-from minflow.platforms.compiled import warmup
+from minflow.platforms.compiled import switch
 from minflow.platforms.compiled.runtime import task_scheduler, tasks
 
 from .draw import Draw
@@ -642,7 +642,7 @@ class Case:
 
 def plain(node, inputs: list) -> list[np.ndarray]:
     """What NumPy's kernel gives for a node."""
-    found = warmup.PLAIN.get(node.op, node.op.kernel)(*inputs, **node.attrs)
+    found = switch.PLAIN.get(node.op, node.op.kernel)(*inputs, **node.attrs)
     return list(found) if node.op.many else [found]
 
 

@@ -9,7 +9,7 @@ pytest.importorskip("numba", reason="the machine is compiled by numba, which is 
 
 from kernel_checks import printed
 
-from minflow.platforms.compiled import compile_cache, warmup
+from minflow.platforms.compiled import compile_cache, switch
 
 PROGRAM = """
     import sys
@@ -61,7 +61,7 @@ def said(first="", sizes=((400, False),), **environment):
 def compiled():
     if not compile_cache.tested():
         pytest.skip("on this system graphs do not take the machine by themselves")
-    warmup.warmup()
+    switch.warmup()
 
 
 def test_large_graphs_run_on_it_and_numba_is_not_imported():
@@ -114,8 +114,8 @@ def test_without_numba_there_is_one_notice(tmp_path, name):
     [("0.61.0", True), ("0.68.1", True), ("0.60.1", False), ("0.69.0rc1", False), ("1.0", False), ("0+unknown", False)],
 )
 def test_versions_of_numba(monkeypatch, version, known):
-    monkeypatch.setattr(warmup.metadata, "version", lambda name: version)
-    assert warmup.known_numba() is known
+    monkeypatch.setattr(switch.metadata, "version", lambda name: version)
+    assert switch.known_numba() is known
 
 
 def test_another_numba_is_not_begun_with(tmp_path):

@@ -22,7 +22,7 @@ from minflow.core.ops.elementwise import add, mul, neg
 from minflow.platforms.compiled.codegen.llvm import number_at, put
 from minflow.platforms.compiled.runtime import task_scheduler
 from minflow.platforms.compiled.runtime.tasks import instruction, real_at, word_at
-from minflow.platforms.compiled.warmup import InPlans
+from minflow.platforms.compiled.switch import InPlans
 from tests import sampling
 from tests.single_tasks import tasks_of
 from tests.threads import run_in_threads

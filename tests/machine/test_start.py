@@ -20,7 +20,7 @@ from minflow.core.base.errors import MissingDependencyError
 from minflow.core.base.locks import exclusive_lock
 from minflow.core.ops import conv
 from minflow.platforms import compiled
-from minflow.platforms.compiled import compile_cache, warmup
+from minflow.platforms.compiled import compile_cache, switch
 from tests import sampling
 
 
@@ -195,7 +195,7 @@ def test_code_that_calls_what_is_not_there_is_not_loaded(monkeypatch, tmp_path):
 
 def test_compiled_kernels_need_nothing_of_numba():
     """All that they call of each other is with them, nothing is counted, and numba's errors are never raised."""
-    warmup.warmup()
+    switch.warmup()
     for part in compile_cache.PARTS:
         [file] = [
             path
@@ -211,7 +211,7 @@ def test_compiled_kernels_need_nothing_of_numba():
 def test_a_program_that_does_not_know_its_python(monkeypatch):
     for executable in (None, "", "/no/such/python"):
         monkeypatch.setattr(sys, "executable", executable)
-        assert warmup.another("pass") is None
+        assert switch.another("pass") is None
 
 
 @pytest.mark.skipif(os.name != "posix", reason="this system has no such locks")
@@ -299,4 +299,4 @@ def test_a_number_where_an_array_is_expected_is_left_to_numpy(on):
     from minflow.core.ops import activation
 
     given = True, np.linspace(-1, 8, 8)
-    np.testing.assert_array_equal(activation.relu6_grad.kernel(*given), warmup.PLAIN[activation.relu6_grad](*given))
+    np.testing.assert_array_equal(activation.relu6_grad.kernel(*given), switch.PLAIN[activation.relu6_grad](*given))

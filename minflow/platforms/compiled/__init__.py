@@ -6,8 +6,8 @@ Large graphs and jobs use it by themselves (`policy.py`). For graphs of any size
     machine.use()                # or the environment: MINFLOW_MACHINE=1
 
 numba compiles once per installation: half a minute in the background, or when `minflow warmup` is run. Results are
-those of NumPy within float32's rounding. Read next: `warmup.py`, then `codegen/micro_kernels.py`, from which all
+those of NumPy within float32's rounding. Read next: `switch.py`, then `codegen/micro_kernels.py`, from which all
 products are made.
 """
 
-from .warmup import passes as passes, use as use, used as used, warmup as warmup
+from .switch import passes as passes, use as use, used as used, warmup as warmup

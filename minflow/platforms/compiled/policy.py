@@ -1,7 +1,7 @@
 """Which graphs the machine runs: by itself the large ones, where a program says nothing.
 
 The first of them brings the compiled kernels in; where there are none yet, another process begins to compile them, and
-this one stays with NumPy's for good, so that all its graphs compute alike. Read next: `warmup.py`.
+this one stays with NumPy's for good, so that all its graphs compute alike. Read next: `switch.py`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def weight(graphs: Iterable[Graph]) -> int:
 def ready() -> bool:
     """For graphs of a program that did not ask for the machine: is it there?"""
     if Setting.ready is None:
-        from .warmup import by_default
+        from .switch import by_default
 
         Setting.ready = by_default()
     return Setting.ready

@@ -18,7 +18,7 @@ import numpy as np
 
 from ...core.op import OPS
 from .runtime.threads import number
-from .warmup import used
+from .switch import used
 
 ROWS, SIDE = 256, 512  # rows of a product for each thread; its depth and width
 SIZES = 1 << 18, 1 << 21, 1 << 24, 1 << 26  # bytes read and written by a copy: those of a core's cache up to memory's

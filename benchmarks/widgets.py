@@ -83,7 +83,7 @@ result = {str(n): update(n) for n in (500, 20_000, 1_000_000)}
 SECOND = """
 import threading
 import minflow.typing as tp
-from minflow.core import events
+from minflow.core.base import events
 from minflow.job.queue.stream import STREAM
 def in_graph():
     train, x, y = graph(8)

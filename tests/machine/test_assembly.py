@@ -114,7 +114,8 @@ def test_the_convolutions_of_avx2_are_proved_too(tmp_path):
         "MINFLOW_KERNELS": str(tmp_path),
     }
     program = (
-        "from minflow.platforms.compiled import llvm; assert not llvm.WIDE; import pytest, sys; sys.exit(pytest.main())"
+        "from minflow.platforms.compiled.codegen import llvm; assert not llvm.WIDE; "
+        "import pytest, sys; sys.exit(pytest.main())"
     )
     names = "machine_convolutions", "blocks_convolutions", "loops", "clusters"
     files = [str(Path(__file__).with_name(f"test_{name}.py")) for name in names]

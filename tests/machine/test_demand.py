@@ -47,8 +47,8 @@ PROGRAM = """
 
 NO_OTHER = """
     import subprocess
-    from minflow.platforms.compiled import start
-    start.another = lambda code: print(code) or subprocess.Popen(["true"])
+    from minflow.platforms.compiled import switch
+    switch.another = lambda code: print(code) or subprocess.Popen(["true"])
 """
 
 
@@ -79,8 +79,8 @@ def test_on_other_systems_it_is_not_begun():
     lines, messages = said(
         NO_OTHER
         + """
-    from minflow.platforms.compiled import kept
-    kept.tested = lambda: False
+    from minflow.platforms.compiled import compile_cache
+    compile_cache.tested = lambda: False
 """
     )
     assert lines == ["plain True", "False True"] and not messages
@@ -89,7 +89,7 @@ def test_on_other_systems_it_is_not_begun():
 def test_where_nothing_is_compiled_another_process_begins_to(tmp_path):
     """This one is NumPy's, and says so once."""
     lines, messages = said(NO_OTHER, MINFLOW_KERNELS=str(tmp_path))
-    assert lines == ["start.compile_all(patient=True)", "plain True", "False True"]
+    assert lines == ["switch.compile_all(patient=True)", "plain True", "False True"]
     assert messages.count("are compiled in the background") == 1
 
 

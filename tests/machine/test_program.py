@@ -277,10 +277,10 @@ def test_a_program_is_freed_while_helpers_sleep():
 def test_a_process_ends_while_helpers_spin():
     code = """
         from minflow.compat.namespaces.threads import Settings
-        from minflow.platforms.compiled import program
+        from minflow.platforms.compiled.runtime import task_scheduler
         Settings.threads = 3
-        program.TEAM.grow(2, 64)
-        program.TEAM.words[program.WANTED // 8] = 3
+        task_scheduler.TEAM.grow(2, 64)
+        task_scheduler.TEAM.words[task_scheduler.WANTED // 8] = 3
         """
     for _ in range(3 if sampling.complete else 1):
         printed(code)

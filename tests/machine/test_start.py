@@ -224,22 +224,25 @@ def test_one_who_does_not_wait_for_the_others(tmp_path):
 
 FRESH = """
     import subprocess, sys
-    from minflow.platforms.compiled import start
+    from minflow.platforms.compiled import switch
     begun = []
     class Popen(subprocess.Popen):
         def __init__(self, *args, **kwargs):
             begun.append(args[0][-1])
             super().__init__(*args, **kwargs)
     subprocess.Popen = Popen
-    start.warmup()
+    switch.warmup()
     import numpy as np
-    from minflow.platforms.compiled import gemm, jit, kept, steps
+    from minflow.platforms.compiled import compile_cache
+    from minflow.platforms.compiled.codegen import jit
+    from minflow.platforms.compiled.kernels import gemm
+    from minflow.platforms.compiled.runtime import tasks
     from minflow.core.ops.elementwise import relu
     x, y = np.float32([-1, 2]), np.zeros(2, "f4")
     relu.kernel(x, out=y)
-    print(len(begun), "numba" in sys.modules, len(jit.CODES) == len(kept.ADDRESSES) > 40)
-    from minflow.platforms.compiled import start
-    start.use()
+    print(len(begun), "numba" in sys.modules, len(jit.CODES) == len(compile_cache.ADDRESSES) > 40)
+    from minflow.platforms.compiled import switch
+    switch.use()
     import minflow as flow
     a = flow.ones(70, 80)
     print(((a @ a.T).numpy() == 80).all())

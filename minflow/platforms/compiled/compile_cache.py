@@ -61,7 +61,8 @@ def tested() -> bool:
 def stamp() -> str:
     """Changes with the processor, with LLVM, and with any file of this room."""
     here = hashlib.sha256("\n".join([*processor(), llvmlite.__version__, sys.platform]).encode())
-    code = hashlib.sha256(b"".join([file.read_bytes() for file in sorted(ROOM.rglob("*.py*"))]))  # or .pyc alone
+    files = sorted([*ROOM.glob("*.py*"), *ROOM.glob("[!_]*/*.py*")])  # or .pyc alone; not __pycache__
+    code = hashlib.sha256(b"".join([file.read_bytes() for file in files]))
     return f"{here.hexdigest()[:8]}-{code.hexdigest()[:16]}"
 
 

@@ -236,7 +236,7 @@ def by_default() -> bool:
             MinflowWarning,
             stacklevel=2,
         )
-    elif compile_cache.folder() is not None and (other := another("start.compile_all(patient=True)")) is not None:
+    elif compile_cache.folder() is not None and (other := another("switch.compile_all(patient=True)")) is not None:
         other.returncode = 0  # nobody waits for it, or is to be warned that it runs on
         print(LATER, file=sys.stderr, flush=True)
     return False
@@ -331,7 +331,7 @@ def compile_halves(quiet: bool) -> None:
         from . import compile_cache
 
         theirs, ours = compile_cache.PARTS
-        other = another(f"start.compile_part({theirs})")
+        other = another(f"switch.compile_part({theirs})")
         compile_part(ours)
         if other is not None:
             other.wait()
@@ -343,13 +343,13 @@ def compile_halves(quiet: bool) -> None:
 
 def another(code: str) -> subprocess.Popen | None:
     """A process that does that for this module, also after this one has ended; None where there can be none."""
-    path = str(Path(__file__).parents[2])
+    path = str(Path(__file__).parents[3])
     try:
         return subprocess.Popen(
             [
                 sys.executable,
                 "-c",
-                f"import sys; sys.path.insert(0, {path!r}); from minflow.platforms.compiled import start; {code}",
+                f"import sys; sys.path.insert(0, {path!r}); from minflow.platforms.compiled import switch; {code}",
             ],
             env={**os.environ, "MINFLOW_MACHINE": "0"},
             stdin=subprocess.DEVNULL,

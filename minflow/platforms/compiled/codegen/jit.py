@@ -167,7 +167,7 @@ class Code:
     def __init__(self, function: Callable):
         self.function: Callable = function
         self.name = f"{function.__module__}.{function.__qualname__}"
-        if function.__module__.startswith(f"{__package__}."):
+        if function.__module__.startswith(f"{__package__.rpartition('.')[0]}."):
             CODES.append(self)
 
     @functools.cached_property

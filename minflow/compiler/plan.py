@@ -26,7 +26,7 @@ class Slots(list):
 class Late:
     """A call that reads or writes slots. out: an array, a slot number, or None for a kernel without `out=`."""
 
-    __slots__ = ("args", "kernel", "out", "reads", "slots", "target")
+    __slots__ = ("kernel", "args", "reads", "out", "slots", "target")
 
     def __init__(self, kernel: Callable, args: list, reads: list, slots: Slots, out=None, target: int | None = None):
         self.kernel, self.args, self.reads, self.slots, self.out, self.target = kernel, args, reads, slots, out, target

@@ -38,19 +38,19 @@ class Node:
     """
 
     __slots__ = (
-        "__weakref__",
-        "attrs",
-        "hooks",
-        "inputs",
-        "needs",
-        "number",
         "op",
-        "origin",
+        "inputs",
+        "attrs",
         "out_specs",
-        "parts",
+        "needs",
         "saved",
         "scope",
         "where",
+        "hooks",
+        "origin",
+        "number",
+        "parts",
+        "__weakref__",
     )
 
     def __init__(self, op, inputs, attrs, out_specs, needs=0, saved=(), scope="", where=None):
@@ -139,7 +139,7 @@ class Source(Node):
     array.
     """
 
-    __slots__ = ("array", "link", "name", "read", "tensor")
+    __slots__ = ("tensor", "array", "read", "name", "link")
 
     def __init__(self, op: SourceKind, spec: Spec, tensor=None, array=None, read=None, name=""):
         super().__init__(op, (), {}, spec.as_tuple)
@@ -158,7 +158,7 @@ class Cell:
     outside: None, or other users of the storage (`Outside`).
     """
 
-    __slots__ = ("outside", "storage", "unseen", "version", "where")
+    __slots__ = ("version", "where", "storage", "unseen", "outside")
 
     def __init__(self, storage: Cell | None = None):
         self.version, self.where, self.storage, self.unseen, self.outside = 0, None, storage, 0, None
@@ -171,7 +171,7 @@ class Outside:
     (`job/queue/ordering.py`).  lent: True if NumPy or another library shares the memory: its writes cannot be seen.
     """
 
-    __slots__ = ("lent", "order")
+    __slots__ = ("order", "lent")
 
     def __init__(self) -> None:
         self.order, self.lent = None, False

@@ -93,19 +93,19 @@ class Spec:
     """
 
     __slots__ = (
-        "__weakref__",
-        "as_tuple",
-        "device",
-        "differentiable",
-        "dtype",
-        "floating",
-        "ndim",
-        "np",
-        "placement",
-        "plain",
-        "sbp",
         "shape",
+        "dtype",
+        "device",
+        "placement",
+        "sbp",
+        "np",
+        "ndim",
         "size",
+        "floating",
+        "differentiable",
+        "plain",
+        "as_tuple",
+        "__weakref__",
     )
     shape: tuple[int, ...]
     dtype: DType

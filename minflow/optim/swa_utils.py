@@ -166,8 +166,8 @@ def update_bn(loader: Iterable, model: Module, device: Any = None) -> None:
 
 
 __all__ = [
-    "SWALR",
     "AveragedModel",
+    "SWALR",
     "get_ema_avg_fn",
     "get_ema_multi_avg_fn",
     "get_swa_avg_fn",

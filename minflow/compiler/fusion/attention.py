@@ -194,7 +194,7 @@ class Readers:
         if mask.__class__ is Value and (mask.spec.dtype is not bool_ or mask.spec.shape[-1:] != (keys,)):
             return False
         return all(one.phase == "forward" and outputs_of(one)[0].spec == scored for one in nodes[:-1]) and all(
-            self.read_by(one, after) for one, after in itertools.pairwise(nodes)
+            self.read_by(one, after) for one, after in itertools.pairwise(nodes[:-1])
         )
 
     def backward(self, node: Node, found: Chain) -> Chain | None:

@@ -18,7 +18,7 @@ from .optional import import_optional
 class DType:
     """The data type of a tensor's elements: `minflow.float32` and the others. One object per dtype."""
 
-    __slots__ = ("floating", "itemsize", "name", "numpy", "rank")
+    __slots__ = ("name", "itemsize", "floating", "rank", "numpy")
     table: dict[str, DType] = {}
 
     def __init__(self, name: str, rank: int, itemsize: int):

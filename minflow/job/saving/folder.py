@@ -81,7 +81,7 @@ class FileVariable:
     loaded. Raises CheckpointError if the meta is damaged or the file does not have the size that it claims.
     """
 
-    __slots__ = ("dtype", "folder", "name", "root", "shape")
+    __slots__ = ("name", "folder", "root", "shape", "dtype")
 
     def __init__(self, folder: str | os.PathLike, name: str = "", root: Path | None = None):
         self.folder = Path(folder)

@@ -20,7 +20,7 @@ SWEEPS = 12
 class Place:
     """A box, or a dummy on a long edge: size, rank, centre."""
 
-    __slots__ = ("box", "frames", "height", "rank", "width", "x", "y")
+    __slots__ = ("box", "frames", "width", "height", "rank", "x", "y")
 
     def __init__(self, box: Box | None, rank: int = 0, frames: tuple[int, ...] = ()):
         self.box, self.rank, self.x, self.y = box, rank, 0.0, 0.0

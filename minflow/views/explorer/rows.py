@@ -23,19 +23,19 @@ class Item:
     """A module, an operation, a parameter, an input or output, or a fold of neighbours. [first, last): its leaves."""
 
     __slots__ = (
-        "children",
-        "first",
-        "folds",
-        "id",
         "key",
+        "name",
         "kind",
         "label",
-        "last",
-        "name",
-        "nodes",
-        "parent",
         "path",
+        "parent",
+        "children",
+        "folds",
+        "nodes",
         "states",
+        "first",
+        "last",
+        "id",
     )
 
     def __init__(self, key: str, name: str, kind: str, label: str, path: str, parent: Item | None):

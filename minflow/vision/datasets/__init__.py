@@ -11,13 +11,13 @@ from .mnist import MNIST, FashionMNIST
 __all__ = [
     "CIFAR10",
     "CIFAR100",
-    "MNIST",
     "DatasetFolder",
     "Digits",
     "FakeData",
     "FashionMNIST",
     "ImageDataset",
     "ImageFolder",
+    "MNIST",
 ]
 
 __getattr__ = _name_hints("flow.vision.datasets", globals())

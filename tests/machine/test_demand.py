@@ -123,7 +123,7 @@ def test_another_numba_is_not_begun_with(tmp_path):
     lines, messages = said(
         NO_OTHER
         + """
-    start.metadata.version = lambda name: "0.99.0"
+    switch.metadata.version = lambda name: "0.99.0"
 """,
         MINFLOW_KERNELS=str(tmp_path),
     )

@@ -13,7 +13,7 @@ from minflow.core.ops import activation, norm, pool
 from minflow.platforms.compiled.runtime import eager
 from minflow.platforms.compiled.runtime.eager import by_steps
 from minflow.platforms.compiled.runtime.tasks import instruction, word_at
-from minflow.platforms.compiled.warmup import builder_of
+from minflow.platforms.compiled.switch import builder_of
 from tests.threads import run_in_threads
 
 EPS = dict(eps=1e-5)

@@ -19,7 +19,7 @@ from minflow.core.base.errors import OutOfRangeError
 from minflow.core.ops import conv, norm, pool
 from minflow.platforms.compiled.runtime import eager
 from minflow.platforms.compiled.runtime.eager import by_steps
-from minflow.platforms.compiled.warmup import builder_of
+from minflow.platforms.compiled.switch import builder_of
 from tests.single_tasks import guarded_array, same_bits
 
 conv2d, conv2d_input_grad, conv2d_weight_grad, batch_norm, batch_norm_grad, max_pool2d, max_pool2d_grad = [

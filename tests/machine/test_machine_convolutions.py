@@ -22,7 +22,7 @@ from minflow.core.ops import conv as ops
 from minflow.platforms.compiled.kernels import conv_geometry, nchw_conv, winograd
 from minflow.platforms.compiled.runtime import eager, task_scheduler
 from minflow.platforms.compiled.runtime.eager import by_steps
-from minflow.platforms.compiled.warmup import builder_of
+from minflow.platforms.compiled.switch import builder_of
 from tests.single_tasks import FILL, guarded_array, same_bits
 from tests.threads import run_in_threads
 

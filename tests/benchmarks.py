@@ -1,4 +1,4 @@
-"""The programs in benchmarks/, for the tests of what they compute, and that their smallest configuration runs."""
+"""Load and run the programs of benchmarks/ in tests."""
 
 import importlib.util
 import json
@@ -12,7 +12,7 @@ FOLDER = TOP / "benchmarks"
 
 
 def loaded(name: str) -> ModuleType:
-    """The module benchmarks/NAME.py; `async` is not a name that can be imported."""
+    """Import benchmarks/NAME.py as a module. `async` cannot be imported by name."""
     spec = importlib.util.spec_from_file_location(f"benchmark_{name}", FOLDER / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -20,7 +20,7 @@ def loaded(name: str) -> ModuleType:
 
 
 def figures(name: str, words: str, folder: Any) -> tuple[Any, str]:
-    """Run benchmarks/NAME.py with these words: the JSON that it writes, and what it prints."""
+    """Run benchmarks/NAME.py with these arguments. Return its JSON output and its printed text."""
     file = folder / "figures.json"
     said = output(FOLDER / f"{name}.py", *words.split(), "--json", file)
     return json.loads(file.read_text()), said

@@ -1,12 +1,12 @@
-"""Several cases in one test, of which every one that fails is reported.
+"""Check several cases in one test, and report every one that fails.
 
     with Cases() as case:
         for x in (0.0, -0.0, 1.0):
             with case(f"relu({x})"):
                 assert relu(x) == max(x, 0)
 
-A failing case does not end the test: the others run, and the error at the end lists each of them with its reason and
-its traceback. `in_cases` is `pytest.mark.parametrize` with cases of one test in place of tests.
+A failing case does not end the test: the others run, and the error at the end lists each failure with its traceback.
+`in_cases` is like `pytest.mark.parametrize`, with the cases in one test.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FAILURES = (Exception, pytest.fail.Exception)
 
 
 class Cases:
-    """`with Cases() as case`, and in it `with case(name)` around the assertions of each case."""
+    """Collect failures: `with Cases() as case`, and in it `with case(name)` around the assertions of each case."""
 
     def __init__(self) -> None:
         self.count, self.failed = 0, list[tuple[str, BaseException]]()
@@ -52,13 +52,13 @@ class Cases:
 
 
 def reason(error: BaseException) -> str:
-    """The first line of what an error says, with its class if it is not an assertion."""
+    """Return the first line of an error message, with the class unless it is an assertion."""
     line = next(iter(str(error).strip().splitlines()), "")
     return line if isinstance(error, AssertionError) and line else f"{type(error).__name__}: {line}"
 
 
 def in_cases(names: str, rows: Iterable[Any]) -> Callable:
-    """`@in_cases("x, y", [(1, 2), (3, 4)])` above a test: each row is a case. Fixtures are shared by the cases."""
+    """Run the decorated test for each row: `@in_cases("x, y", [(1, 2), (3, 4)])`. The cases share fixtures."""
     keys, rows = names.replace(",", " ").split(), list(rows)
 
     def decorate(test: Callable) -> Callable:

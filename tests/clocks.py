@@ -1,6 +1,6 @@
-"""Time in tests: to wait for what happens, and a clock of job functions that moves only where a test says so.
+"""Time in tests: waiting for events, and a clock for job functions that only tests advance.
 
-With these no machine is too busy for a test.
+Tests that use these do not fail on a busy machine.
 """
 
 import sys
@@ -10,11 +10,11 @@ import time
 from minflow.job.queue.step import Latch
 from minflow.job.queue.stream import STREAM
 
-LONG = 60  # seconds after which a test gives up
+LONG = 60  # seconds before a test gives up
 
 
 def until(condition, seconds=LONG):
-    """Wait for it."""
+    """Wait until `condition()` is true."""
     end = time.perf_counter() + seconds
     while not condition() and time.perf_counter() < end:
         time.sleep(0.01)
@@ -22,7 +22,7 @@ def until(condition, seconds=LONG):
 
 
 class Clock:
-    """Stands still but for a microsecond at each look."""
+    """A clock that advances by one microsecond at each reading, and otherwise only on request."""
 
     def __init__(self):
         self.now, self.waits = time.perf_counter(), threading.Event()
@@ -35,18 +35,18 @@ class Clock:
         self.now += seconds
 
     def rest(self, seconds):
-        """The caller takes so long, and nothing is in the queue meanwhile."""
+        """Advance while the caller is busy and the queue is empty."""
         assert STREAM.idle(LONG), STREAM.thread_locations()
         self.sleep(seconds)
 
     def work(self, seconds):
-        """A callback takes so long, and the caller waits for it, from its beginning."""
+        """Advance during a callback, once the caller waits for it."""
         assert self.waits.wait(LONG), STREAM.thread_locations()
         self.sleep(seconds)
 
 
 def set_clock(monkeypatch):
-    """The one clock of all modules that measure, until the end of the test; how long somebody waits stays real."""
+    """Replace the clock of all modules that measure time until the end of the test. Waiting takes real time."""
     clock, wait = Clock(), Latch.wait
 
     def waited(gate, timeout=None):

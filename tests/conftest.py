@@ -17,15 +17,15 @@ from tests import sampling
 # Before numpy is loaded, here and in the kernels of notebooks: threads that wait for taken cores make tests slow.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("MINFLOW_LIVE", "0")
-# What is expected to the bit is NumPy's. The machine has tests of its own, which switch it on.
+# Tests that compare bits expect NumPy's. The tests of compiled kernels switch those on themselves.
 os.environ.setdefault("MINFLOW_MACHINE", "0")
-os.environ.setdefault("MINFLOW_PROGRESS", "0")  # lessons that tests run are no attempts of anybody
+os.environ.setdefault("MINFLOW_PROGRESS", "0")  # lessons that tests run are not recorded as attempts
 
 TESTS = Path(__file__).parent
 GOLDEN = TESTS / "golden"
-# --disturb: about half of the threads of a test are slow. They rest after one in OFTEN of the lines, calls and returns
-# in here, for up to LONGEST seconds, and, for up to five times that, at half of the MEETINGS: where a thread starts,
-# has started another, tells another or has been waiting.
+# --disturb: slows down about half of the threads of a test. In these files they sleep after one in OFTEN lines, calls
+# and returns for up to LONGEST seconds; and at half of the MEETINGS (where a thread starts, starts another, notifies
+# another or has waited) for up to five times that.
 THREADED = [
     str(TESTS),
     *(
@@ -83,8 +83,9 @@ ran, known = None, None  # the file whose tests run; the ops of the package
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
-    """Before the fixtures of the test, also those of its module. Ops that an earlier file has defined go away, and so
-    do the answers that earlier tests have given.
+    """Reset global state before the fixtures of a test, also module fixtures.
+
+    Removes ops that an earlier file has defined, and the answers that earlier tests have recorded.
     """
     global ran, known
     import minflow
@@ -111,12 +112,12 @@ def pytest_runtest_call(item):
 
 
 def disturbing(chances: random.Random):
-    """For sys.settrace. IN_ALL bounds the seconds of a test that runs many lines."""
+    """Return a function for sys.settrace. IN_ALL bounds the total delay of a test."""
     left, known, slow = IN_ALL, {}, {}
 
     def rest(seconds):
         nonlocal left
-        if left > 0 and slow.setdefault(threading.get_ident(), chances.random() < 0.5):  # or all are late alike
+        if left > 0 and slow.setdefault(threading.get_ident(), chances.random() < 0.5):  # or all would be equally late
             left -= seconds
             time.sleep(seconds)
 
@@ -142,7 +143,7 @@ def disturbing(chances: random.Random):
 
 @pytest.fixture
 def golden(request):
-    """`golden("tape_small", text)` compares with tests/golden/tape_small.txt, or rewrites it with --update-golden."""
+    """`golden("tape_small", text)` compares with tests/golden/tape_small.txt; --update-golden rewrites the file."""
 
     def check(name: str, text: str) -> None:
         file = GOLDEN / f"{name.removesuffix('.txt')}.txt"
@@ -159,7 +160,7 @@ def golden(request):
 
 @pytest.fixture
 def kernels_of_numpy():
-    """Also for graphs, where MINFLOW_MACHINE asks for others."""
+    """Use NumPy's kernels, also in graphs and if MINFLOW_MACHINE asks for others."""
     from minflow.platforms import compiled
 
     before = compiled.used()
@@ -170,7 +171,7 @@ def kernels_of_numpy():
 
 @pytest.fixture
 def clock(monkeypatch):
-    """Job functions and curves measure with this one, which moves where the test says so."""
+    """The clock that job functions and curves measure with; only the test advances it."""
     from tests.clocks import set_clock
 
     return set_clock(monkeypatch)
@@ -178,7 +179,7 @@ def clock(monkeypatch):
 
 @pytest.fixture(scope="session")
 def real_kernel():
-    """A real Jupyter kernel, started once: `real_kernel.fresh(code)` begins anew in it."""
+    """A real notebook kernel, started once. `real_kernel.fresh(code)` resets it and runs `code`."""
     pytest.importorskip("jupyter_client")
     from tests.notebook_kernel import Kernel
 
@@ -205,7 +206,7 @@ def built(uv, tmp_path_factory):
 
 @pytest.fixture
 def no_notices():
-    """For tests that put NaN and infinity in on purpose."""
+    """Silence notices, for tests with intended NaN and infinity."""
     import minflow
 
     before = minflow.notices(False)

@@ -1,7 +1,7 @@
-"""What is registered, and how each of it is tested: eager against a graph, for every layer, loss, optimizer, schedule.
+"""Test cases of every exported layer, loss, optimizer and schedule, which run eagerly and as a graph.
 
-The lists are read from the package: what is exported is tested. A row here says how to make what has arguments without
-defaults, or which options to try besides; `test_registration.py` names what has no row and needs one.
+The lists are read from the package, so new exports are included. A row here constructs a class whose arguments have no
+defaults, or adds options; `test_registration.py` names classes that need a row.
 """
 
 import inspect
@@ -20,7 +20,7 @@ LABELS = np.array([0, 2, 1, 1])
 
 
 class Meeting(nn.Module):
-    """A layer that takes two tensors, given one: the other is made of it."""
+    """A layer of two tensors that is given one: the other is computed from it."""
 
     def __init__(self, layer, other=lambda x: x * 0.5 + 1):
         super().__init__()
@@ -31,7 +31,7 @@ class Meeting(nn.Module):
 
 
 def exported(holder, base: type) -> dict[str, type]:
-    """Name -> class, of the public subclasses of `base` in a namespace."""
+    """Return name -> class for the public subclasses of `base` in a namespace."""
     return {
         name: cls
         for name in dir(holder)
@@ -43,13 +43,13 @@ def exported(holder, base: type) -> dict[str, type]:
 
 
 def one_device(module: nn.Module) -> nn.Module:
-    """As DataParallel, without its notice that there is one device."""
+    """Construct DataParallel without its notice about a single device."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return nn.DataParallel(module)
 
 
-LAYERS = {  # name -> (what makes one, the shape of its input, or its input)
+LAYERS = {  # name -> (constructor, input shape or input)
     "BatchNorm1d": [(lambda: nn.BatchNorm1d(6), ROWS)],
     "BatchNorm2d": [
         (lambda: nn.BatchNorm2d(6), IMAGES),
@@ -119,7 +119,7 @@ LAYERS |= {
 }
 SIGNS = np.array([[1, -1, 1], [-1, 1, 1], [1, 1, -1], [-1, -1, 1]], "float32")
 OTHERS = np.random.default_rng(1).uniform(0.1, 0.9, (4, 3)).astype("float32")
-TARGETS = {  # of a loss that takes another target than numbers, or several
+TARGETS = {  # losses whose target is not floating-point, or that take several
     "NLLLoss": LABELS,
     "CrossEntropyLoss": LABELS,
     "CTCLoss": (np.array([1, 2]), np.array(4), np.array(2)),
@@ -137,7 +137,7 @@ SEQUENCE = (4, 2, 6)
 
 
 class Repeated(nn.Module):
-    """A layer of several inputs, each of which is the one that is given."""
+    """A layer of several inputs that gets the same one for each."""
 
     def __init__(self, layer, times):
         super().__init__()
@@ -172,7 +172,7 @@ LAYERS |= {  # over sequences
     ],
     "Transformer": [(lambda: Repeated(nn.Transformer(6, 2, 1, 1, 5, batch_first=True), 2), SEQUENCE)],
 }
-LOSSES = {  # name -> options to try besides each reduction
+LOSSES = {  # name -> options to test in addition to each reduction
     "CrossEntropyLoss": [{"weight": flow.tensor([1.0, 2.0, 0.5]), "ignore_index": 1, "label_smoothing": 0.1}],
     "BCEWithLogitsLoss": [{"pos_weight": flow.tensor([1.0, 2.0, 0.5])}],
     "GaussianNLLLoss": [{"full": True}],
@@ -182,7 +182,7 @@ LOSSES = {  # name -> options to try besides each reduction
     "SmoothL1Loss": [{"beta": 0.1}],
     "TripletMarginLoss": [{"p": 1.0, "swap": True}],
 }
-OPTIMIZERS = {  # name -> options to try besides none
+OPTIMIZERS = {  # name -> options to test in addition to the defaults
     "SGD": [
         {"weight_decay": 0.1, "maximize": True},
         {"momentum": 0.9, "nesterov": True},
@@ -198,7 +198,7 @@ OPTIMIZERS = {  # name -> options to try besides none
     "LAMB": [{"weight_decay": 0.1, "adam_w_mode": False}],
 }
 s = flow.optim.lr_scheduler
-SCHEDULES = {  # name -> what makes one for an optimizer of two groups
+SCHEDULES = {  # name -> constructor for an optimizer with two param groups
     "StepLR": lambda o: s.StepLR(o, 2, 0.5),
     "MultiStepLR": lambda o: s.MultiStepLR(o, [1, 3], 0.1),
     "LinearLR": lambda o: s.LinearLR(o, 0.1, total_iters=4),
@@ -219,7 +219,7 @@ SCHEDULES = {  # name -> what makes one for an optimizer of two groups
 
 
 def called() -> dict[str, type]:
-    """The layers that are called: all modules but the losses, and the containers that only hold others."""
+    """Return the layers that can be called: all modules except losses and containers that only hold others."""
     return {
         name: cls
         for name, cls in exported(nn, nn.Module).items()
@@ -232,13 +232,13 @@ def losses() -> dict[str, type]:
 
 
 def optimizers() -> dict[str, type]:
-    """Those that a graph runs; tests/optim/test_lbfgs.py has the other."""
+    """Return the optimizers that a graph runs; tests/optim/test_lbfgs.py has the other one."""
     every = exported(flow.optim, flow.optim.Optimizer)
     return {name: cls for name, cls in every.items() if cls is not flow.optim.LBFGS}
 
 
 def schedules() -> dict[str, type]:
-    """Those that go on by themselves: a plateau is found in a metric, which a graph does not give it."""
+    """Return the schedules that need no metric, which a graph cannot pass."""
     return {name: cls for name, cls in exported(s, s.LRScheduler).items() if cls is not s.ReduceLROnPlateau}
 
 
@@ -248,7 +248,7 @@ def needs_arguments(cls: type) -> bool:
 
 
 def layer_cases() -> list[tuple]:
-    """(name, what makes the layer, the shape of its input or the input)."""
+    """(name, constructor, input shape or input)"""
     return [
         (name, *row)
         for name, cls in called().items()
@@ -257,16 +257,16 @@ def layer_cases() -> list[tuple]:
 
 
 def input_of(x) -> np.ndarray:
-    """The input of a layer's case: random numbers, where the case has a shape."""
+    """Return the input of a layer's case; random if the case has a shape."""
     return np.random.default_rng(0).standard_normal(x).astype("float32") if isinstance(x, tuple) else x
 
 
 def loss_cases() -> list[tuple]:
-    """(name, options of the loss)."""
+    """(name, options of the loss)"""
     reductions = [{"reduction": reduction} for reduction in ("mean", "sum", "none")]
     return [(name, options) for name in losses() for options in [*reductions, *LOSSES.get(name, [])]]
 
 
 def optimizer_cases() -> list[tuple]:
-    """(name, options of the optimizer)."""
+    """(name, options of the optimizer)"""
     return [(name, options) for name in optimizers() for options in [{}, *OPTIMIZERS.get(name, [])]]

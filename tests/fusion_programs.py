@@ -1,4 +1,4 @@
-"""Programs whose operations become clusters: random ones, and those of models."""
+"""Programs whose ops can be fused: random ones, and parts of models."""
 
 import numpy as np
 
@@ -10,12 +10,12 @@ PAIRS = ["add", "sub", "mul", "div", "maximum", "minimum", "where"]
 
 
 def calm(x):
-    """Kept where rounding is not made larger by what follows."""
+    """Keep values in a range where rounding errors do not grow."""
     return flow.tanh(x * 0.5)
 
 
 def step(rng, values, mask):
-    """A random operation of values that are there."""
+    """Apply a random op to existing values."""
     x = values[rng.integers(len(values))]
     if rng.random() < 0.4:
         name = PLAIN[rng.integers(len(PLAIN))]
@@ -35,7 +35,10 @@ def step(rng, values, mask):
 
 
 def random_program(seed, rows_too, length=12):
-    """A program of (x, row, column, number, mask); with `rows_too` also means, sums and softmax along the last axis."""
+    """Return a program of (x, row, column, number, mask).
+
+    rows_too: it may also contain means, sums and softmax along the last axis.
+    """
 
     def program(x, row, column, number, mask):
         rng, values = np.random.default_rng(seed), [x, row, column, number, x * 0.5]
@@ -63,7 +66,7 @@ def random_program(seed, rows_too, length=12):
 
 
 def inputs_of(shape, seed=0):
-    """The arrays of a random program."""
+    """Return the arguments of a random program."""
     rng = np.random.default_rng(seed)
     x, row = rng.standard_normal(shape), rng.standard_normal(shape[-1])
     column, number = rng.standard_normal((*shape[:-1], 1)), rng.standard_normal(())
@@ -71,7 +74,7 @@ def inputs_of(shape, seed=0):
 
 
 class Decoder(nn.Module):
-    """Two layers of a GPT: layer norm, attention, GELU."""
+    """Two GPT layers: layer norm, attention, GELU."""
 
     def __init__(self, width=32, heads=2, words=17, length=12):
         super().__init__()
@@ -107,7 +110,7 @@ class Dense(nn.Module):
 
 
 def training(name, passes, optimizer=flow.optim.AdamW, lr=1e-2):
-    """The graph of training steps of a model with these passes, and its batch."""
+    """Return the training graph of a model, compiled with these passes, and a batch."""
     flow.manual_seed(0)
     rng = np.random.default_rng(0)
     if name == "decoder":

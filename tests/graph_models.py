@@ -58,7 +58,7 @@ class Block(nn.Module):
 
 
 class GPT(nn.Module):
-    """A small language model: token and position embeddings, two blocks, the head tied to the embedding."""
+    """A small language model: token and position embeddings, two blocks, an output layer tied to the embedding."""
 
     def __init__(self, vocab=17, width=16, heads=2, length=12, blocks=2, p=0.1):
         super().__init__()
@@ -88,7 +88,7 @@ class TrainGraph(nn.Graph):
 
 
 class Train(TrainGraph):
-    """A step of SGD with momentum on the loss of a classifier."""
+    """One step of SGD with momentum on the loss of a classifier."""
 
     def __init__(self, model, loss_fn=None):
         optimizer = flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
@@ -96,9 +96,9 @@ class Train(TrainGraph):
 
 
 class Step(nn.Graph):
-    """A step of the optimizer on `loss(*inputs)`; by default the mean square of what the model gives.
+    """One optimizer step on `loss(*inputs)`, by default the mean square of the model's output.
 
-    passes: those of the graph; config: its settings, by their names.
+    passes: those of the graph; config: its settings, by name.
     """
 
     def __init__(self, model, optimizer, loss=None, *, lr_sch=None, passes=None, **config):
@@ -117,7 +117,7 @@ class Step(nn.Graph):
 
 
 class Gives(nn.Graph):
-    """What a function gives."""
+    """A graph that returns the result of a function."""
 
     def __init__(self, function):
         super().__init__()
@@ -128,7 +128,7 @@ class Gives(nn.Graph):
 
 
 def graph_of(build, name="Net", **attributes):
-    """A graph of a class with this name, whose build takes self, with these attributes."""
+    """Return a graph whose class has this name and these attributes; `build` takes self."""
     graph = type(name, (nn.Graph,), {"build": build})()
     for key, value in attributes.items():
         setattr(graph, key, value)
@@ -136,7 +136,7 @@ def graph_of(build, name="Net", **attributes):
 
 
 class Predict(graphs.Predict):
-    """Of one input, which errors and listings call x."""
+    """Predict from one input, which errors and listings call x."""
 
     def build(self, x):
         return self.model(x)
@@ -162,8 +162,9 @@ def eager_step(model, loss_fn, optimizer, x, y, scheduler=None):
 
 
 def both_ways(make, batches, steps, graph_of=None, seed=3):
-    """Losses and final state of a training run, eager and as a graph; make() gives (model, loss_fn, optimizer,
-    scheduler).
+    """Return losses and final states of a training run, eager and as a graph.
+
+    `make()` returns (model, loss_fn, optimizer, scheduler).
     """
     results = []
     for as_graph in (False, True):

@@ -1,4 +1,4 @@
-"""Graphs of one model, for tests that need nothing else of a graph."""
+"""Graphs of one model, for tests that need no other features of graphs."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from minflow.nn.summary import tensors_in
 
 
 class Predict(nn.Graph):
-    """The output of a model. exact: with the bits of eager code."""
+    """The output of a model. exact: bit-identical to eager mode."""
 
     def __init__(self, model, exact=False):
         super().__init__()
@@ -20,7 +20,7 @@ class Predict(nn.Graph):
 
 
 class Training(nn.Graph):
-    """A step of an optimizer, and of its schedule, on `loss_of`, with the bits of eager code."""
+    """One step of an optimizer, and of its schedule, on `loss_of`, bit-identical to eager mode."""
 
     def __init__(self, model, optimizer, schedule=None):
         super().__init__()
@@ -35,12 +35,12 @@ class Training(nn.Graph):
 
 
 def loss_of(outputs):
-    """The sum of the mean squares of all floating tensors."""
+    """Return the sum of the mean squares of all floating-point tensors."""
     return sum((out * out).mean() for out in tensors_in(outputs) if out.spec.floating)
 
 
 class Scaled(nn.Module):
-    """A layer whose first input is scaled: there is something to train, and the layer's input has a gradient."""
+    """A layer whose first input is scaled, so that there is a parameter and the layer's input gets a gradient."""
 
     def __init__(self, layer, size):
         super().__init__()
@@ -51,7 +51,7 @@ class Scaled(nn.Module):
 
 
 def eager_steps(model, optimizer, x, count):
-    """The losses of eager training, with the bits of `Training`."""
+    """Return the losses of eager training, with the same bits as `Training`."""
     losses = []
     for _ in range(count):
         loss = loss_of(model(x))
@@ -63,7 +63,7 @@ def eager_steps(model, optimizer, x, count):
 
 
 def bits(value):
-    """The bits of a tensor or an array, or of each in a structure or a state."""
+    """Return the bits of a tensor or array, or of each in a structure or state dict."""
     if isinstance(value, flow.Tensor):
         value = value.numpy(force=True)
     if isinstance(value, np.ndarray):
@@ -74,10 +74,10 @@ def bits(value):
 
 
 def operations(graph, *args):
-    """The operations of a graph's plan for these arguments, compiled kernels by their names."""
+    """Return the ops of a graph's plan for these arguments; compiled kernels by name."""
     return [str(node.op) for node in graph.compiled_for(args, {}).parts[0].graph.nodes]
 
 
 def listing(graph):
-    """What print shows of a graph, without the index in its name."""
+    """Return what print shows of a graph, without the index in its name."""
     return str(graph).replace(graph.name, type(graph).__name__)

@@ -1,4 +1,4 @@
-"""Arrays beside memory that nobody may read: a kernel that reads beyond them ends the process."""
+"""Arrays next to an unreadable page: a kernel that reads out of bounds crashes the process."""
 
 import ctypes
 import math
@@ -10,7 +10,7 @@ PAGE = mmap.PAGESIZE
 
 
 def at_page_edge(x, begins):
-    """A copy of an array that begins, or ends, at a page that cannot be read."""
+    """Copy an array so that it begins, or ends, at an unreadable page."""
     x = np.ascontiguousarray(x)
     size = math.ceil(x.nbytes / PAGE) * PAGE
     memory = mmap.mmap(-1, size + 2 * PAGE)

@@ -1,8 +1,8 @@
-"""Thirty-four hostile names, and a table of views that show them: a new view is a row, and is then tested by all.
+"""Thirty-four hostile names, and a table of views that show them. A new view needs one row to be tested with all names.
 
-`VIEWS[what](name)` gives the bundles (mime type -> data) that a notebook would be sent when that name is a module's, an
-operation's, a job's, a file's. Used without a browser by tests/views/test_hostile_names.py, with one by
-tests/browser/test_hostile.py, where this file runs in the kernel. Knows nothing of pytest.
+`VIEWS[what](name)` returns the bundles (MIME type -> data) that a notebook would receive if a module, an op, a job or a
+file had that name. tests/views/test_hostile_names.py checks them without a browser, tests/browser/test_hostile.py with
+one, where this file runs in the notebook kernel. Does not depend on pytest.
 """
 
 import contextlib
@@ -66,25 +66,24 @@ NAMES = {
 
 
 def harmless(name: str) -> str:
-    """A name that takes the same place as `name` does where it is shown, of letters; what parts names and lines is
-    kept.
-    """
+    """Return letters that take the same space as `name` where it is displayed; separators of names and lines are kept."""
     return "".join(c if c in " ./_\n" else "n" * len(clean(c)) for c in name)
 
 
 def word(name: str) -> str:
-    """`name` as far as it can be a member's name: one that has a dot is refused."""
+    """Return the part of `name` that can be a member's name: a dot is refused."""
     return name.replace(".", "_")
 
 
 def class_name(name: str) -> str:
-    """`name` as far as Python takes it for a class or a function: without null characters and halves of characters."""
+    """Return the part of `name` that Python accepts for a class or function: no null characters, no lone surrogates."""
     return "".join("n" * len(clean(c)) if c == "\0" or 0xD800 <= ord(c) < 0xE000 else c for c in name)
 
 
 def shows(text: str, name: str) -> bool:
-    """Whether the text begins to tell the name, cleaned or as Python writes it; a class or a file may have some of it
-    changed.
+    """True if the text contains the beginning of the name, sanitized or as a Python literal.
+
+    The name of a class or file may be partly altered.
     """
     text = re.sub(r"\s", "", text)
     forms = [
@@ -97,11 +96,12 @@ def shows(text: str, name: str) -> bool:
     return any(re.sub(r"\s", "", form)[:5] in text for form in forms)
 
 
-# ---- what has the name -----------------------------------------------------------------------------------------------
+# ---- objects with the name
+# ---------------------------------------------------------------------------------------------
 
 
 class Block(nn.Module):
-    """Every text of a module is the name: members, parameter, buffer, class, what it says of itself."""
+    """A module in which every text is the name: members, parameter, buffer, class, extra_repr."""
 
     def __init__(self, name: str, size: int = 4):
         super().__init__()
@@ -147,7 +147,7 @@ def train_graph(name: str, called: bool = True):
 
 
 def job(name: str, result=tp.Numpy, run: bool = True):
-    """A job whose own name and whose operations have the name; a variable that is called so is refused."""
+    """A job function with the name, whose ops have it too; a variable of that name is refused."""
     flow.clear_default_session()
 
     def function(x: tp.Numpy.Placeholder((3, 4))) -> result:
@@ -179,7 +179,7 @@ def card(error: Exception) -> list[dict[str, str]]:
 
 
 class Raises(nn.Module):
-    """Fails inside with an error whose text is the name."""
+    """A module that fails with an error whose text is the name."""
 
     def __init__(self, name: str):
         super().__init__()
@@ -207,7 +207,7 @@ def program(x):
 
 
 def from_file(name: str):
-    """A function from a file that is called so, in a folder that is called so."""
+    """Return a function from a file and a folder of that name."""
     part = class_name(name).replace("/", "\\")
     path = f"/{part}/{part}.py"
     namespace: dict = {}
@@ -221,7 +221,8 @@ def labelled(name: str):
     return x, (x * 2.0).tanh().sum()
 
 
-# ---- views of it -----------------------------------------------------------------------------------------------------
+# ---- views of them
+# -----------------------------------------------------------------------------------------------------
 
 
 def of(*things) -> list[dict[str, str]]:
@@ -272,7 +273,7 @@ def view_graph_reports(name):
     graph.profile(1)
     graph(flow.ones(2, 4))
     graph(flow.ones(3, 4))
-    for part in graph._last.parts:  # times order what is shown, and must be those of the harmless name, too
+    for part in graph._last.parts:  # times determine the order; they must be the same for the harmless name
         part.plan.seconds = [1e-6 * (i + 1) for i in range(len(part.plan.calls))]
     calls = [(call.name, call.phase, float(i), i + 1.0) for i, call in enumerate(graph.plan.record.calls)]
     graph._last.recorded = 1, calls, [(2, 0, 5.25, 5.75)]
@@ -383,7 +384,7 @@ def view_curve(name):
 
 
 def view_runs(name):
-    """Runs on one picture, named by the learner, one of which diverged."""
+    """Several runs in one picture, named by the learner; one of them diverged."""
     from minflow_widgets import LossCurve, compare
     from minflow_widgets.curve import loss_curve as module
 
@@ -400,10 +401,10 @@ def view_runs(name):
 
 
 class Nowhere:
-    """A front end that shows nothing: the view is asked for by hand."""
+    """A front end that displays nothing: the view is requested by hand."""
 
     def update(self, curve):
-        """Nothing to show."""
+        """Display nothing."""
 
     finish = update
 
@@ -441,7 +442,7 @@ def session(name: str):
 
 
 def view_explorer(name):
-    """What stays, and what the page is sent, opened as far as it goes."""
+    """The saved output, and what the page receives, with all boxes open."""
     from minflow_widgets.explorer.explorer import compact
 
     shown = session(name)
@@ -461,11 +462,11 @@ def view_job_explorer(name):
 
 
 def view_onnx(name):
-    """A file of which every text is the name: nodes, values, operations, sizes, attributes, functions, who wrote it."""
+    """An ONNX file in which every text is the name: nodes, values, ops, sizes, attributes, functions, producer."""
     import onnx
     from onnx import helper
 
-    name = class_name(name)  # in a file texts are UTF-8
+    name = class_name(name)  # texts in a file are UTF-8
     shape, weight = ["n" + name, 4], onnx.numpy_helper.from_array(np.ones((4, 4), "f"), "w" + name)
     own = helper.make_function(
         name, "f" + name, ["x"], ["y"], [helper.make_node("Neg", ["x"], ["y"])], [helper.make_opsetid("", 18)]
@@ -497,7 +498,7 @@ def view_onnx(name):
 
 
 def view_figures(name):
-    """Drawn by matplotlib, which reads $...$ as a formula."""
+    """Figures by matplotlib, which reads $...$ as a formula."""
     if importlib.util.find_spec("matplotlib") is None:
         return texts(name)
     from matplotlib.figure import Figure
@@ -511,7 +512,7 @@ def view_figures(name):
         figures.plane_text(lambda x: x, [[0, 1], [1, 0]], [0, 1], names=names),
         figures.Landscape(lambda w, b: w * b, (0, 1), (0, 1), names=names).text(),
     )
-    # drawing takes time, and a harmless name has nothing in it to be read as anything else
+    # drawing takes time, and a harmless name contains nothing that could be interpreted
     if re.search(r"[^n ./_\n]", name):
         figure = Figure()
         figures.confusion_matrix([0, 1, 1], [0, 1, 0], names=names, ax=figure.add_subplot(2, 2, 1))
@@ -551,17 +552,18 @@ VIEWS = {
 
 
 def bundles(what: str, name: str) -> list[dict[str, str]]:
-    """What a notebook is sent for that view of that name."""
+    """Return the bundles that a notebook receives for that view of that name."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return VIEWS[what](name)
 
 
-# ---- live, in a kernel -----------------------------------------------------------------------------------------------
+# ---- live, in a notebook kernel
+# ----------------------------------------------------------------------------------------
 
 
 def live_curve(name):
-    """A curve that is left running."""
+    """Leave a curve running."""
     from minflow_widgets import LossCurve
 
     curve = LossCurve()

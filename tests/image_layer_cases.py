@@ -1,11 +1,11 @@
-"""Rows of `LAYERS` (`exported_cases.py`) for the layers of signals, images and volumes."""
+"""Rows of `LAYERS` (`exported_cases.py`) for layers on signals, images and volumes."""
 
 import minflow as flow
 from minflow import nn
 from minflow.nn import functional as F
 
-SPACE = {1: (2, 4, 7), 2: (2, 4, 5, 6), 3: (2, 4, 3, 4, 4)}  # axes of space -> a shape with four channels
-IMAGE_BASES = set(  # what these layers inherit, and nobody makes
+SPACE = {1: (2, 4, 7), 2: (2, 4, 5, 6), 3: (2, 4, 3, 4, 4)}  # number of spatial axes -> input shape with four channels
+IMAGE_BASES = set(  # base classes that users do not construct
     "AdaptiveMaxPool AdaptivePool AvgPool ConstantPad Conv ConvTranspose Convolution FusedBatchNorm InstanceNorm "
     "LPPool MaxPool MaxUnpool Pad Pool".split()
 )
@@ -13,7 +13,7 @@ IMAGE_LAYERS: dict[str, list[tuple]] = {}
 
 
 def add(name: str, *makers) -> None:
-    """`Conv{}d` for each number of axes, made in each of these ways from the class."""
+    """Add `Conv{}d` and the like for each number of axes, constructed in each of these ways."""
     for n, shape in SPACE.items():
         cls = getattr(nn, name.format(n), None)
         rows = [(lambda make=make, cls=cls: make(cls), shape) for make in makers] if cls is not None else []
@@ -52,7 +52,7 @@ IMAGE_LAYERS |= {
 
 
 class Unpooled(nn.Module):
-    """A pool and its way back, so that it takes one input."""
+    """A pooling layer and its inverse, so that there is one input."""
 
     def __init__(self, n):
         super().__init__()
@@ -72,7 +72,7 @@ IMAGE_LAYERS |= {f"MaxUnpool{n}d": [(lambda n=n: Unpooled(n), shape)] for n, sha
 
 
 class Sampled(nn.Module):
-    """A spatial transformer, whose map is trained."""
+    """A spatial transformer with a trained map."""
 
     def __init__(self, padding_mode):
         super().__init__()
@@ -104,7 +104,7 @@ IMAGE_LAYERS |= {
 
 
 def called(layer, shape):
-    """A lazy layer after its first call."""
+    """Return a lazy layer after its first call."""
     layer(flow.zeros(*shape))
     return layer
 

@@ -1,10 +1,9 @@
-"""Ctrl-C at a line of one's choice, for tests: `Interrupter(files, at=5).run(function)` sends SIGINT at the sixth
-line.
+"""Raise Ctrl-C at a chosen line: `Interrupter(files, at=5).run(function)` sends SIGINT at the sixth line.
 
 A real interrupt never comes between the last instruction of a `with` block and its `__exit__`, nor at a `try:`, which
-does nothing; a trace function is called there, so these places are left out. So are the jumps of a comprehension to its
-next element: where a trace function raises there, Python 3.12 and 3.13 skip the `finally` around the comprehension,
-which they do not when a signal comes.
+does nothing. A trace function is called there, so these offsets are left out, and so are the jumps of a comprehension
+to its next element: if a trace function raises there, Python 3.12 and 3.13 skip the `finally` around the comprehension,
+which they do not if a signal arrives.
 """
 
 import dis
@@ -14,7 +13,7 @@ import sys
 
 
 class Interrupter:
-    """Traces the lines of some files. lines: (code, line) that ran, in order; at: the one where Ctrl-C comes."""
+    """Trace the lines of some files. lines: (code, line) in execution order; at: the index where Ctrl-C comes."""
 
     def __init__(self, files, at=None):
         self.files, self.lines, self.at = files, [], at
@@ -29,11 +28,13 @@ class Interrupter:
         return self
 
     def interrupted_in(self, name):
-        """Did the interrupt come in a function of this name?"""
+        """True if the interrupt came in a function of this name."""
         return self.at is not None and self.at < len(self.lines) and self.lines[self.at][0].co_name == name
 
     def run(self, function):
-        """Was it interrupted? Another trace function, such as that of --disturb, rests meanwhile."""
+        """Call the function; return True if it was interrupted. Another trace function, such as --disturb's, is
+        suspended.
+        """
         before = sys.gettrace()
         sys.settrace(self)
         try:
@@ -45,9 +46,7 @@ class Interrupter:
         return False
 
     def places(self, wanted=None):
-        """The numbers of the lines that ran (in functions of these names), each line at its first and at its last
-        time.
-        """
+        """Return the indices of the lines that ran (in functions of these names): the first and last time of each line."""
         first, last = {}, {}
         for i, line in enumerate(self.lines):
             if wanted is None or line[0].co_name in wanted:
@@ -58,13 +57,14 @@ class Interrupter:
 
 @functools.cache
 def never(code):
-    """Offsets where no interrupt comes: those that do nothing, those from which a `with` block is left, by
-    `__exit__(None, None, None)`, and the jumps of comprehensions that are part of their function.
+    """Return offsets that no interrupt reaches.
+
+    These do nothing, or leave a `with` block by `__exit__(None, None, None)`, or jump within an inlined comprehension.
     """
     found = {i.offset for i in dis.get_instructions(code) if i.opname == "NOP"}
     names = {i.offset: i.opname for i in dis.get_instructions(code)}
     for block in dis.Bytecode(code).exception_entries:
-        if names[block.target] == "SWAP":  # only a comprehension's handler begins so: it restores a variable
+        if names[block.target] == "SWAP":  # only a comprehension has such a handler: it restores a variable
             found.update(offset for offset in range(block.start, block.end) if names.get(offset) == "JUMP_BACKWARD")
     instructions = [i for i in dis.get_instructions(code) if i.opname not in ("CACHE", "NOP", "PRECALL", "PUSH_NULL")]
     for i, instruction in enumerate(instructions):

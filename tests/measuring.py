@@ -1,5 +1,6 @@
-"""How much memory and how many calls something takes, whatever else goes on in the process. Never how many seconds:
-those depend on the machine and on what it does beside.
+"""Measure memory and calls independently of other activity in the process.
+
+Never seconds: those depend on the machine and its load.
 """
 
 import gc
@@ -9,7 +10,7 @@ from collections.abc import Callable
 
 
 def calls(function: Callable[[], object]) -> int:
-    """How many calls of Python and C functions it makes, in this thread."""
+    """Count the calls of Python and C functions in this thread."""
     count = 0
 
     def profile(frame, event, arg):
@@ -26,10 +27,10 @@ def calls(function: Callable[[], object]) -> int:
 
 
 def peak(call: Callable[[], object], below: float = 0, tries: int = 5) -> int:
-    """The most bytes that `call` held at once: the least of several tries, or the first that is `below` a bound.
+    """Return the peak memory of `call` in bytes: the minimum of several tries, or the first `below` a bound.
 
-    tracemalloc counts what all threads allocate, and threads of earlier tests may still live (a queue of jobs, a curve
-    that is redrawn); what the call itself takes is in each try.
+    tracemalloc counts allocations of all threads, and threads of earlier tests may be alive (a queue of jobs, a curve
+    that is redrawn). The memory of the call itself is in every try.
     """
     least = None
     for _ in range(tries):

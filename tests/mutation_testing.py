@@ -1,13 +1,15 @@
-"""How many small faults the tests find. `python -m tests.mutation_testing` plants random ones, seeded, and prints which
-were caught, and by which test; `--help` lists its options.
+"""Measure how many small faults the tests find.
 
-A mutant is the source with one change: another sign, another bound, a number that is one too large, a dropped
-statement. The short test command runs once, in a clone, with a probe at each place that records the tests that reach
-it. Then each mutant is run against these, those that reach the fewest other mutants first, until one fails. A test that
-also fails without a mutant does not count.
+`python -m tests.mutation_testing` plants random faults, seeded, and prints which were caught and by which test;
+`--help` lists its options.
 
-Tests that only see a value that an earlier test of their process has left in a cache are not known to reach it. Where
-such a test alone would find a mutant, that mutant counts as missed.
+A mutant is the source with one change: another operator, another bound, a number increased by one, a removed statement.
+The short test command runs once, in a clone, with a probe at each place that records the tests that reach it. Then each
+mutant is run against these tests, those that reach the fewest other mutants first, until one fails. A test that also
+fails without a mutant does not count.
+
+A test that only sees a value from a cache that an earlier test has filled is not known to reach the mutant. If only
+such a test would find a mutant, the mutant counts as missed.
 """
 
 from __future__ import annotations
@@ -33,9 +35,9 @@ PACKAGES = ("core", "compiler", "introspection", "platforms", "nn", "optim", "jo
 SIGNS = {ast.Add: "-", ast.Sub: "+"}
 BOUNDS = {ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">"}
 DROPPED = (ast.Expr, ast.AugAssign, ast.Raise, ast.Delete, ast.Assign)
-# Functions of their own; text, whose positions Python 3.11 does not know; types.
+# Nested functions; texts, whose positions Python 3.11 does not know; types.
 APART = (ast.FunctionDef, ast.ClassDef, ast.Lambda, ast.JoinedStr, ast.Match, ast.AnnAssign)
-ITEMS, REPORT = "MUTATION_ITEMS", "MUTATION_REPORT"  # what the plugin below reads, and writes
+ITEMS, REPORT = "MUTATION_ITEMS", "MUTATION_REPORT"  # what the plugin below reads and writes
 PROBE = """import os
 FOLDER, SEEN = {folder!r}, set()
 def reach(number):
@@ -45,12 +47,12 @@ def reach(number):
         with open(os.path.join(FOLDER, str(os.getpid())), "a") as file:
             file.write(f"{{number}} {{pair[1]}}\\n")
 """
-MEMORY = 12 << 30  # bytes of address space that a run of tests may take
-PROCESSOR, PATIENCE = 60.0, 300.0  # seconds that a mutant's tests may take, beside four times what they took without it
+MEMORY = 12 << 30  # address space of a test run, in bytes
+PROCESSOR, PATIENCE = 60.0, 300.0  # seconds for a mutant's tests, plus four times their time without it
 
 
 class Mutant(NamedTuple):
-    """One change of one file. Positions are those of the file's bytes."""
+    """One change of one file. Positions are byte offsets."""
 
     file: str
     line: int
@@ -58,14 +60,14 @@ class Mutant(NamedTuple):
     start: int
     end: int
     new: str
-    probe: tuple[int, int] | None  # what evaluates it; None where compiled code would have to call the probe
+    probe: tuple[int, int] | None  # evaluates it; None if compiled code would have to call the probe
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}: {' '.join(self.kind.split())[:80]}"
 
 
 def candidates(file: Path, top: Path) -> Iterator[Mutant]:
-    """All mutants of a file."""
+    """Return all mutants of a file."""
     source = file.read_bytes()
     lines = [0]
     for line in source.splitlines(keepends=True):
@@ -119,13 +121,13 @@ def candidates(file: Path, top: Path) -> Iterator[Mutant]:
 def droppable(node: Any) -> bool:
     if isinstance(node, ast.Expr):
         return isinstance(node.value, ast.Call)
-    if isinstance(node, ast.Assign):  # a plain name would be missed at once
+    if isinstance(node, ast.Assign):  # a missing plain name would be found at once
         return all(isinstance(target, ast.Attribute | ast.Subscript) for target in node.targets)
     return True
 
 
 def chosen(count: int, seed: int, only: str = "", top: Path = TOP) -> list[Mutant]:
-    """`count` mutants of different lines, kinds equally often."""
+    """Choose `count` mutants on different lines, with all kinds equally often."""
     kinds: dict[str, list[Mutant]] = collections.defaultdict(list)
     for package in PACKAGES:
         for file in sorted((top / "minflow" / package).rglob("*.py")):
@@ -157,7 +159,7 @@ def chosen(count: int, seed: int, only: str = "", top: Path = TOP) -> list[Mutan
 
 
 def plant(mutant: Mutant, top: Path) -> bytes:
-    """Write the change. Returns what the file held."""
+    """Write the change. Return the previous content."""
     file = top / mutant.file
     source = file.read_bytes()
     write(file, source[: mutant.start] + mutant.new.encode() + source[mutant.end :])
@@ -168,14 +170,14 @@ stamps = iter(range(int(time.time()) - 10_000_000, 1 << 40))
 
 
 def write(file: Path, data: bytes) -> None:
-    """With a time of its own: Python takes a file of the same second and size for the one that it has compiled."""
+    """Write a file with a new mtime: Python takes a file of the same second and size for the compiled one."""
     file.write_bytes(data)
     stamp = next(stamps)
     os.utime(file, (stamp, stamp))
 
 
 def probe(mutants: list[Mutant], top: Path, folder: Path) -> None:
-    """Have each place say that it is reached."""
+    """Insert code that reports each place as reached."""
     (top / "mutation_probe.py").write_text(PROBE.format(folder=str(folder)))
     edits: dict[str, list[tuple[int, bytes]]] = collections.defaultdict(list)
     for number, mutant in enumerate(mutants):
@@ -192,7 +194,7 @@ def probe(mutants: list[Mutant], top: Path, folder: Path) -> None:
         write(top / name, source)
 
 
-# As a plugin of pytest (-p tests.mutation_testing): runs the chosen items alone, and writes what became of each.
+# As a plugin of pytest (-p tests.mutation_testing): runs only the chosen items, and writes their outcomes.
 
 
 def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
@@ -229,8 +231,10 @@ def limit(seconds: float | None) -> None:
 def run(
     top: Path, arguments: list[str], report: Path, items: Path | None = None, seconds: float | None = None
 ) -> tuple[int | None, list[list[Any]]]:
-    """pytest in a clone. Returns its exit status, and what it reported. It ends after PROCESSOR and `seconds` of
-    processor time, and after PATIENCE and `seconds`: the status is then negative or None.
+    """Run pytest in a clone. Return its exit status and its report.
+
+    It ends after PROCESSOR and `seconds` of CPU time, and after PATIENCE and `seconds` of real time: the status is then
+    negative or None.
     """
     report.unlink(missing_ok=True)
     environment = {
@@ -271,7 +275,7 @@ def with_children(group: int) -> None:
 
 
 def clone(folder: Path, name: str) -> Path:
-    """The checkout as it is, with what is not committed. A mutant that a run which was killed left there is undone."""
+    """Copy the checkout with its uncommitted changes. Remove a mutant that a killed run has left there."""
     top = folder / name
     if top.exists():
         subprocess.run(["git", "checkout", "-q", "."], cwd=top, check=True)
@@ -285,8 +289,8 @@ def clone(folder: Path, name: str) -> Path:
 
 
 def measure_reach(mutants: list[Mutant], folder: Path, tests: list[str]) -> dict[str, Any]:
-    """Run the short command, or these tests, with the probes. Returns which tests reach which mutant, and how long each
-    test takes.
+    """Run the short command, or these tests, with probes. Return which tests reach which mutant, and the time of each
+    test.
     """
     hits = folder / "hits"
     shutil.rmtree(hits, ignore_errors=True)
@@ -309,7 +313,7 @@ def measure_reach(mutants: list[Mutant], folder: Path, tests: list[str]) -> dict
                 everywhere.add(int(number))  # while modules are imported
             elif phase == "call)" and not name.partition("::")[0].endswith(".ipynb"):
                 reach[int(number)].add(name)
-            else:  # what a fixture made serves others, too; cells need those before them
+            else:  # a fixture serves several tests; cells need those before them
                 here = name.partition("::")[0] + "::"
                 reach[int(number)] |= {one for one in seconds if one.startswith(here)}
     for number in {*everywhere, *(n for n, mutant in enumerate(mutants) if not mutant.probe)}:
@@ -319,7 +323,7 @@ def measure_reach(mutants: list[Mutant], folder: Path, tests: list[str]) -> dict
 
 
 class Trial:
-    """The mutants of a folder, what is known of them, and what became of each. It goes on where it was ended."""
+    """The mutants of a folder with their results. A run continues where the previous one ended."""
 
     def __init__(self, mutants: list[Mutant], folder: Path, tests: list[str]) -> None:
         self.mutants, self.folder = mutants, folder
@@ -328,7 +332,7 @@ class Trial:
             known.write_text(json.dumps(measure_reach(mutants, folder, tests)))
         reach = json.loads(known.read_text())
         self.seconds: dict[str, float] = reach["seconds"]
-        # Tests may run tests of their own, elsewhere: those cannot be chosen here.
+        # Tests that run other tests elsewhere cannot be selected here.
         self.reach = [[name for name in tests if name in self.seconds] for tests in reach["reach"]]
         self.shared = collections.Counter(name for tests in self.reach for name in tests)
         self.untrusted: set[str] = set()  # tests that fail without a mutant
@@ -338,7 +342,7 @@ class Trial:
         self.lock = threading.Lock()
 
     def run(self, workers: int) -> None:
-        """Judge the mutants that have no result, until no result rests on a test that fails anyway."""
+        """Judge the mutants without a result, until no result depends on a test that fails anyway."""
         while waiting := [number for number in range(len(self.mutants)) if number not in self.results]:
             threads = [
                 threading.Thread(target=self.work, args=(clone(self.folder, f"worker{i}"), waiting))
@@ -401,7 +405,7 @@ class Trial:
         return run(top, ["-n", "0", *options, *files], self.folder / f"report-{top.name}.jsonl", items, seconds)
 
     def drop_untrusted(self) -> None:
-        """Run the tests that caught a mutant without one. The results of those that fail are dropped."""
+        """Run the tests that caught a mutant without it. Drop the results of those that fail."""
         names = sorted({one["caught by"] for one in self.results.values() if "::" in (one["caught by"] or "(")})
         _, lines = self.run_tests([name for name in names if name[0] != "("], clone(self.folder, "worker0"), [])
         wrong = {name for name, _, outcome, _ in lines if outcome == "failed"} - self.untrusted

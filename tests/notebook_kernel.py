@@ -1,4 +1,4 @@
-"""The one Jupyter kernel of all tests of a process that need a real one: the fixture `real_kernel` of conftest.py."""
+"""The one real notebook kernel of a test process; conftest.py has its fixture `real_kernel`."""
 
 import os
 import queue
@@ -23,7 +23,7 @@ class Kernel:
         self.manager, self.client = start_new_kernel(startup_timeout=60, kernel_name="python3", env=environment)
 
     def run(self, code, hook=None):
-        """Run a cell: (its status, what it shows as (type, content)). hook: is called with each (type, content)."""
+        """Run a cell; return (its status, its outputs as (type, content)). hook is called with each (type, content)."""
         shown = []
 
         def heard(message):
@@ -36,11 +36,11 @@ class Kernel:
         return reply["content"]["status"], shown
 
     def fresh(self, setup=""):
-        """As if it had just been started, but for what is imported; then run the cell."""
+        """Reset the kernel, except for imported modules, and run the cell."""
         for code in (NEW, setup):
             status, shown = self.run(code)
             assert status == "ok", shown
-        for get in (self.client.get_iopub_msg, self.client.get_shell_msg):  # what nobody has read
+        for get in (self.client.get_iopub_msg, self.client.get_shell_msg):  # unread messages
             try:
                 while True:
                     get(timeout=0.1)

@@ -1,4 +1,4 @@
-"""Programs of Python that tests run in processes of their own."""
+"""Run Python programs in separate processes."""
 
 import os
 import subprocess
@@ -9,13 +9,15 @@ from tests.sources import TOP
 
 
 def environment(*folders: Any, **settings: str) -> dict[str, str]:
-    """That of this process, with these settings; modules are found in these folders, in the checkout, and as here."""
+    """Return this process's environment with these settings; modules are found in these folders, the checkout, and as
+    here.
+    """
     path = [*map(str, folders), str(TOP), str(TOP / "widgets"), os.environ.get("PYTHONPATH", "")]
     return os.environ | {"PYTHONPATH": os.pathsep.join(path)} | settings
 
 
 def python(*words: Any, cwd: Any = None, path: Any = (), **settings: str) -> subprocess.CompletedProcess:
-    """Run Python with these words. path: folders of modules; settings: of its environment."""
+    """Run Python with these arguments. path: folders of modules; settings: environment variables."""
     return subprocess.run(
         [sys.executable, *map(str, words)],
         cwd=cwd,
@@ -27,7 +29,7 @@ def python(*words: Any, cwd: Any = None, path: Any = (), **settings: str) -> sub
 
 
 def output(*words: Any, **options: Any) -> str:
-    """What Python prints with these words. It must succeed."""
+    """Return the output of Python with these arguments. It must succeed."""
     done = python(*words, **options)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return done.stdout

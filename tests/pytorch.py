@@ -1,4 +1,4 @@
-"""PyTorch, imported by the first test that uses it: who collects these tests and runs others does not wait for it."""
+"""PyTorch, imported on first use, so that test collection does not wait for it."""
 
 import importlib
 import importlib.util
@@ -10,7 +10,7 @@ needs_torch = pytest.mark.skipif(not installed, reason="no PyTorch")
 
 
 class Late:
-    """A module that is imported when it is first asked for something."""
+    """A module that is imported at the first access to an attribute."""
 
     def __init__(self, name):
         self.name = name

@@ -1,4 +1,6 @@
-"""The reference that plans are held against: a graph run node by node, without places, passes or prepared calls."""
+"""The reference executor that plans are compared with: runs a graph node by node, without arena, passes or prepared
+calls.
+"""
 
 from collections.abc import Sequence
 
@@ -9,7 +11,7 @@ from minflow.core.ir import Graph, Value, outputs_of
 
 
 def execute(graph: Graph, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The outputs of the graph for these input arrays, fresh; states are read before and updated after."""
+    """Return new arrays with the outputs of the graph; reads states before and updates them after."""
     env: dict[Value, np.ndarray] = {}
     for source, array in zip(graph.inputs, arrays):
         spec = source.out_specs[0]

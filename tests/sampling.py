@@ -1,9 +1,10 @@
-"""Sweeps of which the short test command runs a share, and `pytest --complete`, as in `.ci/run`, every case.
+"""Sample parametrized tests: the short test command runs a share, and `pytest --complete`, as in `.ci/run`, every case.
 
     @pytest.mark.parametrize("case", sampled(CASES, 0.2))  # or in a loop: for case in sampled(CASES, 0.2)
 
-A case is kept if the hash of its name is below the share: the same ones in every run, whatever other cases there are.
-At least one is kept. Cases that find faults that no other finds belong outside: `[*KINKS, *sampled(REST, 0.1)]`.
+A case is kept if the hash of its name is below the share: the same cases in every run, independent of the other cases.
+At least one is kept. Cases that find faults that no other case finds are listed separately: `[*KINKS, *sampled(REST,
+0.1)]`.
 """
 
 import hashlib
@@ -14,10 +15,10 @@ complete = False  # conftest.py sets it from --complete, before any test file is
 
 
 def sampled(cases: Iterable[Any], share: float, name: Callable[[Any], str] | None = None) -> list[Any]:
-    """Cases whose name, `name(case)`, hashes below `share`, in their order; all of them with `--complete`.
+    """Return the cases whose name, `name(case)`, hashes below `share`, in order; all of them with `--complete`.
 
-    By default the name is the case if it is text, the id of a `pytest.param`, else the repr. Give a function if that
-    has an address in it, or to make two sweeps over the same cases choose different ones.
+    By default the name is the text itself, the id of a `pytest.param`, or the repr. Pass a function if the repr
+    contains an address, or if two sweeps over the same cases shall choose different ones.
     """
     cases = list(cases)
     places = [place((name or shown)(case)) for case in cases]
@@ -33,5 +34,5 @@ def shown(case: Any) -> str:
 
 
 def place(name: str) -> float:
-    """A number from 0 to 1 that depends on the name alone."""
+    """Return a number from 0 to 1 that depends only on the name."""
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8]) / 2**64

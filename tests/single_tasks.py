@@ -1,4 +1,4 @@
-"""The steps of one op, made and run by themselves, in arrays between guard bands and with any number of threads."""
+"""Build and run the tasks of one op, with guarded arrays and any number of threads."""
 
 import contextlib
 import math
@@ -18,7 +18,7 @@ THREADS = (1, 2, 3, 8)
 
 
 def tasks_of(builder: Callable, arrays: Sequence, outs: Sequence[np.ndarray], **attrs) -> list[Step] | None:
-    """In memory of their own; None where the builder finds that it does not fit."""
+    """Build the tasks, with a workspace of their own. None if the builder declines."""
     found = prepared(builder, arrays, outs, **attrs)
     if found is None:
         return None
@@ -27,22 +27,22 @@ def tasks_of(builder: Callable, arrays: Sequence, outs: Sequence[np.ndarray], **
 
 
 def run_tasks(steps: Sequence[Step]) -> None:
-    """Each step, by several threads where it has several chunks."""
+    """Run each task; those with several chunks use several threads."""
     recorder = RECORDERS[0] if RECORDERS else None
     recorder.run(steps) if recorder else Program(steps)()
 
 
 def guarded_array(shape: Sequence[int], dtype: Any = "f4") -> tuple[np.ndarray, Callable[[], bool]]:
-    """An array of FILL between two guard bands, and a function that says whether the bands are as they were."""
+    """Return an array of FILL between two guard bands, and a function that checks that the bands are unchanged."""
     memory = np.full(math.prod(shape) + 2 * BAND, FILL, dtype)
     end = memory.size - BAND
     return memory[BAND:end].reshape(shape), lambda: bool((memory[:BAND] == FILL).all() and (memory[end:] == FILL).all())
 
 
 def run_builder(builder: Callable, arrays: Sequence, like: Sequence[Any], **attrs) -> list[np.ndarray] | None:
-    """The outputs of a builder's steps, which write nothing around them; None where there are no steps.
+    """Return the outputs of a builder's tasks, or None if there are no tasks. Checks for writes out of bounds.
 
-    like: what has the shape and the dtype of each output, an array or a spec; float32 stands for float64.
+    like: arrays or specs with the shape and dtype of each output; float64 is replaced by float32.
     """
     dtypes = [np.dtype(getattr(one, "np", one.dtype)) for one in like]
     made = [guarded_array(one.shape, "f4" if dtype == np.float64 else dtype) for one, dtype in zip(like, dtypes)]
@@ -50,7 +50,7 @@ def run_builder(builder: Callable, arrays: Sequence, like: Sequence[Any], **attr
     if steps is None:
         return None
     run_tasks(steps)
-    assert all(intact() for _, intact in made), "written outside of an output"
+    assert all(intact() for _, intact in made), "write out of bounds of an output"
     return [array for array, _ in made]
 
 
@@ -67,7 +67,7 @@ def same_bits(
     function: Callable[[], Sequence[np.ndarray] | None],
     counts: Iterable[int] = THREADS,
 ) -> Sequence[np.ndarray] | None:
-    """What the function gives, None or arrays: with each number of threads the same bits."""
+    """Return the function's result, None or arrays, which must have the same bits for each number of threads."""
     found = []
     for count in counts:
         with threads(count):

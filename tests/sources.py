@@ -1,4 +1,4 @@
-"""The source files of minflow and its widgets, each read and parsed once: for tests of what the code keeps to."""
+"""The source files of minflow and its widgets, each read and parsed once, for tests of source rules."""
 
 import ast
 import functools
@@ -27,7 +27,7 @@ def name_of(file: Path) -> str:
 
 
 def statements(node: ast.AST, inside: bool = False) -> Iterator[tuple[ast.stmt, bool]]:
-    """The statements in a node, and whether each is inside a function. Much quicker than `ast.walk`."""
+    """Yield the statements in a node, and whether each is inside a function. Much faster than `ast.walk`."""
     for block in ("body", "handlers", "cases", "orelse", "finalbody"):
         for child in getattr(node, block, ()):
             if isinstance(child, ast.stmt):
@@ -36,7 +36,7 @@ def statements(node: ast.AST, inside: bool = False) -> Iterator[tuple[ast.stmt, 
 
 
 def code_lines(text: str, tree: ast.Module | None = None) -> set[int]:
-    """The numbers of the lines that hold code: no blank lines, no comments, no docstrings."""
+    """Return the lines that hold code, without blank lines, comments and docstrings."""
     tree = tree or ast.parse(text)
     code = {number for number, line in enumerate(text.split("\n"), 1) if line.strip() and line.lstrip()[0] != "#"}
     documentation = set()
@@ -54,5 +54,5 @@ def code_lines(text: str, tree: ast.Module | None = None) -> set[int]:
 
 
 def is_text(statement: ast.stmt) -> bool:
-    """True if it is a docstring, wherever it is."""
+    """True if the statement is a docstring or another text without effect."""
     return isinstance(statement, ast.Expr) and isinstance(getattr(statement.value, "value", None), str)

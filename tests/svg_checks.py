@@ -1,5 +1,6 @@
-"""Still pictures: the SVG in a bundle's HTML, the pixels of a PNG, and texts that leave their plates, measured in the
-widest usual font.
+"""Checks of static pictures: the SVG in a bundle's HTML, the pixels of a PNG, and texts outside their backgrounds.
+
+Texts are measured in the widest common font.
 """
 
 import base64
@@ -17,12 +18,12 @@ INHERITED = "fill", "font-size", "font-weight", "text-anchor"
 
 
 def svg_in(html: str) -> str:
-    """The first picture of an HTML text."""
+    """Return the first picture of an HTML text."""
     return base64.b64decode(re.search(r"data:image/svg\+xml;base64,([A-Za-z0-9+/=]+)", html)[1]).decode()
 
 
 def pixels_of(image: bytes) -> np.ndarray:
-    """The pixels of a PNG that `png` wrote: filters none and up, eight bits."""
+    """Return the pixels of a PNG that `png` wrote: filters none and up, eight bits."""
     assert image.startswith(b"\x89PNG\r\n\x1a\n")
     at, chunks = 8, {}
     while at < len(image):
@@ -40,14 +41,14 @@ def pixels_of(image: bytes) -> np.ndarray:
 
 
 def inside(x: float, y: float, width: float, height: float, oval: bool) -> bool:
-    """Whether a box holds a point, measured from its upper left corner; coordinates have one decimal."""
+    """True if a box contains a point, relative to its upper left corner; coordinates have one decimal."""
     if oval:
         return (2 * x / width - 1) ** 2 + (2 * y / height - 1) ** 2 <= 1.02
     return -0.2 <= x <= width + 0.2 and -0.2 <= y <= height + 0.2
 
 
 def texts_without_background(picture: str, grounds=theme.FILLS) -> list[str]:
-    """What the texts say that no light rectangle or oval holds, drawn before them, or in whose ink none is read."""
+    """Return the texts that have no light rectangle or oval behind them, or too little contrast with it."""
     found: list[str] = []
     boxes: list[tuple[float, ...]] = []
 

@@ -1,4 +1,4 @@
-"""benchmarks/async.py: what it computes from times, and that its smallest configuration runs."""
+"""benchmarks/async.py: its computations, and a run of the smallest configuration."""
 
 import pytest
 
@@ -10,19 +10,19 @@ def bench():
     return benchmarks.loaded("async")
 
 
-def test_ideal_is_at_most_two_and_two_where_the_parts_are_equal(bench):
+def test_ideal_speedup_is_two_for_equal_parts(bench):
     assert bench.ideal(3.0, 3.0) == 2
     assert bench.ideal(1.0, 4.0) == bench.ideal(4.0, 1.0) == 1.25
 
 
-def test_gain_is_the_share_of_what_overlap_can_give(bench):
+def test_gain_is_relative_to_ideal_overlap(bench):
     assert bench.gain(5.0, 4.0, 1.0, 4.0) == 1  # as fast as the longer part alone
     assert bench.gain(5.0, 5.0, 1.0, 4.0) == 0  # no faster
     assert bench.gain(4.0, 3.2, 2.0, 2.0) == pytest.approx(0.25)
     assert bench.gain(4.0, 5.0, 2.0, 2.0) == pytest.approx(-0.2)  # slower
 
 
-def test_best_is_of_the_shortest_runs_and_median_of_the_pairs(bench):
+def test_best_uses_shortest_runs_and_median_uses_pairs(bench):
     def pair(load, call, step):
         return bench.Run(load + call, load, call, b"bits"), bench.Run(step, load, 0.0, b"bits")
 
@@ -35,7 +35,7 @@ def test_best_is_of_the_shortest_runs_and_median_of_the_pairs(bench):
     assert row["same losses"]
     assert bench.verdict(row, "zlib", 1.0, "idle") == "aim 80%"
     assert bench.verdict({**row, "best": 0.79}, "zlib", 1.0, "idle") == "aim 80%  MISSED"
-    assert bench.verdict({**row, "best": 0.1}, "python", 1.0, "idle") == ""  # holds the interpreter: no aim
+    assert bench.verdict({**row, "best": 0.1}, "python", 1.0, "idle") == ""  # holds the GIL: no target
     assert (
         bench.verdict({**row, "best": 0.1}, "zlib", 1.0, "busy")
         == bench.verdict({**row, "best": 0.1}, "zlib", 2.0, "idle")
@@ -43,7 +43,7 @@ def test_best_is_of_the_shortest_runs_and_median_of_the_pairs(bench):
     )
 
 
-def test_one_other_bit_is_told(bench):
+def test_one_differing_bit_is_reported(bench):
     run = bench.Run(4.0, 2.0, 2.0, b"bits")
     row = bench.figures([(run, run), (run, run._replace(losses=b"bitt"))])
     assert not row["same losses"]
@@ -51,7 +51,7 @@ def test_one_other_bit_is_told(bench):
 
 
 @pytest.mark.parametrize("kind", ["numpy", "zlib", "python"])
-def test_batches_depend_on_the_index_and_the_amount_alone(bench, kind):
+def test_batches_depend_only_on_index_and_size(bench, kind):
     first, second = bench.Loader(kind, 130), bench.Loader(kind, 130)
     images, labels = first(3)
     assert images.shape == bench.SHAPE and images.dtype == "f4" and labels.dtype == "i4"
@@ -60,7 +60,7 @@ def test_batches_depend_on_the_index_and_the_amount_alone(bench, kind):
     assert (second(4)[0] != images).any() and (images != first.ready).any()
 
 
-def test_words_choose_rows(bench):
+def test_arguments_select_rows(bench):
     options = bench.parse(["--only", "lenet", "zlib", "sleep"])
     assert (options.models, options.loaders, options.rounds) == (["lenet"], ["zlib", "sleep"], 7)
     assert options.shares == (0.3, 1.0, 2.0) and options.cores == ("idle", "busy")
@@ -76,5 +76,5 @@ def test_smallest_configuration_runs(tmp_path):
         ("sleep", 1.0, "busy"),
     ]
     assert all(row["same losses"] and row["load"] > 0 and 1 < row["ideal"] <= 2 for row in rows)
-    for row in rows:  # of the synchronous step nothing is left out
+    for row in rows:  # all of a synchronous step is accounted for
         assert row["synchronous"] == pytest.approx(row["load"] + row["compute"], rel=0.2)

@@ -1,6 +1,4 @@
-"""benchmarks/explorers.py: that its smallest configuration runs in a kernel and has every figure; what it takes for a
-request.
-"""
+"""benchmarks/explorers.py: its list of network requests, and a run of the smallest configuration in a notebook kernel."""
 
 import sys
 
@@ -24,7 +22,7 @@ def bench():
     ('<a href="https://read.example">more</a> <svg xmlns="http://www.w3.org/2000/svg"></svg>', []),
     ('<img src="data:image/svg+xml;base64,aGk=">', []),
 ])  # fmt: skip
-def test_what_a_page_loads_from_elsewhere(bench, text, hosts):
+def test_external_requests_of_a_page(bench, text, hosts):
     assert bench.LOADS.findall(text) == hosts
 
 
@@ -43,8 +41,8 @@ def test_smallest_configuration_runs(tmp_path):
     assert "lenet, " in text and "error card" in text
 
 
-def test_a_rival_that_is_not_there_is_told(bench, monkeypatch):
-    """In this process, with what stands for the two libraries and for the explorer."""
+def test_missing_rival_is_reported(bench, monkeypatch):
+    """In this process, with stubs for the two libraries and the explorer."""
 
     def missing(model, x):
         raise ImportError("no such package")

@@ -1,4 +1,4 @@
-"""benchmarks/machine.py: what it counts and computes from times, and that its smallest configuration runs."""
+"""benchmarks/machine.py: its counts and computations, and a run of the smallest configuration."""
 
 import sys
 
@@ -21,15 +21,15 @@ def bench(monkeypatch):
     ("conv2d_input_grad", [(2, 4, 4, 4), (4, 3, 5, 5), (2, 6, 8, 8)], 2 * 4 * 16 * 3 * 25),
     ("conv2d_weight_grad", [(2, 4, 4, 4), (2, 6, 8, 8), (4, 3, 5, 5)], 2 * 4 * 16 * 3 * 25),
 ])  # fmt: skip
-def test_multiplications_of_a_product(bench, op, shapes, count):
+def test_multiplications_of_matmul(bench, op, shapes, count):
     assert bench.multiplications(op, shapes, {"ta": True}) == count
 
 
-def test_floor_takes_the_longer_of_computing_and_moving_for_each_product(bench):
+def test_lower_bound_is_compute_or_memory_time(bench):
     assert bench.floor([(8.0, 1.0), (2.0, 6.0)], flops=2.0, moved=1.0) == (10.0, 7.0, 5.0, 7.0, 4.0 + 6.0)
 
 
-def test_ratios_are_to_pytorchs_best_mode_of_the_same_round(bench):
+def test_ratios_use_pytorchs_best_mode_of_the_round(bench):
     times = {
         "graph": [(1.0, 2.0), (4.0, 3.0), (2.0, 2.0)],
         "PyTorch": [(9.0, 9.0)] * 3,
@@ -46,7 +46,7 @@ def test_ratios_are_to_pytorchs_best_mode_of_the_same_round(bench):
     assert bench.figures({"graph": times["graph"]})["contestants"]["graph"]["ratio"] is None
 
 
-def test_words_choose_contestants(bench):
+def test_arguments_select_contestants(bench):
     options = bench.parse(["--compile", "--onnx", "--threads", "1"])
     assert bench.names(options, "train") == [*bench.OURS, *bench.TORCH]
     assert bench.names(options, "predict") == [*bench.OURS, *bench.TORCH, "onnxruntime"]

@@ -1,4 +1,4 @@
-"""benchmarks/ops.py: which rows its words choose, how it sorts and marks them, and that all rows run."""
+"""benchmarks/ops.py: selection, sorting and marking of rows, and a run of all rows."""
 
 import sys
 
@@ -26,7 +26,7 @@ def row(name, size="small", kind="forward", **ratios):
     }
 
 
-def test_words_choose_rows(bench):
+def test_arguments_select_rows(bench):
     options = bench.parse(["--only", "argmax", "Adam", "--sizes", "large"])
     assert bench.chosen(options) == [
         ("argmax of rows", "forward", "large"),
@@ -39,7 +39,7 @@ def test_words_choose_rows(bench):
     ]
 
 
-def test_the_worst_graph_comes_first(bench):
+def test_worst_graph_comes_first(bench):
     rows = [row("a", graph=0.5, eager=9.0), row("b", graph_machine=3.0, graph=2.0), row("c", graph=1.5)]
     assert [one["name"] for one in bench.worst_first(rows)] == ["b", "c", "a"]
     assert bench.worst_first([{"name": "d", "contestants": {}}, rows[0]])[0]["name"] == "a"
@@ -50,7 +50,7 @@ def test_cliffs_are_marked(bench):
     assert bench.line(row("a", graph=1.6)).split() == ["a", "fwd", "small", "-", "1.60!", "-", "-", "2.00", "ms"]
 
 
-def test_table_has_a_line_for_each_operation(bench):
+def test_table_has_one_line_per_op(bench):
     rows = [
         row("relu", graph=1.0),
         row("relu", "large", "backward", graph_machine=2.0, eager=0.25),
@@ -63,7 +63,7 @@ def test_table_has_a_line_for_each_operation(bench):
 
 
 @pytest.mark.parametrize("contestant", ["graph", "eager"])
-def test_the_text_of_every_row_fits_minflow(bench, contestant):
+def test_every_row_is_valid_minflow_code(bench, contestant):
     everything = bench.chosen(bench.parse(["--sizes", "small"]))
     assert len({name for name, _, _ in everything}) > 70
     for row in everything:

@@ -1,4 +1,4 @@
-"""A test of several cases names each one that fails, and runs the others."""
+"""`cases.py`: a test of several cases names each failing case and runs the others."""
 
 import inspect
 import re
@@ -32,7 +32,7 @@ def test_every_failing_case_is_reported():
     ] * 4
 
 
-def test_an_error_between_the_cases_does_not_hide_those_before():
+def test_error_between_cases_keeps_earlier_failures():
     with pytest.raises(ExceptionGroup, match="(?s)2 of 1 cases fail.*first: one.*outside the cases: KeyError"):
         with Cases() as case:
             with case("first"):
@@ -41,7 +41,7 @@ def test_an_error_between_the_cases_does_not_hide_those_before():
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, pytest.skip.Exception])
-def test_an_interrupt_and_a_skip_are_not_cases(error):
+def test_interrupt_and_skip_are_not_failures(error):
     with pytest.raises(error), Cases() as case, case("interrupted"):
         raise error("x")
     with Cases() as case, case("passes"):
@@ -55,8 +55,8 @@ def check_numbers(a, b, c, d, request):
     assert (a + b) % 2 == 0 and c(d) == 5, f"{a} and {b}"
 
 
-def test_rows_are_cases(request):
-    """A decorated test asks for the other arguments alone, and names the rows that fail."""
+def test_each_row_is_a_case(request):
+    """A decorated test requests only the other arguments, and names the failing rows."""
     assert list(inspect.signature(check_numbers).parameters) == ["a", "request"]
     assert check_numbers.pytestmark[0].args == ("a", [1, 2])
     with pytest.raises(ExceptionGroup, match=r"1 of 2 cases fail: b=4, c=round\n.*d=5") as caught:

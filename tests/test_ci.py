@@ -1,4 +1,4 @@
-"""`.ci/run`: its stages are those that it and CONTRIBUTING name, it prints their times, and finds each Python once."""
+"""`.ci/run`: its stages match its help and CONTRIBUTING, it prints their times, and finds each Python once."""
 
 import os
 import re
@@ -28,7 +28,7 @@ def bash(program, **settings):
     )
 
 
-def test_its_stages_are_named_everywhere():
+def test_stages_are_documented():
     text = RUN.read_text()
     stages = re.search(r"`\.ci/run ([\w|]+)`", text)[1].split("|")
     assert re.findall(r"^#   (\w+) ", text, re.MULTILINE) == stages
@@ -59,8 +59,8 @@ def test_its_stages_are_named_everywhere():
         ("true", "false", 1, ["lint         0 min 0. s", "docs         0 min 0. s", "platforms failed"]),
     ],
 )
-def test_the_time_of_each_stage_is_printed(docs, platforms, code, last, tmp_path):
-    """Also if one fails; platforms runs beside the others, and ends with them."""
+def test_stage_times_are_printed(docs, platforms, code, last, tmp_path):
+    """Also if a stage fails. The stage `platforms` runs in parallel and ends last."""
     text = RUN.read_text()
     say = re.search(r"^say\(\) .*$", text, re.MULTILINE)[0]
     done = bash(
@@ -71,8 +71,8 @@ def test_the_time_of_each_stage_is_printed(docs, platforms, code, last, tmp_path
     assert re.search("\n+".join(last) + "\n*$", done.stdout), done.stdout
 
 
-def test_each_python_is_found_once(tmp_path):
-    """Whatever names it has; a shim that fails and one that is too old are left out."""
+def test_each_python_is_listed_once(tmp_path):
+    """Under any of its names; failing shims and old versions are left out."""
     for name, text in {
         "mine": f'exec {sys.executable} "$@"',
         "again": f'exec {sys.executable} "$@"',

@@ -1,4 +1,4 @@
-"""The commands, as typed. Notebooks run in real kernels; only the start of JupyterLab itself is replaced."""
+"""The commands, as typed. Notebooks run in real kernels; only JupyterLab itself is not started."""
 
 import importlib.util
 import os
@@ -26,7 +26,7 @@ def command(*words, **settings):
 
 
 def write(path, *cells):
-    """cells: code, or markdown where it starts with '#'. All in one notebook."""
+    """Write a notebook. cells: code, or Markdown if it starts with '#'."""
     made = [
         nbformat.v4.new_markdown_cell(text) if text.startswith("# ") else nbformat.v4.new_code_cell(text)
         for text in cells
@@ -66,7 +66,7 @@ def test_help_names_the_commands(capsys):
         ],
     ],
 )
-def test_words_that_are_refused(words, said, capsys):
+def test_invalid_arguments_are_refused(words, said, capsys):
     with pytest.raises(SystemExit) as stop:
         cli.main(words)
     assert stop.value.code == 2 and said in capsys.readouterr().err
@@ -77,7 +77,7 @@ def test_words_that_are_refused(words, said, capsys):
 
 @pytest.fixture
 def started(monkeypatch, tmp_path):
-    """The words with which JupyterLab would have been started, and an environment that is put back."""
+    """The arguments with which JupyterLab would have been started; restores the environment."""
     pytest.importorskip("jupyterlab")
     from jupyterlab.labapp import LabApp
 
@@ -105,13 +105,13 @@ def test_lab_opens_a_copy_of_the_course(started, words, tmp_path, capsys):
     assert f"\nTo start again on another day: {typed(*words)}\n" in said
 
 
-def test_lab_in_a_folder_that_is_named(started, tmp_path):
+def test_lab_in_given_folder(started, tmp_path):
     assert cli.main(["--folder", str(tmp_path / "other"), "--port=1"]) == 0
     assert f"--ServerApp.root_dir={tmp_path / 'other'}" in started[0] and "--port=1" in started[0]
     assert not (tmp_path / "Zoë's course").exists()
 
 
-def test_lab_opens_what_is_asked_for(started):
+def test_lab_opens_requested_notebook(started):
     """Jupyter refuses an option that is given twice."""
     asked = "--LabApp.default_url=/lab/tree/07_eager_and_static.ipynb"
     cli.main(["lab", asked])
@@ -119,11 +119,11 @@ def test_lab_opens_what_is_asked_for(started):
 
 
 @pytest.mark.parametrize("word", ["-x", "--verison", "--no-brower", "--prot=9999", "-xy"])
-def test_lab_refuses_options_that_jupyterlab_does_not_have(started, tmp_path, capsys, word):
+def test_lab_refuses_unknown_jupyterlab_options(started, tmp_path, capsys, word):
     for words in ([word], ["lab", "--port=1", word]):
         assert cli.main(words) == 2
         out, said = capsys.readouterr()
-        assert out == "" and said.count("\n") == 2, "one line, and one with what to try"
+        assert out == "" and said.count("\n") == 2, "one line, and one with a suggestion"
         assert f"there is no option {word}\nTry: {typed('lab', '--help')} " in said
     assert started == [] and not list(tmp_path.iterdir()), "nothing is copied"
 
@@ -142,13 +142,13 @@ def test_lab_refuses_options_that_jupyterlab_does_not_have(started, tmp_path, ca
         "02_downhill.ipynb",
     ],
 )
-def test_lab_hands_on_those_that_it_has(started, word):
+def test_lab_passes_jupyterlab_options(started, word):
     assert cli.main(["lab", word]) == 0 and word in started[0]
 
 
 @pytest.mark.parametrize("closed", ["home", "home/.local", "home/.config"])
-def test_lab_where_jupyter_cannot_write(started, monkeypatch, tmp_path, capsys, closed):
-    """What ends in Jupyter's traceback: its folders are in a home, or a part of one, that belongs to somebody else."""
+def test_lab_reports_unwritable_jupyter_folders(started, monkeypatch, tmp_path, capsys, closed):
+    """Jupyter would end with a traceback: its folders are in a home that belongs to another user."""
     for name in [name for name in os.environ if name.startswith(("XDG_", "JUPYTER_", "IPYTHON", "MPL"))]:
         monkeypatch.delenv(name)
     places = {
@@ -168,7 +168,7 @@ def test_lab_where_jupyter_cannot_write(started, monkeypatch, tmp_path, capsys, 
     monkeypatch.setattr(sys, "platform", "linux")
     real = os.access
 
-    def access(path, mode, **settings):  # the tests may run as root, who may write anywhere
+    def access(path, mode, **settings):  # tests may run as root, who may write anywhere
         inside = Path(path).is_relative_to(tmp_path / closed) and mode & os.W_OK
         return not inside and real(path, mode, **settings)
 
@@ -184,7 +184,7 @@ def test_lab_where_jupyter_cannot_write(started, monkeypatch, tmp_path, capsys, 
     assert len(started) == 1
 
 
-def test_lab_says_what_an_update_did(started, tmp_path, capsys, monkeypatch):
+def test_lab_reports_updated_lessons(started, tmp_path, capsys, monkeypatch):
     package = tmp_path / "site" / "minflow"
     monkeypatch.setattr(course, "PACKAGE", package)
     for name in ("00_first", "01_more"):
@@ -204,7 +204,7 @@ def test_lab_says_what_an_update_did(started, tmp_path, capsys, monkeypatch):
     ("where", "why"),
     [("file", "it is a file"), ("file/inside", "file"), (str(TOP / "work"), f"it is inside the checkout {TOP}")],
 )
-def test_lab_where_no_folder_can_be(started, tmp_path, capsys, where, why):
+def test_lab_in_impossible_folder(started, tmp_path, capsys, where, why):
     (tmp_path / "file").touch()
     assert cli.main(["lab", "--folder", str(tmp_path / where)]) == 1
     text = capsys.readouterr().err
@@ -231,8 +231,8 @@ print(os.environ["HOME"], "lark" in sys.modules)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there a home is found in another way")
-def test_without_a_home(tmp_path, monkeypatch):
-    """A user without a name, as in some containers: Jupyter's modules raise when they are imported."""
+def test_commands_without_a_home(tmp_path, monkeypatch):
+    """A user without a name, as in some containers: Jupyter's modules raise on import."""
     pytest.importorskip("jupyterlab")
     monkeypatch.delenv("MINFLOW_COURSE", raising=False)
     path = write(
@@ -249,7 +249,7 @@ def test_without_a_home(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(os.name == "nt" or not hasattr(os, "geteuid"), reason="modes of folders")
-def test_run_where_the_home_cannot_be_written_to(tmp_path):
+def test_run_with_unwritable_home(tmp_path):
     pytest.importorskip("matplotlib")
     path = write(tmp_path / "x.ipynb", "import matplotlib\nmatplotlib.get_cachedir()\nprint('went')")
     (tmp_path / "home").write_text("a file: not even root can write into it")
@@ -257,7 +257,7 @@ def test_run_where_the_home_cannot_be_written_to(tmp_path):
     assert (done.stdout, done.stderr, done.returncode) == ("went\n", "", 0)
 
 
-def test_lab_starts_as_root_too(started, monkeypatch):
+def test_lab_starts_as_root(started, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 0, raising=False)
     cli.main([])
     monkeypatch.setattr(os, "geteuid", lambda: 1000, raising=False)
@@ -265,7 +265,7 @@ def test_lab_starts_as_root_too(started, monkeypatch):
     assert ["--allow-root" in argv for argv in started] == [True, False]
 
 
-def test_lab_asks_for_no_news_in_this_start_alone(started, monkeypatch, tmp_path):
+def test_lab_disables_news_for_this_start_only(started, monkeypatch, tmp_path):
     pytest.importorskip("jupyterlab_server")
     from jupyterlab_server.settings_utils import _get_overrides
 
@@ -278,7 +278,7 @@ def test_lab_asks_for_no_news_in_this_start_alone(started, monkeypatch, tmp_path
 
 
 def test_lab_in_another_language(started, monkeypatch, tmp_path):
-    """Lessons in a folder of their own; kernels see the language, as the server's environment is theirs."""
+    """Lessons in a folder of their own; kernels use the language, as they inherit the server's environment."""
     monkeypatch.setenv("MINFLOW_LANG", "")
     assert cli.main(["lab", "--lang", "zh_CN"]) == 0
     folder = tmp_path / "Zoë's course" / "zh"
@@ -297,7 +297,7 @@ def test_lab_in_another_language(started, monkeypatch, tmp_path):
 
 @pytest.fixture
 def installed(tmp_path, monkeypatch):
-    """A package outside a checkout, with a course of two notebooks, and the learner's folder, not there yet."""
+    """A package outside a checkout, with a course of two notebooks, and the learner's folder, which does not exist yet."""
     package = tmp_path / "site" / "minflow"
     write(package / "_notebooks" / "00_first.ipynb", "1")
     write(package / "_notebooks" / "extra" / "01_more.ipynb", "2")
@@ -337,7 +337,7 @@ def test_run_prints_outputs_as_text(tmp_path):
     done = command("run", str(path))
     assert done.returncode == 0, done.stderr
     assert path.read_bytes() == before
-    assert "\x1b" not in done.stdout  # no colours where no terminal shows them
+    assert "\x1b" not in done.stdout  # no colours without a terminal
     assert done.stdout.splitlines() == [
         "",
         "# A heading",
@@ -357,7 +357,7 @@ def test_run_prints_outputs_as_text(tmp_path):
         "found False",
         "'last'",
     ]
-    assert done.stderr == "aside\n", "no line of the kernel's own"
+    assert done.stderr == "aside\n", "no output of the kernel itself"
     assert {file.name for file in tmp_path.iterdir()} - {"__pycache__"} == {"00_small.ipynb", "beside.csv", "helper.py"}
 
 
@@ -385,7 +385,7 @@ def test_run_prints_while_the_notebook_runs_until_it_is_interrupted(tmp_path, nu
     wait = WAIT.format(started=str(tmp_path / "started"), go=str(tmp_path / "never"))
     with running(write(tmp_path / "long.ipynb", "# Title", "print('first')", wait)) as process:
         while (line := process.stdout.readline()) != "first\n":
-            assert line  # the second cell still waits
+            assert line  # the second cell is still waiting
         while not (tmp_path / "started").exists() or not (tmp_path / "started").read_text():
             assert process.poll() is None
             time.sleep(0.05)
@@ -430,7 +430,7 @@ def run(tmp_path, monkeypatch, capfd):
         ),
     ],
 )
-def test_run_says_how_a_cell_ended(run, tmp_path, words, cells, said):
+def test_run_reports_failing_cells(run, tmp_path, words, cells, said):
     (tmp_path / "beside.csv").touch()
     (tmp_path / "helper.py").write_text("word = 'found'")
     code, out, err = run(words, *cells)
@@ -439,7 +439,7 @@ def test_run_says_how_a_cell_ended(run, tmp_path, words, cells, said):
     assert (out, err) == ("\n# Title\nfirst\n", said) if "# Title" in cells else out == ""
 
 
-def test_run_says_why_a_kernel_did_not_start(run, tmp_path, monkeypatch):
+def test_run_reports_why_the_kernel_did_not_start(run, tmp_path, monkeypatch):
     pytest.importorskip("ipykernel")
     startup = tmp_path / "profile_default" / "startup"
     startup.mkdir(parents=True)
@@ -456,7 +456,7 @@ def test_run_says_why_a_kernel_did_not_start(run, tmp_path, monkeypatch):
     )
 
 
-def test_run_where_a_kernel_cannot_be_reached(tmp_path, monkeypatch, capsys):
+def test_run_with_unreachable_kernel(tmp_path, monkeypatch, capsys):
     client = pytest.importorskip("jupyter_client.asynchronous.client").AsyncKernelClient
 
     async def never(self, timeout=None):
@@ -472,7 +472,7 @@ def test_run_where_a_kernel_cannot_be_reached(tmp_path, monkeypatch, capsys):
     )
 
 
-def test_run_for_a_reader_who_has_seen_enough(tmp_path):
+def test_run_ends_quietly_if_output_is_closed(tmp_path):
     wait = WAIT.format(started=str(tmp_path / "started"), go=str(tmp_path / "go"))
     with running(write(tmp_path / "long.ipynb", "print('first')", wait)) as process:
         assert process.stdout.readline() == "first\n"
@@ -482,8 +482,8 @@ def test_run_for_a_reader_who_has_seen_enough(tmp_path):
     assert process.returncode == 141
 
 
-def test_run_says_an_error_of_ours_once(run, monkeypatch):
-    """And its kernel speaks the language of what started it."""
+def test_run_prints_four_part_error_once(run, monkeypatch):
+    """The kernel uses the language of the parent process."""
     monkeypatch.setenv("MINFLOW_LANG", "zh")
     code, out, err = run(
         [],
@@ -495,13 +495,13 @@ def test_run_says_an_error_of_ours_once(run, monkeypatch):
     assert "  Cell In[1], line 3 in f\n" in err and "Try: nn.Linear(8, 1)" in err
 
 
-def test_run_names_the_notebooks_that_are_there(installed, capsys):
+def test_run_lists_existing_notebooks(installed, capsys):
     assert cli.main(["run", "77"]) == 1
     text = capsys.readouterr().err
     assert "'77'" in text and "00_first" in text and "01_more" in text and "is now" not in text
 
 
-def test_run_says_where_a_lesson_is_now(installed, monkeypatch, capsys):
+def test_run_names_the_new_path_of_a_lesson(installed, monkeypatch, capsys):
     monkeypatch.setattr("minflow.run_notebook.execute", lambda path, *settings: 0)
     packaged, folder = installed
     for word, now in (
@@ -524,7 +524,7 @@ def test_run_says_where_a_lesson_is_now(installed, monkeypatch, capsys):
     assert cli.main(["run", "00"]) == 0 and capsys.readouterr().err == ""
 
 
-def test_what_moved_is_there():
+def test_moved_lessons_exist():
     assert course.find("R1").parent.name == "inside"
     for name in course.RENAMED.values():
         assert course.find(name)
@@ -560,7 +560,7 @@ def test_doctor(capsys, monkeypatch, tmp_path):
         (str(TOP / "work"), "it is inside the checkout"),
     ],
 )
-def test_doctor_where_no_course_can_be(capsys, monkeypatch, tmp_path, place, why):
+def test_doctor_without_possible_course_folder(capsys, monkeypatch, tmp_path, place, why):
     (tmp_path / "file").touch()
     monkeypatch.setenv("MINFLOW_COURSE", str(tmp_path / place))
     code, lines = lines_of_doctor(capsys)
@@ -578,7 +578,7 @@ def raising(error, name="call"):
 
 
 def without(package):
-    """importlib.util.find_spec where a package is not installed."""
+    """importlib.util.find_spec of a system without a package."""
     real = importlib.util.find_spec
     return lambda name: None if name == package else real(name)
 
@@ -619,7 +619,7 @@ def without(package):
         ),
     ],
 )
-def test_doctor_where_something_is_missing(capsys, monkeypatch, tmp_path, what, change, name, state, says):
+def test_doctor_reports_missing_packages(capsys, monkeypatch, tmp_path, what, change, name, state, says):
     monkeypatch.setenv("MINFLOW_COURSE", str(tmp_path))
     monkeypatch.setattr(what, change)
     code, lines = lines_of_doctor(capsys)
@@ -629,7 +629,7 @@ def test_doctor_where_something_is_missing(capsys, monkeypatch, tmp_path, what, 
 
 
 @pytest.mark.parametrize("said, refused", [("0", True), ("", False)])
-def test_doctor_on_the_machine(capsys, monkeypatch, tmp_path, said, refused):
+def test_doctor_on_compiled_kernels(capsys, monkeypatch, tmp_path, said, refused):
     kept = pytest.importorskip("minflow.platforms.compiled.compile_cache", reason="llvmlite is not installed")
     pytest.importorskip("numba", reason="numba is not installed")
     monkeypatch.setenv("MINFLOW_KERNELS", str(tmp_path))
@@ -651,7 +651,7 @@ def test_doctor_does_not_import_numba():
     assert "machine" in said and said.endswith("False\n")
 
 
-# ---- files that are no notebooks -----------------------------------------------------------------------------------
+# ---- files that are not notebooks ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -673,7 +673,7 @@ def test_doctor_does_not_import_numba():
         b'{"nbformat": 1e999}',
     ],
 )
-def test_a_damaged_notebook(content, tmp_path, capsys):
+def test_damaged_notebook(content, tmp_path, capsys):
     (tmp_path / "x.ipynb").write_bytes(content)
     assert cli.main(["run", str(tmp_path / "x.ipynb")]) == 1
     said = capsys.readouterr().err
@@ -682,7 +682,7 @@ def test_a_damaged_notebook(content, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("name", ["a\0b", "x" * 5000, "no/such/folder/x.ipynb", "\x1b]0;x\x07"])
-def test_a_name_of_no_notebook(name, capsys):
+def test_unknown_notebook_name(name, capsys):
     assert cli.main(["run", name]) == 1
     said = capsys.readouterr().err
     assert "there is no notebook" in said and all(c.isprintable() or c == "\n" for c in said)
@@ -704,8 +704,8 @@ def test_onnx_writes_a_saved_graph(tmp_path, capsys):
     assert [w.name for w in written.initializer][:1] == ["layer.weight"]
 
 
-def test_onnx_of_what_is_no_graph(tmp_path, capsys):
-    """A command names no line of a program."""
+def test_onnx_of_invalid_graph_files(tmp_path, capsys):
+    """Errors of a command do not name a line of a program."""
     assert cli.main(["onnx", str(tmp_path / "nothing"), str(tmp_path / "model.onnx")]) == 1
     out, error = capsys.readouterr()
     assert not out and error.startswith("minflow onnx: load_graph: there is no folder") and "\n  at " not in error
@@ -722,7 +722,7 @@ class Scaled(minflow.nn.Graph):
 
 
 def test_jupyter_is_imported_without_grammars(monkeypatch):
-    """In the block the package is missing, which jsonschema allows; afterwards it is as it was, also after an error."""
+    """In the block the package is missing, which jsonschema allows; afterwards it is restored, also after an error."""
     monkeypatch.delitem(sys.modules, "rfc3987_syntax", raising=False)
     with pytest.raises(ZeroDivisionError), without_grammars():
         with pytest.raises(ModuleNotFoundError):

@@ -1,4 +1,4 @@
-"""What completion offers: in every public module the names that programs use, and nothing that it imports itself."""
+"""Completion offers, in every public module, the names that programs use and none that the module imports."""
 
 from types import ModuleType
 
@@ -13,7 +13,7 @@ from minflow.diagnosis import frames, ipython
 
 
 def submodules(module: ModuleType, name: str) -> dict[str, ModuleType]:
-    """Every module that can be reached from `module` by names that are shown; name: how a program writes it."""
+    """Return every module that is reachable from `module` by listed names, by the name that a program uses."""
     found = {name: module}
     for part in dir(module):
         if isinstance(inner := getattr(module, part), ModuleType):
@@ -22,7 +22,7 @@ def submodules(module: ModuleType, name: str) -> dict[str, ModuleType]:
 
 
 MODULES = submodules(flow, "flow") | {"minflow_widgets": minflow_widgets}
-FOREIGN = {f"flow.typing.{name}" for name in ("Dict", "List", "Tuple")}  # OneFlow gives them away there
+FOREIGN = {f"flow.typing.{name}" for name in ("Dict", "List", "Tuple")}  # OneFlow exports them there
 FOREIGN |= {f"flow.{name}" for name in ("e", "inf", "nan", "newaxis", "pi")}  # numbers
 
 
@@ -35,7 +35,7 @@ def test_every_public_module_is_reached():
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_a_public_module_shows_what_is_its_own(name):
+def test_public_module_lists_only_its_own_names(name):
     assert dir(MODULES[name]) == sorted(set(dir(MODULES[name])))
     for member in dir(MODULES[name]):
         value = getattr(MODULES[name], member)
@@ -44,11 +44,11 @@ def test_a_public_module_shows_what_is_its_own(name):
         assert member[0] != "_" and (ours or f"{name}.{member}" in FOREIGN), (member, home)
 
 
-@pytest.mark.parametrize("use_jedi", [True, False])  # where jedi is not installed both are IPython's own
-def test_the_tab_key_offers_these_names(use_jedi, monkeypatch):
+@pytest.mark.parametrize("use_jedi", [True, False])  # without jedi both are IPython's own completer
+def test_tab_completion_offers_these_names(use_jedi, monkeypatch):
     shell = InteractiveShell(user_ns={"flow": flow, "nn": flow.nn, "minflow_widgets": minflow_widgets})
     shell.Completer.use_jedi = use_jedi
-    monkeypatch.setattr(completer, "MATCHES_LIMIT", 500)  # as IPython has it
+    monkeypatch.setattr(completer, "MATCHES_LIMIT", 500)  # IPython's default
     monkeypatch.setattr(frames, "ipython", lambda: shell)
     ipython.install()
     for name, module in [*MODULES.items(), ("nn", flow.nn)]:

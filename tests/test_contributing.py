@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md is followed to the letter: its code blocks are put where it says, and what it promises must come."""
+"""CONTRIBUTING.md is followed literally: its code blocks are written where it says, and its promises are checked."""
 
 import ast
 import re
@@ -15,7 +15,7 @@ TOP = Path(__file__).parent.parent
 SECTIONS = {part.partition("\n")[0]: part for part in (TOP / "CONTRIBUTING.md").read_text().split("\n## ")[1:]}
 
 
-# In `path/of/file.py`: and then the block that belongs there
+# "In `path/of/file.py`:" and then the block that belongs there
 PLACED = r"[Ii]n(?: a new file)?\s+`([\w/]+\.py)`[^`]*:\n\n```python\n(.*?)```"
 
 
@@ -24,7 +24,7 @@ def blocks(section, language):
 
 
 def pytest_alone(*words, **settings):
-    """pytest without the plugins that it does not need, which take longer than many tests."""
+    """Return pytest's arguments without the plugins that it does not need, which take longer than many tests."""
     return python(
         "-m",
         "pytest",
@@ -40,8 +40,9 @@ def pytest_alone(*words, **settings):
 
 
 def generated_tests(folder, op, oracle):
-    """Run the test that is generated for cbrt; its code is put into elementwise.py and oracles.py in memory. Returns
-    what pytest printed.
+    """Run the test that is generated for cbrt, with its code inserted in elementwise.py and oracles.py in memory.
+
+    Return the output of pytest.
     """
     (folder / "contributed.py").write_text(
         "import minflow.core.ops.elementwise as file, tests.core.oracles as oracles\n"
@@ -52,8 +53,8 @@ def generated_tests(folder, op, oracle):
     ).stdout
 
 
-def test_a_wrong_op_is_noticed(tmp_path):
-    """By the checks that it fails, in each of the examples."""
+def test_wrong_op_fails_its_tests(tmp_path):
+    """In the checks that it violates, for each of the examples."""
     op, oracle, *_ = blocks("Add an op", "python")
     said = generated_tests(tmp_path, op.replace("g / (out", "-g / (out"), oracle)
     assert "cases fail: gradient of example 0, " in said and "forward of" not in said
@@ -62,7 +63,9 @@ def test_a_wrong_op_is_noticed(tmp_path):
 
 
 def written(folder, path, block):
-    """Put a block where CONTRIBUTING.md says: in a new file, at the end of one, or, if it is indented, of its class."""
+    """Insert a block where CONTRIBUTING.md says: in a new file, at the end of a file, or, if it is indented, of its
+    class.
+    """
     file = folder / path
     text = file.read_text() if file.exists() else ""
     if block.startswith("    "):
@@ -76,7 +79,7 @@ def written(folder, path, block):
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory):
-    """A copy of this folder, byte code included, in which everything has been added."""
+    """A copy of this folder, including byte code, with everything added."""
     folder = tmp_path_factory.mktemp("house")
     for name in (
         "minflow",
@@ -101,7 +104,7 @@ def house(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def passed(house):
-    """What passes in the copy: the commands of all sections, in one process. The names of the tests, with their ids."""
+    """The names and ids of the tests that pass in the copy: the commands of all sections, in one process."""
     commands = [
         shlex.split(command)
         for section in SECTIONS
@@ -126,12 +129,12 @@ def passed(house):
 
 
 def of(passed, name):
-    """The tests that were generated for `name`."""
+    """Return the tests that were generated for `name`."""
     return sorted({test.partition("[")[0] for test in passed if name in test})
 
 
 def test_add_an_op(passed, house):
-    """With its budgets, exports, method and form in place: the tests of the house are among those that it names."""
+    """Its budgets, exports, method and in-place form are in place: the commands include the tests of the whole project."""
     assert "test_op" in of(passed, "cbrt")
     assert {f"test_budget[{part}]" for part in ("mechanism", "core.functions", "core.methods")} <= set(passed)
     assert {f"test_nothing_is_missing[{check}]" for check in ("ops", "methods", "in_place", "exports")} <= set(passed)
@@ -187,7 +190,7 @@ def test_add_a_notebook(notebook):
     assert said.startswith(text) and "ShapeError" in said
 
 
-def test_a_notebook_that_fails_is_noticed(notebook):
+def test_failing_notebook_fails_its_test(notebook):
     wrong = notebook.with_name("02_wrong.ipynb")
     wrong.write_text(notebook.read_text().replace("< 0.2", "< 0"))
     words = [

@@ -1,4 +1,4 @@
-"""Modules by the addresses that other programs import them from, and those that are refused."""
+"""Import paths that other programs use, and those that are refused."""
 
 import importlib
 import sys
@@ -11,7 +11,7 @@ from minflow.core.base.errors import MissingModuleError, MissingNameError
 
 
 @pytest.mark.parametrize("path", sorted({*addresses.ALIASES, *addresses.MERGED}))
-def test_every_address_is_a_module(path):
+def test_every_import_path_is_a_module(path):
     found = importlib.import_module(f"minflow.{path}")
     assert found is importlib.import_module(f"minflow.{path}")
     held = flow
@@ -20,13 +20,13 @@ def test_every_address_is_a_module(path):
     assert held is found
 
 
-def test_a_layer_is_found_in_the_file_that_pytorch_has_it_in():
+def test_layers_import_from_pytorchs_modules():
     from minflow.nn.modules.batchnorm import BatchNorm2d, _BatchNorm
     from minflow.nn.modules.container import Sequential
     from minflow.nn.modules.module import Module
 
     from minflow.nn.modules import Linear, batchnorm
-    from minflow.nn.modules.linear import Flatten  # in a file of another name here
+    from minflow.nn.modules.linear import Flatten  # minflow has them in a file of another name
     from minflow.nn.modules.loss import _Loss
     from minflow.nn.modules.utils import _ntuple, _pair
 
@@ -45,7 +45,7 @@ def test_a_layer_is_found_in_the_file_that_pytorch_has_it_in():
             assert getattr(batchnorm, name) is layer
 
 
-def test_the_same_module_by_two_names():
+def test_both_names_are_the_same_module():
     import minflow.backends.cudnn as cudnn
     import minflow.compatible.single_client.nn.functional as functional
     import minflow.compatible.single_client.typing as typing
@@ -55,7 +55,7 @@ def test_the_same_module_by_two_names():
     assert cudnn is flow.backends.cudnn and flow.cuda.amp is flow.amp and callable(flow.tensor)
 
 
-def test_annotations_of_sizes():
+def test_size_annotations():
     from minflow.types import Device, Number
 
     from minflow.nn.common_types import _size_2_t
@@ -74,7 +74,7 @@ def test_annotations_of_sizes():
         ("distributed.fsdp", "one process"),
     ],
 )
-def test_a_refused_module_says_what_to_use(path, hint):
+def test_refused_module_suggests_replacement(path, hint):
     with pytest.raises(MissingModuleError, match=rf"no module minflow.{path}") as caught:
         importlib.import_module(f"minflow.{path}")
     assert hint in caught.value.hint and "test_import_paths.py" in caught.value.where
@@ -82,7 +82,7 @@ def test_a_refused_module_says_what_to_use(path, hint):
     assert f"minflow.{path}" not in sys.modules
 
 
-def test_no_such_module():
+def test_unknown_module():
     with pytest.raises(ModuleNotFoundError, match=r"minflow\.nowhere"):
         importlib.import_module("minflow.nowhere")
     with pytest.raises(MissingNameError, match=r"flow\.nn\.modules\.conv has no Conv9d") as caught:
@@ -90,8 +90,8 @@ def test_no_such_module():
     assert "Conv2d" in caught.value.hint
 
 
-def test_names_that_model_zoos_take():
-    """What the real flowvision imports; it runs with them, unmodified."""
+def test_names_that_model_zoos_import():
+    """The imports of the real flowvision, which runs unmodified with them."""
     import numpy as np
     from minflow.framework.dtype import convert_oneflow_dtype_to_numpy_dtype
     from minflow.nn.modules.instancenorm import _InstanceNorm

@@ -1,6 +1,6 @@
-"""Which modules a call goes through, in order, on every thread: the five walks that test_walks.py asserts.
+"""Record which modules a call enters, in order, on every thread; test_call_paths.py checks five calls.
 
-A program of its own, so that no thread is older than the recording: `python -m tests.call_paths` prints them as JSON.
+A separate program, so that no thread is older than the recording: `python -m tests.call_paths` prints JSON.
 """
 
 import contextlib
@@ -19,12 +19,12 @@ from minflow.job.queue.stream import STREAM
 from tests.clocks import LONG
 
 HOMES = {Path(flow.__file__).parent: "", Path(__file__).parents[1] / "widgets/minflow_widgets": "widgets"}
-# A decorator belongs to what it wraps: these frames stand for the public function that they call.
+# A decorator counts as the public function that it wraps.
 WRAPPERS = {"core/messages/suggestions.py"}
 
 
 def module_of(file: str) -> str | None:
-    """core.door for .../minflow/core/dispatch.py; None for a file that is not ours, or a wrapper's."""
+    """Return core.dispatch for .../minflow/core/dispatch.py; None for a file that is not ours, or a wrapper's."""
     for home, name in HOMES.items():
         if file.startswith(f"{home}/"):
             inner = Path(file).relative_to(home)
@@ -38,12 +38,12 @@ def package_of(module: str) -> str:
 
 
 class Recorder:
-    """Modules by thread, in the order in which they are first entered, and every call that goes back into a room."""
+    """Modules per thread, in the order of their first entry, and every call that returns to a package."""
 
     def __init__(self):
         self.modules, self.returns = {}, set()
-        self.on = self.waiting = False  # waiting: of the caller's own thread nothing more is recorded
-        threading.setprofile(self.event)  # of the threads that are started from now on
+        self.on = self.waiting = False  # waiting: the caller's own thread is no longer recorded
+        threading.setprofile(self.event)  # for threads that are started from now on
         sys.setprofile(self.event)
 
     def event(self, frame, kind, _):
@@ -57,17 +57,17 @@ class Recorder:
         entered = self.modules.setdefault(thread.name, [])
         if me not in entered:
             entered.append(me)
-        rooms = [package_of(me)]  # of the calls that have not returned, the innermost first
+        packages = [package_of(me)]  # packages of the pending calls, innermost first
         caller = frame.f_back
         while caller is not None:
-            if (module := module_of(caller.f_code.co_filename)) and package_of(module) != rooms[-1]:
-                rooms.append(package_of(module))
+            if (module := module_of(caller.f_code.co_filename)) and package_of(module) != packages[-1]:
+                packages.append(package_of(module))
             caller = caller.f_back
-        if rooms[0] in rooms[1:]:
-            self.returns.add(f"{me}.{frame.f_code.co_name}: {' < '.join(rooms)}")
+        if packages[0] in packages[1:]:
+            self.returns.add(f"{me}.{frame.f_code.co_name}: {' < '.join(packages)}")
 
-    def walk(self, call, ready=lambda: None) -> dict:
-        """What `call()` goes through; ready: waits until the other threads are done with it."""
+    def record(self, call, ready=lambda: None) -> dict:
+        """Record `call()`. ready: waits until the other threads are done with it."""
         self.modules, self.returns = {}, set()
         self.on, self.waiting = True, False
         try:
@@ -93,8 +93,8 @@ def job(x: tp.Numpy.Placeholder((2,))) -> tp.Numpy:
     return x + 1
 
 
-class Front:
-    """Stands where a notebook would be."""
+class FrontEnd:
+    """A stub of a notebook front end."""
 
     def __init__(self):
         self.updated = threading.Event()
@@ -107,7 +107,7 @@ class Front:
 
 
 def main() -> None:
-    recorder, walks = Recorder(), {}
+    recorder, paths = Recorder(), {}
     x, graph, array = flow.tensor([1.0, 2.0]), Predict(), np.ones(2, "f")
     taped = flow.ones(2, requires_grad=True) * 2
     with contextlib.redirect_stdout(io.StringIO()):
@@ -117,26 +117,26 @@ def main() -> None:
             "job(x)": lambda: job(array),
             "show(x)": lambda: flow.show(taped),
         }.items():
-            call()  # the first builds, compiles and imports; the walk is that of every further one
+            call()  # the first call builds, compiles and imports; later calls all take the same path
             call()
-            walks[name] = recorder.walk(call, STREAM.sync)
+            paths[name] = recorder.record(call, STREAM.sync)
     from minflow_widgets import frontends, watch
 
     from minflow.core.base import events
     from minflow.nn.graph.compiled import GraphRan
 
-    front = Front()
-    frontends.choose = lambda *kinds: front
+    front_end = FrontEnd()
+    frontends.choose = lambda *kinds: front_end
     heard = []
     with events.subscribe(GraphRan, heard.append):
         graph(x)
     with watch(graph):
         events.emit(heard[0])
-        front.updated.wait(LONG)
-        front.updated.clear()
-        walks["event"] = recorder.walk(lambda: events.emit(heard[0]), lambda: front.updated.wait(LONG))
+        front_end.updated.wait(LONG)
+        front_end.updated.clear()
+        paths["event"] = recorder.record(lambda: events.emit(heard[0]), lambda: front_end.updated.wait(LONG))
     sys.setprofile(None)
-    print(json.dumps(walks, indent=1))
+    print(json.dumps(paths, indent=1))
 
 
 if __name__ == "__main__":

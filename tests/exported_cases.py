@@ -248,7 +248,7 @@ def needs_arguments(cls: type) -> bool:
 
 
 def layer_cases() -> list[tuple]:
-    """(name, constructor, input shape or input)"""
+    """Return tuples (name, constructor, input shape or input)."""
     return [
         (name, *row)
         for name, cls in called().items()
@@ -262,11 +262,11 @@ def input_of(x) -> np.ndarray:
 
 
 def loss_cases() -> list[tuple]:
-    """(name, options of the loss)"""
+    """Return tuples (name, options of the loss)."""
     reductions = [{"reduction": reduction} for reduction in ("mean", "sum", "none")]
     return [(name, options) for name in losses() for options in [*reductions, *LOSSES.get(name, [])]]
 
 
 def optimizer_cases() -> list[tuple]:
-    """(name, options of the optimizer)"""
+    """Return tuples (name, options of the optimizer)."""
     return [(name, options) for name in optimizers() for options in [{}, *OPTIMIZERS.get(name, [])]]

@@ -66,7 +66,7 @@ NAMES = {
 
 
 def harmless(name: str) -> str:
-    """Return letters that take the same space as `name` where it is displayed; separators of names and lines are kept."""
+    """Return letters that take the same space as `name` on display; separators of names and lines are kept."""
     return "".join(c if c in " ./_\n" else "n" * len(clean(c)) for c in name)
 
 

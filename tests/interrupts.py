@@ -46,7 +46,7 @@ class Interrupter:
         return False
 
     def places(self, wanted=None):
-        """Return the indices of the lines that ran (in functions of these names): the first and last time of each line."""
+        """Return indices of the lines that ran (in functions of these names): the first and last of each line."""
         first, last = {}, {}
         for i, line in enumerate(self.lines):
             if wanted is None or line[0].co_name in wanted:

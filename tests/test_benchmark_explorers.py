@@ -1,4 +1,4 @@
-"""benchmarks/explorers.py: its list of network requests, and a run of the smallest configuration in a notebook kernel."""
+"""benchmarks/explorers.py: its list of network requests, and its smallest configuration in a notebook kernel."""
 
 import sys
 

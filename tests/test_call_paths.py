@@ -1,6 +1,6 @@
-"""The five walks of a student: the modules that a call enters, in order, and that none returns to a room it has left.
+"""The modules that a call enters, in order, for five typical calls; no call returns to a package that it has left.
 
-A walk is that of a call which is not the first: what is built once is built. `call_paths.py` records it.
+The calls are repeated ones, so everything is built. `call_paths.py` records them.
 """
 
 import json
@@ -11,7 +11,7 @@ from tests import call_paths
 from tests.processes import output
 from tests.sources import TOP
 
-WALKS = ["x + 1", "graph(x)", "job(x)", "show(x)", "event"]
+CALLS = ["x + 1", "graph(x)", "job(x)", "show(x)", "event"]
 
 
 @pytest.fixture(scope="module")
@@ -20,21 +20,23 @@ def recorded():
 
 
 def test_modules_entered(recorded, golden):
-    """Where a call goes another way than before, its golden file changes: is the new way the better one?"""
+    """If a call takes another path than before, the golden file changes: check that the new path is better."""
     rows = [
-        [walk, *[f"  {thread}: {' > '.join(way)}" for thread, way in recorded[walk]["modules"].items()]]
-        for walk in WALKS
+        [name, *[f"  {thread}: {' > '.join(way)}" for thread, way in recorded[name]["modules"].items()]]
+        for name in CALLS
     ]
     golden("call_paths", "\n".join([line for row in rows for line in row]))
 
 
-@pytest.mark.parametrize("walk", WALKS)
-def test_no_walk_returns(recorded, walk):
-    """A room has been left when it has called another one. None of those that it calls, near or far, calls it back."""
-    assert recorded[walk]["returns"] == []
+@pytest.mark.parametrize("name", CALLS)
+def test_no_call_returns_to_a_package(recorded, name):
+    """A package has been left if it has called another one. No package that it calls, directly or not, may call it
+    back.
+    """
+    assert recorded[name]["returns"] == []
 
 
-def test_a_return_is_seen():
+def test_return_to_a_package_is_detected():
     recorder = call_paths.Recorder.__new__(call_paths.Recorder)
     recorder.modules, recorder.returns, recorder.on, recorder.waiting = {}, set(), True, False
 

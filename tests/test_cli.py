@@ -297,7 +297,7 @@ def test_lab_in_another_language(started, monkeypatch, tmp_path):
 
 @pytest.fixture
 def installed(tmp_path, monkeypatch):
-    """A package outside a checkout, with a course of two notebooks, and the learner's folder, which does not exist yet."""
+    """A package outside a checkout, with a course of two notebooks, and a learner's folder that does not exist yet."""
     package = tmp_path / "site" / "minflow"
     write(package / "_notebooks" / "00_first.ipynb", "1")
     write(package / "_notebooks" / "extra" / "01_more.ipynb", "2")

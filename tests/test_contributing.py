@@ -134,7 +134,7 @@ def of(passed, name):
 
 
 def test_add_an_op(passed, house):
-    """Its budgets, exports, method and in-place form are in place: the commands include the tests of the whole project."""
+    """Its budgets, exports, method and in-place form exist: the commands include tests of the whole project."""
     assert "test_op" in of(passed, "cbrt")
     assert {f"test_budget[{part}]" for part in ("mechanism", "core.functions", "core.methods")} <= set(passed)
     assert {f"test_nothing_is_missing[{check}]" for check in ("ops", "methods", "in_place", "exports")} <= set(passed)

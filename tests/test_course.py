@@ -48,7 +48,7 @@ def publish(package, files):
 
 
 def content(folder):
-    """Name -> text of all files that a learner sees."""
+    """Return name -> text of all files that a learner sees."""
     return {
         file.relative_to(folder).as_posix(): file.read_text(encoding="utf-8")
         for file in sorted(folder.rglob("*"))
@@ -61,25 +61,25 @@ def names(update):
 
 
 FIRST = {"00_first.ipynb": "tour 1", "README.md": "read 1", "extra/01_more.ipynb": "more 1"}
-# Also where a home is called so.
+# Also if a home has such a name.
 FOLDERS = ["course", "Zoë's course, 50% #1 [a] 学生", "deep/er/course"]
 
 
 @pytest.mark.parametrize("name", FOLDERS)
-def test_laid_out_once(package, tmp_path, name):
+def test_copy_is_created_once(package, tmp_path, name):
     folder = tmp_path / name
     assert course.update(folder) == ([], [])
     assert content(folder) == FIRST
     record = (folder / course.RECORD).read_bytes()
     assert course.update(folder) == ([], []) and content(folder) == FIRST
-    assert (folder / course.RECORD).read_bytes() == record, "nothing new: nothing is written"
+    assert (folder / course.RECORD).read_bytes() == record, "without news nothing is written"
     lines = record.decode().split("\n")[1:]
     assert [line.split("  ", 1) for line in lines] == [
         [hashlib.sha256(text.encode()).hexdigest(), path] for path, text in FIRST.items()
     ]
 
 
-def test_an_unchanged_lesson_is_replaced_and_a_changed_one_stays(folder, package):
+def test_unchanged_lesson_is_replaced_and_changed_one_kept(folder, package):
     (folder / "00_first.ipynb").write_text("mine")
     publish(package, {"00_first.ipynb": "tour 2", "extra/01_more.ipynb": "more 2", "02_new.ipynb": "new 2"})
     assert names(course.update(folder)) == (["01_more.ipynb"], ["00_first.new.ipynb"])
@@ -107,7 +107,7 @@ OPENED = {"kernelspec": {"name": "python3", "display_name": "Python 3 (ipykernel
         (lambda book: book.cells[0].update(cell_type="raw"), True),
     ],
 )
-def test_what_changes_a_notebook(package, tmp_path, change, changed):
+def test_which_changes_count(package, tmp_path, change, changed):
     def written(file, *sources):
         cells = [nbformat.v4.new_markdown_cell("# Sum"), *map(nbformat.v4.new_code_cell, sources)]
         nbformat.write(nbformat.v4.new_notebook(cells=cells), file)
@@ -125,22 +125,22 @@ def test_what_changes_a_notebook(package, tmp_path, change, changed):
     assert (folder / (laid[0] or laid[1])[0]).read_bytes() == lesson.read_bytes()
 
 
-def test_a_new_version_is_laid_beside_once(folder, package):
+def test_new_version_is_added_beside_once(folder, package):
     (folder / "00_first.ipynb").write_text("mine")
-    assert course.update(folder) == ([], []), "of this version they have changed what they have"
+    assert course.update(folder) == ([], []), "they have changed their copy of this version"
     publish(package, {"00_first.ipynb": "tour 2"})
     course.update(folder)
     (folder / "00_first.new.ipynb").unlink()
-    assert course.update(folder) == ([], []), "they have thrown it away"
+    assert course.update(folder) == ([], []), "they have deleted it"
     publish(package, {"00_first.ipynb": "tour 3"})
     assert names(course.update(folder)) == ([], ["00_first.new.ipynb"])
     publish(package, {"00_first.ipynb": "tour 4"})
-    assert names(course.update(folder)) == ([], ["00_first.new.ipynb"]), "nobody wrote into the one that was there"
+    assert names(course.update(folder)) == ([], ["00_first.new.ipynb"]), "the existing one is unchanged"
     (folder / "00_first.new.ipynb").write_text("mine too")
     publish(package, {"00_first.ipynb": "tour 5"})
     assert names(course.update(folder)) == ([], ["00_first.new2.ipynb"])
     publish(package, {"00_first.ipynb": "tour 2"})
-    assert course.update(folder) == ([], []), "an older package again"
+    assert course.update(folder) == ([], []), "an older package"
     assert content(folder) == FIRST | {
         "00_first.ipynb": "mine",
         "00_first.new.ipynb": "mine too",
@@ -149,7 +149,7 @@ def test_a_new_version_is_laid_beside_once(folder, package):
 
 
 @pytest.mark.parametrize("how", ["rename", "delete", "undo"])
-def test_who_takes_the_new_version_has_one_file_again(folder, package, how):
+def test_taking_the_new_version_leaves_one_file(folder, package, how):
     tour, new = folder / "00_first.ipynb", folder / "00_first.new.ipynb"
     tour.write_text("mine")
     publish(package, {"00_first.ipynb": "tour 2"})
@@ -164,14 +164,14 @@ def test_who_takes_the_new_version_has_one_file_again(folder, package, how):
     assert content(folder) == FIRST | {"00_first.ipynb": "tour 2"}
 
 
-def test_a_deleted_lesson_is_laid_out_afresh(folder):
+def test_deleted_lesson_is_restored(folder):
     (folder / "00_first.ipynb").unlink()
     (folder / "extra/01_more.ipynb").unlink()
     (folder / "extra").rmdir()
     assert course.update(folder) == ([], []) and content(folder) == FIRST
 
 
-def test_a_lesson_that_has_another_number_now(package, tmp_path):
+def test_renumbered_lesson(package, tmp_path):
     folder, old, gone = tmp_path / "c", "05_eager_and_static.ipynb", "06_debugging_graphs.ipynb"
     publish(package, {old: "static 1", gone: "debug 1"})
     course.update(folder)
@@ -179,8 +179,8 @@ def test_a_lesson_that_has_another_number_now(package, tmp_path):
         (folder / file).write_text("mine")
         publish(package, {file: "new"})
     course.update(folder)
-    (folder / gone).write_text("new")  # what they wrote there is taken back
-    (folder / "05_eager_and_static-Copy1.ipynb").write_text("new")  # made by them: no name of ours
+    (folder / gone).write_text("new")  # their change is undone
+    (folder / "05_eager_and_static-Copy1.ipynb").write_text("new")  # created by them: not one of our names
     for file in (old, gone):
         (package / "_notebooks" / file).unlink()
     publish(package, {"07_eager_and_static.ipynb": "static 2", "08_debugging_graphs.ipynb": "debug 2"})
@@ -191,11 +191,13 @@ def test_a_lesson_that_has_another_number_now(package, tmp_path):
         old: "mine",
     }
     for _ in range(2):
-        assert course.update(folder) == ([], []) and content(folder) == now, "unchanged copies go, changed ones stay"
+        assert course.update(folder) == ([], []) and content(folder) == now, (
+            "unchanged copies are removed, changed ones kept"
+        )
 
 
 @pytest.mark.parametrize("damage", [b"", b"\xff\xfe\0\0", b"tour 1  00_first.ipynb", None])
-def test_without_a_record_what_is_there_counts_as_changed(folder, package, damage):
+def test_without_a_record_files_count_as_changed(folder, package, damage):
     if damage is None:
         (folder / course.RECORD).unlink()
     else:
@@ -205,7 +207,7 @@ def test_without_a_record_what_is_there_counts_as_changed(folder, package, damag
     assert content(folder) == FIRST | {"00_first.new.ipynb": "tour 2"}
 
 
-def test_a_line_that_was_torn_spoils_no_other(folder, package):
+def test_truncated_line_affects_no_other(folder, package):
     with (folder / course.RECORD).open("a") as file:
         file.write("\n" + "ab" * 20)
     publish(package, {"00_first.ipynb": "tour 2"})
@@ -218,8 +220,8 @@ needs_pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has 
 
 
 @needs_pipes
-def test_a_pipe_in_the_place_of_a_lesson_is_left_alone(folder, package):
-    """Its reader would wait for a writer."""
+def test_pipe_in_place_of_a_lesson_is_not_opened(folder, package):
+    """Reading it would wait for a writer."""
     for name in ("00_first.ipynb", "README.md", "extra/01_more.ipynb", "extra/01_more.new.ipynb"):
         (folder / name).unlink(missing_ok=True)
         os.mkfifo(folder / name)
@@ -229,7 +231,7 @@ def test_a_pipe_in_the_place_of_a_lesson_is_left_alone(folder, package):
 
 
 @needs_pipes
-def test_a_pipe_is_not_found_as_a_lesson(package, tmp_path, monkeypatch):
+def test_pipe_is_not_listed_as_a_lesson(package, tmp_path, monkeypatch):
     monkeypatch.setenv("MINFLOW_COURSE", str(tmp_path / "c"))
     (tmp_path / "c").mkdir()
     os.mkfifo(tmp_path / "c/00_first.ipynb")
@@ -237,7 +239,7 @@ def test_a_pipe_is_not_found_as_a_lesson(package, tmp_path, monkeypatch):
 
 
 @needs_pipes
-def test_a_pipe_in_the_place_of_the_record(package, tmp_path):
+def test_pipe_in_place_of_the_record(package, tmp_path):
     (tmp_path / "c").mkdir()
     os.mkfifo(tmp_path / "c" / course.RECORD)
     with pytest.raises(OSError, match="it is a pipe, not a file"):
@@ -248,8 +250,8 @@ def test_a_pipe_in_the_place_of_the_record(package, tmp_path):
 
 
 @pytest.mark.parametrize("inside", ["", "zh"])
-def test_each_link_of_the_copy_leads_to_a_file_of_it(tmp_path, inside):
-    """No link leads out of the folder either: JupyterLab serves nothing else."""
+def test_links_of_the_copy_stay_inside_it(tmp_path, inside):
+    """No link leaves the folder either: JupyterLab serves nothing else."""
     folder = tmp_path / "c" / inside
     course.update(tmp_path / "c", inside, in_language(inside or "en", course.source()))
     assert welcome.write(folder)
@@ -286,7 +288,7 @@ def test_each_link_of_the_copy_leads_to_a_file_of_it(tmp_path, inside):
         ),
     ],
 )
-def test_links_are_those_of_the_copy(name, text, now):
+def test_links_are_rewritten_for_the_copy(name, text, now):
     known = ["notebooks/a.md", "notebooks/b.md", "notebooks/in/c.md", "docs/p.md", "docs/t/q.svg", "docs/t/r.md"]
     assert course.rewrite_links(text.encode(), name, known).decode() == now
     if name.endswith(".md"):
@@ -306,7 +308,7 @@ def test_documentation_comes_with_the_wheel():
     assert {name for name in pages if not name.startswith("docs/teaching/")} | {"docs/teaching"} == {*shipped}
 
 
-def test_what_is_no_plain_file_is_left_alone(folder, package, tmp_path):
+def test_only_plain_files_are_touched(folder, package, tmp_path):
     elsewhere = tmp_path / "elsewhere.ipynb"
     (folder / "00_first.ipynb").rename(elsewhere)
     (folder / "00_first.ipynb").symlink_to(elsewhere)
@@ -317,7 +319,7 @@ def test_what_is_no_plain_file_is_left_alone(folder, package, tmp_path):
     assert elsewhere.read_text() == "tour 1" and (folder / "README.md").is_dir()
 
 
-def test_checkpoints_and_hidden_files_are_no_lessons(package, tmp_path):
+def test_checkpoints_and_hidden_files_are_not_lessons(package, tmp_path):
     publish(package, {".ipynb_checkpoints/00_first-checkpoint.ipynb": "old", ".hidden": "x"})
     course.update(tmp_path / "c")
     assert content(tmp_path / "c") == FIRST and not (tmp_path / "c/.ipynb_checkpoints").exists()
@@ -326,7 +328,7 @@ def test_checkpoints_and_hidden_files_are_no_lessons(package, tmp_path):
     assert course.find("77") is None
 
 
-# ---- where it lies --------------------------------------------------------------------------------------------------
+# ---- its folder -----------------------------------------------------------------------------------------------------
 
 
 def test_the_work_folder(monkeypatch, tmp_path):
@@ -340,7 +342,7 @@ def test_the_work_folder(monkeypatch, tmp_path):
     assert course.work_folder("here") == tmp_path / "here"
 
 
-def test_never_in_the_checkout(tmp_path, monkeypatch):
+def test_never_inside_a_checkout(tmp_path, monkeypatch):
     top = tmp_path / "checkout"
     publish(top / "minflow", {"00_first.ipynb": "packaged"})
     publish(top, {})
@@ -357,7 +359,7 @@ def test_never_in_the_checkout(tmp_path, monkeypatch):
     assert content(tmp_path / "mine") == {"00_first.ipynb": "tour 1"}
 
 
-def test_where_no_folder_can_be(package, tmp_path):
+def test_impossible_folder(package, tmp_path):
     (tmp_path / "file").write_text("mine")
     with pytest.raises(NotADirectoryError, match="it is a file"):
         course.update(tmp_path / "file")
@@ -366,7 +368,7 @@ def test_where_no_folder_can_be(package, tmp_path):
     assert (tmp_path / "file").read_text() == "mine"
 
 
-def test_a_full_disk_leaves_what_was(folder, package, monkeypatch):
+def test_full_disk_keeps_existing_files(folder, package, monkeypatch):
     publish(package, {"00_first.ipynb": "tour 2"})
 
     def full(descriptor):
@@ -381,7 +383,7 @@ def test_a_full_disk_leaves_what_was(folder, package, monkeypatch):
     assert names(course.update(folder)) == (["00_first.ipynb"], [])
 
 
-# ---- two at once, and a kill -----------------------------------------------------------------------------------------
+# ---- two processes, and a kill --------------------------------------------------------------------------------------
 
 LOOP = """
 import sys
@@ -406,7 +408,7 @@ def program(package, folder, rounds):
     )
 
 
-def test_two_at_once(package, tmp_path):
+def test_two_concurrent_updates(package, tmp_path):
     folder = tmp_path / "c"
     both = [program(package, folder, 30) for _ in range(2)]
     for one in both:
@@ -415,12 +417,12 @@ def test_two_at_once(package, tmp_path):
     assert content(folder) == FIRST
 
 
-def test_killed_at_any_moment(package, tmp_path):
+def test_killed_at_any_time(package, tmp_path):
     folder = tmp_path / "c"
     for i in range(6):
         one = program(package, folder, 10_000)
         assert one.stdout.readline() == "went\n"
-        time.sleep(0.003 * i)  # another moment each time
+        time.sleep(0.003 * i)  # at another time in each run
         one.send_signal(signal.SIGKILL)
         one.communicate()
         publish(package, {"00_first.ipynb": f"tour {i}"})

@@ -14,7 +14,7 @@ A, B = flow.tensor([0.5, 1.5], **WIDE), flow.tensor([1.0, 2.0], **WIDE)
 P = flow.tensor([[0.2, 0.3, 0.5], [0.6, 0.1, 0.3]], **WIDE)
 TRIL = flow.tensor([[1.5, 0.0], [0.5, 0.8]], **WIDE)
 
-CONTINUOUS = {  # ours, SciPy's, places
+CONTINUOUS = {  # ours, SciPy's, points
     "Normal": (D.Normal(A, B), stats.norm(A.numpy(), B.numpy()), [-1.0, 0.3]),
     "LogNormal": (D.LogNormal(A, B), stats.lognorm(B.numpy(), scale=np.exp(A.numpy())), [0.3, 2.0]),
     "HalfNormal": (D.HalfNormal(B), stats.halfnorm(scale=B.numpy()), [0.0, 2.0]),
@@ -36,7 +36,7 @@ KNOWN = CONTINUOUS | DISCRETE
 
 
 @pytest.mark.parametrize("name", KNOWN)
-def test_as_scipy_has_them(name):
+def test_densities_match_scipy(name):
     ours, theirs, places = KNOWN[name]
     x = flow.tensor(places, **WIDE)
     if name != "Cauchy":
@@ -54,8 +54,8 @@ def test_as_scipy_has_them(name):
 
 
 @pytest.mark.parametrize("name", KNOWN)
-def test_samples_have_the_distribution(name):
-    """Kolmogorov-Smirnov of the continuous ones, means of the counts; the seed is fixed."""
+def test_samples_follow_the_distribution(name):
+    """Kolmogorov-Smirnov test for continuous distributions, means for counts; the seed is fixed."""
     ours, theirs, _ = KNOWN[name]
     drawn = ours.sample((4000,)).numpy()
     assert drawn.shape == (4000, 2) and not ours.sample().requires_grad
@@ -115,7 +115,7 @@ PAIRS = [
 
 
 @pytest.mark.parametrize("p, q", PAIRS, ids=lambda d: type(d).__name__)
-def test_divergence_is_the_mean_of_the_difference(p, q):
+def test_kl_divergence_is_mean_log_ratio(p, q):
     x = p.sample((20000,))
     difference = (p.log_prob(x) - q.log_prob(x)).numpy()
     error = difference.std(0) / math.sqrt(20000)
@@ -161,11 +161,11 @@ def test_mistakes(call, kind, texts):
     assert all(text in str(caught.value) for text in texts), str(caught.value)
 
 
-def test_unchecked_where_asked():
+def test_validation_can_be_disabled():
     assert math.isnan(D.Normal(0.0, -1.0, validate_args=False).log_prob(0.0).item())
 
 
-def test_a_formula_of_ones_own():
+def test_custom_distribution():
     class Steady(D.Distribution):
         def log_prob(self, value):
             return flow.zeros_like(value)
@@ -175,7 +175,7 @@ def test_a_formula_of_ones_own():
 
 
 def test_in_a_graph():
-    """Checks that read numbers are left out, the numbers drawn are the generator's."""
+    """Checks that read values are skipped, and samples come from the generator."""
 
     class Policy(nn.Graph):
         def __init__(self, model):

@@ -1,6 +1,6 @@
-"""README and docs/: the programs in them run, and what they link to is there; so are the links of the lessons.
+"""README and docs/: their programs run, and their links lead to existing files, as do the links of the lessons.
 
-A block that cannot run here says why on its fence: ```python no-run: needs PyTorch
+A block that cannot run says why on its fence: ```python no-run: needs PyTorch.
 """
 
 import doctest
@@ -48,7 +48,7 @@ def train(model, optimizer):
 model, optimizer = fresh(0.1)
 x, y = next(iter(loader))
 """
-# What a reader has already where the page begins.
+# What a reader has done before the page begins.
 BEFORE = {
     "docs/curves.md": TRAINING,
     "docs/loading-weights.md": TRAINING + 'flow.save(model.state_dict(), "torch_model.safetensors")\n',
@@ -56,7 +56,7 @@ BEFORE = {
 
 
 def blocks(page):
-    """(why it is not run, the program) of each Python block."""
+    """Return (why it is not run, the program) for each Python block."""
     return [
         (words.strip().removeprefix("no-run").lstrip(": "), text)
         for words, text in BLOCK.findall(PAGES[page])
@@ -67,14 +67,14 @@ def blocks(page):
 WITH_PROGRAMS = [page for page in PAGES if blocks(page) and page not in FOLLOWED]
 
 
-def test_a_block_that_is_not_run_says_why():
+def test_skipped_blocks_give_a_reason():
     fences = [(page, words) for page, text in PAGES.items() for words, _ in BLOCK.findall(text) if words.strip()]
     assert not [fence for fence in fences if not re.fullmatch(r" no-run: \w.{8,}", fence[1])]
 
 
 @pytest.mark.parametrize("page", WITH_PROGRAMS)
-def test_the_programs_of_a_page_run_one_after_the_other(page, tmp_path):
-    """In a process of their own, because a page may replace another library by minflow."""
+def test_programs_of_a_page_run_in_order(page, tmp_path):
+    """In a separate process, because a page may replace another library by minflow."""
     programs = [BEFORE.get(page, ""), *(text for why, text in blocks(page) if not why)]
     (tmp_path / "page.py").write_text("\n\n".join(programs), encoding="utf-8")
     said = output("page.py", cwd=tmp_path, PYTHONIOENCODING="utf-8", MINFLOW_PROGRESS="0")
@@ -84,13 +84,13 @@ def test_the_programs_of_a_page_run_one_after_the_other(page, tmp_path):
 
 
 def table(page, corner):
-    """The rows of the table whose first header is `corner`, the header first."""
+    """Return the rows of the table whose first header is `corner`, including the header."""
     (text,) = re.findall(rf"^\| ?{re.escape(corner)} ?\|.*\n\|[-|]+\n(?:\|.*\n)+", PAGES[page], re.MULTILINE)
     rows = [[cell.strip(" *") for cell in line.strip("|").split("|")] for line in text.splitlines()]
     return [rows[0], *rows[2:]]
 
 
-def test_the_speed_in_the_readme_is_that_of_the_page_about_performance():
+def test_readme_speed_matches_performance_page():
     header, *measured = table("docs/performance.md", "one thread, of PyTorch's best")
     assert header[1] == "graph, machine" and header[6] == "eager"
     assert table("README.md", "PyTorch = 1.0")[1:] == [
@@ -100,7 +100,7 @@ def test_the_speed_in_the_readme_is_that_of_the_page_about_performance():
     ]
 
 
-def test_the_hours_of_the_course_in_the_readme():
+def test_readme_states_course_hours():
     for part, *_, hours in table("README.md", "lessons")[1:]:
         first, last = part.split("-")
         files = [*(TOP / "notebooks").glob("[0-9]*.ipynb"), *(TOP / "notebooks/inside").glob("R*.ipynb")]
@@ -110,7 +110,7 @@ def test_the_hours_of_the_course_in_the_readme():
 
 
 @pytest.mark.parametrize("page", [page for page, text in PAGES.items() if ">>> " in text and page not in FOLLOWED])
-def test_what_a_page_shows_at_the_prompt_is_said(page):
+def test_prompt_examples_print_what_pages_show(page):
     for block in re.findall(r"^```python\n(>>>.*?)^```", PAGES[page], re.MULTILINE | re.DOTALL):
         said = []
         test = doctest.DocTestParser().get_doctest(block, {}, page, page, 0)
@@ -121,7 +121,9 @@ def test_what_a_page_shows_at_the_prompt_is_said(page):
 
 
 def markdown(name):
-    """The text of a page, or of the Markdown cells of a notebook, without code; name: in the checkout, or a path."""
+    """Return the text of a page, or of the Markdown cells of a notebook, without code. name: in the checkout, or a
+    path.
+    """
     if Path(name).suffix == ".ipynb":
         cells = json.loads((TOP / name).read_text(encoding="utf-8"))["cells"]
         text = "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
@@ -131,7 +133,7 @@ def markdown(name):
 
 
 def anchors(name):
-    """The names by which the headings of a page can be linked to, as code hosts and the site make them."""
+    """Return the anchors of the headings of a page, as code hosts and the site generate them."""
     text = PAGES[name] if name in PAGES else (TOP / name).read_text(encoding="utf-8")
     text = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
     found = []
@@ -142,7 +144,7 @@ def anchors(name):
 
 
 def links(name):
-    """Where a page leads, but for addresses in the net: in text, in pictures, in HTML."""
+    """Return the relative links of a page: in text, pictures and HTML."""
     text = markdown(name)
     found = re.findall(r"\]\(<?([^()\s>]+)>?(?:\s+\"[^\"]*\")?\)", text)
     found += re.findall(r"(?:href|src)=\"([^\"]+)\"", text)
@@ -171,7 +173,7 @@ def broken(name):
 
 
 @pytest.mark.parametrize("name", [*PAGES, *NOTEBOOKS])
-def test_links_lead_somewhere(name):
+def test_links_resolve(name):
     assert broken(name) == []
 
 
@@ -194,15 +196,15 @@ COMMANDS = re.compile(r"`(?:\.tools/bin/uv run )?minflow (?:lab|run|doctor|warmu
 @pytest.mark.parametrize(
     "name", [name for name, text in PAGES.items() if COMMANDS.search(text) and name != "CHANGELOG.md"]
 )
-def test_a_page_that_names_commands_says_how_to_type_them(name):
-    """After README's start no terminal finds the program `minflow`."""
+def test_pages_with_commands_say_how_to_type_them(name):
+    """README's start does not put `minflow` on the PATH of a terminal."""
     page = "docs/commands.md"
     assert name == page or page in {
         os.path.normpath(os.path.join(os.path.dirname(name), link.partition("#")[0])) for link in links(name)
     }
 
 
-def test_the_page_of_commands_has_them_all():
+def test_commands_page_lists_every_command():
     page = PAGES["docs/commands.md"]
     table = page[: page.index("## How")]
     (commands,) = (action.choices for action in cli.parser()._actions if isinstance(action.choices, dict))
@@ -212,13 +214,13 @@ def test_the_page_of_commands_has_them_all():
     assert set(re.findall(r"`(\w+)`", row)) == {*parts}
 
 
-def test_the_next_days_command_is_the_end_of_the_first():
-    """What README's first command does behind the installation of uv."""
+def test_second_day_command_is_the_end_of_the_first():
+    """README's first command after the installation of uv."""
     first = re.search(r"^python3 -m pip .*&& (.*minflow)$", PAGES["README.md"], re.MULTILINE)[1]
     assert all(f"`{first}`" in PAGES[name] for name in ("README.md", "docs/commands.md"))
 
 
-def test_the_drawn_questions_are_listed():
+def test_pictured_questions_are_listed():
     section = PAGES["docs/teaching/grading.md"].partition("## Other questions for each class")[2].partition("\n## ")[0]
     numbers = dict(re.findall(r"^\| (\d\d\.\d) \| `(\w+)`", PAGES["docs/exercises.md"], re.MULTILINE))
     drawn = {one.name for one in registry.all_exercises() if one.draws}

@@ -1,7 +1,7 @@
-"""`import minflow` is quick, silent and light.
+"""`import minflow` is fast, silent and light.
 
-How quick is said in times of numpy's own import, which grows with the machine's load as ours does; both in processor
-time, the least of several new processes each.
+The time is measured in multiples of numpy's own import, which a loaded machine slows down equally: CPU time, the
+minimum of several new processes each.
 """
 
 import ast
@@ -36,7 +36,7 @@ HEAVY = [
     "pathlib",
     "dataclasses",
 ]
-# of ours: what no program needs before it makes a graph or a job, shows or saves something
+# our modules that no program needs before it makes a graph or a job, displays or saves something
 LATE = [
     "nn.graph",
     "optim.lr_scheduler",
@@ -51,7 +51,7 @@ LATE = [
     "models",
     "vision",
 ]
-MOST = 2.4  # times numpy's import, in all; 2.1 where this was measured
+MOST = 2.4  # in total, in multiples of numpy's import; 2.1 when this was written
 PROGRAM = f"""
 import sys, time
 start = time.process_time()
@@ -75,7 +75,7 @@ def fresh():
     return json.loads(lines[0])
 
 
-def test_import_is_quick_and_light():
+def test_import_is_fast_and_light():
     fresh()  # writes the byte code
     numpys, ours = [], []
     for _ in range(20):
@@ -90,7 +90,7 @@ def test_import_is_quick_and_light():
 
 
 @pytest.mark.parametrize("room", ["minflow", "minflow.nn", "minflow.optim"])
-def test_names_that_come_later_are_known_to_editors_too(room):
+def test_lazy_names_are_visible_to_editors(room):
     module = importlib.import_module(room)
     blocks = [
         node

@@ -1,4 +1,4 @@
-"""Operations of a learner's own: the lesson in docs, the three modes, the mistakes."""
+"""Custom ops: the example in docs, the three modes, the mistakes."""
 
 import re
 from pathlib import Path
@@ -25,7 +25,7 @@ def softclip():
 
 
 def scaled_rows():
-    """Another shape, two inputs, a dict of gradients."""
+    """An op of two inputs with another output shape, whose gradients are a dict."""
 
     @custom_op(
         "test_scaled_rows(x, w)",
@@ -38,7 +38,7 @@ def scaled_rows():
     return op
 
 
-def test_the_lesson_runs(capsys):
+def test_documentation_example_runs(capsys):
     names = {}
     for block in re.findall(r"```python\n(.*?)```", LESSON.read_text(encoding="utf-8"), re.DOTALL):
         exec(compile(block, "custom-operators.md", "exec"), names)
@@ -48,7 +48,7 @@ def test_the_lesson_runs(capsys):
     assert np.allclose([float(x) for x in job.strip("[]").split()], [0.0634640, 0.3465736, 50], rtol=1e-5)
 
 
-def test_one_meaning_in_all_modes():
+def test_same_results_in_all_modes():
     op, rows = softclip(), scaled_rows()
     w = nn.Parameter(flow.tensor([0.5, -1.0, 2.0]))
 
@@ -96,7 +96,7 @@ def test_one_meaning_in_all_modes():
     flow.clear_default_session()
 
 
-def test_gradients_against_differences():
+def test_gradients_match_finite_differences():
     x = flow.tensor(np.linspace(-2, 2, 6).reshape(2, 3), dtype=flow.float64, requires_grad=True)
     w = flow.tensor([0.3, -0.7, 1.1], dtype=flow.float64, requires_grad=True)
     op, rows = softclip(), scaled_rows()
@@ -104,7 +104,7 @@ def test_gradients_against_differences():
     assert flow.autograd.gradcheck(rows, [x, w]) and flow.autograd.gradgradcheck(rows, [x, w])
 
 
-def test_a_definition_is_replaced():
+def test_redefinition_replaces_the_op():
     first = softclip()
     second = softclip()
     assert first is not second and flow.allclose(first(flow.ones(2), beta=1.0), second(flow.ones(2), beta=1.0))
@@ -120,26 +120,28 @@ def test_a_definition_is_replaced():
     def again(xp, x):
         return x + 2
 
-    assert again(flow.zeros(1)).item() == 2 and graph(flow.zeros(1)).item() == 1, "what is compiled keeps what it has"
+    assert again(flow.zeros(1)).item() == 2 and graph(flow.zeros(1)).item() == 1, (
+        "a compiled graph keeps its definition"
+    )
 
 
 @pytest.mark.parametrize(
     ("signature", "match"), [("relu(x)", "already.*my_relu"), ("no brackets", "signature"), ("(x)", "signature")]
 )
-def test_a_wrong_signature(signature, match):
+def test_wrong_signature(signature, match):
     with pytest.raises(flow.MinflowError, match=f"(?s){match}"):
         custom_op(signature)
     assert flow.relu(flow.tensor([-1.0])).item() == 0
 
 
-def test_a_wrong_rule_keeps_the_old_op():
+def test_invalid_rule_keeps_the_old_op():
     op = softclip()
     with pytest.raises(flow.MinflowError, match="(?s)test_softclip.*nothing"):
         custom_op("test_softclip(x)", vjp=lambda g, nothing: g)(lambda xp, x: x)
     assert flow.allclose(op(flow.zeros(1), beta=1.0), flow.log(flow.tensor([2.0])))
 
 
-def test_a_kernel_that_breaks_its_shape_rule():
+def test_kernel_violating_its_shape_rule():
     @custom_op("test_broken(x)")
     def op(xp, x):
         return x.sum(axis=0).astype("float64")
@@ -151,7 +153,7 @@ def test_a_kernel_that_breaks_its_shape_rule():
         Gives(op)(flow.tensor(NUMBERS))
 
 
-def test_without_a_gradient_backward_says_so():
+def test_backward_without_gradient_rule_is_an_error():
     @custom_op("test_no_gradient(x)")
     def op(xp, x):
         return x * 2

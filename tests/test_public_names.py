@@ -1,6 +1,6 @@
-"""Every public name says what it is: a signature with the names of its arguments, a docstring, a name, its module.
+"""Every public name is documented: a signature with argument names, a docstring, a name, its module.
 
-What `help`, Shift+Tab in a notebook and an editor show. Nothing is listed: a new name is met too.
+`help`, Shift+Tab in a notebook and editors show these. The names are read from the package, so new ones are included.
 """
 
 import inspect
@@ -11,7 +11,7 @@ import pytest
 from tests.test_completion import FOREIGN, MODULES
 
 SPREAD = (["args", "options"], ["args", "kwargs"], ["inputs", "attrs"])
-# what stands for any call: the arguments are those of another function, or of the user's
+# these forward any call: the arguments are those of another function, or of the user's
 ANY = {"flow.nn.Identity", "flow.jit.fork", "flow.nn.utils.skip_init", "flow.nn.parallel.DistributedDataParallel",
        "flow.utils.data.StackDataset", "minflow_widgets.explore", "flow.typing.Numpy", "flow.typing.ListNumpy",
        "flow.typing.ListListNumpy"}  # fmt: skip
@@ -27,7 +27,7 @@ OURS = {kind for it in NAMES.values() if isinstance(it, type) for kind in it.__m
 
 
 def signature(it):
-    """Of a class that Python itself makes, such as an error, there is none."""
+    """Return the signature; None for classes of Python itself, such as errors."""
     try:
         return inspect.signature(it)
     except ValueError:
@@ -44,7 +44,7 @@ def first_line(doc) -> str:
 
 
 @pytest.mark.parametrize("room", MODULES)
-def test_a_public_name_says_what_it_is(room):
+def test_public_names_are_documented(room):
     named = {name: it for name, it in NAMES.items() if name.rpartition(".")[0] == room}
     assert first_line(MODULES[room].__doc__)
     called = {n: it for n, it in named.items() if callable(it) and not isinstance(it, ModuleType)}
@@ -57,12 +57,12 @@ def test_a_public_name_says_what_it_is(room):
 
 
 def documented(kind: type, name: str) -> bool:
-    """Whether the member, or that of a class above it, has a docstring."""
+    """True if the member, or the same member of a base class, has a docstring."""
     members = [vars(base)[name] for base in kind.__mro__ if name in vars(base)]
     return any(first_line(getattr(it, "__func__", it).__doc__) for it in members)
 
 
-def test_methods_and_properties_say_what_they_are():
+def test_methods_and_properties_are_documented():
     silent, nameless = [], []
     for kind in OURS:
         for name, it in vars(kind).items():

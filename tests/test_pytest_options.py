@@ -1,6 +1,4 @@
-"""How pytest runs the tests: which warnings fail them, for a learner and in `.ci/run`, and what `--sample` and
-`--complete` choose.
-"""
+"""Which warnings fail the tests, by default and in `.ci/run`, and what `--sample` and `--complete` select."""
 
 import re
 
@@ -66,7 +64,7 @@ def run(*words):
 
 @pytest.mark.parametrize("strict", [False, True])
 def test_warnings_that_fail_a_run(tmp_path, strict):
-    """Those of dependencies fail `.ci/run` alone, which says -W error."""
+    """Warnings of dependencies fail only `.ci/run`, which passes -W error."""
     file = tmp_path / "test_warned.py"
     file.write_text(WARN)
     more = ["-W", "error"] if strict else []
@@ -76,7 +74,7 @@ def test_warnings_that_fail_a_run(tmp_path, strict):
     assert {name for name, word in ended.items() if word == "PASSED"} == (set() if strict else LET_BY)
 
 
-def test_a_sample_is_the_same_at_each_run():
+def test_sample_is_the_same_in_each_run():
     chosen = [
         [
             line
@@ -91,7 +89,7 @@ def test_a_sample_is_the_same_at_each_run():
     assert chosen[1] == chosen[2] and set(chosen[1]) < set(chosen[0])
 
 
-def test_a_sampled_sweep_keeps_a_share_by_name(request, monkeypatch):
+def test_sampled_sweep_keeps_a_share_by_name(request, monkeypatch):
     assert sampling.complete == request.config.getoption("--complete")
     names = [f"op{number}" for number in range(1000)]
     monkeypatch.setattr(sampling, "complete", False)

@@ -1,6 +1,6 @@
-"""What is added is complete: an op, a function, a layer, a loss, an optimizer, a schedule has its faces and its tests.
+"""Additions are complete: each op, function, layer, loss, optimizer and schedule has its exports and its tests.
 
-Each test names what is missing and where its line belongs. What is missing on purpose stands in a table, with a reason.
+Each test names what is missing and where its line belongs. Intended omissions are in a table, with reasons.
 """
 
 import importlib
@@ -19,7 +19,7 @@ from minflow.core.tensor import Tensor
 from tests import exported_cases
 from tests.core import oracles
 
-# Ops that nobody calls by name -> what calls them.
+# Ops that are not called by name -> what calls them.
 INTERNAL = {
     **dict.fromkeys(("getitem", "ravel_index"), "methods and indexing of Tensor"),
     **dict.fromkeys(("view_write", "unrecorded", "overwritten", "strided_look", "sum_to"), "rebinding and backward"),
@@ -47,7 +47,7 @@ INTERNAL |= {
 COMPLEX = {"complex", "conj", "real", "imag", "view_as_real", "view_as_complex", "fft"}  # tests/core/test_complex.py
 INTERNAL["fft"] = "flow.fft"
 RULES = "minflow.core.ops.update"  # of optimizers, which call them
-# Functions that are no method of Tensor, as in PyTorch: they start from several tensors, or make one.
+# Functions that are not methods of Tensor, as in PyTorch: they take several tensors, or create one.
 NO_METHOD = {
     "chain_matmul",
     "lu_unpack",
@@ -104,9 +104,9 @@ NO_METHOD |= {
     "vander",
 }
 NO_METHOD |= {"complex", "is_complex", "polar", "view_as_complex", "view_as_real"}
-# Those that PyTorch has as methods too and Tensor has not yet.
+# Functions that PyTorch also has as methods and Tensor does not have yet.
 METHODS_TO_COME = set[str]()
-# Functions that are methods of Tensor alone, or that methods and other functions call.
+# Functions that are only methods of Tensor, or that methods and other functions call.
 NO_FUNCTION = {
     "advanced_getitem",
     "advanced_target",
@@ -142,7 +142,7 @@ NO_FUNCTION |= {
 }
 NO_IN_PLACE = {"clone", "logaddexp", "logaddexp2", "maximum", "minimum"}  # as in PyTorch
 NO_IN_PLACE |= {"softplus"}
-BASES = {"InPlace", "Loss", "Weighted", "Norm", "BatchNorm", "LRScheduler", "Optimizer"}  # what others inherit
+BASES = {"InPlace", "Loss", "Weighted", "Norm", "BatchNorm", "LRScheduler", "Optimizer"}  # base classes
 BASES |= {"Moments"}  # of optimizers
 BASES |= {"InplaceActivation", "Margin", "ReprActivation"}
 BASES |= exported_cases.IMAGE_BASES
@@ -154,7 +154,7 @@ def public(holder) -> set[str]:
 
 
 def ops() -> list[str]:
-    """Ops that nobody can call by name, and those without examples or an oracle."""
+    """Return ops that cannot be called by name, and ops without examples or an oracle."""
     names = {name for holder in (flow, nn.functional, flow.linalg, flow.special) for name in public(holder)}
     hidden = [
         f"{name}: a line in {FUNCTIONS} and in {FACE}, or INTERNAL with what calls it"
@@ -175,7 +175,7 @@ def ops() -> list[str]:
 
 
 def faces() -> list[str]:
-    """Functions that are not in `flow`."""
+    """Return functions that are not in `flow`."""
     return [
         f"{name}: a name in {FACE}, or in NO_FUNCTION"
         for name in public(functions)
@@ -184,7 +184,7 @@ def faces() -> list[str]:
 
 
 def methods() -> list[str]:
-    """Functions on a tensor that are not methods."""
+    """Return functions on a tensor that are not methods."""
     return [
         f"{name}: a method in {METHODS}, or a name in NO_METHOD"
         for name in public(functions) & public(flow)
@@ -193,7 +193,7 @@ def methods() -> list[str]:
 
 
 def in_place() -> list[str]:
-    """Elementwise methods without a form that writes into its tensor."""
+    """Return elementwise methods without an in-place form."""
     return [
         f"{name}_: a method in {METHODS}, or a name in NO_IN_PLACE"
         for name, op in OPS.items()
@@ -206,7 +206,7 @@ def in_place() -> list[str]:
 
 
 def classes(package: str, base: type) -> list[type]:
-    """The classes that the files of a package define."""
+    """Return the classes that the files of a package define."""
     room = importlib.import_module(package)
     files = [importlib.import_module(f"{package}.{info.name}") for info in pkgutil.iter_modules(room.__path__)]
     return [
@@ -218,7 +218,7 @@ def classes(package: str, base: type) -> list[type]:
 
 
 def exports() -> list[str]:
-    """Layers, losses and optimizers that are not in their namespace."""
+    """Return layers, losses and optimizers that are not in their namespace."""
     return [
         f"{cls.__name__}: a line in {package.replace('.', '/')}/__init__.py, or a name in BASES"
         for folder, package, holder, base in (
@@ -231,7 +231,7 @@ def exports() -> list[str]:
 
 
 def graph_tests() -> list[str]:
-    """Layers, losses, optimizers and schedules that no test runs eagerly and as a graph."""
+    """Return layers, losses, optimizers and schedules that no test runs both eagerly and as a graph."""
     layers = {name for name, *_ in exported_cases.layer_cases()}
     missing = [f"{name}: a row in LAYERS" for name in exported_cases.called() if name not in layers]
     missing += [
@@ -280,14 +280,14 @@ def test_nothing_is_missing(check):
     ],
     ids=lambda x: getattr(x, "__name__", None),
 )
-def test_what_is_missing_is_named(monkeypatch, check, holder, name):
-    """One line less, and the test that looks for it says which."""
+def test_missing_rows_are_named(monkeypatch, check, holder, name):
+    """Remove one row: the test that checks for it names it."""
     delete = monkeypatch.delitem if isinstance(holder, dict) else monkeypatch.delattr
     delete(holder, name)
     assert [line.split(":")[0] for line in check()] == [name]
 
 
-def test_a_new_class_is_run_or_asked_for(monkeypatch):
+def test_new_class_is_tested_or_reported(monkeypatch):
     class Halved(nn.Module):
         def forward(self, x):
             return x * 0.5
@@ -304,6 +304,6 @@ def test_a_new_class_is_run_or_asked_for(monkeypatch):
     assert ("Own", {}) in exported_cases.optimizer_cases()
 
 
-def test_a_new_op_is_asked_for(monkeypatch):
+def test_new_op_is_reported(monkeypatch):
     monkeypatch.setitem(OPS, "spiral", Op.__new__(Op))
     assert [line.split(":")[0] for line in ops()] == ["spiral", "spiral"]

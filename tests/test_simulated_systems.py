@@ -1,7 +1,7 @@
-"""Windows and macOS, as far as they can be had on Linux: what they lack is taken away, and then everything is used.
+"""Windows and macOS, simulated on Linux by disabling the features they lack; then everything is used.
 
-A `sitecustomize.py` on the path of a fresh Python takes it away, from worker processes too. What Windows would do
-otherwise than lack it (paths, locks on open files, its consoles) is not seen by this.
+A `sitecustomize.py` on the path of a new Python disables them, also in worker processes. Features that Windows has but
+implements differently (paths, locks on open files, consoles) are not simulated.
 """
 
 import ctypes
@@ -13,7 +13,7 @@ from minflow.core.files import temporary
 from minflow.io import atomic
 from tests.processes import python
 
-# The standard library and what we depend on look at the system when they are imported: they come first, unchanged.
+# The standard library and our dependencies check the platform on import: import them first, unmodified.
 TAKE_AWAY = """
 import asyncio, concurrent.futures, ctypes, email, http.client, json, logging, platform, shutil, ssl, sysconfig, uuid
 import multiprocessing.connection, multiprocessing.popen_spawn_posix, multiprocessing.shared_memory
@@ -104,7 +104,7 @@ if __name__ == "__main__":                          # processes are spawned: the
 
 
 def under(system, folder, program, *words):
-    """Run a program where `system`, "win32" or "darwin", lacks what it lacks."""
+    """Run a program without the features that `system`, "win32" or "darwin", lacks."""
     (folder / "sitecustomize.py").write_text(TAKE_AWAY.replace("SYSTEM", system))
     (folder / "squares.py").write_text(DATA)
     (folder / "program.py").write_text(program, encoding="utf-8")
@@ -114,7 +114,7 @@ def under(system, folder, program, *words):
 
 
 @pytest.mark.parametrize("system", ["win32", "darwin"])
-def test_everything_runs_without_what_is_of_linux(system, tmp_path):
+def test_everything_runs_without_linux_features(system, tmp_path):
     done = under(system, tmp_path, PROGRAM)
     assert done.stdout.splitlines()[-1] == f"all ran {system} False", done.stdout
     assert done.stderr == ""
@@ -124,8 +124,8 @@ def test_everything_runs_without_what_is_of_linux(system, tmp_path):
     ("handle", "error", "code", "lives"),
     [(0, 87, None, False), (0, 5, None, True), (7, 0, 259, True), (7, 0, 1, False)],
 )
-def test_whose_temporaries_they_are_on_windows(monkeypatch, tmp_path, handle, error, code, lives):
-    """Asked of its kernel: that of this test says what the real one is documented to say."""
+def test_owner_of_temporary_files_on_windows(monkeypatch, tmp_path, handle, error, code, lives):
+    """With a stub of the Windows kernel that returns the documented values."""
 
     class Kernel:
         OpenProcess = type("", (), {"__call__": lambda self, rights, inherit, pid: handle})()  # it has a `restype`

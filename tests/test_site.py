@@ -1,4 +1,4 @@
-"""The sources of the documentation site; `.ci/run docs` builds it of them, with warnings as errors."""
+"""The sources of the documentation site; `.ci/run docs` builds it from them, with warnings as errors."""
 
 import inspect
 import json
@@ -14,18 +14,18 @@ from tests.processes import output
 from tests.sources import TOP
 from tests.test_completion import MODULES
 
-HERE = object()  # its text holds an address
+HERE = object()  # its text contains an address
 
 
 @pytest.fixture(scope="module")
 def api():
-    """In a process of its own: a program of another test may have found rooms that nobody is told of."""
+    """In a separate process: another test may have imported modules that are not public."""
     program = "import json; from docs.site import reference; print(json.dumps(reference.pages()))"
     return json.loads(output("-c", program, cwd=TOP))
 
 
 def documented(api):
-    """(name, line under its signature) of all names of the reference."""
+    """Return (name, line under its signature) for all names of the reference."""
     found = []
     for text in api.values():
         room = ""
@@ -54,17 +54,17 @@ def test_every_public_name_is_in_the_reference_once(api):
     assert len(set(names)) == len(names) and "flow.Tensor.backward" in names
 
 
-def test_every_name_says_something(api):
+def test_every_name_has_a_summary(api):
     assert not [name for name, first in documented(api) if not first.strip(": ")]
 
 
-def test_pages_of_the_reference_have_a_length_to_read(api):
+def test_reference_pages_are_not_too_long(api):
     long = {name: count for name, text in api.items() if (count := text.count("\n::::{py:")) > 120}
     assert not long
     assert all(text.startswith("# ") for text in api.values())
 
 
-def test_every_page_of_the_reference_is_in_a_list(api):
+def test_every_reference_page_is_listed(api):
     listed = {
         line
         for text in api.values()
@@ -75,7 +75,7 @@ def test_every_page_of_the_reference_is_in_a_list(api):
     assert {f"reference/{name}.md" for name in listed} == set(api) - {"reference/index.md"}
 
 
-def test_another_name_leads_to_the_first(api):
+def test_aliases_link_to_the_first_name(api):
     first = dict(documented(api))
     for name, text in first.items():
         if found := re.fullmatch(r"The same as \{py:obj\}`(.+)`\.", text):
@@ -83,7 +83,7 @@ def test_another_name_leads_to_the_first(api):
     assert first["flow.absolute"] == "The same as {py:obj}`flow.abs`."
 
 
-def test_a_signature_is_the_same_at_each_build():
+def test_signatures_are_reproducible():
     def f(self, x: "int | None" = None, *, by=len, where=HERE, name="a"): ...
 
     assert reference.signature(f, "function") == "(self, x: int | None = None, *, by=len, where=..., name='a')"
@@ -91,7 +91,7 @@ def test_a_signature_is_the_same_at_each_build():
     assert reference.signature(3, "data") == "" and reference.signature(KeyError, "exception") == ""
 
 
-def test_a_docstring_becomes_markdown():
+def test_docstring_becomes_markdown():
     doc = """x ** 2 < 3 * y_1, of `(N, C)` and `a*b`.
 
         >>> f(1)
@@ -108,7 +108,7 @@ def test_a_docstring_becomes_markdown():
     )
 
 
-def test_links_to_files_lead_to_pages_that_show_them():
+def test_file_links_lead_to_source_pages():
     folder = pages.TOP / "docs"
     text = (
         "[a](../minflow/core/op.py) [b](curves.md#what-is-kept) ![c](tape.svg) [d](../notebooks/) "
@@ -123,7 +123,7 @@ def test_links_to_files_lead_to_pages_that_show_them():
     assert list(cited) == ["source/minflow/core/op.py.md"] and "```python\n" in cited["source/minflow/core/op.py.md"]
 
 
-def test_every_page_is_in_a_list_of_the_first_page():
+def test_every_page_is_listed_on_the_first_page():
     found = pages.from_the_repository()
     listed = set(re.findall(r"^((?:docs|notebooks|reference)/\S+|\w+)$", found["index.md"], re.MULTILINE))
     by_hand = {name.removesuffix(".md") for name in found if name.endswith(".md")} - {"index"}
@@ -131,13 +131,15 @@ def test_every_page_is_in_a_list_of_the_first_page():
     assert "<!-- packages -->" not in found["docs/how-it-works.md"] and "<svg" in found["docs/how-it-works.md"]
 
 
-def test_the_packages_are_those_of_the_table():
+def test_package_picture_matches_the_layering_table():
     arrows = pages.arrows()
     assert arrows["core"] == [] and arrows["compiler"] == ["core"] and "core" not in arrows["diagnosis"]
     assert {"nn", "optim", "job", "deploy", "onnx", "views"} <= set(arrows)
     assert all(f"| `{package}` |" in pages.packages() for package in arrows)
     svg = (TOP / "docs/packages.svg").read_text(encoding="utf-8")
-    assert sorted(re.findall(r"<text[^>]*>([^<]+)</text>", svg)) == sorted(arrows), "python -m docs.site.pages draws it"
+    assert sorted(re.findall(r"<text[^>]*>([^<]+)</text>", svg)) == sorted(arrows), (
+        "update it with: python -m docs.site.pages"
+    )
 
 
 def lesson(path, *words):
@@ -150,7 +152,7 @@ def lesson(path, *words):
     path.write_text(json.dumps(nbformat.v4.new_notebook(cells=cells)), encoding="utf-8")
 
 
-def test_the_glossary_is_made_of_the_lessons(tmp_path, monkeypatch):
+def test_glossary_is_generated_from_the_lessons(tmp_path, monkeypatch):
     monkeypatch.setattr(pages, "NOTEBOOKS", tmp_path)
     monkeypatch.setattr(pages, "TOP", tmp_path.parent)
     assert "not named a word" in pages.glossary()
@@ -164,7 +166,7 @@ def test_the_glossary_is_made_of_the_lessons(tmp_path, monkeypatch):
     ]
 
 
-def test_the_course_is_listed_with_questions_and_minutes(tmp_path, monkeypatch):
+def test_course_list_has_questions_and_minutes(tmp_path, monkeypatch):
     monkeypatch.setattr(pages, "NOTEBOOKS", tmp_path)
     lesson(tmp_path / "02_down.ipynb")
     text = "# Lessons\n\n| notebook | what |\n|---|---|\n| `02_down.ipynb` | slopes |\n| `03_none.ipynb` | none |\n"
@@ -181,7 +183,7 @@ def test_the_course_is_listed_with_questions_and_minutes(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "one", [*welcome.lessons(pages.NOTEBOOKS), *welcome.tours(pages.NOTEBOOKS)], ids=lambda one: one.path.stem
 )
-def test_a_lesson_opens_with_its_question_and_its_time(one):
+def test_lesson_begins_with_its_question_and_time(one):
     assert one.number == json.loads(one.path.read_bytes())["cells"][0]["source"][0].split()[1]
     assert one.question.endswith("?") and len(one.question) <= 100, one.question
     assert 5 <= one.minutes <= 150

@@ -1,4 +1,4 @@
-"""flow.testing: what assert_close lets through, and how it says what differs. The limits are PyTorch's."""
+"""flow.testing: which tensors assert_close accepts, and how it reports differences. The tolerances are PyTorch's."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ NAN, INF = float("nan"), float("inf")
         (flow.zeros(0, 3), flow.zeros(0, 3), {}),
     ],
 )
-def test_what_is_close(actual, expected, options):
+def test_assert_close_accepts(actual, expected, options):
     assert_close(actual, expected, **options)
 
 
@@ -48,12 +48,12 @@ def test_what_is_close(actual, expected, options):
         (1.0, 1.1, "1 of 1"),
     ],
 )
-def test_what_is_not(actual, expected, said):
+def test_assert_close_refuses(actual, expected, said):
     with pytest.raises(AssertionError, match=said):
         assert_close(actual, expected)
 
 
-def test_its_own_text_and_options():
+def test_custom_message_and_options():
     with pytest.raises(AssertionError, match=r"^mine$"):
         assert_close(1.0, 2.0, msg="mine")
     with pytest.raises(AssertionError, match="^see: 1 of 1"):

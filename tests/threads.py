@@ -1,12 +1,12 @@
-"""Several threads that start at once."""
+"""Threads that start simultaneously."""
 
 import threading
 
-LONG = 120  # seconds: a thread that works longer is one that waits for ever
+LONG = 120  # seconds: a thread that works longer has deadlocked
 
 
 def run_in_threads(count, action):
-    """Run `action(number)` in this many threads, which start at once. What each gives; the first error is raised."""
+    """Run `action(index)` in `count` threads that start simultaneously. Return their results; raise the first error."""
     start, found, errors = threading.Barrier(count), [None] * count, []
 
     def body(number):

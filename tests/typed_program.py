@@ -1,6 +1,6 @@
-"""A program of a user who annotates, read by mypy (see pyproject.toml) and run by test_packaging.py.
+"""A user's annotated program, checked by mypy (see pyproject.toml) and run by test_packaging.py.
 
-`assert_type` fails the type checker where a public name promises something else.
+`assert_type` fails the type checker if the type of a public name is different.
 """
 
 from typing import assert_type

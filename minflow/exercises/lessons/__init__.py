@@ -1,1 +1,1 @@
-"""The exercises, one file each, in the lessons where they belong."""
+"""The exercises, one file each, in a folder for each lesson."""

@@ -6,7 +6,7 @@ from ...definition import Exercise
 
 exercise = Exercise(
     "00.1", "blind", kind="predict", level="warm-up", answer="share",
-    question="How many digits are read right before any training?",
+    question="How many digits are read correctly before any training?",
     hint="A model that knows nothing picks one of the ten digits. How often is such a pick right?",
     fact="A share of right answers says little alone: compare it with blind guessing. With ten kinds that is about "
          "0.1.",
@@ -35,7 +35,7 @@ exercise.wrong_value(
     when=lambda share: share <= 0)
 exercise.wrong_value(
     "too few", 0.01,
-    "So few would be right if there were very many kinds. How many digits are there to choose from?",
+    "The share would be that small if there were very many kinds. How many digits are there to choose from?",
     "There are ten digits, from 0 to 9. A blind guess picks one of ten.",
     when=lambda share: 0 < share < 0.05)
 exercise.wrong_value(
@@ -50,7 +50,7 @@ exercise.wrong_value(
     when=lambda share: 0.4 <= share < 0.7)
 exercise.wrong_value(
     "after learning", 0.95,
-    "So many will be right *after* learning. The question is about the model before it.",
+    "That share will be right *after* learning. The question is about the model before it.",
     "Nothing has been learnt yet: the model knows as much as a die.",
     when=lambda share: 0.7 <= share <= 1)
 exercise.wrong_value(

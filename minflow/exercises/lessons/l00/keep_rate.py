@@ -64,7 +64,7 @@ def best_rate(losses):
 
 
 @exercise.wrong("nan left out",
-                "You leave out the NaN losses and judge by the rest. What became of that training?",
+                "You leave out the NaN losses and judge by the rest. But how did that training end?",
                 "A rate with NaN in its last ten losses is broken: leave out the *rate*, not the NaN.")
 def best_rate(losses):
     ends = {}
@@ -136,7 +136,7 @@ def best_rate(losses):
 
 
 @exercise.wrong("a place",
-                "You return a place in a list. Which *rate* stands there?",
+                "You return a place in a list. Which *rate* is there?",
                 "`rates = list(losses)` holds the rates: `rates[place]` is one of them.")
 def best_rate(losses):
     ends = [sum(values[-10:]) / len(values[-10:]) for values in losses.values()]

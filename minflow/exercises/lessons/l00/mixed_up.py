@@ -11,11 +11,11 @@ exercise = Exercise(
     "00.2", "mixed_up", kind="read", level="warm-up", answer="pair", given=("matrix",), examples=(MATRIX,),
     question="Which digit does your model most often take for which other?",
     hint="Look for the largest number off the diagonal. Write (its row, its column).",
-    fact="The mistakes of a model are not spread evenly: look at them before you change anything. Often they are "
-         "mistakes that you would understand.",
-    sibling="Cats and dogs are sorted. In the row of cats stands: 40 read as cat, 7 read as dog. In the row of dogs: "
-            "3 read as cat, 50 read as dog. Off the diagonal are 7 and 3. The larger, 7, stands in the row cat and "
-            'in the column dog: `("cat", "dog")`.',
+    fact="The mistakes of a model are not spread evenly: look at them before you change anything. Often you can "
+         "understand how they happen.",
+    sibling="Cats and dogs are sorted. The row of cats says: 40 read as cat, 7 read as dog. The row of dogs says: 3 "
+            "read as cat, 50 read as dog. Off the diagonal are 7 and 3. The larger, 7, is in the row cat and in the "
+            'column dog: `("cat", "dog")`.',
 )
 
 
@@ -24,7 +24,7 @@ def mixed_up(matrix):
     most, pair = 0, (0, 1)
     for truth in range(10):
         for read in range(10):
-            # on the diagonal, where both are the same, the model was right
+            # on the diagonal both are the same: there the model was right
             if truth != read and matrix[truth][read] > most:
                 most, pair = matrix[truth][read], (truth, read)
     return pair
@@ -85,7 +85,7 @@ def rarer(matrix):
 
 
 def inside(pair):
-    """Are these two digits?"""
+    """True for a pair of digits."""
     return (isinstance(pair, list | tuple | np.ndarray) and len(pair) == 2
             and all(isinstance(digit, int | np.integer) and 0 <= digit < 10 for digit in pair))
 
@@ -106,7 +106,7 @@ exercise.wrong_value(
 exercise.wrong_value(
     "counted from 1", from_one,
     "You are one row and one column too far. The first row is digit 0.",
-    "Read the digits that stand beside the rows and below the columns; do not count.")
+    "Read the digits beside the rows and below the columns; do not count.")
 exercise.wrong_value(
     "how many there are", fullest_row,
     "The second is how many there are of that digit. Which *digit* was read instead?",
@@ -118,8 +118,8 @@ exercise.wrong_value(
     when=lambda pair, matrix: not inside(pair))
 exercise.wrong_value(
     "never happened", no_mistake,
-    "That never happened: an empty square there. Look for the largest number off the diagonal.",
-    "First the row of the true digit, then the column of what was read instead.",
+    "That never happened: its square is empty. Look for the largest number off the diagonal.",
+    "First the row of the true digit, then the column of the digit that was read instead.",
     when=lambda pair, matrix: inside(pair) and matrix[pair[0]][pair[1]] == 0)
 exercise.wrong_value(
     "not the most", rarer,

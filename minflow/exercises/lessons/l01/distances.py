@@ -10,10 +10,10 @@ exercise = Exercise(
     "01.2", "distances", kind="write", level="core", allowed=(1e-5, 1e-5),
     question="How far is each of n points from each of m others, without a loop?",
     hint="Give x the shape (n, 1, d) and y the shape (1, m, d). What is the shape of their difference?",
-    fact="Each of n rows met each of m rows with no loop in sight: an axis of size 1 is all that it takes.",
-    sibling="Which prices are above which limits? `prices[:, None] > limits[None, :]` with 3 prices and 2 limits: "
-            "(3, 1) over (1, 2) gives (3, 2), a row for each price and a column for each limit. For points there is "
-            "one axis more, that of the coordinates; it comes last, and the sum goes over it.",
+    fact="Each of n rows meets each of m rows without a loop: an axis of size 1 is all that it takes.",
+    sibling="Which prices are above which limits? `prices[:, None] > limits[None, :]` with 3 prices and 2 limits: (3, "
+            "1) over (1, 2) gives (3, 2), a row for each price and a column for each limit. For points there is one "
+            "more axis, the coordinates; it comes last, and the sum goes over it.",
     forbidden={"for": "The task asks for no loop: let an axis of size 1 stretch.",
                "while": "The task asks for no loop: let an axis of size 1 stretch.",
                "cdist": "That is the answer's name. Build it from a difference, a square and a sum."},
@@ -44,14 +44,14 @@ def distances(x, y):
 
 @exercise.wrong("one number",
                 "You add up everything to one number. Who met whom?",
-                "x[:, None] has an axis more. Then each row of x meets each row of y, not only the row beside it.")
+                "x[:, None] has one more axis. Then each row of x meets each row of y, not only the row beside it.")
 def distances(x, y):
     return ((x - y)**2).sum()
 
 
 @exercise.wrong("one number of all pairs",
                 "Each point met each other, but then you add up everything. What should a row and a column keep?",
-                "`sum()` takes away all axes. Name the one that should go: that of the coordinates.")
+                "`sum()` takes away all axes. Name the one that should go: the axis of the coordinates.")
 def distances(x, y):
     return ((x[:, None] - y[None])**2).sum()
 
@@ -92,56 +92,57 @@ def distances(x, y):
 
 
 @exercise.wrong("mean",
-                "You take the mean over the coordinates. The *sum* of their squares was asked for.",
+                "You take the mean over the coordinates. The task asks for the *sum* of their squares.",
                 "With d coordinates you are off by the factor d.")
 def distances(x, y):
     return ((x[:, None] - y[None])**2).mean(2)
 
 
 @exercise.wrong("turned",
-                "Rows and columns are swapped: a row belongs to a point of x.",
+                "Rows and columns are swapped: each row belongs to a point of x.",
                 "x keeps axis 0, (n, 1, d), and y keeps axis 1, (1, m, d).")
 def distances(x, y):
     return ((y[:, None] - x[None])**2).sum(2)
 
 
 @exercise.wrong("root",
-                "You took the root. The *squared* distance was asked for.",
+                "You took the root. The task asks for the *squared* distance.",
                 "Leave out the last step.")
 def distances(x, y):
     return ((x[:, None] - y[None])**2).sum(2).sqrt()
 
 
 @exercise.wrong("abs",
-                "You take the size of the differences, not their square. Look at a point 3 away: wanted is 9.",
+                "You take the size of the differences, not their square. Look at a point that is 3 away: the answer "
+                "must be 9.",
                 "Square each difference: `**2`.")
 def distances(x, y):
     return (x[:, None] - y[None]).abs().sum(2)
 
 
 @exercise.wrong("no square",
-                "You add up the differences themselves; some of them are below 0. Where is the square?",
+                "You add up the differences themselves; some of them are below 0. What happened to the square?",
                 "First square each difference, then sum.")
 def distances(x, y):
     return (x[:, None] - y[None]).sum(2)
 
 
 @exercise.wrong("square of the sum",
-                "You sum first and square then. The square of a sum is not the sum of squares.",
+                "You sum first and then square. The square of a sum is not the sum of squares.",
                 "First square each difference, then sum.")
 def distances(x, y):
     return (x[:, None] - y[None]).sum(2)**2
 
 
 @exercise.wrong("large numbers cancel",
-                "Right near 0. Far away two large numbers cancel, and float32 keeps about 7 digits.",
+                "That is right near 0. Farther away, two large numbers cancel, and float32 keeps about 7 digits.",
                 "xx + yy - 2xy subtracts numbers that are nearly the same. Take the difference first, then the square.")
 def distances(x, y):
     return (x**2).sum(1)[:, None] + (y**2).sum(1)[None] - 2 * (x @ y.transpose(0, 1))
 
 
 def wanted(x, y):
-    """In float64 and by NumPy, so that an engine that is wrong does not agree with itself."""
+    """Expected result, by NumPy in float64: a wrong engine must not be compared with itself."""
     a, b = (np.asarray(points.numpy(), np.float64) for points in (x, y))
     return ((a[:, None] - b[None])**2).sum(2).astype(np.float32)
 
@@ -152,7 +153,7 @@ def asked(x, y, text="", **options):
 
 
 def to_itself(distances, x):
-    """What is found of the distances of points to themselves."""
+    """Summarize the distances of points to themselves."""
     found = distances(x, x)
     found = np.asarray(found.tolist() if hasattr(found, "tolist") else found)
     if found.shape != (len(x), len(x)):

@@ -12,7 +12,7 @@ exercise = Exercise(
     "01.3", "one_hot", kind="write", level="stretch", exact_types=True,
     question="How does a label become a row of zeros with a single one?",
     hint="Compare a column of labels, shape (n, 1), with the row 0, 1, ..., k - 1. What is the shape of the result?",
-    fact="A comparison is an operation as any other: it broadcasts. A table of rows against columns is one `==`.",
+    fact="A comparison is an operation like any other: it broadcasts. A table of rows against columns is one `==`.",
     sibling="Which day of the week is each date? `days = flow.tensor([2, 0])`: compare the column `days[:, None]` with "
             "the row `flow.arange(7)` and you have a table (2, 7) of True and False, one True in each row.",
     forbidden={"one_hot": LIBRARY, "eye": LIBRARY, "scatter": LIBRARY, "scatter_": LIBRARY,
@@ -48,7 +48,7 @@ def one_hot(labels, k):
 
 
 @exercise.wrong("whole numbers",
-                "These are whole numbers. float32 was asked for.",
+                "These are whole numbers. The task asks for float32.",
                 "`.float()` gives float32.")
 def one_hot(labels, k):
     return (labels[:, None] == flow.arange(k)).long()
@@ -70,7 +70,7 @@ def one_hot(labels, k):
 
 @exercise.wrong("from 1",
                 "The one stands a place too far to the left. The first class is 0.",
-                "`flow.arange(k)` gives 0, 1, ..., k - 1, and that is what labels are compared with.")
+                "`flow.arange(k)` gives 0, 1, ..., k - 1, and the labels are compared with these.")
 def one_hot(labels, k):
     return (labels[:, None] == flow.arange(1, k + 1)).float()
 
@@ -97,7 +97,7 @@ def one_hot(labels, k):
 
 
 @exercise.wrong("in every row",
-                "Each label puts its 1 into *every* row. It belongs into its own row alone.",
+                "Each label puts its 1 into *every* row. It belongs in its own row only.",
                 "`result[:, labels]` means these columns of all rows. Compare instead: a column of labels, a row of k.")
 def one_hot(labels, k):
     result = flow.zeros(len(labels), k)

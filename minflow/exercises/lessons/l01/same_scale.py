@@ -1,4 +1,4 @@
-"""01.4 same_scale: three lines that should bring columns to the same scale, and do not."""
+"""01.4 same_scale: three lines that should bring columns to the same scale, but do not."""
 
 import numpy as np
 
@@ -9,12 +9,14 @@ from ...definition import Exercise, case
 exercise = Exercise(
     "01.4", "same_scale", kind="mend", level="core", allowed=(1e-5, 1e-4),
     question="Why do these three lines not bring the columns to the same scale?",
-    hint="Print each step with its shape: the mean of each column, what is left without it, and its spread.",
+    hint="Print each step with its shape: the mean of each column, the numbers after you subtract it, and their "
+         "spread.",
     fact="This is the most common first step before learning from tables: columns in metres and in grams then count "
          "alike.",
     sibling="Times of two runs in seconds, a row for each runner: [[10, 100], [14, 100]]. The column means are 12 and "
-            "100. Without them: [[-2, 0], [2, 0]]. The squares have the means 4 and 0, the roots are 2 and 0. Divided: "
-            "[[-1, 0 / 0], [1, 0 / 0]]. Both runners were equally fast in run 2: nothing to compare, so 0 is right.",
+            "100. Without them: [[-2, 0], [2, 0]]. The squares have the means 4 and 0, the roots are 2 and 0. "
+            "Divided: [[-1, 0 / 0], [1, 0 / 0]]. Both runners were equally fast in run 2: there is nothing to "
+            "compare, so 0 is right.",
 )
 
 
@@ -22,7 +24,7 @@ exercise = Exercise(
 def same_scale(x):
     # one mean for each column; a new tensor, the caller's stays as it was
     centred = x - x.mean(0)
-    # how far the numbers of a column lie from 0, as a rule
+    # typical distance of a column's numbers from 0
     spread = (centred**2).mean(0).sqrt()
     # a column without spread is divided by 1: it stays 0
     return centred / (spread + (spread == 0).float())
@@ -60,8 +62,9 @@ def same_scale(x):
 
 
 @exercise.wrong("no spread",
-                "0 / 0 is NaN. A column whose numbers are all the same has no spread: what should it give?",
-                "Divide by 1 where the spread is 0. `(spread == 0).float()` is 1.0 exactly there.")
+                "0 / 0 is NaN. If all numbers of a column are the same, its spread is 0: what should such a column "
+                "give?",
+                "If the spread is 0, divide by 1. `(spread == 0).float()` is 1.0 for exactly those columns.")
 def same_scale(x):
     centred = x - x.mean(0)
     return centred / (centred**2).mean(0).sqrt()
@@ -84,7 +87,7 @@ def same_scale(x):
 
 
 @exercise.wrong("rows",
-                "You bring each *row* to the same scale. Rows are examples, columns are what is measured.",
+                "You bring each *row* to the same scale. Rows are examples, columns are measurements.",
                 "The axis that you name is the one that goes. The rows, axis 0, should go.")
 def same_scale(x):
     x -= x.mean(1, keepdim=True)
@@ -100,7 +103,7 @@ def same_scale(x):
 
 
 @exercise.wrong("n - 1",
-                "Off by a factor near 1: you divide by n - 1, and n was asked for.",
+                "Off by a factor near 1: you divide by n - 1, but the task says n.",
                 "`std` divides by n - 1 unless you say `unbiased=False`. `(...**2).mean(0).sqrt()` divides by n.")
 def same_scale(x):
     return (x - x.mean(0)) / x.std(0)
@@ -115,8 +118,8 @@ def same_scale(x):
 
 
 @exercise.wrong("before the mean is taken off",
-                "You take the spread of the numbers as they came. It is meant around the mean.",
-                "First take the mean off; the next line goes on with what is left.")
+                "You take the spread of the numbers as they came. It should be the spread around the mean.",
+                "Subtract the mean first; the next line uses the result.")
 def same_scale(x):
     return (x - x.mean(0)) / (x**2).mean(0).sqrt()
 
@@ -130,7 +133,7 @@ def same_scale(x):
 
 
 def unchanged(same_scale, x):
-    """What was done to the caller's tensor."""
+    """Say whether the caller's tensor was changed."""
     before = x.tolist()
     same_scale(x)
     return "x is as it was" if x.tolist() == before else "x has changed"

@@ -4,11 +4,12 @@ from ...definition import Exercise
 
 exercise = Exercise(
     "01.1", "shapes", kind="predict", level="warm-up",
-    question="Which shapes come out, and where is it an error?",
-    hint="Write the two shapes under each other with their right ends together. Sizes must be equal, or one of them 1.",
-    fact="Nothing is copied where a 1 stretches: the same numbers are read again. So broadcasting costs no memory for "
-         "what is stretched.",
-    sibling="(5, 2, 3) and (2, 1), right ends together: 3 over 1 gives 3, 2 over 2 gives 2, and 5 stands alone. The "
+    question="Which shapes come out, and which of these are errors?",
+    hint="Write the two shapes under each other with their right ends together. Sizes must be equal, or one of them "
+         "must be 1.",
+    fact="Nothing is copied when a 1 stretches: the same numbers are read again. So broadcasting takes no extra "
+         "memory.",
+    sibling="(5, 2, 3) and (2, 1), right ends together: 3 over 1 gives 3, 2 over 2 gives 2, and 5 has no partner. The "
             "result is (5, 2, 3). (5, 2) and (5,): 2 over 5, neither is 1: an error. The mean over axis 1 of (5, 2) "
             "is (5,): axis 1, of size 2, is gone.",
 )
@@ -25,7 +26,7 @@ def in_order(shapes):
 
 
 def but(*changes):
-    """The right answers with some of them changed."""
+    """The right answers with some of them replaced."""
     answers = list(RIGHT)
     for place, answer in changes:
         answers[place] = answer
@@ -33,7 +34,7 @@ def but(*changes):
 
 
 def says(place, *answers):
-    """Is one of these the answer at that place?"""
+    """True if one of these is the answer at that place."""
     return lambda shapes: len(shapes) == 5 and any(
         shapes[place] == one if isinstance(one, str) else list(shapes[place]) == list(one) for one in answers)
 
@@ -56,7 +57,7 @@ exercise.wrong_value(
 exercise.wrong_value(
     "left ends", but((0, "error"), (4, (4, 3))),
     "You laid the left ends together. Write the shapes under each other with their *right* ends together.",
-    "(4, 3) over (3,): the last 3 stands over the 3, and the 4 stands alone.",
+    "(4, 3) over (3,): the last 3 is over the 3, and the 4 has nothing below it.",
     when=says(0, "error"))
 exercise.wrong_value(
     "no stretching", but((1, "error")),
@@ -71,7 +72,7 @@ exercise.wrong_value(
 exercise.wrong_value(
     "third", but((2, (2, 4, 1))),
     "Look at the right end of the third: 3 meets 1. Which of them stretches?",
-    "Go from the right: 3 meets 1, then 1 meets 4, then 2 stands alone.",
+    "Go from the right: 3 meets 1, then 1 meets 4, then 2 has nothing to meet.",
     when=says(2, (2, 4, 1), (2, 1, 3), (4, 3), (8, 3), (2, 1, 1), "error"))
 exercise.wrong_value(
     "the other axis", but((3, (4,))),
@@ -81,5 +82,5 @@ exercise.wrong_value(
 exercise.wrong_value(
     "does not fit", but((4, (4, 3))),
     "Look at the last: 3 meets 4 at the right end, and neither is 1.",
-    'Only a size of 1 stretches. Where it does not fit, the answer is the text "error".',
+    'Only a size of 1 stretches. If they do not fit, the answer is the text "error".',
     when=lambda shapes: len(shapes) == 5 and shapes[4] != "error")

@@ -5,13 +5,14 @@ from ...definition import Exercise
 exercise = Exercise(
     "02.4", "edge", kind="predict", level="core", answer="limit",
     question="From which rate on does the walk run away?",
-    hint="Start at w = 1 and do two steps by hand, with rates 0.05, 0.1, 0.15 and 0.3. By which factor does w change?",
+    hint="Start at w = 1 and take two steps by hand, with rates 0.05, 0.1, 0.15 and 0.3. By which factor does w "
+         "change?",
     fact="The steeper the valley, the smaller the largest rate: it is 2 divided by how fast the slope changes, here "
          "2/10. A loss with one steep and one flat direction must use the rate of the steep one, and walks slowly "
          "along the flat one.",
     sibling="Take the loss w**2. Its slope is 2*w, so a step goes from w to w - rate*2*w = (1 - 2*rate)*w. With rate "
             "0.25 the factor is 0.5: each step halves w. With rate 0.75 it is -0.5: w jumps to the other side, but "
-            "comes nearer. With rate 1 it is -1: w jumps to and fro for ever. Above 1 it runs away.",
+            "comes nearer. With rate 1 it is -1: w jumps back and forth for ever. Above 1 it runs away.",
 )
 exercise.solution(0.2)
 
@@ -39,7 +40,7 @@ exercise.wrong_value(
     "With rate 0.01 the factor is 0.9.", when=lambda limit: limit <= 0)
 exercise.wrong_value(
     "far too large", 1.0,
-    "Do two steps by hand from w = 1: with rate 1, w becomes 1 - 10 = -9. And then?",
+    "Take two steps by hand from w = 1: with rate 1, w becomes 1 - 10 = -9. And then?",
     "The size of w must shrink. With rate 0.5 it goes from 1 to -4.", when=lambda limit: limit >= 0.5)
 exercise.wrong_value(
     "a text", "0.2",
@@ -52,6 +53,6 @@ exercise.wrong_value(
     when=lambda limit: 0 < limit < 0.195)
 exercise.wrong_value(
     "runs away already", 0.3,
-    "With this rate w is farther from 0 after each step. Try a smaller one, and do two steps.",
+    "With this rate w is farther from 0 after each step. Try a smaller one, and take two steps.",
     "The factor is 1 - 10*rate. Below -1 each jump is longer than the last.",
     when=lambda limit: 0.205 < limit < 0.5)

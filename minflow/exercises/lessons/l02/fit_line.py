@@ -8,10 +8,10 @@ from ...definition import Exercise, case
 
 exercise = Exercise(
     "02.3", "fit_line", kind="write", level="core", allowed=(1e-4, 1e-4),
-    question="Can a line find its own place?",
+    question="Can a line find its best position by itself?",
     hint="Do the first step on paper: at w = 0, b = 0 the error of each point is 0 - y. What are the two slopes?",
-    fact="The two slopes at 0, 0 need only sums over the points. A line could be found in one go, by solving two "
-         "equations. A network cannot: walking downhill works for both.",
+    fact="The two slopes at 0, 0 are only sums over the points. The best line could even be found in one go, by "
+         "solving two equations. A network cannot; walking downhill works for both.",
     sibling="One knob: find the number c that is nearest to 1, 2 and 6. The loss is the mean of (c - y)**2. At c = 0 "
             "the errors c - y are -1, -2, -6. The slope is 2 * mean(c - y) = 2 * (-3) = -6. It is below 0, so c must "
             "grow: with rate 0.1, c = 0 - 0.1 * (-6) = 0.6. The next step starts at 0.6, with errors 0.6 - y.",
@@ -56,8 +56,8 @@ def fit_line(x, y, rate, steps):
 
 
 @exercise.wrong("climbs",
-                "Your line moves away from the points: you climb. Downhill is *against* the slope.",
-                "Either the sign of your step is turned, or the sign of your error. The error is line minus point.")
+                "Your line moves away from the points: you climb. To go downhill, move *against* the slope.",
+                "Either the sign of your step is wrong, or the sign of your error. The error is line minus point.")
 def fit_line(x, y, rate, steps):
     w, b = 0.0, 0.0
     for step in range(steps):
@@ -78,7 +78,7 @@ def fit_line(x, y, rate, steps):
 
 
 @exercise.wrong("sum for mean",
-                "Right with one point. With more points the step is too large, once for each. Sum or mean?",
+                "It is right with one point. With n points the step is n times too large. Sum or mean?",
                 "The loss is the *mean* of the squared errors, so both slopes are means as well.")
 def fit_line(x, y, rate, steps):
     w, b = 0.0, 0.0
@@ -100,7 +100,7 @@ def fit_line(x, y, rate, steps):
 
 
 @exercise.wrong("starts again",
-                "However many steps, you end where the first one ends. Which lines stand inside your loop?",
+                "However many steps you take, you end where the first one ends. Which lines are inside your loop?",
                 "`w, b = 0, 0` belongs above the loop, `return w, b` below it. Neither belongs inside.")
 def fit_line(x, y, rate, steps):
     w, b = 0.0, 0.0
@@ -146,7 +146,7 @@ def fit_line(x, y, rate, steps):
 
 
 @exercise.wrong("b and w",
-                "Right numbers, in the other order. Asked for is (w, b).",
+                "These are the right numbers, in the wrong order. Return (w, b).",
                 "`return w, b`: first how steep the line is, then how high it lies at x = 0.")
 def fit_line(x, y, rate, steps):
     w, b = 0.0, 0.0
@@ -179,7 +179,7 @@ def fit_line(x, y, rate, steps):
 
 
 @exercise.wrong("no mean",
-                "Each point has got a line of its own: w is as many numbers as there are points.",
+                "Each point has got a line of its own: your w has one number for each point.",
                 "A slope of the loss is one number, a mean over the points: `.mean()`.")
 def fit_line(x, y, rate, steps):
     w, b = 0.0, 0.0
@@ -219,7 +219,7 @@ def line(x, y, rate, steps, text="", held=False):
 
 
 def pair(fit_line, x, y, rate, steps):
-    """w and b as plain numbers, whether they came as these or as tensors."""
+    """w and b as plain numbers, also if they are tensors."""
     result = fit_line(x, y, rate, steps)
     if not isinstance(result, tuple | list) or len(result) != 2:
         return result

@@ -1,4 +1,4 @@
-"""02.2 gradient: the slope of each knob, the others left alone."""
+"""02.2 gradient: the slope of each knob, with the others left alone."""
 
 import numpy as np
 
@@ -7,12 +7,12 @@ from ...definition import Exercise, case
 exercise = Exercise(
     "02.2", "gradient", kind="write", level="core", allowed=(1e-6, 1e-6),
     question="Which way is up, when there are many knobs?",
-    hint="Take the first knob alone. Which two lists do you give to f? Only one number in them differs from w.",
+    hint="Take the first knob alone. Which two lists do you pass to f? Only one number in each differs from w.",
     fact="For n knobs f is called 2*n times. With a million knobs that is too often: lesson 03 needs two passes.",
     sibling="A price is 3 for each apple and 2 for each pear: `price([4, 5])` is 22. Nudge the apples alone by 0.5 to "
-            "both sides: `price([4.5, 5])` is 23.5 and `price([3.5, 5])` is 20.5. They differ by 3 on a way of 1, so "
-            "the slope of the apples is 3. Then go back to `[4, 5]` and nudge the pears alone: 23 - 21 = 2 on a way "
-            "of 1. The gradient is `[3, 2]`.",
+            "both sides: `price([4.5, 5])` is 23.5 and `price([3.5, 5])` is 20.5. They differ by 3 over a distance of "
+            "1, so the slope of the apples is 3. Then go back to `[4, 5]` and nudge the pears alone: 23 - 21 = 2 over "
+            "a distance of 1. The gradient is `[3, 2]`.",
 )
 
 
@@ -59,7 +59,7 @@ def gradient(f, w, h=1e-3):
 
 
 @exercise.wrong("nudges stay",
-                "Your first entry is right, the later ones are a little off. What is left of the first nudge?",
+                "Your first entry is right, the later ones are a little off. Is the first nudge undone?",
                 "Put a knob back, or take a fresh copy of w, before you nudge the next one.")
 def gradient(f, w, h=1e-3):
     w, slopes = list(w), []
@@ -86,7 +86,7 @@ def gradient(f, w, h=1e-3):
 
 
 @exercise.wrong("whole numbers",
-                "Your array holds whole numbers. What is 3 + 0.001 in it? It is 3 again.",
+                "Your array holds integers. In it, 3 + 0.001 is 3 again.",
                 "Make the array with `dtype=float`, or nudge a plain list.")
 def gradient(f, w, h=1e-3):
     slopes = []
@@ -99,7 +99,7 @@ def gradient(f, w, h=1e-3):
 
 
 @exercise.wrong("values of f",
-                "These are values of f. A slope is a difference of two of them, divided by the way.",
+                "These are values of f. A slope is a difference of two of them, divided by the distance.",
                 "For each knob you need f at two places: a little to the right, a little to the left.")
 def gradient(f, w, h=1e-3):
     values = []
@@ -137,7 +137,7 @@ def gradient(f, w, h=1e-3):
 
 @exercise.wrong("brackets",
                 "Python divides from left to right: `a / 2 * h` divides by 2 and then multiplies by h.",
-                "The whole way stands below the line: `/ (2 * h)`.")
+                "Divide by the whole distance: `/ (2 * h)`.")
 def gradient(f, w, h=1e-3):
     slopes = []
     for i in range(len(w)):
@@ -159,7 +159,7 @@ def gradient(f, w, h=1e-3):
 
 
 @exercise.wrong("the first, in a list",
-                "Only the first slope comes back. Where does your `return` stand?",
+                "Only the first slope comes back. Where is your `return`?",
                 "Move `return` out of the loop: below it, as far to the left as `for`.")
 def gradient(f, w, h=1e-3):
     slopes = []
@@ -224,7 +224,7 @@ def first_alone(w):
 
 
 def knobs_afterwards(gradient, f, w, h):
-    """The caller's list, after the call."""
+    """The caller's list after the call."""
     gradient(f, w, h)
     return w
 

@@ -7,10 +7,10 @@ from ...definition import Exercise, case
 exercise = Exercise(
     "02.1", "slope", kind="write", level="warm-up", allowed=(1e-6, 1e-6),
     question="How steep is a curve at one place?",
-    hint="Walk from x - h to x + h: how much does f rise, and how far did you walk?",
-    fact="Looking to both sides, the error shrinks with h*h, not with h: that is why h may be large.",
-    sibling="A path is 2.0 m high at 99 m and 2.6 m high at 101 m. Between the two it rises by 2.6 - 2.0 = 0.6 m on "
-            "101 - 99 = 2 m of way. Its slope at 100 m is about 0.6 / 2 = 0.3: a rise *per* metre.",
+    hint="Walk from x - h to x + h: how much does f rise, and how far do you walk?",
+    fact="If you look to both sides, the error shrinks with h*h, not with h: that is why h may be large.",
+    sibling="A path is 2.0 m high at 99 m and 2.6 m high at 101 m. Between the two it rises by 2.6 - 2.0 = 0.6 m over "
+            "a distance of 101 - 99 = 2 m. Its slope at 100 m is about 0.6 / 2 = 0.3: a rise *per* metre.",
 )
 
 
@@ -84,7 +84,7 @@ def slope(f, x, h=1e-3):
 
 
 @exercise.wrong("size alone",
-                "A slope may be below 0: there the curve falls. Where do you lose the sign?",
+                "A slope may be below 0, where the curve falls. Where do you lose the sign?",
                 "Leave out `abs`: right minus left is below 0 where f falls.")
 def slope(f, x, h=1e-3):
     return abs(f(x + h) - f(x - h)) / (2 * h)
@@ -99,14 +99,14 @@ def slope(f, x, h=1e-3):
 
 @exercise.wrong("times h",
                 "That is the rise times the way. A slope is the rise *per* unit of x.",
-                "Divide the rise by the way, do not multiply.")
+                "Divide the rise by the distance; do not multiply.")
 def slope(f, x, h=1e-3):
     return (f(x + h) - f(x - h)) * h
 
 
 @exercise.wrong("brackets",
                 "Python divides from left to right: `a / 2 * h` divides by 2 and then multiplies by h.",
-                "The whole way stands below the line: `/ (2 * h)`.")
+                "Divide by the whole distance: `/ (2 * h)`.")
 def slope(f, x, h=1e-3):
     return (f(x + h) - f(x - h)) / 2 * h
 

@@ -17,13 +17,13 @@ exercise.solution(64)
 
 exercise.wrong_value(
     "half", 32,
-    "32 is the value of d, and half of its slope. a stands twice in a*a, and b stands in c and in d: did you go all "
+    "32 is the value of d, and half of its slope. a is used twice in a*a, and b is used in c and in d: did you go all "
     "these ways?",
     "Slope of d in b: straight, it is c = 8; through c, it is b * 2 = 8. Together? And the slope of b in a: "
     "one a for each of the two arrows.")
 exercise.wrong_value(
     "up to b", 16,
-    "16 is the slope of d in b, or a quarter of what is asked. There is one more stretch, from b to a.",
+    "16 is the slope of d in b, a quarter of the answer. There is one more stretch, from b to a.",
     "Multiply along the way: slope of d in b times slope of b in a. a meets itself in a*a: two arrows.")
 exercise.wrong_value(
     "value of c", 8,
@@ -35,12 +35,12 @@ exercise.wrong_value(
     "A nudge of a moves b by 4 times as much. Each of these moves d by 16 times as much.")
 exercise.wrong_value(
     "multiplied where ways meet", 256,
-    "You multiplied where two ways meet. Both bring a rise of their own: these add.",
+    "You multiplied where two ways meet. Each brings a rise of its own, and these add up.",
     "Straight from b to d: 8. Through c: 8. Both at once: 8 + 8, not 8 * 8.")
 exercise.wrong_value(
     "twice", 128,
-    "Twice too much: one way is counted twice. Count the arrows of the picture again.",
-    "From b lead three arrows: two to c, one to d. From a lead two.")
+    "That is twice too much: one way is counted twice. Count the arrows of the picture again.",
+    "Three arrows lead from b: two to c, one to d. Two lead from a.")
 exercise.wrong_value(
     "added everywhere", 24,
     "Add where ways meet, multiply along a way. Did you add somewhere on a way?",

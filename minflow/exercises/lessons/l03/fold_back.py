@@ -8,15 +8,15 @@ from ...definition import Exercise, case
 
 exercise = Exercise(
     "03.3", "fold_back", kind="write", level="core",
-    question="Whose gradient is it, when a small tensor was stretched?",
-    hint="Write the two shapes under each other, right ends together. Which axes differ? Sum over these, and no other.",
-    fact="Every engine needs this, and needs it once: in minflow it is `fit` in core/autograd.py, called after every "
-         "rule. Where it is missing, a bias of 3 numbers gets a gradient of 12.",
+    question="What is the gradient of a small tensor that was stretched?",
+    hint="Write the two shapes under each other, right ends together. Which axes differ? Sum over these and no others.",
+    fact="Every engine needs this in one place: in minflow it is `fit` in core/autograd.py, called after every rule. "
+         "Without it, a bias of 3 numbers gets a gradient of 12.",
     sibling="A price list has one price for each of 3 fruits, shape (3,). It is used in 2 shops: g has shape (2, 3), "
             "a slope for each price in each shop. A price rises in *both* shops at once, so its slope is the sum over "
             "the shops: [[1, 2, 3], [10, 20, 30]] folds to [11, 22, 33], `g.sum(0)`. And a shipping fee for each "
-            "shop, shape (2, 1), holds for all fruits: sum over the fruits and keep the axis, "
-            "`g.sum(1, keepdim=True)`, [[6], [60]].",
+            "shop, shape (2, 1), applies to all fruits: sum over the fruits and keep the axis, `g.sum(1, "
+            "keepdim=True)`, [[6], [60]].",
 )
 
 
@@ -61,7 +61,7 @@ def fold_back(g, shape):
 
 @exercise.wrong("one new axis",
                 "You sum over one new axis. There may be more of them, or all may be new.",
-                "`shape` may be (): then both axes of (4, 3) are new. Use `while`, where you have `if`.")
+                "`shape` may be (): then both axes of (4, 3) are new. Use `while` instead of `if`.")
 def fold_back(g, shape):
     if len(g.shape) > len(shape):
         g = g.sum(0)
@@ -72,7 +72,7 @@ def fold_back(g, shape):
 
 
 @exercise.wrong("sizes of 1 alone",
-                "You sum where `shape` has a 1. What about axes of g that `shape` does not have at all?",
+                "You sum over the axes of size 1 in `shape`. What about axes of g that `shape` does not have at all?",
                 "First the new axes in front: while g has more axes than `shape`, `g = g.sum(0)`.")
 def fold_back(g, shape):
     for axis, size in enumerate(shape):
@@ -89,7 +89,7 @@ def fold_back(g, shape):
 
 
 @exercise.wrong("one copy",
-                "You take one of the copies. Each of them has its say, so their slopes add up.",
+                "You take one of the copies. Each of them changes the result, so their slopes add up.",
                 "Nudge a number of x, and *all* its copies move. Sum over them.")
 def fold_back(g, shape):
     while len(g.shape) > len(shape):
@@ -101,7 +101,7 @@ def fold_back(g, shape):
 
 
 @exercise.wrong("mean",
-                "Where ways meet, slopes *add*. A mean is too small, by the number of copies.",
+                "Where ways meet, slopes *add*. A mean is too small: divided by the number of copies.",
                 "`sum` in place of `mean`: the total of the result is the total of g.")
 def fold_back(g, shape):
     while len(g.shape) > len(shape):
@@ -125,7 +125,7 @@ def fold_back(g, shape):
 
 @exercise.wrong("new axes alone",
                 "You sum over axes that are new. (4, 1) was stretched to (4, 3) without a new axis.",
-                "After the new axes in front, look at the others: where `shape` has a 1, sum and keep the axis.")
+                "After the new axes in front, look at the others: if `shape` has a 1 there, sum and keep the axis.")
 def fold_back(g, shape):
     while len(g.shape) > len(shape):
         g = g.sum(0)
@@ -133,7 +133,7 @@ def fold_back(g, shape):
 
 
 @exercise.wrong("new axis kept",
-                "The numbers are right, but an axis is left that x never had. Axes that are new go.",
+                "The numbers are right, but an axis is left that x never had. New axes should go.",
                 "For axes in front that `shape` does not have: `sum(0)`, without `keepdim`.")
 def fold_back(g, shape):
     padded = (1,) * (len(g.shape) - len(shape)) + tuple(shape)
@@ -151,15 +151,15 @@ def fold_back(g, shape):
 
 
 @exercise.wrong("everything",
-                "You sum over all axes. Only those that were stretched go.",
+                "You sum over all axes. Only those that were stretched should go.",
                 "From (3,) to (4, 3) only axis 0 is new: three numbers stay.")
 def fold_back(g, shape):
     return g.sum()
 
 
 def reference(g, shape):
-    """By NumPy alone: each number of g is added to the place that it came from."""
-    result = np.zeros(shape, np.float32)  # of whole numbers: exact
+    """By NumPy alone: add each number of g to its original place."""
+    result = np.zeros(shape, np.float32)  # exact, since the elements are integers
     for place in np.ndindex(*g.shape):
         behind = place[len(place) - len(shape):]
         result[tuple(0 if size == 1 else i for i, size in zip(behind, shape))] += g[place]

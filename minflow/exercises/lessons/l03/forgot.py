@@ -1,4 +1,4 @@
-"""03.4 forgot: a training step that goes by the slopes of all steps before it as well."""
+"""03.4 forgot: a training step that also uses the slopes of all earlier steps."""
 
 from numbers import Real
 
@@ -10,13 +10,13 @@ from ...definition import Exercise, case
 
 exercise = Exercise(
     "03.4", "forgot", kind="mend", level="core", answer="train_step", allowed=(1e-5, 1e-5),
-    question="Why does the walk never rest?",
-    hint="Say what each line does, in its order: what holds `.grad` before the step, and what should it hold?",
-    fact="`backward` adds, it does not replace. That is on purpose: where ways meet, slopes add. And data that do not "
-         "fit into memory at once can be taken in parts, whose slopes add up.",
-    sibling="A shop counts its customers with a clicker. On Monday it shows 30. Nobody sets it to 0, so on Tuesday, "
-            "with 20 customers, it shows 50. The clicker is right: it adds. Who wants the number of *one* day sets it "
-            "to 0 in the morning: before the day begins, never between the last customer and the reading.",
+    question="Why does the walk never come to rest?",
+    hint="Say what each line does, in order. What does `.grad` hold before the step, and what should it hold?",
+    fact="`backward` adds, it does not replace. That is on purpose: where ways meet, slopes add. It also helps with "
+         "data that do not fit into memory at once: take them in parts, and their slopes add up.",
+    sibling="A shop counts its customers with a clicker. On Monday it shows 30. It is not set to 0, so on Tuesday, "
+            "with 20 customers, it shows 50. The clicker is right: it adds. To count *one* day, set it to 0 in the "
+            "morning: before the day begins, never between the last customer and the reading.",
 )
 
 
@@ -59,7 +59,7 @@ def train_step(model, loss_fn, optimizer, x, y):
 
 
 @exercise.wrong("cleared at the end",
-                "Your steps after the first are right. What if somebody had called `backward` before the first?",
+                "Your steps after the first are right. What if `backward` had been called before the first?",
                 "Clear *before* `backward`: then it does not matter what was left in `.grad`.")
 def train_step(model, loss_fn, optimizer, x, y):
     loss = loss_fn(model(x), y)
@@ -70,8 +70,8 @@ def train_step(model, loss_fn, optimizer, x, y):
 
 
 @exercise.wrong("never cleared",
-                "Today's slope plus all of yesterday's: the second step is too long. Who clears `.grad`?",
-                "`optimizer.zero_grad()` clears it. Where must it stand, so that this step's slope is used alone?")
+                "Today's slope plus all of yesterday's: the second step is too long. Which line clears `.grad`?",
+                "`optimizer.zero_grad()` clears it. Where must you call it, so that only this step's slope is used?")
 def train_step(model, loss_fn, optimizer, x, y):
     loss = loss_fn(model(x), y)
     loss.backward()
@@ -91,7 +91,7 @@ def train_step(model, loss_fn, optimizer, x, y):
 
 
 @exercise.wrong("step before backward",
-                "It moves by the slope of the step before: `step` comes before `backward`.",
+                "It moves by the slope of the previous step: `step` comes before `backward`.",
                 "First the slopes of *this* loss (`backward`), then the step that uses them.")
 def train_step(model, loss_fn, optimizer, x, y):
     loss = loss_fn(model(x), y)
@@ -102,8 +102,8 @@ def train_step(model, loss_fn, optimizer, x, y):
 
 
 @exercise.wrong("the tensor itself",
-                "The training is right. But you return a tensor, and it holds its tape: a plain number is asked for.",
-                "`loss.item()` is the number alone.")
+                "The training is right. But you return a tensor, which holds its tape: return a plain number.",
+                "`loss.item()` is only the number.")
 def train_step(model, loss_fn, optimizer, x, y):
     loss = loss_fn(model(x), y)
     optimizer.zero_grad()
@@ -113,7 +113,7 @@ def train_step(model, loss_fn, optimizer, x, y):
 
 
 @exercise.wrong("cut off",
-                "A detached loss has no tape, so there is no way back. Call `backward` on the loss itself.",
+                "A detached loss is not on a tape, so there is no way back. Call `backward` on the loss itself.",
                 "`detach()`, `item()` and `float()` give numbers without a tape: use them for what you return.")
 def train_step(model, loss_fn, optimizer, x, y):
     loss = loss_fn(model(x), y).detach()
@@ -124,7 +124,7 @@ def train_step(model, loss_fn, optimizer, x, y):
 
 
 @exercise.wrong("no step",
-                "The weights do not move, though their slopes are there. Who takes the step?",
+                "The weights do not move, though their slopes are there. Which line takes the step?",
                 "`optimizer.step()` moves each weight against its slope.")
 def train_step(model, loss_fn, optimizer, x, y):
     loss = loss_fn(model(x), y)
@@ -155,7 +155,7 @@ def train_step(model, loss_fn, optimizer, x, y):
 
 
 @exercise.wrong("the loss afterwards",
-                "You return the loss after the step. Asked is the loss that the step was taken from.",
+                "You return the loss after the step. Return the loss from which the step was taken.",
                 "Compute the loss once: `backward` walks back from it, and you return its number.")
 def train_step(model, loss_fn, optimizer, x, y):
     optimizer.zero_grad()
@@ -177,7 +177,7 @@ def model_of(x, y):
 
 
 def weights(train_step, x, y, steps, left=False):
-    """w and b after so many steps. left: was backward called before the first one, by somebody else?"""
+    """w and b after n steps. left: True if backward was called before the first one."""
     model, loss_fn, optimizer, x, y = model_of(x, y)
     if left:
         loss_fn(model(x), y).backward()
@@ -203,7 +203,7 @@ def slopes(train_step, x, y, steps):
 
 
 def losses(train_step, x, y, steps):
-    """What each call gives, as a number."""
+    """The result of each call, as a number."""
     model, loss_fn, optimizer, x, y = model_of(x, y)
     return [float(train_step(model, loss_fn, optimizer, x, y)) for _ in range(steps)]
 

@@ -6,14 +6,15 @@ from ...definition import Exercise, case
 
 exercise = Exercise(
     "03.2", "parents_first", kind="write", level="core", answer="order", limit=4.0,
-    question="In which order can a computation be walked?",
+    question="In which order can you walk through a computation?",
     hint="Follow your code on paper with the smallest case that fails. When may a node go into the list? When all its "
-         "inputs stand there.",
-    fact="Read backwards, this is the order of backward: a node passes its gradient on only when all who use it have "
-         "spoken. It is called a topological order, and `toposort` in minflow/core/ir.py makes it for every tape.",
+         "inputs are in it.",
+    fact="Read backwards, this is the order of backward: a node passes its gradient on only after all its users have "
+         "added theirs. It is called a topological order, and `toposort` in minflow/core/ir.py makes it for every "
+         "tape.",
     sibling="Getting dressed: shoes need socks and trousers, trousers need pants. Which order? Put `shoes` on a stack, "
-            "a list of your own, and look at its top, the last entry. Has it an input that is not done? Then put that "
-            "one on top. Has it none left? Then take it off the stack: it is done.\n\n"
+            "a list of your own, and look at its top, the last entry. Does it have an input that is not done? Then "
+            "put that one on top. Does it have none left? Then take it off the stack: it is done.\n\n"
             "`stack [shoes], done []`\n"
             "`stack [shoes, socks], done []`\n"
             "`stack [shoes], done [socks]`\n"
@@ -46,7 +47,7 @@ def order(node, inputs):
 
 @exercise.also_right
 def order(node, inputs):
-    """Each node is met twice: on the way down, and when all behind it are done."""
+    """Visit each node twice: on the way down, and when all its inputs are done."""
     result, seen, stack = [], set(), [(node, False)]
     while stack:
         one, inputs_done = stack.pop()
@@ -61,7 +62,7 @@ def order(node, inputs):
 
 @exercise.also_right
 def order(node, inputs):
-    """From the other end: a node is free when all who use it stand in the list; turned at last."""
+    """Start from the other end: a node is free when all its users are in the list. Reverse the list at the end."""
     users, found = {node: 0}, [node]
     for one in found:
         for before in inputs(one):
@@ -93,7 +94,7 @@ def order(node, inputs):
 
 
 @exercise.wrong("recursion",
-                "5,000 nodes in a row are deeper than Python's stack of calls. Keep a list of your own as the stack.",
+                "A chain of 5,000 nodes is too deep for Python's call stack. Keep a list of your own as the stack.",
                 "Your function calls itself for each input. Put the nodes that wait into a list instead, and loop "
                 "while it is not empty.")
 def order(node, inputs):
@@ -110,8 +111,8 @@ def order(node, inputs):
 
 
 @exercise.wrong("level by level",
-                "The short way to a node came before the long one. It must wait for the long one too.",
-                "Going level by level, a node gets the level of its *shortest* way. It needs that of its longest.")
+                "The short way to a node came before the long one. The node must wait for the long one too.",
+                "If you go level by level, a node gets the level of its *shortest* way. It needs that of its longest.")
 def order(node, inputs):
     result = [node]
     for one in result:
@@ -122,8 +123,8 @@ def order(node, inputs):
 
 
 @exercise.wrong("first met, turned round",
-                "Turning the list round is not enough: a node that was met early may be needed late.",
-                "Draw y = u + v with u = 2*x and v = 3*x. You meet y, v, x, u. Turned round, u comes before x.")
+                "Reversing the list is not enough: a node that was met early may be needed late.",
+                "Draw y = u + v with u = 2*x and v = 3*x. You meet y, v, x, u. In reverse, u comes before x.")
 def order(node, inputs):
     result, stack = [], [node]
     while stack:
@@ -148,8 +149,8 @@ def order(node, inputs):
 
 
 @exercise.wrong("backwards",
-                "The right idea, read from the other end: your list begins with the node itself.",
-                "Inputs come first, the node that was asked for is the last. Turn your list round.")
+                "The right idea, but in reverse: your list begins with the node itself.",
+                "Inputs come first, and the given node comes last. Reverse your list.")
 def order(node, inputs):
     result, seen, stack = [], set(), [(node, False)]
     while stack:
@@ -164,7 +165,7 @@ def order(node, inputs):
 
 
 @exercise.wrong("twice",
-                "A node stands in your list more than once. Remember who is done.",
+                "A node is in your list more than once. Remember which nodes are done.",
                 "Before you append a node, ask whether it is in the list: two ways may lead to it.")
 def order(node, inputs):
     result, stack = [], [(node, False)]
@@ -179,7 +180,7 @@ def order(node, inputs):
 
 
 @exercise.wrong("without the node",
-                "The node that was asked for is missing. It belongs to the list, as the last one.",
+                "The given node is missing. It belongs in the list, as the last one.",
                 "Your list holds what is *behind* the node. Append the node itself.")
 def order(node, inputs):
     result, seen, stack = [], set(), [(node, False)]
@@ -195,14 +196,14 @@ def order(node, inputs):
 
 
 @exercise.wrong("one step back",
-                "You go back one step alone. The inputs have inputs too.",
+                "You go back only one step. The inputs have inputs too.",
                 "Keep a list of nodes that are still to be looked at, and loop until it is empty.")
 def order(node, inputs):
     return [*dict.fromkeys(inputs(node)), node]
 
 
 @exercise.wrong("twice, by calls",
-                "A node stands in your list more than once, since two ways lead to it. Remember who is done.",
+                "A node is in your list more than once, since two ways lead to it. Remember which nodes are done.",
                 "Before you append a node, ask whether it is in the list already.")
 def order(node, inputs):
     result = []
@@ -217,7 +218,7 @@ def order(node, inputs):
 
 
 @exercise.wrong("lists in a list",
-                "A list stands in your list. You put a whole list where single nodes should stand.",
+                "There is a list in your list. You put in a whole list instead of its nodes.",
                 "`result.append(nodes)` puts in the list itself, `result += nodes` puts in each of its nodes.")
 def order(node, inputs):
     def visit(one):
@@ -234,7 +235,7 @@ SHORT_AND_LONG = {"a": [], "b": ["a"], "c": ["b"], "d": ["c"], "e": ["b", "d"]}
 
 
 class Report(str):
-    """A sentence about a list. Two are equal if the same is wrong with both lists: many orders are right, and as many
+    """A sentence about a list. Two are equal if both lists have the same fault: many orders are right, and many
     are wrong in the same way."""
 
     fault: str
@@ -251,7 +252,7 @@ class Report(str):
 
 
 def report(order, graph, node):
-    """Is the list in order? If not, the first thing that is wrong with it."""
+    """Report the first fault of the list, or that it is in order."""
     result = order(node, lambda one: list(graph[one]))
     if result is None:
         return result
@@ -278,7 +279,7 @@ def report(order, graph, node):
 
 
 def behind(graph, node):
-    """The part of the graph that is behind the node."""
+    """The part of the graph that the node depends on."""
     found = [node]
     for one in found:
         found += [before for before in dict.fromkeys(graph[one]) if before not in found]
@@ -286,7 +287,7 @@ def behind(graph, node):
 
 
 def long_chain(order, length):
-    """Only how many: the list of a chain can be one alone."""
+    """Report only the length: a chain has only one right list."""
     result = order(length - 1, lambda one: [one - 1] if one else [])
     if not isinstance(result, list | tuple):
         return "not a list"

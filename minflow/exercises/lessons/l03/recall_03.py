@@ -9,5 +9,5 @@ exercise = recall(
     ("Numbers of shape (4, 1) are added to numbers of shape (4, 3). What happens?", "c",
      "An axis of size 1 stretches. Lesson 01, on broadcasting."),
     ("A network reads most digits right. When does that say that it has learnt?", "b",
-     "What it has seen it may have remembered. Lesson 00, seen and unseen."),
+     "It may have remembered everything that it has seen. Lesson 00, seen and unseen."),
 )

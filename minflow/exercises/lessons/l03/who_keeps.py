@@ -9,11 +9,11 @@ exercise = Exercise(
     question="What fills the memory of a training step?",
     hint='The answer is the name of an operation, such as "mean". In the picture the longest bar is at the top; what '
          "does the line below it say?",
-    fact="What is kept for the way back, not the parameters, fills most of the memory when large networks are trained. "
-         "Half the batch keeps half as much.",
-    sibling="A tape of h = x @ w, r = relu(h), loss = r.sum(), with x of 100 x 8 numbers and h of 100 x 50. relu keeps "
-            "its result, to know where it was 0: 5,000 numbers of 4 bytes, 20,000 bytes. matmul keeps x for the slope "
-            "of w: 3,200 bytes. sum keeps nothing, since its slope is 1 wherever it is. So relu keeps the most.",
+    fact="In the training of large networks, most of the memory holds arrays that are kept for the way back, not "
+         "parameters. Half the batch keeps half as much.",
+    sibling="A tape of h = x @ w, r = relu(h), loss = r.sum(), with x of 100 x 8 numbers and h of 100 x 50. relu "
+            "keeps its result, to know where it was 0: 5,000 numbers of 4 bytes, 20,000 bytes. matmul keeps x for the "
+            "slope of w: 3,200 bytes. sum keeps nothing, since its slope is always 1. So relu keeps the most.",
 )
 BENDS = {"tanh": flow.tanh, "sigmoid": flow.sigmoid, "exp": flow.exp}
 
@@ -36,7 +36,7 @@ def drawn(rng):
 
 @exercise.solution
 def keeper(loss):
-    """The name in the row with the most bytes: "#3 tanh: its result" is of tanh."""
+    """Name in the row with the most bytes: "#3 tanh: its result" gives tanh."""
     from minflow.views.renderers.tape_memory import memory_record
 
     return memory_record(loss).rows[0].keepers[0].split()[1].rstrip(":")
@@ -44,7 +44,7 @@ def keeper(loss):
 
 @exercise.accept
 def accept(name, loss):
-    """Written as in the picture, "#1 matmul", it is right too."""
+    """Accept the form of the picture too: "#1 matmul"."""
     return name.split()[-1].lower() == keeper(loss)
 
 
@@ -57,11 +57,11 @@ def second(loss):
 exercise.wrong_value(
     "the other large one", second,
     "This one keeps something, but there is a longer bar. Compare the bytes.",
-    "The rows are sorted: the most bytes stand in the first one.")
+    "The rows are sorted: the first one has the most bytes.")
 exercise.wrong_value(
     "a large result that is not kept", "add",
     "Its result is large, but its rule does not read it: its slope is 1 everywhere. Is its name in the picture?",
-    "An operation that no row names keeps nothing. A row names it so: `#3 tanh: its result`.")
+    "An operation that no row names keeps nothing. A row names it like this: `#3 tanh: its result`.")
 exercise.wrong_value(
     "sum", "sum",
     "It reads many numbers, but its slope is 1 for each of them. It needs none of them again.",
@@ -72,11 +72,11 @@ exercise.wrong_value(
     "The order of operations says nothing about bytes.")
 exercise.wrong_value(
     "a parameter", "w",
-    "That is a parameter: it is there anyway, with or without a tape. Asked is an operation.",
+    "That is a parameter: it is there anyway, with or without a tape. The answer is an operation.",
     "Names of operations follow a number: `#1 matmul`.", when=lambda value, loss: value in ("w", "b", "weight", "bias"))
 exercise.wrong_value(
     "a tensor", "x",
-    "That is a tensor which is kept. For which operation? The second line of its row says so.",
+    "That is a tensor that is kept. For which operation? The second line of its row says so.",
     "`#1 matmul: input a` says: operation 1, a matmul, keeps its input.",
     when=lambda value, loss: value in ("x", "h", "error"))
 exercise.wrong_value(

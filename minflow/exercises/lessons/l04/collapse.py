@@ -8,17 +8,18 @@ from ...definition import Exercise, case
 
 exercise = Exercise(
     "04.4", "collapse", kind="write", level="core", allowed=(1e-5, 1e-5),
-    question="Which single layer does the same as two without a bend between?",
-    hint="Write x through both: h = x @ w1.T + b1, then h @ w2.T + b2. Put the first into the second and sort.",
+    question="Which single layer does the same as two without a bend between them?",
+    hint="Write out both layers: h = x @ w1.T + b1, then h @ w2.T + b2. Put the first into the second and collect "
+         "terms.",
     fact="So a hundred layers without a bend draw one straight border, like one layer. Depth needs the bend.",
-    sibling="Two straight rules in a row: first double and add 1, then triple and add 5. Of x comes 3 * (2x + 1) + 5 = "
+    sibling="Two straight rules in a row: first double and add 1, then triple and add 5. x becomes 3 * (2x + 1) + 5 = "
             "6x + 8. That is one straight rule. The 1 was tripled too: the new offset is 3 * 1 + 5.",
 )
 
 
 @exercise.solution
 def collapse(w1, b1, w2, b2):
-    # the first layer acts first, so it stands next to x
+    # the first layer acts first, so it is next to x
     w = w2 @ w1
     # what the first layer adds goes through the second one too
     b = w2 @ b1 + b2
@@ -39,57 +40,59 @@ def collapse(w1, b1, w2, b2):
 
 
 @exercise.wrong("order",
-                "w1 @ w2: who acts first? Write x through both layers and see which matrix stands next to x.",
-                "Weights are (out, in). The one whose *in* fits x stands at the right.")
+                "w1 @ w2: which layer acts first? Write out both layers and see which matrix is next to x.",
+                "Weights are (out, in). The one whose *in* fits x is on the right.")
 def collapse(w1, b1, w2, b2):
     return w1 @ w2, w2 @ b1 + b2
 
 
 @exercise.wrong("offset added",
                 "w is right. But b1 goes through the second layer too, before b2 is added.",
-                "Feed zeros: the first layer gives b1. What does the second one make of it?")
+                "Feed it zeros: the first layer gives b1. What does the second one make of that?")
 def collapse(w1, b1, w2, b2):
     return w2 @ w1, b1 + b2 if len(b1) == len(b2) else b1.sum() + b2
 
 
 @exercise.wrong("order, offset added",
-                "Two things. w1 @ w2: which matrix stands next to x? And b1 goes through the second layer too.",
+                "Two things. w1 @ w2: which matrix is next to x? And b1 goes through the second layer too.",
                 "Write out h = x @ w1.T + b1, put it into h @ w2.T + b2, and multiply out.")
 def collapse(w1, b1, w2, b2):
     return w1 @ w2, b1 + b2
 
 
 @exercise.wrong("all added",
-                "The second layer *multiplies* what the first one gives, its offset b1 too. It does not add to it.",
+                "The second layer *multiplies* the result of the first one, including its offset b1. It does not add "
+                "to it.",
                 "With one number each: 3 * (2 * x + 1) + 5 is 6 * x + 8.")
 def collapse(w1, b1, w2, b2):
     return w1 + w2, b1 + b2
 
 
 @exercise.wrong("offset on the wrong side",
-                "w is right. In b, the second layer's weight is not turned: a Linear gives `x @ w.T + b`.",
-                "b1 takes the place of x in `x @ w2.T`. As `w2 @ b1` no turn is needed.")
+                "w is right. In b, the second layer's weight is not transposed correctly: a Linear gives `x @ w.T + "
+                "b`.",
+                "b1 takes the place of x in `x @ w2.T`. `w2 @ b1` needs no transpose.")
 def collapse(w1, b1, w2, b2):
     return w2 @ w1, b1 @ w2 + b2
 
 
 @exercise.wrong("no second offset",
-                "Feed zeros: what comes out of both layers? b2 is missing.",
+                "Feed it zeros: what comes out of both layers? b2 is missing.",
                 "The second layer adds b2 at the very end.")
 def collapse(w1, b1, w2, b2):
     return w2 @ w1, w2 @ b1
 
 
 @exercise.wrong("no first offset",
-                "Feed zeros: the first layer gives b1, not 0. Where is it in your b?",
+                "Feed it zeros: the first layer gives b1, not 0. Where is it in your b?",
                 "b1 goes through w2, and is then added to b2.")
 def collapse(w1, b1, w2, b2):
     return w2 @ w1, b2
 
 
 @exercise.wrong("turned",
-                "Your w is turned: a Linear keeps its weight as (out, in).",
-                "Square sizes hide it, (3, 5) does not. Transpose it once more.")
+                "Your w is transposed: a Linear keeps its weight as (out, in).",
+                "Square sizes hide this, (3, 5) does not. Transpose it once more.")
 def collapse(w1, b1, w2, b2):
     return (w2 @ w1).T, w2 @ b1 + b2
 
@@ -102,7 +105,7 @@ def collapse(w1, b1, w2, b2):
 
 
 @exercise.wrong("added weights",
-                "The weights do not add up: the second layer *multiplies* what the first one gives.",
+                "The weights do not add up: the second layer *multiplies* the result of the first one.",
                 "With one number each: 3 * (2 * x) is 6 * x, not 5 * x.")
 def collapse(w1, b1, w2, b2):
     return w1 + w2, w2 @ b1 + b2

@@ -11,9 +11,9 @@ from ...definition import Exercise, case
 exercise = Exercise(
     "04.5", "n_times_n", kind="mend", level="core", answer="loss_of", allowed=(1e-5, 1e-5),
     question="Why does this network learn nothing but the mean?",
-    hint="Print the shapes of both sides. They must be equal before one is taken from the other.",
+    hint="Print the shapes of both sides. They must be equal before you subtract one from the other.",
     fact="The best answer to n x n pairs is the mean of y, for every x: that is what such a network learns.",
-    sibling="A column [[1], [2]] minus a row [1, 2] is [[0, -1], [1, 0]]: four differences, of which two were meant. "
+    sibling="A column [[1], [2]] minus a row [1, 2] is [[0, -1], [1, 0]]: four differences, of which you want two. "
             "`column[:, 0] - row` gives the two: [0, 0]. So does `column - row[:, None]`, as a column.",
 )
 
@@ -52,7 +52,7 @@ def loss_of(model, x, y):
 
 
 @exercise.wrong("sum",
-                "The shapes fit now. But that is the sum: the size of the batch gets in.",
+                "The shapes fit now. But that is the sum, which depends on the size of the batch.",
                 "A *mean* squared error: divide by the number of rows.")
 def loss_of(model, x, y):
     return ((model(x)[:, 0] - y) ** 2).sum()
@@ -87,7 +87,7 @@ def loss_of(model, x, y):
 
 
 @exercise.wrong("root",
-                "That is the root of the mean squared error. No root was asked for.",
+                "That is the root of the mean squared error. The task does not ask for a root.",
                 "Leave out the last step.")
 def loss_of(model, x, y):
     return ((model(x)[:, 0] - y) ** 2).mean().sqrt()

@@ -5,7 +5,7 @@ from ...definition import recall
 exercise = recall(
     "04.0",
     ("Where two ways meet", "b",
-     "Question 1: lesson 03, the diamond. Both ways carry a share of the change, so their slopes are added."),
+     "Question 1: lesson 03, the diamond. Each way carries a part of the change, so their slopes are added."),
     ("The gradient that stays", "c",
      "Question 2: lesson 03, forgot. `backward` adds to what is there; `zero_grad` empties it before the next step."),
     ("(4, 3) meets (3,)", "a",

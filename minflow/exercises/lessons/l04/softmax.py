@@ -9,13 +9,13 @@ from ...definition import Exercise, case
 exercise = Exercise(
     "04.2", "softmax", kind="write", level="core", allowed=(1e-6, 1e-5),
     question="How do scores become shares that sum to 1?",
-    hint="Three steps for each row: take away its largest score, take exp, divide by the row's sum.",
-    fact="Only differences of scores count: the same number added to a whole row changes no share.",
-    sibling="Numbers to shares, without exp: the rows [2, 6] and [1, 1] have the sums 8 and 2. "
-            "`t / t.sum(1, keepdim=True)` divides each row by its own sum: [0.25, 0.75] and [0.5, 0.5]. "
-            "`keepdim=True` leaves the sums as a column, (2, 1): one number beside each row.",
-    forbidden={"softmax": "That is the library's. Build it from exp and sums.",
-               "log_softmax": "That is the library's. Build it from exp and sums."},
+    hint="Three steps for each row: subtract its largest score, take exp, divide by the row's sum.",
+    fact="Only differences of scores count: if you add the same number to a whole row, no share changes.",
+    sibling="Here numbers become shares without exp: the rows [2, 6] and [1, 1] have the sums 8 and 2. `t / t.sum(1, "
+            "keepdim=True)` divides each row by its own sum: [0.25, 0.75] and [0.5, 0.5]. `keepdim=True` leaves the "
+            "sums as a column, (2, 1): one number beside each row.",
+    forbidden={"softmax": "That is the library's function. Build it from exp and sums.",
+               "log_softmax": "That is the library's function. Build it from exp and sums."},
 )
 
 
@@ -25,7 +25,7 @@ def softmax(scores):
     lowered = scores - scores.amax(1, keepdim=True)
     # above 0, whatever the score
     weights = lowered.exp()
-    # each row shares out 1
+    # the shares of each row sum to 1
     return weights / weights.sum(1, keepdim=True)
 
 
@@ -46,31 +46,31 @@ def softmax(scores):
 
 
 @exercise.wrong("smallest taken away",
-                "You take away the smallest score. Then the largest exp may still be infinite: take away the largest.",
-                "`amax`, not `amin`: every score is 0 or less then, and exp at most 1.")
+                "You subtract the smallest score. Then the largest exp may still be infinite: subtract the largest.",
+                "`amax`, not `amin`: then every score is 0 or less, and exp is at most 1.")
 def softmax(scores):
     weights = flow.exp(scores - scores.amin(1, keepdim=True))
     return weights / weights.sum(1, keepdim=True)
 
 
 @exercise.wrong("plain exp",
-                "exp(1000) is inf, and inf/inf is NaN. What may you take away from a row without changing its shares?",
-                "Take away the largest score of the row first: then the largest exp is exp(0) = 1.")
+                "exp(1000) is inf, and inf/inf is NaN. What may you subtract from a row without changing its shares?",
+                "Subtract the largest score of the row first: then the largest exp is exp(0) = 1.")
 def softmax(scores):
     weights = scores.exp()
     return weights / weights.sum(1, keepdim=True)
 
 
 @exercise.wrong("one maximum",
-                "One maximum for all rows: a row of small scores becomes 0/0. Each row needs its own.",
-                "`scores.max()` is one number. You want one for each row, as a column.")
+                "You use one maximum for all rows: a row of small scores becomes 0/0. Each row needs its own.",
+                "`scores.max()` is one number. You need one for each row, as a column.")
 def softmax(scores):
     weights = flow.exp(scores - scores.max())
     return weights / weights.sum(1, keepdim=True)
 
 
 @exercise.wrong("columns",
-                "Your columns sum to 1. Each *example* shares out 1, and an example is a row.",
+                "Your columns sum to 1. The shares of each *example* sum to 1, and an example is a row.",
                 "Axis 0 goes down the rows. The classes of one example lie along axis 1.")
 def softmax(scores):
     weights = flow.exp(scores - scores.amax(0, keepdim=True))
@@ -78,7 +78,7 @@ def softmax(scores):
 
 
 @exercise.wrong("lost axis",
-                "The sums lost their axis: (n, k) meets (n,), and the right ends are lined up. Keep the axis.",
+                "The sums lost their axis: (n, k) meets (n,), and their right ends are lined up. Keep the axis.",
                 "`sum(1)` of (2, 3) is (2,). `sum(1, keepdim=True)` is (2, 1): a number beside each row.")
 def softmax(scores):
     weights = flow.exp(scores - scores.amax(1, keepdim=True))
@@ -87,7 +87,7 @@ def softmax(scores):
 
 @exercise.wrong("logarithms",
                 "Those are logarithms of shares. A share lies between 0 and 1.",
-                "exp of what you return would be right. Why take its logarithm at all?")
+                "The exp of your result would be right. Why take its logarithm at all?")
 def softmax(scores):
     lowered = scores - scores.amax(1, keepdim=True)
     return lowered - lowered.exp().sum(1, keepdim=True).log()
@@ -118,14 +118,14 @@ def softmax(scores):
 
 
 def shares(rows):
-    """What is right, in float64."""
+    """Expected shares, in float64."""
     rows = np.asarray(rows, "float32").astype("float64")  # as the answer gets them
     weights = np.exp(rows - rows.max(1, keepdims=True))
     return (weights / weights.sum(1, keepdims=True)).astype("float32")
 
 
 def scores_after(softmax, scores):
-    """The scores that were given, when softmax has returned."""
+    """The given scores, after softmax has returned."""
     softmax(scores)
     return scores
 

@@ -9,13 +9,14 @@ from ...definition import Exercise, case
 exercise = Exercise(
     "04.3", "surprise", kind="write", level="core", answer="cross_entropy", allowed=(2e-4, 1e-5),
     question="How surprised is the network by the right answers, on average?",
-    hint="ln(share) is the lowered score minus ln(sum of exp). Take it at each row's label, turn the sign, average.",
-    fact="Its slope in each score is (share - 1 at the right class) / n: what was given too much or too little.",
+    hint="ln(share) is the lowered score minus ln(sum of exp). Take it at each row's label, change the sign, average.",
+    fact="Its slope in each score is (share - 1 at the right class) / n: by how much the share is too large or too "
+         "small.",
     sibling="One number from each row: of the rows [5, 6, 7] and [8, 9, 4] take places 2 and 0. "
             "`t[flow.arange(2), flow.tensor([2, 0])]` pairs row 0 with place 2 and row 1 with place 0: [7, 8]. "
             "Their mean, with a minus, is -7.5.",
-    forbidden={"cross_entropy": "That is the answer's own name in the library. Build it from exp, log and sums.",
-               "CrossEntropyLoss": "That is the answer from the library. Build it from exp, log and sums.",
+    forbidden={"cross_entropy": "That is the library's function of the same name. Build it from exp, log and sums.",
+               "CrossEntropyLoss": "That is the library's function. Build it from exp, log and sums.",
                "nll_loss": "That takes the last step for you. Pick the numbers with an index."},
 )
 
@@ -25,7 +26,7 @@ def cross_entropy(scores, labels):
     # ln of all shares, without a share: score minus ln of the sum of exp
     lowered = scores - scores.amax(1, keepdim=True)
     logs = lowered - lowered.exp().sum(1, keepdim=True).log()
-    # of each row the one at its label
+    # from each row the one at its label
     right = logs[flow.arange(len(labels)), labels]
     # a surprise is never below 0
     return -right.mean()
@@ -64,7 +65,7 @@ def cross_entropy(scores, labels):
 
 
 @exercise.wrong("plain exp",
-                "exp(1000) is inf. Take away the largest score of each row first.",
+                "exp(1000) is inf. Subtract the largest score of each row first.",
                 "ln(sum of exp) stays finite if the largest score of the row is 0.")
 def cross_entropy(scores, labels):
     logs = scores - scores.exp().sum(1, keepdim=True).log()
@@ -72,7 +73,7 @@ def cross_entropy(scores, labels):
 
 
 @exercise.wrong("all pairs",
-                "`logs[:, labels]` takes *every* label from every row: n x n numbers. You want one of each row.",
+                "`logs[:, labels]` takes *every* label from every row: n x n numbers. You need one from each row.",
                 "Give the rows as an index too: `flow.arange(n)` pairs row 0 with label 0, row 1 with label 1.")
 def cross_entropy(scores, labels):
     return -flow.nn.functional.log_softmax(scores, 1)[:, labels].mean()
@@ -86,43 +87,44 @@ def cross_entropy(scores, labels):
 
 
 @exercise.wrong("softmax twice",
-                "Starts right, and never gets small: you take softmax of shares. Once is enough.",
-                "log_softmax wants scores. What you give it has been through softmax already.")
+                "It starts right, and never gets small: you take softmax of shares. Once is enough.",
+                "log_softmax takes scores. Yours have been through softmax already.")
 def cross_entropy(scores, labels):
     shares = flow.nn.functional.softmax(scores, 1)
     return -flow.nn.functional.log_softmax(shares, 1)[flow.arange(len(labels)), labels].mean()
 
 
 @exercise.wrong("wrong answers counted",
-                "That is the share of mistakes. It jumps: a small step changes nothing, so it has no slope to follow.",
+                "That is the share of mistakes. It jumps: a small step usually changes nothing, so there is no slope "
+                "to follow.",
                 "Use the share of the right class, not whether it is the largest.")
 def cross_entropy(scores, labels):
     return (scores.argmax(1) != labels).float().mean()
 
 
 @exercise.wrong("all classes",
-                "You average over all classes. Only the share of the *right* class is asked.",
+                "You average over all classes. Only the share of the *right* class counts.",
                 "Each row gives one number: the one at its label.")
 def cross_entropy(scores, labels):
     return -flow.nn.functional.log_softmax(scores, 1).mean()
 
 
 @exercise.wrong("all classes, plain exp",
-                "You average over all classes. Only the share of the *right* class is asked: where are the labels?",
+                "You average over all classes. Only the share of the *right* class counts: where are the labels?",
                 "Each row gives one number: the one at its label.")
 def cross_entropy(scores, labels):
     return -(scores - scores.exp().sum(1, keepdim=True).log()).mean()
 
 
 @exercise.wrong("all pairs, plain exp",
-                "`[:, labels]` takes *every* label from every row: n x n numbers. You want one of each row.",
+                "`[:, labels]` takes *every* label from every row: n x n numbers. You need one from each row.",
                 "Give the rows as an index too: `flow.arange(n)` pairs row 0 with label 0, row 1 with label 1.")
 def cross_entropy(scores, labels):
     return -(scores - scores.exp().sum(1, keepdim=True).log())[:, labels].mean()
 
 
 @exercise.wrong("ln of the mean",
-                "You take ln of the mean share. Asked is the mean of the surprises: first ln, then the mean.",
+                "You take ln of the mean share. The answer is the mean of the surprises: first ln, then the mean.",
                 "ln of each row's share at its label, then `.mean()`.")
 def cross_entropy(scores, labels):
     shares = flow.nn.functional.softmax(scores, 1)
@@ -130,14 +132,14 @@ def cross_entropy(scores, labels):
 
 
 @exercise.wrong("score only",
-                "That is the score at the label. A score is no share: what about the sum of exp of its row?",
+                "That is the score at the label. A score is not a share: what about the sum of exp of its row?",
                 "ln(share) is the score minus ln(sum of exp).")
 def cross_entropy(scores, labels):
     return -scores[flow.arange(len(labels)), labels].mean()
 
 
 @exercise.wrong("a number of Python",
-                "A Python number has no tape: `backward` finds no way through it. Keep it a tensor.",
+                "A Python number is not on a tape: `backward` finds no way through it. Keep it a tensor.",
                 "No `.item()`, no `float`, no `math.log` on the way: `.log()` of a tensor.")
 def cross_entropy(scores, labels):
     return -flow.nn.functional.log_softmax(scores, 1)[flow.arange(len(labels)), labels].mean().item()

@@ -8,7 +8,8 @@ exercise = Exercise(
     "05.1", "edge_finder", kind="write", level="warm-up", answer="kernel", value=True,
     question="Which nine numbers find a vertical edge, and nothing else?",
     hint="Left and right must count against each other; above and below must not.",
-    fact="Nobody writes such filters any more: a network finds them while it trains, among others without a name.",
+    fact="Such filters are no longer written by hand: a network finds them while it trains, together with others that "
+         "have no name.",
     sibling="In a row of numbers, [-1, 1] answers where they change: [2, 2, 7, 7] gives 0, 5, 0. On flat ground its "
             "two numbers cancel, because they sum to 0. [1, 1] would answer 4, 9, 14: that is brightness, not change.",
 )
@@ -20,8 +21,8 @@ exercise.wrong_value("every edge", [[0, 1, 0], [1, -4, 1], [0, 1, 0]],
                      "It answers to every edge, to horizontal ones as well.",
                      "Within each column the numbers should be alike, so that a horizontal edge cancels.")
 exercise.wrong_value("nothing", [[0, 0, 0], [0, 0, 0], [0, 0, 0]],
-                     "Nothing excites it. Which numbers differ at a vertical edge?",
-                     "Let the right column count plus and the left one minus.")
+                     "It answers to nothing. Which numbers differ at a vertical edge?",
+                     "Let the right column be positive and the left one negative.")
 exercise.wrong_value("brightness", [[1, 1, 1], [1, 1, 1], [1, 1, 1]],
                      "It answers to brightness, on flat ground too. What must its nine numbers sum to?",
                      "On a white square each number counts once: their sum is the answer. Make it 0.")
@@ -29,15 +30,15 @@ exercise.wrong_value("horizontal", [[-1, -1, -1], [0, 0, 0], [1, 1, 1]],
                      "That finds horizontal edges. Turn it.",
                      "Yours compares above with below. Compare left with right.")
 exercise.wrong_value("size", [[-1, 1]],
-                     "Three rows of three numbers are asked for: [[., ., .], [., ., .], [., ., .]].",
+                     "Write three rows of three numbers: [[., ., .], [., ., .], [., ., .]].",
                      "Write it as a list of three lists.")
 exercise.wrong_value("faint", [[-0.01, 0, 0.01], [-0.01, 0, 0.01], [-0.01, 0, 0.01]],
-                     "The right idea, but its answer to a vertical edge is hardly there. Take larger numbers.",
+                     "The right idea, but its answer to a vertical edge is too weak. Take larger numbers.",
                      "Whole numbers such as -1, 0 and 1 are easiest to read.")
 
 
 def reply(kernel, image):
-    """In words: how far from 0 is the largest answer of the filter, anywhere on the image?"""
+    """Say in words how far from 0 the largest answer of the filter on the image is."""
     kernel = np.asarray(getattr(kernel, "numpy", lambda: kernel)(), "float64")
     if kernel.shape != (3, 3):
         return "not 3 x 3"

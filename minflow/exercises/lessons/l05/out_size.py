@@ -4,8 +4,9 @@ from ...definition import Exercise, case
 
 exercise = Exercise(
     "05.3", "out_size", kind="write", level="core", allowed=(0, 0),
-    question="How large is what comes out of a convolution?",
-    hint="Add the padding on both sides, place the window at the start, count the steps to the end, add the start.",
+    question="How large is the result of a convolution?",
+    hint="Add the padding on both sides, place the window at the start, count the steps to the end, and add one for "
+         "the start.",
     fact="Padding (k - 1) / 2 with stride 1 keeps the size: that is why kernels are 3, 5 or 7 wide.",
     sibling="A ruler of 3 cm on a board of 10 cm, moved by 2 cm: after the start, 7 cm are left, and 7 // 2 = 3 steps "
             "fit. With the start, that is 4 places; the last centimetre stays free.",
@@ -14,7 +15,7 @@ exercise = Exercise(
 
 @exercise.solution
 def out_size(n, k, stride=1, padding=0):
-    # what is left to move in, when the window stands at the start
+    # the distance that is left when the window is at the start
     way = n + 2 * padding - k
     # whole steps, and the start itself
     return way // stride + 1
@@ -62,14 +63,14 @@ def out_size(n, k, stride=1, padding=0):
 
 
 @exercise.wrong("fraction",
-                "Places are counted: a whole number is wanted. `/` gives a fraction, `//` does not.",
+                "The number of places must be a whole number. `/` gives a fraction, `//` does not.",
                 "Use `//`: 5 / 2 is 2.5, 5 // 2 is 2.")
 def out_size(n, k, stride=1, padding=0):
     return (n + 2 * padding - k) / stride + 1
 
 
 @exercise.wrong("stride and padding swapped",
-                "Stride and padding have changed places: try stride 2 and padding 0.",
+                "Stride and padding are swapped: try stride 2 and padding 0.",
                 "The padding makes the image larger; the stride divides the way.")
 def out_size(n, k, stride=1, padding=0):
     return (n + 2 * stride - k) // padding + 1
@@ -84,7 +85,7 @@ def out_size(n, k, stride=1, padding=0):
 
 @exercise.wrong("padding forgotten",
                 "Without padding that is right. Padding makes the image larger before the window moves.",
-                "There are `padding` more places to stand on at each of the two ends.")
+                "There are `padding` more places at each of the two ends.")
 def out_size(n, k, stride=1, padding=0):
     return (n - k) // stride + 1
 

@@ -1,4 +1,4 @@
-"""05.4 shifted: how many images are still read when all have moved."""
+"""05.4 shifted: the share of images that are still read correctly after all have moved."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ exercise = Exercise(
     "05.4", "shifted", kind="measure", level="core", answer="shifted_accuracy",
     question="How many images are still read when all have moved?",
     hint="Begin with a dark image: `flow.zeros_like(images)`. Copy into it the columns that stay in the picture.",
-    fact="A convolution that is moved gives its answers moved; it is the layers behind it that must learn to live with "
+    fact="If an image moves, the answers of a convolution move with it; the layers behind it must learn to cope with "
          "that. Pooling helps with a pixel or two.",
     sibling="Move the row [1, 2, 3, 4] by 1 to the right: the new row starts as [0, 0, 0, 0]. Its places 1 to 3 get "
             "the old places 0 to 2: `new[1:] = old[:3]` gives [0, 1, 2, 3]. By 1 to the left: `new[:3] = old[1:]`.",
@@ -54,7 +54,7 @@ def shifted_accuracy(model, images, labels, dx):
 
 
 def moved_by(images, dx):
-    """What is right, in NumPy."""
+    """Expected images, by NumPy."""
     array = images.numpy()
     moved = np.zeros_like(array)
     for column in range(array.shape[3]):
@@ -65,7 +65,7 @@ def moved_by(images, dx):
 
 @exercise.wrong("rolled",
                 "`roll` brings back at the left what leaves at the right. Zeros should come in.",
-                "After the roll, set the columns that came round to 0. Which ones are they if dx is below 0?")
+                "After the roll, set the columns that wrapped around to 0. Which ones are they if dx is below 0?")
 def shifted_accuracy(model, images, labels, dx):
     return (model(flow.roll(images, dx, 3)).argmax(1) == labels).float().mean().item()
 
@@ -94,7 +94,7 @@ def shifted_accuracy(model, images, labels, dx):
 
 @exercise.wrong("only to the right",
                 "It is right for dx above 0. For 0 and below, `[:-dx]` is another part of the image.",
-                "`[:-0]` is empty. Write `[:width - dx]`, and treat dx below 0 apart.")
+                "`[:-0]` is empty. Write `[:width - dx]`, and treat dx below 0 separately.")
 def shifted_accuracy(model, images, labels, dx):
     moved = flow.zeros_like(images)
     moved[:, :, :, dx:] = images[:, :, :, :-dx]
@@ -102,7 +102,7 @@ def shifted_accuracy(model, images, labels, dx):
 
 
 @exercise.wrong("count",
-                "That is how many were right. Which share is it?",
+                "That is how many were right. What share is it?",
                 "Divide by the number of images.")
 def shifted_accuracy(model, images, labels, dx):
     return float((model(moved_by(images, dx)).argmax(1) == labels).numpy().sum())
@@ -123,7 +123,7 @@ def shifted_accuracy(model, images, labels, dx):
 
 
 @exercise.wrong("caller's images",
-                "The share is right, but the images that were given have moved too.",
+                "The share is right, but the given images have moved too.",
                 "Write into new images: `flow.zeros_like(images)`.")
 def shifted_accuracy(model, images, labels, dx):
     images.copy_(moved_by(images, dx))
@@ -131,7 +131,7 @@ def shifted_accuracy(model, images, labels, dx):
 
 
 class Where(flow.nn.Module):
-    """Scores of tiny images: one for each pixel, its brightness, and a last one that wins where all is dark."""
+    """Scores of tiny images: the brightness of each pixel, and a last score that wins if all pixels are dark."""
 
     def forward(self, images):
         flat = images.reshape(images.shape[0], -1)
@@ -154,7 +154,7 @@ def of(places, labels, dx, height=1, width=4, held=False):
 
 
 def images_after(shifted_accuracy, model, images, labels, dx):
-    """The images that were given, when the measuring is over."""
+    """The given images after the measurement."""
     shifted_accuracy(model, images, labels, dx)
     return images
 

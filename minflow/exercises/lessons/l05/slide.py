@@ -10,11 +10,11 @@ exercise = Exercise(
     "05.2", "slide", kind="write", level="core", allowed=(1e-5, 1e-5),
     question="What comes out when a filter slides over an image?",
     hint="For each place: cut out a window as large as the kernel, multiply entry by entry, add it all up.",
-    fact="minflow's `conv2d` loops over the few entries of the kernel, not over the many places: under each entry it "
-         "moves the whole image.",
+    fact="minflow's `conv2d` loops over the few entries of the kernel, not over the many places: for each entry it "
+         "shifts the whole image.",
     sibling="In one dimension: [1, 2, 3, 4] and the kernel [1, 0, -1] fit at 4 - 3 + 1 = 2 places. Place 0: "
             "1*1 + 2*0 + 3*-1 = -2. Place 1: 2*1 + 3*0 + 4*-1 = -2. In code, place i reads `row[i:i + 3]`.",
-    forbidden={name: "That is the library's answer. Write the two loops." for name in ("conv2d", "Conv2d", "unfold")},
+    forbidden={name: "That is the library's function. Write the two loops." for name in ("conv2d", "Conv2d", "unfold")},
 )
 
 
@@ -61,7 +61,7 @@ def slide(image, kernel):
 
 @exercise.wrong("one place short",
                 "A place is missing at the end. How many are there if the kernel is as large as the image?",
-                "H - K counts the steps. There is one place more than there are steps.")
+                "H - K counts the steps. There is one more place than there are steps.")
 def slide(image, kernel):
     k, m = kernel.shape
     rows, columns = image.shape[0] - k, image.shape[1] - m
@@ -86,7 +86,7 @@ def slide(image, kernel):
 
 
 @exercise.wrong("turned",
-                "Your result is turned. Its rows belong to i, the way down.",
+                "Your result is transposed. Its rows belong to i, the way down.",
                 "out[i, j], not out[j, i].")
 def slide(image, kernel):
     k, m = kernel.shape
@@ -100,7 +100,7 @@ def slide(image, kernel):
 
 @exercise.wrong("mean",
                 "That is the mean of the products. A filter adds them up.",
-                "`.sum()`: a kernel of four ones on a white square answers 4.")
+                "Use `.sum()`: a kernel of four ones on a white square answers 4.")
 def slide(image, kernel):
     k, m = kernel.shape
     rows, columns = image.shape[0] - k + 1, image.shape[1] - m + 1

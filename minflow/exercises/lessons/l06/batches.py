@@ -12,9 +12,9 @@ exercise = Exercise(
     "06.2", "batches", kind="write", level="core",
     question="How are examples mixed and dealt out in batches?",
     hint="Draw one order for all examples. Cut it into pieces of `size`, and take x and y at the same places.",
-    fact="A new seed in each epoch gives new batches: the network never hears the same story twice.",
+    fact="A new seed in each epoch gives new batches: the network never sees the same order twice.",
     sibling="Deal [10, 20, 30, 40, 50] by twos: the pieces start at 0, 2 and 4, which is `range(0, 5, 2)`. The last "
-            "piece, `cards[4:6]`, has one card only: a slice may end behind the end. And with an order: "
+            "piece, `cards[4:6]`, has one card only: a slice may go past the end. And with an order: "
             "`x[flow.tensor([2, 0, 1])]` takes rows 2, 0 and 1, in this order.",
 )
 
@@ -24,7 +24,7 @@ def batches(x, y, size, seed):
     # one order for both, so that pairs stay together
     order = flow.randperm(len(x), generator=flow.Generator().manual_seed(seed))
     for start in range(0, len(x), size):
-        # the last piece is shorter by itself
+        # the last piece is shorter automatically
         chosen = order[start:start + size]
         yield x[chosen], y[chosen]
 
@@ -65,20 +65,20 @@ def batches(x, y, size, seed):
 
 @exercise.wrong("last one dropped",
                 "The last, smaller batch is missing: these examples are never seen.",
-                "`range(0, len(x), size)` starts that batch too; its slice is shorter by itself.")
+                "`range(0, len(x), size)` starts that batch too; its slice is shorter automatically.")
 def batches(x, y, size, seed):
     return pieces(x, y, order_of(len(x), seed)[:len(x) // size * size], size)
 
 
 @exercise.wrong("one order for all seeds",
-                "Two seeds give the same order: the network hears the same story in each epoch.",
+                "Two seeds give the same order: the network sees the same order in each epoch.",
                 "Give `seed` to whatever draws the order.")
 def batches(x, y, size, seed):
     return pieces(x, y, order_of(len(x), 0), size)
 
 
 @exercise.wrong("batches mixed only",
-                "You mix the batches. Neighbours stay in one batch for ever: mix the examples, then cut.",
+                "You mix the batches. Neighbours always stay in one batch: mix the examples, then cut.",
                 "Draw an order of all examples, not of the batches.")
 def batches(x, y, size, seed):
     starts = list(range(0, len(x), size))
@@ -88,22 +88,22 @@ def batches(x, y, size, seed):
 
 
 @exercise.wrong("not shuffled",
-                "The examples come in the order in which they lie there. Mix them.",
+                "The examples come in their original order. Mix them.",
                 "`flow.randperm(n)` is a random order of 0 to n - 1.")
 def batches(x, y, size, seed):
     return pieces(x, y, flow.arange(len(x)), size)
 
 
 @exercise.wrong("seed not used",
-                "The same seed gives another order each time: nobody can repeat your run.",
+                "The same seed gives another order each time, so your run cannot be repeated.",
                 "`flow.Generator().manual_seed(seed)` starts from the seed; give it to randperm.")
 def batches(x, y, size, seed):
     return pieces(x, y, order_of(len(x), random.SystemRandom().randrange(2**31)), size)
 
 
 @exercise.wrong("one tensor for all",
-                "Your first batch has changed when the second is there: both are the same tensor.",
-                "`x[chosen]` makes a new tensor for each batch. Nothing has to be filled.")
+                "Your first batch changes when the second is made: both are the same tensor.",
+                "`x[chosen]` makes a new tensor for each batch. You need not fill one.")
 def batches(x, y, size, seed):
     order, room = order_of(len(x), seed), flow.zeros(size)
     for start in range(0, len(x), size):
@@ -132,7 +132,7 @@ def batches(x, y, size, seed):
 
 @exercise.wrong("return in the loop",
                 "`return` ends the function at the first batch. A generator goes on after each `yield`.",
-                "Write `yield` where `return` stands.")
+                "Write `yield` instead of `return`.")
 def batches(x, y, size, seed):
     order = order_of(len(x), seed)
     for start in range(0, len(x), size):
@@ -141,7 +141,7 @@ def batches(x, y, size, seed):
 
 @exercise.wrong("drawn with repeats",
                 "Some examples come twice and others never. Draw an order, not places one by one.",
-                "`randint` may draw a place again; `randperm` has each place once.")
+                "`randint` may draw a place again; `randperm` gives each place once.")
 def batches(x, y, size, seed):
     places = random.Random(seed).choices(range(len(x)), k=len(x) - 1)
     return pieces(x, y, flow.tensor([*places, places[0]]), size)
@@ -163,7 +163,7 @@ def sizes(batches, n, size, seed):
 
 
 def seen(batches, n, size, seed):
-    """How many examples come once, and how many twice or more."""
+    """Count the examples that come once, and those that come more often."""
     labels = [label for x, y in batches(*ten(n), size, seed) for label in x.numpy().tolist()]
     times = [labels.count(label) for label in set(labels)]
     return "each once" if times.count(1) == n else "some twice" if max(times, default=0) > 1 else "some never"
@@ -182,7 +182,7 @@ def mixed(batches, n, seed):
 
 
 def neighbours(batches, n, seed):
-    """Is there a batch that is no piece of the row as it lay there?"""
+    """True if some batch is not a slice of the original order."""
     return any(sorted(y.numpy().tolist()) != list(range(int(y.min()), int(y.min()) + len(y)))
                for x, y in list(batches(*ten(n), 5, seed)))
 
@@ -192,7 +192,7 @@ def equal(batches, n, first, second):
 
 
 def still(batches, n, size, seed):
-    """Does each batch hold its numbers when the next ones have come?"""
+    """True if each batch keeps its numbers when later ones are made."""
     kept, copies = [], []
     for x, y in batches(*ten(n), size, seed):
         kept.append((x, y))

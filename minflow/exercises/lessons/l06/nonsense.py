@@ -5,10 +5,10 @@ from ...definition import Exercise
 exercise = Exercise(
     "06.1", "nonsense", kind="predict", level="warm-up", answer="shares",
     question="How well does a network learn labels that mean nothing?",
-    hint="Two questions. Has it room to store 300 answers? And is there anything to find for new images?",
-    fact="A training accuracy alone proves nothing: the same network gets it with sense and with nonsense.",
-    sibling="Someone learns 20 telephone numbers by heart. Asked for these 20, all answers are right. Asked for the "
-            "number of a stranger, a guess of one digit is right one time in ten. Nothing in the 20 helps with it.",
+    hint="Two questions: does it have room to store 300 answers? And is there anything to learn about new images?",
+    fact="A training accuracy alone proves nothing: the same network reaches it with true labels and with nonsense.",
+    sibling="Someone learns 20 telephone numbers by heart. For these 20, all answers are right. For the number of a "
+            "stranger, a guess of one digit is right one time in ten. Nothing in the 20 helps with that.",
 )
 
 exercise.solution((1.0, 0.1))
@@ -27,11 +27,11 @@ exercise.wrong_value("percent", (100, 10),
                      "All of them is the share 1.0, one in ten is 0.1.",
                      when=lambda value: len(value) == 2 and max(value) > 1)
 exercise.wrong_value("test above train", (0.1, 0.9),
-                     "You expect more of the images that it has never seen. Who has seen the answers?",
+                     "You expect more of the images that it has never seen. For which images has it seen the answers?",
                      "The pair is (train, test), in this order.",
                      when=lambda value: value[0] < value[1])
 exercise.wrong_value("cannot learn", (0.1, 0.1),
-                     "256 hidden units can store 300 answers, whether these make sense or not.",
+                     "256 hidden units can store 300 answers, whether they make sense or not.",
                      "It trains long. Nothing keeps it from remembering each image with its label.",
                      when=lambda value: value[0] <= 0.2 and value[1] <= 0.2)
 exercise.wrong_value("learns all", (1.0, 0.95),
@@ -43,10 +43,10 @@ exercise.wrong_value("half", (1.0, 0.5),
                      "With ten kinds, a blind guess is right one time in ten.",
                      when=lambda value: 0.3 <= value[1] < 0.6)
 exercise.wrong_value("never right", (1.0, 0.0),
-                     "The training part is right. But a blind guess is right now and then.",
+                     "The first share is right. But even a blind guess is right now and then.",
                      "Ten kinds: how often is a blind guess right?",
                      when=lambda value: value[0] >= 0.95 and value[1] < 0.05)
 exercise.wrong_value("partly", (0.6, 0.1),
-                     "The test part is right. Of the 300 it will remember more: it trains until they are right.",
+                     "The second share is right. But it will remember more of the 300: it trains until they are right.",
                      "256 hidden units have room for 300 answers.",
                      when=lambda value: 0.2 < value[0] < 0.95 and value[1] <= 0.2)

@@ -8,16 +8,16 @@ exercise = Exercise(
     "06.4", "score", kind="write", level="core",
     question="How is a network measured without being changed?",
     hint="Remember `model.training`, switch to eval(), measure, and put the mode back.",
-    fact="`model.train(mode)` takes the mode as a truth value: `model.train(before)` puts back what was there.",
+    fact="`model.train(mode)` takes the mode as a Boolean: `model.train(before)` restores the earlier mode.",
     sibling="To read a thermometer with the door shut: note whether the door is open, shut it, read, and leave the "
-            "door as it was. In code: `was_open = door.open`, then `door.open = False`, read, and "
-            "`door.open = was_open`. To open it always would be wrong for someone who had shut it.",
+            "door as it was. In code: `was_open = door.open`, then `door.open = False`, read, and `door.open = "
+            "was_open`. Always opening it would be wrong if it was shut before.",
 )
 
 
 @exercise.solution
 def score(model, x, y):
-    # the mode in which the model came
+    # the mode that the model was in
     before = model.training
     # no dropout while it is measured
     model.eval()
@@ -53,7 +53,7 @@ def share(model, x, y):
 
 
 @exercise.wrong("left in eval",
-                "Right share, but the model stays in eval mode: the next training step has no dropout.",
+                "The share is right, but the model stays in eval mode: the next training step runs without dropout.",
                 "Put back the mode that you found: remember `model.training` first.")
 def score(model, x, y):
     model.eval()
@@ -61,7 +61,7 @@ def score(model, x, y):
 
 
 @exercise.wrong("always back to train",
-                "A model that came in eval mode leaves in train mode. Put back the mode that you found.",
+                "A model that was in eval mode is left in train mode. Put back the mode that you found.",
                 "`before = model.training` at the start, `model.train(before)` at the end.")
 def score(model, x, y):
     model.eval()
@@ -78,7 +78,7 @@ def score(model, x, y):
 
 
 @exercise.wrong("train mode",
-                "You switch to train mode to measure. It is eval mode that is without dropout.",
+                "You switch to train mode to measure. Dropout is off in eval mode.",
                 "`model.train()` is for training steps, `model.eval()` for tests.")
 def score(model, x, y):
     before = model.training
@@ -89,7 +89,7 @@ def score(model, x, y):
 
 
 @exercise.wrong("count",
-                "That is how many were right. Which share is it?",
+                "That is how many were right. What share is it?",
                 "Divide by the number of examples: the mean of right and wrong.")
 def score(model, x, y):
     before = model.training

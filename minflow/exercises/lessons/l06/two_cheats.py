@@ -1,4 +1,4 @@
-"""06.3 two_cheats: a program that has seen the exam."""
+"""06.3 two_cheats: a program that uses test images in two places."""
 
 from ...definition import Exercise
 
@@ -6,10 +6,10 @@ exercise = Exercise(
     "06.3", "two_cheats", kind="mend", level="core", answer="lines", value=True,
     question="In which two lines does this program cheat?",
     hint="Go through the lines. Which ones use a number that was computed from test images?",
-    fact="Such leaks are small each, and they add up: publish a number only from images that decided nothing.",
-    sibling="A teacher sets an exam, and looks at it to choose what is revised the day before. The marks are good, and "
-            "say little about the year. Two things would be fair: to revise what last year's exam asked, and to keep "
-            "this exam closed until it is written.",
+    fact="Each such leak is small, and they add up: publish only numbers from images that decided nothing.",
+    sibling="A teacher sets an exam, and looks at it to choose what the class revises the day before. The marks are "
+            "good, and say little about the year. It would be fair to revise with last year's exam, and to keep this "
+            "one closed until the day.",
 )
 
 CUT, SCALED, PICKED = 5, 4, 13
@@ -28,7 +28,7 @@ def many(value):
 
 exercise.wrong_value("every line", set(range(1, 15)),
                      "Most of these lines are honest, and each false suspicion costs time. Which two use test images?",
-                     "Ask of each line: would its result change if the test images were others?",
+                     "Ask about each line: would its result change if the test images were different ones?",
                      when=lambda value: many(set(value)))
 exercise.wrong_value("text", {"4", "13"},
                      "Write the numbers without quotes, such as {1, 14}.",
@@ -40,18 +40,18 @@ exercise.wrong_value("only the scaling", {SCALED},
                      when=lambda value: set(value) == {SCALED})
 exercise.wrong_value("only the choice", {PICKED},
                      "That is one: the best epoch is picked by the test images. There is another.",
-                     "Look at what happens before the images are parted.",
+                     "Look at what happens before the images are split.",
                      when=lambda value: set(value) == {PICKED})
 exercise.wrong_value("the shuffle", {3, SCALED},
-                     "Mixing is right, if it comes before the cut: images and labels keep their order together.",
-                     "The order is drawn without a look at any image.",
+                     "Mixing before the cut is right: images and labels stay together.",
+                     "The order is drawn without looking at any image.",
                      when=lambda value: set(value) & {2, 3})
 exercise.wrong_value("the dropout", {7, PICKED},
                      "Dropout is harmless: it acts in training only, and reads no test image.",
                      "Line 7 only builds the network.",
                      when=lambda value: 7 in value)
 exercise.wrong_value("eval", {12, SCALED},
-                     "`eval()` is as it should be: dropout is off while it is tested.",
+                     "`eval()` is as it should be: dropout is off during the test.",
                      "Lines 10 and 12 only switch dropout on and off.",
                      when=lambda value: set(value) & {10, 12})
 exercise.wrong_value("the cut", {CUT, PICKED},
@@ -59,10 +59,10 @@ exercise.wrong_value("the cut", {CUT, PICKED},
                      "Lines 5 and 6 are a fair cut. What happened to the images before it?",
                      when=lambda value: set(value) & {5, 6})
 exercise.wrong_value("the print", {SCALED, 14},
-                     "The last line only prints what was found. Where was it found?",
+                     "The last line only prints the result. Where was it found?",
                      "Go one line up from the print.",
                      when=lambda value: 14 in value)
 exercise.wrong_value("one of them", {SCALED, 11},
                      "One of your lines is right, and another one is not.",
-                     "Ask of each line: would its result change if the test images were others?",
+                     "Ask about each line: would its result change if the test images were different ones?",
                      when=lambda value: len(set(value) & {SCALED, PICKED}) == 1)

@@ -10,13 +10,13 @@ nn = flow.nn
 
 exercise = Exercise(
     "07.3", "assemble", kind="complete", level="warm-up", answer="Train", allowed=(1e-5, 1e-5),
-    question="What belongs into a training graph?",
+    question="What belongs in a training graph?",
     hint="`__init__` says what the graph holds, `build` says what one step computes. Which of your lines is which?",
     fact="A call of a training graph is a whole step: forward, backward, update. That is why the graph can plan the "
          "memory of all three together.",
-    sibling="A recipe has two parts: what must stand on the table, and what is done. On the table: a bowl, flour, an "
-            "oven that is set to switch on. To do: mix, then hand it to the oven, then say what came out. Nobody "
-            "presses the oven's button in the recipe: it was set before.",
+    sibling="A recipe has two parts: what must be on the table, and what to do. On the table: a bowl, flour, an oven "
+            "that is set to switch on. To do: mix, then put it into the oven, then say what came out. No step of the "
+            "recipe switches the oven on: it was set before.",
     forbidden={"step": "`add_optimizer` hands the step to the graph: it steps by itself at the end of each call.",
                "zero_grad": "The graph begins each step with clean slopes: `zero_grad` is one of the two that do not "
                             "belong."},
@@ -87,8 +87,8 @@ class Train(flow.nn.Graph):
 
 
 @exercise.wrong("no optimizer",
-                "The slopes are there, and nobody uses them: the graph has no optimizer.",
-                "`self.add_optimizer(optimizer)` belongs into `__init__`.")
+                "The slopes are there, but nothing uses them: the graph does not have an optimizer.",
+                "`self.add_optimizer(optimizer)` belongs in `__init__`.")
 class Train(nn.Graph):
     def __init__(self, model, loss_fn, optimizer):
         super().__init__()
@@ -101,7 +101,7 @@ class Train(nn.Graph):
 
 
 @exercise.wrong("nothing returned",
-                "`build` gives nothing back. What shall the caller see of the step?",
+                "`build` returns nothing. What should the caller get from the step?",
                 "The last line of `build` is `return loss`.")
 class Train(nn.Graph):
     def __init__(self, model, loss_fn, optimizer):
@@ -116,8 +116,7 @@ class Train(nn.Graph):
 
 @exercise.wrong("in the other method",
                 "In `build` only `self`, `x` and `y` are known. Which of your lines there needs something else?",
-                "Lines with `model`, `loss_fn` or `optimizer` alone, without `self.` before it, belong into "
-                "`__init__`.")
+                "Lines with `model`, `loss_fn` or `optimizer` alone, without `self.` before it, belong in `__init__`.")
 class Train(nn.Graph):
     def __init__(self, model, loss_fn, optimizer):
         super().__init__()
@@ -131,8 +130,8 @@ class Train(nn.Graph):
 
 
 @exercise.wrong("no backward",
-                "An optimizer goes by slopes. Who computes them? Compare the weights before and after.",
-                "`loss.backward()` belongs into `build`, before the return.")
+                "An optimizer needs slopes. Which line computes them? Compare the weights before and after.",
+                "`loss.backward()` belongs in `build`, before the return.")
 class Train(nn.Graph):
     def __init__(self, model, loss_fn, optimizer):
         super().__init__()
@@ -201,13 +200,13 @@ def parts(weight):
 
 
 def losses(Train, weight, x, y, steps):
-    """What the first calls give."""
+    """Results of the first calls."""
     train = Train(*parts(weight))
     return [train(flow.tensor(x), flow.tensor(y)).item() for _ in range(steps)]
 
 
 def weights(Train, weight, x, y, steps):
-    """The weights after these calls."""
+    """The weights after the same calls."""
     model, loss_fn, optimizer = parts(weight)
     train = Train(model, loss_fn, optimizer)
     for _ in range(steps):
@@ -216,7 +215,7 @@ def weights(Train, weight, x, y, steps):
 
 
 def same_bits(Train, weight, x, y, steps):
-    """Are the weights those of eager, in all bits?"""
+    """True if the weights equal those of eager mode in all bits."""
     model, loss_fn, optimizer = parts(weight)
     for _ in range(steps):
         optimizer.zero_grad()
@@ -226,14 +225,14 @@ def same_bits(Train, weight, x, y, steps):
 
 
 def slopes_by_hand(Train, weight, x, y):
-    """Has the weight a slope, once build was called by hand?"""
+    """True if the weight has a slope after build was called by hand."""
     model, loss_fn, optimizer = parts(weight)
     Train(model, loss_fn, optimizer).build(flow.tensor(x), flow.tensor(y))
     return "no" if model.weight.grad is None else "yes"
 
 
 def given_by_hand(Train, weight, x, y):
-    """The type of what build gives."""
+    """Type of the result of build."""
     return type(Train(*parts(weight)).build(flow.tensor(x), flow.tensor(y))).__name__
 
 
@@ -261,7 +260,7 @@ def cases(rng):
     x, y = rng.uniform(-1, 1, (6, 3)).round(2).tolist(), rng.uniform(-1, 1, (6, 1)).round(2).tolist()
     wide = [0.1, -0.2, 0.3], x, y
     yield case(*wide, 5, run=same_bits, wanted="yes", text="after five calls: the same bits as eager?")
-    yield case(run=has_build, wanted="yes", text="has the class a build of its own?")
+    yield case(run=has_build, wanted="yes", text="does the class have a build of its own?")
     yield case(*small, run=slopes_by_hand, wanted="yes", text="are there slopes, once build was called by hand?")
     yield case(*small, run=given_by_hand, wanted="Tensor", text="the type of what build gives")
     yield case(*wide, 5, run=losses, wanted=reference(*wide, 5)[0], held=True)

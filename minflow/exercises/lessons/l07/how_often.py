@@ -5,18 +5,18 @@ from ...definition import Exercise
 exercise = Exercise(
     "07.1", "how_often", kind="predict", level="core", answer="n",
     question="How often does `build` run?",
-    hint="Go through the six calls. For each, ask: has there been a call with this shape, in this mode?",
-    fact="A plan is kept for each kind of input, and found again by its shapes, dtypes and modes: that costs a look "
+    hint="Go through the six calls. For each, ask: was there an earlier call with this shape, in this mode?",
+    fact="A plan is kept for each kind of input, and found again by its shapes, dtypes and modes: that costs one look "
          "into a table. `graph.why()` lists the plans, each with its reason.",
     sibling="A bakery makes a form for each kind of cake that is ordered, and keeps it. Orders: round, square, round, "
-            "star, square. A form is made for the first round, the first square and the first star: 3 forms for 5 "
-            "orders. The second round cake costs only its dough.",
+            "star, square. A form is made for the first round cake, the first square one and the first star: 3 forms "
+            "for 5 orders. The second round cake costs only its dough.",
 )
 
 exercise.solution(3)
 
 exercise.wrong_value("every call", 6,
-                     "The first call writes the computation down. Who needs `build` when the same shape comes again?",
+                     "The first call writes the computation down. Is `build` needed when the same shape comes again?",
                      "The second call is like the first in all that counts: its plan is used again.")
 exercise.wrong_value("once for all", 1,
                      "A plan knows its shapes: another batch size needs a plan of its own.",
@@ -26,10 +26,10 @@ exercise.wrong_value("modes forgotten", 2,
                      "Count one more, for the first call in eval mode.")
 exercise.wrong_value("plans thrown away", 4,
                      "Going back costs nothing: plans are kept. Which of your calls goes back to an old one?",
-                     "Is it the fourth or the sixth call that you counted? Both have a plan already.")
+                     "Did you count the fourth or the sixth call? Both have a plan already.")
 exercise.wrong_value("every change", 5,
-                     "You count each call that differs from the one before it. What counts is whether it is *new*.",
+                     "You count each call that differs from the one before it. A call only counts if it is *new*.",
                      "Write shape and mode beside each of the six calls. How many different lines are there?")
 exercise.wrong_value("never", 0,
-                     "It must run once at least: who else would write the computation down?",
+                     "It must run at least once: nothing else writes the computation down.",
                      "The first call has no plan yet.")

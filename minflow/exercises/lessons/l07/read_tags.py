@@ -11,9 +11,9 @@ exercise = Exercise(
     question="What does the listing of a graph say?",
     hint='A dict with three entries: `"parameters"` is a count of lines, the two others are paths such as '
          '"model.name".',
-    fact="A module without INPUT and OUTPUT was made and never ran. Its numbers stay what they were on the first day. "
-         "Lesson 08 hunts such modules.",
-    sibling="In a listing stand the lines `MODULE:model.a`, `PARAMETER:model.a.weight`, `MODULE:model.b`, "
+    fact="A module without INPUT and OUTPUT was made and never ran. Its numbers stay as they were in the beginning. "
+         "Lesson 08 looks for such modules.",
+    sibling="A listing has the lines `MODULE:model.a`, `PARAMETER:model.a.weight`, `MODULE:model.b`, "
             "`INPUT:_model.b-input_0`, `BUFFER:model.b.mean`. There is 1 PARAMETER line. The BUFFER's path is "
             "model.b.mean, so model.b owns it. model.a has no INPUT line inside its brackets: it never ran.",
 )
@@ -21,7 +21,7 @@ NAMES = ("first", "middle", "last", "stem", "body", "head", "up", "down", "left"
 
 
 class Drawn(nn.Module):
-    """A chain of layers with a batch norm in it; one more layer stands beside the chain and never runs."""
+    """A chain of layers with a batch norm in it, and one more layer that never runs."""
 
     def __init__(self, rng):
         super().__init__()
@@ -64,7 +64,7 @@ def drawn(rng):
 
 
 def lines(graph, tag):
-    """What stands behind the tag, in each of its lines: the path."""
+    """Paths in the lines with this tag."""
     return [line.strip()[1:].split(":")[1] for line in repr(graph).splitlines() if line.strip().startswith(f"({tag}:")]
 
 
@@ -95,7 +95,7 @@ def numbers_in(graph):
 
 
 def instead(key, other):
-    """The right answers but for one; other: what is there instead."""
+    """The right answers with one replaced by `other`."""
     return lambda graph: answers(graph) | {key: other(graph)}
 
 
@@ -122,12 +122,12 @@ exercise.wrong_value("no dict", 7,
                      when=lambda value, graph: not isinstance(value, dict)
                      or set(value) != {"parameters", "buffer", "no input"})
 exercise.wrong_value("modules counted", instead("parameters", lambda graph: len(lines(graph, "MODULE"))),
-                     "You counted MODULE lines. The tag stands first in each line: look for PARAMETER.",
-                     "A layer may have one PARAMETER line or two, so counting layers does not do.",
+                     "You counted MODULE lines. The tag comes first in each line: look for PARAMETER.",
+                     "A layer may have one PARAMETER line or two, so counting layers is not enough.",
                      when=is_other("parameters", lambda graph: len(lines(graph, "MODULE")),
                                    lambda graph: len(lines(graph, "MODULE")) - 1))
 exercise.wrong_value("numbers counted", instead("parameters", numbers_in),
-                     "That is how many numbers they hold. Asked is how many *lines* begin with PARAMETER.",
+                     "That is how many numbers they hold. Count the *lines* that begin with PARAMETER.",
                      "A weight of 8 times 8 numbers is one line.", when=is_other("parameters", numbers_in))
 exercise.wrong_value("buffers as parameters", instead("parameters", with_buffers),
                      "You counted the BUFFER lines too. No optimizer changes a buffer.",
@@ -139,7 +139,7 @@ exercise.wrong_value("the graph's name", instead("buffer", lambda graph: "Predic
                      or str(value["buffer"]).startswith("Predict_"))
 exercise.wrong_value("the buffer itself", instead("buffer", lambda graph: lines(graph, "BUFFER")[0]),
                      "That is a buffer. Which module *owns* it? Leave out the last part of the path.",
-                     "What stands before the last dot is the module.",
+                     "The part before the last dot is the module.",
                      when=lambda value, graph: any(str(value["buffer"]) in (path, path.rpartition(".")[2])
                                                    for path in lines(graph, "BUFFER")))
 exercise.wrong_value("a module that ran", instead("no input", first_module),
@@ -147,5 +147,5 @@ exercise.wrong_value("a module that ran", instead("no input", first_module),
                      "Go from MODULE line to MODULE line. Below each that ran, the next line is its INPUT.", when=ran)
 exercise.wrong_value("another count", instead("parameters", lambda graph: 0),
                      "Count again the lines that begin with PARAMETER. A layer has one or two.",
-                     "Do not forget the module that did not run: its parameters are listed too.",
+                     "Do not forget the module that never ran: its parameters are listed too.",
                      when=lambda value, graph: value["parameters"] != answers(graph)["parameters"])

@@ -7,7 +7,7 @@ exercise = recall(
     ("A network in the wrong mode", "b",
      "Question 1: lesson 06, two modes. In train mode, dropout switches off other units each time."),
     ("Layers without a bend", "a",
-     "Question 2: lesson 04. Straight after straight is straight: without a bend, three layers are worth one."),
+     "Question 2: lesson 04. Several straight layers are still straight: without a bend, three layers are worth one."),
     ("Two shapes that meet", "c",
      "Question 3: lesson 01. Write the shapes under each other, right ends together; a 1 stretches."),
 )

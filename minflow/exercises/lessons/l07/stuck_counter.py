@@ -9,12 +9,12 @@ nn = flow.nn
 exercise = Exercise(
     "07.4", "stuck_counter", kind="mend", level="core", answer="Warm", allowed=(1e-5, 1e-5),
     question="Why does the counter stand still in a graph?",
-    hint="`forward` runs at each call in eager mode, and once in a graph. What is read anew at each call is a tensor "
-         "that the module holds.",
+    hint="`forward` runs at each call in eager mode, and once in a graph. A tensor that the module holds is read "
+         "again at each call.",
     fact="This is why batch norm keeps its running mean in a buffer: an update that is an operation is in the plan, "
          "and runs at each call.",
-    sibling="A module shall remember the largest number it has seen. `self.top = max(self.top, x.max().item())` asks "
-            "for a number, and a graph has none while it is built. With `self.register_buffer(\"top\", flow.zeros(1))` "
+    sibling="A module should remember the largest number it has seen. `self.top = max(self.top, x.max().item())` asks "
+            'for a number, and a graph has none while it is built. With `self.register_buffer("top", flow.zeros(1))` '
             "and `self.top.copy_(flow.maximum(self.top, x.max()))` the update is an operation on a tensor.",
 )
 
@@ -73,7 +73,7 @@ class Warm(nn.Module):
 
 @exercise.wrong("plain tensor",
                 "It counts, but the count is not kept with the module: it is not in its `state_dict()`.",
-                "`self.register_buffer(\"calls\", flow.zeros(1))` in place of `self.calls = flow.zeros(1)`.")
+                '`self.register_buffer("calls", flow.zeros(1))` instead of `self.calls = flow.zeros(1)`.')
 class Warm(nn.Module):
     def __init__(self):
         super().__init__()
@@ -98,7 +98,7 @@ class Warm(nn.Module):
 
 
 @exercise.wrong("Python number",
-                "What you divide by is a Python number: read once, while `forward` is written down, then frozen. Ask "
+                "You divide by a Python number: it is read once, while `forward` is written down, then frozen. Ask "
                 "`graph.frozen()`.",
                 "Make it a tensor that the module holds: `register_buffer` in `__init__`.")
 class Warm(nn.Module):
@@ -121,7 +121,7 @@ class Warm(nn.Module):
 
 
 @exercise.wrong("never counts",
-                "The tensor is there, but it stays as it is. Who adds 1 to it?",
+                "The tensor is there, but it never changes. Which line adds 1 to it?",
                 "`self.calls + 1` is a new number. `self.calls.add_(1)` changes the tensor itself.")
 class Warm(nn.Module):
     def __init__(self):
@@ -160,8 +160,8 @@ class Warm(nn.Module):
 
 
 @exercise.wrong("halved",
-                "Each call halves: 1, 1/2, 1/4. Asked is 1, 1/2, 1/3: divide by the number of calls.",
-                "Add 1 to the count, do not multiply it.")
+                "Each call halves: 1, 1/2, 1/4. It should be 1, 1/2, 1/3: divide by the number of calls.",
+                "Add 1 to the count; do not multiply it.")
 class Warm(nn.Module):
     def __init__(self):
         super().__init__()
@@ -174,7 +174,7 @@ class Warm(nn.Module):
 
 
 class Factors(str):
-    """By what three calls divide. Two are equal if they count in the same way: a global count starts anywhere."""
+    """The divisors of three calls. Two are equal if they count in the same way: a global count starts anywhere."""
 
     manner: str
 
@@ -197,7 +197,7 @@ class Factors(str):
 
 
 class Hold(nn.Graph):
-    """The module as a graph."""
+    """Graph of one module."""
 
     def __init__(self, module):
         super().__init__()
@@ -231,7 +231,7 @@ def plans(Warm):
 
 
 def kept(Warm):
-    """Does the module keep a tensor?"""
+    """True if the module keeps a tensor."""
     return "yes" if Warm().state_dict() else "no"
 
 

@@ -1,4 +1,4 @@
-"""08.4 doctor: what ails a training graph?"""
+"""08.4 doctor: find what is wrong with a training graph."""
 
 import math
 
@@ -10,14 +10,14 @@ nn = flow.nn
 
 exercise = Exercise(
     "08.4", "doctor", kind="write", level="stretch", answer="complaints", limit=4.0,
-    question="What ails this training graph?",
-    hint="Write one rule after the other, and try each on the graphs of this lesson. Which rule accuses wrongly, or "
+    question="What is wrong with this training graph?",
+    hint="Write one rule after the other, and try each on the graphs of this lesson. Which rule complains wrongly, or "
          "not at all?",
-    fact="Such a doctor is worth a minute before each long training: of what goes wrong in the first hours, much can "
-         "be seen in the first step.",
-    sibling="A check of a bicycle: `found = set()`; `if light_off: found.add(\"light\")`; `if brake_loose: "
-            "found.add(\"brake\")`; `return found`. Each rule stands alone, since a bicycle may have both faults. And "
-            "the seat that was taken off to look below is put back at the end.",
+    fact="Such a check is worth a minute before each long training: much of what goes wrong in the first hours can be "
+         "seen in the first step.",
+    sibling='A check of a bicycle: `found = set()`; `if light_off: found.add("light")`; `if brake_loose: '
+            'found.add("brake")`; `return found`. Each rule is checked by itself, since a bicycle may have both '
+            "faults. And the seat that was taken off to look below it is put back at the end.",
 )
 
 
@@ -46,7 +46,7 @@ def complaints(graph, x, y):
 
 @exercise.also_right
 def complaints(graph, x, y):
-    """Eager, with hooks; nothing moves, and the slopes are forgotten."""
+    """Run eagerly, with hooks: nothing moves, and the slopes are cleared."""
     import math
 
     model, ran, dead, found = graph.model, set(), [], set()
@@ -117,32 +117,32 @@ def wrong(name, *hints, **changed):
 
 
 wrong("trains while looking",
-      "All is found, but the parameters have moved: a call of the graph is a whole training step.",
+      "Everything is found, but the parameters have moved: a call of the graph is a whole training step.",
       "Keep `graph.state_dict()` before the call, and give it to `graph.load_state_dict` at the end.",
       back=False)
 wrong("NaN by ==",
-      "NaN equals nothing, itself neither: `loss == math.nan` is never true.",
+      "NaN equals nothing, not even itself: `loss == math.nan` is never true.",
       "`math.isnan(loss)` asks for it.",
       nan=lambda loss: loss == math.nan)
 wrong("ln of the batch size",
-      "ln of what? You take the number of examples. It should be the number of *classes*.",
+      "You take ln of the number of examples. It should be ln of the number of *classes*.",
       "The labels count from 0, so there are `y.max().item() + 1` classes.",
       classes=len)
 wrong("one zero is dead",
-      "A healthy graph is accused. A ReLU gives zeros all the time: that is its work. When is it dead?",
+      "A healthy graph gets a complaint. A ReLU gives zeros all the time: that is what it is for. When is it dead?",
       "All of its outputs are 0, for the whole batch: `(values == 0).all()`.",
       relu=lambda values: (values == 0).any())
 wrong("the first complaint only",
       "A graph may have several complaints. You stop at the first.",
-      "Each rule stands alone: `if`, not `elif`, and one `return` at the end.",
+      "Check each rule by itself: `if`, not `elif`, and one `return` at the end.",
       first=True)
 wrong("no gradient not met",
       "One graph has parameters that backward never reaches. They have no gradient at all, not a small one.",
-      'The badge "no gradient" stands in `graph.tree().record.rows`.',
+      'The badge "no gradient" is in `graph.tree().record.rows`.',
       badges=("never ran",))
 wrong("NaN is a far loss too",
-      "NaN is not far from ln(classes), and not near: no comparison with NaN is true, so its opposite always is.",
-      'Ask `abs(loss - ln) > 1`, not `not abs(loss - ln) <= 1`; or ask for NaN first.',
+      "NaN is neither far from ln(classes) nor near: no comparison with NaN is true, so the opposite always is.",
+      "Ask `abs(loss - ln) > 1`, not `not abs(loss - ln) <= 1`; or check for NaN first.",
       far=lambda away: not abs(away) <= 1)
 wrong("only too large",
       "A first loss that is far *below* ln(classes) is as strange: does the network know the answers before training?",
@@ -159,7 +159,7 @@ wrong("only if all are dead",
 
 
 class Patient(nn.Module):
-    """8 numbers -> scores of 3 classes, with one ailment or several."""
+    """8 numbers -> scores of 3 classes, with one fault or more."""
 
     def __init__(self, ailments):
         super().__init__()
@@ -212,13 +212,13 @@ def patient(*ailments):
 
 
 def found(complaints, *ailments):
-    """What is found, in order."""
+    """The complaints, sorted."""
     result = complaints(*patient(*ailments))
     return sorted(result) if isinstance(result, set | frozenset | list | tuple) else result
 
 
 def as_before(complaints, *ailments):
-    """Are all parameters, the step and the momentum as they were?"""
+    """True if all parameters, the step and the momentum are unchanged."""
     graph, x, y = patient(*ailments)
     before = [parameter.tolist() for parameter in graph.model.parameters()]
     complaints(graph, x, y)
@@ -232,7 +232,7 @@ def cases(rng):
         return case(*ailments, run=found, wanted=sorted(wanted), text=text, **more)
 
     yield of([], text="a healthy graph, 12 examples, 3 classes")
-    yield of(["never ran", "no gradient"], "never ran", text="a second head that nobody calls")
+    yield of(["never ran", "no gradient"], "never ran", text="a second head that is never called")
     yield of(["no gradient"], "no gradient", text="a `detach()` in the middle")
     yield of(["nan"], "nan", text="one parameter is NaN")
     yield of(["first loss"], "classes", text="a head of 60 classes for labels 0, 1, 2")

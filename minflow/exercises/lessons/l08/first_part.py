@@ -10,16 +10,16 @@ exercise = Exercise(
     "08.3", "first_part", kind="read", level="core", answer="name",
     question="Which operation is the cause?",
     hint="Go from the first row down. Rows with = are equal in all bits. Which is the first that is not?",
-    fact="All later ones differ because they read what is wrong already. In a network of a thousand operations the "
+    fact="All later ones differ because their inputs are wrong already. In a network of a thousand operations the "
          "first difference is often the only line that you must read.",
-    sibling="A message goes from mouth to ear: Ada, Ben, Cleo, Dan. Ada and Ben heard *red hat*, Cleo *red cat*, Dan "
-            "*dead cat*. Dan is farthest from the truth, and innocent of most of it. The first who differs is Cleo: "
-            "ask her what she heard.",
+    sibling="A message is whispered from one to the next: Ada, Ben, Cleo, Dan. Ada and Ben heard *red hat*, Cleo *red "
+            "cat*, Dan *dead cat*. Dan is farthest from the truth, but most of that is not his mistake. The first who "
+            "differs is Cleo: ask her what she heard.",
 )
 
 
 class Small(nn.Module):
-    """Numbers 8 -> 4, with three settings that somebody may get wrong."""
+    """Network with 8 inputs and 4 outputs, and three settings that can be wrong."""
 
     def __init__(self, slope=0.01, scale=0.5, most=0.5):
         super().__init__()
@@ -68,7 +68,7 @@ def name(given):
 
 @exercise.accept
 def same(value, given):
-    """Copied with the sign that stands before it in the row: right too."""
+    """Accept a name that was copied with the sign before it."""
     return value.lstrip(">= ").rstrip() == name(given)
 
 
@@ -85,7 +85,7 @@ def last(given):
 
 
 def largest(given):
-    """The largest difference behind the first, and before the last."""
+    """The largest difference between the first and the last."""
     return max(rows(given)[at(given) + 1:-1], key=lambda row: row.difference).name
 
 
@@ -98,23 +98,23 @@ def names(given):
 
 
 exercise.wrong_value("the last", last,
-                     "Everything before it fed it: it only passes on what is wrong already.",
+                     "It depends on everything before it: it only passes on an earlier mistake.",
                      "Go up, row by row, while the rows differ. Where does it begin?")
 exercise.wrong_value("an input", "x",
-                     "The inputs are the same for both. Asked is an operation.",
+                     "The inputs are the same for both. The answer is an operation.",
                      "Names of operations end in a number, such as `model.first-matmul-0`.",
                      when=lambda value, given: value in ("x", "input", "inputs", "_Predict_0-input_0"))
 exercise.wrong_value("the one before", before,
-                     "That one is equal, in all bits: it is innocent. Go one row down.",
-                     "= stands before all that is equal.",
+                     "That one is equal, in all bits: it is not the cause. Go one row down.",
+                     "= marks every row that is equal.",
                      when=lambda value, given: value in names(given)[:at(given)])
 exercise.wrong_value("the largest difference", largest,
-                     "The difference is large there: it has grown on the way. Where is the *first*?",
+                     "The difference is large there because it has grown on the way. Where is the *first*?",
                      "The first that differs may differ only a little. Look for `>>>`.",
                      when=lambda value, given: value in names(given)[at(given) + 1:])
 exercise.wrong_value("a module", module,
-                     "That is a module. Which operation in it? Its name goes on.",
-                     "Copy the whole name of the row, to the number at its end.",
+                     "That is a module. Which operation in it? Its name is longer.",
+                     "Copy the whole name of the row, up to the number at its end.",
                      when=lambda value, given: isinstance(value, str) and value not in names(given)
                      and name(given).startswith(value))
 exercise.wrong_value("a kind", "matmul",

@@ -1,4 +1,4 @@
-"""08.2 never_ran: a new head that nobody calls."""
+"""08.2 never_ran: a new head that is never called."""
 
 import math
 
@@ -12,16 +12,16 @@ exercise = Exercise(
     "08.2", "never_ran", kind="mend", level="core", answer="repair", allowed=(1e-6, 1e-6),
     question="Why does the new head not run?",
     hint="Print the model: which modules does it have, and which of them does its `forward` call?",
-    fact="To keep what a network has learnt, and to give it a new head, is called fine-tuning. The first loss tells "
-         "at once whether the new head is the one that runs.",
-    sibling="A model calls `self.embed` and `self.out`. Somebody writes `model.uot = nn.Linear(32, 5)`. Python keeps "
-            "it as one more attribute, and `self.out` runs as before. Two lines mend it: `del model.uot`, and "
-            "`model.out = nn.Linear(32, 5)`. An attribute that is set again takes the place of the old one.",
+    fact="Keeping what a network has learnt and giving it a new head is called fine-tuning. The first loss shows at "
+         "once whether the new head is the one that runs.",
+    sibling="A model calls `self.embed` and `self.out`. A program sets `model.uot = nn.Linear(32, 5)`. Python keeps "
+            "it as one more attribute, and `self.out` runs as before. Two lines mend that: `del model.uot`, and "
+            "`model.out = nn.Linear(32, 5)`. Setting an attribute again replaces the old one.",
 )
 
 
 class Trained(nn.Module):
-    """Features that were learnt, and a head for 1,000 classes."""
+    """Trained features, and a head for 1,000 classes."""
 
     def __init__(self, pixels=8, width=16):
         super().__init__()
@@ -65,7 +65,7 @@ def repair(model):
 
 
 @exercise.wrong("both heads",
-                "The new head runs. But the model holds one more, and that one never runs. Which line puts it there?",
+                "The new head runs. But the model has one more head, which never runs. Which line puts it there?",
                 "Only one name is needed: the one that `forward` calls. Leave the other line out.")
 def repair(model):
     width = model.classifier.in_features
@@ -85,7 +85,7 @@ def repair(model):
 
 
 @exercise.wrong("features begun anew",
-                "The parameters of the features are new ones: what they had learnt is gone.",
+                "The parameters of the features are new: everything they had learnt is gone.",
                 "Only the head is to be replaced.")
 def repair(model):
     model.features = nn.Sequential(nn.Linear(model.features[0].in_features, model.classifier.in_features), nn.ReLU())
@@ -103,8 +103,8 @@ def repair(model):
 
 
 @exercise.wrong("built anew",
-                "The head is right. But what the features had learnt is gone: this is another model.",
-                "Change the head of the model that you are given.")
+                "The head is right. But everything the features had learnt is gone: this is another model.",
+                "Change the head of the given model.")
 def repair(model):
     other = type(model)(model.features[0].in_features, model.classifier.in_features)
     other.classifier = nn.Linear(model.classifier.in_features, 10)
@@ -112,15 +112,16 @@ def repair(model):
 
 
 @exercise.wrong("nothing returned",
-                "The model may be mended, but `repair` gives nothing back.",
+                "The model may be mended, but `repair` returns nothing.",
                 "The last line is `return model`.")
 def repair(model):
     model.classifier = nn.Linear(model.classifier.in_features, 10)
 
 
 @exercise.wrong("squashed",
-                "A head gives scores of any size, also below 0. Something behind your layer lets only some through.",
-                "`nn.CrossEntropyLoss` takes the scores as they are: no ReLU and no softmax behind the last layer.")
+                "A head gives scores of any size, even below 0. Something after your layer lets only some of them "
+                "through.",
+                "`nn.CrossEntropyLoss` takes the scores as they are: no ReLU and no softmax after the last layer.")
 def repair(model):
     model.classifier = nn.Sequential(nn.Linear(model.classifier.in_features, 10), nn.ReLU())
     return model
@@ -163,7 +164,7 @@ def first_loss(repair, pixels, width):
 
 
 def badges(repair, pixels, width):
-    """How many modules never run."""
+    """Number of modules that never run."""
     model, features = repaired(repair, pixels, width)
     if model is None:
         return None
@@ -178,7 +179,7 @@ def shape(repair, pixels, width):
 
 
 def below(repair, pixels, width):
-    """Are some of 80 scores below 0? Behind a ReLU or a softmax none is."""
+    """True if some of 80 scores are below 0. After a ReLU or a softmax none is."""
     model, features = repaired(repair, pixels, width)
     if model is None:
         return None
@@ -187,7 +188,7 @@ def below(repair, pixels, width):
 
 
 def kept(repair, pixels, width):
-    """Are the features' parameters the same objects?"""
+    """True if the features' parameters are the same objects."""
     model, features = repaired(repair, pixels, width)
     if model is None:
         return None

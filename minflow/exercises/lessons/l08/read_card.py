@@ -8,14 +8,14 @@ nn = flow.nn
 
 exercise = Exercise(
     "08.1", "read_card", kind="read", level="warm-up", answer="answer",
-    question="Which module failed, what did it get, what did it want?",
-    hint="The path stands behind the word `in`. What it got is the last size of the input, what it wanted that of the "
+    question="Which module failed, what did it get, and what does it take?",
+    hint="The path follows the word `in`. The module got the last size of the input, and takes the last size of the "
          'weight. Write all three: `("model.stem", 32, 30)`.',
     fact="The sentence says what went wrong, the values with their names say why, and the last line says what to try. "
          "Every error of minflow has these parts.",
-    sibling="A card says: \"linear: the input has 20 features (its last axis), up.weight takes 24\", with input "
+    sibling='A card says: "linear: the input has 20 features (its last axis), up.weight takes 24", with input '
             "float32[7, 20], up.weight float32[5, 24], in model.up. The module is model.up. It got 20 numbers in each "
-            "row, the last axis of the input. It wanted 24, the last axis of the weight. 7 is only the batch.",
+            "row, the last axis of the input. It takes 24, the last axis of the weight. 7 is only the batch.",
 )
 NAMES = ("stem", "body", "head", "first", "middle", "last", "up", "down")
 
@@ -70,7 +70,7 @@ def answer(given):
 
 
 def parts(given):
-    """The right answer, and what else stands on the card."""
+    """The right answer, and other numbers and names on the card."""
     path, got, wanted = answer(given)
     names = given[0].model.names
     before = names[names.index(path.removeprefix("model.")) - 1]
@@ -122,19 +122,20 @@ def three(value):
 
 
 exercise.wrong_value("not three parts", "model.stem",
-                     'Three parts in brackets: the module, what it got, what it wanted, as `("model.stem", 32, 30)`.',
+                     'Three parts in brackets: the module, what it got, and what it takes, as in `("model.stem", 32, '
+                     "30)`.",
                      "The path is a text in quotes, the two others are whole numbers.",
                      when=lambda value, given: not three(value))
 exercise.wrong_value("a line number", where,
-                     "That is a number. The *name* of the module stands behind the word `in`.",
+                     "That is a number. The *name* of the module follows the word `in`.",
                      "It begins with `model.`.", when=lambda value, given: not isinstance(value[0], str))
 exercise.wrong_value("the class", kind,
-                     "Linear is a class, and several modules are of it. Which one? It has a path.",
-                     "The path stands behind the word `in`, and begins with `model.`.",
+                     "Linear is a class, and several modules belong to it. Which one is it? Give its path.",
+                     "The path follows the word `in`, and begins with `model.`.",
                      when=lambda value, given: value[0] in ("Linear", "Chain", "Predict", "linear", "Predict_0"))
 exercise.wrong_value("swapped", swapped,
                      "The two numbers are there, the wrong way round. *Got* is what came in.",
-                     "The input has what it got; the weight takes what it wanted.",
+                     "The input says what it got; the weight says what it takes.",
                      when=lambda value, given: tuple(value[1:]) == swapped(given)[1:])
 exercise.wrong_value("the batch size", with_batch,
                      "That is how many rows came in: the batch. A layer takes any number of rows.",
@@ -142,10 +143,10 @@ exercise.wrong_value("the batch size", with_batch,
                      when=lambda value, given: parts(given)[4] in value[1:])
 exercise.wrong_value("the size of its result", outputs,
                      "That is how many numbers the layer gives. What does it *take*?",
-                     "The sentence says it: the weight takes so many.",
+                     "The sentence says how many the weight takes.",
                      when=lambda value, given: outputs(given)[2] in value[1:])
 exercise.wrong_value("the module before", one_before,
-                     "That module did what it was told: it ran, and gave its result. Who could not take it?",
-                     "The card names the module behind the word `in`.",
+                     "That module worked: it ran, and gave its result. Which module could not take it?",
+                     "The card names the module after the word `in`.",
                      when=lambda value, given: short(value[0]) != short(answer(given)[0])
                      and tuple(value[1:]) == answer(given)[1:])

@@ -10,12 +10,12 @@ from ...definition import Exercise, case
 exercise = Exercise(
     "09.4", "fair_race", kind="measure", level="core", answer="ratio", allowed=(1e-6, 0.05),
     question="How do you measure fairly which of two functions is slower?",
-    hint="Call each once without looking at the clock. Then take turns, and keep what most rounds say.",
-    fact="A ratio of medians, in turns, holds on a busy machine where single times differ by half. The shortest "
-         "time of each is fair too: a disturbance only makes a time longer.",
-    sibling="Two bakers are timed. On the first day each one heats the oven: that day does not count. They bake on the "
-            "same days, since the weather changes. One day the phone rings for an hour: the *middle* day of each baker "
-            "is not moved by that, the mean is.",
+    hint="Call each once without looking at the clock. Then take turns, and keep the middle result of the rounds.",
+    fact="A ratio of medians, measured in turns, is reliable even on a busy machine on which single times differ by "
+         "half. The shortest time of each is fair too: a disturbance only makes a time longer.",
+    sibling="Two bakers are timed. On the first day each one heats the oven: that day does not count. They bake on "
+            "the same days, since the weather changes. One day the phone rings for an hour: that changes the mean, "
+            "but not the *middle* day of each baker.",
 )
 
 
@@ -86,7 +86,7 @@ def ratio(f, g, rounds=7):
 
 
 @exercise.wrong("one call each",
-                "One call each: the first call compiles, and one call is chance.",
+                "You call each once: the first call compiles, and a single time depends on chance.",
                 "Call both once untimed, then time several rounds.")
 def ratio(f, g, rounds=7):
     a = time.perf_counter()
@@ -98,7 +98,7 @@ def ratio(f, g, rounds=7):
 
 
 @exercise.wrong("one after the other",
-                "All of f, then all of g: the machine changed meanwhile. Take turns.",
+                "You time all of f, then all of g: the machine changed meanwhile. Take turns.",
                 "In each round call f, then g.")
 def ratio(f, g, rounds=7):
     medians = []
@@ -114,7 +114,7 @@ def ratio(f, g, rounds=7):
 
 
 @exercise.wrong("mean",
-                "One hiccup moved your result. The mean of 1, 1 and 100 is 34; what is their middle?",
+                "One hiccup moved your result. The mean of 1, 1 and 100 is 34; what is their middle value?",
                 "`statistics.median` does not see the outlier.")
 def ratio(f, g, rounds=7):
     f(), g()
@@ -129,7 +129,7 @@ def ratio(f, g, rounds=7):
 
 
 @exercise.wrong("upside down",
-                "Asked is how many times slower g is: above 1 where g takes longer.",
+                "The answer is how many times slower g is: above 1 if g takes longer.",
                 "Divide the time of g by that of f.")
 def ratio(f, g, rounds=7):
     f(), g()
@@ -146,7 +146,7 @@ def ratio(f, g, rounds=7):
 
 @exercise.wrong("first call timed",
                 "The first call compiles, and you timed it. Call each function once before the clock starts.",
-                "A call before the loop, without a clock.")
+                "Call each before the loop, without a clock.")
 def ratio(f, g, rounds=7):
     one, other = [], []
     for i in range(rounds):
@@ -160,8 +160,8 @@ def ratio(f, g, rounds=7):
 
 
 @exercise.wrong("difference",
-                "That is by how many *seconds* g is slower. Asked is how many *times*.",
-                "Divide, do not subtract.")
+                "That is by how many *seconds* g is slower. The answer is how many *times*.",
+                "Divide; do not subtract.")
 def ratio(f, g, rounds=7):
     f(), g()
     one, other = [], []
@@ -176,10 +176,10 @@ def ratio(f, g, rounds=7):
 
 
 class Clock:
-    """A clock that is moved by the functions themselves, so that a race has the same times on every machine.
+    """A clock that the functions themselves move, so that a race has the same times on every machine.
 
-    first: what the first call costs more.  drift: by which share the machine slows down with each call.
-    slow: number of a call -> what it costs more, an outlier.
+    first: extra time of the first call. drift: share by which each call slows the machine down.
+    slow: index of a call -> its extra time, an outlier.
     """
 
     def __init__(self, first=0.0, drift=0.0, slow=None):
@@ -201,8 +201,8 @@ CLOCKS = "perf_counter", "time", "monotonic", "process_time"
 
 
 def race(ratio, one, other, rounds=7, **clock):
-    """What `ratio` measures, by a clock of ours: it stands in for every clock of `time`, also where it was imported by
-    its name or as timeit's."""
+    """Run `ratio` with a simulated clock. It replaces every clock of `time`, even if it was imported by name or
+    through timeit."""
     mine = Clock(**clock)
     ours = {getattr(time, name): lambda: mine.now for name in CLOCKS}
     ours |= {getattr(time, f"{name}_ns"): lambda: round(1e9 * mine.now) for name in CLOCKS}

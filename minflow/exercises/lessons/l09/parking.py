@@ -5,12 +5,13 @@ from ...definition import Exercise, case
 exercise = Exercise(
     "09.3", "parking", kind="write", level="stretch", answer="place",
     question="How do a thousand values fit into the memory of a few?",
-    hint="Take the values one by one, the largest first. Where is the lowest address that is free while it lives?",
-    fact="Largest first, at the lowest free address, comes near the best that there is. minflow's own arena is filled "
-         "in such a way.",
-    sibling="Cars of length 4, 2 and 2 park along a street. The first stays from 9 to 12, the second from 9 to 10, the "
-            "third from 11 to 12. Put the first at metre 0. The second meets it: metre 4. The third meets only the "
-            "first, since the second has left: metre 4 too. Six metres are enough for eight metres of cars.",
+    hint="Take the values one by one, the largest first. What is the lowest address that is free while it lives?",
+    fact="Placing the largest first, at the lowest free address, comes near the best possible result. minflow's own "
+         "arena is filled in this way.",
+    sibling="Cars of length 4, 2 and 2 park along a street. The first stays from 9 to 12, the second from 9 to 10, "
+            "the third from 11 to 12. Put the first at metre 0. The second is there at the same time: metre 4. The "
+            "third meets only the first, since the second has left: metre 4 too. Six metres are enough for eight "
+            "metres of cars.",
 )
 
 
@@ -20,7 +21,7 @@ def place(lives):
     # the largest first: small ones find gaps
     for i in sorted(range(len(lives)), key=lambda i: -lives[i][2]):
         first, last, size = lives[i]
-        # who is already placed, and lives at the same time
+        # values that are already placed and live at the same time
         taken = sorted((addresses[j], lives[j][2]) for j in range(len(lives))
                        if addresses[j] is not None and lives[j][0] <= last and first <= lives[j][1])
         # the lowest address with room
@@ -64,7 +65,8 @@ def place(lives):
 
 
 @exercise.wrong("one after the other",
-                "Nothing is used twice: the buffer is as large as all values together. Who lives at the same time?",
+                "No place is used twice: the buffer is as large as all values together. Which values live at the same "
+                "time?",
                 "A value that has died leaves its place to others.")
 def place(lives):
     addresses, end = [], 0
@@ -75,8 +77,8 @@ def place(lives):
 
 
 @exercise.wrong("dies as the next is born",
-                "Two values share a place in the step where one is read and the other is written.",
-                "With last == first both live in that step: use <=, not <.")
+                "Two values share a place in the step in which one is read and the other is written.",
+                "If last == first, both live in that step: use <=, not <.")
 def place(lives):
     addresses = [None] * len(lives)
     for i in sorted(range(len(lives)), key=lambda i: -lives[i][2]):
@@ -93,7 +95,8 @@ def place(lives):
 
 
 @exercise.wrong("sorted answers",
-                "The addresses are right, in the order in which you placed them. Give them back as the values came.",
+                "The addresses are right, in the order in which you placed them. Return them in the order in which "
+                "the values came.",
                 "Entry i belongs to lives[i].")
 def place(lives):
     order = sorted(range(len(lives)), key=lambda i: -lives[i][2])
@@ -129,7 +132,7 @@ def place(lives):
 
 
 @exercise.wrong("too small a gap",
-                "A value lies in a gap that is too small for it: look at sizes, not only at whether a place is free.",
+                "A value is in a gap that is too small for it: look at sizes, not only at whether a place is free.",
                 "The gap must hold all of the value: start - address >= size.")
 def place(lives):
     addresses = [None] * len(lives)
@@ -147,15 +150,16 @@ def place(lives):
 
 
 @exercise.wrong("all at 0",
-                "All values lie at address 0, on top of each other. Who lives at the same time needs another place.",
+                "All values are at address 0, on top of each other. Values that live at the same time need different "
+                "places.",
                 "Compare each value with those that are placed already.")
 def place(lives):
     return [0 for first, last, size in lives]
 
 
 @exercise.wrong("as they come",
-                "No two overlap, but the buffer is larger than it must be. In which order do you place them?",
-                "Large ones find room only while there is much of it: place them first.")
+                "No two overlap, but the buffer is larger than necessary. In which order do you place them?",
+                "Large values fit only while there is much room: place them first.")
 def place(lives):
     addresses = []
     for i, (first, last, size) in enumerate(lives):
@@ -166,16 +170,16 @@ def place(lives):
 
 
 def needed(lives):
-    """Bytes that live at the same time, at most: no placement does with less."""
+    """Largest number of bytes that live at the same time, a lower bound for every placement."""
     return max((sum(size for a, b, size in lives if a <= step <= b) for step in {one[0] for one in lives}), default=0)
 
 
 def judged(place, lives):
-    """What is wrong with a placement, in words, and how large the buffer is, as a share of the least that is needed."""
+    """Describe what is wrong with a placement, and the size of the buffer relative to the lower bound."""
     given = place([tuple(one) for one in lives])
     if given is None:
         return None
-    addresses = [one.item() if hasattr(one, "item") else one for one in given]  # NumPy's whole numbers too
+    addresses = [one.item() if hasattr(one, "item") else one for one in given]  # includes NumPy's integers
     if len(addresses) != len(lives):
         return f"{len(addresses)} addresses for {len(lives)} values"
     if any(not isinstance(one, int) or one < 0 for one in addresses):
@@ -199,7 +203,7 @@ def some(rng, count, steps=20):
 
 
 def many(place, sets):
-    """Over many sets: what was wrong with the first that is."""
+    """Report the first fault among many sets."""
     return next((said for said in (judged(place, lives) for lives in sets) if said != "fits"), "fits")
 
 

@@ -5,6 +5,6 @@ from ...definition import recall
 exercise = recall(
     "09.0",
     ("a first loss", "b", "Lesson 08 compares the first loss with ln of the number of classes."),
-    ("a gap", "a", "Lesson 06 draws two lines: accuracy on what was seen, and on what was not."),
-    ("the diamond", "c", "Lesson 03: along a way multiply, where ways meet add."),
+    ("a gap", "a", "Lesson 06 draws two lines: accuracy on images that were seen, and on images that were not."),
+    ("the diamond", "c", "Lesson 03: multiply along a way, add where ways meet."),
 )

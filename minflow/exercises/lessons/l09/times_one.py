@@ -1,4 +1,4 @@
-"""09.2 times_one: a pass of one's own, x * 1 becomes x."""
+"""09.2 times_one: a pass that turns x * 1 into x."""
 
 import numpy as np
 
@@ -10,12 +10,12 @@ from ...definition import Exercise, case
 
 exercise = Exercise(
     "09.2", "times_one", kind="write", level="core",
-    question="How does a compiler drop a product that changes nothing?",
+    question="How does a compiler drop a multiplication that changes nothing?",
     hint="For each `mul` ask: is one of its two inputs the number 1? Then its readers can read the other one.",
     fact="A pass must be exact: x * 1 is x to the last bit, NaN and -0 included. x + 0 is not: -0 + 0 is 0.",
-    sibling="A pass that drops `neg(neg(x))`: leave out each node of op `neg` whose input is from another `neg`, and "
-            "let its readers read the input of the inner one. The shape is the same, so nothing else changes. "
-            "The inner `neg` may have other readers: `dead_code` removes it where it has none.",
+    sibling="A pass that drops `neg(neg(x))`: leave out each `neg` node whose input comes from another `neg`, and let "
+            "its readers read the input of the inner one. The shape is the same, so nothing else changes. The inner "
+            "`neg` may have other readers: `dead_code` removes it if it has none.",
 )
 
 
@@ -36,9 +36,9 @@ def times_one(graph):
         same = None
         if node.op.name == "mul":
             x, y = node.inputs
-            # 1 may stand on either side
+            # the 1 may be on either side
             for value, one in ((x, y), (y, x)):
-                # a number stands for itself, a tensor is a Value
+                # a number is its own input, a tensor is a Value
                 if isinstance(one, int | float) and one == 1:
                     same = value
         if same is None:
@@ -56,7 +56,7 @@ def parts(node):
 
 
 def rewriting(graph, goes, reads=lambda node: parts(node)[0]):
-    """The graph without the nodes that `goes` names, where their readers read what `reads` says."""
+    """The graph without the nodes for which `goes` is true; their readers read `reads` of the node."""
     gone = [node for node in graph.nodes if goes(node)]
     return rewritten(graph, [node for node in graph.nodes if node not in gone],
                      {outputs_of(node)[0]: reads(node) for node in gone})
@@ -80,7 +80,7 @@ def times_one(graph):
 
 
 @exercise.wrong("right side only",
-                "x * 1 goes, but 1 * x stays. The 1 may stand on either side.",
+                "x * 1 goes, but 1 * x stays. The 1 may be on either side.",
                 "Look at both orders of `node.inputs`.")
 def times_one(graph):
     return rewriting(graph, lambda node: parts(node)[1] == 1 and node.inputs[1].__class__ in (int, float)
@@ -88,15 +88,15 @@ def times_one(graph):
 
 
 @exercise.wrong("always the first input",
-                "Of 1 * x your readers get the 1. They should read the *other* input.",
+                "For 1 * x, your readers get the 1. They should read the *other* input.",
                 "If `node.inputs[0]` is the number, take `node.inputs[1]`.")
 def times_one(graph):
     return rewriting(graph, lambda node: parts(node)[1] == 1, lambda node: node.inputs[0])
 
 
 @exercise.wrong("not told",
-                "A product went, and somebody still reads its result. Write into `instead` what is read now.",
-                "`instead[outputs_of(node)[0]]` is the key: the result that went. Its value: the other input.")
+                "You dropped a product whose result is still used. Say in `instead` which value replaces it.",
+                "Set `instead[outputs_of(node)[0]]`: the key is the result that went, the value is the other input.")
 def times_one(graph):
     from minflow.compiler.passes.rewrite import rewritten
 
@@ -104,22 +104,22 @@ def times_one(graph):
 
 
 @exercise.wrong("not at the end",
-                "The product stays where its result leaves the graph. `rewritten` changes what the graph gives too.",
-                "A node whose result is an output may go like any other.")
+                "The product stays if its result is an output of the graph. But `rewritten` replaces outputs too.",
+                "A node whose result is an output may be dropped like any other.")
 def times_one(graph):
     return rewriting(graph, lambda node: parts(node)[1] == 1
                      and not any(one.node is node for one in graph.outputs))
 
 
 @exercise.wrong("left side only",
-                "1 * x goes, but x * 1 stays. The 1 may stand on either side.",
+                "1 * x goes, but x * 1 stays. The 1 may be on either side.",
                 "Look at both orders of `node.inputs`.")
 def times_one(graph):
     return rewriting(graph, lambda node: parts(node)[1] == 1 and node.inputs[0].__class__ in (int, float))
 
 
 @exercise.wrong("nearly 1",
-                "1.0000001 is not 1: a pass keeps every bit. Compare exactly.",
+                "1.0000001 is not 1, and a pass keeps every bit. Compare exactly.",
                 "`number == 1`, without a tolerance.")
 def times_one(graph):
     return rewriting(graph, lambda node: parts(node)[1] is not None and abs(parts(node)[1] - 1) < 1e-6
@@ -128,14 +128,14 @@ def times_one(graph):
 
 @exercise.wrong("any number",
                 "x * 2 is not x: which number may go?",
-                "Ask whether the number is 1.")
+                "Check whether the number is 1.")
 def times_one(graph):
     return rewriting(graph, lambda node: parts(node)[0] is not None)
 
 
 @exercise.wrong("division too",
-                "1 / x is not x. Only a product has two equal sides.",
-                "Ask for `node.op.name == \"mul\"`.")
+                "1 / x is not x. Only in a product do both sides count the same.",
+                'Check `node.op.name == "mul"`.')
 def times_one(graph):
     def sides(node):
         values = [x for x in node.inputs if not isinstance(x, int | float)]
@@ -146,7 +146,7 @@ def times_one(graph):
 
 @exercise.wrong("once",
                 "x * 1 * 1 still has a product: the second one reads the first, which has gone.",
-                "Drop every such node, whatever it reads; `rewritten` follows the chain.")
+                "Drop every such node, whatever its inputs are; `rewritten` follows the chain.")
 def times_one(graph):
     gone = []
     return rewriting(graph, lambda node: parts(node)[1] == 1
@@ -155,13 +155,13 @@ def times_one(graph):
 
 @exercise.wrong("nothing done",
                 "All products are still there. Is your condition ever true? `node.op.name == \"mul\"` finds a product.",
-                "Leave the node out of `kept`, and say in `instead` what its readers read.")
+                "Leave the node out of `kept`, and say in `instead` what its readers read now.")
 def times_one(graph):
     return graph
 
 
 def compiled(times_one, build, array):
-    """How many products the graph runs, and whether its numbers are eager's."""
+    """Number of products that the graph runs, and whether its result equals the eager one."""
     class Program(flow.nn.Graph):
         def build(self, x):
             return build(x)
@@ -171,7 +171,7 @@ def compiled(times_one, build, array):
     wanted = build(x)
     try:
         result = program(x)
-    except flow.GraphError as error:  # what the pass gave is no graph
+    except flow.GraphError as error:  # the pass did not return a graph
         return str(error).split("\n")[0]
     exact = result.dtype is wanted.dtype and result.shape == wanted.shape and np.array_equal(
         result.numpy(), wanted.numpy(), equal_nan=True)

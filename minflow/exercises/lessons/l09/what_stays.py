@@ -5,11 +5,11 @@ from ...definition import Exercise
 exercise = Exercise(
     "09.1", "what_stays", kind="predict", level="core", answer="left",
     question="How many of nine written operations does a graph really run?",
-    hint="Cross out line by line: what does nobody read, what is the same at each call, what stands there twice?",
-    fact="The passes keep the results, to the last bit. They only drop work that nobody would have missed.",
-    sibling="Five operations: `a = flow.zeros(2)`, `b = a + 1`, `c = x * x`, `d = x * x`, `return c + b`. "
-            "Nobody reads d: it goes. a and b need no x: they are computed once, when the graph is built. c and the "
-            "last sum stay: two operations run at each call.",
+    hint="Cross out line by line: which results are unused, the same at each call, or computed twice?",
+    fact="The passes keep the results, to the last bit. They only drop work that was not needed.",
+    sibling="Five operations: `a = flow.zeros(2)`, `b = a + 1`, `c = x * x`, `d = x * x`, `return c + b`. d is never "
+            "used, so it goes. a and b do not need x: they are computed once, when the graph is built. c and the last "
+            "sum stay: two operations run at each call.",
 )
 PROGRAMS = (
     ("x * y", "p + q", "x.exp()", "r * b", "s - p"),
@@ -63,20 +63,20 @@ def left(text):
 exercise.also_right(3.0)
 exercise.wrong_value(
     "names", "p, r, t",
-    "Write how many there are: one number.",
+    "Write one number: how many there are.",
     "Count the lines that you have not crossed out.",
     when=lambda value, text: isinstance(value, str | list | tuple | set))
 exercise.wrong_value(
     "all of them", 9,
-    "That is what is written. Which of them does the result not need?",
-    "Begin at `return t` and walk back: what is read on the way?")
+    "That is how many are written. Which of them does the result not need?",
+    "Begin at `return t` and walk back: which results are read on the way?")
 exercise.wrong_value(
     "only the unread ones out", 7,
-    "You dropped what nobody reads. What needs neither x nor y?",
+    "You dropped unused results. Which operations need neither x nor y?",
     "a and b are the same at each call. Then look at p and q.")
 exercise.wrong_value(
     "the product twice", 4,
-    "One of these stands there twice: same inputs, same operation.",
+    "One of these is there twice: same inputs, same operation.",
     "p and q are the same numbers. Must both be computed?")
 exercise.wrong_value(
     "constants kept", 6,
@@ -89,10 +89,10 @@ exercise.wrong_value(
     "Which operations need x and y, and are read by the result?", when=lambda value, text: value in (0, 1, 2))
 exercise.wrong_value(
     "unread kept", 8,
-    "Who asks for s and u? Nobody: follow the arrows back from t.",
-    "Begin at `return t`: whatever you do not meet on the way back is dropped.")
+    "Are s and u needed? Follow the arrows back from t.",
+    "Begin at `return t`: everything that you do not meet on the way back is dropped.")
 exercise.wrong_value(
     "more than written", 12,
-    "There are nine operations at the beginning: a line may hold two.",
+    "There are nine operations at the beginning: one line may contain two.",
     "Count again: `flow.ones(3) * 2` makes a constant and multiplies it.",
     when=lambda value, text: isinstance(value, int) and value > 9)

@@ -1,4 +1,4 @@
-"""10.2 promise: what a job takes and gives, in its annotations."""
+"""10.2 promise: the arguments and results of a job, as annotations."""
 
 import re
 
@@ -10,9 +10,9 @@ tp = flow.typing
 exercise = Exercise(
     "10.2", "promise", kind="complete", level="core", answer="make_eval",
     question="What does a job promise to take and to give?",
-    hint="Three holes: what the images are, what the labels are, and how many arrays come back.",
-    fact="The promise is checked at each call, before anything runs: a wrong dtype is told by name, and not found out "
-         "an hour later in a strange accuracy.",
+    hint="Fill three gaps: what the images are, what the labels are, and how many arrays come back.",
+    fact="The promise is checked at each call, before anything runs: a wrong dtype is reported by name, and not "
+         "discovered an hour later through a strange accuracy.",
     sibling="A job that takes 20 heights and says for each whether it is tall: `def tall(heights: "
             "tp.Numpy.Placeholder((20,))) -> tp.Numpy`. One that takes 20 ages, whole numbers, as well, and gives two "
             "arrays: `ages: tp.Numpy.Placeholder((20,), dtype=flow.int32)` and `-> tuple[tp.Numpy, tp.Numpy]`.",
@@ -30,7 +30,7 @@ def make_eval(network):
 
 @exercise.solution
 def make_eval(network):
-    # sizes are promised for the whole batch; float32 where no dtype is named
+    # sizes are promised for the whole batch; the default dtype is float32
     images_kind = tp.Numpy.Placeholder((50, 1, 8, 8))
     # a label is the number of a class: a whole number
     labels_kind = tp.Numpy.Placeholder((50,), dtype=flow.int32)
@@ -66,7 +66,7 @@ def make_eval(network):
 
 @exercise.wrong("one result",
                 "Two arrays come back, labels and scores. Your annotation promises one.",
-                "Two arrays are a tuple of two: name `tp.Numpy` twice in it.")
+                "Two arrays are a tuple: name `tp.Numpy` twice in it.")
 def make_eval(network):
     @flow.global_function(type="predict")
     def eval_job(images: tp.Numpy.Placeholder((50, 1, 8, 8)),
@@ -113,8 +113,8 @@ def make_eval(network):
 
 
 @exercise.wrong("int64 labels",
-                "Whole numbers, yes. But these labels are int32, and dtypes must fit exactly.",
-                "`labels.dtype` tells it; 64 is the size that NumPy takes by default.")
+                "Labels are whole numbers, yes. But these are int32, and dtypes must match exactly.",
+                "`labels.dtype` says so; 64 is NumPy's default size.")
 def make_eval(network):
     @flow.global_function(type="predict")
     def eval_job(images: tp.Numpy.Placeholder((50, 1, 8, 8)),
@@ -125,8 +125,8 @@ def make_eval(network):
 
 
 @exercise.wrong("callback",
-                "With `Callback` nobody waits: the call gives a handle and no arrays. That is for lesson 11.",
-                "Leave `tp.Callback[...]` away, and keep what stands in its brackets.")
+                "With `Callback` the call does not wait: it gives a handle instead of arrays. That is for lesson 11.",
+                "Remove `tp.Callback[...]`, and keep the contents of its brackets.")
 def make_eval(network):
     @flow.global_function(type="predict")
     def eval_job(images: tp.Numpy.Placeholder((50, 1, 8, 8)),
@@ -149,7 +149,7 @@ def make_eval(network):
 
 
 def outcome_of(call):
-    """What it gives, or its error in a few words."""
+    """The result, or a short description of the error."""
     try:
         return call()
     except flow.MinflowError as error:
@@ -167,12 +167,12 @@ def flat(images):
 
 
 def kinds(make_eval, images, labels):
-    """dtype and shape of what comes back, or why nothing does."""
+    """dtypes and shapes of the results, or why there are none."""
     return outcome_of(lambda: " and ".join(f"{one.dtype}{list(one.shape)}" for one in make_eval(flat)(images, labels)))
 
 
 def refuses(make_eval, images, labels):
-    """Is this refused?"""
+    """True if the job refuses this."""
     job = make_eval(flat)
     try:
         job(images, labels)
@@ -182,7 +182,7 @@ def refuses(make_eval, images, labels):
 
 
 def right_of(make_eval, images, labels):
-    """How many are read right."""
+    """Number of images that are read correctly."""
     def count():
         given, scores = make_eval(flat)(images, labels)
         return int((scores.argmax(1) == given).sum())

@@ -15,11 +15,11 @@ exercise = Exercise(
     "10.3", "three_mistakes", kind="mend", level="core", answer="make_train", limit=10.0,
     question="Which three mistakes does this job have?",
     hint="Call the job and read its card: it names each mistake with its line.",
-    fact="All mistakes of a job are told at once, since it is written down as a whole before anything runs. An eager "
-         "program stops at the first.",
+    fact="All mistakes of a job are reported together, since it is written down as a whole before anything runs. An "
+         "eager program stops at the first.",
     sibling="A job has `a = flow.layers.dense(x, 8)` and `b = flow.layers.dense(a, 8)`. Both layers get the name "
-            "Dense, and with it one weight for two shapes. `name=\"first\"` and `name=\"second\"` part them. What "
-            "to make small is told to an optimizer: `flow.optimizer.SGD(rate).minimize(error)`, the error, not b.",
+            'Dense, and with it one weight for two shapes. `name="first"` and `name="second"` keep them apart. An '
+            "optimizer must be told what to minimize: `flow.optimizer.SGD(rate).minimize(error)`, the error, not b.",
 )
 
 
@@ -48,7 +48,7 @@ def make_train(Images, Labels):
         scores = flow.layers.dense(hidden, 10, kernel_initializer=start, name="output")
         # labels come first, then scores
         loss = flow.nn.sparse_softmax_cross_entropy_with_logits(labels, scores)
-        # a train job says what it makes small
+        # a train job says what it minimizes
         rate = flow.optimizer.PiecewiseConstantScheduler([], [0.05])
         flow.optimizer.SGD(rate).minimize(loss)
         return loss
@@ -95,7 +95,7 @@ def make_train(Images, Labels):
 
 def job_of(Images, Labels, names=("hidden", "output"), kind="train", start=0.1, turned=False, momentum=0.9, finish=None,
            **flatten):
-    """A job with the mistakes that are asked for."""
+    """A job with the given mistakes."""
     @flow.global_function(type=kind)
     def train_job(images: Images, labels: Labels) -> tp.Numpy:
         options = {} if start is None else {"kernel_initializer": flow.truncated_normal(start)}
@@ -119,7 +119,7 @@ def minimize(optimizer, loss, scores):
 
 @exercise.wrong("all three",
                 "All three mistakes are still there. Call the job with a batch, and read its card.",
-                "Each mistake stands on the card with its line, and with what to try.")
+                "The card shows each mistake with its line, and with what to try.")
 def make_train(Images, Labels):
     return job_of(Images, Labels, (None, None), turned=True)
 
@@ -146,22 +146,22 @@ def make_train(Images, Labels):
 
 
 @exercise.wrong("nothing to minimize",
-                "A train job has to say what it makes small. An optimizer alone does not know it.",
-                "`flow.optimizer.SGD(rate).minimize(loss)`: the last part tells it.")
+                "A train job has to say what to minimize. The optimizer does not know it by itself.",
+                "`flow.optimizer.SGD(rate).minimize(loss)`: the last part says so.")
 def make_train(Images, Labels):
     return job_of(Images, Labels, finish=lambda optimizer, loss, scores: None)
 
 
 @exercise.wrong("minimizes the scores",
-                "It makes the scores small, and the loss grows. What should become small?",
-                "The scores are what the network says. How wrong that is, is the loss.")
+                "It minimizes the scores, and the loss grows. What should become small?",
+                "The scores are the network's answer. The loss says how wrong it is.")
 def make_train(Images, Labels):
     return job_of(Images, Labels, finish=lambda optimizer, loss, scores: optimizer.minimize(scores))
 
 
 @exercise.wrong("starts at zero",
-                "It builds, and does not learn: without `kernel_initializer` all weights start at 0.",
-                "Leave `kernel_initializer=start` in both layers. It was no mistake.")
+                "It builds, but does not learn: without `kernel_initializer` all weights start at 0.",
+                "Leave `kernel_initializer=start` in both layers. It was not a mistake.")
 def make_train(Images, Labels):
     return job_of(Images, Labels, start=None, finish=minimize)
 
@@ -183,19 +183,19 @@ def digits(batch):
 
 
 def same(call):
-    """The names that learners choose left out, but for the default."""
+    """Leave out the names that learners choose, except for the default."""
     result = outcome_of(call)
     return re.sub(r"'(?!Dense)[^'-]*-", "'...-", result) if isinstance(result, str) else result
 
 
 def builds(make_train, batch):
-    """Does a first call work?"""
+    """True if a first call works."""
     kinds, images, labels = digits(batch)
     return same(lambda: make_train(*kinds)(images[0], labels[0]) is not None and "it builds")
 
 
 def variables(make_train, batch):
-    """The sizes of all that the job has made, in order."""
+    """The sizes of all variables of the job, sorted."""
     kinds, images, labels = digits(batch)
 
     def sizes():
@@ -207,7 +207,7 @@ def variables(make_train, batch):
 
 
 def first_loss(make_train, batch):
-    """Is the first loss that of ten classes, of which nothing is known?"""
+    """True if the first loss is that of an untrained network with ten classes."""
     kinds, images, labels = digits(batch)
 
     def loss():
@@ -218,7 +218,7 @@ def first_loss(make_train, batch):
 
 
 def counted(make_train, batch):
-    """How many training steps does it count, after two calls?"""
+    """Number of training steps that it counts after two calls."""
     kinds, images, labels = digits(batch)
 
     def steps():
@@ -231,7 +231,7 @@ def counted(make_train, batch):
 
 
 def learns(make_train, batch, order):
-    """What has the loss become after these batches?"""
+    """The loss after these batches."""
     kinds, images, labels = digits(batch)
 
     def train():

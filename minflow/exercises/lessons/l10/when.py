@@ -6,10 +6,10 @@ exercise = Exercise(
     "10.1", "when", kind="predict", level="warm-up", answer="order",
     question="When does the function of a job run?",
     hint='Four texts in a list, each of "defined", "build" and "result": ["...", "...", "...", "..."].',
-    fact="So a `print` or a counter in a job acts once, not at each step. To look at each step, `flow.watch` is used.",
-    sibling="A baker writes down a recipe when the first order comes, and from then on bakes by it. He opens the shop, "
-            "and gets three orders: opened, written, baked, baked, baked. Nothing is written before an order is there, "
-            "and nothing is written twice.",
+    fact="So a `print` or a counter in a job runs once, not at each step. To look at each step, use `flow.watch`.",
+    sibling="A baker writes down a recipe when the first order comes, and from then on bakes by it. He opens the "
+            "shop, and gets three orders: opened, written, baked, baked, baked. Nothing is written before there is an "
+            "order, and nothing is written twice.",
 )
 exercise.solution(["defined", "build", "result", "result"])
 
@@ -34,17 +34,17 @@ exercise.wrong_value(
     when=is_one_of("build defined result result", "build build defined result result"))
 exercise.wrong_value(
     "build twice", ["defined", "build", "result", "build", "result"],
-    "At the first call it was written down. What does the second call run?",
-    "The second call needs no Python of yours: how often is \"build\" printed then?",
+    "The first call wrote the computation down. What does the second call run?",
+    'The second call does not run your Python: how often is "build" printed then?',
     when=is_one_of("defined build result build result", "defined build build result result"))
 exercise.wrong_value(
     "build last", ["defined", "result", "result", "build"],
-    "How could a call give a result, before anybody knows what it computes?",
+    "How could a call give a result before it is known what to compute?",
     "\"build\" comes before the first \"result\".",
     when=is_one_of("defined result result build", "defined result build result"))
 exercise.wrong_value(
     "no build", ["defined", "result", "result"],
-    "Somebody has to find out what is computed, and this runs your function. When?",
+    "Your function must run to find out what is computed. When does it run?",
     "The function runs once. Its line is printed then, too.",
     when=is_one_of("defined result result", "result result"))
 exercise.wrong_value(

@@ -4,9 +4,9 @@ from ...definition import Exercise
 
 exercise = Exercise(
     "11.1", "both", kind="predict", level="warm-up", answer="seconds",
-    question="How long does a training take, waiting and not waiting?",
+    question="How long does a training take, with waiting and without?",
     hint="Two numbers of seconds, such as (1.0, 1.0). First: one after the other. Then: both at the same time.",
-    fact="The slower of the two sets the pace. To make the other one faster gains nothing.",
+    fact="The slower of the two sets the pace. Making the other one faster gains nothing.",
     sibling="Washing takes 1 hour and drying 2, for each of 10 loads. One after the other: 10 * (1 + 2) = 30 hours. "
             "With both machines at work: the dryer runs 10 * 2 = 20 hours, and waits 1 hour for the first load: 21.",
 )
@@ -37,30 +37,30 @@ def accept(value):
 
 exercise.wrong_value(
     "half", (5.0, 2.5),
-    "Half the time it is only if both take equally long. Who is slower here?",
-    "To load 100 batches takes 100 * 0.03 seconds, whatever the other one does.")
+    "It is half the time only if both take equally long. Which one is slower here?",
+    "Loading 100 batches takes 100 * 0.03 seconds, whatever the other one does.")
 exercise.wrong_value(
     "only computing", (5.0, 2.0),
-    "Somebody still has to load: 100 times 30 ms.",
-    "Who is busy for longer, the one who loads or the one who computes?",
+    "The loading still has to be done: 100 times 30 ms.",
+    "Which is busy for longer, the loader or the worker that computes?",
     when=lambda value: near(pair(value)[0], 5) and 1.999 <= pair(value)[1] <= 2.05)
 exercise.wrong_value(
     "no gain", (5.0, 5.0),
-    "Without waiting, who is idle while a batch is loaded? And while a step is computed?",
+    "Without waiting, which of them is idle while a batch is loaded? And while a step is computed?",
     "The next batch is loaded while this one is computed: the two times are not added.")
 exercise.wrong_value(
     "milliseconds", (5000.0, 3000.0),
-    "Asked is for seconds: 1000 ms are one.",
+    "Give seconds: 1000 ms are one second.",
     "30 ms are 0.03 seconds.", when=lambda value: min(pair(value)) >= 1000)
 exercise.wrong_value(
     "the ends counted too often", (5.0, 3.5),
-    "Only at the beginning and at the end somebody waits for long: one load, one step.",
+    "There is a long wait only at the beginning and at the end: one load, one step.",
     "100 loads, and then the last step alone: what is that together?",
     when=lambda value: near(pair(value)[0], 5) and 3.051 < pair(value)[1] < 4.99)
 exercise.wrong_value(
     "turned", (3.0, 5.0),
-    "Your two numbers are turned: the first is the way that waits.",
-    "Waiting, each step takes a load and a computation.",
+    "Your two numbers are swapped: the first is the time with waiting.",
+    "With waiting, each step takes a load and a computation.",
     when=lambda value: near(pair(value)[1], 5) and 2.999 <= pair(value)[0] <= 3.051)
 exercise.wrong_value(
     "one step", (0.05, 0.03),
@@ -69,4 +69,4 @@ exercise.wrong_value(
 exercise.wrong_value(
     "multiplied", (0.06, 0.03),
     "The two times are added, not multiplied: first one, then the other.",
-    "One step, waiting: 30 ms and then 20 ms.", when=lambda value: near(pair(value)[0], 0.06))
+    "One step with waiting: 30 ms and then 20 ms.", when=lambda value: near(pair(value)[0], 0.06))

@@ -6,8 +6,8 @@ exercise = Exercise(
     "11.3", "queue", kind="write", level="stretch", answer="total", allowed=(1e-9, 1e-9),
     question="How long do a loader and a worker take, with a queue of this width?",
     hint="Keep three times for each batch: loaded, handed in, computed. What has to happen before each of them?",
-    fact="A wider queue never makes the slower one faster. It helps where the times differ from batch to batch: what "
-         "is loaded ahead lasts through one that loads for long.",
+    fact="A wider queue never makes the slower one faster. It helps if the times differ from batch to batch: batches "
+         "that were loaded ahead bridge a slow load.",
     sibling="A cook and a waiter with a shelf for one plate. Cooking takes 1 minute, carrying 3. The first plate is "
             "ready at 1, and carried until 4. The second is ready at 2 and put on the shelf. The third is ready at 3, "
             "and the cook holds it: only at 4, when the waiter takes the second plate, is there room on the shelf.",
@@ -43,7 +43,7 @@ def total(load, compute, width):
 
 @exercise.also_right
 def total(load, compute, width):
-    """With rows of zeros in front, so that no batch is a first one."""
+    """Start with rows of zeros, so that the first batch is not a special case."""
     n = len(load)
     given, ended = [0.0] * (n + 1), [0.0] * (n + width + 1)
     for i in range(1, n + 1):
@@ -53,14 +53,15 @@ def total(load, compute, width):
 
 
 @exercise.wrong("the larger sum",
-                "The first load and the last step have no partner: nobody works beside them.",
+                "Nothing else runs during the first load and the last step.",
                 "Follow one batch: it is loaded, waits, and is computed. When does the first step start?")
 def total(load, compute, width):
     return max(sum(load), sum(compute))
 
 
 @exercise.wrong("never full",
-                "Your loader hands in whatever is in flight. Who waits when `width` steps are in flight?",
+                "Your loader hands in its work however many steps are in flight. What should it do when `width` steps "
+                "are in flight?",
                 "Batch i can be handed in when batch i - width has ended.")
 def total(load, compute, width):
     loader = worker = 0.0
@@ -71,14 +72,14 @@ def total(load, compute, width):
 
 
 @exercise.wrong("one too wide",
-                "The step that is computed is in flight too: it takes a place.",
+                "The step that is being computed is in flight too: it takes a place.",
                 "With width 1 the second batch is handed in when the first has ended.")
 def total(load, compute, width):
     return exercise.right(load, compute, width + 1)
 
 
 @exercise.wrong("one after the other",
-                "That is the way that waits: nobody loads while a step is computed.",
+                "That is the time with waiting: nothing is loaded while a step is computed.",
                 "The loader goes on as soon as it has handed in its batch.")
 def total(load, compute, width):
     return sum(load) + sum(compute)
@@ -100,7 +101,7 @@ def total(load, compute, width):
 
 @exercise.wrong("waits before it loads",
                 "Your loader waits for room, and then loads. It may load while the queue is full.",
-                "Only handing in has to wait: load first, then look whether there is room.")
+                "Only handing in has to wait: load first, then check whether there is room.")
 def total(load, compute, width):
     loader, worker, ended = 0.0, 0.0, []
     for i in range(len(load)):
@@ -113,14 +114,16 @@ def total(load, compute, width):
 
 
 @exercise.wrong("the loader alone",
-                "That holds where each load takes longer than a step. Here steps are longer, and the worker is behind.",
+                "That is right if each load takes longer than a step. Here steps are longer, and the worker falls "
+                "behind.",
                 "A step starts when its batch is there *and* the step before has ended.")
 def total(load, compute, width):
     return sum(load) + compute[-1]
 
 
 @exercise.wrong("step by step",
-                "Not each step takes the longer of both: a batch that was loaded early can wait in the queue.",
+                "Not every step takes the longer of the two times: a batch that was loaded early can wait in the "
+                "queue.",
                 "Keep two clocks, one of the loader and one of the worker.")
 def total(load, compute, width):
     return sum(max(pair) for pair in zip(load, compute))

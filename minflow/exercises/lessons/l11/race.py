@@ -16,17 +16,18 @@ exercise = Exercise(
     question="Why are sometimes only some of the images counted?",
     hint="When the loop ends, two steps may still be in the queue. Where must the program wait for them?",
     forbidden={
-        "sleep": "How long is long enough? On a slow machine it is too short, on a fast one lost time. "
-                 "Wait until it is done.",
-        "Lock": "A lock keeps two from counting at once. The numbers were not torn, they were late: some callbacks had "
-                "not run yet.",
-        "RLock": "The numbers were not torn, they were late: some callbacks had not run yet.",
+        "sleep": "How long is long enough? On a slow machine the sleep is too short, on a fast one it wastes time. "
+                 "Wait until the work is done.",
+        "Lock": "A lock keeps two threads from counting at once. But the counts were not corrupted, they were late: "
+                "some callbacks had not run yet.",
+        "RLock": "The counts were not corrupted, they were late: some callbacks had not run yet.",
     },
-    fact="Such a mistake hides: a `print` or a faster machine makes it go away, and the result is only a little wrong. "
-         "So it has to be found by reading.",
-    sibling="Ten letters are given to a messenger, and each answer is noted in a book. After the tenth letter is given "
-            "away you open the book: eight answers are there. To run after the messenger ten times helps, and takes "
-            "ten times as long. It is enough to wait once, at the end, until the messenger is back.",
+    fact="Such a mistake hides: a `print` or a faster machine makes it go away, and the result is only a little "
+         "wrong. So you have to find it by reading.",
+    sibling="You give ten letters to a messenger, one after the other, and note each answer in a book. After you hand "
+            "over the tenth letter you open the book: eight answers are there. Waiting for the messenger after each "
+            "letter helps, and takes ten times as long. It is enough to wait once, at the end, until the messenger is "
+            "back.",
 )
 
 
@@ -116,7 +117,8 @@ def evaluate(job, batches):
 
 
 @exercise.wrong("a get for each",
-                "Right, and as slow as before: with `.get()` after each call, the loop waits for every step.",
+                "That is right, but as slow as with waiting: with `.get()` after each call, the loop waits for every "
+                "step.",
                 "Hand in all batches first, and wait once, after the loop.")
 def evaluate(job, batches):
     count, counts = counter()
@@ -138,7 +140,7 @@ def evaluate(job, batches):
 
 
 @exercise.wrong("wait inside the loop",
-                "Right, and as slow as before: in the loop it waits for every step.",
+                "That is right, but as slow as with waiting: in the loop it waits for every step.",
                 "Move that line out of the loop: one wait, at the end.")
 def evaluate(job, batches):
     count, counts = counter()
@@ -163,7 +165,7 @@ def evaluate(job, batches):
 
 @exercise.wrong("divided by all",
                 "You divide by all images, but not all of them are counted: the share is too small.",
-                "The count of right ones is late as well. Wait after the loop.")
+                "The count of right answers is late as well. Wait after the loop.")
 def evaluate(job, batches):
     count, counts = counter()
     batches = list(batches)
@@ -173,8 +175,8 @@ def evaluate(job, batches):
 
 
 @exercise.wrong("wait after the first",
-                "You wait in the loop, before it has ended. What was handed in after that is not waited for.",
-                "The wait stands behind the loop, not in it.")
+                "You wait in the loop, before it has ended. That does not wait for the steps that are handed in later.",
+                "The wait belongs after the loop, not in it.")
 def evaluate(job, batches):
     count, counts = counter()
     for i, (images, labels) in enumerate(batches):
@@ -193,7 +195,7 @@ def evaluate(job, batches):
     return counts[0] / counts[1]
 
 
-@exercise.wrong("a lock", "The numbers were not torn, they were late.")
+@exercise.wrong("a lock", "The counts were not corrupted, they were late.")
 def evaluate(job, batches):
     count, counts = counter()
     lock = threading.Lock()
@@ -213,8 +215,8 @@ PATIENCE = 2.0  # seconds that a callback is held back at most
 
 
 class Slow:
-    """A job whose callbacks wait until somebody waits for them, or until the answer has returned: what is not waited
-    for is late, on every machine. waits: what was waited for while there were batches left."""
+    """A job whose callbacks are held back until the answer waits for them or returns: a callback that is not waited
+    for is late on every machine. waits: waits that happened while there were batches left."""
 
     def __init__(self, job, batches):
         self.job, self.batches = job, batches
@@ -222,7 +224,7 @@ class Slow:
         self.returned, self.end = threading.Event(), time.monotonic() + PATIENCE
 
     def __iter__(self):
-        """The batches; when the last one was taken and another is asked for, the loop is over."""
+        """Yield the batches; the loop is over when one more is requested after the last."""
         self.looping = True
         yield from self.batches
         self.looping = False
@@ -244,7 +246,7 @@ class Slow:
             self.waits.append(what)
 
     def hold(self):
-        """On the worker: until somebody waits."""
+        """Hold a callback back, on the worker, until the answer waits."""
         while not self.returned.wait(0.0005) and time.monotonic() < self.end:
             gates = [gate for one in tuple(STREAM.queue) for gate in (one.over, getattr(one, "computed", one.over))]
             if any(gate.waiters and not gate.opened for gate in gates):
@@ -254,7 +256,7 @@ class Slow:
 
 
 class Handle:
-    """What a call of a slow job gives."""
+    """Handle that a call of a slow job returns."""
 
     def __init__(self, slow, step):
         self.slow, self.step = slow, step
@@ -276,7 +278,7 @@ class Handle:
 
 
 def with_slow(evaluate, batches, calls=1):
-    """(what it gives in each call, what it waited for too early)"""
+    """(results of the calls, waits that came too early)"""
     batches = [(np.asarray(scores, "float32"), np.asarray(labels, "int32")) for scores, labels in batches]
     kind = tp.Numpy.Placeholder(batches[0][0].shape)
     labels_kind = tp.Numpy.Placeholder(batches[0][1].shape, dtype=flow.int32)
@@ -302,7 +304,7 @@ def with_slow(evaluate, batches, calls=1):
 
 
 def accuracy(evaluate, batches):
-    """What it gives, with callbacks that are late."""
+    """Result of the answer if callbacks are late."""
     return with_slow(evaluate, batches)[0][0]
 
 
@@ -311,12 +313,12 @@ def twice(evaluate, batches):
 
 
 def early(evaluate, batches):
-    """What it waits for while there are batches left."""
+    """Waits that happen while there are batches left."""
     return "; ".join(with_slow(evaluate, batches)[1]) or "nothing"
 
 
 def batches_of(*rights):
-    """Batches of two images and two classes; of each batch so many are right."""
+    """Batches of two images and two classes, with the given numbers of right answers."""
     return [([[1, 0], [1, 0]], [0 if i < right else 1 for i in range(2)]) for right in rights]
 
 

@@ -12,11 +12,11 @@ exercise = Exercise(
     question="How is a file written as a whole, or not at all?",
     hint="Three steps: write into another file in the same folder; close it; rename it to `path`. If a step fails, "
          "remove the other file.",
-    fact="minflow does one thing more: it tells the disk to write now, with `os.fsync`. Without it a computer that "
-         "loses its power may have renamed a file whose content was still on its way.",
-    sibling="A new timetable hangs in the hall of a school. Rubbing out the old one and writing anew leaves the hall "
-            "without one for an hour. Better: write the new one in the office. When it is finished, exchange the two "
-            "sheets. If you spill ink on it, throw it away: the old one still hangs.",
+    fact="minflow does one thing more: it tells the disk to write now, with `os.fsync`. Without it, if the power "
+         "fails, a file may have been renamed before its content reached the disk.",
+    sibling="A timetable hangs in the hall of a school, and a new one is due. Rubbing out the old one and writing "
+            "anew leaves the hall without one for an hour. Better: write the new one in the office. When it is "
+            "finished, exchange the two sheets. If you spill ink on it, throw it away: the old one still hangs.",
 )
 
 
@@ -30,7 +30,7 @@ def safe_write(path, write):
         # in one step: a reader sees the old one or the new one
         os.replace(other, path)
     except BaseException:
-        # nothing is left, and the caller hears of it
+        # nothing is left, and the caller gets the error
         os.remove(other)
         raise
 
@@ -65,7 +65,7 @@ def safe_write(path, write):
 
 @exercise.also_right
 def safe_write(path, write):
-    """Held in memory first: `write` cannot fail any more when the file is made."""
+    """Write to memory first: once the file is made, `write` can no longer fail."""
     import io
 
     memory = io.BytesIO()
@@ -91,7 +91,7 @@ def safe_write(path, write):
 
 @exercise.wrong("half one put in place",
                 "After a failure the half file takes the place of the old one: `finally` runs after an error too.",
-                "`os.replace` only where `write` came to its end.")
+                "Call `os.replace` only if `write` came to its end.")
 def safe_write(path, write):
     try:
         with open(path + ".part", "wb") as file:
@@ -101,7 +101,7 @@ def safe_write(path, write):
 
 
 @exercise.wrong("old one put back",
-                "You put the old file back after an error. But if the power fails, nobody comes to put it back.",
+                "You put the old file back after an error. But if the power fails, the old file is never put back.",
                 "Leave `path` alone until the new file is whole: write into another name, then `os.replace`.")
 def safe_write(path, write):
     import shutil
@@ -122,7 +122,7 @@ def safe_write(path, write):
 
 
 @exercise.wrong("text",
-                "`write` gives bytes, and the file is open for text. Open it with \"wb\".",
+                '`write` writes bytes, but the file is open for text. Open it with "wb".',
                 "\"w\" is for text, \"wb\" for bytes.")
 def safe_write(path, write):
     with open(path + ".part", "w") as file:
@@ -151,7 +151,7 @@ def safe_write(path, write):
 
 
 @exercise.wrong("another folder",
-                "The other file lies in another folder. That may be another disk, and then renaming is copying.",
+                "The other file is in another folder. That may be another disk, and then renaming is copying.",
                 "Put it beside `path`: the same folder, another name.")
 def safe_write(path, write):
     import tempfile
@@ -178,7 +178,7 @@ def safe_write(path, write):
 
 
 @exercise.wrong("left behind",
-                "After a failure a half file is left in the folder. Who removes it?",
+                "After a failure, half a file is left in the folder. Remove it.",
                 "`try:` ... `except BaseException:` remove it, then `raise`.")
 def safe_write(path, write):
     with open(path + ".part", "wb") as file:
@@ -199,8 +199,8 @@ def safe_write(path, write):
 
 
 @exercise.wrong("not closed",
-                "You rename while the file is still open: a part of it is not yet written.",
-                "`os.replace` stands behind the `with` block, not in it.")
+                "You rename while the file is still open: part of it may not be written yet.",
+                "`os.replace` belongs after the `with` block, not in it.")
 def safe_write(path, write):
     try:
         with open(path + ".part", "wb") as file:
@@ -215,7 +215,7 @@ OLD = b"old"
 
 
 class Watched:
-    """A temporary folder with a file in it, or none; what a reader of the file sees from moment to moment."""
+    """A temporary folder, with or without a file, and what a reader of the file sees at each moment."""
 
     def __init__(self, folder, new, there=True):
         self.folder, self.path, self.new = Path(folder), Path(folder) / "model.bin", new
@@ -230,7 +230,7 @@ class Watched:
             self.seen.append(state)
 
     def spy(self, name):
-        """`os.replace` and its like, with a look before and after."""
+        """Wrap `os.replace` and similar functions to look at the file before and after."""
         do = getattr(os, name)
 
         def call(path, *others, **more):
@@ -245,7 +245,7 @@ class Watched:
         return mock.patch.object(os, name, call)
 
     def save(self, safe_write, fail_at=None, error=ValueError):
-        """One save; fail_at: how many bytes are written when `write` fails. Gives whether the caller heard of it."""
+        """Save once. fail_at: number of bytes after which `write` fails. Returns whether the caller got the error."""
         def write(file):
             self.look()
             file.write(self.new[:fail_at])
@@ -266,7 +266,7 @@ class Watched:
 
 
 def save(safe_write, ask, new, there=True, fail_at=None, error=ValueError):
-    """Asked: what readers `saw`, what file there is `after`, where the new file came `from`, which `names` are left
+    """Property to return: what readers `saw`, the file `after` the save, the folder that it came `from`, the `names`
     in the folder, or what the caller `heard`."""
     with tempfile.TemporaryDirectory() as folder:
         watched = Watched(folder, new, there)
@@ -282,7 +282,7 @@ def cases(rng):
     yield case("after", new, run=save, wanted="new", text=f"{size} bytes over an old file: which one is there?")
     yield case("after", new, False, run=save, wanted="new", text=f"{size} bytes, no old file: which one is there?")
     yield case("saw", new, run=save, wanted=["old", "new"], text="what does a reader see, from first to last?")
-    yield case("from", new, run=save, wanted="its own folder", text="from where was the new file renamed?")
+    yield case("from", new, run=save, wanted="its own folder", text="from which folder was the new file renamed?")
     yield case("after", new, True, 10, run=save, wanted="old", text="`write` fails after 10 bytes: which one is there?")
     yield case("names", new, True, 10, run=save, wanted=["model.bin"],
                text="`write` fails after 10 bytes: the files in the folder")

@@ -14,14 +14,14 @@ nn = flow.nn
 
 exercise = Exercise(
     "12.1", "go_on", kind="complete", level="core", answer="Checkpoint", allowed=(0, 0), limit=4.0,
-    question="What must be saved, so that a training goes on as if nothing had happened?",
+    question="What must be saved so that a training goes on as if nothing had happened?",
     hint="Four things change from step to step: the model, the optimizer, the schedule and the random generator. Each "
          "must be written by `save`, and put back by `load`.",
     fact="A training graph does all this for you: `graph.state_dict()` holds the four, under names of its own. For a "
          "loop of your own you must think of them yourself.",
-    sibling="A game of cards is kept overnight. Written down: the hands of all players. In the morning the score is "
-            "gone, and nobody knows whose turn it is. So write `{\"hands\": ..., \"score\": ..., \"turn\": ...}`, and "
-            "put *each* of them back. To find what belongs in it, ask of everything on the table: does it change "
+    sibling="A game of cards is kept overnight. The hands of all players are written down. In the morning the score "
+            'is gone, and you cannot tell whose turn it is. So write `{"hands": ..., "score": ..., "turn": ...}`, and '
+            "put *each* of them back. To find what belongs in it, ask about everything on the table: does it change "
             "during the game?",
 )
 
@@ -54,7 +54,7 @@ class Checkpoint:
 
 @exercise.also_right
 class Checkpoint:
-    """A loop over what has a state."""
+    """Loop over the objects that have a state."""
 
     def save(self, path, *parts):
         states = {str(i): part.state_dict() for i, part in enumerate(parts)}
@@ -70,7 +70,7 @@ class Checkpoint:
 
 @exercise.also_right
 class Checkpoint:
-    """A file for each."""
+    """Use one file for each."""
 
     def save(self, path, model, optimizer, schedule):
         for name, state in (("m", model.state_dict()), ("o", optimizer.state_dict()), ("s", schedule.state_dict()),
@@ -102,7 +102,7 @@ def but(skip=(), change=None):
 
 
 def no_steps(saved):
-    """Adam's count of steps, back at 0."""
+    """Reset Adam's count of steps."""
     for state in saved["optimizer"]["state"].values():
         if "step" in state:
             state["step"] = flow.zeros(())
@@ -113,15 +113,15 @@ exercise.wrong("model only",
                "`optimizer.state_dict()`, `schedule.state_dict()` and `flow.get_rng_state()` belong in the file too.",
                )(but(skip=("optimizer", "schedule", "generator")))
 exercise.wrong("no optimizer",
-               "The memory of the optimizer is empty: its next steps are those of a beginner.",
+               "The memory of the optimizer is empty: its next steps are like its first ones.",
                "Save `optimizer.state_dict()`, and give it to `optimizer.load_state_dict(...)`.",
                )(but(skip=("optimizer",)))
 exercise.wrong("no generator",
-               "Dropout removes other numbers than before: the random generator stands somewhere else.",
-               "`flow.get_rng_state()` says where it stands; `flow.set_rng_state(...)` puts it back there.",
+               "Dropout removes other numbers than before: the random generator is at another position.",
+               "`flow.get_rng_state()` returns its position; `flow.set_rng_state(...)` puts it back there.",
                )(but(skip=("generator",)))
 exercise.wrong("no schedule",
-               "The schedule starts to count again. Look at the rate a few steps later.",
+               "The schedule starts counting from the beginning. Look at the rate a few steps later.",
                "Save `schedule.state_dict()`, and give it to `schedule.load_state_dict(...)`.",
                )(but(skip=("schedule",)))
 exercise.wrong("two of four",
@@ -133,7 +133,7 @@ exercise.wrong("step count lost",
                "Keep the optimizer's whole `state_dict()`, the count of its steps too.",
                )(but(change=no_steps))
 exercise.wrong("no model",
-               "The model starts with new random parameters: they are in the file, but nobody reads them back.",
+               "The model starts with new random parameters: they are in the file, but are not read back.",
                "`model.load_state_dict(saved[\"model\"])`.",
                )(but(skip=("model",)))
 
@@ -149,7 +149,7 @@ class Checkpoint(but(skip=("generator",))):
 
 @exercise.wrong("kept in memory",
                 "It is kept in the object, not in the file. Tomorrow's program has the file alone.",
-                "`load` is called of another Checkpoint. All that it needs must come from `flow.load(path)`.")
+                "`load` is called on another Checkpoint. Everything that it needs must come from `flow.load(path)`.")
 class Checkpoint:
     def save(self, path, model, optimizer, schedule):
         self.kept = model.state_dict(), optimizer.state_dict(), schedule.state_dict(), flow.get_rng_state()
@@ -161,7 +161,7 @@ class Checkpoint:
 
 
 @exercise.wrong("by reference",
-                "What you kept went on training after you saved: it is the model's own tensors, not a copy.",
+                "You kept the model's own tensors, not a copy: they went on training after you saved.",
                 "A file cannot change with the model: `flow.save({...}, path)`.")
 class Checkpoint:
     kept: dict = {}
@@ -187,7 +187,7 @@ def training(kind, drop, every, seed):
 
 
 def steps(parts, n):
-    """n steps; the loss of each."""
+    """Take n steps; return the loss of each."""
     model, optimizer, schedule = parts
     generator, losses = flow.Generator().manual_seed(9), []
     x = flow.randn(6, 4, generator=generator)
@@ -202,7 +202,7 @@ def steps(parts, n):
 
 
 def resumed(Checkpoint, kind, drop, every, seed):
-    """3 steps, save, one more; then fresh objects and the file: the next 4 losses. The disk is not waited for."""
+    """3 steps, save, one more; then load into fresh objects: the next 4 losses. Does not wait for the disk."""
     with tempfile.TemporaryDirectory() as folder, mock.patch.object(os, "fsync", lambda file: None):
         path, parts = Path(folder) / "saved.safetensors", training(kind, drop, every, seed)
         steps(parts, 3)
@@ -215,7 +215,7 @@ def resumed(Checkpoint, kind, drop, every, seed):
 
 @functools.cache
 def went_on(kind, drop, every, seed):
-    """The losses 3 to 6 of a training that nobody interrupts."""
+    """Losses 3 to 6 of a training that is not interrupted."""
     random = flow.get_rng_state()
     losses = steps(training(kind, drop, every, seed), 7)[3:]
     flow.set_rng_state(random)

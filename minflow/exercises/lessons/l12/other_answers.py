@@ -8,9 +8,9 @@ exercise = Exercise(
     hint='One of "file damaged", "rounding", "batch order", "weights missing" and "dropout".',
     fact="`model.eval()` switches dropout off. A graph is saved in the mode in which it was called: call it in eval() "
          "before you give it away.",
-    sibling="A clock is wrong. Is it always three minutes late? Then it was set wrongly. Is it wrong by another amount "
-            "each time you look? Then something *in it* moves that should stand still. Ask first whether a fault "
-            "repeats: half of all causes fall away.",
+    sibling="A clock is wrong. Is it always three minutes late? Then it was set wrongly. Is it wrong by another "
+            "amount each time you look? Then something *in it* moves that should not. Ask first whether a fault "
+            "repeats: that rules out half of all causes.",
 )
 exercise.solution("dropout")
 exercise.also_right("Dropout")

@@ -57,13 +57,13 @@ def deal(x, n, axis):
 
 
 def cut(x, sizes, axis):
-    """Parts of these sizes, one behind the other."""
+    """Parts of these sizes, one after the other."""
     ends = np.cumsum([0, *sizes])
     return [np.take(x, range(a, min(b, x.shape[axis])), axis=axis) for a, b in zip(ends, ends[1:])]
 
 
 @exercise.wrong("rest in the last",
-                "The last part is too small: 10 by 4 gives 3, 3, 3, 1. Wanted is 3, 3, 2, 2.",
+                "The last part is too small: 10 by 4 gives 3, 3, 3, 1. It should be 3, 3, 2, 2.",
                 "10 // 4 is 2 for each, and 10 % 4 is 2: one more for the first two.")
 def deal(x, n, axis):
     size = x.shape[axis]
@@ -72,7 +72,7 @@ def deal(x, n, axis):
 
 
 @exercise.wrong("last one larger",
-                "The last part takes the whole rest: 10 by 4 gives 2, 2, 2, 4. Wanted is 3, 3, 2, 2.",
+                "The last part takes the whole rest: 10 by 4 gives 2, 2, 2, 4. It should be 3, 3, 2, 2.",
                 "One more for each of the first `size % n` parts.")
 def deal(x, n, axis):
     size = x.shape[axis]
@@ -87,7 +87,7 @@ def deal(x, n, axis):
 
 
 @exercise.wrong("equal parts only",
-                "`np.split` cuts into equal parts alone. 10 by 4 must work too.",
+                "`np.split` only cuts into equal parts. 10 by 4 must work too.",
                 "Compute the size of each part yourself: `size // n`, and one more for the first `size % n`.")
 def deal(x, n, axis):
     return [part.copy() for part in np.split(x, n, axis)]
@@ -109,13 +109,13 @@ def deal(x, n, axis):
 
 @exercise.wrong("views",
                 "Writing into a part writes into the whole array: it is a view. Another device has memory of its own.",
-                "`.copy()` of each part.")
+                "Return a `.copy()` of each part.")
 def deal(x, n, axis):
     return np.array_split(x, n, axis)
 
 
 @exercise.wrong("larger last",
-                "The larger parts come last. The first parts should have the one more.",
+                "The larger parts come last. The first parts should have the extra entry.",
                 "`i < size % n` is true for the first ones.")
 def deal(x, n, axis):
     size = x.shape[axis]
@@ -123,15 +123,15 @@ def deal(x, n, axis):
 
 
 @exercise.wrong("dealt like cards",
-                "You deal like cards: one to each in turn. A part is a piece of neighbours.",
-                "Together, end to end, the parts must be x again.")
+                "You deal like cards: one to each in turn. The entries of a part must be neighbours in x.",
+                "Joined end to end, the parts must be x again.")
 def deal(x, n, axis):
     return [np.take(x, range(i, x.shape[axis], n), axis=axis) for i in range(n)]
 
 
 @exercise.wrong("no empty parts",
                 "With more devices than entries some get an empty part. Your list is too short.",
-                "The list has always n entries.")
+                "The list always has n entries.")
 def deal(x, n, axis):
     return [part for part in exercise.right(x, n, axis) if part.size]
 
@@ -150,7 +150,7 @@ def collected(deal, x, n, axis):
 
 
 def own(deal, x, n, axis):
-    """Does writing into the parts leave x as it was?"""
+    """True if writing into the parts leaves x unchanged."""
     before = x.copy()
     for part in deal(x, n, axis):
         part[...] = -1

@@ -1,4 +1,4 @@
-"""13.4 ring: a sum over n devices, each of which sends to its right neighbour alone."""
+"""13.4 ring: a sum over n devices, each of which only sends to its right neighbour."""
 
 import numpy as np
 
@@ -6,15 +6,15 @@ from ...definition import Exercise, case
 
 exercise = Exercise(
     "13.4", "ring", kind="write", level="stretch", limit=4.0,
-    question="How do n devices add their arrays, when each may only send to its neighbour?",
+    question="How do n devices add their arrays if each may only send to its neighbour?",
     hint="Cut each array into n pieces. First half, n - 1 rounds: in round r device d sends piece (d - r) % n, and "
          "its neighbour adds it. Second half, n - 1 rounds: finished pieces go round, and are only copied.",
     fact="Each device sends nearly two arrays, whether there are 4 devices or 400. That is why large trainings add "
          "their gradients in rings.",
-    sibling="Three children have three heaps each: apples, nuts and figs. Each passes another heap to the right, who "
-            "puts it with her own heap of that kind: Ana the apples, Ben the nuts, Cem the figs. Then each passes on "
-            "the heap that she has just made larger. After these two rounds Cem has all apples, Ana all nuts, Ben all "
-            "figs. Two more rounds tell everybody the three totals.",
+    sibling="Three children have three heaps each: apples, nuts and figs. Each passes a different heap to the child "
+            "on the right, who adds it to her own heap of that kind: Ana passes the apples, Ben the nuts, Cem the "
+            "figs. Then each passes on the heap that she has just made larger. After these two rounds Cem has all "
+            "apples, Ana all nuts, Ben all figs. Two more rounds tell everybody the three totals.",
 )
 
 
@@ -23,12 +23,12 @@ def ring(parts, send):
     n = len(parts)
     # pieces[d][k]: piece k of device d, a copy
     pieces = [[piece.copy() for piece in np.array_split(part, n)] for part in parts]
-    # first half: what arrives is added
+    # first half: add each piece that arrives
     for r in range(n - 1):
         for d in range(n):
             k = (d - r) % n
             pieces[(d + 1) % n][k] += send(d, pieces[d][k])
-    # second half: device d has the whole sum of piece d + 1; what arrives takes the old one's place
+    # second half: device d has the whole sum of piece d + 1; each piece that arrives replaces the old one
     for r in range(n - 1):
         for d in range(n):
             k = (d + 1 - r) % n
@@ -38,7 +38,7 @@ def ring(parts, send):
 
 @exercise.also_right
 def ring(parts, send):
-    """Piece by piece: once round to add, once round to tell."""
+    """Send pieces around the ring: once to add, once to distribute."""
     n = len(parts)
     cuts = np.array_split(np.arange(len(parts[0])), n)
     results = [np.zeros_like(part) for part in parts]
@@ -56,7 +56,7 @@ def ring(parts, send):
 
 @exercise.also_right
 def ring(parts, send):
-    """All send at once: first every message, then every change."""
+    """Let all send at once: first every message, then every change."""
     n = len(parts)
     own = [part.copy() for part in parts]
     ends = [len(parts[0]) * k // n for k in range(n + 1)]
@@ -108,7 +108,7 @@ def ring(parts, send):
 
 
 def rounds(parts, send, first, second, add=False, copies=True):
-    """The right way, but for the number of rounds and what the second half does."""
+    """The right algorithm, except for the number of rounds and the second half."""
     n = len(parts)
     pieces = [[piece.copy() if copies else piece for piece in np.array_split(part, n)] for part in parts]
     for r in range(first):
@@ -122,21 +122,21 @@ def rounds(parts, send, first, second, add=False, copies=True):
 
 
 @exercise.wrong("first half only",
-                "Each device knows one piece of the sum. The others still have to hear of it.",
+                "Each device has one piece of the sum. The others still need it.",
                 "A second half, n - 1 rounds more: the finished pieces go round.")
 def ring(parts, send):
     return rounds(parts, send, len(parts) - 1, 0)
 
 
 @exercise.wrong("adds again",
-                "In the second half you add again. Now it is only copied.",
+                "In the second half you add again. There, pieces are only copied.",
                 "What arrives in the second half is finished: it takes the place of the old piece.")
 def ring(parts, send):
     return rounds(parts, send, len(parts) - 1, len(parts) - 1, add=True)
 
 
 @exercise.wrong("one round more",
-                "n rounds are one too many: a piece comes home and is added a second time.",
+                "n rounds are one too many: a piece returns to its start and is added a second time.",
                 "n - 1 rounds in each half.")
 def ring(parts, send):
     return rounds(parts, send, len(parts), len(parts))
@@ -150,28 +150,28 @@ def ring(parts, send):
 
 
 @exercise.wrong("added up in one place",
-                "The sums are right, but they are made in one place: a device sends to its right neighbour alone.",
-                "What a device adds is what `send` brought from its left neighbour, a piece at a time.")
+                "The sums are right, but they are made in one place: a device may only send to its right neighbour.",
+                "A device adds only the pieces that `send` brought from its left neighbour, one at a time.")
 def ring(parts, send):
     total = sum(send(d, part) for d, part in enumerate(parts))
     return [total.copy() for _ in parts]
 
 
 @exercise.wrong("writes into the parts",
-                "The arrays that you were given have changed. Pieces of an array are views.",
-                "`.copy()` of each piece, before anything is added to it.")
+                "The given arrays have changed. Pieces of an array are views.",
+                "Take a `.copy()` of each piece before you add anything to it.")
 def ring(parts, send):
     return rounds(parts, send, len(parts) - 1, len(parts) - 1, copies=False)
 
 
 class Wires:
-    """What each device has sent, in bytes."""
+    """Counts the bytes that each device has sent."""
 
     def __init__(self, n):
         self.sent = [0] * n
 
     def send(self, device, data):
-        """From a device to its right neighbour; gives what arrives there."""
+        """Send from a device to its right neighbour; return what arrives there."""
         data = np.array(data)
         self.sent[device] += data.nbytes
         return data
@@ -189,12 +189,12 @@ def sent(ring, parts):
 
 
 def all_sent(ring, parts):
-    """Bytes that all sent together: pieces of other sizes may go in another order."""
+    """Total number of bytes sent: pieces of other sizes may go in another order."""
     return sum(sent(ring, parts))
 
 
 def still(ring, parts):
-    """Are the parts as they were?"""
+    """True if the parts are unchanged."""
     before = [part.copy() for part in parts]
     ring(parts, Wires(len(parts)).send)
     return all((one == two).all() for one, two in zip(parts, before))

@@ -4,11 +4,11 @@ from ...definition import Exercise
 
 exercise = Exercise(
     "13.1", "sbp", kind="predict", level="warm-up", answer="table",
-    question="Which matrix product gives what on two devices?",
-    hint='A dict with four entries. Each is "S0", "S1", "B" or "P". Draw two devices, and write into each what it '
-         "has of x and of w.",
-    fact="OneFlow keeps such a table for every operation, and chooses the rows that move the fewest bytes. A person "
-         "says it for a few tensors only.",
+    question="How does each matrix product lie on two devices?",
+    hint='A dict with four entries. Each is "S0", "S1", "B" or "P". Draw two devices, and write into each the parts '
+         "of x and w that it has.",
+    fact="OneFlow keeps such a table for every operation, and chooses the rows that move the fewest bytes. You "
+         "specify it for a few tensors only.",
     sibling="x + y with both S0: each device has the same rows of both, so it has these rows of the sum: S0. x + y "
             "with both P: each device adds its summands, and the sum of all is right: P. x + y with P and B: here it "
             "goes wrong, since y would be counted once on each device.",
@@ -33,7 +33,7 @@ exercise.wrong_value("not filled in", RIGHT | {"B @ B": "?"},
                      when=lambda table: isinstance(table, dict) and "?" in table.values())
 exercise.wrong_value("no dict", "S0 S1 P B",
                      'A dict with the four keys of the cell, such as {"S0 @ B": "P"}.',
-                     "Keep the keys as they are; change only what stands behind them.",
+                     "Keep the keys as they are; change only their values.",
                      when=lambda table: not isinstance(table, dict) or table.keys() != RIGHT.keys())
 exercise.wrong_value("a copy of other rows", RIGHT | {"S0 @ B": "B"},
                      "S0 @ B: the two devices have other rows of x, so they get other rows of the product.",
@@ -44,11 +44,11 @@ exercise.wrong_value("rows for columns", RIGHT | {"B @ S1": "S0"},
                      "Axis 1 counts the columns.", when=is_now("B @ S1", "S0", "B", "P"))
 exercise.wrong_value("a finished sum", RIGHT | {"S1 @ S0": "B"},
                      "S1 @ S0: both results have the full shape, but each device has only *half of every sum*.",
-                     "A number of the product is a sum over the columns of x. Who has all columns?",
+                     "A number of the product is a sum over the columns of x. Does any device have all columns?",
                      when=is_now("S1 @ S0", "B"))
 exercise.wrong_value("a finished row", RIGHT | {"S1 @ S0": "S0"},
-                     "S1 @ S0: nobody has a finished row. Each device has half of the columns of x.",
-                     "What must be done with both results to get the product?", when=is_now("S1 @ S0", "S0", "S1"))
+                     "S1 @ S0: neither device has a finished row. Each has half of the columns of x.",
+                     "What must you do with both results to get the product?", when=is_now("S1 @ S0", "S0", "S1"))
 exercise.wrong_value("twice", RIGHT | {"B @ B": "P"},
                      "B @ B: each device has the whole product. If they were summands, adding would double it.",
                      "Both do the same work on the same numbers. What do they have then?",

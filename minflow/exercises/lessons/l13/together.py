@@ -43,8 +43,8 @@ def combine(losses, sizes):
 
 
 @exercise.wrong("plain mean",
-                "An image of the small part counts more than one of the large part.",
-                "A device with 30 images speaks for 30, one with 20 for 20. Use `sizes`.")
+                "In yours, an image of the small part counts more than one of the large part.",
+                "A device with 30 images counts as 30, one with 20 as 20. Use `sizes`.")
 def combine(losses, sizes):
     return sum(losses) / len(losses)
 
@@ -64,14 +64,14 @@ def combine(losses, sizes):
 
 
 @exercise.wrong("weights turned round",
-                "The weights are turned round. Who has more images?",
+                "The weights are swapped. Which device has more images?",
                 "The loss of a part is multiplied by *its own* number of images.")
 def combine(losses, sizes):
     return sum(loss * size for loss, size in zip(losses, sizes[::-1])) / sum(sizes)
 
 
 @exercise.wrong("largest",
-                "Only one device is heard. The others would learn nothing.",
+                "Only one device counts. The images of the others would teach nothing.",
                 "Every image must count, and each as much as any other.")
 def combine(losses, sizes):
     return max(losses)
@@ -79,7 +79,7 @@ def combine(losses, sizes):
 
 @exercise.wrong("divided twice",
                 "You divide twice: by all images, and by the devices. Check with equal parts.",
-                "sum of loss * size, divided by sum(sizes): no more.")
+                "sum of loss * size, divided by sum(sizes): nothing else.")
 def combine(losses, sizes):
     return sum(loss * size for loss, size in zip(losses, sizes)) / sum(sizes) / len(losses)
 

@@ -1,4 +1,4 @@
-"""14.3 spiral_by_you: arrays with a tape of one's own learn the spiral."""
+"""14.3 spiral_by_you: arrays with the learner's own tape learn the spiral."""
 
 import gc
 import tracemalloc
@@ -13,10 +13,10 @@ exercise = Exercise(
     "14.3", "spiral_by_you", kind="complete", level="stretch", answer="train", limit=5.0, allowed=(1e-6, 1e-6),
     question="Can an engine of one page train a network?",
     hint="Follow the smallest case that fails with pencil and shapes. Each gradient has the shape of its array.",
-    fact="Your losses are those of minflow, digit by digit. An engine is no more than this: values that remember, "
-         "a rule for each operation, one walk back, a step.",
-    sibling="Take y = x @ w with x of shape (5, 2) and w of shape (2, 3). Then y and g have shape (5, 3). What has the "
-            "shape of w and is made of x and g? `x.T @ g`: (2, 5) @ (5, 3) is (2, 3). And for a scale that is "
+    fact="Your losses equal minflow's, digit by digit. An engine is no more than this: values that remember, a rule "
+         "for each operation, one walk back, a step.",
+    sibling="Take y = x @ w with x of shape (5, 2) and w of shape (2, 3). Then y and g have shape (5, 3). Which "
+            "product of x and g has the shape of w? `x.T @ g`: (2, 5) @ (5, 3) is (2, 3). And for a scale that is "
             "stretched, y = x * s with s of shape (3,): each s is used in all 5 rows, so it gets `(g * x).sum(0)`.",
     forbidden={name: "The point is that it is yours: Python and NumPy alone." for name in
                ("flow", "minflow", "nn", "torch", "Tensor", "autograd", "jax")},
@@ -136,11 +136,11 @@ def train(x, y, weights, steps, rate):
     return losses, [knob.data for knob in knobs]
 
 
-# ---- the same by hand, with one thing otherwise for each mistake ----------------------------------------------------
+# ---- the same by hand, with one difference for each mistake ---------------------------------------------------------
 
 def by_hand(x, y, weights, steps, rate, *, bias=lambda g: g.sum(0), count=len, kept=0.0, sign=-1, late=False,
             own=True, memory=None):
-    """The training without a tape. kept: the share of the last gradient that is still there."""
+    """Train without a tape. kept: share of the previous gradient that is not cleared."""
     w = [one.copy() for one in weights] if own else weights
     old, losses, n = [0.0] * 6, [], len(x)
     for _ in range(steps + late):
@@ -173,7 +173,7 @@ def train(x, y, weights, steps, rate):
 
 @exercise.also_right
 def train(x, y, weights, steps, rate):
-    """The tape is a list: what ran last stands last, so it is its own order."""
+    """The tape is a list in the order of the operations, so it needs no sorting."""
     knobs, losses = [w.copy() for w in weights], []
     for _ in range(steps):
         tape, grads, h = [], {}, x
@@ -199,15 +199,15 @@ def train(x, y, weights, steps, rate):
 
 @exercise.wrong("minflow's own engine",
                 "The point is that it is yours: Python and NumPy alone.",
-                "No flow and no nn in it: your Array class has all that is needed.")
+                "Do not use flow or nn: your Array class has all that you need.")
 def train(x, y, weights, steps, rate):
     knobs = [flow.tensor(w).requires_grad_() for w in weights]
     return [0.0] * steps, [knob.numpy() for knob in knobs]
 
 
 @exercise.wrong("update on the tape",
-                "The losses are right, and the memory climbs: each step hangs on the steps before it. The update was "
-                "written on the tape.",
+                "The losses are right, and the memory climbs: each step holds on to the steps before it. The update "
+                "was written on the tape.",
                 "Change `knob.data`, a plain array. Do not make a new Array from the old one.")
 def train(x, y, weights, steps, rate):
     return by_hand(x, y, weights, steps, rate, memory=[])
@@ -215,7 +215,7 @@ def train(x, y, weights, steps, rate):
 
 @exercise.wrong("slopes not cleared",
                 "The first step is right, then each goes by the slopes of all steps before it: see 03.4.",
-                "Before each walk back: the grad of every knob is 0 again.")
+                "Before each walk back, set the grad of every knob to 0 again.")
 def train(x, y, weights, steps, rate):
     return by_hand(x, y, weights, steps, rate, kept=1.0)
 
@@ -228,7 +228,7 @@ def train(x, y, weights, steps, rate):
 
 
 @exercise.wrong("sum in place of mean",
-                "Your loss grows with the number of points: it is a sum. A mean is asked for.",
+                "Your loss grows with the number of points: it is a sum. The loss is a mean.",
                 "Divide by the number of labels, in the loss and in its gradient.")
 def train(x, y, weights, steps, rate):
     return by_hand(x, y, weights, steps, rate, count=lambda y: 1)
@@ -243,7 +243,7 @@ def train(x, y, weights, steps, rate):
 
 
 @exercise.wrong("mean for the bias",
-                "The biases move too little. Where ways meet, slopes add: a sum over the rows, no mean.",
+                "The biases move too little. Where ways meet, slopes add: a sum over the rows, not a mean.",
                 "`g.sum(0)`: the division by n is in the loss already.")
 def train(x, y, weights, steps, rate):
     return by_hand(x, y, weights, steps, rate, bias=lambda g: g.mean(0))
@@ -257,7 +257,7 @@ def train(x, y, weights, steps, rate):
 
 
 @exercise.wrong("without the rate",
-                "Each step goes by the whole slope: the rate has no say in it.",
+                "Each step goes by the whole slope: the rate is not used.",
                 "Each knob minus `rate` times its slope.")
 def train(x, y, weights, steps, rate):
     return by_hand(x, y, weights, steps, 1.0)
@@ -271,7 +271,7 @@ def train(x, y, weights, steps, rate):
 
 
 @exercise.wrong("the given weights changed",
-                "The arrays that were given are other ones now: you changed them in place.",
+                "The given arrays have different values now: you changed them in place.",
                 "Work on copies: `w.copy()`; and write `a = a - b`, which makes a new array, not `a -= b`.")
 def train(x, y, weights, steps, rate):
     return by_hand(x, y, weights, steps, rate, own=False)
@@ -326,12 +326,13 @@ def unchanged(train, x, y, weights, steps, rate):
 
 
 def climbs(train, x, y, weights, few, rate, many):
-    """Does the memory that a training takes grow with its steps?"""
+    """True if the memory of a training grows with its steps."""
     train(x, y, weights, few, rate)
     if tracemalloc.is_tracing():
         return False
     peaks, before = [], gc.get_threshold()
-    # Garbage is not on a tape, and each Python collects it at other times. Frozen objects make no collection slower.
+    # Garbage is not on a tape, and each version of Python collects it at different times.
+    # Frozen objects make no collection slower.
     gc.freeze()
     gc.set_threshold(100, 0, 0)
     try:
@@ -355,7 +356,7 @@ def spiral(n):
 
 
 def asks(run, points, weights, steps, rate, text, held=False, **kwargs):
-    """A case whose wanted value is that of the training by hand."""
+    """Case whose expected value comes from the training by hand."""
     wanted = run(by_hand, *points, weights, steps, rate, **kwargs)
     return case(*points, weights, steps, rate, run=run, wanted=wanted, text=text, held=held, **kwargs)
 

@@ -1,4 +1,4 @@
-"""14.1 swish_rule: the gradient of an operation of one's own."""
+"""14.1 swish_rule: the gradient of a new operation."""
 
 import numpy as np
 
@@ -8,20 +8,20 @@ from ...definition import Exercise, case
 
 exercise = Exercise(
     "14.1", "swish_rule", kind="write", level="core", answer="rule", allowed=(1e-9, 1e-9),
-    question="What is the gradient of an operation that nobody has written before?",
+    question="What is the gradient of an operation that is new?",
     hint="Put an x into the formula, nudge it, and compare with your slope. Where is the first x at which they differ?",
-    fact="Swish is found in many networks of today, also as SiLU. Its slope at 0 is 1/2, and far to the right it is 1: "
-         "a ReLU with a round corner.",
-    sibling="The same for x * tanh(x). It is a product of x and of tanh(x). The slope of a product is: slope of the "
-            "one times the other, plus the one times the slope of the other. That of x is 1, that of tanh is "
-            "1 - tanh(x)**2. So it is tanh(x) + x * (1 - tanh(x)**2), and the rule gives g times that.",
+    fact="Swish is used in many networks today, also under the name SiLU. Its slope at 0 is 1/2, and far to the right "
+         "it is 1: a ReLU with a round corner.",
+    sibling="The same for x * tanh(x). It is a product of x and of tanh(x). The slope of a product is: slope of one "
+            "times the other, plus one times the slope of the other. That of x is 1, that of tanh is 1 - tanh(x)**2. "
+            "So it is tanh(x) + x * (1 - tanh(x)**2), and the rule gives g times that.",
 )
 
 
 @exercise.solution
 def rule(g, x):
     s = x.sigmoid()
-    # x stands in the product twice: as it is, and inside the sigmoid
+    # x is in the product twice: as it is, and inside the sigmoid
     slope = s + x * s * (1 - s)
     return g * slope
 
@@ -39,7 +39,7 @@ def rule(g, x):
 
 
 @exercise.wrong("without g",
-                "That works only where g is 1. What comes from behind, g, must go on through your rule.",
+                "That works only where g is 1. g, which arrives from behind, must go on through your rule.",
                 "Multiply along the way: the slope of your operation, times g.")
 def rule(g, x):
     s = x.sigmoid()
@@ -47,7 +47,7 @@ def rule(g, x):
 
 
 @exercise.wrong("sigmoid alone",
-                "You nudge one x, and hold the other: x stands there twice.",
+                "You nudge one x and hold the other: x is in the formula twice.",
                 "Two ways lead from x to the result, and where ways meet, slopes add. The second goes through sigmoid.")
 def rule(g, x):
     return g * x.sigmoid()
@@ -78,8 +78,8 @@ def rule(g, x):
 
 
 @exercise.wrong("1 / (1 + exp(-x))",
-                "exp(1000) is too large for a number, so the gradient of your gradient is not a number. The engine has "
-                "a sigmoid that is careful: `x.sigmoid()`.",
+                "exp(1000) is too large for a number, so the gradient of your gradient is not a number. The engine "
+                "has a sigmoid that avoids this: `x.sigmoid()`.",
                 "Do not write exp: use x.sigmoid().")
 def rule(g, x):
     s = 1 / (1 + (-x).exp())
@@ -88,7 +88,7 @@ def rule(g, x):
 
 @exercise.wrong("exp(x) / (1 + exp(x))",
                 "exp(1000) is too large for a number, and infinite divided by infinite is not one. The engine has a "
-                "sigmoid that is careful: `x.sigmoid()`.",
+                "sigmoid that avoids this: `x.sigmoid()`.",
                 "Do not write exp: use x.sigmoid().")
 def rule(g, x):
     s = x.exp() / (1 + x.exp())
@@ -111,7 +111,7 @@ def rule(g, x):
 
 
 @exercise.wrong("value in place of slope",
-                "That is the operation itself, times g. Wanted is its slope, times g.",
+                "That is the operation itself, times g. The rule needs its slope, times g.",
                 "Two ways lead from x to the result: the x in front, and the one inside the sigmoid.")
 def rule(g, x):
     return g * x * x.sigmoid()
@@ -123,7 +123,7 @@ def sigmoid(x):
 
 
 def first(g, x):
-    """By NumPy: what the rule should give."""
+    """Expected result of the rule, by NumPy."""
     s = sigmoid(x)
     return g * (s + x * s * (1 - s))
 

@@ -7,14 +7,14 @@ from ...definition import Exercise, case
 
 exercise = Exercise(
     "14.2", "value", kind="write", level="core", answer="Value", limit=1.2, allowed=(1e-9, 1e-9),
-    question="What must a number remember, so that slopes can be found?",
+    question="What must a number remember so that slopes can be found?",
     hint="Draw the smallest case that fails, with a slope at each arrow. What should each value get, and when?",
-    fact="These 40 lines are the heart of every engine. What a real one adds is arrays, more rules, and care for "
-         "memory: its tape lets go of what a rule has used.",
+    fact="These 40 lines are the heart of every engine. A real one adds arrays, more rules, and care for memory: its "
+         "tape releases the arrays that a rule has used.",
     sibling="The same with one operation, minus, for u - v where u = 5 and v = 3. It gives 2. It keeps its inputs, "
-            "(u, v), and the slope in each of them: (1, -1). On the way back the result has the slope 1 in itself, and "
-            "adds 1 * 1 to the slope of u and -1 * 1 to that of v. And `7 - v`? Python first asks the 7, which does "
-            "not know how. Then it asks v: `v.__rsub__(7)`. The 7 becomes a value of its own there.",
+            "(u, v), and the slope in each of them: (1, -1). On the way back the result has the slope 1 in itself, "
+            "and adds 1 * 1 to the slope of u and -1 * 1 to that of v. And `7 - v`? Python first asks the 7, which "
+            "does not know how to do it. Then it asks v: `v.__rsub__(7)`. There the 7 becomes a value too.",
 )
 
 
@@ -34,7 +34,7 @@ class Value:
         other = other if isinstance(other, Value) else Value(other)
         return Value(self.data * other.data, (self, other), (other.data, self.data), "mul")
 
-    # 2 + v and 2 * v: Python asks v, the right one
+    # 2 + v and 2 * v: Python asks v, on the right
     __radd__, __rmul__ = __add__, __mul__
 
     def tanh(self):
@@ -42,7 +42,7 @@ class Value:
         return Value(t, (self,), (1 - t * t,), "tanh")
 
     def backward(self):
-        # parents first, with a list in place of calls
+        # parents first, with a list instead of recursion
         order, done, waiting = [], set(), [self]
         while waiting:
             top = waiting[-1]
@@ -54,7 +54,7 @@ class Value:
             if top not in done:
                 done.add(top)
                 order.append(top)
-        # from the end back: who has spoken is complete
+        # from the end back: all users of a value come before it
         self.grad = 1.0
         for value in reversed(order):
             for one, slope in zip(value.inputs, value.slopes):
@@ -63,7 +63,7 @@ class Value:
 
 @exercise.also_right
 class Value:
-    """With functions that pass slopes on, and each node met twice."""
+    """Uses functions that pass slopes on, and visits each node twice."""
 
     def __init__(self, data):
         self.data, self.grad, self.inputs, self.pass_on = data, 0.0, [], lambda: None
@@ -123,7 +123,7 @@ class Value:
 
 
 class Counted:
-    """A value that knows when it was made: who was made later is walked first."""
+    """A value that knows when it was made: the walk takes later ones first."""
 
     count = 0
 
@@ -173,7 +173,7 @@ Right = exercise.right
 
 
 class Base(Right):
-    """The right one, for those that do one thing otherwise: what it makes is of their class."""
+    """The right class, as a base for those that do one thing differently: results have the subclass."""
 
     def __init__(self, data, inputs=(), slopes=(), op=""):
         super().__init__(data, inputs, slopes, op)
@@ -220,7 +220,7 @@ class Base(Right):
 
 
 @exercise.wrong("= in place of +=",
-                "In v + v two ways lead to v, and each brings a slope. Yours keeps the last one alone.",
+                "In v + v two ways lead to v, and each brings a slope. Yours keeps only the last one.",
                 "Where ways meet, slopes add: `+=`, not `=`.")
 class Value(Base):
     def speak(self):
@@ -229,8 +229,8 @@ class Value(Base):
 
 
 @exercise.wrong("recursion",
-                "5,000 values in a row are deeper than Python's stack of calls. You have an order without calls: "
-                "yours of 03.2.",
+                "A chain of 5,000 values is too deep for Python's call stack. You have an order that needs no "
+                "recursion: your own from 03.2.",
                 "Put the values that wait into a list, and loop while it is not empty.")
 class Value(Base):
     def order(self):
@@ -248,8 +248,9 @@ class Value(Base):
 
 
 @exercise.wrong("passed on too early",
-                "A value passed on what it had not got yet. It must wait for all who use it.",
-                "Do not walk as you meet them. Make the list first, parents first, then walk it from its end.")
+                "A value passed on its slope before all of it had arrived. It must wait for all its users.",
+                "Do not process values as you meet them. First make the list, parents first, then walk it from its "
+                "end.")
 class Value(Base):
     def order(self):
         result, seen = [self], {self}
@@ -261,14 +262,15 @@ class Value(Base):
 
 
 @exercise.wrong("2 * v not known",
-                "In 2 * v Python asks the 2, which does not know how, and then v: for a method named __rmul__.",
-                "Add `__rmul__` and `__radd__`: they are called with the number that stands on the left.")
+                "In 2 * v Python first asks the 2, which does not know how to do it. Then it asks v for a method "
+                "named __rmul__.",
+                "Add `__rmul__` and `__radd__`: they are called with the number on the left.")
 class Value(Base):
     __radd__ = __rmul__ = None
 
 
 @exercise.wrong("number not made a value",
-                "In v * 2 the other one is a plain number: it has no `data`. Make a value of it first.",
+                "In v * 2 the other one is a plain number without `data`. Make a value of it first.",
                 "At the beginning of + and *: `if not isinstance(other, Value): other = Value(other)`.")
 class Value(Base):
     def lifted(self, x):
@@ -281,7 +283,8 @@ class Value(Base):
 
 
 @exercise.wrong("nothing to begin with",
-                "The last value has no slope: nobody began. What is the slope of d in d itself?",
+                "The last value has no slope, so the walk has nothing to begin with. What is the slope of d in d "
+                "itself?",
                 "Before the walk, the last value has the grad 1.0.")
 class Value(Base):
     def backward(self):
@@ -290,7 +293,7 @@ class Value(Base):
 
 
 @exercise.wrong("the walk begins with 0",
-                "The slope of the first walk is gone. `backward` *adds* to what stands in `grad`, as in lesson 03.",
+                "The slope of the first walk is gone. `backward` *adds* to the value of `grad`, as in lesson 03.",
                 "Clear nothing in `backward`: with `+=` each walk adds its own slopes.")
 class Value(Base):
     def backward(self):
@@ -300,7 +303,7 @@ class Value(Base):
 
 
 @exercise.wrong("leaves alone",
-                "Only the values at the beginning get a slope. d itself, and all between, have one too.",
+                "Only the values at the beginning get a slope. d itself, and every value between, have one too.",
                 "`grad` of every value on the way, whether it has inputs or not.")
 class Value(Base):
     def backward(self):
@@ -311,8 +314,10 @@ class Value(Base):
 
 
 @exercise.wrong("once for each way",
-                "Right, and slow: a value passes on once for each way. With 40 diamonds in a row there are 2**40 ways.",
-                "Each value passes on once, when all who use it have spoken: that is what the order is for.")
+                "That is right, but slow: a value passes on its part once for each way. With 40 diamonds in a row "
+                "there are 2**40 ways.",
+                "Each value passes on its part once, after all its users have added theirs: that is what the order is "
+                "for.")
 class Value(Base):
     def backward(self):
         stack = [(self, 1.0)]
@@ -348,7 +353,7 @@ class Value(Base):
 
 
 @exercise.wrong("slope of a sum like that of a product",
-                "In u + v the slope in u is 1, and in v too: whatever the numbers are.",
+                "In u + v the slope in u is 1, and in v too, whatever the numbers are.",
                 "Nudge u in u + v by 0.001: the sum rises by 0.001.")
 class Value(Base):
     def __add__(self, other):
@@ -358,7 +363,7 @@ class Value(Base):
     __radd__ = __add__
 
 
-Value = Right  # what the solution means by its name
+Value = Right  # the class that the solution's own code refers to
 
 
 # ---- what is asked --------------------------------------------------------------------------------------------------
@@ -379,7 +384,7 @@ def result(Value, f, *data):
 
 
 def remembered(Value, f):
-    """Does a result hold its inputs?"""
+    """True if a result holds its inputs."""
     a, b = Value(3.0), Value(2.0)
     inputs = f(a, b).inputs
     return [any(one is other for other in inputs) for one in (a, b)]
@@ -399,7 +404,7 @@ def two_walks(Value, x):
 
 
 def between(Value, x):
-    """The slope of what lies between."""
+    """The slope of an intermediate value."""
     middle = Value(x) * 2.0
     (middle * 3.0).backward()
     return float(middle.grad)
@@ -410,7 +415,7 @@ def tanh(x):
 
 
 def nudged(f, *data, h=1e-20):
-    """The slopes of f, by a nudge in the imaginary direction, which loses no digits."""
+    """The slopes of f, by nudging in the imaginary direction, which loses no digits."""
     return [complex(f(*[x + 1j * h * (i == k) for k, x in enumerate(data)])).imag / h for i in range(len(data))]
 
 

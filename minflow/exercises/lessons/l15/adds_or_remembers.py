@@ -1,4 +1,4 @@
-"""15.4 adds_or_remembers: a measurement that tells the two apart."""
+"""15.4 adds_or_remembers: a measurement that distinguishes the two."""
 
 from ...definition import Exercise, case
 
@@ -7,11 +7,11 @@ exercise = Exercise(
     question="Does it add, or does it remember?",
     hint="Take one sum of the smallest case that fails. Which symbols does your model write, one after the other, and "
          "when do you stop?",
-    fact="Questions that a model has never seen are the only honest ones. With models that have read the whole web, "
-         "it is hard to find any.",
-    sibling="A model is to continue \"ab\" until it writes \".\", in at most 3 symbols. It writes \"c\": the text is "
-            "\"abc\". It is asked again, with this text, and writes \".\": finished, \"abc.\". Another one writes "
-            "\"c\" for ever: after three symbols it is stopped, at \"abccc\". A share is then: right ones / all.",
+    fact="Only questions that a model has never seen are honest. For models that have read the whole web, it is hard "
+         "to find any.",
+    sibling='A model is to continue "ab" until it writes ".", in at most 3 symbols. It writes "c": the text is "abc". '
+            'It is asked again, with this text, and writes ".": finished, "abc.". Another one writes "c" for ever: '
+            'after three symbols it is stopped, at "abccc". A share is the number of right ones / all.',
 )
 
 
@@ -74,7 +74,7 @@ def symbols_right(mine, text):
 
 
 @exercise.wrong("symbols counted",
-                "You count symbols that are right. Two right digits of three are a wrong sum.",
+                "You count right symbols. Two right digits out of three are a wrong sum.",
                 "Compare whole texts: written == text.")
 def verdict(model, seen, held_out):
     return judged(lambda text: symbols_right(answer_of(model, text), text), seen, held_out)
@@ -94,7 +94,7 @@ def verdict(model, seen, held_out):
 
 
 @exercise.wrong("seen sums alone",
-                "You asked for seen sums only, or twice. Whom does a table of all seen sums fool?",
+                "You asked for seen sums only, or twice. A table of all seen sums would fool you.",
                 "The second share is that of `held_out`.")
 def verdict(model, seen, held_out):
     return judged(lambda text: answer_of(model, text) == text, seen, seen)
@@ -116,13 +116,13 @@ def verdict(model, seen, held_out):
 
 @exercise.wrong("first symbol alone",
                 "You let it write one symbol. 12 has two, and the end mark is one too.",
-                "Go on until \".\", with what it wrote at the end of the question.")
+                'Go on until ".", and append what it wrote to the question.')
 def verdict(model, seen, held_out):
     return judged(lambda text: answer_of(model, text, 1)[-1] == text[text.index("=") + 1], seen, held_out)
 
 
 @exercise.wrong("counts in place of shares",
-                "These are counts. There may be many more seen sums than others: compare shares.",
+                "These are counts. There may be many more seen sums than held-out ones: compare shares.",
                 "Divide by the number of sums, each by its own.")
 def verdict(model, seen, held_out):
     a, b = (sum(answer_of(model, text) == text for text in sums) for sums in (seen, held_out))
@@ -138,7 +138,7 @@ def verdict(model, seen, held_out):
 
 
 @exercise.wrong("only as good counts",
-                "One sum of forty less is still adding: up to 5 points less are allowed.",
+                "One sum in forty less still counts as adding: up to 5 points less are allowed.",
                 "held >= seen - 0.05.")
 def verdict(model, seen, held_out):
     a, b, word = judged(lambda text: answer_of(model, text) == text, seen, held_out)
@@ -154,7 +154,7 @@ def verdict(model, seen, held_out):
 
 
 @exercise.wrong("far apart either way",
-                "The held-out sums went better than the seen ones, and you call that remembering.",
+                "The held-out sums went better than the seen ones, but you call that remembering.",
                 "Only *below* counts: no abs.")
 def verdict(model, seen, held_out):
     a, b, word = judged(lambda text: answer_of(model, text) == text, seen, held_out)
@@ -177,14 +177,14 @@ def verdict(model, seen, held_out):
 
 
 @exercise.wrong("the words swapped",
-                "The shares are right, the words are swapped. Who is as good at new sums as at seen ones?",
+                "The shares are right, the words are swapped. Which word fits if new sums go as well as seen ones?",
                 "Held-out within 0.05 of seen, or better: it adds.")
 def verdict(model, seen, held_out):
     a, b, word = judged(lambda text: answer_of(model, text) == text, seen, held_out)
     return a, b, "remembers" if word == "adds" else "adds"
 
 
-# ---- models that are no networks ------------------------------------------------------------------------------------
+# ---- models that are not networks -----------------------------------------------------------------------------------
 
 def true_sum(question):
     a, b = question.rstrip("=").split("+")
@@ -209,13 +209,13 @@ off_by_one = writes(lambda question: f"{int(true_sum(question)[:-1]) + 1}.")
 
 
 def table(known):
-    """A model that has learnt these by heart, and says 19, which no sum is, elsewhere."""
+    """A model that has learnt these by heart, and otherwise says 19, which is not the result of any sum."""
     answers = dict(text.split("=") for text in known)
     return writes(lambda question: answers.get(question, "19."))
 
 
 def stumbles(text):
-    """It begins wrongly, and goes by what stands there: after a right first digit it would go on rightly."""
+    """A model that begins wrongly, but goes on rightly if the first digit is right."""
     question, _, written = text.partition("=")
     whole = true_sum(question)
     if not written:

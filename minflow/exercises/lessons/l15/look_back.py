@@ -1,4 +1,4 @@
-"""15.2 look_back: attention that looks back alone."""
+"""15.2 look_back: attention that only looks back."""
 
 import math
 
@@ -10,14 +10,14 @@ from ...definition import Exercise, case
 
 exercise = Exercise(
     "15.2", "look_back", kind="write", level="core", answer="attention", allowed=(1e-5, 1e-5),
-    question="How does a place take what it needs from those before it, and nothing from those behind?",
+    question="How does a place take what it needs from earlier places, and nothing from later ones?",
     hint="Three steps: scores of each place for each place, shares that sum to 1 in each row, and a mean by these "
          "shares. What does row 0 look at?",
     fact="All places are done at once, by two matrix products. That made this kind of model fast to train, and large.",
-    sibling="Three places, scores of place 1 for places 0, 1, 2: [0, 0, 5]. It must not look at place 2. So that score "
-            "becomes -inf *before* the softmax: exp(-inf) is exactly 0, and the rest shares the 1: [1/2, 1/2, 0]. "
-            "In code: `scores.masked_fill(later, -math.inf)`, where `later` is True at what must not be seen.",
-    forbidden={name: "That is the library's answer. Write the three steps." for name in
+    sibling="Three places, scores of place 1 for places 0, 1, 2: [0, 0, 5]. It must not look at place 2. So its score "
+            "becomes -inf *before* the softmax: exp(-inf) is exactly 0, and the others share the 1: [1/2, 1/2, 0]. In "
+            "code: `scores.masked_fill(later, -math.inf)`, where `later` is True at places that must not be seen.",
+    forbidden={name: "That is the library's function. Write the three steps." for name in
                ("scaled_dot_product_attention", "MultiheadAttention")},
 )
 
@@ -27,10 +27,10 @@ def attention(q, k, v):
     n, t, d = q.shape
     # how well does each question fit each key?
     scores = q @ k.transpose(1, 2) / math.sqrt(d)
-    # what comes later is out, before the shares are made
+    # exclude later places before the shares are made
     later = flow.ones(t, t).triu(1) == 1
     shares = scores.masked_fill(later, -math.inf).softmax(2)
-    # a mean of what is offered, by these shares
+    # a mean of the values, weighted by these shares
     return shares @ v
 
 
@@ -71,14 +71,14 @@ def attention(q, k, v):
 
 
 @exercise.wrong("sees the future alone",
-                "Your mask is turned round: place 0 sees all, and the last place only itself.",
+                "Your mask is reversed: place 0 sees all, and the last place only itself.",
                 "True, and -inf, belong where the column comes *after* the row: above the diagonal.")
 def attention(q, k, v):
     return attend(q, k, v, mask=lambda s: s.masked_fill(later(s.shape[1]).T, -math.inf))
 
 
 @exercise.wrong("no mask",
-                "A place sees what comes later: to predict the next symbol it may just look at it.",
+                "A place sees later places: to predict the next symbol it can simply look at it.",
                 "Above the diagonal, set the scores to -inf before the softmax.")
 def attention(q, k, v):
     return attend(q, k, v, mask=lambda s: s)
@@ -92,22 +92,23 @@ def attention(q, k, v):
 
 
 @exercise.wrong("divided by d",
-                "Your shares are too even: you divide by d. By its square root the scores keep their size.",
+                "Your shares are too even: you divide by d. If you divide by its square root, the scores keep their "
+                "size.",
                 "`math.sqrt(d)`.")
 def attention(q, k, v):
     return attend(q, k, v, scale=1.0)
 
 
 @exercise.wrong("softmax over the wrong axis",
-                "Who shares out its attention? Each row, the place that looks: a row sums to 1, not a column.",
-                "softmax over the last axis, that of the places which are looked at.")
+                "Each row is a place that looks, and shares out its attention: a row sums to 1, not a column.",
+                "Take softmax over the last axis, the places that are looked at.")
 def attention(q, k, v):
     return attend(q, k, v, axis=1)
 
 
 @exercise.wrong("0 and 1 added",
-                "The future is a little less likely, not out: you added 0 and 1 to the scores.",
-                "Nothing but -inf becomes exactly 0 in the softmax.")
+                "The future is only a little less likely, not excluded: you added 0 and 1 to the scores.",
+                "Only -inf becomes exactly 0 in the softmax.")
 def attention(q, k, v):
     return attend(q, k, v, mask=lambda s: s + flow.ones(s.shape[1], s.shape[1]).tril())
 
@@ -120,35 +121,35 @@ def attention(q, k, v):
 
 
 @exercise.wrong("-1e4 for -inf",
-                "Right until the scores are large: 100,000 breaks through your -10,000.",
+                "That is right until the scores are large: 100,000 breaks through your -10,000.",
                 "`-math.inf` is below every number.")
 def attention(q, k, v):
     return attend(q, k, v, mask=lambda s: s + later(s.shape[1]) * -1e4)
 
 
 @exercise.wrong("-1e9 for -inf",
-                "Right until the other scores are very low: -10,000,000,000 lies below your number.",
+                "That is right until the other scores are very low: -10,000,000,000 is below your number.",
                 "`-math.inf` is below every number.")
 def attention(q, k, v):
     return attend(q, k, v, mask=lambda s: s.masked_fill(later(s.shape[1]), -1e9))
 
 
 @exercise.wrong("question and key exchanged",
-                "Who asks? A row of scores belongs to the place that looks, so q stands on the left.",
+                "Which place asks? A row of scores belongs to the place that looks, so q is on the left.",
                 "q @ k turned: row i, column j is the question of i times the key of j.")
 def attention(q, k, v):
     return attend(k, q, v)
 
 
 @exercise.wrong("itself not seen, NaN",
-                "Row 0 sees nobody, so its shares are 0/0. A place may see itself too.",
+                "Row 0 sees no place at all, so its shares are 0/0. A place may see itself too.",
                 "Only what comes *later* is out: triu(1), not triu(0).")
 def attention(q, k, v):
     return attend(q, k, v, mask=lambda s: s.masked_fill(flow.ones(s.shape[1], s.shape[1]).triu(0) == 1, -math.inf))
 
 
 @exercise.wrong("itself not seen",
-                "A place may see itself too. Place 0 has nobody else.",
+                "A place may see itself too. Place 0 has no other.",
                 "Only what comes *later* is out: triu(1), not triu(0).")
 def attention(q, k, v):
     return attend(q, k, v, mask=lambda s: s.masked_fill(flow.ones(s.shape[1], s.shape[1]).triu(0) == 1, -1e30))

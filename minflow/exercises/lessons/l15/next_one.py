@@ -9,8 +9,9 @@ from ...definition import Exercise, case
 exercise = Exercise(
     "15.1", "next_one", kind="write", level="warm-up", answer="windows",
     question="How does a text become examples with answers?",
-    hint="Write the smallest case that fails on paper: the text, below it x, below that y. Each y stands one place on.",
-    fact="Nobody has to label a text: it holds its own answers. That is why models of language could become so large.",
+    hint="Write the smallest case that fails on paper: the text, below it x, below that y. Each y is one place "
+         "further on.",
+    fact="A text needs no labels: it contains its own answers. That is why language models could become so large.",
     sibling="From 10 20 30 40, pairs of neighbours: [10 20], [20 30], [30 40]. Four numbers, windows of two: "
             "4 - 2 + 1 = 3 windows, and window i is `row[i:i + 2]`. But if each window also needs the number *behind* "
             "it, the last one has none: then there are only 2.",
@@ -19,7 +20,7 @@ exercise = Exercise(
 
 @exercise.solution
 def windows(ids, length):
-    # the last window must have something behind it
+    # the last window needs one more symbol after it
     starts = range(len(ids) - length)
     x = flow.stack([ids[i:i + length] for i in starts])
     # the same, one place on
@@ -44,7 +45,7 @@ def cut(ids, length, starts):
 
 
 @exercise.wrong("y is x",
-                "y is the same as x. Who is asked for what is there copies it, and learns nothing.",
+                "y is the same as x. If the answer is the input itself, copying it is enough, and nothing is learnt.",
                 "y begins one place later than x.")
 def windows(ids, length):
     x = cut(ids, length, range(len(ids) - length))
@@ -52,7 +53,7 @@ def windows(ids, length):
 
 
 @exercise.wrong("the one before",
-                "Your y is what came *before*: it predicts the past. Which of the two begins later?",
+                "Your y holds the *previous* symbols: it predicts the past. Which of the two begins later?",
                 "x begins at i, and y at i + 1.")
 def windows(ids, length):
     starts = range(len(ids) - length)
@@ -60,7 +61,7 @@ def windows(ids, length):
 
 
 @exercise.wrong("one window too many",
-                "You have a window too many: the last symbol of the text has no next one.",
+                "You have one window too many: the last symbol of the text has no next one.",
                 "A text of length + 1 symbols has one window.")
 def windows(ids, length):
     longer = flow.cat([ids, ids[:1]])
@@ -69,8 +70,8 @@ def windows(ids, length):
 
 
 @exercise.wrong("one window too few",
-                "A window is missing. How many has a text of length + 1 symbols?",
-                "range(n) ends before n by itself: no further - 1.")
+                "A window is missing. How many windows does a text of length + 1 symbols have?",
+                "range(n) already ends before n: no further - 1.")
 def windows(ids, length):
     starts = range(len(ids) - length - 1)
     if not starts:
@@ -80,14 +81,14 @@ def windows(ids, length):
 
 @exercise.wrong("the last next one alone",
                 "Your y has one symbol for each window. *Every* place of a window has a next symbol to learn.",
-                "y has the shape of x: it is the text, one place on.")
+                "y has the shape of x: it is the text, one place further on.")
 def windows(ids, length):
     starts = range(len(ids) - length)
     return cut(ids, length, starts), flow.stack([ids[i + length] for i in starts])
 
 
 @exercise.wrong("side by side",
-                "Your windows lie side by side. A window begins at every place of the text.",
+                "Your windows do not overlap. A window begins at every place of the text.",
                 "The starts are 0, 1, 2, ..., not 0, length, 2 * length, ...")
 def windows(ids, length):
     starts = range(0, len(ids) - length, length)
@@ -95,7 +96,7 @@ def windows(ids, length):
 
 
 @exercise.wrong("numbers with a fraction",
-                "ids are whole numbers: they say which symbol, and the table of symbols is asked with them.",
+                "ids are whole numbers: they say which symbol, and they index the table of symbols.",
                 "Keep the dtype of `ids`: no float.")
 def windows(ids, length):
     starts = range(len(ids) - length)

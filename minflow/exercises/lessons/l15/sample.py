@@ -9,12 +9,12 @@ from ...definition import Exercise, case
 exercise = Exercise(
     "15.3", "sample", kind="write", level="core", allowed=(0.08, 0.0),
     question="How does a model choose the next symbol?",
-    hint="Divide the scores by the temperature, make shares of them, draw with `rng`. Only at 0 nothing is drawn.",
-    fact="At the temperature 1 a model speaks as often in each way as its text did. People who want facts turn it "
-         "down, people who want ideas turn it up.",
+    hint="Divide the scores by the temperature, make shares of them, draw with `rng`. Only at 0 there is no draw.",
+    fact="At the temperature 1 a model chooses each symbol as often as its text did. For facts, people turn it down; "
+         "for ideas, they turn it up.",
     sibling="Shares 0.2, 0.5, 0.3: `rng.choice(3, p=[0.2, 0.5, 0.3])` gives a 1 in half of all draws. And temperature "
-            "by hand: the scores 2 and 0 are a ratio of exp(2) to 1, about 7 to 1. At the temperature 2 the scores are "
-            "1 and 0: about 3 to 1. At 0.5 they are 4 and 0: about 55 to 1.",
+            "by hand: the scores 2 and 0 give a ratio of exp(2) to 1, about 7 to 1. At the temperature 2 the scores "
+            "are 1 and 0: about 3 to 1. At 0.5 they are 4 and 0: about 55 to 1.",
 )
 
 
@@ -39,7 +39,7 @@ def sample(scores, temperature, rng):
 
 @exercise.also_right
 def sample(scores, temperature, rng):
-    """Noise of a certain kind added to the scores: the largest is then a fair draw."""
+    """Add Gumbel noise to the scores: the largest is then a fair draw."""
     noise = flow.tensor(rng.gumbel(size=len(scores)), dtype=scores.dtype)
     return (scores + temperature * noise).argmax().item()
 
@@ -65,14 +65,14 @@ def sample(scores, temperature, rng):
 
 
 @exercise.wrong("times temperature",
-                "Hot should mean wild: at a high temperature all shares come near to each other. You multiply.",
+                "Hot should mean wild: at a high temperature all shares come close together. You multiply.",
                 "scores / temperature.")
 def sample(scores, temperature, rng):
     return draw_from(shares_of(scores * temperature, 1.0), rng) if temperature else largest(scores)
 
 
 @exercise.wrong("divided by 0",
-                "At the temperature 0 you divide by it. 0 means: the largest one, without a draw.",
+                "At the temperature 0 you divide by 0. It means: take the largest one, without a draw.",
                 "`if temperature == 0:` comes first.")
 def sample(scores, temperature, rng):
     shares = shares_of(scores, temperature)
@@ -80,22 +80,22 @@ def sample(scores, temperature, rng):
 
 
 @exercise.wrong("a generator of its own",
-                "The same generator gives another text each time: you draw from another one.",
-                "Draw with the `rng` that is given.")
+                "The same generator gives another text each time: you draw from a different one.",
+                "Draw with the given `rng`.")
 def sample(scores, temperature, rng):
     return draw_from(shares_of(scores, temperature), np.random.default_rng()) if temperature else largest(scores)
 
 
 @exercise.wrong("a new generator with a fixed seed",
                 "Each call draws the same: your generator begins anew each time.",
-                "Draw with the `rng` that is given; it goes on from call to call.")
+                "Draw with the given `rng`; it goes on from call to call.")
 def sample(scores, temperature, rng):
     return draw_from(shares_of(scores, temperature), np.random.default_rng(0)) if temperature else largest(scores)
 
 
 @exercise.wrong("softmax twice",
-                "Flatter than asked: your shares went through softmax a second time.",
-                "Once: scores / temperature, softmax, draw.")
+                "The shares are too flat: they went through softmax a second time.",
+                "Do it once: scores / temperature, softmax, draw.")
 def sample(scores, temperature, rng):
     return draw_from(flow.tensor(shares_of(scores, temperature)).softmax(0).numpy(), rng) if temperature else (
         largest(scores))

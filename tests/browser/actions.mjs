@@ -4,7 +4,9 @@
 // Verbs: run (all cells, without waiting), idle, wait ms, until js, eval js (its value is reported), click css, hover css
 // x y, double css (click), size width height (of the window), see css (scroll to it), focus css, press keys [css], shot name,
 // reload, interrupt, theme name, save, restart (the kernel), hurry (ends the rests of a cell, see pages.REST),
-// reopen (untrusted, without a kernel), cell i (run it), watch (run all cells and look for what moves), walk name.
+// reopen (untrusted, without a kernel), cell i (run it), watch (run all cells and look for what moves), walk name,
+// top css (scroll to it), box css (report where it is), record name js css (pictures of the window, until js holds; reports
+// their times and the last box). "scale" is the number of pixels per CSS pixel.
 // The server must run with --LabApp.expose_app_in_browser=true: cells outside the window are then counted too.
 import { readFileSync, writeFileSync } from 'node:fs';
 
@@ -12,7 +14,7 @@ const asked = JSON.parse(readFileSync(process.argv[2], 'utf8'));
 const { chromium } = await import(asked.playwright);
 const report = { values: [], outside: [], console: [], errors: [], dialogs: [], questions: [] };
 const browser = await chromium.connect(asked.browser);
-const page = await browser.newPage({ viewport: { width: 1280, height: 1000 } });
+const page = await browser.newPage({ viewport: { width: 1280, height: 1000 }, deviceScaleFactor: asked.scale ?? 1 });
 page.setDefaultTimeout(60_000);
 page.on('request', (request) => {
   const host = new URL(request.url()).hostname;
@@ -72,6 +74,11 @@ const pictures = () => page.evaluate(() => {
     lost: /Error displaying widget|Loading widget/.test(document.querySelector('.jp-Notebook')?.innerText ?? ''),
   };
 });
+const around = (css) => page.locator(css).evaluateAll((nodes) => {         // left, top, right, bottom
+  const boxes = nodes.map((node) => node.getBoundingClientRect());
+  return [Math.min(...boxes.map((box) => box.left)), Math.min(...boxes.map((box) => box.top)),
+    Math.max(...boxes.map((box) => box.right)), Math.max(...boxes.map((box) => box.bottom))];
+});
 const verbs = {
   run: () => command('notebook:run-all-cells'),
   async cell(i) {
@@ -93,6 +100,20 @@ const verbs = {
   click: (css) => page.locator(css).first().click(),
   hover: (css, x, y) => page.locator(css).first().hover({ position: { x, y } }),
   see: (css) => page.locator(css).first().evaluate((node) => node.scrollIntoView({ block: 'center' })),
+  top: (css) => page.locator(css).first().evaluate((node) => node.scrollIntoView({ block: 'start' })),
+  async box(css) { report.values.push(await around(css)); },
+  async record(name, js, css) {
+    const times = [];
+    let box;
+    for (;;) {
+      const at = Date.now();
+      await shoot(`${name}-${String(times.length).padStart(3, '0')}`);
+      if (await page.evaluate(js)) break;                                  // this picture may be too late
+      times.push(at);
+      box = await around(css);
+    }
+    report.values.push({ times, box });
+  },
   focus: (css) => page.locator(css).first().focus(),
   press: (keys, css) => (css ? page.locator(css).first().press(keys) : page.keyboard.press(keys)),
   size: (width, height) => page.setViewportSize({ width, height }),

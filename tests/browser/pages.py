@@ -29,7 +29,7 @@ def rest(seconds):
 """
 
 
-def act(lab, shots, actions, seconds=90, notebook="small.ipynb", place=None):
+def act(lab, shots, actions, seconds=90, notebook="small.ipynb", place=None, scale=1, pictures=bool(SHOTS)):
     """Open a notebook and do the actions (see actions.mjs); the report. lab: the fixture."""
     asked = {
         "url": lab[0],
@@ -39,7 +39,8 @@ def act(lab, shots, actions, seconds=90, notebook="small.ipynb", place=None):
         "browser": lab[2],
         "playwright": str(PLAYWRIGHT),
         "shots": str(shots),
-        "pictures": bool(SHOTS),
+        "pictures": pictures,
+        "scale": scale,
         "seconds": seconds,
         "actions": actions,
     }

@@ -117,6 +117,32 @@ def test_prompt_examples_print_what_pages_show(page):
         assert doctest.DocTestRunner().run(test, out=said.append).failed == 0, "".join(said)
 
 
+# ---- pictures ---------------------------------------------------------------------------------------------------
+
+
+def test_pictures_of_the_readme_have_two_themes_and_are_small():
+    dark = r'<source media="\(prefers-color-scheme: dark\)" srcset="docs/images/(\w+)-dark\.(\w+)">'
+    light = r'<img src="docs/images/(\w+)-light\.(\w+)"[^>]* alt="[^"]{40,}">'
+    shown = re.findall(rf"{dark}\n  {light}", PAGES["README.md"])
+    assert [name for name, *_ in shown] == ["curve", "tape", "wrong", "explorer"]
+    assert all((name, kind) == (again, same) for name, kind, again, same in shown)
+    files = {f"{name}-{theme}.{kind}" for name, kind, *_ in shown for theme in ("light", "dark")}
+    there = {file.name: file.stat().st_size for file in (TOP / "docs/images").iterdir()}
+    assert set(there) == files
+    assert max(there.values()) <= 400_000
+    assert max(size for name, size in there.items() if name.endswith(".png")) <= 150_000
+
+
+def test_programs_in_the_pictures_are_those_of_the_readme():
+    text = (TOP / "docs/pictures.py").read_text(encoding="utf-8")
+    tape, wrong = (re.search(rf'^{name} = """\\\n(.*?)"""', text, re.M | re.S)[1] for name in ("TAPE", "WRONG"))
+    (prompt,) = re.findall(r"^```python\n(>>>.*?)^```", PAGES["README.md"], re.M | re.S)
+    program = [line.removeprefix(">>> ") for line in prompt.splitlines() if line.startswith(">>> ")]
+    assert [line for line in tape.splitlines() if line] == [*program[:-1], "flow.show(loss, values=True)"]
+    (answer,) = (block for _, block in blocks("README.md") if "def out_size" in block)
+    assert wrong.splitlines()[1] in answer.splitlines(), "the wrong line"
+
+
 # ---- links ------------------------------------------------------------------------------------------------------
 
 
@@ -147,7 +173,7 @@ def links(name):
     """Return the relative links of a page: in text, pictures and HTML."""
     text = markdown(name)
     found = re.findall(r"\]\(<?([^()\s>]+)>?(?:\s+\"[^\"]*\")?\)", text)
-    found += re.findall(r"(?:href|src)=\"([^\"]+)\"", text)
+    found += re.findall(r"(?:href|src|srcset)=\"([^\"]+)\"", text)
     return [link for link in found if not re.match(r"[a-z]+:", link)]
 
 
@@ -179,7 +205,7 @@ def test_links_resolve(name):
 
 def test_broken_links_are_found(monkeypatch):
     page = "# A `b` c!\n\n## Twice\n\n## Twice\n\n"
-    right = "[x](#a-b-c) [x](#twice-1) [x](../README.md#start) ![x](tape.svg) [x](https://a.b/c) `[x](no)`"
+    right = "[x](#a-b-c) [x](#twice-1) [x](../README.md#try-it) ![x](tape.svg) [x](https://a.b/c) `[x](no)`"
     monkeypatch.setitem(PAGES, "docs/p.md", page + right + "\n\n```\n[x](nowhere)\n```\n")
     monkeypatch.setattr(Path, "exists", lambda path, old=Path.exists: path.name == "p.md" or old(path))
     assert broken("docs/p.md") == []

@@ -112,11 +112,11 @@ def test_file_links_lead_to_source_pages():
     folder = pages.TOP / "docs"
     text = (
         "[a](../minflow/core/op.py) [b](curves.md#what-is-kept) ![c](tape.svg) [d](../notebooks/) "
-        "[e](../README.md#start) [f](https://x.y/z)\n\n```\n[a](../minflow/core/op.py)\n```\n"
+        "[e](../README.md#try-it) [f](https://x.y/z)\n\n```\n[a](../minflow/core/op.py)\n```\n"
     )
     assert pages.linked(text, folder) == (
         "[a](../source/minflow/core/op.py.md) [b](curves.md#what-is-kept) ![c](tape.svg) [d](../notebooks/README.md) "
-        "[e](../index.md#start) [f](https://x.y/z)\n\n```\n[a](../minflow/core/op.py)\n```\n"
+        "[e](../index.md#try-it) [f](https://x.y/z)\n\n```\n[a](../minflow/core/op.py)\n```\n"
     )
     cited = pages.cited({"docs/p.md": pages.linked(text, folder)})
     assert "optim/sgd.py\n" in pages.source_page("minflow")

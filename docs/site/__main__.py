@@ -54,6 +54,9 @@ def main(argv: list[str] | None = None) -> int:
     code = subprocess.run([sys.executable, "-m", "sphinx", *words], cwd=TOP).returncode
     if code:
         return code
+    for name in pages.pictures():  # Sphinx copies those that Markdown shows, but not those of HTML
+        (RESULT / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(TOP / name, RESULT / name)
     sources = [file.relative_to(SOURCE).with_suffix(".html") for file in SOURCE.rglob("*") if pages.is_page(file)]
     if lost := [str(file) for file in sources if not (RESULT / file).exists()]:  # Sphinx can lose a process silently
         print("pages that were not written:", *lost, "Run it again with --jobs 1", sep="\n  ", file=sys.stderr)

@@ -89,7 +89,7 @@ def target(found: re.Match, folder: Path) -> str:
     return found[0]
 
 
-PICTURES = (".svg", ".png", ".gif", ".jpg")
+PICTURES = (".svg", ".png", ".webp")
 
 
 def is_page(path: Path) -> bool:

@@ -109,6 +109,12 @@ def test_readme_states_course_hours():
         assert float(hours) == pytest.approx(sum(minutes) / 60, abs=0.5), part
 
 
+def test_the_counts_in_the_readme():
+    assert "course of sixteen" in PAGES["README.md"] and len([*(TOP / "notebooks").glob("[0-9]*.ipynb")]) == 16
+    (needed,) = re.findall(r"^dependencies = \[\n(.*?)^\]", (TOP / "pyproject.toml").read_text(), re.M | re.S)
+    assert "NumPy and three small packages" in PAGES["README.md"] and len(re.findall('^ *"', needed, re.M)) == 1 + 3
+
+
 @pytest.mark.parametrize("page", [page for page, text in PAGES.items() if ">>> " in text and page not in FOLLOWED])
 def test_prompt_examples_print_what_pages_show(page):
     for block in re.findall(r"^```python\n(>>>.*?)^```", PAGES[page], re.MULTILINE | re.DOTALL):

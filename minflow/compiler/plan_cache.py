@@ -123,7 +123,8 @@ class PlanCache(OrderedDict):
 
     def __init__(self, take: Callable[[], Any]):
         super().__init__()
-        self.take, self.fingerprint, self.epoch = take, None, -1
+        self.take, self.epoch = take, -1
+        self.fingerprint: Any = None
         self.last: Any = None
         self.recent: tuple = NONE
         self.dropped: list[tuple[str, str, str]] = []

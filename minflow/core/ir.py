@@ -140,6 +140,7 @@ class Source(Node):
     """
 
     __slots__ = ("tensor", "array", "read", "name", "link")
+    link: Any  # None or a BufferLink
 
     def __init__(self, op: SourceKind, spec: Spec, tensor=None, array=None, read=None, name=""):
         super().__init__(op, (), {}, spec.as_tuple)

@@ -8,6 +8,7 @@ to run an op.
 from __future__ import annotations
 
 from contextvars import ContextVar
+from typing import Any, Self
 
 from .base.events import LISTENERS
 from .base.interrupts import ContextVarScope
@@ -32,7 +33,7 @@ class Mode:
         """The Value under which the gradient of a leaf accumulates; any other Value itself."""
         return value
 
-    def replace(self, **changes) -> Mode:
+    def replace(self, **changes: Any) -> Self:
         """A copy with some attributes changed."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__, **changes)

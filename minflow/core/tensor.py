@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -473,7 +473,7 @@ class Tensor(
     def __repr__(self, *, tensor_contents=None) -> str:
         return printing.text(self)
 
-    def __deepcopy__(self, memo) -> Tensor:
+    def __deepcopy__(self, memo: dict) -> Self:
         """A copy of the elements; tensors that shared an array share its copy. The tape is not copied."""
         if self.requires_grad and not self.is_leaf:
             fail(

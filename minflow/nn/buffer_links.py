@@ -43,8 +43,9 @@ class BufferLink:
     def moved(self) -> bool:
         """True if the buffer was bound to another tensor of the same spec since the last call."""
         tensor = self.buffers.get(self.name)
-        same = tensor is not None and tensor.spec is self.source.out_specs[0] and tensor.alias is None
-        return same and tensor.array is not self.source.array
+        if tensor is None or tensor.spec is not self.source.out_specs[0] or tensor.alias is not None:
+            return False
+        return tensor.array is not self.source.array
 
     def read(self) -> np.ndarray:
         """The array of the tensor that the buffer is bound to."""

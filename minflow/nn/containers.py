@@ -6,9 +6,9 @@ Read next: `module.py` for what registering means.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from itertools import chain
-from typing import Any
+from typing import Any, Self
 
 from ..core.base.errors import ModuleError, OutOfRangeError
 from ..core.source_location import fail
@@ -71,20 +71,21 @@ class IndexedContainer(Module):
 
     def part(self, items: list[tuple[str, Module]]) -> Any:
         """A container of this kind with some of the modules."""
-        return type(self)([module for _, module in items])
+        kind: Any = type(self)
+        return kind([module for _, module in items])
 
-    def append(self, module: Module) -> Any:
+    def append(self, module: Module) -> Self:
         """Add a module at the end."""
         self.add_module(str(len(self)), module)
         return self
 
-    def extend(self, modules: Iterable[Module]) -> Any:
+    def extend(self, modules: Iterable[Module]) -> Self:
         """Add modules at the end."""
         for module in list(modules):
             self.append(module)
         return self
 
-    def insert(self, index: int, module: Module) -> Any:
+    def insert(self, index: int, module: Module) -> Self:
         """Insert a module before the entry at `index`."""
         modules = list(self._modules.values())
         modules.insert(index, module)
@@ -116,7 +117,8 @@ class IndexedContainer(Module):
         ]
 
     def __add__(self, other: Iterable[Module]) -> Any:
-        return type(self)(*chain(self, other)) if isinstance(self, Sequential) else type(self)(chain(self, other))
+        kind: Any = type(self)
+        return kind(*chain(self, other)) if isinstance(self, Sequential) else kind(chain(self, other))
 
 
 class Sequential(IndexedContainer):
@@ -128,8 +130,8 @@ class Sequential(IndexedContainer):
             for name, module in modules[0].items():
                 self.add_module(name, module)
         else:
-            for i, module in enumerate(modules):
-                self.add_module(str(i), module)
+            for i, entry in enumerate(modules):
+                self.add_module(str(i), entry)  # type: ignore[arg-type]  # which refuses a second dict
 
     def part(self, items: list[tuple[str, Module]]) -> Sequential:
         return Sequential(dict(items))
@@ -170,7 +172,7 @@ class ModuleList(UncalledContainer, IndexedContainer):
             )
         self.extend(modules or ())
 
-    def __iadd__(self, modules: Iterable[Module]) -> ModuleList:
+    def __iadd__(self, modules: Iterable[Module]) -> Self:
         return self.extend(modules)
 
 
@@ -194,15 +196,15 @@ class NamedContainer(Module):
     def __contains__(self, key: str) -> bool:
         return key in self.keys()
 
-    def keys(self):
+    def keys(self) -> KeysView[str]:
         """The names, in order."""
         return vars(self)[self._held].keys()
 
-    def values(self):
+    def values(self) -> ValuesView[Any]:
         """The values, in order."""
         return vars(self)[self._held].values()
 
-    def items(self):
+    def items(self) -> ItemsView[str, Any]:
         """The (name, value) pairs, in order."""
         return vars(self)[self._held].items()
 

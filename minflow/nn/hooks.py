@@ -31,6 +31,7 @@ CALLS = {  # signature of the hooks of each kind
     "load_before": "hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected, error_msgs)",
     "load_after": "hook(module, incompatible_keys)",
 }
+Entry = tuple[Callable, bool, bool]  # (hook, with_kwargs, always_call)
 RUNNING = tuple(CALLS)[:4]  # a graph records these; the others are about state dicts
 
 
@@ -41,6 +42,10 @@ class Hooks:
     """
 
     used = False
+    before: OrderedDict[int, Entry]
+    after: OrderedDict[int, Entry]
+    backward_before: OrderedDict[int, Entry]
+    backward_after: OrderedDict[int, Entry]
 
     def __init__(self) -> None:
         for kind in CALLS:
@@ -170,13 +175,13 @@ class BackwardHookFunction(Function):
     """The identity on several tensors; in backward, all their gradients go through `run_hooks` together."""
 
     @staticmethod
-    def forward(ctx, run_hooks: Callable, *tensors: Tensor):
+    def forward(ctx: Any, run_hooks: Callable, *tensors: Tensor) -> Any:
         ctx.run_hooks = run_hooks
         same = tuple(t.clone() for t in tensors)
         return same if len(same) > 1 else same[0]
 
     @staticmethod
-    def backward(ctx, *grads):
+    def backward(ctx: Any, *grads: Tensor) -> tuple:
         return None, *ctx.run_hooks(grads)
 
 
@@ -205,8 +210,8 @@ class BackwardHooks:
                 grad_input[i] = full(shape=spec.shape, value=0, dtype=spec.dtype)
             for i, g in zip(differentiable, grads):
                 grad_input[i] = g
-            grad_input = self.run_post_hooks(tuple(grad_input))
-            return tuple(grad_input[i] for i in differentiable)
+            changed = self.run_post_hooks(tuple(grad_input))
+            return tuple(changed[i] for i in differentiable)
 
         wrapped = BackwardHookFunction.apply(run_hooks, *[args[i] for i in differentiable])
         changed = list(args)
@@ -231,10 +236,10 @@ class BackwardHooks:
             grad_output: list = [None] * len(outputs)
             for i, g in zip(differentiable, grads):
                 grad_output[i] = g
-            grad_output = self.run_pre_hooks(tuple(grad_output))
+            changed = self.run_pre_hooks(tuple(grad_output))
             if not self.inputs_wrapped:
                 self.run_post_hooks((None,) * self.input_count)
-            return tuple(grad_output[i] for i in differentiable)
+            return tuple(changed[i] for i in differentiable)
 
         wrapped = BackwardHookFunction.apply(run_hooks, *[outputs[i] for i in differentiable])
         changed = list(outputs)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -43,7 +43,7 @@ def write(writes: Writes) -> None:
             call()
 
 
-def refuse(owner: str, what: str, hint: str, /, **values: Any) -> None:
+def refuse(owner: str, what: str, hint: str, /, **values: Any) -> NoReturn:
     """Raise the StateError of `owner`.load_state_dict. Strings among the values are shown without quotes."""
     shown = {name.replace("_", " "): x if isinstance(x, str) else describe(x) for name, x in values.items()}
     raise StateError(f"{owner}.load_state_dict: {what}; nothing was loaded", values=shown, where=here(), hint=hint)
@@ -108,7 +108,8 @@ def plain_data(value: Any, depth: int = 0) -> Any:
         return value.detach().clone() if isinstance(value, Tensor) else value.copy()
     if isinstance(value, Mapping):
         entries = {key(k): plain_data(v, depth + 1) for k, v in value.items()}
-        return type(value)(entries) if type(value) in (Counter, OrderedDict) else entries
+        kind: Any = type(value)
+        return kind(entries) if kind in (Counter, OrderedDict) else entries
     if type(value) in (list, tuple):
         return type(value)([plain_data(v, depth + 1) for v in value])
     raise Refused(f"a {type(value).__name__} is not data")

@@ -234,7 +234,7 @@ def not_a_tensor(owner: Any, name: str, value: Any) -> NoReturn:
     )
 
 
-def check_created_before_called(cls: type, args: tuple) -> None:
+def check_created_before_called(cls: type[Any], args: tuple) -> None:
     """Refuse a call of a layer's class with a tensor: `nn.ReLU(x)`, or `self.act = nn.ReLU` and then `self.act(x)`."""
     if not cls.__module__.startswith(__package__):
         return

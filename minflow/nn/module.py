@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from functools import partial
 from inspect import Signature, signature
 from types import MethodType
-from typing import Any
+from typing import Any, Self
 
 from ..core.base.display import Display
 from ..core.base.errors import ModuleError, clean, shown
@@ -75,26 +75,26 @@ class Module(Display):
     _version = 1  # of its entries in state_dict: a class that renames them increases it
     forward_hint = ""  # the hint when a class without `forward` is called; containers override it
 
-    def __new__(cls, *args, **kwargs):
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         if args and issubclass(type(args[0]), Tensor):
             messages.check_created_before_called(cls, args)
         module = super().__new__(cls)
         module.__dict__[ATTRIBUTE] = CreationSite(caller() or ())  # 0.5 us; for the card of an error
         return module
 
-    __signature__ = Constructor()
+    __signature__: Any = Constructor()
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         messages.check_extensions(cls)
 
     def __init__(self) -> None:
-        own = dict(_parameters={}, _buffers={}, _modules={}, _transient=set(), _hooks=None, _name="")
+        own: dict[str, Any] = dict(_parameters={}, _buffers={}, _modules={}, _transient=set(), _hooks=None, _name="")
         self.__dict__.update(training=True, **own)
 
     # ---- the call ---------------------------------------------------------------------------------------------------
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         own = self.__dict__
         if "_modules" not in own:
             messages.missing_init(self, "called")
@@ -366,7 +366,7 @@ class Module(Display):
         """
         count = 0
         for count, pair in enumerate(self.named_tensors("_parameters", prefix, recurse, remove_duplicate), 1):
-            yield pair
+            yield pair  # type: ignore[misc]  # this registry holds Parameters
         if recurse:
             messages.check_hidden_layers(self, count)
 
@@ -427,7 +427,7 @@ class Module(Display):
 
     # ---- changing the whole tree ------------------------------------------------------------------------------------
 
-    def apply(self, fn: Callable[[Module], None]) -> Module:
+    def apply(self, fn: Callable[[Module], None]) -> Self:
         """Call `fn` with every submodule, children first, then with this one."""
         stack: list[tuple[Module, bool]] = [(self, False)]
         above: set[int] = set()  # a module that contains itself is visited once
@@ -446,7 +446,7 @@ class Module(Display):
                     stack += [(child, False) for child in reversed(list(module.children()))]
         return self
 
-    def train(self, mode: bool = True) -> Module:
+    def train(self, mode: bool = True) -> Self:
         """Set training mode: dropout drops, batch norm uses and updates its batch statistics."""
         if not isinstance(mode, bool):
             fail(
@@ -470,11 +470,11 @@ class Module(Display):
                     waiting += module.children()
         return self
 
-    def eval(self) -> Module:
+    def eval(self) -> Self:
         """Set evaluation mode: the same as train(False)."""
         return self.train(False)
 
-    def requires_grad_(self, requires_grad: bool = True) -> Module:
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Set requires_grad of every Parameter: `requires_grad_(False)` freezes the module."""
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)
@@ -490,7 +490,7 @@ class Module(Display):
             else:
                 parameter.grad = parameter.grad.new_zeros(parameter.grad.shape)
 
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Module:
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Replace parameters, gradients and buffers by `fn` of them, as `to`, `half` and the like do.
 
         Parameters stay the same objects. A class may override it, to convert tensors that it holds elsewhere.
@@ -524,7 +524,7 @@ class Module(Display):
         bump()
         return self
 
-    def to(self, *args, **kwargs) -> Module:
+    def to(self, *args: Any, **kwargs: Any) -> Self:
         """Move to a device and/or convert floating parameters and buffers to a dtype. Changes this module and returns
         it.
 
@@ -550,42 +550,42 @@ class Module(Display):
 
         return self._apply(moved)
 
-    def float(self) -> Module:
+    def float(self) -> Self:
         """Convert all floating parameters and buffers to float32."""
         return self._apply(lambda t: t.float() if t.spec.floating else t)
 
-    def double(self) -> Module:
+    def double(self) -> Self:
         """Convert all floating parameters and buffers to float64."""
         return self._apply(lambda t: t.double() if t.spec.floating else t)
 
-    def half(self) -> Module:
+    def half(self) -> Self:
         """Convert all floating parameters and buffers to float16."""
         return self._apply(lambda t: t.half() if t.spec.floating else t)
 
-    def type(self, dst_type: Any) -> Module:
+    def type(self, dst_type: Any) -> Self:
         """Convert all parameters and buffers to `dst_type`: a dtype, or its name."""
         return self._apply(lambda t: t.type(dst_type))
 
-    def to_empty(self, *, device: Any, recurse: bool = True) -> Module:
+    def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
         """Move to a device; the elements are unspecified in PyTorch, here they are kept."""
         return self.to(device)
 
-    def share_memory(self) -> Module:
+    def share_memory(self) -> Self:
         """Call `share_memory_` on all parameters and buffers; threads of one process share all memory."""
         return self._apply(lambda t: t.share_memory_())
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Do nothing: nn.Graph compiles, and a module runs as it is."""
 
-    def bfloat16(self) -> Module:
+    def bfloat16(self) -> Self:
         """Convert all floating parameters and buffers to bfloat16."""
         return self._apply(lambda t: t.bfloat16() if t.spec.floating else t)
 
-    def cpu(self) -> Module:
+    def cpu(self) -> Self:
         """Move parameters and buffers to the CPU, where they are; returns the module."""
         return self.to("cpu")
 
-    def cuda(self, device: int | str | None = None) -> Module:
+    def cuda(self, device: int | str | None = None) -> Self:
         """Move parameters and buffers to a GPU. Raises DeviceError if there is none."""
         return self.to(f"cuda:{device}" if isinstance(device, int) else device or "cuda")
 

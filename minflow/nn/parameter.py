@@ -5,7 +5,7 @@ Assigning one to an attribute of a Module registers it. Knows nothing of modules
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from ..core.base.errors import ModuleError, TraceError
 from ..core.functionalize import cell_of
@@ -32,7 +32,7 @@ class Parameter(Tensor):
         if requires_grad:
             self.requires_grad_()
 
-    def __deepcopy__(self, memo: dict) -> Parameter:
+    def __deepcopy__(self, memo: dict) -> Self:
         """A copy without `.grad`, as in PyTorch; copies of other tensors keep theirs."""
         twin = super().__deepcopy__(memo)
         twin.gradient = None
@@ -60,15 +60,16 @@ class Uninitialized(Tensor):
         what = f"this {type(self).__name__} has no shape yet: its lazy layer was not called"
         fail(ModuleError, what, "model(x) once, with an input as in training, then its shape")
 
-    def __deepcopy__(self, memo: dict) -> Uninitialized:
-        new = type(self)(requires_grad=self.requires_grad, device=self.device, dtype=self.dtype)
+    def __deepcopy__(self, memo: dict) -> Self:
+        kind: Any = type(self)  # one of the two below
+        new = kind(requires_grad=self.requires_grad, device=self.device, dtype=self.dtype)
         memo[id(self)] = new
         return new
 
     def materialize(self, shape: tuple[int, ...], device: Any = None, dtype: Any = None) -> None:
         """Become a Parameter, or a buffer, of this shape; its elements are not initialised."""
         self.data = empty(*shape, dtype=dtype or self.dtype, device=device or self.device)
-        self.__class__ = Parameter if isinstance(self, Parameter) else Tensor
+        self.__class__ = Parameter if isinstance(self, Parameter) else Tensor  # type: ignore[assignment]  # on purpose
 
 
 class UninitializedParameter(Uninitialized, Parameter):

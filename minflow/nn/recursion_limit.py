@@ -64,9 +64,9 @@ def call_deeper(module: Any, scope: str, args: tuple, kwargs: dict) -> Any:
 def c_recursion_depth(error: RecursionError) -> int:
     """Number of nested modules at which Python's limit of calls through C raised this; 0 for any other error."""
     trace = error.__traceback__
-    while trace.tb_next is not None:
+    while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    depth, modules = depth_of(trace.tb_frame)
+    depth, modules = depth_of(None if trace is None else trace.tb_frame)
     return modules if sys.version_info >= (3, 12) and depth < sys.getrecursionlimit() - 100 else 0
 
 

@@ -32,7 +32,7 @@ class Observation:
     results of all ops inside it, and the error if there was one.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.calls = self.macs = self.nbytes = 0
         self.inputs: tuple[str, ...] = ()
         self.outputs: tuple[str, ...] = ()
@@ -60,13 +60,19 @@ class CountingMode(Eager):
     """Eager mode that counts the multiply-accumulates and result bytes of each op, for all modules that it runs in.
 
     running: the modules that are being called, outermost first. seen: by id of module.
+    calls: the ops that are running, outermost first, each with the equal ops that it has called.
     """
+
+    calls: list[tuple[Any, list]]
+    seen: dict[int, Observation]
+    running: list[Module]
 
     def __init__(self, mode: Any, seen: dict[int, Observation], running: list[Module]):
         self.__dict__.update(mode.__dict__, seen=seen, running=running, calls=[])
 
     def run(self, op: Any, inputs: tuple, attrs: dict) -> Any:
-        outer, again = self.calls[-1:], []
+        again: list = []
+        outer = self.calls[-1:]
         self.calls.append((op, again))
         try:
             result = super().run(op, inputs, attrs)
@@ -155,7 +161,7 @@ class Summary:
 
         return module_text(self.record)
 
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         from ..views.html.page import module_html
 
         return {"text/html": module_html(self.record), "text/plain": repr(self)}

@@ -5,6 +5,7 @@ Eager only, because the number of calls depends on the data. Read next: `optimiz
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -72,7 +73,7 @@ def strong_wolfe(
     stuck = False
     while not done and count < tries and abs(bracket[1].t - bracket[0].t) * reach >= tiny:  # shrink the bracket
         left, right = sorted((bracket[0].t, bracket[1].t))
-        t, margin = cubic_minimum(*bracket, left, right), 0.1 * (right - left)
+        t, margin = cubic_minimum(bracket[0], bracket[1], left, right), 0.1 * (right - left)
         near = min(right - t, t - left) < margin
         if near and (stuck or t >= right or t <= left):
             t, near = right - margin if abs(t - right) < abs(t - left) else left + margin, False
@@ -209,7 +210,7 @@ class LBFGS(Optimizer):
             q = q + (share - y.dot(q) * ro) * s
         return q
 
-    def step(self, closure: Callable[[], Any]) -> Any:  # type: ignore[override]
+    def step(self, closure: Callable[[], Any]) -> Any:  # type: ignore[override]  # it is required
         """Take up to max_iter steps.
 
         closure: computes the loss anew (zero_grad, forward, backward) and returns it. Returns the first loss.
@@ -244,7 +245,7 @@ class LBFGS(Optimizer):
             if search:
                 start = [p.array.copy() for p in parameters]
                 point, calls = strong_wolfe(
-                    lambda t, d=d, start=start: self.at(closure, start, t, d),
+                    functools.partial(self.at, closure, start, d),
                     Point(0, loss, grad, slope),
                     t,
                     max_abs(d),
@@ -268,7 +269,7 @@ class LBFGS(Optimizer):
         kept.update({name: as_tensors(value) for name, value in state.items()})
         return first
 
-    def at(self, closure: Callable[[], Any], start: list[np.ndarray], t: float, d: np.ndarray) -> Point:
+    def at(self, closure: Callable[[], Any], start: list[np.ndarray], d: np.ndarray, t: float) -> Point:
         """The point at step size t along d."""
         self.moved(t, d, start)
         with enable_grad():

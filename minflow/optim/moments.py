@@ -16,7 +16,7 @@ from .optimizer import Optimizer, hyperparameters
 class Moments(Optimizer):
     """Shared by Adam and its relatives: two running means, their decay rates in `betas`, `eps`, `weight_decay`."""
 
-    numbers = ("step",)
+    numbers: tuple[str, ...] = ("step",)
 
     def check(self, group: Mapping[str, Any]) -> None:
         owner = type(self).__name__

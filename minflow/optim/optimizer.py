@@ -14,7 +14,7 @@ import math
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Mapping
 from types import FunctionType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy import vdot
@@ -33,6 +33,8 @@ from ..nn.loading import MAX_COUNT, Refused, Writes, array_of, as_refusal, plain
 from ..nn.utils.clip_grad import clip_grad_norm_
 from .groups import Group, as_groups, as_number, check_flags, check_kinds, check_range, group_members
 from .untracked_params import check_untracked
+
+Function = TypeVar("Function", bound=Callable)  # a decorator returns a function of the same signature
 
 # hyperparameters that states of PyTorch (or of older versions) lack
 ABSENT = ("do_bias_correction", "maximize", "decoupled_weight_decay")
@@ -100,13 +102,14 @@ def hyperparameters(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in arguments.items() if name not in NO_HYPERPARAMETERS}
 
 
-def with_defaults(init: FunctionType, **defaults: Any) -> FunctionType:
+def with_defaults(init: Function, **defaults: Any) -> Function:
     """The same function with other defaults, for an optimizer that differs from its base class only in them."""
     kept = {name: p.default for name, p in inspect.signature(init).parameters.items() if p.default is not p.empty}
     values = tuple((kept | defaults).values())
-    twin = FunctionType(init.__code__, init.__globals__, init.__name__, values, init.__closure__)
-    twin.__annotations__ = init.__annotations__
-    return twin
+    function: Any = init
+    twin = FunctionType(function.__code__, function.__globals__, function.__name__, values, function.__closure__)
+    twin.__annotations__ = function.__annotations__
+    return twin  # type: ignore[return-value]  # it has the same signature
 
 
 # hooks before and after the step of every optimizer
@@ -137,7 +140,7 @@ def add_hook(hooks: OrderedDict[int, Callable], hook: Callable, call: str = STEP
     return handle
 
 
-def with_step_hooks(step: Callable) -> Callable:
+def with_step_hooks(step: Function) -> Function:
     """Wrap `step` in the hooks of its optimizer. Nested calls do not run them again: an own `step()` may call
     super().step().
     """
@@ -172,7 +175,7 @@ def with_step_hooks(step: Callable) -> Callable:
             hook(self, args, kwargs)
         return result
 
-    return wrapped
+    return wrapped  # type: ignore[return-value]  # `wraps` keeps the signature
 
 
 class Optimizer:

@@ -85,7 +85,8 @@ class AveragedModel(Module):
     @no_grad()
     def update_parameters(self, model: Module) -> None:
         """Add the model's parameters to the averages; the first time they are copied."""
-        ours, theirs = list(self.module.parameters()), list(model.parameters())
+        ours: list[Tensor] = [*self.module.parameters()]
+        theirs: list[Tensor] = [*model.parameters()]
         buffers = list(zip(self.module.buffers(), model.buffers()))
         if self.use_buffers:
             ours, theirs = [*ours, *[a for a, _ in buffers]], [*theirs, *[b for _, b in buffers]]

@@ -41,7 +41,7 @@ def clean_lines(text: str) -> str:
     return "\n".join(map(clean, cut(text, PART).split("\n")))
 
 
-def shown(value: object, text: Callable[[object], str] = repr, name: str = "") -> str:
+def shown(value: Any, text: Callable[[Any], str] = repr, name: str = "") -> str:
     """The repr of any object for a message. Never raises, so that a broken `__repr__` does not hide the error.
 
     text: repr, str or another function.  name: its name for the message, if it is not a special method.

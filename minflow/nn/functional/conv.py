@@ -19,9 +19,9 @@ from .conv_shapes import check_shapes, explain_shapes
 from .shape import pad
 
 Sizes = int | Sequence[int]  # one for all axes, or one for each
-Size1 = int | tuple[int]
-Size2 = int | tuple[int, int]
-Size3 = int | tuple[int, int, int]
+Size1 = int | Sequence[int]  # ... of one axis
+Size2 = int | Sequence[int]  # ... of two
+Size3 = int | Sequence[int]  # ... of three
 
 
 def conv2d(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ...core.base.errors import ShapeError
@@ -11,7 +12,7 @@ from ...core.source_location import fail
 from ...core.tensor import Tensor
 from .arguments import check_tensor, pair
 
-Size2 = int | tuple[int, int]
+Size2 = int | Sequence[int]  # one for both axes, or (rows, columns)
 
 
 def images(name: str, input: Tensor) -> Tensor:

@@ -120,6 +120,11 @@ def strides_of(x: Tensor) -> tuple[int, ...] | None:
     return array.strides if view and storage_size(array) else None
 
 
+def value_of(tensor: Tensor) -> Value:
+    """The Value of a tensor that a trace has resolved."""
+    return tensor.value  # type: ignore[return-value]  # such a tensor has one
+
+
 class Build:
     """Runs `build` once. graph: the nn.Graph. tree, inputs: the structure and the tensors of the call to build for."""
 
@@ -201,7 +206,7 @@ class Build:
     def values_of(self, x: Any) -> list[Value]:
         """The current Values of the tensors in a structure; an update gives a parameter a new one."""
         tensors = flatten(x, lambda path, leaf: None)[1]
-        return [t.value if t.array is None else self.trace.resolve(t).value for t in tensors]
+        return [value_of(t if t.array is None else self.trace.resolve(t)) for t in tensors]
 
     def added(self, node: Node) -> None:
         """A node was appended to the trace."""
@@ -257,7 +262,7 @@ class Build:
                 messages.check_leaks(self)
                 messages.check_hooks(self, steps)
                 messages.check_backward(self)
-                values = [t.value for t in owned]
+                values = [value_of(t) for t in owned]
                 self.outputs = values
                 parts = self.parts(mode, values, steps)
                 for part in parts:
@@ -296,7 +301,7 @@ class Build:
         trace, graph = self.trace, self.graph
         values = self.requested_values()
         parameters = {id(t): t for t, _ in graph.named_tensors(self.nonmember_paths()) if t.needs}
-        gradients = {key: mode.resolve(p.grad).value for key, p in parameters.items() if p.grad is not None}
+        gradients = {key: value_of(mode.resolve(p.grad)) for key, p in parameters.items() if p.grad is not None}
         self.reached = set(gradients)
         self.traced = Traced(len(trace.graph.nodes), trace.updates(), gradients)
         if self.loss is not None:
@@ -304,18 +309,18 @@ class Build:
         if steps == 1:
             self.optimizer_part(mode)
             return [self.part("step", trace, outputs, {**values, **self.gradients(mode)})]
-        parameters = [p for optimizer, _ in graph.optimizers for p in optimizer.parameters() if p.grad is not None]
+        trained = [p for optimizer, _ in graph.optimizers for p in optimizer.parameters() if p.grad is not None]
         count = mode.scalar(lambda: float(self.micro))
         adding = mode.replace(origin=OPTIMIZER, scope="", grad=False)
         with using(adding):
-            for p in parameters:
+            for p in trained:
                 total = self.accumulators[id(p)] = Tensor(np.zeros(p.spec.shape, p.spec.np), p.spec)
                 adding.update(accumulate, [total], [total, p.grad, count], {})
         first = self.part("micro-step", trace, outputs, values)
         second = Trace()
         inner = second.replace(grad=False, watch=self)
         with using(inner):
-            for p in parameters:
+            for p in trained:
                 p.grad = inner.resolve(self.accumulators[id(p)])
             self.optimizer_part(inner)
             stepped = self.gradients(inner)
@@ -336,7 +341,7 @@ class Build:
             for optimizer, _ in self.graph.optimizers:
                 for p in optimizer.parameters():
                     if p.grad is not None:
-                        gradients[f"grad {names.get(id(p), p.label or 'parameter')}"] = mode.resolve(p.grad).value
+                        gradients[f"grad {names.get(id(p), p.label or 'parameter')}"] = value_of(mode.resolve(p.grad))
         return gradients
 
     def part(self, name: str, trace: Trace, outputs: list[Value], kept: dict[str, Value]) -> Part:
@@ -353,7 +358,7 @@ class Build:
             if calls:
                 _, tensors = flatten(calls[0].output, lambda path, leaf: None)
                 for i, t in enumerate(tensors):
-                    values[f"value {name}" + (f" {i}" if len(tensors) > 1 else "")] = self.trace.resolve(t).value
+                    values[f"value {name}" + (f" {i}" if len(tensors) > 1 else "")] = value_of(self.trace.resolve(t))
             elif name in names:
                 node = names[name]
                 values[f"value {name}"] = Value(node, 0, node.out_specs[0])

@@ -51,7 +51,7 @@ class Checkpoint(Function):
     """The module's forward without a tape; backward repeats it with a tape, then runs the backward of that."""
 
     @staticmethod
-    def forward(ctx, run: Run, *tensors: Tensor):
+    def forward(ctx: Any, run: Run, *tensors: Tensor) -> tuple[Tensor, ...]:
         ctx.run, ctx.tensors = run, tensors
         ctx.set_materialize_grads(False)
         trace = run.build.trace
@@ -61,7 +61,7 @@ class Checkpoint(Function):
         return outputs
 
     @staticmethod
-    def backward(ctx, *grads):
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple:
         run, build, mode = ctx.run, ctx.run.build, MODE.get()
         trace = build.trace
         after = next(g for g in grads if g is not None)

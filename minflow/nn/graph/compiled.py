@@ -6,7 +6,7 @@ Read next: `../../compiler/plan_cache.py`, `../../compiler/executor.py`.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextvars import copy_context
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from ...core.base.events import LISTENERS
 from ...core.base.interrupts import uninterrupted
 from ...core.functionalize import before_write
 from ...core.grad.hooks import functions_on
+from ...core.ir import Cell
 from ...core.messages.training_warnings import check_results
 from ...core.mode import MODE, Mode, mutation_counter
 from ...core.source_location import NOTICES
@@ -132,7 +133,8 @@ class CompiledGraph(Compiled):
         start = time.perf_counter() if self.runs < 2 else 0.0
         mode = MODE.get()
         mode.before_run(graph, self.parts)
-        heard, rates = LISTENERS and mode.has_listeners(GraphRan), ()
+        heard = bool(LISTENERS) and mode.has_listeners(GraphRan)
+        rates: tuple[float, ...] = ()
         if self.strided and self.steps == 1:
             arrays = self.contiguous_inputs(arrays)
         if self.writes:
@@ -153,7 +155,7 @@ class CompiledGraph(Compiled):
         if self.runs <= 2:
             self.seconds["first run" if self.runs == 1 else "second run"] = time.perf_counter() - start
         if self.simple:  # inlines the code below, for one tensor
-            result = new_tensor(results[0], self.specs[0])
+            result = new_tensor(results[0], self.specs[0])  # type: ignore[index]  # a simple plan has specs
             result.result_of = self.name  # for the error message of its backward()
         else:
             tensors = [*map(new_tensor, results, self.specs or map(spec_of, results))]
@@ -169,6 +171,7 @@ class CompiledGraph(Compiled):
         bookkeeping.
         """
         epoch = mutation_counter.count
+        cells: Sequence[Cell]
         if self.steps == 1:
             results, cells = run(self.plan, arrays, timed), self.plan.cells
         else:
@@ -209,7 +212,7 @@ class CompiledGraph(Compiled):
                 self.build.micro = k
                 part = batch_part(arrays, k, self.steps)
                 results.append(run(micro.plan, self.contiguous_inputs(part) if self.strided else part, timed))
-                if timed:
+                if timed and micro.plan.seconds is not None:
                     seconds.append(micro.plan.seconds)
         finally:
             self.build.micro = 0  # a later run of the first part alone, to compare or to explore, must not accumulate

@@ -10,7 +10,7 @@ import functools
 import itertools
 import operator
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -22,7 +22,7 @@ from ...core.grad.hooks import functions_on
 from ...core.ir import Node
 from ...core.mode import MODE, bump
 from ...core.source_location import warn
-from ...core.spec import default_dtype
+from ...core.spec import Spec, default_dtype
 from ...core.tensor import Tensor
 from ..module import Module
 from . import messages, state
@@ -49,10 +49,10 @@ class Passes(list):
     """A list whose changes bump the mutation counter."""
 
 
-def bumping(name: str):
+def bumping(name: str) -> Callable:
     original = getattr(list, name)
 
-    def method(self, *args, **kwargs):
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         bump()
         return original(self, *args, **kwargs)
 
@@ -155,16 +155,45 @@ class RunningGraph(Members, Display):
         bump()
         object.__delattr__(self, name)
 
-    name = property(lambda self: self._name, doc="The class's name and a number: `TrainGraph_0`.")
-    config = property(lambda self: self._config, doc="The settings: see GraphConfig.")
-    training = property(lambda self: bool(self._optimizers), doc="True if an optimizer was added.")
-    is_compiled = property(lambda self: self._last is not None, doc="True if it was called, so that there is a plan.")
-    optimizers = property(lambda self: self._optimizers, doc="Its optimizers, in the order in which they were added.")
-    _last = property(lambda self: self._plans.last, doc="The plan that was used last, or None.")
-    kept = property(lambda self: self._kept, doc="The names of the values that it keeps after each call.")
-    passes = property(
-        lambda self: self._passes, doc="Functions from a Graph to a Graph, in order; edit the list to change them."
-    )
+    @property
+    def name(self) -> str:
+        """The class's name and a number: `TrainGraph_0`."""
+        return self._name
+
+    @property
+    def config(self) -> GraphConfig:
+        """The settings: see GraphConfig."""
+        return self._config
+
+    @property
+    def training(self) -> bool:
+        """True if an optimizer was added."""
+        return bool(self._optimizers)
+
+    @property
+    def is_compiled(self) -> bool:
+        """True if it was called, so that there is a plan."""
+        return self._last is not None
+
+    @property
+    def optimizers(self) -> list[tuple[Any, list]]:
+        """Its optimizers, each with its schedulers, in the order in which they were added."""
+        return self._optimizers
+
+    @property
+    def _last(self) -> CompiledGraph | None:
+        """The plan that was used last, or None."""
+        return self._plans.last
+
+    @property
+    def kept(self) -> set[str]:
+        """The names of the values that it keeps after each call."""
+        return self._kept
+
+    @property
+    def passes(self) -> list[Pass]:
+        """Functions from a Graph to a Graph, in order; edit the list to change them."""
+        return self._passes
 
     @passes.setter
     def passes(self, passes: list[Pass]) -> None:
@@ -219,7 +248,8 @@ class RunningGraph(Members, Display):
         if "_members" not in own:
             messages.missing_init(self, "is called")
         mode = MODE.get()
-        specs, tensors = None, args
+        specs: tuple[Spec, ...] | None = None
+        tensors: Sequence[Tensor] = args
         if not kwargs and mode.trace is None:
             try:  # the common case: tensors only
                 specs, tree = tuple(map(SPEC, args)), len(args)
@@ -227,7 +257,8 @@ class RunningGraph(Members, Display):
                 pass  # the error is raised below, outside of this handler
         if specs is None:
             tree, tensors, specs = self.structure(args, kwargs)
-        plans, inputs = own["_plans"], (tree, specs, mode.grad, default_dtype())
+        plans = own["_plans"]
+        inputs: tuple[Any, ...] = (tree, specs, mode.grad, default_dtype())
         if own["_config"].bits:
             inputs += tuple(map(strides_of, tensors))
         compiled = plans.find(inputs)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...core.base.errors import GradError, GraphError, MinflowError, ShapeError, TraceError, shown, with_article as a
 from ...core.dispatch import symbolic_error
-from ...core.ir import AFTER, INPUT, Value, where_text
+from ...core.ir import AFTER, INPUT, Source, Value, where_text
 from ...core.mode import MODE, bump
 from ...core.source_location import OURS, describe, fail as fail_with, here, warn as warn_with
 from ...core.tensor import Tensor
@@ -239,7 +239,7 @@ def symbolic_input(graph: Any, tensor: Tensor) -> NoReturn:
     """Refuse a call of a graph inside the build of another, or a tensor of an earlier build as the input of a graph."""
     if MODE.get().trace is None:
         raise symbolic_error(tensor)
-    outer = getattr(MODE.get().watch, "graph", None)
+    outer: Any = getattr(MODE.get().watch, "graph", None)
     if outer is graph:
         modules = ", ".join(f"self.{m}" for m in graph._members) or "self.model"
         hint = f"a call of the graph runs build: in build call the modules, {modules}"
@@ -498,7 +498,9 @@ def foreign(build: Any, graph: Any, error: MinflowError) -> MinflowError:
     uses += [("a buffer or parameter is set to", build_line(build.graph), x) for x in graph.updates.values()]
     for verb, line, x in uses:
         if isinstance(x, Value) and id(x.node) not in own:
-            source = f"input {x.node.name}" if x.node.op is INPUT else f"made at {where_text(x.node.where)}"
+            source = f"made at {where_text(x.node.where)}"
+            if isinstance(x.node, Source) and x.node.op is INPUT:
+                source = f"input {x.node.name}"
             what = f"{build.graph.name}: {verb} a symbolic tensor of an earlier build"
             hint = "a tensor made in build lives until build returns: keep none in lists or globals"
             return TraceError(what, values={"tensor": f"{x.spec}  ({source})"}, where=f"at {line}", hint=hint)

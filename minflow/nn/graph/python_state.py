@@ -242,7 +242,7 @@ class ElementsRead:
         array = self.tensor.array
         if small_array(array):
             return content(array)
-        return array.dtype.str, array.shape, hashlib.blake2b(np.ascontiguousarray(array).view(np.uint8)).digest()
+        return array.dtype.str, array.shape, hashlib.blake2b(np.ascontiguousarray(array).view(np.uint8).data).digest()
 
     def __str__(self) -> str:
         array = self.tensor.array

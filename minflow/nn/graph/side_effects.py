@@ -107,7 +107,7 @@ def watched(build: Any) -> Iterator[None]:
     def watch(owner: Any, name: str, kind: str, text: str) -> None:
         original = getattr(owner, name)
 
-        def watching(*args, **kwargs):
+        def watching(*args: Any, **kwargs: Any) -> Any:
             frame = sys._getframe(1)
             if threading.get_ident() == thread and is_user_file(frame.f_code.co_filename):
                 note(kind, text, (frame.f_code, frame.f_lasti))
@@ -156,7 +156,8 @@ def watched(build: Any) -> Iterator[None]:
 def random_state() -> tuple:
     import random
 
-    _name, keys, position, *rest = np.random.get_state()
+    state: Any = np.random.get_state()
+    _name, keys, position, *rest = state
     return random.getstate(), keys.tobytes(), position, *rest
 
 

@@ -7,6 +7,7 @@ state as "model.fc1.weight-momentum_buffer", schedulers and the generator. Read 
 from __future__ import annotations
 
 import copy
+import functools
 from collections import OrderedDict
 from collections.abc import Mapping
 from contextlib import suppress
@@ -98,7 +99,7 @@ def load_into(graph: Any, saved: Any, strict: bool) -> None:
             plans.add(optimizer, state)
         if entry is not None and "steps" in entry:
             steps = checked(graph, f"{OPTIMIZER}-{number}: steps", entry["steps"])
-            plans.writes.append(lambda optimizer=optimizer, steps=steps: setattr(optimizer, "steps", steps))
+            plans.writes.append(functools.partial(setattr, optimizer, "steps", steps))
         for j, scheduler in enumerate(schedulers):
             if (key := f"{SCHEDULER}-{number}.{j}") in extras:
                 plans.add(scheduler, extras[key])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ...core.base.errors import GraphError
@@ -58,7 +58,7 @@ def unflatten(shape: Shape, tensors: Iterable) -> Any:
     return fill(shape, iter(tensors))
 
 
-def fill(shape: Shape, tensors) -> Any:
+def fill(shape: Shape, tensors: Iterator) -> Any:
     if shape == "tensor":
         return next(tensors)
     if shape is None:

@@ -74,6 +74,7 @@ class MultiheadAttention(Module):
                 init.xavier_normal_(bias)
         if self.in_proj_bias is not None:
             init.zeros_(self.in_proj_bias)
+        if self.out_proj.bias is not None:
             init.zeros_(self.out_proj.bias)
 
     def forward(

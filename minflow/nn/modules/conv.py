@@ -15,6 +15,7 @@ from ...core.spec import Device, DType
 from ...core.tensor import Tensor
 from .. import functional as F, init
 from ..functional.arguments import sizes
+from ..functional.conv import Sizes
 from ..module import Module
 from ..parameter import Parameter
 from .linear import check_size
@@ -28,8 +29,18 @@ class Convolution(Module):
     axes, transposed = 2, False  # transposed: True if the weight starts with in_channels
 
     def set_up(
-        self, in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, *place
-    ):
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Sizes,
+        stride: Sizes,
+        padding: Sizes | str,
+        dilation: Sizes,
+        groups: int,
+        bias: bool,
+        padding_mode: str,
+        *place: Any,
+    ) -> None:
         """Check the options, and create weight and bias."""
         name, n = type(self).__name__, self.axes
         for argument, value in (("in_channels", in_channels), ("out_channels", out_channels), ("groups", groups)):
@@ -100,7 +111,8 @@ class Conv(Convolution):
         self.set_up(in_channels, out_channels, kernel_size, *options)
 
     def forward(self, input: Tensor) -> Tensor:
-        function, padding = getattr(F, type(self).function), self.padding
+        function = getattr(F, type(self).function)
+        padding: Sizes | str = self.padding
         if self.padding_mode != "zeros":
             F.arguments.check_tensor(type(self).__name__, input)
             input, padding = F.pad(input, self.widths(), mode=self.padding_mode), 0

@@ -48,6 +48,8 @@ class ConvTranspose(Convolution):
         )
         self.output_padding = sizes(name, "output_padding", output_padding, 0, self.axes)
 
+    padding: tuple[int, ...]  # never a text
+
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         more = self.output_padding if output_size is None else self.padding_for(input, output_size)
         return getattr(F, type(self).function)(

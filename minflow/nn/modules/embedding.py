@@ -79,7 +79,8 @@ class Embedding(Module):
                 "embeddings=embeddings",
                 embeddings=embeddings,
             )
-        layer = cls(*embeddings.spec.shape, padding_idx=padding_idx, _weight=embeddings, **options)
+        rows, columns = embeddings.spec.shape
+        layer = cls(rows, columns, padding_idx=padding_idx, _weight=embeddings, **options)
         layer.weight.requires_grad_(not freeze)
         return layer
 

@@ -5,6 +5,8 @@ Read next: `../functional/group_norm.py`.
 
 from __future__ import annotations
 
+from typing import SupportsIndex
+
 from ...core.base.errors import ShapeError
 from ...core.functions.creation import ones, zeros
 from ...core.source_location import fail
@@ -68,7 +70,7 @@ class RMSNorm(Norm):
         dtype: DType | None = None,
     ):
         super().__init__()
-        shape = (normalized_shape,) if hasattr(normalized_shape, "__index__") else tuple(normalized_shape)
+        shape = (normalized_shape,) if isinstance(normalized_shape, SupportsIndex) else tuple(normalized_shape)
         self.normalized_shape, self.eps, self.elementwise_affine = shape, eps, elementwise_affine
         weight = Parameter(ones(*shape, dtype=dtype, device=device)) if elementwise_affine else None
         self.register_parameter("weight", weight)

@@ -52,9 +52,10 @@ class InstanceNorm(LegacyOverload, BatchNorm):
         axis = len(shape) - self.axes[0]
         if shape[axis] != self.num_features:
             what = f"{name}: the input has {shape[axis]} channels (axis {axis}), num_features is {self.num_features}"
-            (fail if self.affine else warn)(
-                *([ShapeError] if self.affine else []), what, f"nn.{name}({shape[axis]})", input=input
-            )
+            hint = f"nn.{name}({shape[axis]})"
+            if self.affine:
+                fail(ShapeError, what, hint, input=input)
+            warn(what, hint, input=input)
 
 
 class InstanceNorm1d(InstanceNorm):

@@ -120,14 +120,14 @@ class LazyConv(Lazy):
 
     def __init_subclass__(cls) -> None:
         _first, *others = inspect.signature(cls.layer).parameters.values()
-        cls.__signature__ = inspect.Signature(others)  # type: ignore[attr-defined]
+        cls.__signature__ = inspect.Signature(others)
 
     def __init__(self, *args: Any, **kwargs: Any):
         try:
             groups = inspect.signature(type(self)).bind(*args, **kwargs).arguments.get("groups", 1)
         except TypeError as error:
             raise signature_error(type(self), args, kwargs, f"nn.{type(self).__name__}", error) or error from None
-        super().__init__(groups, *args, **kwargs)
+        super().__init__(groups, *args, **kwargs)  # type: ignore[call-arg]  # of the layer, which is next in the MRO
         self.forget("weight", "bias")
 
     def axis(self, ndim: int) -> int:
@@ -150,7 +150,7 @@ class LazyNorm(Lazy):
     """A norm with num_features taken from the first input."""
 
     size = "num_features"
-    axes: tuple[int, ...]
+    axes: Any  # of the layer: the numbers of axes that an input may have
 
     def __init__(
         self,
@@ -163,7 +163,7 @@ class LazyNorm(Lazy):
         *,
         bias: bool = True,
     ):
-        super().__init__(1, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)  # type: ignore[call-arg]
+        super().__init__(1, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)  # type: ignore[call-arg]  # as above
         self.forget("weight", "bias", "running_mean", "running_var")
 
     def axis(self, ndim: int) -> int:
@@ -203,19 +203,19 @@ class LazyConv3d(LazyConv, Conv3d):
     layer = Conv3d
 
 
-class LazyConvTranspose1d(LazyConv, ConvTranspose1d):
+class LazyConvTranspose1d(LazyConv, ConvTranspose1d):  # type: ignore[misc]  # forward without output_size
     """ConvTranspose1d, with in_channels taken from the first input."""
 
     layer = ConvTranspose1d
 
 
-class LazyConvTranspose2d(LazyConv, ConvTranspose2d):
+class LazyConvTranspose2d(LazyConv, ConvTranspose2d):  # type: ignore[misc]  # forward without output_size
     """ConvTranspose2d, with in_channels taken from the first input."""
 
     layer = ConvTranspose2d
 
 
-class LazyConvTranspose3d(LazyConv, ConvTranspose3d):
+class LazyConvTranspose3d(LazyConv, ConvTranspose3d):  # type: ignore[misc]  # forward without output_size
     """ConvTranspose3d, with in_channels taken from the first input."""
 
     layer = ConvTranspose3d

@@ -5,6 +5,8 @@ Read next: `../functional/norm.py`; `group_norm.py`, `instance_norm.py`.
 
 from __future__ import annotations
 
+from typing import SupportsIndex
+
 from ...core.base.errors import ShapeError
 from ...core.functions.creation import ones, tensor, zeros
 from ...core.source_location import fail
@@ -160,7 +162,7 @@ class LayerNorm(Norm):
         dtype: DType | None = None,
     ):
         super().__init__()
-        shape = (normalized_shape,) if hasattr(normalized_shape, "__index__") else tuple(normalized_shape)
+        shape = (normalized_shape,) if isinstance(normalized_shape, SupportsIndex) else tuple(normalized_shape)
         self.normalized_shape, self.eps, self.elementwise_affine = shape, eps, elementwise_affine
         has_bias = elementwise_affine and bias
         self.register_parameter(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import SupportsIndex
+
 from ...core.tensor import Tensor
 from .. import functional as F
 from ..module import Module
@@ -19,8 +21,9 @@ class Pad(Module):
 
     def __init__(self, padding: Widths):
         super().__init__()
-        every = hasattr(padding, "__index__")
-        self.padding = (padding,) * (2 * self.axes) if every else tuple(padding)
+        if isinstance(padding, SupportsIndex):
+            padding = (padding,) * (2 * self.axes)
+        self.padding = tuple(padding)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.pad(input, self.padding, self.mode)

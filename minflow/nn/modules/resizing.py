@@ -27,9 +27,12 @@ class Upsample(Module):
         recompute_scale_factor: bool | None = None,
     ):
         super().__init__()
-        several = isinstance(scale_factor, tuple | list)
         self.size, self.mode, self.align_corners = size, mode, align_corners
-        self.scale_factor = tuple(map(float, scale_factor)) if several else scale_factor and float(scale_factor)
+        self.scale_factor = (
+            tuple(map(float, scale_factor))
+            if isinstance(scale_factor, tuple | list)
+            else scale_factor and float(scale_factor)
+        )
         self.recompute_scale_factor = recompute_scale_factor
 
     def forward(self, input: Tensor) -> Tensor:

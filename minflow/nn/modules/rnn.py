@@ -85,7 +85,7 @@ class RNNBase(Module):
         for layer in range(num_layers):
             before = input_size if layer == 0 else width * directions
             for end in ("", "_reverse")[:directions]:
-                shapes = {"weight_ih": (rows, before), "weight_hh": (rows, width)}
+                shapes: dict[str, tuple[int, ...]] = {"weight_ih": (rows, before), "weight_hh": (rows, width)}
                 shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)} if bias else {}
                 shapes |= {"weight_hr": (proj_size, hidden_size)} if proj_size else {}
                 names = [f"{kind}_l{layer}{end}" for kind in shapes]
@@ -154,7 +154,7 @@ class RNNBase(Module):
             self.dropout,
             self.training,
             self.bidirectional,
-            sizes,
+            sizes=sizes,
         )
 
     def begin(self, states: tuple | None, batch: int, batched: bool, order: Tensor | None = None) -> tuple:

@@ -82,9 +82,9 @@ class RNNCellBase(Module):
                     hx=state,
                 )
         batched = input.spec.ndim == 2
-        x, *states = (input, *states) if batched else [t.unsqueeze(0) for t in (input, *states)]
+        x, *now = (input, *states) if batched else [t.unsqueeze(0) for t in (input, *states)]
         result = function(
-            x, states if name == "LSTMCell" else states[0], self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh
+            x, now if name == "LSTMCell" else now[0], self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh
         )
         if batched:
             return result

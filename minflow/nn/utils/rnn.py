@@ -7,7 +7,7 @@ Lengths must be known, so packing runs eagerly only. Read next: `../functional/r
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -47,7 +47,7 @@ class PackedSequence(Packed):
         batch_sizes: Tensor | None = None,
         sorted_indices: Tensor | None = None,
         unsorted_indices: Tensor | None = None,
-    ):
+    ) -> Self:
         if batch_sizes is None:
             data, batch_sizes = data
         if unsorted_indices is None:

@@ -190,7 +190,8 @@ class LRScheduler:
         result, writes = self.taken(present, state_dict)
         trial = copy.copy(self)
         trial.__dict__.update(result)
-        as_refusal(owner, lambda: (trial.check(), trial.check_progress()))
+        as_refusal(owner, trial.check)
+        as_refusal(owner, trial.check_progress)
         return [*writes, lambda: self.__dict__.update(result)]
 
     def taken(self, present: Mapping[str, Any], saved: Mapping[str, Any]) -> tuple[dict[str, Any], Writes]:

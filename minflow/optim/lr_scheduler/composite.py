@@ -22,6 +22,8 @@ from .plateau import ReduceLROnPlateau
 class CompositeSchedule(LRScheduler):
     """Base class of schedules that contain `schedulers`, whose states are part of its own."""
 
+    schedulers: list[LRScheduler]
+
     @property
     def graph_refusal(self) -> str:  # type: ignore[override]
         return next((why for scheduler in self.schedulers if (why := scheduler.graph_refusal)), "")
@@ -237,7 +239,8 @@ class ChainedScheduler(CompositeSchedule):
         listed = list(schedulers)
         if not listed:
             fail(OptimError, "ChainedScheduler needs at least one scheduler", "ChainedScheduler([warmup, decay])")
-        self.optimizer = optimizer if optimizer is not None else getattr(listed[0], "optimizer", None)
+        own: Any = optimizer if optimizer is not None else getattr(listed[0], "optimizer", None)
+        self.optimizer = own
         self.schedulers, self.verbose, self.initial, self.count = self.members(listed, self.optimizer), False, False, 1
         self.last_epoch, self.base_lrs = listed[-1].last_epoch, list(listed[-1].base_lrs)
         self.rates = self.present()

@@ -64,6 +64,8 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     Source: Loshchilov & Hutter 2017 (arXiv:1608.03983), eq. 5.
     """
 
+    T_cur: float
+
     @takes_scheduler_args
     def __init__(
         self,
@@ -84,7 +86,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         for name in ("eta_min", "decay_rate", "T_cur", "T_i"):
             check_number(self, name)
 
-    def move(self, epoch: float | None) -> None:  # type: ignore[override]
+    def move(self, epoch: float | None) -> None:
         """Set the learning rates of the next epoch, or of this one, which may have a fraction."""
         if epoch is None:
             self.T_cur = max(self.T_cur, self.last_epoch) + 1 if self.initial else self.T_cur + 1

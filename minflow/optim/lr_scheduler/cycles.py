@@ -112,7 +112,7 @@ class OneCycleLR(CyclicSchedule):
         final_div_factor: float = 1e4,
         three_phase: bool = False,
     ):
-        self.epochs, self.steps_per_epoch, self.total_steps = epochs, steps_per_epoch, total_steps
+        self.epochs, self.steps_per_epoch = epochs, steps_per_epoch
         if total_steps is None:
             if epochs is None or steps_per_epoch is None:
                 fail(
@@ -124,7 +124,8 @@ class OneCycleLR(CyclicSchedule):
                 )
             check_count(self, "epochs", 1)
             check_count(self, "steps_per_epoch", 1)
-            self.total_steps = epochs * steps_per_epoch
+            total_steps = epochs * steps_per_epoch
+        self.total_steps = total_steps
         self.pct_start, self.anneal_strategy, self.three_phase = pct_start, anneal_strategy, bool(three_phase)
         self.div_factor, self.final_div_factor, self.cycle_momentum = div_factor, final_div_factor, bool(cycle_momentum)
         self.check()
@@ -190,8 +191,8 @@ class OneCycleLR(CyclicSchedule):
             levels = {"first": base, "top": top, "last": base / self.final_div_factor}
             rates.append(self.between(levels[first], levels[last], part))
             if self.cycle_momentum:
-                a, b = [self.low[i] if name == "top" else self.high[i] for name in (first, last)]
-                self.set_momentum(self.optimizer.param_groups[i], self.between(a, b, part))
+                from_, to = [self.low[i] if name == "top" else self.high[i] for name in (first, last)]
+                self.set_momentum(self.optimizer.param_groups[i], self.between(from_, to, part))
         return rates
 
 

@@ -6,6 +6,7 @@ user's change is kept; one that jumps to a step uses its closed form. Read next:
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -79,7 +80,7 @@ class LambdaLR(LRScheduler):
                     f"a {owner} with the same functions",
                     now=now,
                 )
-            writes.append(lambda function=function, values=values: vars(function).update(values))
+            writes.append(functools.partial(function.__dict__.update, values))
         return result, writes
 
 

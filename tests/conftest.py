@@ -191,9 +191,9 @@ def real_kernel():
 @pytest.fixture(scope="session")
 def uv():
     """The program that the README's command installs."""
-    from tests import platforms
+    from tests import resolve_dependencies
 
-    return platforms.uv()
+    return resolve_dependencies.uv()
 
 
 @pytest.fixture(scope="session")

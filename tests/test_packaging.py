@@ -20,7 +20,7 @@ import pytest
 
 import minflow
 from minflow.core.base import optional
-from tests.platforms import EXTRAS, PROJECT, group_of, requirements_of
+from tests.resolve_dependencies import EXTRAS, PROJECT, group_of, requirements_of
 from tests.processes import output
 
 TOP = Path(__file__).parent.parent

@@ -1,4 +1,4 @@
-"""Resolve what a learner and the tests install, for other systems and Pythons: `python -m tests.platforms`.
+"""Resolve what a learner and the tests install, for other systems and Pythons: `python -m tests.resolve_dependencies`.
 
 Nothing is installed: uv asks the index which wheels there are. Wheels alone count, since a learner has no compiler.
 `.ci/run platforms` runs it. Read next: `test_packaging.py`.

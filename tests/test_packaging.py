@@ -20,8 +20,8 @@ import pytest
 
 import minflow
 from minflow.core.base import optional
-from tests.resolve_dependencies import EXTRAS, PROJECT, group_of, requirements_of
 from tests.processes import output
+from tests.resolve_dependencies import EXTRAS, PROJECT, group_of, requirements_of
 
 TOP = Path(__file__).parent.parent
 NOTEBOOKS = sorted((TOP / "notebooks").rglob("*.ipynb"))

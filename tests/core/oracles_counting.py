@@ -121,7 +121,7 @@ ORACLES = {
     "windows": windows,
     "scatter_reduce": scatter_reduce,
     "nms": kept,
-    # random: tests/core/test_draws.py
+    # random: tests/core/test_distribution_sampling.py
     "multinomial": None,
     "poisson": None,
     "binomial": None,

@@ -19,7 +19,7 @@ from hypothesis import strategies
 
 from . import differences, modes, statements
 from .calls import call_of, called_names
-from .judge import KINDS, Finding, judge, reproduction
+from .comparison import KINDS, Finding, judge, reproduction
 
 BAD = [kind for kind in KINDS if kind != "refused"]
 

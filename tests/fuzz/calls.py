@@ -1,7 +1,7 @@
 """Which arguments every public name takes: by the name of the argument, and for some calls by a function of their own.
 
 `HOLDERS` are the namespaces that users see. A public name is called, or is in `UNCALLED` with the reason: a test says
-which name has neither. `call_of(name, draw)` gives one call as a program. Read next: `judge.py`.
+which name has neither. `call_of(name, draw)` gives one call as a program. Read next: `comparison.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from random import Random
 
 import minflow as flow
 
-from . import calls_dtypes, calls_layers, calls_linalg, image_calls, more_calls, sequences
+from . import calls_dtypes, calls_images, calls_layers, calls_linalg, calls_shapes, sequences
 from .draw import SHAPES, STRANGERS, Draw, table
 
 REDUCTION = lambda d: d.of("'mean' 'sum' 'none' 'mean' 'batchmean'") if d.chance(0.97) else "'x'"
@@ -433,13 +433,13 @@ def layer_norms(d: Draw):
 
 def pads(d: Draw):
     if d.chance(0.4):
-        return image_calls.pad(d)
+        return calls_images.pad(d)
     x = d.first()
     n = d.randrange(x.ndim + 1) * 2
     widths = [d.one(0, 1, 2, 1, -1 if d.chance(0.2) else 1) for _ in range(n)]
     if d.chance(0.05):
         widths.append(1)
-    return [str(x), d.shape_text(widths)], d.some(mode=f"{image_calls.MODES} 'x'", value=Draw.number)
+    return [str(x), d.shape_text(widths)], d.some(mode=f"{calls_images.MODES} 'x'", value=Draw.number)
 
 
 def number_loss(binary: bool = False, weights: bool = False):
@@ -748,10 +748,10 @@ F.dropout nn.Dropout init.xavier_uniform_ init.xavier_normal_ init.kaiming_unifo
 init.orthogonal_ init.uniform_ init.normal_ init.trunc_normal_ init.sparse_""".split()
 )
 
-for more in (calls_layers, more_calls, image_calls, sequences):
+for more in (calls_layers, calls_shapes, calls_images, sequences):
     CALLS |= more.CALLS
     LAYERS |= getattr(more, "LAYERS", {})
-RANDOM |= calls_layers.RANDOM | more_calls.RANDOM
+RANDOM |= calls_layers.RANDOM | calls_shapes.RANDOM
 STATE = "process-wide state, not a function of its arguments"
 CLASS = "a class or value that other calls use"
 STORED = "tells of storage or of the tape, not of numbers"
@@ -782,7 +782,7 @@ REASONS = {  # a reason not to call -> the public names
         Tensor.quick_gelu Tensor.square_relu Tensor.mish Tensor.silu Tensor.softplus Tensor.softsign Tensor.selu
         Tensor.celu Tensor.is_global Tensor.is_lazy Tensor.is_local optim.LAMB lr_scheduler.CosineDecayLR
         lr_scheduler.WarmupLR lr_scheduler.WarmUpLR """
-    + " ".join(image_calls.ONEFLOWS),
+    + " ".join(calls_images.ONEFLOWS),
     "a view: PyTorch has none": "show summary roofline",
     ELSEWHERE: "expand one_hot dropout",
     "PyTorch has none; round(x) is what a reader expects to work": "Tensor.__round__",
@@ -799,7 +799,7 @@ REASONS = {  # a reason not to call -> the public names
     ),
 }
 UNCALLED = {name: reason for reason, names in REASONS.items() for name in names.split()}
-UNCALLED |= more_calls.UNCALLED | calls_dtypes.UNCALLED | sequences.UNCALLED
+UNCALLED |= calls_shapes.UNCALLED | calls_dtypes.UNCALLED | sequences.UNCALLED
 
 HOLDERS = {  # prefix of a public name -> the module or class that holds it, in minflow
     "": flow,

@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
-from .judge import KINDS, Finding
+from .comparison import KINDS, Finding
 
 FILE = Path(__file__).parents[2] / "docs" / "differences.md"
 

@@ -1,7 +1,7 @@
 """`python -m tests.fuzz.models --models 1000 --seed N`: random models run by the machine, and by NumPy.
 
 A model is a chain of random layers of odd sizes, with branches between them, its loss and its optimizer. `checked` runs
-a step of it as `tests/platforms/test_machine_checked.py` does: each operation on what the machine's own operation read,
+a step of it as `tests/platforms/test_checked_tasks.py` does: each operation on what the machine's own operation read,
 with guard bands around every value, and NaN in all memory that nobody has written to. `compared` runs some steps with
 the machine, with other threads, and without it. Processes of their own run the models, and one that ends is named.
 """
@@ -675,7 +675,7 @@ def checked(case: Case, train: bool) -> list[str]:
     """What goes wrong in one step, operation by operation."""
     from minflow.compiler import plan_cache
     from minflow.compiler.buffer_assignment import Layout
-    from tests.platforms.test_machine_checked import Guarded, check_operations, near
+    from tests.platforms.test_checked_tasks import Guarded, check_operations, near
 
     case.accumulated, bad = 1, []
     before, dying = plan_cache.Plan, Layout.dying

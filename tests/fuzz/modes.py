@@ -18,7 +18,7 @@ import numpy as np
 import minflow as flow
 import minflow.typing as tp
 
-from .judge import place, spoken
+from .comparison import place, spoken
 
 MODES = ["eager", "graph", "sync", "async"]
 INPUTS = np.random.default_rng(7).standard_normal((8, 4, 3)).astype("float32")

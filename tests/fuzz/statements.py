@@ -16,7 +16,7 @@ import numpy as np
 
 import minflow
 
-from .judge import Finding, Hung, differs, place, plain, raw_place, spoken, text, time_limit
+from .comparison import Finding, Hung, differs, place, plain, raw_place, spoken, text, time_limit
 
 PRELUDE = """
 class Extra(L.nn.Module):

@@ -6,7 +6,7 @@ import minflow
 from tests.fuzz import differences
 from tests.fuzz.__main__ import BAD, report, run, smallest
 from tests.fuzz.calls import call_of, public_names, why_not
-from tests.fuzz.judge import Finding, judge
+from tests.fuzz.comparison import Finding, judge
 
 
 def test_every_public_name_is_called_or_says_why_not():

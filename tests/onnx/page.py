@@ -22,8 +22,8 @@ from minflow.nn.summary import tensors_in
 from minflow.onnx.builder import FORMS, OPSET
 from minflow.onnx.model import TAPE
 from tests.exported_cases import TARGETS, layer_cases, loss_cases
-from tests.onnx.corners import CORNERS
-from tests.onnx.runs import run
+from tests.onnx.edge_cases import CORNERS
+from tests.onnx.helpers import run
 
 PAGE = Path(__file__).parents[2] / "docs" / "onnx.md"
 AIM = 1e-5  # of the largest value of an output

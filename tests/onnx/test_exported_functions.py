@@ -6,7 +6,7 @@ import pytest
 import minflow as flow
 from minflow import nn
 from minflow.core.functions.creation import from_numpy
-from tests.onnx.runs import run, traced_model
+from tests.onnx.helpers import run, traced_model
 
 F = nn.functional
 X = np.random.default_rng(0).standard_normal((3, 4, 5)).astype("float32")

@@ -14,7 +14,7 @@ import minflow as flow
 from minflow import nn
 from minflow.models.gpt import GPT, GPTConfig
 from minflow.vision import models
-from tests.onnx.runs import run
+from tests.onnx.helpers import run
 
 AIM = 1e-5
 

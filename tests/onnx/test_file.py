@@ -10,7 +10,7 @@ import pytest
 import minflow as flow
 from minflow import nn
 from minflow.onnx import model as writing
-from tests.onnx.runs import run, session
+from tests.onnx.helpers import run, session
 
 X = flow.tensor(np.random.default_rng(0).standard_normal((4, 6)).astype("float32"))
 

@@ -19,8 +19,8 @@ from minflow.core.ops.examples import cases
 from minflow.deploy.dynamic_shapes.traces import solve_sizes
 from minflow.onnx.builder import FORMS
 from tests.cases import Cases
-from tests.onnx import corners
-from tests.onnx.runs import checked_model, run, traced, traced_model
+from tests.onnx import edge_cases
+from tests.onnx.helpers import checked_model, run, traced, traced_model
 
 TOLERANCE = 1e-5  # of the largest value
 LOOSE = {}  # op -> its own, and why
@@ -204,4 +204,4 @@ def test_forms_follow_a_dynamic_axis():
 
 
 def test_what_differs_in_a_corner_is_listed():
-    assert corners.differing() == set(corners.CORNERS)
+    assert edge_cases.differing() == set(edge_cases.CORNERS)

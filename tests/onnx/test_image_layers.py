@@ -12,7 +12,7 @@ import pytest
 import minflow as flow
 from minflow import nn
 from minflow.nn import functional as F
-from tests.onnx.runs import run
+from tests.onnx.helpers import run
 from tests.onnx.test_exported_models import AIM, error, flat, images
 
 INPUTS = {1: (2, 4, 11), 2: (2, 4, 9, 11), 3: (2, 4, 7, 8, 6)}

@@ -8,7 +8,7 @@ import pytest
 
 import minflow as torch
 from minflow import nn
-from tests.onnx.runs import session
+from tests.onnx.helpers import session
 
 
 class Masked(nn.Module):

@@ -18,8 +18,8 @@ import sys
 import numpy as np
 
 from tests.fuzz.calls import RANDOM, call_of, called_names
+from tests.fuzz.comparison import Outcome, close, differs, in_double, limited, text
 from tests.fuzz.draw import DTYPES
-from tests.fuzz.judge import Outcome, close, differs, in_double, limited, text
 
 from . import families, signatures, store
 

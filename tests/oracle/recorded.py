@@ -7,7 +7,7 @@ from pathlib import Path
 
 import minflow
 from tests.fuzz import differences
-from tests.fuzz.judge import Finding, compare, limited, reproduction
+from tests.fuzz.comparison import Finding, compare, limited, reproduction
 from tests.oracle import store
 from tests.sampling import sampled
 

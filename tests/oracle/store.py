@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.fuzz.judge import Outcome
+from tests.fuzz.comparison import Outcome
 
 FILE = Path(__file__).parent / "expected.json.xz"
 FAMILIES = Path(__file__).parent / "families.json.xz"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import minflow
-from tests.fuzz.judge import Outcome, compare, differs, limited
+from tests.fuzz.comparison import Outcome, compare, differs, limited
 from tests.oracle import families, store
 from tests.oracle.recorded import ROWS, assert_same
 

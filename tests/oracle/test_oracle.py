@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.fuzz.calls import call_of, called_names
-from tests.fuzz.judge import Outcome
+from tests.fuzz.comparison import Outcome
 from tests.oracle import store
 from tests.oracle.record import agrees, as_exact
 from tests.oracle.recorded import OPEN, cases, difference

@@ -1,5 +1,5 @@
 """How many threads there are; each chunk is noted once, with the thread that did it and when, and the numbers are those
-without a recorder. Who takes which chunk: `test_program.py`.
+without a recorder. Who takes which chunk: `test_task_scheduler.py`.
 """
 
 import contextlib

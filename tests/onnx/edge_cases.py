@@ -7,7 +7,7 @@ from minflow.core.dispatch import apply
 from minflow.core.functions.creation import from_numpy
 from minflow.core.op import OPS
 from minflow.onnx.builder import FORMS
-from tests.onnx.runs import run, traced_model
+from tests.onnx.helpers import run, traced_model
 
 NAN_LOSES = "a NaN does not win: the ONNX standard leaves it open"
 CORNERS = {  # op -> what differs

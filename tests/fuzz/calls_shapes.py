@@ -340,7 +340,7 @@ RANDOM = {  # shapes and dtypes alone are judged
 UNCALLED = {
     **dict.fromkeys(
         ("batch_gather", "nms", "roc_auc_score", "Tensor.batch_gather", "Tensor.in_top_k", "Tensor.nms"),
-        "OneFlow's: PyTorch has none (tests/core/test_placing.py, test_judging.py)",
+        "OneFlow's: PyTorch has none (tests/core/test_scatter.py)",
     ),
     **dict.fromkeys(("repeat", "new_ones", "Tensor.put", "Tensor.fill_diagonal"), "PyTorch has it in another place"),
     **{

@@ -389,7 +389,7 @@ def test_memory_of_kernels_is_asked_for(steps_for_add, monkeypatch, count):
     with pytest.raises(flow.OutOfMemoryError) as found:
         Gives(chain)(x, x)
     error = found.value
-    assert "the plan of this graph needs 0.1 MB of memory" in error.what and "test_program.py:" in error.where
+    assert "the plan of this graph needs 0.1 MB of memory" in error.what and "test_task_scheduler.py:" in error.where
     assert error.values["needed"] == f"{needed} bytes, 0.0 MB of them for kernels to compute with"
     assert error.values["free"] == f"{needed - 1} bytes" and "smaller batch" in error.hint
     monkeypatch.setattr(free_memory, "free_bytes", lambda: needed)

@@ -53,7 +53,7 @@ def test_a_slip_in_any_room_is_told_by_the_name_that_was_meant(room):
         with pytest.raises(MissingNameError, match=rf"{room} has no {wrong}") as caught:
             getattr(module(room), wrong)
         assert len(name) < 6 or f"{room}.{name}" in caught.value.hint, (name, wrong, caught.value.hint)
-        assert "test_near.py:" in caught.value.where and isinstance(caught.value, AttributeError)
+        assert "test_suggestions.py:" in caught.value.where and isinstance(caught.value, AttributeError)
         looked += 1
     assert looked or len(names_of(room)) < 5
 
@@ -170,7 +170,7 @@ def test_an_argument_that_is_not_there_is_told(call, what, hint):
     if what:  # a method without anything to be left out has no frame of its own for this
         error = caught.value
         assert isinstance(error, CallError) and what in error.what and error.hint.startswith(hint), str(error)
-        assert "test_near.py:" in error.where and error.hint
+        assert "test_suggestions.py:" in error.where and error.hint
 
 
 CALLED = """flow.autograd flow.distributions flow.fft flow.func flow.linalg flow.models flow.nn flow.nn.functional

@@ -95,7 +95,9 @@ def test_what_is_written_has_other_numbers_for_backward():
     Times.apply(h, w)
     (h * h).sum().backward()
     assert x.grad.tolist() == [600] and w.grad.tolist() == [360]
-    with pytest.raises(GradError, match="mul: backward needs .* but it was changed in place at test_own_functions.py"):
+    with pytest.raises(
+        GradError, match="mul: backward needs .* but it was changed in place at test_custom_functions.py"
+    ):
         k.sum().backward()
 
 

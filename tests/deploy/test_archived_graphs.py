@@ -5,7 +5,7 @@ import pytest
 
 import minflow as flow
 from minflow.deploy.versions import VERSION
-from tests.deploy.keeping import KEPT, answers
+from tests.deploy.archive import KEPT, answers
 
 FOLDERS = sorted(folder for version in KEPT.iterdir() for folder in version.iterdir() if folder.is_dir())
 
@@ -21,5 +21,5 @@ def test_it_loads_and_gives_its_answers(folder):
 
 def test_this_version_is_kept():
     assert {folder.name for folder in FOLDERS if folder.parent.name == str(VERSION)} == {"train", "predict", "job"}, (
-        "python -m tests.deploy.keeping"
+        "python -m tests.deploy.archive"
     )

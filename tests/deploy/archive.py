@@ -1,6 +1,7 @@
-"""Folders of saved graphs that are kept for ever: `python -m tests.deploy.keeping` adds those of this format's version.
+"""Archive of graphs saved by each format version: `python -m tests.deploy.archive` adds those of the current version.
 
-A folder that is there is never written again: it is what a user has on a disk. tests/deploy/test_kept.py loads each.
+An existing folder is never written again, because it represents what users have on disk. `test_archived_graphs.py` loads
+each.
 """
 
 from pathlib import Path

@@ -69,8 +69,8 @@ def test_numbers_that_the_graph_itself_writes_are_refused(name, order):
     (key,) = error.values.keys() & kind
     assert error.values[key] == kind[key]
     line = Counts.write.__code__.co_firstlineno + (1 if key == "model.n" else 2)
-    assert error.values["written"] == f"at test_numbers_read.py:{line}"
-    assert "test_numbers_read.py:" in error.where and "flow.where" in error.hint
+    assert error.values["written"] == f"at test_python_reads.py:{line}"
+    assert "test_python_reads.py:" in error.where and "flow.where" in error.hint
     assert not module.n.item()  # nothing was written
 
 
@@ -223,7 +223,7 @@ def test_a_tensor_that_build_makes_keeps_and_writes_is_refused(name):
         Predict(Lazily(MAKES[name]))(flow.tensor(X))
     assert "register_buffer in __init__" in caught.value.hint
     line = Lazily.forward.__code__.co_firstlineno + 2
-    assert caught.value.where.startswith(f"at test_numbers_read.py:{line}") or name == "in a dict"
+    assert caught.value.where.startswith(f"at test_python_reads.py:{line}") or name == "in a dict"
 
 
 def test_a_module_that_build_copies_goes_on():

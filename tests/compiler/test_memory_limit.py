@@ -40,8 +40,8 @@ def test_a_graph_that_does_not_fit(free):
     assert error.values["free"] == "200000000 bytes" and error.values["needed"].startswith("2560")
     (first, said), (second, _), _ = list(error.values.items())[2:]
     assert {first, second} <= {"mul-0", "exp-0", "add-0"}
-    assert said.startswith("float32[8, 4000000], 128.0 MB, made at test_room.py:")
-    assert "test_room.py" in error.where and "smaller batch" in error.hint
+    assert said.startswith("float32[8, 4000000], 128.0 MB, made at test_memory_limit.py:")
+    assert "test_memory_limit.py" in error.where and "smaller batch" in error.hint
     free(300_000_000)
     assert graph(x).item() > 0  # nothing of the failed plan is left
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 pytest.importorskip("numba")
-from convolution_cases import DIRECTIONS, ONE, Case, arrays, cases, check, numpys
+from conv_cases import DIRECTIONS, ONE, Case, arrays, cases, check, numpys
 from kernel_checks import EPS, examples, in_blocks
 
 from minflow.compiler.fusion.nchw16c import ACTS, LANES, blocked, out_of_blocks

@@ -58,7 +58,7 @@ def test_an_error_of_the_only_call_names_its_line():
     assert plan.direct is not None and plan.failed is None
     with pytest.raises(IndexError, match="7") as caught:
         run(plan, [np.array([0, 7, 1])])
-    assert "test_calls.py" in str(caught.value.where) and plan.failed is plan.nodes[0]
+    assert "test_single_call_plans.py" in str(caught.value.where) and plan.failed is plan.nodes[0]
     assert run(plan, [ROWS.numpy()])[0].tobytes() == WEIGHT.numpy()[ROWS.numpy()].tobytes() and not plan.busy
 
 

@@ -132,7 +132,7 @@ def test_activations(shape):
 
 @pytest.mark.parametrize("size", [1, 15, 4096, 4097, 70001])
 def test_erf(size):
-    """Within two units in the last place: `test_clusters.py`."""
+    """Within two units in the last place: `test_elementwise_fusion.py`."""
     x = numbers((size,)) / 2
     with np.errstate(all="ignore"):
         np.testing.assert_allclose(by_steps("erf", [x], np.empty_like(x)), numpys("erf", [x]), rtol=3e-7)

@@ -255,7 +255,7 @@ def test_a_graph_names_what_is_outside(large, on):
         assert np.array_equal(graph(x, good).numpy(), np.cumsum(np.take_along_axis(x.numpy() * 2, good.numpy(), 1), 1))
         with pytest.raises(OutOfRangeError, match=r"index 40 \(at position \(0, 11\) of the index\)") as caught:
             graph(x, bad)
-        assert "test_moving_steps.py" in caught.value.where
+        assert "test_data_movement.py" in caught.value.where
         assert np.array_equal(along(x, good).numpy(), x.numpy()[:, good.numpy()[0]] + 1)
         with pytest.raises(OutOfRangeError, match=r"index 40 \(at position 11 of the index\)"):
             along(x, bad)

@@ -123,7 +123,7 @@ def test_the_command_compiles(capsys):
 
 @pytest.mark.parametrize("value, expected", [("1", "True"), ("", "False")])
 def test_the_environment_asks_for_it(value, expected):
-    """With "0": `test_demand.py`."""
+    """With "0": `test_policy.py`."""
     program = """
         import minflow, minflow.platforms.compiled, sys
         print(minflow.platforms.compiled.used(), "minflow.platforms.compiled.codegen.jit" in sys.modules)

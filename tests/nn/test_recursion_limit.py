@@ -137,7 +137,7 @@ def test_an_endless_call_is_told():
     for inputs in ([X], [X, X]):  # the second one reaches the limit of Python 3.12 and 3.13 for calls through C
         with pytest.raises(RecursionError, match=told) as caught:
             Endless()(*inputs)
-        assert "test_nesting.py" in str(caught.value) and len(str(caught.value)) < 600
+        assert "test_recursion_limit.py" in str(caught.value) and len(str(caught.value)) < 600
         assert isinstance(caught.value, flow.MinflowError) and sys.getrecursionlimit() == limit
 
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 pytest.importorskip("numba")
-import convolution_cases
-from convolution_cases import DIRECTIONS, ONE, Case, cases, check, numpys
+import conv_cases
+from conv_cases import DIRECTIONS, ONE, Case, cases, check, numpys
 from kernel_checks import EPS, examples
 
 from minflow.compiler.fusion.nchw16c import LANES
@@ -48,7 +48,7 @@ def tiled(case):
 
 
 def arrays(case, seed=0):
-    return convolution_cases.arrays(case, seed)[:3]
+    return conv_cases.arrays(case, seed)[:3]
 
 
 @pytest.fixture(scope="module", autouse=True)

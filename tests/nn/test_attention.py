@@ -22,7 +22,7 @@ def formula(q, k, v, mask=0.0):
     return weights @ v
 
 
-def test_it_is_the_mean_of_the_values_by_how_well_the_keys_fit():
+def test_attention_is_a_weighted_mean_of_values():
     q, k, v = numbers(2, 3, 4), numbers(2, 5, 4, seed=1), numbers(2, 5, 6, seed=2)
     arrays = [x.numpy() for x in (q, k, v)]
     np.testing.assert_allclose(F.scaled_dot_product_attention(q, k, v).numpy(), formula(*arrays), rtol=1e-12)
@@ -38,7 +38,7 @@ def test_it_is_the_mean_of_the_values_by_how_well_the_keys_fit():
     np.testing.assert_allclose(twice, formula(2 * arrays[0], *arrays[1:]), rtol=1e-12)
 
 
-def test_who_may_look_nowhere_gets_0_and_no_gradient():
+def test_fully_masked_query_gets_zero_and_no_gradient():
     q, k, v = (numbers(3, 4, seed=s).requires_grad_() for s in range(3))
     mask = flow.tensor([[True, True, False], [False, False, False], [False, True, True]])
     out = F.scaled_dot_product_attention(q, k, v, mask)
@@ -47,7 +47,7 @@ def test_who_may_look_nowhere_gets_0_and_no_gradient():
     assert all(np.isfinite(x.grad.numpy()).all() for x in (q, k, v))
 
 
-def test_heads_of_keys_serve_several_heads_of_queries():
+def test_grouped_query_attention():
     q, k, v = numbers(4, 3, 4), numbers(2, 5, 4, seed=1), numbers(2, 5, 4, seed=2)
     got = F.scaled_dot_product_attention(q, k, v, enable_gqa=True)
     want = formula(q.numpy(), *[x.numpy().repeat(2, 0) for x in (k, v)])
@@ -55,7 +55,7 @@ def test_heads_of_keys_serve_several_heads_of_queries():
 
 
 @pytest.mark.parametrize("need_weights", [False, True])
-def test_it_is_one_scope_in_a_graph(need_weights):
+def test_attention_is_one_scope_in_a_graph(need_weights):
     """Passes and exporters know it by the last part of its scope."""
     layer = nn.MultiheadAttention(4, 2)
     graph, _ = trace(lambda x: layer(x, x, x, need_weights=need_weights)[0], [flow.rand(3, 2, 4)])
@@ -65,7 +65,7 @@ def test_it_is_one_scope_in_a_graph(need_weights):
     assert sum(node.op.name == "matmul" for node in graph.nodes) == 4  # and of the projections
 
 
-def test_one_product_gives_queries_keys_and_values():
+def test_projections_use_one_product():
     layer, x = nn.MultiheadAttention(4, 2, batch_first=True), flow.rand(2, 3, 4)
     got, weights = layer(x, x, x)
     want, _ = layer(x, x * 1, x * 1)
@@ -76,7 +76,7 @@ def test_one_product_gives_queries_keys_and_values():
     assert flow.summary(layer, x, x, x).record.macs == 6 * 4 * 12 + 2 * (2 * 2 * 3 * 3 * 2) + 6 * 4 * 4
 
 
-def test_padding_and_causal_masks_mean_what_shorter_sequences_are():
+def test_masks_match_shorter_sequences():
     layer = nn.TransformerEncoderLayer(4, 2, 8, 0.0, batch_first=True).double()
     x = numbers(2, 5, 4)
     away = flow.tensor([[False] * 5, [False] * 3 + [True] * 2])
@@ -90,7 +90,7 @@ def test_padding_and_causal_masks_mean_what_shorter_sequences_are():
         np.testing.assert_allclose(short.detach().numpy(), seen[:, :n].detach().numpy(), rtol=1e-10)
 
 
-def test_names_of_weights():
+def test_weight_names():
     names = [name for name, _ in nn.MultiheadAttention(4, 2, kdim=3, add_bias_kv=True).named_parameters()]
     assert names == [
         "q_proj_weight",
@@ -141,7 +141,7 @@ def test_mistakes(call, words):
         call(flow.rand(2, 3, 4))
 
 
-def test_a_bias_of_keys_comes_with_one_of_values():
+def test_bias_k_requires_bias_v():
     x, weight = flow.ones(2, 1, 4), flow.ones(4, 4)
     with pytest.raises(flow.ShapeError, match="only one of bias_k and bias_v is given"):
         F.multi_head_attention_forward(

@@ -38,7 +38,7 @@ def trained(model):
     return Training(model, flow.optim.SGD(model.parameters(), lr=0.5))
 
 
-def test_extra_state_is_part_of_a_state(tmp_path):
+def test_extra_state_is_saved(tmp_path):
     model, other = nn.Sequential(Counter(), nn.Linear(2, 1)), nn.Sequential(Counter(), nn.Linear(2, 1))
     model[0].count = 7
     state = model.state_dict()
@@ -53,7 +53,7 @@ def test_extra_state_is_part_of_a_state(tmp_path):
         nn.Linear(1, 1).load_state_dict({**nn.Linear(1, 1).state_dict(), "_extra_state": 1})
 
 
-def test_extra_state_is_part_of_the_state_of_a_graph():
+def test_graph_state_includes_extra_state():
     for whole in (True, False):
         model = Counter()
         graph = trained(model)
@@ -66,7 +66,7 @@ def test_extra_state_is_part_of_the_state_of_a_graph():
         assert model.count == 5 and (model.w.tolist() == before) is whole  # state_dict() of a module is no copy
 
 
-def test_half_of_extra_state_is_refused():
+def test_incomplete_extra_state_is_refused():
     class Half(nn.Module):
         def get_extra_state(self):
             return 1
@@ -120,7 +120,7 @@ def test_saving_and_loading_may_be_overridden():
     assert model[0].w.tolist() == [7, 8] and "0.old" in old
 
 
-def test_a_state_that_does_not_fit_puts_all_tensors_back():
+def test_mismatched_state_restores_all_tensors():
     model = nn.Sequential(Renames(), nn.Linear(2, 1))
     before = copy.deepcopy(model.state_dict())
     for key, value, what in (
@@ -137,7 +137,7 @@ def test_a_state_that_does_not_fit_puts_all_tensors_back():
     assert all(flow.equal(model.state_dict()[k], before[k]) for k in before)
 
 
-def test_a_graph_that_is_loaded_by_parts_is_not_built_again():
+def test_loading_by_parts_does_not_rebuild_a_graph():
     graph = trained(Counter())
     graph(flow.ones(2))
     saved = graph.state_dict()
@@ -146,7 +146,7 @@ def test_a_graph_that_is_loaded_by_parts_is_not_built_again():
     assert [graph(flow.ones(2)).item() for _ in range(2)] == losses and len(graph._history) == 1
 
 
-def test_a_module_inside_itself_is_loaded_once():
+def test_self_containing_module_is_loaded_once():
     model, twice = nn.Sequential(nn.Linear(1, 1)), []
     model.register_load_state_dict_pre_hook(lambda module, state, prefix, *rest: twice.append(prefix))
     model[0].register_load_state_dict_post_hook(lambda module, keys: twice.append("after"))
@@ -155,7 +155,7 @@ def test_a_module_inside_itself_is_loaded_once():
     assert twice == ["", "after"] and model[0].weight.item() == 1
 
 
-def test_loading_by_parts_takes_what_plain_loading_takes():
+def test_loading_by_parts_accepts_the_same_states():
     model = nn.Sequential(Renames(), nn.BatchNorm1d(2), nn.Linear(2, 2))
     state = {k: np.asarray(v.numpy(force=True)) * 0 + 3 for k, v in model.state_dict().items()}
     model.load_state_dict({**state, "0.old": state["0.w"]})
@@ -169,7 +169,7 @@ def test_loading_by_parts_takes_what_plain_loading_takes():
     assert model[2].weight is not weight and isinstance(model[2].weight, nn.Parameter)
 
 
-def test_assigned_state_goes_through_setattr():
+def test_assigned_state_uses_setattr():
     """As in PyTorch: a class that overrides it sees each tensor that it is given."""
     seen = []
 
@@ -184,7 +184,7 @@ def test_assigned_state_goes_through_setattr():
     assert seen == ["weight", "bias"]
 
 
-def test_versions_of_modules_are_saved(tmp_path):
+def test_module_versions_are_saved(tmp_path):
     model = nn.Sequential(Renames(), nn.BatchNorm1d(2))
     state = OrderedDict(other=OrderedDict(), model=model.state_dict(), last=OrderedDict(a=1))
     flow.save(state, tmp_path / "state")
@@ -201,7 +201,7 @@ def test_versions_of_modules_are_saved(tmp_path):
 
 
 @needs_torch
-def test_versions_of_modules_in_a_file_of_pytorch(tmp_path):
+def test_module_versions_in_a_pytorch_file(tmp_path):
     torch.save({"net": torch.nn.Sequential(torch.nn.BatchNorm1d(2)).state_dict()}, tmp_path / "net.pt")
     net = nn.Sequential(nn.BatchNorm1d(2))
     state = flow.load(tmp_path / "net.pt")["net"]
@@ -209,7 +209,7 @@ def test_versions_of_modules_in_a_file_of_pytorch(tmp_path):
     assert not net.load_state_dict(state).missing_keys
 
 
-def test_versions_of_modules():
+def test_module_versions():
     model = nn.Sequential(Counter(), nn.BatchNorm1d(1))
     assert model.state_dict()._metadata == {"": {"version": 1}, "0": {"version": 3}, "1": {"version": 2}}
     assert copy.copy(model.state_dict())._metadata["0"] == {"version": 3}
@@ -221,7 +221,7 @@ def test_versions_of_modules():
 # ---- hooks of states -------------------------------------------------------------------------------------------------
 
 
-def test_hooks_before_loading_see_their_part_and_fill_the_lists():
+def test_pre_load_hooks_see_their_part_and_extend_the_lists():
     model, seen = nn.Sequential(nn.Linear(2, 1), nn.Linear(1, 1)), []
 
     def before(module, state, prefix, metadata, strict, missing, unexpected, errors):
@@ -246,7 +246,7 @@ def test_hooks_before_loading_see_their_part_and_fill_the_lists():
         model.load_state_dict(model.state_dict())
 
 
-def test_a_bound_hook_goes_with_the_copy_of_its_module():
+def test_bound_hook_is_copied_with_its_module():
     class Own(nn.Linear):
         def __init__(self):
             super().__init__(1, 1)
@@ -262,7 +262,7 @@ def test_a_bound_hook_goes_with_the_copy_of_its_module():
     assert (model.loaded, twin.loaded) == (0, 1)
 
 
-def test_hooks_after_loading_come_before_strict():
+def test_post_load_hooks_run_before_the_strict_check():
     model, order = nn.Sequential(nn.Linear(2, 1), nn.Linear(1, 1)), []
 
     def forgive(module, keys):
@@ -282,7 +282,7 @@ def test_hooks_after_loading_come_before_strict():
     assert model[0].bias.item() == 3
 
 
-def test_hooks_of_state_dict_return_none_or_are_of_the_old_kind():
+def test_state_dict_hooks_return_none_or_have_the_old_form():
     model = nn.Sequential(nn.Linear(1, 1))
     with model.register_state_dict_post_hook(lambda module, state, prefix, metadata: state):
         with pytest.raises(StateError, match="must return None, got an OrderedDict"):
@@ -292,7 +292,7 @@ def test_hooks_of_state_dict_return_none_or_are_of_the_old_kind():
     assert list(nn.Sequential(model).state_dict()) == ["0.0.weight", "0.0.bias"]  # as PyTorch: of the outermost alone
 
 
-def test_a_graph_saves_and_loads_with_the_hooks_of_its_modules():
+def test_graph_uses_the_state_hooks_of_its_modules():
     model, seen = nn.Linear(1, 1), []
     model.register_state_dict_pre_hook(lambda module, prefix, keep_vars: seen.append("saves"))
     model.register_state_dict_post_hook(lambda module, state, prefix, metadata: state.update(note=flow.ones(1)))
@@ -330,7 +330,7 @@ class Holds(nn.Module):
         return self
 
 
-def test_conversions_ask_apply_of_each_module():
+def test_conversions_call_apply_of_each_module():
     for convert, dtype in (
         (lambda m: m.double(), flow.float64),
         (lambda m: m.half(), flow.float16),
@@ -346,7 +346,7 @@ def test_conversions_ask_apply_of_each_module():
     assert outer._apply(lambda t: t.double(), recurse=False)[0].weight.dtype is flow.float32
 
 
-def test_names_and_pickles_of_a_class():
+def test_class_names_and_pickles():
     class Other(nn.Linear):
         def _get_name(self):
             return "Renamed"
@@ -368,7 +368,7 @@ class Pickled(nn.Linear):
 
 
 @pytest.mark.parametrize("name", NOT_EXTENDED)
-def test_a_method_that_would_not_be_called_is_refused(name):
+def test_unsupported_override_is_refused(name):
     with pytest.raises(ModuleError, match=f"Mine defines {name}, which has no effect here") as caught:
         type("Mine", (nn.Module,), {name: lambda self, *args: None})
     assert caught.value.hint and "lambda" in caught.value.values["defined"]

@@ -251,7 +251,7 @@ NO_JOB = {
 
 
 @pytest.mark.parametrize("name", EVERY_ROW)
-def test_a_hook_does_in_each_mode_what_eager_code_does(name):
+def test_hooks_match_eager_in_each_mode(name):
     hooks, wanted = EVERY_ROW[name], eager(EVERY_ROW[name])
     with Cases() as case:
         with case("graph"):
@@ -266,7 +266,7 @@ def test_a_hook_does_in_each_mode_what_eager_code_does(name):
                         job(hooks, result)
 
 
-def test_the_loss_and_weights_of_each_row(golden):
+def test_loss_and_weights_of_each_row(golden):
     """Without PyTorch, which gives the same, a hook that no mode calls is seen here."""
     found = {name: eager(EVERY_ROW[name]) for name in EVERY_ROW}
     golden("hooks", "\n".join(f"{name}: {loss:.4f} {w[0]:.4f} {w[1]:.4f}" for name, (loss, w) in found.items()))
@@ -274,7 +274,7 @@ def test_the_loss_and_weights_of_each_row(golden):
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 @pytest.mark.parametrize("name", EVERY_ROW)
-def test_a_hook_runs_as_in_pytorch(name):
+def test_hooks_match_pytorch(name):
     torch = pytest.importorskip("torch")
     loss, w = eager(EVERY_ROW[name])
     theirs, their_w = eager(EVERY_ROW[name], torch, torch.nn.modules.module)
@@ -304,7 +304,7 @@ NAMES = {  # in each mode: there is no such name
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_registration_that_is_not_offered_says_what_to_use(name):
+def test_unsupported_registration_suggests_an_alternative(name):
     place, ask = NAMES[name]
     with pytest.raises(MissingNameError, match="has no") as caught:
         ask()
@@ -325,7 +325,7 @@ STEPS = {
 
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("name", STEPS)
-def test_a_graph_refuses_hooks_of_steps_also_after_its_first_call(name, late):
+def test_graph_refuses_step_hooks_even_after_its_first_call(name, late):
     model = Whole(net(flow), lambda h: None)
     graph = Train(model)
     if late:
@@ -339,7 +339,7 @@ def test_a_graph_refuses_hooks_of_steps_also_after_its_first_call(name, late):
     assert model.w.tolist() != before
 
 
-def test_hooks_of_all_optimizers():
+def test_global_optimizer_hooks():
     seen, p = [], nn.Parameter(flow.ones(2))
     optimizer = flow.optim.SGD([p], lr=1.0)
     p.grad = flow.ones(2)
@@ -353,7 +353,7 @@ def test_hooks_of_all_optimizers():
     assert seen == ["before", "own before", "own after", "after", "own before", "own after"]
 
 
-def test_a_hook_in_a_job_is_one_of_its_variables():
+def test_hook_in_a_job_gets_a_job_variable():
     weight = flow.ones(2, requires_grad=True)
 
     @flow.global_function(type="predict")
@@ -365,7 +365,7 @@ def test_a_hook_in_a_job_is_one_of_its_variables():
         adds(X)
 
 
-def test_a_hook_of_an_input_is_refused():
+def test_hook_on_an_input_is_refused():
     whole, graph = graph_of()
     x, before = flow.tensor(X, requires_grad=True), whole.w.tolist()
     graph(x)
@@ -379,7 +379,7 @@ def test_a_hook_of_an_input_is_refused():
 
 
 @pytest.mark.filterwarnings("ignore:.*build uses")
-def test_a_hook_in_build_of_what_is_computed_from_an_input():
+def test_hook_in_build_on_a_computed_tensor():
     seen = []
 
     class Hooked(Train):
@@ -392,7 +392,7 @@ def test_a_hook_in_build_of_what_is_computed_from_an_input():
     assert seen == [(2, 2)]
 
 
-def test_objects_that_are_hooks_are_told_of():
+def test_callable_objects_as_hooks_are_reported():
     class Clip:
         def __init__(self):
             self.limit = 3.0
@@ -413,7 +413,7 @@ def test_objects_that_are_hooks_are_told_of():
             graph(flow.tensor(X))
 
 
-def test_handles_are_pytorchs():
+def test_handles_match_pytorch():
     from minflow.utils.hooks import RemovableHandle
 
     hooks = {}
@@ -423,7 +423,7 @@ def test_handles_are_pytorchs():
     assert hooks == {} and isinstance(nn.ReLU().register_forward_hook(print), RemovableHandle)
 
 
-def test_a_copy_has_no_hooks():
+def test_copy_has_no_hooks():
     for twin in (copy.copy, copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p))):
         p = nn.Parameter(flow.ones(2))
         p.register_hook(lambda g: g * 3)
@@ -432,7 +432,7 @@ def test_a_copy_has_no_hooks():
         assert p.grad.tolist() == [3, 3] and q.grad.tolist() == [1, 1]
 
 
-def test_a_graph_that_accumulates_has_no_grad_to_wait_for():
+def test_accumulating_graph_refuses_post_accumulate_hooks():
     class Accumulating(Train):
         def __init__(self, model):
             super().__init__(model)
@@ -448,7 +448,7 @@ def test_a_graph_that_accumulates_has_no_grad_to_wait_for():
         Accumulating(model)(flow.tensor(X))
 
 
-def test_a_hook_that_each_call_would_add_is_refused():
+def test_hook_registered_at_each_call_is_refused():
     class Adds(Whole):
         def forward(self, x):
             handle = self.w.register_hook(lambda g: g * 3)
@@ -480,7 +480,7 @@ LATER = {
 
 
 @pytest.mark.parametrize("kind", LATER)
-def test_a_hook_that_comes_and_goes_is_another_plan(kind):
+def test_adding_or_removing_a_hook_changes_the_plan(kind):
     x, (whole, graph), (alone, optimizer) = flow.tensor(X), graph_of(), eager_of()
     for registered in (False, True, False, False):
         handles = [LATER[kind](model) for model in (whole, alone)] if registered and kind != "every" else []
@@ -505,7 +505,7 @@ def eager_of():
     return alone, flow.optim.SGD([alone.w], lr=0.125)
 
 
-def test_one_function_that_is_registered_again_is_the_plan_it_was():
+def test_reregistered_function_reuses_its_plan():
     whole, graph = graph_of()
 
     def triple(g):
@@ -518,7 +518,7 @@ def test_one_function_that_is_registered_again_is_the_plan_it_was():
     assert len(graph._history) == 2
 
 
-def test_a_hook_of_a_captured_tensor():
+def test_hook_on_a_captured_tensor():
     w = flow.tensor([0.5, 1.0], requires_grad=True)
 
     class Captures(Train):
@@ -546,7 +546,7 @@ RETURNED = {
 
 
 @pytest.mark.parametrize("name", RETURNED)
-def test_what_a_hook_returns_is_checked(name):
+def test_hook_results_are_checked(name):
     hook, what, returned = RETURNED[name]
     hooks = Hooks(leaf=lambda w: w.register_hook(hook))
     with Cases() as case:
@@ -558,7 +558,7 @@ def test_what_a_hook_returns_is_checked(name):
                 assert caught.match(r"hook +<lambda> at test_hooks_in_modes.py:\d+")
 
 
-def test_what_other_hooks_return_is_checked():
+def test_other_hook_results_are_checked():
     cases = [
         (lambda m: m.register_full_backward_hook(lambda m, ins, outs: ins * 2), "must return 1 gradient, got 2"),
         (lambda m: m.register_full_backward_pre_hook(lambda m, outs: (3,)), "must return tensors, .* got an int"),
@@ -583,7 +583,7 @@ def test_what_other_hooks_return_is_checked():
         optimizer.step()
 
 
-def test_what_cannot_have_a_hook_is_told():
+def test_tensors_that_cannot_have_hooks():
     x = flow.ones(2, requires_grad=True)
     for register, what in (
         (flow.ones(2).register_hook, "register_hook on a tensor that does not require grad"),
@@ -595,7 +595,7 @@ def test_what_cannot_have_a_hook_is_told():
             register(lambda g: None)
 
 
-def test_the_order_of_hooks_is_pytorchs():
+def test_hook_order_matches_pytorch():
     order = []
 
     def note(name):
@@ -621,7 +621,7 @@ def test_the_order_of_hooks_is_pytorchs():
     assert order == ["y", "h"]
 
 
-def test_a_hook_outlives_a_change_of_its_leaf():
+def test_hook_survives_a_change_of_its_leaf():
     def gradient(change):
         layer = nn.Linear(2, 1, bias=False)
         layer.weight.register_hook(lambda g: g * 10)
@@ -634,7 +634,7 @@ def test_a_hook_outlives_a_change_of_its_leaf():
     assert gradient(lambda m: setattr(m.weight, "data", flow.ones(1, 2, dtype=flow.float64))) == [[10, 10]]
 
 
-def test_an_optimizer_in_backward():
+def test_optimizer_in_backward():
     w = flow.tensor([1.0, 1.0], requires_grad=True)
     optimizer = flow.optim.SGD([w], lr=0.5)
     w.register_post_accumulate_grad_hook(lambda p: (optimizer.step(), optimizer.zero_grad()) and None)
@@ -642,7 +642,7 @@ def test_an_optimizer_in_backward():
     assert w.tolist() == [0, 0] and w.grad is None
 
 
-def test_a_checkpoint_runs_each_hook_once():
+def test_checkpoint_runs_each_hook_once():
     order, w, x = [], flow.ones(2, requires_grad=True), flow.ones(2, requires_grad=True)
     for tensor, name in ((w, "w"), (x, "x"), (h := x * 2, "h")):
         tensor.register_hook(lambda g, name=name: order.append(name))
@@ -655,7 +655,7 @@ def test_a_checkpoint_runs_each_hook_once():
     assert whole.w.tolist() == eager(Hooks(leaf=lambda w: w.register_hook(lambda g: g * 3)))[1]
 
 
-def test_hooks_of_nodes_get_pytorchs_gradients():
+def test_node_hooks_get_the_gradients_of_pytorch():
     x, seen = flow.ones(2, requires_grad=True), []
     y = x * flow.tensor([3.0, 3.0])
     y.grad_fn.register_prehook(lambda outs: (outs[0] * 2,))

@@ -97,12 +97,12 @@ OLD = [
 
 
 @pytest.mark.parametrize(("old", "new"), OLD, ids=range(len(OLD)))
-def test_size_average_and_reduce_mean_a_reduction_and_say_so(old, new):
+def test_size_average_and_reduce_warn_and_set_the_reduction(old, new):
     result, said = told(old)
     assert result.tolist() == new().tolist() and "old names of reduction" in said[0] and len(said) == 1
 
 
-def test_arguments_of_before_that_are_left_open_say_nothing():
+def test_unset_legacy_arguments_do_not_warn():
     assert told(lambda: F.mse_loss(X, Y, None, None, "sum")) == (F.mse_loss(X, Y, reduction="sum"), [])
     assert isinstance(nn.NLLLoss2d(), nn.NLLLoss)
 
@@ -130,7 +130,7 @@ def test_reprs(text):
     assert repr(REPRS[text]()) == text
 
 
-def test_methods_are_the_functions():
+def test_methods_match_functions():
     for name in "gelu quick_gelu silu mish softplus softsign selu celu square_relu hardshrink".split():
         assert getattr(X, name)().tolist() == getattr(flow, name)(X).tolist() == getattr(F, name)(X).tolist()
     assert X.prelu(flow.tensor([2.0])).tolist() == [[1.0, -4.0, 0.5], [0.0, 3.0, -2.0]]
@@ -149,7 +149,7 @@ def test_in_place_functions_write_and_keep_the_gradient():
         assert y.tolist() == want.tolist() and w.grad.tolist() == x.grad.tolist(), name
 
 
-def test_channels_fall_together():
+def test_channel_dropout_zeros_whole_channels():
     flow.manual_seed(0)
     out = F.dropout2d(flow.ones(8, 5, 2, 3), 0.5)
     whole = out.reshape(40, 6)
@@ -165,7 +165,7 @@ def test_alpha_dropout_keeps_mean_and_variance():
     assert F.alpha_dropout(x, 1.0, True).abs().max() == 0 and F.alpha_dropout(x) is x
 
 
-def test_gumbel_softmax_chooses_as_often_as_probable():
+def test_gumbel_softmax_samples_with_its_probabilities():
     flow.manual_seed(0)
     logits = flow.log(flow.tensor([0.5, 0.3, 0.2])).expand(4000, 3).clone().requires_grad_()
     hard = F.gumbel_softmax(logits, hard=True)
@@ -176,7 +176,7 @@ def test_gumbel_softmax_chooses_as_often_as_probable():
 
 
 @pytest.mark.parametrize("norm", [nn.utils.weight_norm, nn.utils.spectral_norm])
-def test_norms_of_weights_train_alike_in_a_graph(norm):
+def test_weight_norms_train_the_same_in_a_graph(norm):
     model = norm(nn.Linear(4, 3))
     other, x = copy.deepcopy(model), flow.randn(5, 4)
     losses = eager_steps(model, flow.optim.SGD(model.parameters(), 0.1), x, 20)
@@ -185,7 +185,7 @@ def test_norms_of_weights_train_alike_in_a_graph(norm):
     assert "weight" not in model.state_dict() and "weight" in dir(model) and not model.weight.is_leaf
 
 
-def test_norms_of_weights_and_back():
+def test_weight_norm_can_be_removed():
     layer = nn.Linear(4, 3)
     weight = layer.weight.detach().clone()
     nn.utils.weight_norm(layer)
@@ -197,7 +197,7 @@ def test_norms_of_weights_and_back():
     assert sorted(nn.utils.remove_spectral_norm(layer).state_dict()) == ["bias", "weight"]
 
 
-def test_batch_norm_is_folded_in():
+def test_batch_norm_is_fused_into_weights():
     for layer, norm, x, fuse in (
         (nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3), flow.randn(1, 2, 4, 4), nn.utils.fuse_conv_bn_eval),
         (nn.Linear(2, 3, bias=False), nn.BatchNorm1d(3), flow.randn(4, 2), nn.utils.fuse_linear_bn_eval),
@@ -207,7 +207,7 @@ def test_batch_norm_is_folded_in():
         assert np.allclose(fuse(layer, norm)(x).tolist(), both(x).tolist(), atol=1e-5)
 
 
-def test_old_hook_name_buffers_and_places():
+def test_legacy_hook_names_buffers_and_positions():
     layer, seen = nn.Linear(2, 1), []
     _, said = told(lambda: layer.register_backward_hook(lambda module, gi, go: seen.append(go)))
     assert "register_full_backward_hook" in said[0]
@@ -222,7 +222,7 @@ def test_old_hook_name_buffers_and_places():
     assert model.to_empty(device="cpu") is model and layer.type(flow.float64).weight.dtype is flow.float64
 
 
-def test_old_names_of_init_and_clip():
+def test_legacy_names_of_init_and_clip():
     w = flow.zeros(3, 3)
     assert told(lambda: nn.init.xavier_uniform(w))[1][0].startswith("init.xavier_uniform is the old name")
     assert told(lambda: nn.init.dirac(flow.zeros(2, 2, 1)))[0][1, 1, 0] == 1
@@ -234,7 +234,7 @@ def test_old_names_of_init_and_clip():
     assert np.allclose(p.grad.tolist(), [1.5, 2.0]) and isinstance(nn.utils.skip_init(nn.Linear, 2, 1), nn.Linear)
 
 
-def test_distances_take_no_room_for_all_differences():
+def test_distances_do_not_materialize_all_differences():
     a, b = flow.randn(40, 3), flow.randn(30, 3)
     want = np.linalg.norm(a.numpy()[:, None] - b.numpy(), axis=-1)
     assert np.allclose(flow.cdist(a, b).numpy(), want, atol=1e-6)

@@ -83,12 +83,12 @@ def test_embedding():
     (lambda x: F.softmax(x, True), "dim must be an integer, not bool"),
     (lambda x: nn.LogSoftmax(0.5)(x), "dim must be an integer, not float"),
 ])  # fmt: skip
-def test_an_array_is_no_number_and_a_truth_value_no_axis(wrong, says):
+def test_arrays_are_not_scalars_and_bools_are_not_axes(wrong, says):
     with pytest.raises(flow.MinflowError, match=says):
         wrong(flow.ones(2, 1))
 
 
-def test_pad_gives_a_tensor_of_its_own():
+def test_pad_returns_a_copy():
     x = flow.ones(2, 3)
     for widths in ((), (0, 0), (-1, 0), (0, -1, -1, 0), (1, -1)):
         F.pad(x, widths).fill_(7)

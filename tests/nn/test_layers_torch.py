@@ -90,7 +90,7 @@ CASES = OTHERS + [
 
 @pytest.mark.filterwarnings("ignore")  # PyTorch's own, on even kernels and new names
 @pytest.mark.parametrize(("name", "options", "shape"), CASES, ids=[f"{name}-{len(shape)}d" for name, _, shape in CASES])
-def test_as_in_pytorch(name, options, shape):
+def test_layers_match_pytorch(name, options, shape):
     ours, theirs = [getattr(lib, name)(**options).double() for lib in (nn, T)]
     assert repr(ours) == (re.sub(", bias=(True|False)", "", repr(theirs)) if "Norm" in name else repr(theirs))
     rng = np.random.default_rng(0)
@@ -134,7 +134,7 @@ def test_state_and_reprs_of_containers():
     assert list(make(nn).state_dict()) == list(make(T).state_dict())
 
 
-def test_weights_from_files_of_pytorch(tmp_path):
+def test_weights_from_pytorch_files(tmp_path):
     def make(library):
         return library.Sequential(library.Linear(3, 4), library.BatchNorm1d(4), library.Linear(4, 2))
 

@@ -51,7 +51,7 @@ def test_no_forward():
         nn.ModuleList([nn.ReLU()])(flow.ones(1))
 
 
-def test_class_for_instance():
+def test_class_instead_of_instance():
     with pytest.raises(ModuleError, match=r"(?s)'1' must be a module, got the class ReLU.*nn\.ReLU\(\)"):
         nn.Sequential(nn.Linear(2, 2), nn.ReLU)
 
@@ -74,7 +74,7 @@ def test_class_for_instance():
     assert nn.CrossEntropyLoss(flow.ones(2)).weight.shape == (2,)
 
 
-def test_function_or_list_for_module():
+def test_function_or_list_instead_of_module():
     with pytest.raises(ModuleError, match=r"(?s)function relu.*nn\.ReLU\(\)"):
         nn.Sequential(nn.Linear(2, 2), F.relu)
     with pytest.raises(ModuleError, match=r"(?s)list of modules.*\*layers"):
@@ -100,7 +100,7 @@ def test_layers_hidden_in_a_list():
         assert len(list(Partly().parameters())) == 2
 
 
-def test_lists_that_hide_nothing(recwarn):
+def test_lists_without_hidden_layers(recwarn):
     class Net(nn.Module):
         def __init__(self):
             super().__init__()
@@ -251,7 +251,7 @@ def test_silent_mistakes_warn(recwarn):
     assert not recwarn.list
 
 
-def test_mistakes_are_found_in_a_trace_too():
+def test_mistakes_are_reported_in_a_trace():
     with pytest.raises(ShapeError, match=r"Linear\.weight takes 3"):
         trace(nn.Linear(3, 2), [flow.ones(1, 4)])
     weight = nn.Parameter(flow.ones(3))
@@ -259,7 +259,7 @@ def test_mistakes_are_found_in_a_trace_too():
         trace(lambda x, y: F.cross_entropy(F.softmax(x * weight, 1), y), [flow.ones(4, 3), flow.zeros(4).long()])
 
 
-def test_load_state_dict_tells_all_at_once():
+def test_load_state_dict_reports_all_errors_together():
     net = nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 2))
     state = {"0.weight": flow.ones(4, 3), "0.bias": "text", "1.weight": flow.ones(2, 3), "2.weight": flow.ones(1)}
     before = net[1].weight.tolist()
@@ -297,7 +297,7 @@ def test_load_state_dict_tells_all_at_once():
     ],
 )
 @pytest.mark.parametrize("loss", [nn.MSELoss(), nn.L1Loss()])
-def test_losses_of_numbers_refuse_shapes_that_do_not_fit(loss, a, b, hint):
+def test_regression_losses_refuse_mismatched_shapes(loss, a, b, hint):
     with pytest.raises(ShapeError, match=rf"(?s)input has shape \{list(a)}, target has \{list(b.shape)}.*Try: {hint}"):
         loss(flow.ones(*a), b)
 
@@ -310,7 +310,7 @@ def test_losses_of_numbers_refuse_shapes_that_do_not_fit(loss, a, b, hint):
         ((1, 8), (8, 1), r"target\.reshape\(input\.shape\)"),
     ],
 )
-def test_losses_of_numbers_warn_where_shapes_spread(a, b, hint):
+def test_regression_losses_warn_on_broadcasting(a, b, hint):
     WARNED.clear()  # one for each line
     with pytest.warns(MinflowWarning, match=rf"(?s)float32\{list(a)}.*float32\{list(b)}.*Try: {hint}"):
         F.mse_loss(flow.ones(*a), flow.ones(*b))

@@ -36,7 +36,7 @@ class Net(nn.Module):
         return self.head(self.block(x))
 
 
-def test_names_in_order():
+def test_names_are_in_order():
     net = Net()
     assert [name for name, _ in net.named_parameters()] == [
         "block.scale",
@@ -52,7 +52,7 @@ def test_names_in_order():
     assert len(list(net.parameters())) == 5 and len(list(net.modules())) == 6 and len(list(net.children())) == 2
 
 
-def test_state_dict_shares_storage_and_leaves_out_what_is_not_persistent():
+def test_state_dict_shares_storage_and_omits_non_persistent_buffers():
     net = Net()
     state = net.state_dict()
     assert list(state) == [
@@ -95,7 +95,7 @@ def test_load_state_dict_assign():
     assert net.weight[0, 0].item() == 5.0 and isinstance(net.weight, nn.Parameter)
 
 
-def test_train_and_eval_reach_all():
+def test_train_and_eval_reach_all_submodules():
     net = Net()
     assert net.eval() is net and not any(m.training for m in net.modules())
     net.train()
@@ -158,7 +158,7 @@ def test_tied_parameter_counts_once():
     assert len(both.state_dict()) == 4
 
 
-def test_attributes_move_between_kinds():
+def test_attributes_change_between_kinds():
     net = nn.Module()
     net.x = 3
     net.x = nn.Parameter(flow.ones(2))
@@ -186,7 +186,7 @@ def test_get_submodule_parameter_buffer():
         net.get_parameter("block.seen")
 
 
-def test_epoch_moves_only_with_changes():
+def test_mutation_counter_is_bumped_only_by_changes():
     net = Net()
     net.rate = 0.5
 
@@ -207,7 +207,7 @@ def test_epoch_moves_only_with_changes():
     assert not moved(lambda: net(flow.ones(1, 3, dtype=flow.float64)))
 
 
-def test_scopes_of_recorded_nodes():
+def test_recorded_nodes_have_scopes():
     class Deep(nn.Module):
         def __init__(self):
             super().__init__()
@@ -228,7 +228,7 @@ def test_scopes_of_recorded_nodes():
     assert lone.value.node.scope == "Linear"
 
 
-def test_where_is_the_line_of_the_call():
+def test_source_location_is_the_line_of_the_call():
     from minflow.core.ir import where_text
 
     net = Net()
@@ -258,7 +258,7 @@ def test_repr():
     assert repr(nn.Parameter(flow.ones(1))).startswith("Parameter containing:\ntensor(")
 
 
-def test_forward_hook_that_is_always_called():
+def test_forward_hook_with_always_call():
     class Fails(nn.Module):
         def forward(self, x):
             raise KeyError("no")
@@ -270,7 +270,7 @@ def test_forward_hook_that_is_always_called():
     assert seen == [None]
 
 
-def test_hooks_that_are_always_called_get_the_output_so_far():
+def test_always_called_hooks_get_the_current_output():
     layer, seen = nn.Linear(2, 3), []
 
     def fails(m, args, out):
@@ -307,7 +307,7 @@ def test_full_backward_hooks_of_several_inputs():
     assert seen == [[[1, 1]], [None, None]]
 
 
-def test_full_backward_hooks_of_another_output_are_told():
+def test_full_backward_hooks_require_tensor_outputs():
     class Named(nn.Module):
         def forward(self, x):
             return {"y": x * 2}
@@ -318,7 +318,7 @@ def test_full_backward_hooks_of_another_output_are_told():
         net(flow.ones(2, requires_grad=True))["y"].sum().backward()
 
 
-def test_what_utils_refuse():
+def test_utils_refusals():
     layer = nn.Linear(3, 2)
     with pytest.raises(ShapeError, match="8 elements"):
         nn.utils.vector_to_parameters(flow.ones(7), layer.parameters())
@@ -327,7 +327,7 @@ def test_what_utils_refuse():
         nn.utils.clip_grad_norm_(layer.parameters(), 1.0, error_if_nonfinite=True)
 
 
-def test_what_a_call_made_dies_without_the_collector():
+def test_call_leaves_no_reference_cycles():
     import gc
     import weakref
 
@@ -346,7 +346,7 @@ def test_what_a_call_made_dies_without_the_collector():
         gc.enable()
 
 
-def test_the_signature_of_a_class_is_that_of_its_constructor():
+def test_class_signature_is_that_of_its_constructor():
     """Python 3.11.2 looks at `__new__` first."""
 
     class Own(nn.Linear):

@@ -131,7 +131,7 @@ def test_row(name, dtype):
             )
 
 
-def test_a_confident_model_has_a_gradient():
+def test_gradient_of_a_confident_model():
     """A sigmoid that has come to 0 or 1 exactly: PyTorch's gradient g * (p - t) / max(p * (1 - p), 1e-12), never
     NaN.
     """

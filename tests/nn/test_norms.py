@@ -24,7 +24,7 @@ def test_rms_norms():
     assert half.dtype is flow.float16 and repr(nn.RMSNorm(5)) == "RMSNorm((5,), eps=None, elementwise_affine=True)"
 
 
-def test_batch_norm_by_other_names():
+def test_batch_norm_aliases():
     model = nn.Sequential(nn.Conv2d(6, 4, 1), nn.Sequential(nn.BatchNorm2d(4)), nn.BatchNorm2d(4, affine=False)).eval()
     x = flow.tensor(X).float()
     want, names = model(x).numpy(), list(model.state_dict())
@@ -75,6 +75,6 @@ def test_errors(call, match):
         call()
 
 
-def test_a_number_of_features_that_is_not_used_is_worth_a_warning():
+def test_unused_num_features_warns():
     with pytest.warns(flow.MinflowWarning, match="4 channels .axis 1., num_features is 3"):
         nn.InstanceNorm2d(3)(ONES(2, 4, 3, 3))

@@ -33,7 +33,7 @@ def tied(*shape):
     ],
     ids=str,
 )
-def test_positions_as_in_pytorch(n, name, options):
+def test_indices_match_pytorch(n, name, options):
     x = tied(2, 3, *SPACE[n])
     if name == "adaptive_max_pool":
         x[x == -INF] = 1.0
@@ -43,7 +43,7 @@ def test_positions_as_in_pytorch(n, name, options):
         assert np.array_equal(a.numpy(), b.numpy(), equal_nan=True)
 
 
-def test_by_hand():
+def test_results_match_by_hand():
     x = flow.tensor([[[1.0, 5.0, 5.0, 2.0, 0.0]]], requires_grad=True)
     y, i = F.max_pool1d(x, 3, 1, return_indices=True)
     assert y.tolist() == [[[5.0, 5.0, 5.0]]] and i.tolist() == [[[1, 1, 2]]]
@@ -58,7 +58,7 @@ def test_by_hand():
 
 
 @pytest.mark.parametrize("n", SPACE)
-def test_the_way_back(n):
+def test_max_unpool(n):
     x = flow.randn(2, 3, *SPACE[n])
     y, i = getattr(F, f"max_pool{n}d")(x, 2, return_indices=True)
     y = y.detach().requires_grad_()
@@ -69,19 +69,19 @@ def test_the_way_back(n):
     assert np.array_equal(y.grad.numpy(), np.ones(y.shape))
 
 
-def test_positions_that_meet_are_not_added():
+def test_unpool_does_not_add_duplicate_indices():
     x = flow.tensor([[[1.0, 9.0, 2.0]]])
     y, i = F.max_pool1d(x, 2, 1, return_indices=True)
     assert F.max_unpool1d(y, i, 2, 1).tolist() == [[[0.0, 9.0, 0.0]]]
 
 
-def test_a_root_of_nothing_has_no_gradient():
+def test_lp_pool_of_zeros_has_zero_gradient():
     x = flow.zeros(1, 1, 4, requires_grad=True)
     F.lp_pool1d(x, 2, 2).sum().backward()
     assert x.grad.tolist() == [[[0.0] * 4]]
 
 
-def test_attributes_of_pools_stand_in_the_order_of_their_arguments():
+def test_pool_attributes_are_in_argument_order():
     def program(x):
         return [F.max_pool2d(x, 2, dilation=2), F.avg_pool2d(x, 2, divisor_override=3)]
 

@@ -93,7 +93,7 @@ OPERATIONS = {
 
 
 @pytest.mark.parametrize(("kind", "level"), [(nn.Sequential, 2), (Own, 3)])
-def test_thousands_of_levels(kind, level):
+def test_thousands_of_nested_modules(kind, level):
     model, limit = nested(kind), sys.getrecursionlimit()
     with Cases() as case:
         for name, operation in (OPERATIONS | {f"debug {level}": lambda m: debugged(m, level)}).items():
@@ -128,7 +128,7 @@ def test_two_threads_share_the_limit():
     assert sys.getrecursionlimit() == limit
 
 
-def test_an_endless_call_is_told():
+def test_endless_recursion_is_reported():
     limit = sys.getrecursionlimit()
     told = (
         r"Endless is called inside [\d,]+ other modules, (and the stack .* takes [\d,]+|deeper than Python 3.* goes)\n"
@@ -141,7 +141,7 @@ def test_an_endless_call_is_told():
         assert isinstance(caught.value, flow.MinflowError) and sys.getrecursionlimit() == limit
 
 
-def test_a_recursion_of_the_users_own_is_left_as_it_is():
+def test_user_recursion_error_is_unchanged():
     class Counts(nn.Module):
         def forward(self, x):
             def down(n):
@@ -157,7 +157,7 @@ def test_a_recursion_of_the_users_own_is_left_as_it_is():
     assert not isinstance(caught.value, flow.MinflowError)
 
 
-def test_a_small_stack_is_minded():
+def test_small_thread_stack_is_respected():
     before = threading.stack_size(2**20)
     try:
         error = in_thread(lambda: Endless()(X))
@@ -167,7 +167,7 @@ def test_a_small_stack_is_minded():
     assert isinstance(error, RecursionError) and "the stack of this thread takes 299" in str(error)
 
 
-def test_a_class_with_a_walk_of_its_own_is_asked():
+def test_overridden_traversal_is_called():
     class Named(nn.Linear):
         def state_dict(self, *, destination, prefix, keep_vars):
             destination[f"{prefix}mine"] = self.weight
@@ -228,7 +228,7 @@ def of_classes_of_their_own():
 
 
 @pytest.mark.parametrize("make", [itself, through_a_child, in_several_ways, of_classes_of_their_own])
-def test_a_module_that_contains_itself(make):
+def test_module_that_contains_itself(make):
     """PyTorch's train() and state_dict() end in a RecursionError. Here each walk meets the module once."""
     module, x = make(), flow.ones(1, 2)
     names = [name for name, _ in module.named_parameters()]
@@ -252,7 +252,7 @@ def test_a_module_that_contains_itself(make):
     assert (graph(x) == module(x)).all() and str(graph)
 
 
-def test_a_list_of_modules_that_contains_itself():
+def test_module_list_that_contains_itself():
     layers = nn.ModuleList([nn.Linear(2, 2)])
     layers.append(layers)
     assert list(layers.state_dict()) == ["0.weight", "0.bias"] and len(repr(layers)) < 200 and layers.eval() is layers
@@ -286,7 +286,7 @@ WALKS = {
 
 
 @pytest.mark.parametrize("walk", WALKS)
-def test_a_structure_that_contains_itself(walk, tmp_path, monkeypatch):
+def test_structure_that_contains_itself(walk, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with Cases() as case:
         for kind, loop in LOOPS.items():
@@ -296,14 +296,14 @@ def test_a_structure_that_contains_itself(walk, tmp_path, monkeypatch):
                 assert not isinstance(caught.value, RecursionError) and caught.value.where and caught.value.hint
 
 
-def test_the_error_names_the_argument():
+def test_error_names_the_argument():
     with pytest.raises(MinflowError, match=r"(?s)tensor\(\): data is a list that contains itself.*data  \[1.0, \["):
         flow.tensor(LOOP)
     with pytest.raises(LoaderError, match=r"default_collate: sample is a list that contains itself"):
         flow.utils.data.default_collate([LOOP, LOOP])
 
 
-def test_a_tree_that_is_only_too_deep_keeps_its_error():
+def test_too_deep_tree_keeps_its_error():
     deep = flow.ones(1)
     for _ in range(20_000):
         deep = [deep]
@@ -312,7 +312,7 @@ def test_a_tree_that_is_only_too_deep_keeps_its_error():
     assert "contains itself" not in str(caught.value)
 
 
-def test_an_attribute_of_a_graph_that_contains_itself():
+def test_graph_attribute_that_contains_itself():
     class Net(nn.Graph):
         def __init__(self):
             super().__init__()

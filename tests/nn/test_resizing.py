@@ -66,7 +66,7 @@ def test_affine_grid_fold_and_shuffle():
     same("pixel_unshuffle", RNG.standard_normal((8, 4, 6)), downscale_factor=2)
 
 
-def test_by_hand():
+def test_results_match_by_hand():
     x = flow.tensor([[[1.0, 2.0, 4.0]]])
     assert F.interpolate(x, 6).tolist() == [[[1.0, 1.0, 2.0, 2.0, 4.0, 4.0]]]
     assert F.interpolate(x, 5, mode="linear", align_corners=True).tolist() == [[[1.0, 1.5, 2.0, 3.0, 4.0]]]

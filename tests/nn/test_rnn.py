@@ -19,7 +19,7 @@ def first(states):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_layer_is_its_cell_step_by_step(kind):
+def test_layer_matches_its_cell(kind):
     layer, cell = getattr(nn, kind)(3, 4).double(), getattr(nn, f"{kind}Cell")(3, 4).double()
     cell.load_state_dict({name.removesuffix("_l0"): value for name, value in layer.state_dict().items()})
     x = numbers(5, 2, 3)
@@ -31,7 +31,7 @@ def test_a_layer_is_its_cell_step_by_step(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_layer_is_one_node(kind):
+def test_layer_is_one_node(kind):
     """A picture of the tape shows one operation for all fifty steps."""
     y, _ = getattr(nn, kind)(3, 4)(flow.rand(50, 2, 3))
     assert y.value.node.op.name == kind.lower() and y.shape == (50, 2, 4)
@@ -53,7 +53,7 @@ def test_axes(kind):
     np.testing.assert_allclose(alone.detach().numpy(), y[0].detach().numpy(), rtol=1e-5, atol=1e-6)
 
 
-def test_names_shapes_and_text():
+def test_names_shapes_and_repr():
     layer = nn.LSTM(10, 20, 2, batch_first=True, dropout=0.5, bidirectional=True, proj_size=5)
     assert repr(layer) == "LSTM(10, 20, proj_size=5, num_layers=2, batch_first=True, dropout=0.5, bidirectional=True)"
     assert [name for name, _ in layer.named_parameters()][:6] == [
@@ -70,14 +70,14 @@ def test_names_shapes_and_text():
     assert repr(nn.RNNCell(3, 4, False, "relu")) == "RNNCell(3, 4, bias=False, nonlinearity=relu)"
 
 
-def test_no_sequences_have_gradients():
+def test_empty_batch_has_gradients():
     for layer in (nn.RNN(4, 3), nn.GRU(4, 3), nn.LSTM(4, 3), nn.LSTM(4, 3, proj_size=2)):
         x = flow.zeros(5, 0, 4, requires_grad=True)
         layer(x)[0].sum().backward()
         assert x.grad.shape == x.shape and not layer.weight_hh_l0.grad.any()
 
 
-def test_dropout_stands_between_layers_in_training():
+def test_dropout_is_applied_between_layers_in_training():
     flow.manual_seed(0)
     layer, x = nn.GRU(3, 4, 2, dropout=0.9), flow.rand(4, 2, 3)
     assert layer(x)[0].tolist() != layer(x)[0].tolist()
@@ -87,7 +87,7 @@ def test_dropout_stands_between_layers_in_training():
         nn.GRU(3, 4, dropout=0.5)
 
 
-def test_functions_run_what_layers_run():
+def test_functions_match_layers():
     layer, x, zeros = nn.LSTM(3, 4, 2, bidirectional=True), flow.rand(5, 2, 3), flow.zeros(4, 2, 4)
     params = [weight for weights in layer.all_weights for weight in weights]
     y, h, c = flow.lstm(x, (zeros, zeros), params, True, 2, 0.0, False, True, False)
@@ -112,7 +112,7 @@ def test_functions_run_what_layers_run():
         )
 
 
-def test_half_precision_computes_in_single():
+def test_half_precision_computes_in_float32():
     layer, x = nn.LSTM(3, 4), flow.rand(5, 2, 3)
     y = layer.half()(x.half())[0]
     assert y.dtype is flow.float16
@@ -142,7 +142,7 @@ def test_second_gradients_are_refused_by_name(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_packed_is_each_sequence_alone(kind):
+def test_packed_batch_matches_single_sequences(kind):
     layer = getattr(nn, kind)(3, 4, 2, bidirectional=True).double()
     parts = [numbers(n, 3, seed=n).requires_grad_() for n in (2, 5, 1, 4)]
     packed, states = layer(rnn.pack_sequence(parts, enforce_sorted=False))
@@ -159,7 +159,7 @@ def test_packed_is_each_sequence_alone(kind):
         np.testing.assert_allclose(got, part.grad.numpy(), rtol=1e-12, atol=1e-14)
 
 
-def test_packing_and_padding_are_inverse():
+def test_packing_and_padding_are_inverses():
     parts = [flow.tensor(row) for row in ([1, 2, 3], [4, 5], [6])]
     packed = rnn.pack_sequence(parts)
     assert packed.data.tolist() == [1, 4, 6, 2, 5, 3] and packed.batch_sizes.tolist() == [3, 2, 1]
@@ -174,7 +174,7 @@ def test_packing_and_padding_are_inverse():
     assert rnn.PackedSequence(*packed) == packed
 
 
-def test_a_graph_refuses_packed_sequences_by_name():
+def test_graph_refuses_packed_sequences_by_name():
     class Packs(nn.Graph):
         def build(self, x):
             return rnn.pack_padded_sequence(x, [2, 1]).data

@@ -30,7 +30,7 @@ def cubic(d):
 
 @pytest.mark.parametrize(("mode", "kernel", "half"), [("bilinear", tent, 1), ("bicubic", cubic, 2)])
 @pytest.mark.parametrize("m", [1, 3, 5, 12, 17])
-def test_each_axis_by_the_rule(mode, kernel, half, m):
+def test_each_axis_follows_pils_rule(mode, kernel, half, m):
     x = np.random.default_rng(m).random(12)
     want = smoothed(x, m, kernel, half)
     rows = F.interpolate(flow.tensor(x).reshape(1, 1, 12, 1), size=(m, 1), mode=mode, antialias=True)

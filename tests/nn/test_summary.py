@@ -40,14 +40,14 @@ def test_lenet_layer_by_layer():
     assert ">12,000,000<" in found._repr_mimebundle_()["text/html"]
 
 
-def test_attention_counts_what_functions_compute():
+def test_attention_counts_functional_operations():
     n, t, size, heads = 2, 5, 16, 4
     record = flow.summary(Attention(size, heads), (n, t, size)).record
     assert [child.macs for child in record.children] == [n * t * size * size] * 4
     assert record.macs == 4 * n * t * size * size + 2 * n * heads * t * t * (size // heads)
 
 
-def test_mobilenet_has_the_300_million_of_its_paper():
+def test_mobilenet_matches_the_300_million_of_its_paper():
     assert macs(flow.vision.models.mobilenet_v2(), (1, 3, 224, 224)) == 300_774_272
 
 
@@ -73,11 +73,11 @@ class Products(nn.Module):
      2 * 3 * 4 * 4 * 5 * 4),
     (lambda x: (x * 2 + 1).relu().sum(), 0),
 ])  # fmt: skip
-def test_functions_count(program, wanted):
+def test_functions_are_counted(program, wanted):
     assert macs(Products(program), (4, 5, 7)) == wanted
 
 
-def test_a_layer_that_runs_twice_counts_twice_and_its_parameters_once():
+def test_reused_layer_counts_operations_twice_and_parameters_once():
     class Twice(nn.Module):
         def __init__(self):
             super().__init__()
@@ -90,7 +90,7 @@ def test_a_layer_that_runs_twice_counts_twice_and_its_parameters_once():
     assert record.macs == record.children[0].macs == 2 * 3 * 6 * 6 and record.params == 42
 
 
-def test_bytes_of_results():
+def test_result_bytes():
     """A product and a sum of 3 x 8, the relu of it; a reshape is a view."""
     record = flow.summary(nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Flatten(0)), (3, 4)).record
     assert record.written == 3 * (3 * 8 * 4) and record.children[0].written == 2 * (3 * 8 * 4)

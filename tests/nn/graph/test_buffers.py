@@ -132,7 +132,7 @@ def exact(model):
 
 
 @pytest.mark.parametrize("kind", MODULES, ids=lambda kind: kind.__name__)
-def test_twenty_steps_are_those_of_eager(kind):
+def test_twenty_steps_match_eager(kind):
     eager, model = made(kind), made(kind)
     graph, kept = exact(model), []
     with flow.no_grad():
@@ -146,7 +146,7 @@ def test_twenty_steps_are_those_of_eager(kind):
     assert len(graph._history) <= 2
 
 
-def test_an_assignment_leaves_the_old_tensor_alone():
+def test_assignment_does_not_change_the_old_tensor():
     model = made(MovingAverage)
     whole = flow.zeros(2, 3)
     model.state = whole[0]
@@ -155,14 +155,14 @@ def test_an_assignment_leaves_the_old_tensor_alone():
     assert model.state is not old and not whole.any() and not old.any()
 
 
-def test_gradients_pass_through_an_assigned_buffer():
+def test_gradients_flow_through_an_assigned_buffer():
     model = made(Buffered)
     model.state = model.fc(flow.ones(3))
     (model.state * 2).sum().backward()
     assert model.fc.bias.grad.tolist() == [2.0, 2.0, 2.0]
 
 
-def test_a_buffer_that_is_bound_between_calls_needs_no_rebuild():
+def test_rebinding_between_calls_does_not_rebuild():
     model = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3))
     twin = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3))
     twin.load_state_dict(model.state_dict())
@@ -180,7 +180,7 @@ def test_a_buffer_that_is_bound_between_calls_needs_no_rebuild():
     assert bits(graph(x)) == bits(twin(x)) and bits(view) == bits(twin[1].running_mean)
 
 
-def test_a_write_into_a_bound_buffer_is_seen():
+def test_write_to_a_rebound_buffer_is_seen():
     model = made(MovingAverage)
     graph = exact(model)
     x = inputs(1)[0]
@@ -192,7 +192,7 @@ def test_a_write_into_a_bound_buffer_is_seen():
     assert bits(graph(x)) == bits(twin(x))
 
 
-def test_another_graph_of_the_module_follows():
+def test_other_graphs_of_the_module_see_the_buffer():
     model = made(Buffered)
     writes = with_forward(lambda self, x: setattr(self, "state", self.state + x[0]) or x)
     reader = type("Reader", (nn.Module,), {"forward": lambda self, x: x + self.held.state})()
@@ -226,7 +226,7 @@ def test_training_with_an_assigned_buffer(steps):
 
 
 @pytest.mark.parametrize("kind", [View, Shared])
-def test_the_second_step_follows_a_buffer_that_is_no_longer_shared(kind):
+def test_second_step_handles_a_buffer_no_longer_shared(kind):
     eager, optimizer = made(kind), None
     optimizer, wanted = flow.optim.SGD(eager.parameters(), lr=0.1), []
     step = type("Fc", (kind,), {"forward": lambda self, x: self.fc(kind.forward(self, x))})
@@ -244,7 +244,7 @@ def test_the_second_step_follows_a_buffer_that_is_no_longer_shared(kind):
         assert bits(model.state) == state
 
 
-def test_parts_of_a_batch_refuse_an_assigned_buffer_that_shares_memory():
+def test_accumulation_refuses_an_aliasing_buffer():
     model = made(View)
     model.__class__ = type("Fc", (View,), {"forward": lambda self, x: self.fc(View.forward(self, x))})
     before = model.state
@@ -298,7 +298,7 @@ def history(m):
         (history, "model.other"),
     ],
 )
-def test_an_assigned_tensor_that_shares_memory_is_refused(assign, shared):
+def test_aliasing_buffer_is_refused(assign, shared):
     class Shares(Buffered):
         def __init__(self):
             super().__init__()
@@ -320,7 +320,7 @@ def test_an_assigned_tensor_that_shares_memory_is_refused(assign, shared):
     assert all(model.get_buffer(name) is tensor for name, tensor in before.items())
 
 
-def test_a_checkpointed_module_assigns_once():
+def test_checkpointed_module_assigns_once():
     class Holder(nn.Module):
         def __init__(self):
             super().__init__()
@@ -338,7 +338,7 @@ def test_a_checkpointed_module_assigns_once():
         assert bits(plain.inner.state) == bits(checkpointed.inner.state)
 
 
-def test_to_look_at_a_step_changes_no_buffer():
+def test_inspecting_a_step_changes_no_buffer():
     model = made(Remembers)
     graph = exact(model)
     x = inputs(1)[0]
@@ -350,7 +350,7 @@ def test_to_look_at_a_step_changes_no_buffer():
     assert model.state is before and bits(model.state) == values
 
 
-def test_a_saved_graph_goes_on(tmp_path):
+def test_saved_graph_resumes(tmp_path):
     model, eager = made(Remembers), made(Remembers)
     graph, xs = exact(model), inputs(4)
     for x in xs[:2]:
@@ -414,7 +414,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("forward, match", REFUSED)
-def test_a_build_that_fails_leaves_buffers_as_they_were(forward, match):
+def test_failed_build_restores_buffers(forward, match):
     model = with_forward(forward)
     before = model.state
     with pytest.raises(ValueError if forward is fails else flow.TraceError, match=match):
@@ -430,7 +430,7 @@ def test_none_between_calls_is_seen():
         assert graph(x).tolist() == (x + more).tolist()
 
 
-def test_a_job_refuses_to_assign_a_buffer():
+def test_job_refuses_buffer_assignment():
     model = made(MovingAverage)
     before = model.state
 
@@ -443,7 +443,7 @@ def test_a_job_refuses_to_assign_a_buffer():
     assert model.state is before and not before.any()
 
 
-def test_a_tensor_that_was_replaced_since_the_last_call_is_not_saved(tmp_path):
+def test_replaced_tensor_is_not_saved(tmp_path):
     model = made(Remembers)
     graph, x = exact(model), inputs(1)[0]
     graph(x)
@@ -457,7 +457,7 @@ def test_a_tensor_that_was_replaced_since_the_last_call_is_not_saved(tmp_path):
         flow.save(graph, tmp_path / "model")
 
 
-def test_a_number_of_a_buffer_that_is_bound_again_is_read_again():
+def test_rebound_buffer_value_is_read_again():
     model = with_forward(lambda self, x: x * self.state.tolist()[0])
     graph, x = exact(model), flow.ones(4, 3)
     assert graph(x).sum().item() == 0

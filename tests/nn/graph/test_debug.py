@@ -49,7 +49,7 @@ def test_each_level(level, capsys, golden):
 
 
 @pytest.mark.parametrize("parts", [1, 2])
-def test_every_operation_is_told_once_under_the_name_that_the_plan_has(parts, capsys):
+def test_every_operation_is_printed_once_with_its_plan_name(parts, capsys):
     """Also those of an autograd.Function, of a recomputed module, and of the update after accumulated gradients."""
 
     class Twice(flow.autograd.Function):
@@ -92,7 +92,7 @@ def test_inputs_of_operations_have_the_names_of_the_listing(capsys):
     assert ", 0.5) -> (float32[2, 2]), device=cpu:0, sbp=(B))" in lines[-1]
 
 
-def test_positions_are_the_learners_own_and_as_deep_as_asked(capsys):
+def test_positions_are_in_user_code_with_requested_depth(capsys):
     text = printed(3, capsys, max_py_stack_depth=3)
     first = text.partition("matmul-0")[2].split("(OPERATOR")[0].strip().split("\n")
     places = [line.strip() for line in first if line.strip().startswith("at ")]
@@ -101,7 +101,7 @@ def test_positions_are_the_learners_own_and_as_deep_as_asked(capsys):
     assert "    at " not in printed(3, capsys, max_py_stack_depth=0)
 
 
-def test_a_gradient_has_the_lines_of_its_forward(capsys):
+def test_gradient_has_the_lines_of_its_forward(capsys):
     text = printed(3, capsys)
     after = text.partition("model-relu_grad-0")[2].split("(OPERATOR")[0]
     assert re.search(r"at test_debug.py:\d+ in forward <.*>\n +at graph_models.py:\d+ in build < loss = ", after)
@@ -137,7 +137,7 @@ for cell in CELLS:
     )
 
 
-def test_debug_alone_is_level_0_and_later_builds_hear_of_it(capsys):
+def test_debug_defaults_to_level_0_and_affects_later_builds(capsys):
     graph = trained()
     graph(X, Y)
     assert capsys.readouterr().out == ""
@@ -156,7 +156,7 @@ def test_debug_alone_is_level_0_and_later_builds_hear_of_it(capsys):
 
 
 @pytest.mark.filterwarnings("ignore:.*build uses")
-def test_lines_are_out_before_the_build_goes_on(capsys):
+def test_lines_are_flushed_during_the_build(capsys):
     seen = []
 
     class Looks(nn.Module):
@@ -171,7 +171,7 @@ def test_lines_are_out_before_the_build_goes_on(capsys):
     assert head == "  (MODULE:model:Looks())" and line.startswith("    (INPUT:_model-input_0:tensor(")
 
 
-def test_what_goes_wrong_in_telling_ends_the_telling_only(capsys, monkeypatch):
+def test_printing_error_stops_only_the_printing(capsys, monkeypatch):
     from minflow.introspection.graph.listing import text as listing
 
     def broken(*args):
@@ -184,7 +184,7 @@ def test_what_goes_wrong_in_telling_ends_the_telling_only(capsys, monkeypatch):
     assert capsys.readouterr().out.endswith("debug stopped: RuntimeError: no head today\n")
 
 
-def test_level_minus_1_and_other_ranks_say_nothing(capsys):
+def test_level_minus_1_and_other_ranks_print_nothing(capsys):
     assert printed(-1, capsys) == printed(0, capsys, ranks=1) == printed(0, capsys, ranks=[1, 2]) == ""
     assert printed(0, capsys, ranks=-1) and printed(0, capsys, ranks=[0, 3])
 
@@ -219,7 +219,7 @@ def told(graph, *inputs, capsys, error=flow.MinflowError, match=None):
     return capsys.readouterr().out.rstrip("\n").split("\n"), caught.value
 
 
-def test_the_tree_so_far_with_the_failing_line(capsys, golden):
+def test_failed_build_shows_the_partial_tree(capsys, golden):
     lines, error = told(Predict(Wrong()), X, capsys=capsys, match="takes 4")
     golden("graph_debug_failing", re.sub(r"(\.py):\d+", r"\1:0", "\n".join(lines)))
     marked = [line for line in lines if line.startswith(">>>")]
@@ -232,7 +232,7 @@ def test_the_tree_so_far_with_the_failing_line(capsys, golden):
     assert re.fullmatch(r"while building Predict_0: in model.head \(Linear\), at test_debug.py:\d+ < return .* >", note)
 
 
-def test_a_long_tree_is_shut_where_all_went_well(capsys):
+def test_long_tree_is_folded_where_nothing_failed(capsys):
     class Long(nn.Module):
         def __init__(self):
             super().__init__()
@@ -253,7 +253,7 @@ def test_a_long_tree_is_shut_where_all_went_well(capsys):
     assert lines[-4].startswith("        (MODULE:model.parts.28:")
 
 
-def test_modules_without_end(capsys):
+def test_endless_modules(capsys):
     class Endless(nn.Module):
         def forward(self, x):
             return self(x + 1)
@@ -274,14 +274,14 @@ class Nested(nn.Module):
         return self.inner(x)
 
 
-def test_200_modules_inside_each_other(capsys):
+def test_200_nested_modules(capsys):
     assert Predict(Nested(200, (4, 2)))(X).shape == (3, 2)
     lines, error = told(Predict(Nested(190, (5, 2))), X, capsys=capsys, error=flow.MinflowError)
     assert max(map(len, lines)) < 300 and len("\n".join(lines)) < 16_000 and len(error.__notes__[0]) < 300
     assert "(MODULE:model.inner.inner." in lines[-4] and " ... " in lines[-4] and ".inner.inner:Nested())" in lines[-4]
 
 
-def test_an_error_in_build_itself_and_a_foreign_one(capsys):
+def test_error_in_build_and_foreign_error(capsys):
     def build(self, x):
         self.model(x)
         return json.loads("{")
@@ -298,7 +298,7 @@ def test_an_error_in_build_itself_and_a_foreign_one(capsys):
     ("return 3", "int", "def build(self, x):"), ("return x if x.sum() > 0 else -x", "bool", "return x if x.sum()"),
     ("self.held = [x * 2]; return x", "self.held", "def build(self, x):"),
 ])  # fmt: skip
-def test_errors_outside_of_modules_mark_a_line_of_build(body, words, line, capsys, tmp_path, monkeypatch):
+def test_errors_outside_modules_mark_a_line_of_build(body, words, line, capsys, tmp_path, monkeypatch):
     program = f"import minflow as flow\nclass Plain(flow.nn.Graph):\n    def build(self, x):\n        {body}\n"
     (tmp_path / "plain_graph.py").write_text(program)
     monkeypatch.syspath_prepend(tmp_path)
@@ -310,7 +310,7 @@ def test_errors_outside_of_modules_mark_a_line_of_build(body, words, line, capsy
     assert line in error.__notes__[0]
 
 
-def test_an_error_that_the_program_caught_is_not_the_failing_one(capsys):
+def test_caught_error_is_not_reported_as_the_failure(capsys):
     def build(self, x):
         try:
             y = self.one(x)
@@ -325,7 +325,7 @@ def test_an_error_that_the_program_caught_is_not_the_failing_one(capsys):
     assert "in build" in error.__notes__[0]
 
 
-def test_an_error_in_a_pass(capsys):
+def test_error_in_a_pass(capsys):
     def broken(graph):
         raise RuntimeError("no pass")
 
@@ -336,7 +336,7 @@ def test_an_error_in_a_pass(capsys):
     assert "in its passes and plan" in error.__notes__[0]
 
 
-def test_an_error_is_told_once_and_stays_itself(capsys):
+def test_error_is_reported_once_and_unchanged(capsys):
     mistake = ValueError("always the same")
 
     class Raises(nn.Module):
@@ -350,7 +350,7 @@ def test_an_error_is_told_once_and_stays_itself(capsys):
     assert lines == [""] and len(error.__notes__) == 1
 
 
-def test_a_graph_goes_on_after_a_failed_build(capsys):
+def test_graph_works_after_a_failed_build(capsys):
     graph = Predict(nn.Linear(4, 2))
     told(graph, flow.ones(3, 5), capsys=capsys)
     assert graph(X).shape == (3, 2) and capsys.readouterr().out == ""
@@ -386,7 +386,7 @@ def test_streamed_lines_come_before_the_error(capsys):
     assert out.index("(MODULE:model.head:") < out.index("was built up to here") and "Done!" not in out
 
 
-def test_a_failure_in_telling_hides_nothing(capsys, monkeypatch):
+def test_printing_failure_does_not_hide_the_error(capsys, monkeypatch):
     from minflow.introspection.graph.listing import partial as failing
 
     def broken(*args):
@@ -402,7 +402,7 @@ def test_a_failure_in_telling_hides_nothing(capsys, monkeypatch):
     assert caught.value.__notes__ == ["while building Predict_1 (its modules could not be listed: RuntimeError)"]
 
 
-def test_an_interrupt_is_no_mistake(capsys):
+def test_interrupt_is_not_reported_as_an_error(capsys):
     def build(self, x):
         raise KeyboardInterrupt
 
@@ -438,7 +438,7 @@ def displayed(monkeypatch):
 
 
 @pytest.mark.parametrize("level", [1, 2, 3])
-def test_notebook_gets_one_tree_with_the_lines_of_the_terminal(level, displayed, capsys, golden):
+def test_notebook_shows_one_tree_with_the_terminal_lines(level, displayed, capsys, golden):
     assert printed(level, capsys) == "" and len(displayed) == 1
     assert len(displayed[0]) <= 4, "at most ten updates a second"
     last = displayed[0][-1]
@@ -466,7 +466,7 @@ def test_notebook_shows_the_tree_of_a_build_that_fails(displayed, capsys):
     assert "was built up to here" in capsys.readouterr().out
 
 
-def test_notebook_gets_lines_where_a_tree_cannot_be_shown(displayed, capsys, monkeypatch):
+def test_notebook_falls_back_to_lines(displayed, capsys, monkeypatch):
     def wrong(*args):
         raise RuntimeError("no display")
 

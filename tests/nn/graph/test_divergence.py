@@ -56,7 +56,7 @@ def why(comparison):
     return dict(comparison.why)
 
 
-def test_the_same_program_agrees_bit_for_bit(reference):
+def test_same_program_agrees_bit_for_bit(reference):
     for other in (reference, Predict(reference), lambda x: reference(x), lambda x: reference(x).numpy()):
         found = student(reference).compare(other, X)
         assert found.equal and found.first is None and found.output == 0.0 and found.why == ()
@@ -76,14 +76,14 @@ def test_missing_operation_is_named(reference):
     assert "parts from Net" in html and "<img alt=" in html and html.count("relu at test_divergence") == 3
 
 
-def test_added_operation_is_the_first(reference):
+def test_added_operation_is_reported_first(reference):
     for other in (reference, Predict(reference)):
         found = student(reference, scale=2.0).compare(other, X)
         assert found.first.name == "model-mul-0" and found.first.state == "only"
         assert why(found)["differs"] == f"{found.reference} has no such operation here"
 
 
-def test_a_plan_that_differs_from_eager_is_shown_like_any_other(reference):
+def test_plan_that_differs_from_eager_is_shown(reference):
     def forgets_relu(graph):
         relu = next(node for node in graph.nodes if node.op.name == "relu")
         return rewritten(graph, [n for n in graph.nodes if n is not relu], {outputs_of(relu)[0]: relu.inputs[0]})
@@ -104,7 +104,7 @@ def test_a_plan_that_differs_from_eager_is_shown_like_any_other(reference):
     assert "<img alt=" in html and "the last operations" not in html
 
 
-def test_other_weights_are_named(reference):
+def test_different_weights_are_named(reference):
     graph = student(reference)
     with flow.no_grad():
         graph.model.fc2.weight[:, :4] += 1
@@ -113,7 +113,7 @@ def test_other_weights_are_named(reference):
     assert why(found)["input"].startswith("model.fc2.weight, float32[16, 16]")
 
 
-def test_missing_operation_stands_dashed_at_its_place(reference):
+def test_missing_operation_is_dashed_at_its_position(reference):
     by_id = {}
     for other in (reference, Predict(reference)):
         found = student(reference, middle=False).compare(other, X)
@@ -132,7 +132,7 @@ def test_missing_operation_stands_dashed_at_its_place(reference):
         assert f'"{source.id}" -> "{last.id}" [label="a"]' in text
 
 
-def test_another_operation_in_its_place_stands_beside_it(reference):
+def test_replaced_operation_is_shown_side_by_side(reference):
     class Other(Net):
         def forward(self, x):
             return super().forward(x).exp()
@@ -150,7 +150,7 @@ def test_another_operation_in_its_place_stands_beside_it(reference):
     assert why(found)["only in Other"].startswith("exp at")
 
 
-def test_operation_stays_in_the_frame_of_what_it_reads_in_a_folded_picture():
+def test_operation_stays_in_the_frame_of_its_inputs():
     class Block(nn.Module):
         def __init__(self, act):
             super().__init__()
@@ -170,7 +170,7 @@ def test_operation_stays_in_the_frame_of_what_it_reads_in_a_folded_picture():
     }
 
 
-def test_numbers_of_both_are_told(reference):
+def test_values_of_both_sides_are_reported(reference):
     found = student(reference, middle=False).compare(reference, X)
     h = reference.fc1(X).relu()
     mine, theirs = (np.ravel((x @ reference.fc3.weight.T).numpy()) for x in (reference.fc2(h), reference.fc2(h).relu()))
@@ -181,7 +181,7 @@ def test_numbers_of_both_are_told(reference):
     assert why(found)["in Net"].partition("  ")[2].startswith("Net.fc3: matmul at test_divergence.py:")
 
 
-def test_other_operations_with_equal_numbers_agree(reference):
+def test_different_operations_with_equal_results_agree(reference):
     def by_hand(x):
         m = reference
         h = (x @ m.fc1.weight.T + m.fc1.bias).relu()
@@ -223,7 +223,7 @@ def test_integers_and_bool_are_compared_exactly(dtype, x, y, equal):
     assert found.equal is equal and (found.first is None or found.first.difference >= 1)
 
 
-def test_numbers_that_cancel_may_differ_by_what_rounding_leaves(reference):
+def test_cancellation_allows_rounding_differences(reference):
     a = np.random.default_rng(0).normal(size=(50, 300)).astype("float32") * 100
     b = np.random.default_rng(1).normal(size=(300, 50)).astype("float32")
 
@@ -261,7 +261,7 @@ def test_gradients_of_two_training_graphs_are_compared(reference):
     assert train_graph(right).compare(train_graph(right), X, y).equal
 
 
-def test_nothing_changes():
+def test_compare_has_no_side_effects():
     flow.manual_seed(3)
     model = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, 3))
     graph, y = train_graph(model), flow.tensor([0, 1, 2, 0, 1])
@@ -282,7 +282,7 @@ def test_nothing_changes():
         assert all(p.grad is g for p, g in zip(model.parameters(), grads))
 
 
-def test_reference_that_fails_leaves_everything_as_it_was(reference):
+def test_failing_reference_restores_everything(reference):
     model = nn.Sequential(nn.BatchNorm1d(8))
     before = model[0].running_mean.numpy().copy()
 
@@ -295,12 +295,12 @@ def test_reference_that_fails_leaves_everything_as_it_was(reference):
     assert (model[0].running_mean.numpy() == before).all()
 
 
-def test_what_is_no_reference_is_refused(reference):
+def test_invalid_reference_is_refused(reference):
     with pytest.raises(flow.MinflowError, match="the reference is int, which cannot be called"):
         student(reference).compare(5, X)
 
 
-def test_other_shapes_part(reference):
+def test_different_shapes_diverge(reference):
     found = student(reference).compare(lambda x: reference(x)[:, :2], X)
     assert found.output is None and not found.equal
     assert "outputs: have different shapes: float32[5, 4] here, float32[5, 2] in <lambda>" in repr(found)
@@ -319,7 +319,7 @@ def step(model, optimizer, parts=1):
     return Step(model, optimizer, lambda x: model(x).mean(), set_gradient_accumulation_steps=parts)
 
 
-def test_optimizers_of_another_kind_part(reference):
+def test_different_optimizers_diverge(reference):
     sgd, adam = flow.optim.SGD(reference.parameters(), lr=0.1), flow.optim.Adam(reference.parameters(), lr=0.1)
     told = step(reference, sgd).compare(step(reference, adam), X)
     assert told.output == 0.0 and not told.equal and told.first.name == "model.fc1.weight_optimizer"
@@ -327,7 +327,7 @@ def test_optimizers_of_another_kind_part(reference):
     assert step(reference, sgd).compare(step(reference, sgd), X).equal
 
 
-def test_batches_in_other_parts_are_not_compared(reference):
+def test_different_accumulation_is_not_compared(reference):
     x, optimizer = flow.ones(6, 8), flow.optim.SGD(reference.parameters(), lr=0.1)
     with pytest.raises(GraphError, match="takes a batch in 2 parts and Step_[0-9]+ in 1"):
         step(reference, optimizer, 2).compare(step(reference, optimizer), x)
@@ -348,7 +348,7 @@ def in_parts(model):
     )
 
 
-def test_of_a_batch_in_parts_the_first_is_compared_and_adds_to_nothing(reference):
+def test_accumulation_compares_the_first_micro_batch(reference):
     graph, batch = in_parts(reference), Batch(flow.randn(6, 8), {"weight": flow.rand(6, 1), "none": None})
     fresh = graph_subject(graph, (batch,)).gradients
     for _ in range(2):
@@ -364,7 +364,7 @@ def test_of_a_batch_in_parts_the_first_is_compared_and_adds_to_nothing(reference
     assert graph_subject(graph, (batch,)).gradients == fresh and len(fresh) == 6
 
 
-def test_one_number_is_compared_as_one_number():
+def test_scalar_is_compared_as_scalar():
     graph, x = Scale(2.0), flow.tensor(3.0)
     told = graph.compare(lambda x: x * 3.0, x)
     assert "mul-0  float32[]" in repr(told) and "1 of 1 elements differ" in repr(told)
@@ -372,20 +372,20 @@ def test_one_number_is_compared_as_one_number():
     assert graph_subject(graph, (x,)).instructions[0].outs[0].spec == "float32[]"
 
 
-def test_only_numbers_beyond_the_tolerance_are_counted():
+def test_only_elements_beyond_the_tolerance_are_counted():
     factors = np.ones(8, "float32")
     factors[3], factors[4] = 1.5, 1 + 2e-7  # the second differs by less than float32 tells apart in a sum
     told = Scale(1.0).compare(lambda x: x * flow.from_numpy(factors), flow.ones(8) * 1e6)
     assert dict(told.why)["differs"] == "by at most 5e+05; 1 of 8 elements differ"
 
 
-def test_infinities_and_nan_that_both_have_are_no_difference():
+def test_common_infinities_and_nan_are_equal():
     x = flow.tensor([float("inf"), float("nan"), -float("inf"), 1.0])
     told = Scale(2.0).compare(lambda x: x * 3.0, x)
     assert dict(told.why)["differs"] == "by at most 1; 1 of 4 elements differ"
 
 
-def test_numbers_of_numpy_and_python_are_outputs():
+def test_numpy_and_python_numbers_are_outputs():
     assert Gives(lambda x: x.sum()).compare(lambda x: x.numpy().sum(), X).equal, "a numpy scalar is no float"
     assert Gives(lambda x: x.sum() > 0).compare(lambda x: x.numpy().sum() > 0, X).equal
     assert Gives(lambda x: x.sum() > 1e9).compare(lambda x: False, X).equal
@@ -399,7 +399,7 @@ def test_inputs_of_build_may_have_any_name():
     assert Named().compare(lambda reference: reference * 2, reference=X).equal
 
 
-def test_outputs_of_a_dict_go_by_their_names():
+def test_dict_outputs_are_matched_by_name():
     graph = Gives(lambda x: {"a": x + 1, "b": [x * 2]})
     assert graph.compare(lambda x: {"b": [x.numpy() * 2], "a": x.numpy() + 1}, X).equal
     assert not graph.compare(lambda x: {"b": [x.numpy() + 1], "a": x.numpy() * 2}, X).equal
@@ -411,14 +411,14 @@ def test_outputs_of_a_dict_go_by_their_names():
     (np.array([1j]), "an array of complex128"), (np.array([None]), "an array of object"),
     ({"a": 1.0, "b": object}, "something of type type"),
 ])  # fmt: skip
-def test_what_has_no_numbers_is_told(given, what):
+def test_outputs_without_elements_are_reported(given, what):
     with pytest.raises(GraphError, match=f"reference gives {what}, which cannot be compared") as caught:
         Gives(lambda x: x.sum()).compare(lambda x: given, X)
     assert "at test_divergence.py" in str(caught.value) and "Try: return tensors" in str(caught.value)
 
 
 @pytest.mark.parametrize("options", [{"rtol": "a"}, {"rtol": float("nan")}, {"atol": -1}])
-def test_wrong_tolerance_is_told(options):
+def test_wrong_tolerance_is_refused(options):
     with pytest.raises(GraphError, match="a number of at least 0"):
         Scale(1.0).compare(lambda x: x, X, **options)
 
@@ -431,7 +431,7 @@ def test_reference_without_operations_has_outputs_only(reference):
     assert more.at is None and more.title.endswith("all operations are equal, and <lambda> has more")
 
 
-def test_inputs_that_a_reference_changes_are_put_back():
+def test_inputs_changed_by_a_reference_are_restored():
     def changing(x):
         x.numpy()[...] += 1
         return x
@@ -441,7 +441,7 @@ def test_inputs_that_a_reference_changes_are_put_back():
     assert (x.numpy() == 0).all()
 
 
-def test_thousands_of_operations_that_differ_are_not_compared_with_each_other():
+def test_thousands_of_differing_operations_are_not_matched_pairwise():
     def times(number):
         def function(x, by=number):
             for _ in range(1200):
@@ -456,7 +456,7 @@ def test_thousands_of_operations_that_differ_are_not_compared_with_each_other():
     assert found[0].at == 0 and found[0].first.state == "differs"
 
 
-def test_whole_arrays_are_compared_only_where_a_few_numbers_are_equal(monkeypatch):
+def test_whole_arrays_are_compared_only_if_samples_match(monkeypatch):
     looked, beyond = [], closeness.count_unequal
     monkeypatch.setattr(closeness, "count_unequal", lambda *args: looked.append(1) or beyond(*args))
     nets = [nn.Sequential(*[nn.Linear(8, 8) for _ in range(20)]) for _ in range(2)]
@@ -464,7 +464,7 @@ def test_whole_arrays_are_compared_only_where_a_few_numbers_are_equal(monkeypatc
     assert told.at == 0 and len(told.rows) == 40 and len(looked) < 50  # 20 for each, if all of a shape are looked at
 
 
-def test_an_operation_is_found_by_its_numbers_as_if_all_were_looked_at():
+def test_sampling_finds_the_same_operation_as_full_comparison():
     """Steps of few numbers and kinds, many of them equal up to the tolerance, against every pair of them."""
     rng = np.random.default_rng(1)
     edges = np.array([0.0, -0.0, 1.0, 1.0 + 1e-6, 1e30, 1e-30, np.inf, -np.inf, np.nan])
@@ -492,7 +492,7 @@ def test_an_operation_is_found_by_its_numbers_as_if_all_were_looked_at():
         assert 0 < found < 60
 
 
-def test_name_of_a_reference_is_cut():
+def test_reference_name_is_truncated():
     def function(x):
         return x + 2
 

@@ -59,7 +59,7 @@ def by_eager(model, optimizer):
 
 
 @pytest.mark.parametrize("parts", [1, 2])
-def test_no_listener_hears_of_a_comparison(parts):
+def test_comparison_notifies_no_listener(parts):
     model, optimizer, graph = trained(parts)
     heard, step = [], by_eager(model, optimizer)
     with ExitStack() as stack:
@@ -76,7 +76,7 @@ def test_no_listener_hears_of_a_comparison(parts):
 
 @pytest.mark.parametrize("options", [{}, {"clip_grad_max_norm": 0.1, "clip_grad_norm_type": 2.0}])
 @pytest.mark.parametrize("parts", [1, 2])
-def test_gradients_steps_and_numbers_are_as_before(parts, options):
+def test_comparison_restores_gradients_steps_and_values(parts, options):
     model, optimizer, graph = trained(parts, **options)
     step = by_eager(model, optimizer)
     step(X, Y)  # leaves gradients that a step has used
@@ -102,7 +102,7 @@ def test_gradients_steps_and_numbers_are_as_before(parts, options):
 
 @pytest.mark.parametrize("by_graph", [True, False])
 @pytest.mark.parametrize("sequential", [True, False])
-def test_schedules_and_graphs_that_a_reference_calls_are_as_before(by_graph, sequential):
+def test_comparison_restores_schedules_and_graphs(by_graph, sequential):
     own = net()
     adam = flow.optim.Adam(own.parameters(), lr=0.1)
     schedule = flow.optim.lr_scheduler.StepLR(adam, 1, gamma=0.5)
@@ -133,7 +133,7 @@ def test_schedules_and_graphs_that_a_reference_calls_are_as_before(by_graph, seq
     assert adam.steps == 2 and adam.param_groups[0]["lr"] == 0.025
 
 
-def test_grads_and_values_stay_those_of_the_last_call():
+def test_grads_and_values_are_those_of_the_last_call():
     # the last is too large for the plan's own places
     for width, name in ((3, "model.3"), (3, "model"), (6000, "model.3")):
         model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 8), nn.Linear(8, width))
@@ -150,7 +150,7 @@ def test_grads_and_values_stay_those_of_the_last_call():
             assert graph.values(name).numpy().tolist() == value
 
 
-def test_a_view_of_a_large_input_is_kept_at_each_call_and_by_a_comparison():
+def test_view_of_a_large_input_is_kept():
     graph, x = Predict(nn.Sequential(nn.Flatten(), nn.Identity())), flow.ones(100, 10, 10)
     graph.keep("model.0")
     for k in (1, 2, 3):
@@ -160,7 +160,7 @@ def test_a_view_of_a_large_input_is_kept_at_each_call_and_by_a_comparison():
     assert (graph.values("model.0").numpy() == 3).all()
 
 
-def test_a_buffer_with_a_history_has_none_afterwards():
+def test_buffer_history_is_removed():
     model = Holding()
     graph = Predict(model)
     first = graph.compare_eager(X)
@@ -168,7 +168,7 @@ def test_a_buffer_with_a_history_has_none_afterwards():
     assert graph.compare(model, X).equal and not model.last.requires_grad and not model.last.numpy().any()
 
 
-def test_compared_once_a_plan_stays_good():
+def test_plan_is_valid_after_a_comparison():
     model, _, graph = trained()
     graph.compare_eager(X, Y)
     graph.compare(by_eager(model, graph.optimizers[0][0]), X, Y)
@@ -176,14 +176,14 @@ def test_compared_once_a_plan_stays_good():
     assert len(graph.__dict__["_plans"]) == 1
 
 
-def test_an_input_that_cannot_be_written_is_compared():
+def test_read_only_input_is_compared():
     array = np.ones((6, 8), "float32")
     array.flags.writeable = False
     model = nn.Linear(8, 3)
     assert Predict(model).compare(model, flow.from_numpy(array)).equal
 
 
-def test_what_only_moves_states_is_no_difference():
+def test_moving_states_is_not_a_difference():
     model = net()
     told = Predict(model).compare(model, X)
     assert told.equal and told.extra == () and "only in" not in repr(told)
@@ -199,13 +199,13 @@ def test_what_only_moves_states_is_no_difference():
         assert told.equal and told.extra == (), "gradients and an optimizer's step are left out too"
 
 
-def test_what_numpy_reads_counts():
+def test_values_read_by_numpy_are_compared():
     model = nn.BatchNorm1d(8)
     told = Predict(model).compare(lambda x: model(x).numpy(), X)
     assert told.equal and [(row.state, row.there) for row in told.rows] == [("equal", "BatchNorm1d: batch_norm")]
 
 
-def test_what_goes_both_into_a_state_and_into_the_output_counts():
+def test_value_in_both_state_and_output_is_compared():
     class Exp(nn.Module):
         def __init__(self, read, before=lambda mean: mean):
             super().__init__()

@@ -95,7 +95,7 @@ FUNCTIONS = {  # of two float32 tensors of one random shape, 37 to 130 long in e
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_functions_of_matrices(name):
+def test_matrix_functions(name):
     with Cases() as case:
         for seed in range(3):
             rng = np.random.default_rng([seed, sum(map(ord, name))])
@@ -104,7 +104,7 @@ def test_functions_of_matrices(name):
                 check(FUNCTIONS[name], [laid_out(rng, rng.standard_normal(shape).astype("float32")) for _ in range(2)])
 
 
-def test_parts_of_a_batch_keep_their_strides():
+def test_micro_batches_keep_their_strides():
     flow.manual_seed(0)
     model = nn.Sequential(nn.LayerNorm(50), nn.Linear(50, 3))
     graph = TrainGraph(model, nn.MSELoss(), flow.optim.SGD(model.parameters(), 0.1))
@@ -117,7 +117,7 @@ def test_parts_of_a_batch_keep_their_strides():
         assert graph(x, y).tolist() == wanted
 
 
-def test_layouts_have_a_plan_each():
+def test_each_layout_has_a_plan():
     graph, whole = exact_graph(lambda x: x.mean(-1)), flow.randn(40, 60)
     views = whole[:, ::2], whole[:30].t()[:40, :30], whole[:, :30].clone(), whole[:, 1::2], whole[0].expand(40, 60)
     for _ in range(2):
@@ -126,7 +126,7 @@ def test_layouts_have_a_plan_each():
     assert len(graph._plans) == 4
 
 
-def test_without_exact_all_layouts_have_one_plan():
+def test_layouts_share_a_plan_without_exact():
     graph, whole = exact_graph(lambda x: x.mean(-1)), flow.randn(40, 60)
     graph.config.exact(False)
     for x in (whole[:, ::2], whole[:, :30], whole[:, :30].clone()):
@@ -144,7 +144,7 @@ def test_without_exact_all_layouts_have_one_plan():
     ],
     ids=["layer_norm", "flatten", "reshape of a slice", "reshape"],
 )
-def test_an_exact_graph_of_a_view_is_compared_saved_and_loaded(function, tmp_path):
+def test_exact_graph_of_a_view_is_compared_saved_and_loaded(function, tmp_path):
     graph = exact_graph(function)
     columns, rows = flow.randn(40, 60)[:, ::2], flow.randn(30, 40).t()
     graph(columns)
@@ -158,7 +158,7 @@ def test_an_exact_graph_of_a_view_is_compared_saved_and_loaded(function, tmp_pat
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_an_exact_job_that_captures_a_view(name):
+def test_exact_job_that_captures_a_view(name):
     """A job's arguments are copied in one piece, as `flow.tensor(array)` is; what it captures keeps its strides."""
     rng = np.random.default_rng(sum(map(ord, name)))
     shape = tuple(map(int, rng.integers(37, 131, 2)))

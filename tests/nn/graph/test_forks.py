@@ -89,7 +89,7 @@ print("end")
     )
 
 
-def test_every_lock_that_another_thread_holds():
+def test_fork_with_every_lock_held():
     """A thread holds all locks of the package during the fork; the child draws numbers, emits events, builds a graph,
     calls modules inside one another, and draws a picture.
     """
@@ -138,7 +138,7 @@ print("end")
 
 
 @pytest.mark.parametrize("mode", ["thread", "process"])
-def test_an_iterator_of_a_loader_is_refused_in_the_child(mode):
+def test_loader_iterator_is_refused_in_the_child(mode):
     assert (
         ran(f"""
 from minflow.utils.data import DataLoader

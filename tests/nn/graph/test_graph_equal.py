@@ -102,7 +102,7 @@ def test_training_gives_the_same_bits(name):
     assert len(set(results[0][0])) > steps // 2  # it does learn, or at least move
 
 
-def test_the_graph_runs_when_eager_cannot(monkeypatch):
+def test_graph_runs_when_eager_cannot(monkeypatch):
     flow.manual_seed(0)
     model, loss_fn, optimizer, scheduler = lenet()
     graph = TrainGraph(model, loss_fn, optimizer, lr_sch=scheduler)
@@ -198,7 +198,7 @@ def test_outputs_are_new_and_inputs_are_not_kept():
     assert [bits(z) for z in (b, t, c)] == [old[1], old[3], old[4]]
 
 
-def test_an_input_that_shares_storage_with_a_parameter():
+def test_input_that_shares_storage_with_a_parameter():
     model = nn.Linear(4, 4, bias=False)
     optimizer = flow.optim.SGD(model.parameters(), lr=0.5)
 
@@ -214,7 +214,7 @@ def test_an_input_that_shares_storage_with_a_parameter():
     assert bits(echoed) == bits(before) != bits(model.weight)
 
 
-def test_a_plan_moves_the_version_of_what_it_writes():
+def test_plan_increments_versions_of_its_writes():
     model, loss_fn, optimizer, _ = mlp()
     graph = TrainGraph(model, loss_fn, optimizer)
     x, y = CASES["mlp"][1][0]
@@ -274,7 +274,7 @@ SCHEDULERS = {**SCHEDULES, "own": Sawtooth, "no class": NoClass}
 
 
 @pytest.mark.parametrize("name", SCHEDULERS)
-def test_every_scheduler_of_eager_works(name):
+def test_every_eager_scheduler_works(name):
     def make():
         model = MLP()
         optimizer = flow.optim.SGD(
@@ -288,7 +288,7 @@ def test_every_scheduler_of_eager_works(name):
     assert rates[0] == results[1][2].lr and len(results[1][2]._plans) == 1 and rates[0] != [0.1, 0.3]
 
 
-def test_two_optimizers_with_a_schedule_each():
+def test_two_optimizers_with_their_own_schedules():
     def losses(as_graph):
         flow.manual_seed(0)
         model, loss_fn = MLP(), nn.CrossEntropyLoss()

@@ -61,7 +61,7 @@ def names(event):
     return {what for what, _, _ in event.changes}
 
 
-def test_a_call_with_nothing_new_compiles_nothing(told):
+def test_unchanged_call_does_not_compile(told):
     model, optimizer, graph = trainer()
     x, y = data()
     for _ in range(3):
@@ -114,7 +114,7 @@ def another_rate(model, optimizer):
         (another_rate, set()),  # a rate is no part of the key
     ],
 )
-def test_a_change_between_steps_is_followed_as_in_eager(change, expected):
+def test_changes_between_steps_match_eager(change, expected):
     found = same_as_eager(change)
     assert len(found) == 1 + bool(expected) and {change for one in found for change in one.changes} >= expected
 
@@ -144,7 +144,7 @@ CHANGED = {  # what the graph is made of, the input after the change, the change
 
 
 @pytest.mark.parametrize("case", CHANGED)
-def test_a_change_is_followed_and_told(case, told):
+def test_change_takes_effect_and_is_reported(case, told):
     model, x, change, expected = CHANGED[case]
     model = copy.deepcopy(model)
     graph = Predict(model)
@@ -178,7 +178,7 @@ def test_grad_mode_and_default_dtype(told):
     assert ("default dtype", "minflow.float32", "minflow.float64") in told[2].changes
 
 
-def test_a_captured_tensor_is_read_by_reference_and_listed():
+def test_captured_tensor_is_read_by_reference_and_listed():
     mask = flow.tensor([1.0, 0.0, 1.0])
 
     graph = graph_of(lambda self, x: x * mask + flow.tensor([0.0, 0.0, 5.0]))
@@ -192,14 +192,14 @@ def test_a_captured_tensor_is_read_by_reference_and_listed():
     assert graph._history[1].reason[0][0] == "mask"
 
 
-def test_a_setting_of_the_graph_and_its_plain_attributes(told):
+def test_graph_settings_and_plain_attributes(told):
     graph, x = graph_of(lambda self, x: x * self.scale, scale=2), flow.ones(2)
     graph(x)
     graph.scale = 5
     assert graph(x).tolist() == [5, 5] and told[1].changes == (("self.scale", "2", "5"),)
 
 
-def test_a_pass_that_breaks_the_graph_is_named():
+def test_invalid_pass_is_named():
     def broken(graph):
         graph.nodes.pop(0)
         return graph
@@ -233,7 +233,7 @@ def test_plans_are_bounded_and_freed():
     assert graph(flow.ones(1)).tolist() == [2.0]
 
 
-def test_a_graph_dies_with_its_last_name():
+def test_graph_is_freed_with_its_last_reference():
     model = MLP()
     graph = Predict(model)
     graph(flow.ones(1, 20))
@@ -285,7 +285,7 @@ HELD = {
 
 
 @pytest.mark.parametrize("case", list(HELD))
-def test_a_container_of_a_module_is_followed_by_what_it_holds(case, told):
+def test_module_container_is_tracked_by_its_contents(case, told):
     make, read, change = HELD[case]
     model = Holder(make(), read)
     graph, x = Predict(model), flow.tensor([1.0, -2.0])
@@ -298,7 +298,7 @@ def test_a_container_of_a_module_is_followed_by_what_it_holds(case, told):
     assert len(told) <= 2
 
 
-def test_a_container_of_the_graph_and_of_its_optimizer_are_followed(told):
+def test_graph_and_optimizer_containers_are_tracked(told):
     graph, x = graph_of(lambda self, x: x * self.scales[0], scales=[2, 3]), flow.ones(2)
     graph(x)
     graph.scales[0] = 5
@@ -307,7 +307,7 @@ def test_a_container_of_the_graph_and_of_its_optimizer_are_followed(told):
     assert graph(x).tolist() == [2, 2] and len(told) == 2  # the first plan is used again
 
 
-def test_containers_are_looked_at_in_every_call_of_models_that_have_them_and_in_no_other(monkeypatch):
+def test_containers_are_checked_only_for_models_that_have_them(monkeypatch):
     counts = []
     original = key.moved
     monkeypatch.setattr(key, "moved", lambda contents: counts.append(len(contents)) or original(contents))
@@ -331,7 +331,7 @@ def test_containers_are_looked_at_in_every_call_of_models_that_have_them_and_in_
     assert counts == [] and all(key.Fingerprint.of_graph(Predict(layer)).contents == [] for layer in layers)
 
 
-def test_a_container_that_build_writes_is_told_of_and_one_that_remembers_is_not(told):
+def test_container_written_in_build_warns_unless_it_is_a_cache(told):
     class Logging(nn.Module):
         def __init__(self):
             super().__init__()
@@ -356,7 +356,7 @@ def test_a_container_that_build_writes_is_told_of_and_one_that_remembers_is_not(
 scale = flow.tensor(2.0)
 
 
-def test_a_variable_that_names_another_tensor_is_followed(told, monkeypatch):
+def test_rebound_variable_is_tracked(told, monkeypatch):
     around = first = flow.tensor(1.0)
     looked = []
     original = key.moved
@@ -414,7 +414,7 @@ def opaque_models():
     return Reads()
 
 
-def test_what_a_plan_cannot_follow_is_told_of_once_and_listed():
+def test_untracked_objects_warn_once_and_are_listed():
     graph, x = opaque_models(), flow.ones(3, 2)
     with pytest.warns(flow.MinflowWarning, match="build uses .* not again at each call") as records:
         for n in (3, 3, 2, 1):
@@ -432,7 +432,7 @@ def test_what_a_plan_cannot_follow_is_told_of_once_and_listed():
     }
 
 
-def test_a_function_that_a_module_or_the_graph_has_as_an_attribute_is_read_too():
+def test_function_attributes_are_inspected():
     width, depth = 3.0, 4.0
 
     class Calls(nn.Module):
@@ -456,7 +456,7 @@ CLASSES, LAYERS = ["a", "b"], [nn.Linear(2, 2)]
 layers = [LAYERS[0], flow.relu]
 
 
-def test_no_notice_of_constants_functions_modules_tensors_and_what_build_does_not_read():
+def test_no_warning_for_constants_and_unread_objects():
     class Frozen(nn.Module):
         def __init__(self, settings):
             super().__init__()

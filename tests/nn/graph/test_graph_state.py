@@ -31,7 +31,7 @@ def trainer(kind, seed):
 
 @pytest.mark.parametrize("kind", OPTIMIZERS)
 @pytest.mark.parametrize("after", [0, 2])
-def test_a_resumed_run_equals_the_uninterrupted_one(kind, after, tmp_path):
+def test_resumed_run_equals_the_uninterrupted_one(kind, after, tmp_path):
     model, optimizer, scheduler, graph = trainer(kind, 0)
     for step in range(3):
         graph(*data(step))
@@ -47,7 +47,7 @@ def test_a_resumed_run_equals_the_uninterrupted_one(kind, after, tmp_path):
     assert len(fresh._plans) == 1 and fresh._steps == 7 and other.steps == 7
 
 
-def test_what_a_state_holds():
+def test_contents_of_a_state():
     model, optimizer, _, graph = trainer("momentum", 0)
     graph(*data(0))
     state = graph.state_dict()
@@ -59,7 +59,7 @@ def test_what_a_state_holds():
     assert bits(state["model"]["fc1.weight"]) == held != bits(model.fc1.weight)  # a copy, it does not move on
 
 
-def test_between_graphs_and_modules():
+def test_states_are_exchanged_between_graphs_and_modules():
     model, _, _, graph = trainer("sgd", 0)
     graph(*data(0))
     twin = LeNet(p=0.5)
@@ -73,7 +73,7 @@ def test_between_graphs_and_modules():
     assert Predict(model).state_dict().keys() == {"model"}
 
 
-def test_nothing_is_written_where_a_moment_does_not_fit():
+def test_mismatched_moment_writes_nothing():
     """What does not fit elsewhere: `test_mistakes_settings.py`."""
     model, optimizer, _, graph = trainer("momentum", 0)
     graph(*data(0))
@@ -85,7 +85,7 @@ def test_nothing_is_written_where_a_moment_does_not_fit():
     assert state_bits(model, optimizer) == before and graph._steps == steps
 
 
-def test_accumulation_and_two_optimizers_resume_too(tmp_path):
+def test_accumulation_and_two_optimizers_resume(tmp_path):
     def make(seed):
         flow.manual_seed(seed)
         model = LeNet(p=0.0)

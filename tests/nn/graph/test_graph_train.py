@@ -37,7 +37,7 @@ class Normed(nn.Module):
 
 
 @pytest.mark.parametrize("n", [2, 4])
-def test_accumulation_equals_eager_on_the_parts(n):
+def test_accumulation_matches_eager_micro_batches(n):
     states, losses = [], []
     for as_graph in (False, True):
         flow.manual_seed(0)
@@ -80,7 +80,7 @@ def test_accumulated_gradients_can_be_read():
         np.testing.assert_allclose(graph.grads[f"model.{name}"].numpy(), p.grad.numpy(), atol=1e-6)
 
 
-def test_other_outputs_are_joined_and_the_setting_can_change():
+def test_other_outputs_are_concatenated_and_the_setting_can_change():
     class Both(Step):
         def build(self, x):
             h = self.model(x)
@@ -98,7 +98,7 @@ def test_other_outputs_are_joined_and_the_setting_can_change():
     assert [what for what, _, _ in graph._history[1].reason] == ["config.gradient_accumulation_steps"]
 
 
-def test_a_batch_that_cannot_be_cut():
+def test_indivisible_batch():
     graph = TrainGraph(model := MLP(), nn.CrossEntropyLoss(), flow.optim.SGD(model.parameters(), lr=0.1))
     graph.config.set_gradient_accumulation_steps(3)
     with pytest.raises(flow.MinflowError, match=r"8.*3") as caught:
@@ -107,7 +107,7 @@ def test_a_batch_that_cannot_be_cut():
     assert graph(*data(9)).shape == (3,)
 
 
-def test_clipping_by_group_looks_at_the_sum():
+def test_clipping_by_group_uses_the_accumulated_gradient():
     model = nn.Linear(20, 5)
     optimizer = flow.optim.SGD([{"params": model.parameters(), "clip_grad_max_norm": 0.01}], lr=1.0)
     graph = TrainGraph(model, nn.CrossEntropyLoss(), optimizer)
@@ -160,7 +160,7 @@ def test_checkpointing_gives_the_same_bits_with_less_memory(checkpoint):
     assert arenas[1] < arenas[0]
 
 
-def test_checkpointed_batch_norm_moves_its_buffers_once():
+def test_checkpointed_batch_norm_updates_its_buffers_once():
     flow.manual_seed(0)
     model = Normed()
     optimizer = flow.optim.SGD(model.parameters(), lr=0.1)
@@ -176,7 +176,7 @@ def test_checkpointed_batch_norm_moves_its_buffers_once():
     assert optimizer.steps == 0
 
 
-def test_checkpointing_can_be_turned_off_again_and_handles_say_what_they_are():
+def test_checkpointing_can_be_disabled_and_handles_have_a_repr():
     model = MLP()
     handle = model.to(nn.graph.GraphModule)
     handle.activation_checkpointing = True
@@ -193,7 +193,7 @@ def test_checkpointing_can_be_turned_off_again_and_handles_say_what_they_are():
         handle.activation_checkpoint = True
 
 
-def test_a_checkpointed_module_that_reads_a_tensor_from_outside():
+def test_checkpointed_module_with_a_captured_tensor():
     class Reads(nn.Module):
         def __init__(self):
             super().__init__()
@@ -234,7 +234,7 @@ class Slow(nn.Module):
         return sum((p * x).sum() for p in self.parts)
 
 
-def test_an_interrupt_waits_for_the_end_of_the_step():
+def test_interrupt_waits_for_the_end_of_the_step():
     model = Slow()
     optimizer = flow.optim.SGD(model.parameters(), lr=1.0, momentum=0.5)
     graph, x = Step(model, optimizer, model), flow.ones(20_000)

@@ -113,12 +113,12 @@ def check(change, called, wanted_in=None):
 
 @pytest.mark.filterwarnings("ignore:TrainGraph")  # Net counts its calls, and the graph says that it will not
 @pytest.mark.parametrize("change", [evaluated, frozen, decayed])
-def test_an_interrupt_while_a_graph_looks_at_what_changed(change):
+def test_interrupt_during_the_key_check(change):
     assert check(change, 1, ("prepare", "find", "look", "compile", "compile_graph", "add", "watched", "restore")) > 20
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:TrainGraph")
 @pytest.mark.parametrize("called, change", [(0, nothing), (1, evaluated), (1, replaced)])
-def test_an_interrupt_at_any_line_before_the_step(called, change):
+def test_interrupt_at_any_line_before_the_step(called, change):
     assert check(change, called) > 300

@@ -40,7 +40,7 @@ def outside(layers):
 
 @pytest.mark.filterwarnings("ignore:.*build uses")
 @pytest.mark.parametrize("make", [trained, predicting, outside])
-def test_the_first_call_grows_with_the_number_of_layers(make):
+def test_first_call_is_linear_in_the_number_of_layers(make):
     make(3)()
     assert calls(make(300)) < 5.2 * calls(make(60))
 
@@ -48,7 +48,7 @@ def test_the_first_call_grows_with_the_number_of_layers(make):
 @pytest.mark.filterwarnings("ignore:.*build uses")
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [trained, predicting, outside])
-def test_the_first_call_of_5000_layers_takes_at_most_six_times_that_of_1000(make):
+def test_first_call_of_5000_layers_takes_at_most_six_times_that_of_1000(make):
     def seconds(layers):
         call = make(layers)
         start = time.process_time()
@@ -65,7 +65,7 @@ def test_the_first_call_of_5000_layers_takes_at_most_six_times_that_of_1000(make
 
 @pytest.mark.filterwarnings("ignore:.*build uses")
 @pytest.mark.parametrize("on", [True, False])
-def test_the_collector_is_as_it_was_after_a_build_that_went_well_or_failed(on):
+def test_garbage_collector_is_restored_after_a_build(on):
     seen = []
 
     def build(x):

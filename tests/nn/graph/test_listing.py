@@ -45,7 +45,7 @@ def test_before_and_after_the_first_call(golden, kernels_of_numpy):
     golden("graph_listing_v1", repr(graph))
 
 
-def test_the_listing_of_the_seed():
+def test_oneflow_listing():
     """MobileNetV2 with the misspelt head: what the document shows, with cuda:0 gone and our name in the dtype."""
     model = models.mobilenet_v2()
     model.classifer = nn.Sequential(nn.Dropout(0.2), nn.Linear(model.last_channel, 10))
@@ -108,7 +108,7 @@ class Fake:
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 @pytest.mark.parametrize("shape", [(), (7,), (64, 3, 32, 32), (0, 3), (1024, 512, 3, 3), (2,) * 25 + (1,) * 10])
 @pytest.mark.parametrize(("lazy", "parameter"), [(True, False), (False, True)])
-def test_the_wrap_rule(device, shape, lazy, parameter):
+def test_wrap_rule(device, shape, lazy, parameter):
     """A piece that would end beyond column 80 starts a line, indented by seven."""
     text = listing.meta(Fake(shape, device=device), lazy, parameter)
     lines = text.split("\n")
@@ -222,12 +222,12 @@ def test_operators_of_v1():
     assert len(lines) == 3, "a parameter that nothing reads is no operator"
 
 
-def test_a_graph_counts_by_its_class_name():
+def test_graph_names_are_numbered_per_class():
     names = [Predict(MLP()).name for _ in range(3)]
     assert names == ["Predict_0", "Predict_1", "Predict_2"]
 
 
-def test_a_repr_never_raises(capsys):
+def test_repr_never_raises(capsys):
     graph = Predict(MLP())
     with pytest.raises(flow.MinflowError):
         graph(flow.ones(1, 7))
@@ -315,7 +315,7 @@ def test_modules_in_lists_and_in_closures():
         assert text.count(line) == 1, line
 
 
-def test_one_module_in_two_places_and_two_with_one_tensor():
+def test_shared_modules_and_shared_tensors():
     class Tied(nn.Module):
         def __init__(self):
             super().__init__()
@@ -337,7 +337,7 @@ def test_one_module_in_two_places_and_two_with_one_tensor():
     assert text.count("(INPUT:_model.first-input_0:") == 2 and "(PARAMETER:model.other.weight:" in text
 
 
-def test_a_module_that_was_replaced_has_not_run():
+def test_replaced_module_has_not_run():
     graph = Predict(MLP((4, 3)))
     graph(flow.ones(2, 4))
     assert "(INPUT:_model.layers.0-input_0:" in repr(graph)
@@ -367,7 +367,7 @@ def test_hostile_names_and_deep_trees():
     assert all(line.isprintable() for line in repr(graph).split("\n"))
 
 
-def test_a_thousand_modules_inside_each_other():
+def test_thousand_nested_modules():
     model = nn.Linear(1, 1)
     for _ in range(999):
         model = nn.Sequential(model)
@@ -379,7 +379,7 @@ def test_a_thousand_modules_inside_each_other():
     assert depths == list(range(2, 124, 2)) and "0:Sequential()): (... 939 more levels inside)\n" in text
 
 
-def test_hostile_keys_of_inputs():
+def test_hostile_input_keys():
     graph, x = graph_of(lambda self, x: [value + 1 for value in x.values()], "Keys"), flow.ones(2)
     keys = ["a[0]", "]", "'", "tensor", "\x1b[31m", 3]
     assert [float(y.sum()) for y in graph({key: x for key in keys})] == [4.0] * 6

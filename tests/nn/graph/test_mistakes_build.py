@@ -212,7 +212,7 @@ def test_backward_without_an_optimizer(setup):
 
 @pytest.mark.filterwarnings("ignore:.*build uses")
 @pytest.mark.parametrize("options", [{"retain_graph": True}, {"create_graph": True}])
-def test_backward_twice_where_eager_may(options, setup):
+def test_repeated_backward_allowed_in_eager(options, setup):
     def build(self, x, y):
         loss = self.loss_fn(self.model(x), y)
         loss.backward(**options)
@@ -231,7 +231,7 @@ def test_backward_twice_where_eager_may(options, setup):
     assert state_bits(setup.model, setup.optimizer) == state_bits(twin, optimizer)
 
 
-def test_backward_of_a_tensor_from_before(setup):
+def test_backward_of_a_tensor_from_before_the_build(setup):
     w = flow.ones(3, requires_grad=True)
     before = (w * 2).sum()
 
@@ -269,7 +269,7 @@ def test_backward_of_a_tensor_from_before(setup):
          lambda g, s, sch: g.add_optimizer(s.optimizer)),
     ],
 )  # fmt: skip
-def test_what_the_graph_does_by_itself(what, hint, act, setup):
+def test_calls_that_the_graph_makes_itself(what, hint, act, setup):
     scheduler = flow.optim.lr_scheduler.StepLR(setup.optimizer, 3)
 
     def build(self, x, y):
@@ -337,7 +337,7 @@ RETURN_IT = "to look at it, return it from build"
         ("bool", "flow.where(cond, a, b) takes the place of if", lambda t: not t),
     ],
 )
-def test_numbers_that_are_not_there(verb, hint, ask, setup):
+def test_values_of_symbolic_tensors(verb, hint, ask, setup):
     def build(self, x):
         t = self.model(x).sum()  # here
         ask(t)
@@ -356,12 +356,12 @@ def test_numbers_that_are_not_there(verb, hint, ask, setup):
         lambda x: flow.stack([row.sum() for row in x]),  # its length is known: the loop is unrolled
     ],
 )
-def test_branches_and_loops_that_a_graph_may_have(function, setup):
+def test_allowed_branches_and_loops(function, setup):
     assert bits(setup.graph(lambda self, x: function(x))(setup.x)) == bits(function(setup.x))
 
 
 @pytest.mark.parametrize("pick", [lambda x: x[x > 0], lambda x: x.nonzero(), lambda x: flow.masked_select(x, x > 0)])
-def test_a_shape_that_depends_on_numbers(pick, setup):
+def test_data_dependent_shape(pick, setup):
     graph = setup.graph(lambda self, x: pick(x))
     with pytest.raises(TraceError) as caught:
         graph(setup.x)
@@ -372,7 +372,7 @@ def test_a_shape_that_depends_on_numbers(pick, setup):
 
 
 @pytest.mark.filterwarnings("ignore:.*build uses")
-def test_looking_at_a_symbolic_tensor_is_allowed(setup):
+def test_printing_a_symbolic_tensor_is_allowed(setup):
     seen = []
 
     def build(self, x):
@@ -386,7 +386,7 @@ def test_looking_at_a_symbolic_tensor_is_allowed(setup):
     assert (shape, dtype, size, needs) == ((4, 5), flow.float32, 4, True)
 
 
-def test_an_input_written_in_place(setup):
+def test_input_written_in_place(setup):
     def build(self, x):
         x.add_(1)
         return self.model(x)
@@ -403,7 +403,7 @@ def test_an_input_written_in_place(setup):
 # ---- graphs inside graphs --------------------------------------------------------------------------------------------
 
 
-def test_a_graph_called_inside_a_build(setup):
+def test_graph_called_inside_a_build(setup):
     inner = Predict(setup.model)
 
     def build(self, x):
@@ -436,7 +436,7 @@ def test_a_graph_called_inside_a_build(setup):
         ("a bool", "['a']['b']", "True", "return tensors only", {"a": {"b": True}}),
     ],
 )
-def test_what_a_graph_cannot_give(kind, path, shown, hint, result, setup):
+def test_unsupported_outputs(kind, path, shown, hint, result, setup):
     def build(self, x):
         return (self.model(x), result)[1]
 

@@ -41,7 +41,7 @@ class Late(nn.Graph):
 
 
 @pytest.mark.parametrize("value", [nn.ReLU(), 3, [1]])
-def test_an_attribute_before_super_init(value):
+def test_attribute_before_super_init(value):
     fails(
         lambda: Late("model", value),
         GraphError,
@@ -88,7 +88,7 @@ def test_reading_before_super_init():
         ("compute", "^Net has no build", "def build(self, x): return self.model(x)"),
     ],
 )
-def test_no_build(name, what, hint, setup):
+def test_missing_build(name, what, hint, setup):
     Net = type("Net", (nn.Graph,), {name: lambda self, x: self.model(x)})
     graph = Net()
     graph.model = setup.model
@@ -201,7 +201,7 @@ MISUSES = [  # (the class of the error, its sentence, its values, its hint, the 
 
 
 @pytest.mark.parametrize("kind, what, values, hint, misuse", MISUSES)
-def test_a_misuse_is_refused_and_changes_nothing(kind, what, values, hint, misuse, setup):
+def test_misuse_is_refused_and_changes_nothing(kind, what, values, hint, misuse, setup):
     graph, before = Predict(setup.model), setup.state()[:2]  # a schedule changes the groups of its optimizer
     taken = [getattr(graph, name) for name in TAKEN]
     fails(lambda: misuse(graph, setup), kind, f"^Predict{what}", values, hint, misuse)
@@ -231,7 +231,7 @@ def test_members_are_the_modules_themselves(setup):
 # ---- add_optimizer ---------------------------------------------------------------------------------------------------
 
 
-def test_an_optimizer_twice(setup):
+def test_optimizer_added_twice(setup):
     graph = TrainGraph(setup.model, setup.loss_fn, setup.optimizer)
     for optimizer, shared in ((setup.optimizer, 4), (flow.optim.Adam([setup.model.layers[0].weight]), 1)):
         fails(
@@ -246,7 +246,7 @@ def test_an_optimizer_twice(setup):
     setup.goes_on()
 
 
-def test_an_optimizer_of_other_parameters(setup):
+def test_optimizer_of_other_parameters(setup):
     before = setup.state()
     graph = TrainGraph(setup.model, setup.loss_fn, flow.optim.Adam(MLP().parameters()))
 
@@ -264,7 +264,7 @@ def test_an_optimizer_of_other_parameters(setup):
     setup.goes_on()
 
 
-def test_a_layer_replaced_after_the_optimizer_was_made(setup):
+def test_layer_replaced_after_creating_the_optimizer(setup):
     setup.model.layers[2] = nn.Linear(32, 5)
     graph = TrainGraph(setup.model, setup.loss_fn, setup.optimizer)
 
@@ -282,7 +282,7 @@ def test_a_layer_replaced_after_the_optimizer_was_made(setup):
     setup.goes_on()
 
 
-def test_an_optimizer_with_more_parameters_than_the_graph(setup):
+def test_optimizer_with_more_parameters_than_the_graph(setup):
     aside = nn.Linear(2, 2)
     before = bits(aside.weight)
     graph = TrainGraph(
@@ -302,7 +302,7 @@ def test_an_optimizer_with_more_parameters_than_the_graph(setup):
 # ---- calling it ------------------------------------------------------------------------------------------------------
 
 
-def test_training_where_no_gradients_are_recorded(setup):
+def test_training_under_no_grad(setup):
     before, graph = setup.state(), TrainGraph(setup.model, setup.loss_fn, setup.optimizer)
 
     def call():
@@ -344,7 +344,7 @@ def test_training_where_no_gradients_are_recorded(setup):
         (flow.Size([4, 20]), "x[0]", "an int", "4", "flow.tensor(4)"),
     ],
 )
-def test_an_input_that_is_no_tensor(value, name, kind, shown, hint, setup):
+def test_input_must_be_a_tensor(value, name, kind, shown, hint, setup):
     graph = Predict(setup.model)
     calls = [lambda: graph(value), lambda: graph(x=value)]
     what = f": the input {re.escape(name)} is {kind}; a graph takes tensors and None"
@@ -382,7 +382,7 @@ class TwoInputs(nn.Graph):
         (2, "x", "and x is given twice", "x float32[4, 20], y float32[4, 20], x=float32[4, 20]"),
     ],
 )
-def test_other_arguments_than_build_has(args, kwargs, what, given, setup, capsys):
+def test_arguments_must_match_build(args, kwargs, what, given, setup, capsys):
     graph = TwoInputs()
     call = lambda: graph(*[setup.x] * args, **dict.fromkeys(kwargs, setup.x))
     said = re.escape(f": build takes (x, y, scale=None, *, shift=None), {what}")
@@ -393,7 +393,7 @@ def test_other_arguments_than_build_has(args, kwargs, what, given, setup, capsys
     assert bits(graph(setup.x, y=setup.x)) == bits(setup.x + setup.x)
 
 
-def test_a_wrapped_build_takes_what_its_wrapper_takes(setup):
+def test_wrapped_build_has_the_signature_of_its_wrapper(setup):
     def halved(build):
         @functools.wraps(build)
         def wrapper(self, x, y, other):
@@ -411,7 +411,7 @@ def test_a_wrapped_build_takes_what_its_wrapper_takes(setup):
         Wrapped()(setup.x, setup.x)
 
 
-def test_a_type_error_of_build_itself_is_as_it_was(setup):
+def test_type_error_inside_build_is_unchanged(setup):
     class Wrong(nn.Graph):
         def build(self, x):
             return len(x, x)
@@ -455,7 +455,7 @@ def test_static_inputs(change, values, setup):
 
 
 @pytest.mark.parametrize("train", [False, True])
-def test_backward_on_what_a_graph_gave(train, setup):
+def test_backward_on_a_graph_output(train, setup):
     graph = TrainGraph(setup.model, setup.loss_fn, setup.optimizer) if train else Predict(setup.model)
     result = graph(setup.x, setup.y) if train else graph(setup.x)
 
@@ -472,7 +472,7 @@ def test_backward_on_what_a_graph_gave(train, setup):
     setup.goes_on()
 
 
-def test_a_graph_without_operations_copies_its_input(setup):
+def test_graph_without_operations_copies_its_input(setup):
     graph = setup.graph(lambda self, x: x)
     given = graph(setup.x)
     assert bits(given) == bits(setup.x) and given is not setup.x

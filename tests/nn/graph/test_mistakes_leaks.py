@@ -99,7 +99,7 @@ LEAKS = [
 
 
 @pytest.mark.parametrize("forward, name", LEAKS)
-def test_a_leak_into_a_module(forward, name):
+def test_leak_into_a_module(forward, name):
     net, x = net_of(forward), flow.ones(4, 20)
     graph = Predict(net)
     for _ in range(2):
@@ -117,7 +117,7 @@ def test_a_leak_into_a_module(forward, name):
     assert bits(graph(x)) == bits(net.fc(x))
 
 
-def test_a_leak_into_the_graph(setup):
+def test_leak_into_the_graph(setup):
     def attribute(self, x):
         self.last = self.model(x)  # here
 
@@ -157,7 +157,7 @@ def test_a_leak_into_the_graph(setup):
         assert bits(graph(setup.x)) == bits(setup.model(setup.x))
 
 
-def test_a_buffer_keeps_its_spec():
+def test_buffer_keeps_its_spec():
     def forward(self, x):
         self.hidden = self.fc(x).sum(0)  # here
         return x
@@ -181,7 +181,7 @@ def test_a_buffer_keeps_its_spec():
     assert bits(net.hidden) == bits(net.fc(flow.ones(4, 20)))
 
 
-def test_a_buffer_made_in_forward():
+def test_buffer_created_in_forward():
     def forward(self, x):
         self.register_buffer("fresh", self.fc(x))
         return x
@@ -194,7 +194,7 @@ def test_a_buffer_made_in_forward():
 
 
 @pytest.mark.parametrize("make", [lambda self, x: nn.Parameter(self.fc(x)), lambda self, x: nn.Linear(20, 5)])
-def test_a_parameter_made_in_forward(make):
+def test_parameter_created_in_forward(make):
     def forward(self, x):
         self.p = make(self, x)
         return x
@@ -228,7 +228,7 @@ def test_a_parameter_made_in_forward(make):
         lambda t, s: Predict(s.model)([t]),
     ],
 )
-def test_a_symbolic_tensor_after_its_build(use, setup):
+def test_symbolic_tensor_after_its_build(use, setup):
     kept = []
 
     def build(self, x):
@@ -247,7 +247,7 @@ def test_a_symbolic_tensor_after_its_build(use, setup):
 
 
 @pytest.mark.filterwarnings("ignore:.*build uses")
-def test_a_symbolic_tensor_of_an_earlier_build(setup):
+def test_symbolic_tensor_of_an_earlier_build(setup):
     kept = []
 
     def first(self, x):
@@ -292,7 +292,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", list(CASES))
-def test_one_notice_for_what_will_not_repeat(case, setup, capsys):
+def test_side_effects_warn_once(case, setup, capsys):
     text, act = CASES[case]
     acts = act if case in ("graph", "module") else lambda graph: (act(graph), act(graph))
     if case == "module":
@@ -321,7 +321,7 @@ def test_one_notice_for_what_will_not_repeat(case, setup, capsys):
     assert capsys.readouterr().out.count("built") == (4 if case == "print" else 0)
 
 
-def test_a_write_is_noticed_at_its_line():
+def test_side_effect_warning_names_its_line():
     class Counting(nn.Module):
         def __init__(self):
             super().__init__()
@@ -339,7 +339,7 @@ def test_a_write_is_noticed_at_its_line():
     assert net.calls == 1 and len(graph._history) == 1
 
 
-def test_a_notice_of_each_kind(setup):
+def test_one_warning_per_kind_of_side_effect(setup):
     def build(self, x):
         self.count, _ = 5, (print(end=""), random.random(), time.time())  # here
         return self.model(x)
@@ -350,7 +350,7 @@ def test_a_notice_of_each_kind(setup):
     graph(setup.x)
 
 
-def test_no_notice_of_what_does_repeat_or_is_not_the_learners(setup):
+def test_no_warning_for_repeated_or_library_effects(setup):
     space, file = {"time": time}, f"{sysconfig.get_paths()['purelib']}/library.py"
     exec(compile("def look(): print(end=''); return time.time()", file, "exec"), space)
     look = space["look"]
@@ -365,7 +365,7 @@ def test_no_notice_of_what_does_repeat_or_is_not_the_learners(setup):
     setup.graph(build, count=0)(setup.x)  # a warning would be an error here
 
 
-def test_what_is_watched_comes_back_after_a_failure(setup):
+def test_patched_objects_are_restored_after_a_failure(setup):
     watched = builtins.print, time.time, random.random
 
     def build(self, x):

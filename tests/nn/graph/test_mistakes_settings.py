@@ -43,7 +43,7 @@ def setup():
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("called", [False, True])
-def test_the_state_of_something_else(called, error, what, values, hint, wrong, setup):
+def test_state_of_another_model(called, error, what, values, hint, wrong, setup):
     graph = TrainGraph(setup.model, setup.loss_fn, setup.optimizer)
     if called:
         graph(setup.x, setup.y)
@@ -57,7 +57,7 @@ def test_the_state_of_something_else(called, error, what, values, hint, wrong, s
     assert bits(graph(setup.x, setup.y)) == first
 
 
-def test_a_graph_is_saved_after_a_call(setup, tmp_path):
+def test_graph_can_be_saved_only_after_a_call(setup, tmp_path):
     graph = Predict(setup.model)
 
     def save():
@@ -83,7 +83,7 @@ def test_a_graph_is_saved_after_a_call(setup, tmp_path):
         (lambda c: setattr(c, "enable_amp", True), "enable_amp", "config.enable_amp(...)"),
     ],
 )
-def test_settings_that_there_are_not(use, name, hint, setup):
+def test_unknown_settings(use, name, hint, setup):
     graph = Predict(setup.model)
     fails(
         lambda: use(graph.config),
@@ -99,7 +99,7 @@ def test_settings_that_there_are_not(use, name, hint, setup):
 
 
 @pytest.mark.parametrize("value", [0, -1, 2.0, "2", True, None])
-def test_steps_that_are_no_number_of_parts(value, setup):
+def test_invalid_accumulation_steps(value, setup):
     graph = Predict(setup.model)
 
     fails(
@@ -126,7 +126,7 @@ def test_settings_without_effect(name, setup):
     setup.goes_on()
 
 
-def test_a_gradient_scaler_has_no_effect(setup):
+def test_grad_scaler_has_no_effect(setup):
     graph = TrainGraph(setup.model, setup.loss_fn, setup.optimizer)
 
     def write():

@@ -103,7 +103,7 @@ def test_bytes():
     assert bytes_moved(node("take", value(1000, 5), value(3, dtype=int64), axis=0, by=())) == 4 * 15 + 8 * 3 + 4 * 15
 
 
-def test_what_does_the_work_of_several_is_counted_as_they_are():
+def test_fused_operations_count_as_their_parts():
     x, w = value(10, 32, 14, 14), value(64, 32, 5, 5)
     conv = node("conv2d", x, w, **GEOMETRY)
     fused = node("blocks_conv2d", BLOCKS, w, 0, shape=IMAGES, act="relu", **GEOMETRY)
@@ -113,7 +113,7 @@ def test_what_does_the_work_of_several_is_counted_as_they_are():
     assert flops(fused) is None
 
 
-def test_what_is_expanded_is_read_as_it_lies():
+def test_expanded_operands_count_their_storage():
     row = value(1, 5)
     wide = node("expand", row, shape=(100, 5))
     add = node("add", value(100, 5), Value(wide, 0, wide.out_specs[0]))
@@ -121,11 +121,11 @@ def test_what_is_expanded_is_read_as_it_lies():
     assert bytes_moved(add, lambda x: roots.get(x, x)) == 4 * (500 + 5 + 500)
 
 
-def test_the_tables_name_operations():
+def test_tables_name_existing_operations():
     assert {*FLOPS, *FLOPS_PER_ELEMENT, *MOVES, *ROWS} <= {*OPS, *BLOCKED}
 
 
-def test_a_training_step_is_counted():
+def test_training_step_is_counted():
     """Of a network as lessons have them no call is left out."""
     model = nn.Sequential(
         nn.Conv2d(1, 8, 3),

@@ -60,7 +60,7 @@ class Counts(nn.Module):
 
 @pytest.mark.parametrize("name", list(READS))
 @pytest.mark.parametrize("order", ["wr", "rw"])
-def test_numbers_that_the_graph_itself_writes_are_refused(name, order):
+def test_values_written_by_the_graph_are_refused(name, order):
     module = Counts(READS[name], order)
     with pytest.raises(TraceError, match=r"\(\) reads the numbers of a tensor that the graph writes") as caught:
         Predict(module)(flow.tensor(X))
@@ -75,7 +75,7 @@ def test_numbers_that_the_graph_itself_writes_are_refused(name, order):
 
 
 @pytest.mark.parametrize("name", list(READS))
-def test_numbers_that_are_written_between_calls_are_seen(name):
+def test_values_written_between_calls_are_seen(name):
     eager, module, x = Counts(READS[name], "r"), Counts(READS[name], "r"), flow.tensor(X)
     graph = Predict(module)
     for _ in range(4):
@@ -85,7 +85,7 @@ def test_numbers_that_are_written_between_calls_are_seen(name):
     assert np.array_equal(graph(x).numpy(), eager(x).numpy()) and len(graph._plans) == plans
 
 
-def test_two_numbers_have_a_plan_each_and_the_reason_is_said():
+def test_each_value_has_a_plan_and_the_reason_is_reported():
     module, x = Counts(READS["item"], "r"), flow.tensor(X)
     graph = Predict(module)
     for i in range(10):
@@ -94,7 +94,7 @@ def test_two_numbers_have_a_plan_each_and_the_reason_is_said():
     assert len(graph._plans) == 2 and graph._history[1].reason == (("model.n", "0.0", "1.0"),)
 
 
-def test_a_write_to_any_view_or_alias_counts():
+def test_write_to_any_alias_is_seen():
     class Views(Counts):
         def write(self):
             flow.as_tensor(self.n)[0].data.view(1).mul_(2)
@@ -103,7 +103,7 @@ def test_a_write_to_any_view_or_alias_counts():
         Predict(Views(READS["item"], "wr"))(flow.tensor(X))
 
 
-def test_a_parameter_that_the_optimizer_updates_is_not_read():
+def test_parameters_updated_by_the_optimizer_cannot_be_read():
     m = nn.Linear(3, 1)
     step = Step(m, flow.optim.SGD(m.parameters(), 0.1), lambda x: (m(x) * m.bias.item()).sum())
     with pytest.raises(TraceError, match="item.* reads the numbers") as caught:
@@ -111,7 +111,7 @@ def test_a_parameter_that_the_optimizer_updates_is_not_read():
     assert caught.value.values["model.bias"].startswith("float32[1]")
 
 
-def test_a_tensor_that_build_has_written_prints_as_symbolic():
+def test_tensor_written_in_build_prints_as_symbolic():
     class Printing(Counts):
         def forward(self, x):
             before = str(self.n)
@@ -160,7 +160,7 @@ def holder(place, use, a):
 
 @pytest.mark.parametrize("place", ["attribute", "list", "dict", "closure"])
 @pytest.mark.parametrize("name", list(USES))
-def test_an_array_is_read_at_each_call(name, place, recwarn):
+def test_array_is_read_at_each_call(name, place, recwarn):
     a = np.ones((2, 3), "float32")
     module, x = holder(place, USES[name], a), flow.tensor(X)
     graph = Predict(module)
@@ -171,7 +171,7 @@ def test_an_array_is_read_at_each_call(name, place, recwarn):
 
 
 @pytest.mark.parametrize("name", list(USES)[:-1])
-def test_a_large_array_stays_as_it_was_and_that_is_said(name):
+def test_large_array_is_frozen_with_a_warning(name):
     a = np.ones((200, 100), "float32")
     module, x = holder("attribute", USES[name], a), flow.ones(200, 100)
     graph, first = Predict(module), module(x).numpy().copy()
@@ -181,7 +181,7 @@ def test_a_large_array_stays_as_it_was_and_that_is_said(name):
     assert np.array_equal(graph(x).numpy(), first)
 
 
-def test_the_copy_of_an_array_has_its_strides():
+def test_copied_array_keeps_its_strides():
     from minflow.core.arrays import copied
 
     whole = np.arange(24.0).reshape(2, 3, 4)
@@ -218,7 +218,7 @@ MAKES = {
 
 
 @pytest.mark.parametrize("name", list(MAKES))
-def test_a_tensor_that_build_makes_keeps_and_writes_is_refused(name):
+def test_tensor_created_stored_and_written_in_build_is_refused(name):
     with pytest.raises(TraceError, match=r"build makes the tensor in model.n and writes it: each call would") as caught:
         Predict(Lazily(MAKES[name]))(flow.tensor(X))
     assert "register_buffer in __init__" in caught.value.hint
@@ -226,7 +226,7 @@ def test_a_tensor_that_build_makes_keeps_and_writes_is_refused(name):
     assert caught.value.where.startswith(f"at test_python_reads.py:{line}") or name == "in a dict"
 
 
-def test_a_module_that_build_copies_goes_on():
+def test_module_copied_in_build_works():
     flow.manual_seed(1)
     eager = Lazily(lambda m: copy.deepcopy(m.like))
     module = copy.deepcopy(eager)
@@ -235,7 +235,7 @@ def test_a_module_that_build_copies_goes_on():
         assert np.array_equal(graph(x).numpy(), eager(x).detach().numpy())
 
 
-def test_a_constant_that_build_leaves_is_read_only():
+def test_constant_left_by_build_is_read_only():
     class Keeps(nn.Module):
         def forward(self, x):
             self.table = flow.tensor([1.0, 2.0, 3.0])

@@ -53,7 +53,7 @@ def rows_of(graph):
     return {row.path: row for row in graph.tree().record.rows}
 
 
-def test_the_tree_before_and_after():
+def test_tree_before_and_after_the_first_call():
     graph = trained()
     before = rows_of(graph)
     assert before["model.haed"].badges == () and before["model.head"].calls is None
@@ -101,7 +101,7 @@ def without_dropout(graph):
     return rewritten(graph, [node for node in graph.nodes if node not in dropped], instead)
 
 
-def test_a_pass_that_takes_a_node_out_changes_everything_together():
+def test_removing_a_node_in_a_pass_updates_all_reports():
     graph = Predict(nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5), nn.ReLU()))
     graph.repr_style = "v1"
 
@@ -166,7 +166,7 @@ def test_lanes_and_profile():
     assert third != second and graph.lanes().record == third
 
 
-def test_lanes_of_a_checkpoint_and_of_accumulation():
+def test_lanes_of_checkpointing_and_accumulation():
     flow.manual_seed(0)
     model = nn.Sequential(Block(8, 2, 4, 0.1), nn.Flatten(), nn.Linear(32, 3))
     model[0].to(nn.graph.GraphModule).activation_checkpointing = True
@@ -190,7 +190,7 @@ def test_memory():
     assert text.count("|") >= 24 and "largest" in text
 
 
-def test_the_plan_call_by_call():
+def test_plan_listing():
     graph = called()
     plan, report = graph._last.parts[0].plan, graph.plan
     calls = report.record.calls
@@ -220,14 +220,14 @@ def test_the_plan_call_by_call():
     )
 
 
-def test_the_plan_of_accumulation_has_both_parts():
+def test_plan_of_accumulation_has_both_parts():
     graph = called(set_gradient_accumulation_steps=2)
     parts = graph._last.parts
     assert len(graph.plan.record.calls) == sum(len(part.plan.calls) for part in parts)
     assert graph.plan.record.arena == sum(part.plan.arena_bytes for part in parts)
 
 
-def test_a_plan_that_did_not_run_has_no_times(monkeypatch):
+def test_plan_that_did_not_run_has_no_times(monkeypatch):
     graph = trained()
     graph.compiled_for((X, Y), {})
     monkeypatch.setattr(
@@ -236,7 +236,7 @@ def test_a_plan_that_did_not_run_has_no_times(monkeypatch):
     assert graph.plan.record.ceilings is None and all(call.seconds is None for call in graph.plan.record.calls)
 
 
-def test_the_roofline():
+def test_roofline():
     graph = called()
     record = flow.roofline(graph).record
     assert record.calls == graph.plan.record.calls and record.ceilings == flow.roofline().record.ceilings
@@ -267,7 +267,7 @@ def test_threads():
     assert graph.threads().record == record, "only profiled calls are watched"
 
 
-def test_threads_of_accumulation_are_those_of_all_micro_steps():
+def test_threads_of_accumulation_cover_all_micro_steps():
     graph = trained(set_gradient_accumulation_steps=2)
     graph.profile()
     graph(X, Y)
@@ -276,7 +276,7 @@ def test_threads_of_accumulation_are_those_of_all_micro_steps():
     assert whole == 2 * [micro.names[node] for node in micro.plan.nodes] + [update.names[n] for n in update.plan.nodes]
 
 
-def test_chunks_stand_in_their_calls():
+def test_chunks_are_within_their_calls():
     """The second call: 2 ms before the first chunk, one that two threads share, and a gap in which the caller works."""
     graph = called()
     graph._last.recorded = (
@@ -311,7 +311,7 @@ def test_timeline():
     assert bars[-1][0] == "second run" and all(seconds > 0 for _, seconds in bars)
 
 
-def test_what_is_frozen():
+def test_frozen_values():
     table = flow.tensor([1.0, 2.0, 3.0])
 
     class Frozen(TrainGraph):
@@ -336,7 +336,7 @@ def test_what_is_frozen():
     assert built_in["recording of gradients"] == "True" and "fixed in this plan" in repr(graph.frozen())
 
 
-def test_why():
+def test_recompilation_reasons():
     graph = called()
     graph(X[:2].clone(), Y[:2].clone())
     graph.model.eval()
@@ -368,7 +368,7 @@ def test_before_the_first_call():
     assert graph._repr_mimebundle_()["text/plain"] == repr(graph)
 
 
-def test_the_picture_of_a_graph():
+def test_graph_picture():
     graph = called()
     view = picture(graph)
     assert len(view.record.nodes) > 40 and view.dot.count("label=") and "<svg" in view.svg
@@ -377,7 +377,7 @@ def test_the_picture_of_a_graph():
     assert "data:image/svg+xml" in bundle["text/html"] and bundle["text/plain"] == repr(graph)
 
 
-def test_the_picture_of_a_large_graph_is_folded_by_module_and_phase():
+def test_large_graph_picture_is_folded_by_module_and_phase():
     flow.manual_seed(0)
     model = nn.Sequential(*[nn.Sequential(nn.Linear(6, 6), nn.ReLU()) for _ in range(9)])
     graph = TrainGraph(model, nn.CrossEntropyLoss(), flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9))
@@ -397,7 +397,7 @@ def test_the_picture_of_a_large_graph_is_folded_by_module_and_phase():
     assert all(len(line) <= 120 for line in graph_text(record, 10).split("\n"))
 
 
-def test_a_training_picture_opens_the_modules_of_forward_and_closes_backward():
+def test_training_picture_opens_forward_and_folds_backward():
     flow.manual_seed(0)
     model = flow.vision.models.lenet()
     graph = TrainGraph(model, nn.CrossEntropyLoss(), flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9))
@@ -412,7 +412,7 @@ def test_a_training_picture_opens_the_modules_of_forward_and_closes_backward():
     assert sum(n.count for n in boxes if n.kind in ("op", "folded")) == len(graph.nodes)
 
 
-def test_a_folded_layer_shows_its_result_and_not_what_its_buffers_become():
+def test_folded_layer_shows_its_result_without_buffer_updates():
     model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.ReLU(), nn.Flatten(), nn.Linear(8, 3))
     graph = TrainGraph(model, nn.CrossEntropyLoss(), flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9))
     graph(flow.rand(4, 1, 4, 4), Y)

@@ -26,7 +26,7 @@ def rows(number):
 
 
 @pytest.mark.parametrize("size", [1, 3000], ids=["copied inputs", "inputs where they are"])
-def test_a_graph_called_by_several_threads_from_its_first_call_on(size):
+def test_graph_called_by_several_threads(size):
     """Three kinds of inputs, each compiled once."""
     model = linear()
     wanted = [model(rows(number).repeat(size, 1)).numpy(force=True).tobytes() for number in range(6)]
@@ -36,7 +36,7 @@ def test_a_graph_called_by_several_threads_from_its_first_call_on(size):
     assert len(graph._history) == 3
 
 
-def test_a_training_graph_called_by_several_threads_takes_every_step():
+def test_training_graph_called_by_several_threads_takes_every_step():
     """The gradient of a sum is the same at each step, so the order of the steps changes nothing."""
     model, one = linear(), flow.ones(1, 5)
     before = model.bias.numpy(force=True).copy()
@@ -46,7 +46,7 @@ def test_a_training_graph_called_by_several_threads_takes_every_step():
     assert graph._steps == 100 and len(graph._history) == 1
 
 
-def test_a_job_called_by_several_threads_is_compiled_once():
+def test_job_called_by_several_threads_is_compiled_once():
     import minflow.typing as tp
 
     built = []
@@ -86,7 +86,7 @@ def refusing():
 
 @pytest.mark.parametrize("threads", [1, 4])
 @pytest.mark.parametrize("steps", [1, 2], ids=["whole batch", "accumulated"])
-def test_a_kernel_that_raises_leaves_the_graph_as_it_was(steps, threads):
+def test_failing_kernel_leaves_the_graph_usable(steps, threads):
     """The lock is free, the parameters stand at the last step, and the next steps are those of a graph without the
     error.
     """

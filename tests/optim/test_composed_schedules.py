@@ -48,7 +48,7 @@ def test_plateau(options):
     assert both[0] == both[1]
 
 
-def test_a_plateau_goes_on():
+def test_plateau_state_resumes():
     first, second = s.ReduceLROnPlateau(sgd(), patience=0), s.ReduceLROnPlateau(sgd(), patience=0)
     first.step(3.0)
     second.load_state_dict(first.state_dict())
@@ -80,13 +80,13 @@ def test_a_plateau_goes_on():
         ),
     ],
 )
-def test_oneflow(make, expected):
+def test_oneflow_schedules(make, expected):
     optimizer = sgd()
     assert rates(optimizer, make(optimizer), len(expected) - 1) == pytest.approx([x / 1000 for x in expected], abs=1e-9)
 
 
 @needs_torch
-def test_a_jump_with_a_fraction():
+def test_step_with_fractional_epoch():
     both = []
     for L in (flow, torch):
         optimizer = sgd(1.0, L)
@@ -102,7 +102,7 @@ def test_a_jump_with_a_fraction():
 
 @needs_torch
 @pytest.mark.parametrize("name", ["StepLR", "ExponentialLR", "PolynomialLR"])
-def test_a_state_of_pytorch(name):
+def test_pytorch_state(name):
     options = {"StepLR": (2,), "ExponentialLR": (0.9,), "PolynomialLR": (7,)}[name]
     other = sgd(1.0, torch)
     theirs = getattr(torch.optim.lr_scheduler, name)(other, *options)
@@ -119,7 +119,7 @@ def test_a_state_of_pytorch(name):
     assert ours.last_epoch == 1 and ours.get_last_lr() == theirs.get_last_lr()
 
 
-def test_a_state_of_schedules_inside_each_other():
+def test_state_of_nested_schedules():
     """Each that holds a schedule takes its first step back, so that one in two of them begins at -2."""
 
     def nested():
@@ -132,7 +132,7 @@ def test_a_state_of_schedules_inside_each_other():
     assert rates(first.optimizer, first, 9) == rates(second.optimizer, second, 9)
 
 
-def test_a_class_of_a_program():
+def test_custom_scheduler_class():
     class Noam(s._LRScheduler):
         def __init__(self, optimizer, warmup, last_epoch=-1):
             self.warmup = warmup
@@ -169,7 +169,7 @@ def test_a_class_of_a_program():
         lambda o: s.ChainedScheduler([s.OneCycleLR(o, 0.1, 10)]),
     ],
 )
-def test_a_graph_refuses_by_name(make):
+def test_graph_refuses_by_name(make):
     model = nn.Linear(2, 1)
     optimizer = flow.optim.SGD(model.parameters(), lr=0.1)
     with pytest.raises(GraphError, match="cannot be part of a graph: (its step needs|it changes)"):
@@ -209,7 +209,7 @@ def test_refused(make, text):
         make(sgd())
 
 
-def test_one_step_too_many():
+def test_step_past_the_end():
     optimizer = sgd()
     with pytest.raises(OptimError, match="OneCycleLR: step 4 is beyond the total of 3"):
         rates(optimizer, s.OneCycleLR(optimizer, 0.1, 3), 4)

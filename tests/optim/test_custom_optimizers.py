@@ -46,13 +46,13 @@ def trained(L, steps):
 
 
 @needs_torch
-def test_numbers():
+def test_updates_match_by_hand():
     (p, ours), (q, other) = trained(flow, 20), trained(torch, 20)
     assert p.detach().numpy() == pytest.approx(q.detach().numpy(), rel=1e-6)
     assert ours.state_dict()["state"][0]["step"] == other.state_dict()["state"][0]["step"] == 20
 
 
-def test_a_state_is_loaded():
+def test_state_is_loaded():
     p, optimizer = trained(flow, 3)
     saved = optimizer.state_dict()
     saved["state"]["elsewhere"] = {"seen": 3}
@@ -65,7 +65,7 @@ def test_a_state_is_loaded():
     assert other.state[flow.nn.Parameter(flow.ones(1))] == {}
 
 
-def test_what_has_no_default_must_be_given():
+def test_required_options():
     class Bare(flow.optim.Optimizer):
         def __init__(self, params, lr=required):
             super().__init__(params, {"lr": lr})
@@ -74,7 +74,7 @@ def test_what_has_no_default_must_be_given():
         Bare([nn.Parameter(flow.ones(1))])
 
 
-def test_a_graph_refuses_it_by_name():
+def test_graph_refuses_custom_optimizer_by_name():
     model = nn.Linear(2, 1)
     with pytest.raises(GraphError, match=r"Momentum cannot be part of a graph: its step\(\) is a program of its own"):
         Training(model, momentum_of(flow)(model.parameters()))
@@ -96,7 +96,7 @@ def test_hooks():
         Training(model, optimizer)(flow.ones(1, 2))
 
 
-def test_a_step_around_another_counts_once():
+def test_wrapped_step_counts_once():
     class Quiet(flow.optim.SGD):
         def step(self, closure=None):
             return super().step(closure)
@@ -119,7 +119,7 @@ def stepped(kind=flow.optim.SGD, **options):
     return p, optimizer
 
 
-def test_hooks_of_an_optimizers_state():
+def test_state_dict_hooks():
     order, (_, optimizer) = [], stepped()
     optimizer.register_state_dict_pre_hook(lambda o: order.append("before"))
     optimizer.register_state_dict_pre_hook(lambda o: order.append("first"), prepend=True)
@@ -143,7 +143,7 @@ def test_hooks_of_an_optimizers_state():
         optimizer.register_load_state_dict_pre_hook(3)
 
 
-def test_a_graph_loads_an_optimizer_with_its_hooks():
+def test_graph_loads_optimizer_state_with_hooks():
     model, seen = nn.Linear(2, 1), []
     optimizer = flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.5)
     graph, x = Training(model, optimizer), flow.ones(3, 2)
@@ -155,7 +155,7 @@ def test_a_graph_loads_an_optimizer_with_its_hooks():
     assert seen == [before] and bits(graph.state_dict()) == bits(saved)
 
 
-def test_setstate_is_called_with_what_is_loaded():
+def test_setstate_receives_the_loaded_state():
     class Older(flow.optim.SGD):
         def __setstate__(self, state):
             super().__setstate__(state)
@@ -169,7 +169,7 @@ def test_setstate_is_called_with_what_is_loaded():
     assert copy.deepcopy(optimizer).param_groups[0]["warm"] == 7
 
 
-def test_methods_of_an_optimizer_that_are_overridden():
+def test_overridden_optimizer_methods():
     class Mine(flow.optim.SGD):
         zeroed = 0
 

@@ -48,7 +48,7 @@ def test_steps(options):
     assert ours[2:] == theirs[2:]
 
 
-def test_a_least_squares_fit_is_exact():
+def test_least_squares_fit_is_exact():
     flow.manual_seed(0)
     x, model = flow.randn(20, 3), nn.Linear(3, 1)
     y = x @ flow.tensor([[1.0], [2.0], [3.0]]) + 4
@@ -87,7 +87,7 @@ def test_refused(make, text):
         make(flow.zeros(1, requires_grad=True))
 
 
-def test_a_graph_refuses_it():
+def test_graph_refuses_lbfgs():
     model = nn.Linear(2, 1)
     with pytest.raises(GraphError, match="LBFGS cannot be part of a graph"):
         Training(model, flow.optim.LBFGS(model.parameters()))

@@ -70,7 +70,7 @@ def test_formula(name):
 
 
 @pytest.mark.parametrize("name", FORMULAS)
-def test_jump(name):
+def test_step_to_an_epoch(name):
     make, formula = FORMULAS[name]
     scheduler = make(optimizer())
     if "Sequential" in name:
@@ -86,7 +86,7 @@ def test_jump(name):
 
 
 @pytest.mark.parametrize("name", FORMULAS)
-def test_state_goes_through_a_file(name, tmp_path):
+def test_state_round_trips_through_a_file(name, tmp_path):
     make, formula = FORMULAS[name]
     first = make(optimizer())
     rates(first, 4)
@@ -99,7 +99,7 @@ def test_state_goes_through_a_file(name, tmp_path):
         other.load_state_dict({})
 
 
-def test_going_on_by_last_epoch():
+def test_resuming_by_last_epoch():
     o = optimizer()
     with pytest.raises(OptimError, match="(?s)step 4.*initial_lr"):
         s.StepLR(o, 2, last_epoch=4)
@@ -162,7 +162,7 @@ def test_refused(make, text):
     assert "test_lr_scheduler.py" in str(caught.value)
 
 
-def test_methods_of_a_schedule_that_are_overridden():
+def test_overridden_scheduler_methods():
     class Mine(flow.optim.lr_scheduler.LRScheduler):
         def get_lr(self):
             return [rate / (self.last_epoch + 1) for rate in self.base_lrs]

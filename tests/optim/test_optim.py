@@ -113,7 +113,7 @@ def test_formula(cls, formula, options, dtype):
 
 
 @pytest.mark.parametrize("name", ["sgd", "sgd_momentum", "sgd_dampened", "adam", "adam_amsgrad"])
-def test_kernels_in_place_in_pieces_and_strided_agree(name, monkeypatch):
+def test_kernels_agree_in_place_in_chunks_and_strided(name, monkeypatch):
     """Fresh results, in place, in small pieces and on non-contiguous arrays: the same bits."""
     from minflow.core.backend.fast import update
     from minflow.core.ops.examples import cases
@@ -136,7 +136,7 @@ def test_kernels_in_place_in_pieces_and_strided_agree(name, monkeypatch):
                 assert np.array_equal(a, b) and a.dtype == b.dtype
 
 
-def test_a_step_allocates_nothing_large():
+def test_step_allocates_little_memory():
     params = parameters("float32", [(1_000_000,)])
     for cls, options in (
         (flow.optim.SGD, {}),
@@ -157,7 +157,7 @@ def test_no_state_without_momentum():
     assert optimizer.state_dict()["state"] == {} and not any(optimizer.state.values())
 
 
-def test_parameters_without_gradient_stay():
+def test_parameters_without_gradient_are_unchanged():
     a, b = parameters(shapes=[(2,), (2,)])
     optimizer = flow.optim.Adam([a, b], lr=0.1)
     before = b.tolist()
@@ -174,7 +174,7 @@ def test_half_precision():
     assert p.dtype is flow.float16 and np.allclose(p.detach().numpy(), 0.5, atol=1e-2)
 
 
-def test_infinite_gradients_warn_in_our_words_alone():
+def test_infinite_gradients_raise_only_our_warning():
     p = flow.tensor([1.0, 1.0], requires_grad=True)
     for cls in (flow.optim.SGD, flow.optim.Adam):
         with warnings.catch_warnings(record=True) as caught:
@@ -184,7 +184,7 @@ def test_infinite_gradients_warn_in_our_words_alone():
         assert all(issubclass(w.category, flow.MinflowWarning) for w in caught)
 
 
-def test_versions_move():
+def test_step_increments_versions():
     """A step between forward and backward is refused: the weights are not the ones that forward saw."""
     w = flow.tensor([2.0], requires_grad=True)
     loss = (w * w).sum()
@@ -297,7 +297,7 @@ def test_refused(make, texts):
         assert text in str(caught.value)
 
 
-def test_a_base_class_has_no_rule():
+def test_base_class_cannot_step():
     W.grad = flow.ones(1)
     with pytest.raises(OptimError, match="no rule"):
         flow.optim.Optimizer([W], {"lr": 1}).step()
@@ -317,7 +317,7 @@ def test_clip_grad():
     assert c.grad.tolist() == pytest.approx([2, 2])
 
 
-def test_writes_move_the_epoch():
+def test_writes_bump_the_mutation_counter():
     optimizer = flow.optim.SGD([W], lr=0.1, momentum=0.9)
     group, before = optimizer.param_groups[0], optimizer.fingerprint()
 
@@ -363,7 +363,7 @@ def test_load_state_dict_copies_and_keeps_the_storage():
     assert held.tolist() == [1, 1, 1] and optimizer.param_groups[0]["lr"] == 0.5
 
 
-def test_prepared_state_that_no_step_has_used():
+def test_unused_initial_state():
     params = parameters(shapes=[(3,)])
     optimizer = flow.optim.SGD(params, lr=0.1, momentum=0.9, dampening=0.5)
     optimizer.prepare()
@@ -373,7 +373,7 @@ def test_prepared_state_that_no_step_has_used():
 # ---- one rule for eager and traced -------------------------------------------------------------------------------
 
 
-def test_updates_go_through_the_mode():
+def test_updates_are_dispatched_to_the_mode():
     """What a trace would record: the op, its targets and inputs; nothing else touches the parameters."""
 
     class Spy(type(MODE.get())):
@@ -401,7 +401,7 @@ def test_updates_go_through_the_mode():
     assert read() == 0.25
 
 
-def test_steps_are_told():
+def test_steps_notify_listeners():
     heard = []
     weight = flow.tensor([1.0], requires_grad=True)
     weight.sum().backward()
@@ -445,7 +445,7 @@ def test_steps_without_any_gradient_warn_once():
     assert len(caught) == 1 and old.steps == 31
 
 
-def test_steps_without_any_gradient_that_are_meant_do_not_warn():
+def test_deliberate_steps_without_gradient_do_not_warn():
     """In tests a warning is an error."""
     model, loss = model_and_loss()
     optimizer = flow.optim.SGD(model.parameters(), lr=0.1)
@@ -471,7 +471,7 @@ def test_steps_without_any_gradient_that_are_meant_do_not_warn():
 
 
 @pytest.mark.parametrize("set_to_none", [True, False])
-def test_places_of_zero_grad_that_do_not_warn(set_to_none):
+def test_valid_zero_grad_positions_do_not_warn(set_to_none):
     model, loss = model_and_loss()
     optimizer = flow.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     for clear in (optimizer.zero_grad, model.zero_grad):
@@ -483,7 +483,7 @@ def test_places_of_zero_grad_that_do_not_warn(set_to_none):
         optimizer.step()
 
 
-def test_a_scheduled_optimizer_of_another_model_warns():
+def test_scheduled_optimizer_of_another_model_warns():
     _model, loss = model_and_loss()
     optimizer = flow.optim.SGD(nn.Linear(2, 1).parameters(), lr=0.1)
     schedule = flow.optim.lr_scheduler.StepLR(optimizer, 5)

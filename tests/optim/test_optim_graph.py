@@ -90,7 +90,7 @@ def check_traced(make):
         assert bits(p) == bits(q) and bits(optimizer.state.get(p, {})).items() <= bits(other.state[q]).items()
 
 
-def test_a_rate_does_not_move_the_epoch():
+def test_learning_rate_change_does_not_bump_the_counter():
     optimizer = flow.optim.Adam(new_model().parameters(), lr=0.1)
     scheduler = flow.optim.lr_scheduler.StepLR(optimizer, 2)
     optimizer.step()

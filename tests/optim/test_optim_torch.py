@@ -85,7 +85,7 @@ def test_steps(name, options, dtype):
 
 
 @pytest.mark.parametrize(("name", "options"), CASES)
-def test_state_dicts_go_both_ways(name, options):
+def test_state_dicts_are_exchangeable(name, options):
     mine, theirs, ours, other = pair(name, options, "float64")
     run(range(3), mine, theirs, ours, other)
     a, b = ours.state_dict(), other.state_dict()

@@ -55,7 +55,7 @@ def test_schedule(options):
     assert both[0] == pytest.approx(both[1], rel=1e-12)
 
 
-def test_statistics_are_computed_anew():
+def test_update_bn_recomputes_statistics():
     model = nn.Sequential(nn.BatchNorm1d(2, momentum=0.3)).eval()
     batches = [flow.randn(8, 2) + 3, flow.randn(8, 2) - 1]
     update_bn([(x, 0) for x in batches], model)

@@ -87,7 +87,7 @@ def test_unwritable_folder(old):
     unchanged(old)
 
 
-def test_unwritable_whoever_asks(tmp_path):
+def test_unwritable_even_for_root(tmp_path):
     """/proc takes no files, not even from root."""
     if not Path("/proc/self").is_dir():
         pytest.skip("no /proc")
@@ -118,7 +118,7 @@ def test_stale_temporaries_are_swept(old):
     assert sorted(f.name for f in folder.iterdir()) == sorted([*others, old.name])
 
 
-def test_temporaries_of_this_process_are_left_alone(old):
+def test_temporaries_of_this_process_are_kept(old):
     def write(file):
         flow.save({"w": flow.ones(4)}, old)  # another thread's save, say, while this one is under way
         file.write(b"later")
@@ -128,7 +128,7 @@ def test_temporaries_of_this_process_are_left_alone(old):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="a lock is inherited by a fork")
-def test_a_child_keeps_no_lock(tmp_path):
+def test_child_process_inherits_no_lock(tmp_path):
     """A worker that is forked while another thread saves lives longer than the save."""
     ends, end = os.pipe()
     with exclusive_lock(tmp_path) as free:
@@ -148,7 +148,7 @@ def test_a_child_keeps_no_lock(tmp_path):
 
 
 @pytest.mark.parametrize("form", ["file", "graph"])
-def test_file_systems_without_owners(tmp_path, monkeypatch, form):
+def test_file_systems_without_ownership(tmp_path, monkeypatch, form):
     """On an exFAT stick, or where root is mapped to another user, our own files seem to be another user's."""
     monkeypatch.setattr(os, "geteuid", lambda: 4711)
     for n in (1, 2):
@@ -173,7 +173,7 @@ def test_memory_of_a_save_and_a_load(tmp_path):
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o444, 0o666])
-def test_the_mode_of_a_file_is_kept(old, mode):
+def test_file_mode_is_kept(old, mode):
     old.chmod(mode)
     try:
         flow.save({"w": flow.ones(2)}, old)
@@ -185,7 +185,7 @@ def test_the_mode_of_a_file_is_kept(old, mode):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
-def test_the_owner_of_a_file_is_kept(old):
+def test_file_owner_is_kept(old):
     os.chown(old, 12345, 54321)
     flow.save({"w": flow.ones(2)}, old)
     assert (old.stat().st_uid, old.stat().st_gid) == (12345, 54321)
@@ -193,7 +193,7 @@ def test_the_owner_of_a_file_is_kept(old):
 
 @pytest.mark.parametrize("form", ["file", "folder", "job"])
 @pytest.mark.parametrize("letter", ["x", "\u00e9", "\u6f22"])
-def test_every_name_that_a_file_can_have(tmp_path, form, letter):
+def test_unusual_file_names(tmp_path, form, letter):
     longest = os.pathconf(tmp_path, "PC_NAME_MAX")
     suffix = ".mf" if form == "file" else ""
 
@@ -233,7 +233,7 @@ def test_links(tmp_path, old):
             call(tmp_path / "circle.mf")
 
 
-def test_a_file_where_a_folder_is_and_the_other_way(tmp_path):
+def test_file_and_folder_conflict(tmp_path):
     (tmp_path / "folder.mf").mkdir()
     (tmp_path / "file").write_bytes(b"x")
     os.mkfifo(tmp_path / "pipe.mf")
@@ -251,7 +251,7 @@ def test_a_file_where_a_folder_is_and_the_other_way(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["file", "folder.mf", "pipe", "pipe.mf"]
 
 
-def test_the_folder_may_change_while_a_save_runs(tmp_path, monkeypatch):
+def test_working_directory_may_change_during_a_save(tmp_path, monkeypatch):
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     monkeypatch.chdir(tmp_path / "a")
@@ -284,7 +284,7 @@ def special(folder):
     yield f"/proc/{os.getpid()}/status", "0 bytes"
 
 
-def test_what_is_no_file_is_not_waited_for(tmp_path):
+def test_special_files_do_not_block(tmp_path):
     for path, text in special(tmp_path):
         if os.path.lexists(path):
             with pytest.raises(CheckpointError, match=text):
@@ -295,7 +295,7 @@ def test_what_is_no_file_is_not_waited_for(tmp_path):
     "number", [errno.EACCES, errno.EIO, errno.ELOOP, errno.ENAMETOOLONG, errno.ESTALE, errno.ENOTDIR]
 )
 @pytest.mark.parametrize("name", ["stat", "open", "listdir"])
-def test_what_the_system_refuses(tmp_path, monkeypatch, number, name):
+def test_operating_system_errors(tmp_path, monkeypatch, number, name):
     """Every call on the way to the numbers may fail, for a file and for a folder."""
     flow.save(1, tmp_path / "folder")
     flow.checkpoint.save(tmp_path / "job", {"w": np.ones(2, "f4")})
@@ -324,7 +324,7 @@ def test_what_the_system_refuses(tmp_path, monkeypatch, number, name):
 
 
 @pytest.mark.parametrize("path", ["~nobody-of-that-name/x.mf", "\ud800", "a\0b", "", 3, b"x.mf"], ids=repr)
-def test_no_path(path):
+def test_empty_path(path):
     for call in (
         flow.load,
         lambda path: flow.save(1, path),

@@ -315,7 +315,7 @@ def test_corrupt_states(kind, optimizer, scheduler, mutants):
     assert refused > mutants // SHARE // 3 and (taken or SHARE > 1), (refused, taken)
 
 
-def test_an_interrupt_waits_until_all_is_written(monkeypatch):
+def test_interrupt_waits_until_all_is_written(monkeypatch):
     """Ctrl-C in the middle of a load: the load is whole, and then the interrupt is raised."""
     one, two = Setup("Adam", "StepLR", graph=True), Setup("Adam", "StepLR", graph=True)
     two.step()
@@ -336,7 +336,7 @@ def test_an_interrupt_waits_until_all_is_written(monkeypatch):
 
 @pytest.mark.filterwarnings("ignore::minflow.MinflowWarning")
 @pytest.mark.parametrize("kind", ["model", "optimizer", "scheduler", "graph"])
-def test_interrupted_at_each_line(kind):
+def test_interrupt_at_each_line(kind):
     """Wherever it was interrupted, to load again is enough: everything, and the next step, are as of one that was
     not.
     """
@@ -407,7 +407,7 @@ class Own(nn.Linear):
         return super().load_state_dict(state_dict, strict, assign)
 
 
-def test_a_load_of_the_users_own_that_fails():
+def test_failing_custom_load():
     class Two(nn.Graph):
         def __init__(self):
             super().__init__()
@@ -452,7 +452,7 @@ def schedule():
     (lambda: flow.Generator(1).set_state([1.5, 2]), ["1.5"]),
     (lambda: flow.set_rng_state("x"), ["'x'"]),
 ])  # fmt: skip
-def test_the_values_are_told(load, texts):
+def test_error_reports_the_values(load, texts):
     with pytest.raises(StateError) as caught:
         load()
     for part in [*texts, "test_corrupt_states.py"]:

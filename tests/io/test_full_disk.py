@@ -157,7 +157,7 @@ OTHER_WRITERS = {
 }
 
 
-def test_every_writer(tmp_path):
+def test_every_writer_keeps_the_old_file(tmp_path):
     pytest.importorskip("resource")
     without = [] if __import__("importlib").util.find_spec("onnx") else ["onnx.export"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TOP), str(TOP / "widgets")]), "MINFLOW_LIVE": "0"}
@@ -226,7 +226,7 @@ def test_writers_are_found(text, answer):
     assert writes(ast.parse(text).body[0].value) == answer
 
 
-def test_all_others_go_through_it():
+def test_other_writers_use_the_atomic_writer():
     found = {}
     for file in [*(TOP / "minflow").rglob("*.py"), *(TOP / "widgets").rglob("*.py")]:
         lines = [

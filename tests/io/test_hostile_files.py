@@ -184,7 +184,7 @@ def refused(call, kind, match):
     return peak(is_refused, below=LIMIT)
 
 
-def test_an_archive_that_unpacks_to_gigabytes(tmp_path, monkeypatch):
+def test_zip_bomb(tmp_path, monkeypatch):
     """A member before the wanted ones, and a header of tar's own, of 3 GB each."""
     monkeypatch.setattr(data_files, "UNPACKED", 1 << 24)
     for kind in (tarfile.REGTYPE, tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME):
@@ -197,7 +197,7 @@ def test_an_archive_that_unpacks_to_gigabytes(tmp_path, monkeypatch):
         assert refused(lambda: read_cifar10(tmp_path / "x.tar.gz", True), DataError, "x.tar.gz") < 1 << 26
 
 
-def test_sizes_of_arrays_without_numbers(tmp_path):
+def test_huge_empty_arrays(tmp_path):
     (tmp_path / "x").write_bytes(b"\0\0\x08\x03" + struct.pack(">3I", 0, 2**32 - 1, 2**32 - 1))
     refused(lambda: read_idx(tmp_path / "x", 3), DataError, r"\[0, 4294967295, 4294967295\]")
     flow.checkpoint.save(tmp_path / "m", {"w": np.ones((0, 3), "f4")})
@@ -214,7 +214,7 @@ def test_many_members(tmp_path):
     assert refused(lambda: flow.load(tmp_path / "x.npz"), CheckpointError, "header") < LIMIT
 
 
-def test_arrays_for_which_there_is_no_memory(tmp_path, monkeypatch):
+def test_arrays_that_exceed_memory(tmp_path, monkeypatch):
     """300 kB that unpack to 300 MB: numbers like these are packed so by NumPy, too, so the memory decides."""
     with zipfile.ZipFile(tmp_path / "x.npz", "w", zipfile.ZIP_DEFLATED) as archive:
         for name in "abc":
@@ -233,7 +233,7 @@ def test_arrays_for_which_there_is_no_memory(tmp_path, monkeypatch):
     )
 
 
-def test_members_that_share_their_bytes(tmp_path):
+def test_overlapping_members(tmp_path):
     """Two names for one array: a small file would unpack to as many arrays as its list of contents has lines."""
     path = tmp_path / "x.npz"
     np.savez_compressed(path, a=np.zeros(1 << 16), b=np.zeros(1 << 16))
@@ -247,7 +247,7 @@ def test_members_that_share_their_bytes(tmp_path):
 
 
 @pytest.mark.parametrize("make", [npz, safetensors])
-def test_many_names_that_are_there_twice(make, tmp_path):
+def test_many_duplicate_names(make, tmp_path):
     """In linear time: 20,000 names took half a minute."""
     path = make(tmp_path)[0]
     if make is npz:
@@ -271,7 +271,7 @@ def test_many_names_that_are_there_twice(make, tmp_path):
 
 
 @pytest.mark.parametrize("path", ["~nobody-of-that-name", "a\0b", "\ud800", 5, b"x"], ids=ascii)
-def test_folders_of_data(path):
+def test_data_folders(path):
     for call in (
         lambda: flow.data.load_mnist(out_dir=path),
         lambda: flow.vision.datasets.MNIST(path),
@@ -282,7 +282,7 @@ def test_folders_of_data(path):
 
 
 @pytest.mark.parametrize("name", ["MINFLOW_DATA", "XDG_CACHE_HOME"])
-def test_folders_named_by_the_environment(name, monkeypatch, tmp_path):
+def test_data_folders_from_the_environment(name, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("MINFLOW_DATA", raising=False)
     monkeypatch.setenv(name, "~nobody-of-that-name/x")
@@ -300,14 +300,14 @@ def test_folders_named_by_the_environment(name, monkeypatch, tmp_path):
         ({"url": "no url"}, "unknown url type"),
     ],
 )
-def test_words_of_load_mnist(words, text, tmp_path, monkeypatch):
+def test_load_mnist_error_text(words, text, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MINFLOW_DATA", str(tmp_path))
     with pytest.raises(DataError, match=text):
         flow.data.load_mnist(**words)
 
 
-def test_a_pipe_where_a_download_goes_on(tmp_path):
+def test_pipe_in_place_of_a_partial_download(tmp_path):
     os.mkfifo(tmp_path / "x.part")
     (tmp_path / f"x.{host()}.999999999.part").write_bytes(b"left by a process that ended")
     with pytest.raises(DataError, match="a pipe"):

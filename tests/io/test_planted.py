@@ -180,7 +180,7 @@ def give_away(path):
 
 @pytest.mark.parametrize("owner", OWNERS)
 @pytest.mark.parametrize("call", CALLS)
-def test_nothing_is_lost(public, pid, call, owner):
+def test_foreign_files_are_never_lost(public, pid, call, owner):
     for i, plant in enumerate(PLANTS.values()):
         for stage in names(pid, f"{i:08x}" * 2):
             plant(public / stage)
@@ -199,7 +199,7 @@ def test_nothing_is_lost(public, pid, call, owner):
 
 
 @pytest.mark.parametrize("plant", PLANTS)
-def test_a_broken_graph_is_only_read(public, pid, plant):
+def test_damaged_graph_is_only_read(public, pid, plant):
     path = public / "model"
     saved_graph.write(path, *graph(1))
     (path / "neighbour").mkdir()
@@ -214,7 +214,7 @@ def test_a_broken_graph_is_only_read(public, pid, plant):
 
 @pytest.mark.parametrize("way", ["in one step", "by moving files"])
 @pytest.mark.parametrize("plant", PLANTS)
-def test_in_the_folder_of_a_graph(public, pid, plant, way, monkeypatch):
+def test_foreign_files_in_a_graph_folder(public, pid, plant, way, monkeypatch):
     """What lies in the folder that is written over stays in it."""
     if way == "by moving files":
         monkeypatch.setattr("minflow.io.atomic.exchange", lambda a, b: False)
@@ -231,7 +231,7 @@ def test_in_the_folder_of_a_graph(public, pid, plant, way, monkeypatch):
     assert number(saved_graph.read(path)) == 2 and sorted(os.listdir(path)) == sorted([*SAVED_GRAPH, stage.name])
 
 
-def test_a_copy_is_verified(public, monkeypatch):
+def test_copy_is_verified(public, monkeypatch):
     """A kept copy that somebody wrote is not what was saved."""
     path = public / "model"
     saved_graph.write(path, *graph(1))
@@ -253,7 +253,7 @@ def test_a_copy_is_verified(public, monkeypatch):
     assert number(saved_graph.read(path)) == 1
 
 
-def test_a_locked_temporary_is_alive(public, pid):
+def test_locked_temporary_is_in_use(public, pid):
     """Another container has another set of process numbers, and may have the same name."""
     fcntl = pytest.importorskip("fcntl")
     (public / names(pid)[0]).write_text("written now")
@@ -275,7 +275,7 @@ needs_root = pytest.mark.skipif(
 @needs_root
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("place", ["target", "parent", "further link"])
-def test_links_of_others_are_not_followed(public, call, place):
+def test_foreign_links_are_not_followed(public, call, place):
     """Linux refuses the same to `open` (fs.protected_symlinks), for the last part of a path."""
     (public.parent / "outside" / "new.mf").write_text("precious")
     suffix = {
@@ -313,7 +313,7 @@ def test_links_of_others_are_not_followed(public, call, place):
 
 
 @needs_root
-def test_files_of_others_are_not_replaced(public):
+def test_foreign_files_are_not_replaced(public):
     """In /tmp another user may create the file before us, and would own what we write into it."""
     (public / "new.mf").write_text("theirs")
     os.lchown(public / "new.mf", NOBODY, NOBODY)
@@ -329,7 +329,7 @@ def test_files_of_others_are_not_replaced(public):
 
 
 @needs_root
-def test_another_user_keeps_its_right(public):
+def test_other_users_keep_their_permissions(public):
     """The owner of a sticky folder, and who owns the link, may use it."""
     os.chown(public, NOBODY, NOBODY)
     (public / "new.mf").symlink_to(public.parent / "outside" / "new.mf")
@@ -341,7 +341,7 @@ def test_another_user_keeps_its_right(public):
 @pytest.mark.parametrize(
     "path", ["a/b/x", "a/../a/b/x", "./a//b/x", "link/x", "link/../x", "up/a/b/x", "none/../x", "x"]
 )
-def test_paths_are_resolved_as_the_system_does(tmp_path, monkeypatch, path):
+def test_paths_are_resolved_like_the_operating_system(tmp_path, monkeypatch, path):
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "link").symlink_to("a/b")
     (tmp_path / "a" / "b" / "x").symlink_to(tmp_path / "target")

@@ -53,7 +53,7 @@ def deep(n):
         (lambda: deep(101), ["100 levels"]),
     ],
 )
-def test_save_names_the_place(x, texts, tmp_path):
+def test_save_names_the_path_in_the_structure(x, texts, tmp_path):
     with pytest.raises(CheckpointError) as caught:
         flow.save(x(), tmp_path / "x.safetensors")
     for text in texts:
@@ -120,7 +120,7 @@ def saved(tmp_path):
     return tmp_path / "x.safetensors"
 
 
-def test_every_flipped_bit_is_found(saved):
+def test_every_flipped_bit_is_detected(saved):
     """One bit of each byte, another one in the next; all of them with --complete."""
     whole, bits = saved.read_bytes(), 8 if sampling.complete else 1
     for place in range(len(whole)):
@@ -133,7 +133,7 @@ def test_every_flipped_bit_is_found(saved):
                 pytest.fail(f"bit {bit % 8} of byte {place} of {len(whole)}")
 
 
-def test_every_truncation_is_found(saved):
+def test_every_truncation_is_detected(saved):
     whole = saved.read_bytes()
     for length in range(len(whole)):
         saved.write_bytes(whole[:length])
@@ -208,7 +208,7 @@ def test_headers(saved, change, text):
         flow.load(saved)
 
 
-def test_claims_take_no_memory(saved):
+def test_false_sizes_allocate_no_memory(saved):
     whole = saved.read_bytes()
 
     def reads():
@@ -268,7 +268,7 @@ def test_structures(structure, text, tmp_path):
         flow.load(tmp_path / "x.safetensors")
 
 
-def test_a_bool_that_is_none(saved):
+def test_invalid_bool(saved):
     data = struct.pack("<Q", 56) + b'{"b":{"dtype":"BOOL","shape":[1],"data_offsets":[0,1]}} ' + b"\x02"
     saved.write_bytes(data)
     with pytest.raises(CheckpointError, match="other than 0 and 1"):
@@ -326,7 +326,7 @@ def test_npz_members(member, text, tmp_path):
     assert peak(read, below=1 << 22) < 1 << 22
 
 
-def test_npz_flipped_and_cut(tmp_path):
+def test_flipped_and_truncated_npz(tmp_path):
     path = tmp_path / "x.npz"
     np.savez_compressed(path, a=np.arange(20.0), b=np.ones(3, "f4"))
     whole = path.read_bytes()

@@ -105,13 +105,13 @@ def test_roundtrip(name, tmp_path):
     same(x, flow.load(tmp_path / "x.safetensors"))
 
 
-def test_same_state_same_bytes(tmp_path):
+def test_same_state_gives_the_same_bytes(tmp_path):
     for name in ("a.mf", "b.mf"):
         flow.save({"w": flow.arange(5.0), "n": 3}, tmp_path / name)
     assert (tmp_path / "a.mf").read_bytes() == (tmp_path / "b.mf").read_bytes()
 
 
-def test_numpy_scalars_become_numbers(tmp_path):
+def test_numpy_scalars_become_python_numbers(tmp_path):
     flow.save([np.int64(3), np.float32(0.5), np.bool_(True)], tmp_path / "x.mf")
     assert flow.load(tmp_path / "x.mf") == [3, 0.5, True]
 
@@ -130,7 +130,7 @@ def test_path_without_suffix_is_a_folder(tmp_path):
         flow.save(1, folder)
 
 
-def test_folder_of_another_program(tmp_path):
+def test_foreign_folder(tmp_path):
     from safetensors.numpy import save_file
 
     with pytest.raises(CheckpointError, match="none"):
@@ -142,7 +142,7 @@ def test_folder_of_another_program(tmp_path):
         flow.load(tmp_path)
 
 
-def test_tied_tensors_are_stored_once_and_come_back_tied(tmp_path):
+def test_tied_tensors_are_stored_once_and_stay_tied(tmp_path):
     w = flow.arange(1000.0)
     flow.save({"a": w, "b": w, "c": w.detach(), "d": flow.arange(1000.0), "n": w.numpy()}, tmp_path / "x.safetensors")
     assert set(header(tmp_path / "x.safetensors")) == {"__metadata__", "a", "d"}
@@ -168,7 +168,7 @@ def test_tied_parameters_stay_one_object(tmp_path):
     assert a.tolist() == [2, 2, 2]
 
 
-def test_the_library_reads_what_save_wrote(tmp_path):
+def test_safetensors_library_reads_saved_files(tmp_path):
     from safetensors.numpy import load_file
 
     model = nn.Linear(3, 2)

@@ -9,7 +9,7 @@ from minflow import nn
 from minflow.core.base.errors import CheckpointError
 
 
-def test_a_state_goes_through_memory():
+def test_state_round_trips_through_memory():
     model, stream = nn.Linear(3, 2), io.BytesIO()
     flow.save(model.state_dict(), stream, _use_new_zipfile_serialization=False, pickle_protocol=4)
     stream.seek(0)
@@ -30,12 +30,12 @@ def test_open_files(tmp_path):
 
 
 @pytest.mark.parametrize("where", ["cpu", flow.device("cpu"), {"cuda:0": "cpu"}, lambda storage, place: storage, None])
-def test_where_tensors_go(where, tmp_path):
+def test_map_location(where, tmp_path):
     flow.save({"a": flow.ones(2)}, tmp_path / "m.safetensors")
     assert str(flow.load(tmp_path / "m.safetensors", map_location=where)["a"].device) == "cpu:0"
 
 
-def test_to_a_gpu_that_is_not_there(tmp_path):
+def test_map_location_to_a_missing_gpu(tmp_path):
     flow.save({"a": flow.ones(2)}, tmp_path / "m.safetensors")
     with pytest.raises(flow.DeviceError, match="cuda:0"):
         flow.load(tmp_path / "m.safetensors", map_location="cuda")
@@ -52,7 +52,7 @@ def test_to_a_gpu_that_is_not_there(tmp_path):
         (lambda: flow.save(nn.Linear(1, 1), io.BytesIO()), "a Linear cannot be saved as an object"),
     ],
 )
-def test_what_is_refused(call, said):
+def test_refused_streams(call, said):
     with pytest.raises(CheckpointError, match=said) as caught:
         call()
     assert "test_streams.py" in caught.value.where

@@ -31,7 +31,7 @@ def zipped(path, program: bytes, **storages) -> Path:
     return written(path, {"x/data.pkl": program, **{f"x/data/{key[1:]}": data for key, data in storages.items()}})
 
 
-def test_a_state_is_read(tmp_path):
+def test_state_is_read(tmp_path):
     """From a file of any name, and from an open one."""
     shutil.copy(FILE, tmp_path / "weights.bin")
     assert flow.load(tmp_path / "weights.bin")["epoch"] == 3
@@ -79,7 +79,7 @@ def test_a_state_is_read(tmp_path):
 
 
 @needs_torch
-def test_what_pytorch_writes_today(tmp_path):
+def test_files_of_current_pytorch(tmp_path):
     """A model with its optimizer, trained for a step."""
     layers = torch.nn.Conv2d(1, 2, 3), torch.nn.BatchNorm2d(2), torch.nn.Flatten(), torch.nn.Linear(8, 2)
     net = torch.nn.Sequential(*layers)
@@ -117,7 +117,7 @@ def tensor(offset=b"K\x00", shape=b"K\x04\x85", strides=b"K\x01\x85", end=b"\x89
     return TENSOR + offset + shape + strides + end
 
 
-def test_a_tensor_by_hand(tmp_path):
+def test_handmade_tensor(tmp_path):
     numbers = np.arange(4, dtype="<f4").tobytes()
     assert flow.load(zipped(tmp_path / "x.pth", tensor(), _0=numbers)).tolist() == [0, 1, 2, 3]
     wide = flow.load(zipped(tmp_path / "y.pth", tensor(shape=b"K\x02K\x03\x86", strides=b"K\x01K\x00\x86"), _0=numbers))
@@ -160,7 +160,7 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_nothing_runs_and_lies_are_refused(name, tmp_path, monkeypatch):
+def test_no_code_runs_and_false_claims_are_refused(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     program, said = PROGRAMS[name]
     with pytest.raises(flow.CheckpointError) as caught:
@@ -321,7 +321,7 @@ def test_keys_of_all_kinds(tmp_path):
     assert flow.load(zipped(tmp_path / "x.pth", pickle.dumps(state, 2))) == state
 
 
-def test_a_name_that_is_there_twice(tmp_path):
+def test_duplicate_name(tmp_path):
     path = tmp_path / "x.pth"
     with warnings.catch_warnings(), zipfile.ZipFile(path, "w") as archive:
         warnings.simplefilter("ignore")
@@ -332,7 +332,7 @@ def test_a_name_that_is_there_twice(tmp_path):
     assert "'x/1999'" in str(caught.value) and "2,002" in str(caught.value)
 
 
-def test_a_packed_entry_is_refused(tmp_path):
+def test_compressed_entry_is_refused(tmp_path):
     with zipfile.ZipFile(tmp_path / "x.pth", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("x/data.pkl", tensor())
         archive.writestr("x/data/0", bytes(16))
@@ -340,6 +340,6 @@ def test_a_packed_entry_is_refused(tmp_path):
         flow.load(tmp_path / "x.pth")
 
 
-def test_numbers_of_the_other_byte_order(tmp_path):
+def test_big_endian_data(tmp_path):
     contents = {"x/data.pkl": tensor(), "x/byteorder": b"big", "x/data/0": np.arange(4, dtype=">f4").tobytes()}
     assert flow.load(written(tmp_path / "x.pth", contents)).tolist() == [0, 1, 2, 3]

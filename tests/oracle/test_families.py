@@ -49,7 +49,7 @@ def unexpected(cases: list[dict]) -> list:
 
 
 @pytest.mark.parametrize("family", ["constructors", "collate", "dtypes"])
-def test_as_recorded(family):
+def test_results_match_the_record(family):
     assert_same(unexpected(CASES[family]))
 
 
@@ -66,13 +66,13 @@ def test_all_programs_are_recorded(family):
     assert [[case["n"], case["p"]] for case in CASES[family]] == [list(p) for p in families.FAMILIES[family]()]
 
 
-def test_most_writes_are_decided_by_pytorch_both_ways():
+def test_most_writes_are_accepted_and_refused_by_pytorch():
     cases = [case for case in CASES["writes"] if case["w"]]
     refused = sum("b" in case or "e" in case for case in cases)
     assert len({case["n"] for case in cases}) > 700 and 400 < refused < len(cases) / 2
 
 
-def test_a_wrong_gradient_after_a_write_is_seen():
+def test_wrong_gradient_after_a_write_is_detected():
     """The test can fail: a gradient as if nothing was written, a refusal, and an acceptance of what was refused."""
     base, *_, zeroed, read = [case for case in CASES["writes"] if case["n"] == "sin"]
     assert unexpected([base, zeroed, read]) == [] and "b" in read and re.search("zero_", zeroed["p"][-1])

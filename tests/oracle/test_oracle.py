@@ -26,7 +26,7 @@ def test_most_names_have_results_and_gradients():
     assert sum("g" in case for rows in cases().values() for case in rows) > 3000
 
 
-def test_a_wrong_value_dtype_or_gradient_is_seen():
+def test_wrong_value_dtype_or_gradient_is_detected():
     """The test can fail: each kind of difference, put into a record, is found."""
     case = next(case for case in cases()["mul"] if case.get("g", {}).get("x0", {"s": [0]})["s"] == [2, 3])
     assert difference("mul", case) is None
@@ -42,7 +42,7 @@ def test_a_wrong_value_dtype_or_gradient_is_seen():
     assert difference("mul", {**case, "p": ["r = L.mul('x', 'y')"]}).kind in ("refused", "raw")
 
 
-def test_the_record_is_small_and_packs_the_same():
+def test_record_is_small_and_deterministic():
     assert store.FILE.stat().st_size < 3_500_000 and store.FAMILIES.stat().st_size < 400_000
     some = {name: cases()[name] for name in ("add", "F.conv2d", "nn.BatchNorm1d")}
     for rows in some.values():
@@ -51,7 +51,7 @@ def test_the_record_is_small_and_packs_the_same():
             assert all(packed[part] == case[part] or "nan" in str(case[part]) for part in packed)
 
 
-def test_kinks_are_met():
+def test_kinks_are_covered():
     """A recorded name meets infinities, NaN, zeros of both signs, no elements, and no axes."""
     text = {name: " ".join(line for case in rows for line in case["p"]) for name, rows in cases().items()}
     for word in ("inf", "nan", "-0.0", "L.zeros(0", "float16", "int8", "bool", ".mT", "::2"):
@@ -60,7 +60,7 @@ def test_kinks_are_met():
 
 
 @pytest.mark.slow
-def test_no_line_of_what_is_open_is_stale():
+def test_open_differences_are_not_stale():
     """What is mended is taken out of open.txt, so that it stays mended."""
     open_still = {
         (name, f.kind) for name, rows in cases().items() for case in rows if (f := difference(name, case)) is not None
@@ -68,7 +68,7 @@ def test_no_line_of_what_is_open_is_stale():
     assert OPEN - open_still == set()
 
 
-def test_what_another_processor_may_round_differently():
+def test_results_that_round_differently_on_other_processors():
     """A record may err as PyTorch does here, no more; texts of complex numbers may differ in signs and last digits."""
 
     def outcome(r):

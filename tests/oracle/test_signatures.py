@@ -34,18 +34,18 @@ X = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
         ("flow.utils.data.default_collate(batch=[x, x])", "flow.stack([x, x])"),
     ],
 )
-def test_a_call_by_name_is_the_call_by_place(by_name, by_place):
+def test_keyword_call_equals_positional_call(by_name, by_place):
     names = {"x": flow.tensor(X), "flow": flow}
     a, b = eval(by_name, names), eval(by_place, names)
     assert a is b if isinstance(a, bool) else (a.dtype, a.tolist()) == (b.dtype, b.tolist())
 
 
-def test_files_are_saved_and_loaded_by_pytorchs_names(tmp_path):
+def test_save_and_load_take_pytorchs_argument_names(tmp_path):
     flow.save(obj={"x": 1}, f=tmp_path / "x.pt")
     assert flow.load(f=tmp_path / "x.pt") == {"x": 1}
 
 
-def test_an_argument_that_is_given_twice_is_refused():
+def test_duplicate_argument_is_refused():
     x = flow.tensor(X)
     for call in (
         lambda: x.view(3, 2, size=(2, 3)),

@@ -54,7 +54,7 @@ def ops(graph):
 
 @pytest.mark.parametrize("name", ATTENTIONS)
 @pytest.mark.parametrize("train", [False, True])
-def test_what_becomes_one(name, train, kernels):
+def test_attention_is_fused(name, train, kernels):
     program, arrays = ATTENTIONS[name], ARRAYS
     if train:
         program, arrays = with_gradients(program, (0, 1, 2)), [GRAD[0, 0] if name == "of one head" else GRAD, *ARRAYS]
@@ -92,11 +92,11 @@ STAYING = {
 
 
 @pytest.mark.parametrize("name", STAYING)
-def test_what_is_something_else(name):
+def test_other_patterns_are_not_fused(name):
     assert "attention" not in ops(attention(traced(STAYING[name], *ARRAYS)))
 
 
-def test_gradients_of_which_more_is_read_are_something_else():
+def test_gradients_with_other_users_are_not_fused():
     def step(*inputs):
         inputs = [x.detach().requires_grad_() for x in inputs]
         weights = flow.softmax(inputs[0] @ inputs[1].transpose(-2, -1), -1)
@@ -112,7 +112,7 @@ def test_gradients_of_which_more_is_read_are_something_else():
         assert ops(attention(traced(program, *ARRAYS))) == ["softmax"]
 
 
-def test_short_ones_stay():
+def test_short_sequences_are_not_fused():
     long = numbers(1, 1, 256, 8)
     causal, plain = ATTENTIONS["causal"], ATTENTIONS["plain"]
     assert ops(attention(traced(causal, *ARRAYS))) == ["softmax"]
@@ -120,7 +120,7 @@ def test_short_ones_stay():
     assert ops(attention(traced(plain, long, long, long))) == ["softmax"]
 
 
-def test_it_names_what_it_stands_for():
+def test_fused_node_names_its_operations():
     graph = traced(with_gradients(written_out, (0, 1, 2)), GRAD, *ARRAYS)
     one, back = [node for node in attention(graph).nodes if node.op.name.startswith("attention")]
     assert [part.op.name for part in one.parts] == ["matmul", "div", "where", "softmax", "matmul"]
@@ -128,7 +128,7 @@ def test_it_names_what_it_stands_for():
     assert back.phase == "backward" and one.where == one.parts[-1].where
 
 
-def test_a_model_learns_the_same():
+def test_model_trains_the_same():
     pytest.importorskip("numba")
 
     def trained(without):

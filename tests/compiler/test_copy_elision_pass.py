@@ -46,14 +46,14 @@ def same_bits(before, after):
         (lambda x: ((x + 1).sum(0).expand(3, 4).clone(),), 1),
     ],
 )
-def test_which_copies_stay(function, left):
+def test_observable_copies_are_kept(function, left):
     graph = trace(function, [flow.zeros(3, 4)])[0]
     after = copies(graph)
     assert clones(after) == left
     same_bits(graph, after)
 
 
-def test_an_update_does_not_reach_what_was_copied_before_it():
+def test_update_does_not_change_an_earlier_copy():
     def program(x):
         state = flow.zeros(3, 4)
         before = state.clone()
@@ -78,7 +78,7 @@ def test_an_update_does_not_reach_what_was_copied_before_it():
     assert (old == 1).all() and (new == 1 + X).all()
 
 
-def test_the_gradient_of_a_reshaped_parameter_is_not_copied():
+def test_gradient_of_a_reshaped_parameter_is_not_copied():
     w = flow.ones(12, requires_grad=True)
 
     def program(x):
@@ -91,6 +91,6 @@ def test_the_gradient_of_a_reshaped_parameter_is_not_copied():
     same_bits(graph, after)
 
 
-def test_without_copies_it_is_the_same_graph():
+def test_graph_without_copies_is_unchanged():
     graph = trace(lambda x: x + 1, [flow.zeros(3, 4)])[0]
     assert copies(graph) is graph

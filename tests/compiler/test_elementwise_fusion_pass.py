@@ -26,7 +26,7 @@ W = np.random.default_rng(1).standard_normal((8, 8)).astype("f4")
 
 
 @pytest.mark.parametrize("seed", sampled(range(40), 0.4))
-def test_random_programs_keep_their_bits(seed):
+def test_bits_of_random_programs_are_unchanged(seed):
     arrays = inputs_of([(4, 7, 16), (3, 33), (2, 3, 5, 5), (1, 9), (17, 1), (5, 40)][seed % 6], seed)
     graph = traced(random_program(seed, seed % 2 == 1), *arrays)
     before = [*graph.nodes]
@@ -36,7 +36,7 @@ def test_random_programs_keep_their_bits(seed):
 
 
 @pytest.mark.parametrize("name", ["decoder", "dense"])
-def test_training_keeps_its_bits(name):
+def test_bits_of_training_are_unchanged(name):
     found = []
     for passes in (PASSES, (*PASSES[:-1], clusters, PASSES[-1]), (*PASSES, clusters)):
         graph, batch = training(name, passes)
@@ -55,34 +55,34 @@ def test_training_keeps_its_bits(name):
         ("exp, mul, sum, sub", lambda x, w, m: x - (flow.exp(x) * x).sum(-1, keepdim=True)),
     ],
 )
-def test_what_layers_become(expected, function):
+def test_layers_are_fused(expected, function):
     graph = traced(function, X, W[0], X > 0)
     assert ops(clusters(graph)) == [expected]
     same_bits(graph, clusters(graph), X, W[0], X > 0)
 
 
-def test_a_node_between_two_members_keeps_them_apart():
+def test_node_between_two_members_prevents_fusion():
     graph = traced(lambda x, w: (x * 2 + (flow.exp(x * 2) @ w)).tanh(), X, W)
     after = clusters(graph)
     assert ops(after) == ["mul, exp", "matmul", "add, tanh"]
     same_bits(graph, after, X, W)
 
 
-def test_what_others_read_is_an_output():
+def test_values_with_outside_users_are_outputs():
     graph = traced(lambda x: ((x + 1).exp(), (x + 1).sum(0), (x + 1).exp() * 2), X)
     (node,) = clusters(graph).nodes
     assert len(node.out_specs) == 3 and repr(node.attrs["code"]) == "add, exp, sum, mul"
     same_bits(graph, clusters(graph), X)
 
 
-def test_more_outputs_than_one_node_may_have():
+def test_too_many_outputs_split_the_region():
     graph = traced(lambda x: [x * i for i in range(2, 20)], X)
     after = clusters(graph)
     assert max(len(node.out_specs) for node in after.nodes) == OUTPUTS
     same_bits(graph, after, X)
 
 
-def test_an_update_comes_behind_what_reads_the_old_numbers():
+def test_update_follows_users_of_the_old_value():
     state = flow.tensor(W)
 
     def program(x):
@@ -99,7 +99,7 @@ def test_an_update_comes_behind_what_reads_the_old_numbers():
     assert np.array_equal(state.numpy(), W + 8)
 
 
-def test_one_result_may_be_written_over_an_operand():
+def test_result_may_overwrite_an_operand():
     state = flow.tensor(W)
 
     def program(x):
@@ -124,7 +124,7 @@ def test_one_result_may_be_written_over_an_operand():
         lambda x, w: x[None].mean((0, 1)),
     ],
 )
-def test_what_does_not_fit_stays(program):
+def test_unsupported_operations_are_not_fused(program):
     graph = traced(program, X, W)
     assert ops(clusters(graph)) == ops(graph)
 
@@ -142,7 +142,7 @@ def test_what_does_not_fit_stays(program):
         ((2, 3, 1), Operand("row", 6, 1)),
     ],
 )
-def test_how_an_operand_is_read(shape, operand):
+def test_access_patterns_of_operands(shape, operand):
     a, b = np.ones(shape, "f4"), np.random.default_rng(0).standard_normal((2, 3, 4)).astype("f4")
     graph = traced(lambda a, b: ((a + b).exp() * (b + 1)).tanh(), a, b)
     after = clusters(graph)
@@ -150,20 +150,20 @@ def test_how_an_operand_is_read(shape, operand):
     same_bits(graph, after, a, b)
 
 
-def test_four_axes_of_which_none_is_last_are_no_rows():
+def test_reduction_without_the_last_axis_has_no_rows():
     a, b = np.ones((2, 1, 3, 1), "f4"), np.ones((2, 4, 3, 5), "f4")
     graph = traced(lambda a, b: (a + b).exp() * 2, a, b)
     assert ops(clusters(graph)) == ["add", "exp, mul"]
 
 
-def test_a_cluster_knows_its_nodes_and_its_place():
+def test_region_keeps_its_nodes_and_source_location():
     after = clusters(traced(lambda x: (x * 2).exp() + 1, X))
     (node,) = after.nodes
     assert [part.op.name for part in node.parts] == ["mul", "exp", "add"] and node.where == node.parts[-1].where
     assert "mul, exp, add" in str(after) and node.phase == "forward"
 
 
-def test_a_small_operation_alone_stays_and_a_large_one_does_not():
+def test_single_operation_is_compiled_if_large():
     assert ops(clusters(traced(lambda x: x + 1, X))) == ["add"]
     (node,) = clusters(traced(lambda x: x + 1, np.ones((64, 64), "f4"))).nodes
     assert node.op.name == "cluster"
@@ -181,7 +181,7 @@ def test_a_small_operation_alone_stays_and_a_large_one_does_not():
         lambda x: nn.functional.softmax(x * 2, 1),
     ],
 )
-def test_a_gradient_whose_function_nobody_reads(function):
+def test_gradient_of_an_unused_output(function):
     """What backward computes again is then computed there alone."""
 
     def program(g, x):

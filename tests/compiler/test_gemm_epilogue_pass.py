@@ -50,7 +50,7 @@ X, W, V, B = numbers(6, 8), numbers(9, 8), numbers(8, 9), numbers(9)
         (["linear", "add"], lambda x, w, v, b: x @ v + b[:6].reshape(6, 1)),
     ],
 )
-def test_what_products_become(expected, program, kernels):
+def test_products_fuse_their_epilogues(expected, program, kernels):
     graph = traced(program, X, W, V, B)
     after = dense(graph)
     assert ops(after) == expected
@@ -58,13 +58,13 @@ def test_what_products_become(expected, program, kernels):
 
 
 @pytest.mark.parametrize("n, k", [(1, 400), (2, 400), (400, 2)])
-def test_few_rows_and_short_sums_stay(n, k):
+def test_few_rows_and_short_sums_are_not_fused(n, k):
     """BLAS reads the matrix once; to pack it would be to read it twice."""
     x, w = numbers(n, k), numbers(300, k)
     assert ops(dense(traced(lambda x, w: x @ w.T, x, w))) == ["matmul"]
 
 
-def test_small_ones_and_those_of_float64_stay():
+def test_small_and_float64_products_are_not_fused():
     x, w = numbers(40, 40), numbers(8, 40)
     assert ops(dense(traced(lambda x: x @ x, x))) == ["linear"]
     assert ops(dense(traced(lambda x, w: x @ w.T, x, w))) == ["matmul"]
@@ -116,7 +116,7 @@ def trained(passes, keep=True, **options):
 
 
 @pytest.mark.parametrize("keep", [True, False])
-def test_updates_of_weights(keep, kernels):
+def test_weight_updates_are_fused(keep, kernels):
     with_pass, losses, parameters = trained((*PASSES[:-1], dense, PASSES[-1]), keep=keep)
     plain, plain_losses, plain_parameters = trained(PASSES, keep=keep)
     names = ops(graph_of(with_pass))
@@ -131,13 +131,13 @@ def test_updates_of_weights(keep, kernels):
 
 
 @pytest.mark.parametrize("options", [dict(weight_decay=0.1), dict(maximize=True), dict(momentum=0.9)])
-def test_other_updates_stay_apart(options):
+def test_other_updates_are_not_fused(options):
     graph, losses, _ = trained((*PASSES[:-1], dense, PASSES[-1]), **options)
     assert not any(name.startswith("sgd_linear") for name in ops(graph_of(graph)))
     assert np.allclose(losses, trained(PASSES, **options)[1], rtol=1e-5)
 
 
-def test_a_node_knows_where_it_comes_from():
+def test_fused_node_keeps_its_source_location():
     before, *_ = trained(PASSES)
     after, *_ = trained((*PASSES[:-1], dense, PASSES[-1]))
     old = {n.number: n for n in graph_of(before).nodes}

@@ -30,7 +30,7 @@ class Wide(nn.Graph):
         return (wide.exp() + wide).sum()
 
 
-def test_a_graph_that_does_not_fit(free):
+def test_graph_exceeds_memory(free):
     graph, x = Wide(), flow.ones(8, 4)
     free(200_000_000)
     with pytest.raises(flow.OutOfMemoryError) as found:
@@ -46,7 +46,7 @@ def test_a_graph_that_does_not_fit(free):
     assert graph(x).item() > 0  # nothing of the failed plan is left
 
 
-def test_a_job_that_does_not_fit(free):
+def test_job_exceeds_memory(free):
     @flow.global_function()
     def wide(x: flow.typing.Numpy.Placeholder((8, 1))) -> flow.typing.Numpy:
         return flow.math.exp(flow.broadcast_like(x, flow.zeros((8, 4_000_000))))
@@ -63,7 +63,7 @@ def test_a_job_that_does_not_fit(free):
     lambda x: sum((x.expand(HUGE << 9) * float(k)).sum() + (x.expand(HUGE << 9) + k).exp() for k in range(40)).sum(),
     lambda x: flow.zeros(HUGE).sum() * x,
 ])  # fmt: skip
-def test_sizes_that_no_machine_has(program, free):
+def test_impossible_sizes(program, free):
     """Outputs, views that are copied, values, sums of sizes beyond 64 bits, and constants."""
     free(1 << 40)
     graph, _ = trace(program, [flow.ones(1)])
@@ -71,7 +71,7 @@ def test_sizes_that_no_machine_has(program, free):
         Plan(graph)
 
 
-def test_unknown_is_not_refused(free):
+def test_unknown_limit_is_not_refused(free):
     free(None)
     memory_limit.need_room(1 << 60, [], str)
     free(1 << 20)
@@ -89,13 +89,13 @@ def files(root, **texts):
 MEMINFO = "MemTotal:  1000 kB\nMemAvailable:  600 kB\nSwapFree:  100 kB\nHugePages_Total:  0\n"
 
 
-def test_free_memory_of_the_machine(tmp_path):
+def test_free_memory_of_the_system(tmp_path):
     assert memory.free_bytes(tmp_path) is None
     files(tmp_path, proc__meminfo=MEMINFO)
     assert memory.free_bytes(tmp_path) == 700 * 1024
 
 
-def test_free_memory_of_a_container(tmp_path):
+def test_free_memory_of_a_cgroup_v2_container(tmp_path):
     """The group's own limit, and those of the groups around it; what it keeps of files is given back when asked."""
     top = tmp_path / "sys" / "fs" / "cgroup"
     files(tmp_path, proc__meminfo=MEMINFO, proc__self__cgroup="0::/a/b\n")
@@ -116,7 +116,7 @@ def test_free_memory_of_a_container(tmp_path):
     assert memory.free_bytes(tmp_path) == 0
 
 
-def test_free_memory_of_a_container_of_the_first_kind(tmp_path):
+def test_free_memory_of_a_cgroup_v1_container(tmp_path):
     files(tmp_path, proc__meminfo=MEMINFO, proc__self__cgroup="5:cpu:/x\n4:memory:/docker/1\nno line\n")
     files(
         tmp_path / "sys" / "fs" / "cgroup" / "memory" / "docker" / "1",
@@ -129,5 +129,5 @@ def test_free_memory_of_a_container_of_the_first_kind(tmp_path):
     assert memory.free_bytes(tmp_path) == 5500
 
 
-def test_this_machine_has_memory():
+def test_free_memory_is_known_here():
     assert memory.free_bytes() is None or memory.free_bytes() > 1 << 20

@@ -36,7 +36,7 @@ def pooling_graph(function=pooled, **options):
     return trace(lambda x: function(x, w, **options), [flow.zeros(4, 3, 16, 16)])[0]
 
 
-def test_the_mask_of_a_relu_is_taken_on_the_small_side_of_max_pooling():
+def test_relu_mask_moves_behind_max_pool():
     graph = pooling_graph()
     after = small_masks(graph)
     assert sorted(names(after)) == sorted(names(graph))
@@ -53,7 +53,7 @@ def test_the_mask_of_a_relu_is_taken_on_the_small_side_of_max_pooling():
     same_bits(graph, after, x, bits=bits)
 
 
-def test_overlapping_windows_and_other_readers_keep_their_mask():
+def test_relu_mask_stays_for_overlapping_windows_and_other_users():
     def read_again(x, w):
         h = (x * w).relu()
         y = nn.functional.max_pool2d(h, 2)
@@ -93,7 +93,7 @@ def gelu_graph(size=200):
     return trace(program, [flow.zeros(size, size)])[0]
 
 
-def test_cheap_values_are_computed_again():
+def test_cheap_values_are_recomputed():
     graph = gelu_graph()
     after = recomputed(graph)
     added = [node for node in after.nodes if node.phase == "recompute"]
@@ -109,7 +109,7 @@ def test_cheap_values_are_computed_again():
     assert SMALL > 40 * 40 * 4
 
 
-def test_nothing_is_computed_again_from_a_parameter_that_is_updated():
+def test_updated_parameters_are_not_inputs_of_recomputation():
     """The twin would read the new numbers."""
     w, b = flow.rand(200, 200).requires_grad_(), flow.rand(200).requires_grad_()
 
@@ -139,7 +139,7 @@ def test_nothing_is_computed_again_from_a_parameter_that_is_updated():
 
 
 @pytest.mark.parametrize("keep", [True, False])
-def test_the_gradient_of_a_large_weight_waits_where_that_saves_bytes(keep):
+def test_large_weight_gradient_is_delayed_to_save_memory(keep):
     """16 images of 64 kB each, then a dense layer of 4 MB whose gradient would be there during all of backward."""
 
     def model():

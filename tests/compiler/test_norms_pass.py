@@ -26,7 +26,7 @@ PARTS = {
 
 @pytest.mark.parametrize("name", PARTS)
 @pytest.mark.parametrize("wanted", [(0,), (0, 1), (0, 1, 2)])
-def test_forward_and_backward_are_a_node_each(name, wanted, kernels):
+def test_forward_and_backward_are_one_node_each(name, wanted, kernels):
     (g, x, w, b), function = PARTS[name]
     graph = traced(with_gradients(function, wanted), g, x, w, b)
     after, kind = norms(graph), "layer_norm" if name == "layer_norm" else "group_norm"
@@ -57,7 +57,7 @@ def test_without_gradients(name, kernels):
         lambda x, w, b: (F.layer_norm(x, (8,), w, b) @ w[:, None]) * w,
     ],
 )
-def test_layer_norms_among_others(function, kernels):
+def test_layer_norms_in_a_model(function, kernels):
     whole = lambda x, w, b: function(x, w, b) + 0 * (w + b)
     graph = traced(with_gradients(whole, (0, 1, 2)), *ROWS)
     after = norms(graph)
@@ -65,7 +65,7 @@ def test_layer_norms_among_others(function, kernels):
     same_numbers(graph, after, *ROWS, tolerance=2e-5)
 
 
-def test_what_others_read_stays():
+def test_values_with_other_users_are_kept():
     """The mean alone, a variance that a program wants, a second derivative."""
 
     def second(x, w, b):

@@ -26,7 +26,7 @@ def traced(program, *inputs):
 X = flow.tensor([[1.0, -2.0], [3.0, 4.0]])
 
 
-def test_dead_code_goes_and_updates_stay():
+def test_dead_code_elimination_keeps_updates():
     weight = flow.ones(2)
 
     def program(x):
@@ -40,7 +40,7 @@ def test_dead_code_goes_and_updates_stay():
     assert "exp" in names(graph), "a pass is pure: the graph that it was given is as before"
 
 
-def test_dead_states_go_but_generators_count_on():
+def test_dead_states_are_removed_but_generators_advance():
     unused = flow.ones(2)
 
     def program(x):
@@ -57,7 +57,7 @@ def test_dead_states_go_but_generators_count_on():
     assert generator.counter == before + 1
 
 
-def test_constants_are_folded_with_the_kernel_that_would_run():
+def test_constant_folding_uses_the_runtime_kernel():
     def program(x):
         table = flow.arange(2).float() * 0.1 + flow.tensor([1.0, 2.0])
         return x * table.exp() + flow.zeros(3000, 30).sum()
@@ -69,13 +69,13 @@ def test_constants_are_folded_with_the_kernel_that_would_run():
     same_bits(graph, after, X.numpy())
 
 
-def test_what_can_change_is_not_folded():
+def test_mutable_values_are_not_folded():
     captured = flow.tensor([2.0, 3.0])
     graph = traced(lambda x: x + captured * 2 + flow.rand(2), X)
     assert names(constant_folding(graph)) == names(graph)
 
 
-def test_a_constant_written_in_build_starts_anew_at_each_call():
+def test_constant_written_in_build_is_reset_at_each_call():
     def program(x):
         total = flow.tensor([0.0, 0.0])
         total += x[0]
@@ -99,7 +99,7 @@ def test_common_subexpressions():
     same_bits(graph, after, X.numpy())
 
 
-def test_what_only_looks_equal_stays_apart():
+def test_cse_keeps_different_values_apart():
     def program(x):
         dropped = [nn.functional.dropout(x, 0.5) for _ in range(2)]
         return x * 0.0 + x * -0.0, x + 1, x + True, x.sum(0), x.sum(0, keepdims=True), *dropped
@@ -110,7 +110,7 @@ def test_what_only_looks_equal_stays_apart():
     assert exactly({"a": (1, [2.0])}) == exactly({"a": (1, [2.0])}) != exactly({"a": (1, [2])})
 
 
-def test_memory_runs_updates_early():
+def test_memory_pass_schedules_updates_early():
     flow.manual_seed(0)
     model = nn.Sequential(*[nn.Linear(64, 64) for _ in range(6)])
     graph = Step(model, flow.optim.SGD(model.parameters(), lr=0.1), lambda x: model(x).sum(), keep_gradients=False)
@@ -125,7 +125,7 @@ def test_memory_runs_updates_early():
     assert all(len(plan.in_place) == 12 and not plan.copies for plan in plans)
 
 
-def test_memory_keeps_what_a_state_was_for_its_readers():
+def test_memory_pass_keeps_old_state_for_its_users():
     """Two states swap their numbers, a third is read after its update is known: nobody may see a new number too
     early.
     """
@@ -144,7 +144,7 @@ def test_memory_keeps_what_a_state_was_for_its_readers():
     assert (a.item(), b.item(), c.item()) == (2.0, 1.0, 13.0)
 
 
-def test_rewritten_keeps_nodes_and_follows_chains():
+def test_rewriting_keeps_nodes_and_follows_chains():
     graph = traced(lambda x: ((x + 1) * 2).exp() + x, X)
     add, mul = graph.nodes[:2]
     after = rewritten(
@@ -183,7 +183,7 @@ ACTIONS = [
 ]
 
 
-def test_all_passes_keep_the_numbers_of_random_programs():
+def test_passes_keep_the_results_of_random_programs():
     for seed in sampled(range(60), 0.4):
 
         def program(x, seed=seed):

@@ -23,7 +23,7 @@ NEEDS = st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 30), st.integers
 @given(NEEDS)
 @settings(deadline=None, max_examples=150 if sampling.complete else 50, derandomize=True)
 @pytest.mark.parametrize("many", [arena.MANY, 10], ids=["few", "many"])
-def test_no_two_values_share_bytes_at_a_time(many, rows):
+def test_live_values_do_not_overlap(many, rows):
     needs = {i: Need(size, min(a, b), max(a, b)) for i, (size, a, b) in enumerate(rows)}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(arena, "MANY", many)
@@ -36,7 +36,7 @@ def test_no_two_values_share_bytes_at_a_time(many, rows):
                 assert offsets[i] + a.nbytes <= offsets[j] or offsets[j] + b.nbytes <= offsets[i]
 
 
-def test_a_chain_needs_room_for_two():
+def test_chain_needs_two_buffers():
     needs = {i: Need(ALIGN * 10, i, i + 1) for i in range(20)}
     assert place(needs)[1] == 2 * ALIGN * 10 == least(needs)
 
@@ -44,21 +44,21 @@ def test_a_chain_needs_room_for_two():
 BIG = flow.rand(100, 100)
 
 
-def test_a_chain_of_elementwise_ops_uses_one_place():
+def test_elementwise_chain_uses_one_buffer():
     plan = plan_of(lambda x: (((x + 1) * 2).exp() - 3).relu().sum(), BIG)
     assert plan.arena_bytes <= BIG.nbytes + 2 * ALIGN
     (got,) = run(plan, [BIG.numpy()])
     assert got == (((BIG + 1) * 2).exp() - 3).relu().sum().numpy()
 
 
-def test_views_cost_no_call_and_no_bytes():
+def test_views_need_no_calls_or_memory():
     plan = plan_of(lambda x: (x + 1).t().reshape(-1, 50)[3:].t() * 2, BIG)
     assert [node.op.name for node in plan.nodes] == ["add", "clone", "mul"]
     (got,) = run(plan, [BIG.numpy()])
     assert got.tobytes() == ((BIG + 1).t().reshape(-1, 50)[3:].t() * 2).contiguous().numpy().tobytes()
 
 
-def test_updates_are_written_into_the_state_where_nobody_reads_the_old_numbers():
+def test_updates_are_in_place_if_old_values_have_no_users():
     state, read = flow.zeros(100, 100), flow.zeros(100, 100)
 
     def program(x):
@@ -78,7 +78,7 @@ def test_updates_are_written_into_the_state_where_nobody_reads_the_old_numbers()
     assert got == 10_000 and np.array_equal(state.numpy(), BIG.numpy()) and np.array_equal(read.numpy(), BIG.numpy())
 
 
-def test_large_outputs_are_new_and_small_ones_are_copied():
+def test_large_outputs_are_allocated_and_small_ones_copied():
     plan = plan_of(lambda x: (x + 1, x.sum(), x + 2), BIG)
     assert len(plan.fresh) == 2 and BIG.nbytes > COPIED
     first, second = run(plan, [BIG.numpy()]), run(plan, [BIG.numpy()])
@@ -87,7 +87,7 @@ def test_large_outputs_are_new_and_small_ones_are_copied():
         assert a.tobytes() == b.tobytes() and a.base is None
 
 
-def test_inputs_and_outputs_are_let_go():
+def test_inputs_and_outputs_are_released():
     plan = plan_of(lambda x: x + 1, BIG)
     array = BIG.numpy().copy()
     results = run(plan, [array])
@@ -97,7 +97,7 @@ def test_inputs_and_outputs_are_let_go():
     assert gone[0]() is None and gone[1]() is None
 
 
-def test_kept_values_stay_until_the_next_run():
+def test_kept_values_live_until_the_next_run():
     def program(x):
         hidden = (x * 2).exp()
         return hidden.relu().sum(), hidden
@@ -108,7 +108,7 @@ def test_kept_values_stay_until_the_next_run():
     assert plan.array_of(graph.outputs[1]).tobytes() == (BIG * 2).exp().numpy().tobytes()
 
 
-def test_an_error_names_the_module_and_the_line():
+def test_error_names_the_module_and_the_line():
     table = nn.Embedding(5, 3)
     plan = plan_of(lambda i: table(i) * 1, flow.tensor([1, 2]))
     with pytest.raises(flow.MinflowError, match="index 7") as caught:
@@ -117,7 +117,7 @@ def test_an_error_names_the_module_and_the_line():
     assert run(plan, [np.array([1, 4])])[0].shape == (2, 3)
 
 
-def test_a_check_of_computed_labels_runs_at_each_call():
+def test_computed_labels_are_checked_at_each_call():
     def program(x, y):
         return nn.functional.cross_entropy(x, y + 1)
 
@@ -139,7 +139,7 @@ def test_zero_sizes_and_scalars_and_every_dtype():
                 assert got.tobytes() == want.numpy().tobytes()
 
 
-def test_timed_and_watched_runs_give_the_same():
+def test_timed_and_observed_runs_have_the_same_results():
     plan = plan_of(lambda x: ((x + 1).exp() @ x).sum(0), BIG)
     plain = run(plan, [BIG.numpy()])[0].tobytes()
     assert run(plan, [BIG.numpy()], timed=True)[0].tobytes() == plain and len(plan.seconds) == len(plan.nodes) == 4
@@ -151,7 +151,7 @@ def test_timed_and_watched_runs_give_the_same():
     assert [name for name, _ in seen] == ["add", "exp", "matmul", "sum"]
 
 
-def test_a_result_named_twice_is_two_arrays():
+def test_duplicated_output_is_two_arrays():
     graph, _ = trace(lambda x: (y := x + 2, y), [flow.ones(70_000)])
     first, second = run(Plan(graph), [np.ones(70_000, "float32")])
     first[:] = 0

@@ -40,7 +40,7 @@ ROWS = flow.tensor([1, 0, 6])
         (False, lambda x, y: x + 1, (X, Y)),
     ],
 )
-def test_a_plan_of_one_call_is_the_call(direct, program, inputs):
+def test_plan_of_one_call_has_the_bits_of_eager(direct, program, inputs):
     plan = plan_of(program, *inputs)
     assert (plan.direct is not None) is direct
     arrays, expected = [x.contiguous().numpy() for x in inputs], program(*inputs)
@@ -53,7 +53,7 @@ def test_a_plan_of_one_call_is_the_call(direct, program, inputs):
     assert not any(np.shares_memory(a, b) for a, other in zip(*twice) for b in (other, *held))
 
 
-def test_an_error_of_the_only_call_names_its_line():
+def test_error_names_the_line():
     plan = plan_of(lambda rows: nn.functional.embedding(rows, WEIGHT), ROWS)
     assert plan.direct is not None and plan.failed is None
     with pytest.raises(IndexError, match="7") as caught:
@@ -63,7 +63,7 @@ def test_an_error_of_the_only_call_names_its_line():
 
 
 @pytest.mark.parametrize("program", [lambda x: x / 0, lambda x: (x * 1e30 * 1e300 - 5, x / 0)])
-def test_nobody_hears_of_floats_inside_and_of_all_outside(program):
+def test_floating_point_warnings_are_as_in_eager(program):
     zero = np.zeros(3, "f4")
 
     def heard():

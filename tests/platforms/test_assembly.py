@@ -74,7 +74,7 @@ def inner_loops(text):
 
 
 @pytest.mark.parametrize(("triple", "processor", "wide", "numbers"), MACHINES)
-def test_inner_loops_multiply_vectors_and_stay_in_registers(triple, processor, wide, numbers):
+def test_inner_loops_use_vector_fma_without_spills(triple, processor, wide, numbers):
     for rows, vectors, distances in kernels(micro_kernels.FAMILIES[wide]):
         text = assembly(triple, processor, micro_kernels.instructions(rows, vectors, **distances))
         what = f"{processor}: {rows} x {vectors}, {distances}\n{text}"
@@ -88,20 +88,20 @@ def test_inner_loops_multiply_vectors_and_stay_in_registers(triple, processor, w
             assert products >= len(lines) / 3 or rows < 4, what  # what else there is: loads, and one for all lanes
 
 
-def test_what_does_not_fit_into_registers_is_seen():
+def test_register_spills_are_detected():
     """The check itself: a tile of twice as many rows spills."""
     body = micro_kernels.instructions(12, 1, **micro_kernels.along_pixels(micro_kernels.FAMILIES[False]))
     [lines] = inner_loops(assembly(X86, "haswell", body))
     assert [line for line in lines if STORE.match(line)] and [line for line in lines if STACK.match(line)]
 
 
-def test_this_machine_is_of_a_family():
+def test_this_processor_is_a_known_family():
     assert micro_kernels.HERE is micro_kernels.FAMILIES[llvm.WIDE]
     assert {*micro_kernels.PIXELS} == {(p, v) for p in micro_kernels.ROWS for v in {micro_kernels.VECTORS, 1}}
 
 
 @pytest.mark.slow
-def test_the_convolutions_of_avx2_are_proved_too(tmp_path):
+def test_avx2_convolutions_pass_on_any_processor(tmp_path):
     """What the tests of convolutions, loops and clusters ask, of kernels compiled as on a machine without AVX-512."""
     here = codegen.get_host_cpu_features()
     if "+avx2" not in here or "+fma" not in here:

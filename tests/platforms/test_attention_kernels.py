@@ -59,7 +59,7 @@ def masks(size, kind):
 
 @pytest.mark.parametrize("tb", [False, True])
 @pytest.mark.parametrize("size", SIZES)
-def test_near_float64(size, tb):
+def test_error_against_float64(size, tb):
     near(*both(*arguments(size, tb=tb), tb=tb, factor=0.3))
 
 
@@ -75,7 +75,7 @@ def test_masks(size, kind, fill):
         near(found, exact)
 
 
-def test_a_mask_for_each_item_and_sides_in_any_order():
+def test_per_item_masks_in_any_layout():
     size = (4, 40, 70, 20, 24)
     args, grad = arguments(size, np.random.default_rng(3).random((4, 1, 70)) < 0.5)
     straight, _ = both(args, grad, fill=-1e9)
@@ -90,13 +90,13 @@ def test_a_mask_for_each_item_and_sides_in_any_order():
     near(*both(args, grad, fill=-1e9))
 
 
-def test_same_bits_at_any_number_of_threads():
+def test_bits_do_not_depend_on_thread_count():
     args, grad = arguments((3, 400, 300, 33, 20), masks((0, 400, 300), "causal"))
     same_bits(lambda: both(args, grad, fill=-np.inf, hides=False)[0], (1, 2, 8))
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf])
-def test_nan_and_infinity_stay_in_their_item_and_reach_what_they_reach(number):
+def test_nan_and_infinity_spread_as_in_numpy(number):
     args, grad = arguments((3, 30, 80, 16, 16))
     clean, _ = both(args, grad)
     args[0][1, 4, 3] = number
@@ -114,7 +114,7 @@ def test_large_scores():
     near(*both(args, grad, factor=2.0))
 
 
-def test_what_does_not_fit():
+def test_unsupported_calls_fall_back():
     args, _grad = arguments((2, 3, 5, 7, 9))
     exact = fusion.attend.kernel(*args, **PLAIN)
     assert tasks_of(attention.attention, args, list(exact), **PLAIN) is None

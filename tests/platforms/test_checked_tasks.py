@@ -133,7 +133,7 @@ OPTIMIZERS = {
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("name", MODELS)
-def test_each_operation_is_that_of_numpy(name, optimizer, guarded):
+def test_each_task_matches_numpy(name, optimizer, guarded):
     flow.manual_seed(1)
     model, shape = MODELS[name]()
     graph = TrainGraph(model, nn.CrossEntropyLoss(), OPTIMIZERS[optimizer](model.parameters()))

@@ -64,13 +64,13 @@ def losses_of(wait, exact=False):
 
 
 @pytest.mark.parametrize("exact", [False, True])
-def test_called_and_waited_for(exact):
+def test_sync_and_async_jobs_have_the_same_bits(exact):
     called = losses_of(False, exact)
     np.testing.assert_array_equal(called, losses_of(True, exact))
     assert np.isfinite(called).all() and called[-1].mean() != called[0].mean()
 
 
-def test_exact_leaves_the_passes_out():
+def test_exact_disables_passes():
     fast, exact = losses_of(False), losses_of(False, exact=True)
     assert not np.array_equal(fast, exact)
     np.testing.assert_allclose(fast, exact, rtol=1e-2, atol=1e-3)
@@ -96,7 +96,7 @@ def batches():
     return [(flow.from_numpy(x), flow.from_numpy(y.astype("i8"))) for x, y in zip(IMAGES, LABELS)]
 
 
-def test_stopped_and_gone_on():
+def test_resumed_training_has_the_same_bits():
     flow.manual_seed(1)
     graph = training()
     start = graph.state_dict()
@@ -113,7 +113,7 @@ def test_stopped_and_gone_on():
         np.testing.assert_array_equal(second.model.state_dict()[name].numpy(), tensor.numpy(), err_msg=name)
 
 
-def test_any_number_of_threads():
+def test_bits_do_not_depend_on_thread_count():
     def trained():
         flow.manual_seed(1)
         graph = training()
@@ -123,7 +123,7 @@ def test_any_number_of_threads():
     same_bits(trained, (1, 2, 4))
 
 
-def test_to_explore_a_job_shows_its_operations_and_changes_nothing():
+def test_exploring_a_job_has_no_side_effects():
     """The random numbers of its dropout, too."""
 
     def losses(explored):

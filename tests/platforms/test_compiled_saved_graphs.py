@@ -14,7 +14,7 @@ from tests.nn.test_every_layer import check_predicting, kernels as kernels
 
 
 @pytest.mark.parametrize("mode", ["bilinear", "bicubic", "nearest"])
-def test_an_interpolation_between_convolutions(mode, tmp_path, kernels):
+def test_interpolation_between_convolutions(mode, tmp_path, kernels):
     kernels(True)
     with Cases() as case:
         for i, options in enumerate([{"scale_factor": 2}, {"scale_factor": 1.7}, {"size": (6, 13)}]):

@@ -99,7 +99,7 @@ def test_copies(shape, dtype):
             check("clone", view)
 
 
-def test_copies_that_numpy_does():
+def test_copies_left_to_numpy():
     x = numbers(2, 2, 2, 2, 2, 3)
     for view in (x.T, x.astype("f2"), x > 0, np.zeros(5, "f4,i2")["f0"], numbers(4, 6, dtype="f8").T, 3.0):
         assert done(data_movement.clone, [view], np.empty(np.shape(view), getattr(view, "dtype", "f4"))) is None
@@ -145,7 +145,7 @@ PICKS = [
 
 
 @pytest.mark.parametrize("shape, taken, dim", PICKS)
-def test_gather_and_what_adds_back(shape, taken, dim):
+def test_gather_and_its_gradient(shape, taken, dim):
     index = RNG.integers(0, shape[dim], taken)
     for dtype in ("f4", "i8"):
         x = numbers(*shape, dtype=dtype)
@@ -168,7 +168,7 @@ def test_take(shape, axis):
 
 @pytest.mark.parametrize("place", [0, 1, 40_000, 199_999])
 @pytest.mark.parametrize("wrong", [-1, 50, 1 << 40, -(1 << 63)])
-def test_what_is_outside_is_refused(place, wrong):
+def test_index_out_of_range_is_refused(place, wrong):
     index = RNG.integers(0, 50, (2000, 100))
     index.flat[place] = wrong
     x, out = numbers(2000, 50), numbers(2000, 100)
@@ -179,13 +179,13 @@ def test_what_is_outside_is_refused(place, wrong):
     assert done(data_movement.take, [rows.T.copy(), index], np.empty((2000, 100, 3), "f4"), axis=0, by="embedding")
 
 
-def test_an_axis_without_numbers():
+def test_empty_axis():
     index = np.zeros((3, 2), "i8")
     assert done(data_movement.take, [np.empty((3, 0), "f4"), index], np.empty((3, 3, 2), "f4"), axis=1)
     assert done(data_movement.gather, [np.empty((3, 0), "f4"), index], np.empty((3, 2), "f4"), dim=1)
 
 
-def test_picks_that_numpy_does():
+def test_gathers_left_to_numpy():
     x, index = numbers(4, 9), np.zeros((4, 3), "i8")
     out = np.empty((4, 3), "f4")
     assert done(data_movement.gather, [x, index.astype("i4")], out, dim=1) is None
@@ -201,7 +201,7 @@ def test_picks_that_numpy_does():
 
 
 @pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape and np.prod(shape)])
-def test_running_sums(shape):
+def test_cumulative_sums(shape):
     x = numbers(*shape)
     y = np.where(np.isfinite(x), x, -0.0).astype("f4")
     for axis in range(len(shape)):
@@ -211,7 +211,7 @@ def test_running_sums(shape):
 
 @pytest.mark.parametrize("shape", [(1,), (16,), (3, 70), (2, 5, 100), (700, 33)])
 @pytest.mark.parametrize("descending", [True, False])
-def test_the_first_few(shape, descending):
+def test_topk(shape, descending):
     many = [
         numbers(*shape),
         np.asarray(RNG.integers(-3, 3, shape), "f4"),
@@ -225,7 +225,7 @@ def test_the_first_few(shape, descending):
                 check("topk", x, k=k, axis=len(shape) - 1, descending=descending)
 
 
-def test_the_first_few_that_numpy_finds():
+def test_topk_left_to_numpy():
     x = numbers(40, 40)
     outs = [np.empty((40, 20), "f4"), np.empty((40, 20), "i8")]
     for given, k, axis in ((x, 20, 1), (x, 0, 1), (x, 5, 0), (x.astype("f8"), 5, 1), (x.T, 5, 1), (x[:, :0], 0, 1)):
@@ -234,7 +234,7 @@ def test_the_first_few_that_numpy_finds():
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (5, 7), (32, 32), (3, 17, 5), (2, 2, 40, 33), (0, 4, 4), (128, 128)])
-def test_small_triangles(shape):
+def test_tril_and_triu(shape):
     for diagonal in (-50, -3, 0, 1, 50):
         for name in ("tril", "triu"):
             check(name, numbers(*shape), diagonal=diagonal)
@@ -243,7 +243,7 @@ def test_small_triangles(shape):
 
 
 @pytest.mark.parametrize("large", [False, True])
-def test_a_graph_names_what_is_outside(large, on):
+def test_graph_error_names_the_index(large, on):
     """Its call is one of its own: what went before is done, and NumPy's kernel says what is wrong and where."""
     rows = 30_000 if large else 3
     x, good = flow.randn(rows, 40), flow.randint(0, 40, (rows, 12))
@@ -264,7 +264,7 @@ def test_a_graph_names_what_is_outside(large, on):
     )
 
 
-def test_eager_keeps_the_call_of_a_transposed_view(on, monkeypatch):
+def test_eager_caches_calls_on_transposed_views(on, monkeypatch):
     """Of arrays that lie anyhow, too: each call is of the numbers that are there by then."""
     made, usual = [], eager.new_call
     monkeypatch.setattr(eager, "new_call", lambda *given: made.append(given) or usual(*given))

@@ -47,7 +47,7 @@ def equal(found, wanted):
 
 
 @pytest.mark.parametrize("shape", [(4, 20, 3, 3), (3, 17, 5, 5), (64, 33)])
-def test_other_arrays_have_their_own_results(kept, monkeypatch, shape):
+def test_cached_call_is_correct_for_other_arrays(kept, monkeypatch, shape):
     first = normed(*images(0, shape))
     copies = [a.copy() for a in first]
     (call,) = kept.values()
@@ -59,7 +59,7 @@ def test_other_arrays_have_their_own_results(kept, monkeypatch, shape):
     assert normed(*given, out=out) is out and equal(out, fresh(monkeypatch, *given)) and len(kept) == 2
 
 
-def test_another_shape_dtype_or_number_is_another_call(kept):
+def test_cache_key_has_shape_dtype_and_literals(kept):
     x, weight, bias = images(0)
     double = [a.astype("f8") for a in (x, weight, bias)]
     for arrays in ((x, weight, bias), (x[:2].copy(), weight, bias), double):
@@ -69,7 +69,7 @@ def test_another_shape_dtype_or_number_is_another_call(kept):
     assert normed(*double) is None and len(kept) == 4
 
 
-def test_nobody_is_kept_alive(kept):
+def test_cache_keeps_no_array_alive(kept):
     given = images(0)
     watched = [weakref.ref(a) for a in (*given, *normed(*given))]
     del given
@@ -77,7 +77,7 @@ def test_nobody_is_kept_alive(kept):
     assert kept and not any(one() is not None for one in watched)
 
 
-def test_arrays_that_lie_apart_or_in_each_other_are_kept_no_call_of(kept):
+def test_strided_or_overlapping_arrays_are_not_cached(kept):
     x = np.arange(64, dtype="f4") - 30
     op, builder = activation.relu6_grad, builder_of(activation.relu6_grad)
     wanted = op.kernel(x[:32], x[32:])
@@ -90,20 +90,20 @@ def test_arrays_that_lie_apart_or_in_each_other_are_kept_no_call_of(kept):
     assert by_steps(op, builder, given, x, out=given) is given and np.array_equal(given, wanted)
 
 
-def test_a_kept_call_of_two_arrays_serves_one_in_both_places():
+def test_cached_call_accepts_one_array_twice():
     op, builder, x = activation.relu6_grad, builder_of(activation.relu6_grad), np.arange(64, dtype="f4") - 30
     for y in (x.copy(), x):
         assert np.array_equal(by_steps(op, builder, x, y), op.kernel(x, y))
 
 
-def test_an_argument_that_cannot_be_looked_up(kept):
+def test_unhashable_argument_is_not_cached(kept):
     x = images(0, (2, 3, 4, 4))[0]
     window = dict(kernel_size=[2, 2], stride=[2, 2], padding=[0, 0], dilation=[1, 1], ceil_mode=False)
     y, _ = by_steps(pool.max_pool2d, builder_of(pool.max_pool2d), x, **window)
     assert np.array_equal(y, x.reshape(2, 3, 2, 2, 2, 2).max((3, 5))) and not kept
 
 
-def test_a_refusal_is_asked_for_at_each_call(kept):
+def test_refusal_is_not_cached(kept):
     op, g = pool.max_pool2d_grad, np.ones((1, 1, 2, 2), "f4")
     for index, fits in ((0, True), (16, False), (15, True)):
         found = by_steps(op, builder_of(op), g, np.full((1, 1, 2, 2), index), shape=(1, 1, 4, 4), apart=False)
@@ -111,7 +111,7 @@ def test_a_refusal_is_asked_for_at_each_call(kept):
     assert len(kept) == 1
 
 
-def test_a_larger_room_makes_all_steps_anew(kept, monkeypatch):
+def test_larger_workspace_invalidates_cache(kept, monkeypatch):
     small, large = images(0), images(1, (64, 40, 4, 4))
     normed(*small)
     before = eager.KEPT.memory
@@ -127,7 +127,7 @@ def nested(words, chunk, scratch):
     word_at(words, 0)
 
 
-def test_a_call_within_a_call_has_steps_of_its_own(kept, monkeypatch):
+def test_nested_call_has_its_own_tasks(kept, monkeypatch):
     """As where a signal's handler calls the same operation while addresses are written."""
     given, other, inner = images(0), images(1), []
     normed(*given)
@@ -145,7 +145,7 @@ def test_a_call_within_a_call_has_steps_of_its_own(kept, monkeypatch):
     assert equal(found, fresh(monkeypatch, *given)) and equal(inner[0], fresh(monkeypatch, *other))
 
 
-def test_a_table_of_addresses_is_not_kept(kept):
+def test_pointer_array_is_not_cached(kept):
     """Of a builder that has an address where nobody would write another."""
 
     def builder(arrays, outs, room, **attrs):
@@ -156,7 +156,7 @@ def test_a_table_of_addresses_is_not_kept(kept):
     assert not kept
 
 
-def test_each_thread_keeps_its_own(kept, monkeypatch):
+def test_cache_is_per_thread(kept, monkeypatch):
     wanted = [fresh(monkeypatch, *images(seed)) for seed in range(4)]
 
     def run(seed):
@@ -166,7 +166,7 @@ def test_each_thread_keeps_its_own(kept, monkeypatch):
     assert all(run_in_threads(4, run)) and not kept
 
 
-def test_at_most_so_many_are_kept(kept, monkeypatch):
+def test_cache_size_is_bounded(kept, monkeypatch):
     monkeypatch.setattr(eager, "MOST", 3)
     for n in range(1, 6):
         normed(*images(0, (n, 20, 3, 3)))

@@ -95,7 +95,7 @@ def exactly(name, x):
         ("erf", [(-1, 1), (-4, 4), (0.9, 1.1)]),
     ],
 )
-def test_functions_are_within_two_units_in_the_last_place(name, ranges):
+def test_functions_are_within_two_ulp(name, ranges):
     """But for a quotient of what is rounded."""
     of = of_vectors(name)
     for low, high in ranges:
@@ -237,7 +237,7 @@ def test_broadcasting(name, shape):
 
 
 @pytest.mark.parametrize("columns", [16, 33, 48, 125, 250, 1000, 1504])
-def test_products_are_joined_with_sums_and_numbers_of_rows_read_where_they_stand(columns):
+def test_products_fuse_with_sums_and_row_operands(columns):
     def layer_norm(x, weight, bias):
         centred = x - x.mean(-1, keepdim=True)
         return centred * (centred * centred).mean(-1, keepdim=True).rsqrt() * weight + bias
@@ -266,7 +266,7 @@ PAIRS = {
 @pytest.mark.parametrize("name", PAIRS)
 @pytest.mark.parametrize("shape", [(20, 300), (20, 1), (1, 300), ()])
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (0, 2, 1)])
-def test_two_operations_are_done_as_one(name, shape, order):
+def test_two_operations_are_fused(name, shape, order):
     """Of arrays, a number for each row, a row, and a number."""
     arrays = [np.empty(one, "f4") for one in ((20, 300), (20, 300), shape)]
     (node,) = clusters_of(lambda *operands: PAIRS[name](*[operands[i] for i in order]), arrays)
@@ -275,7 +275,7 @@ def test_two_operations_are_done_as_one(name, shape, order):
 
 
 @pytest.mark.parametrize("shape", [(27, 7), (2, 27, 5), (40, 33), (16, 7)])
-def test_what_a_sum_of_products_reads_is_kept(shape):
+def test_operands_of_a_sum_of_products_are_kept(shape):
     """Rows of odd lengths are copied, and the number of a row is spread: never over the copy."""
     arrays = [np.random.default_rng(0).standard_normal(shape).astype("f4")]
     (node,) = clusters_of(lambda x: x / (x.square().sum(-1, keepdim=True) + 1).sqrt(), arrays)
@@ -283,7 +283,7 @@ def test_what_a_sum_of_products_reads_is_kept(shape):
 
 
 @pytest.mark.parametrize("size", [1, 17, 5000])
-def test_entropy_of_logits(size):
+def test_cross_entropy_of_logits(size):
     """Near float64 also where log(1 + e) is small, and what NumPy gives where x or the target is infinite or NaN."""
     entropy = lambda x, y: flow.nn.functional.binary_cross_entropy_with_logits(x, y, reduction="none") * 1
     rng = np.random.default_rng(size)
@@ -300,7 +300,7 @@ def test_entropy_of_logits(size):
 
 
 @pytest.mark.parametrize("size", [5, 1024, 1025, 5000, 70001])
-def test_nan_and_infinity_are_numpys(size):
+def test_nan_and_infinity_match_numpy(size):
     x = np.resize(np.array(EDGES, "f4"), size)
     y = np.roll(x, 5)
     programs = [
@@ -337,7 +337,7 @@ def test_nan_and_infinity_are_numpys(size):
         np.testing.assert_allclose(mine[finite], wanted[finite], rtol=1e-6, atol=1e-44)
 
 
-def test_slopes_of_relu_pass_nan():
+def test_relu_gradient_propagates_nan():
     def program(x, y):
         x = x * 1
         x.requires_grad_()
@@ -353,13 +353,13 @@ def test_slopes_of_relu_pass_nan():
                 np.testing.assert_allclose(mine, wanted, rtol=1e-6)
 
 
-def test_sums_of_many_rows_round_little():
+def test_sums_of_many_rows_are_accurate():
     x = np.random.default_rng(0).random((25600, 3)).astype("f4") + 2
     (node,) = clusters_of(lambda x: (x * 1.5).sum(0), [x])
     np.testing.assert_allclose(compiled(node, [x])[0], (x * 1.5).sum(0, dtype="f8"), rtol=5e-7)
 
 
-def test_threads_change_no_bit():
+def test_bits_do_not_depend_on_thread_count():
     nodes = clusters_of(random_program(3, True), inputs_of((900, 96)))
     same_bits(
         lambda: [x for node in nodes for x in compiled(node, [some(x.spec, 1) for x in node.inputs])], (1, 2, 3, 4)
@@ -367,7 +367,7 @@ def test_threads_change_no_bit():
 
 
 @pytest.mark.parametrize("columns", [90, 273, 1000])
-def test_a_result_written_over_an_operand(columns):
+def test_result_may_overwrite_an_operand(columns):
     (node,) = clusters_of(lambda x, y: flow.softmax(x * y + 1, dim=-1) - x, [np.ones((70, columns), "f4")] * 2)
     x, y = some(node.inputs[0].spec, 0), some(node.inputs[1].spec, 1)
     (wanted,) = compiled(node, [x, y])
@@ -375,7 +375,7 @@ def test_a_result_written_over_an_operand(columns):
     assert np.array_equal(x, wanted)
 
 
-def test_what_lies_apart_is_left_to_numpy():
+def test_strided_operands_fall_back_to_numpy():
     (node,) = clusters_of(lambda x: (x * 2).exp(), [np.ones((70, 90), "f4")])
     apart = np.ones((90, 70), "f4").T
     assert tasks_of(built.cluster, [apart], [np.empty((70, 90), "f4")], **node.attrs) is None
@@ -383,7 +383,7 @@ def test_what_lies_apart_is_left_to_numpy():
 
 
 @pytest.mark.parametrize("name", ["decoder", "dense"])
-def test_training_is_that_of_eager_within_rounding(on, name):
+def test_training_matches_eager_within_rounding(on, name):
     found = []
     for passes in (PASSES, (*PASSES[:-1], clusters, PASSES[-1])):
         graph, batch = training(name, passes, flow.optim.SGD, 0.5)

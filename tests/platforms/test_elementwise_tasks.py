@@ -100,7 +100,7 @@ def test_arithmetic(name, shape):
         (4, 16, 2, 3, 5),
     ],
 )
-def test_a_number_for_each_channel(shape):
+def test_per_channel_operand(shape):
     x, y = numbers(shape), numbers((shape[1], *[1] * (len(shape) - 2)), 1)
     for name in ("add", "sub", "mul"):
         for part in (y, y[None]):
@@ -110,7 +110,7 @@ def test_a_number_for_each_channel(shape):
         assert by_steps("mul", [x[:, :1].copy(), part.reshape((1,) * part.ndim)], np.empty_like(x[:, :1])) is None
 
 
-def test_eager_adds_numbers_of_channels_by_steps(on, monkeypatch):
+def test_eager_compiles_per_channel_add(on, monkeypatch):
     called, usual = [], eager.Call.__call__
     monkeypatch.setattr(eager.Call, "__call__", lambda self, arrays: called.append(1) or usual(self, arrays))
     x, y = flow.rand(64, 16, 2, 2), flow.rand(1, 16, 1, 1)
@@ -138,7 +138,7 @@ def test_erf(size):
         np.testing.assert_allclose(by_steps("erf", [x], np.empty_like(x)), numpys("erf", [x]), rtol=3e-7)
 
 
-def test_large_arrays_go_by_steps_in_eager_too(on):
+def test_eager_compiles_ops_on_large_arrays(on):
     for size in (100, 5000):
         x, y = numbers((size,)), numbers((size,), 1)
         x[:2] = -np.inf, np.nan
@@ -185,7 +185,7 @@ def test_cross_entropy(rows, classes, reduction):
             np.testing.assert_allclose(a, b, rtol=2e-6, atol=1e-9)
 
 
-def test_labels_that_are_no_classes():
+def test_labels_out_of_range():
     """They are refused before, but for a graph from a file: its loss is NaN, and nothing is read beyond the row."""
     x, labels, options = numbers((3, 5)), np.array([1, 5, -1]), {"ignore_index": -100, "reduction": "mean"}
     x[:], one = 1, np.ones((), "f4")
@@ -199,7 +199,7 @@ def test_counters():
     check("add", np.arange(5), 2)
 
 
-def test_what_does_not_fit():
+def test_unsupported_calls_fall_back():
     x, out = numbers((8, 16)), np.empty((8, 16), "f4")
     assert by_steps("add", [x, numbers((8, 1))], out) is None
     assert by_steps("add", [x.T, x.T], out.T) is None
@@ -218,7 +218,7 @@ def test_in_place():
     assert np.array_equal(by_steps("mul", [x, x], x), wanted, equal_nan=True)
 
 
-def test_a_training_step_is_few_calls(kernels_of_numpy):
+def test_training_step_is_few_calls(kernels_of_numpy):
     """Beside programs, the labels are looked at, and there may be products."""
     x, y, losses = flow.randn(64, 784), flow.randint(0, 10, (64,)), []
     for used in (False, True):
@@ -234,7 +234,7 @@ def test_a_training_step_is_few_calls(kernels_of_numpy):
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 1, 1), (1, 5, 7, 9), (4, 16, 8, 8), (9, 32, 56, 56), (1, 1, 64, 64)])
-def test_the_mean_of_whole_images(shape):
+def test_global_average_pool(shape):
     x = np.random.default_rng(0).standard_normal(shape).astype("f4")
     wanted = x.mean((2, 3), keepdims=True, dtype="f8")
     (out,) = run_builder(pool.adaptive_avg_pool2d, [x], [wanted], output_size=(1, 1))
@@ -244,7 +244,7 @@ def test_the_mean_of_whole_images(shape):
     assert np.isnan(out[0, 0]).all() and np.isfinite(out).sum() == out.size - 1
 
 
-def test_other_means_are_numpys():
+def test_other_means_fall_back_to_numpy():
     def steps(x, *size):
         return tasks_of(pool.adaptive_avg_pool2d, [x], [np.empty((*x.shape[:2], *size), x.dtype)], output_size=size)
 

@@ -114,7 +114,7 @@ def test_views(view):
     assert close(product(x, y), x, y)
 
 
-def test_what_lies_apart_in_both_directions_is_left_to_numpy():
+def test_strided_matrices_fall_back_to_numpy():
     assert product(numbers(20, 40)[:, ::2], numbers(20, 30)) is None
     assert product(numbers(20, 20), numbers(20, 60)[:, ::2]) is None
     assert product(numbers(0, 20), numbers(20, 30)) is None
@@ -133,7 +133,7 @@ def test_bias_and_activation(n, k, p, act):
 @pytest.mark.parametrize(("n", "k", "p"), [(512, 100, 784), (10, 100, 512), (30, 900, 50), (65, 30, 33)])
 @pytest.mark.parametrize("in_place", [False, True])
 @pytest.mark.parametrize("shown", [False, True])
-def test_update_of_weights(n, k, p, in_place, shown):
+def test_weight_update(n, k, p, in_place, shown):
     a, b, weight, rate = numbers(k, n).T, numbers(k, p), numbers(n, p, seed=2), np.array(0.25)
     truth = weight - 0.25 * (a.astype("f8") @ b)
     (updated, untouched), (grad, grad_untouched) = unwritten((n, p)), unwritten((n, p))
@@ -146,7 +146,7 @@ def test_update_of_weights(n, k, p, in_place, shown):
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_what_is_not_finite_comes_through(value):
+def test_nonfinite_values_are_propagated(value):
     a, b = numbers(30, 70), numbers(70, 50)
     a[3, 69], b[5, 49] = value, value
     with np.errstate(invalid="ignore"):
@@ -160,7 +160,7 @@ def test_what_is_not_finite_comes_through(value):
     ("left", "right"),
     [((100, 784), (784, 512)), ((2100, 300), (300, 40)), ((32, 64, 32), (32, 32, 64)), ((600, 900), (900, 500))],
 )
-def test_same_bits_with_any_number_of_threads(left, right):
+def test_bits_do_not_depend_on_thread_count(left, right):
     a, b = numbers(*left), numbers(*right)
 
     def with_other_memory():
@@ -173,7 +173,7 @@ def test_same_bits_with_any_number_of_threads(left, right):
     same_bits(with_other_memory, (1, 2, 3, 4))
 
 
-def test_products_of_eager_stay_with_blas(kernels_of_numpy):
+def test_eager_products_use_blas(kernels_of_numpy):
     plain = matmul.kernel
     compiled.use()
     assert matmul.kernel is plain and matmul.steps is None  # measured: preparing takes what is gained

@@ -38,5 +38,5 @@ print("done")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pages are protected by mprotect")
-def test_nothing_is_read_beyond_an_array():
+def test_no_read_beyond_an_array():
     assert printed(PROGRAM, PYTHONFAULTHANDLER="1")[0] == ["done"]

@@ -107,17 +107,17 @@ KINDS = pytest.mark.parametrize("case", [MANY, WIDE, DIRECT, FEW, TILED3, TILED5
 @example(Case(2, 20, (7, 6), 37, (4, 3), (2, 3), (5, 4), (1, 2)), 0)
 @example(BORDERED._replace(c=20, f=20), 0)
 @given(cases(), st.integers(0, 9))
-def test_rounding_is_as_numpys(case, seed):
+def test_rounding_error_is_that_of_numpy(case, seed):
     check(case, ours, tiled(case), seed)
 
 
 @KINDS
-def test_every_direction_is_the_machines(case):
+def test_every_direction_has_a_compiled_kernel(case):
     assert ours(case, *arrays(case)).keys() == DIRECTIONS
     assert tiled(case) == (DIRECTIONS if case in (TILED3, TILED5, WHOLE) else set())
 
 
-def test_large_gradients_of_filters_are_not_tiled():
+def test_large_filter_gradients_are_not_tiled():
     for channels, tiled_too in ((128, True), (192, False)):
         s = conv_geometry.sizes((2, channels, 8, 8), channels, (3, 3), ONE, ONE, ONE, (144, 144))
         assert s.tiles is not None and (s.grad_tiles is not None) == tiled_too
@@ -125,7 +125,7 @@ def test_large_gradients_of_filters_are_not_tiled():
     check(case, ours, tiled(case))
 
 
-def test_the_gradient_of_images_that_filters_skip_multiplies_no_zeros_in_between():
+def test_strided_input_gradient_skips_zeros():
     case = Case(2, 32, (12, 12), 16, (4, 4), (2, 2), (1, 1))
     x, _, g = case.shapes
     s = conv_geometry.back(x, case.f, case.kernel, case.stride, case.padding, case.dilation)
@@ -134,7 +134,7 @@ def test_the_gradient_of_images_that_filters_skip_multiplies_no_zeros_in_between
 
 
 @pytest.mark.parametrize("case", [*KINDS.args[1], BORDERED])
-def test_the_same_bits_with_any_number_of_threads(case, monkeypatch):
+def test_bits_do_not_depend_on_thread_count(case, monkeypatch):
     """And whatever scratch memory and that of the steps hold."""
     given_, bytes_ = arrays(case), iter((0, 255, 127, 191))  # of 0, NaN, a large number, about -1
 
@@ -148,7 +148,7 @@ def test_the_same_bits_with_any_number_of_threads(case, monkeypatch):
 
 
 @KINDS
-def test_no_images(case):
+def test_empty_batch(case):
     case = case._replace(n=0)
     (shape, filters, size), names = case.shapes, case.names
     x, g, w = [np.ones(blocked(s), "f4") for s in (shape, size)] + [np.ones(filters, "f4")]  # rows of no pixel
@@ -160,7 +160,7 @@ def test_no_images(case):
 
 @pytest.mark.parametrize("act", ACTS)
 @pytest.mark.parametrize("kernel", [ONE, (2, 2), (3, 3)])
-def test_what_is_not_a_number_stays(kernel, act):
+def test_nan_is_propagated(kernel, act):
     case = Case(2, 32, (4, 4), 32, kernel, act=act)
     x, w, g, bias = arrays(case)
     x[1, 3, 1, 1], w[4] = np.nan, np.inf
@@ -169,7 +169,7 @@ def test_what_is_not_a_number_stays(kernel, act):
 
 
 @pytest.mark.parametrize("case", [FOURS, EIGHTS, WHOLE])
-def test_no_group_sees_what_is_in_another(case):
+def test_groups_are_independent(case):
     x, w, g, _ = arrays(case._replace(bias=False, act=""))
     x[:, 0], g[:, 0] = np.nan, np.inf
     found = ours(case._replace(bias=False, act=""), x, w, g, 0)
@@ -182,7 +182,7 @@ def test_no_group_sees_what_is_in_another(case):
 @pytest.mark.parametrize("stride", [ONE, (2, 1)])
 @pytest.mark.parametrize("kernel", [ONE, (2, 3), (3, 3), (5, 5)])
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_what_is_infinite_stays_in_its_channels(kernel, stride, value):
+def test_infinity_stays_in_its_channels(kernel, stride, value):
     """Lanes beyond the channels hold zeros then too, of which `ours` sees to it; so the next convolution has an
     infinity where NumPy has one, and not NaN. Within a tile of Winograd's an infinity may become NaN.
     """
@@ -204,20 +204,20 @@ SHAPES = [(3, 20, 5, 7), (70, 33), (2, 16, 4, 4), (40, 3, 2, 2), (1, 1, 1, 1), (
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_into_blocks_and_out(shape):
+def test_blocking_round_trip(shape):
     x = np.random.default_rng(0).standard_normal(shape).astype("f4")
     blocks = done(nchw16c_conv.to_blocks, [x], blocked(shape))
     assert (plain(blocks, shape) == x).all()
     assert (done(nchw16c_conv.from_blocks, [in_blocks(x)], shape, shape=shape) == x).all()
 
 
-def test_what_is_not_contiguous_is_left_to_numpy():
+def test_strided_inputs_fall_back_to_numpy():
     x = np.asfortranarray(np.ones((2, 20, 4, 4), "f4"))
     assert done(nchw16c_conv.to_blocks, [x], blocked(x.shape)) is None
 
 
 @pytest.mark.parametrize("shape", [*SHAPES, (50, 20, 13, 14)])
-def test_sums_of_channels(shape):
+def test_channel_sums(shape):
     x = np.random.default_rng(0).standard_normal(shape).astype("f4")
     x += 3
     axes = (0, *range(2, x.ndim))

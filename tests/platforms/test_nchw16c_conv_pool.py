@@ -143,7 +143,7 @@ def cases(draw):
 @example(TILED3, 0)
 @example(DIRECT, 0)
 @given(cases(), st.integers(0, 9))
-def test_together_is_one_after_the_other(made, seed):
+def test_fused_conv_pool_has_the_bits_of_separate_tasks(made, seed):
     arrays = arrays_of(made, seed)
     (apart, together), size, small = forward(made, arrays)
     assert [a.tobytes() for a in together] == [a.tobytes() for a in apart]
@@ -154,7 +154,7 @@ def test_together_is_one_after_the_other(made, seed):
 
 @KINDS
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_what_is_not_finite_stays(made, value):
+def test_nonfinite_values_are_propagated(made, value):
     arrays = arrays_of(made)
     arrays[0][1, 0, 3, 4], arrays[0][2, -1, 5, 2] = value, -value
     with np.errstate(all="ignore"):
@@ -167,7 +167,7 @@ def test_what_is_not_finite_stays(made, value):
 
 
 @KINDS
-def test_any_number_of_threads_and_zeros_beyond_the_channels(made):
+def test_bits_and_padding_do_not_depend_on_thread_count(made):
     arrays = arrays_of(made)
     (_, first), size, small = forward(made, arrays)
     g, places = in_blocks(normal(np.random.default_rng(1), *small)), in_blocks(first[1])
@@ -177,7 +177,7 @@ def test_any_number_of_threads_and_zeros_beyond_the_channels(made):
 
 
 @KINDS
-def test_no_images(made):
+def test_empty_batch(made):
     made = (0, *made[0][1:]), *made[1:]
     arrays = arrays_of(made)
     (y, places), _ = pooled_together(made, *arrays)  # rows of no window
@@ -185,7 +185,7 @@ def test_no_images(made):
 
 
 @KINDS
-def test_what_it_means_is_what_numpy_says(made):
+def test_meaning_matches_numpy(made):
     """Within rounding; where two pixels are that near to each other, either may be the largest."""
     arrays = arrays_of(made)
     (_, (y, places)), _, small = forward(made, arrays)

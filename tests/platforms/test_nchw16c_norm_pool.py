@@ -67,7 +67,7 @@ def test_batch_norm(shape, seed, mean, act):
     assert np.abs(images(y, shape) - nchw16c.out_of_blocks(right[0], shape)).max() <= allowed
 
 
-def test_a_large_mean_leaves_the_variance():
+def test_variance_survives_a_large_mean():
     """What E[x^2] - mean^2 would lose."""
     x, _, weight, bias = batch((64, 20, 12, 12), 0, 1e4)
     attrs = dict(shape=x.shape, eps=1e-5, act="")
@@ -94,7 +94,7 @@ def test_gradients_of_batch_norm(shape, seed, mean, act):
 
 
 @pytest.mark.parametrize("act", ["relu", "relu6"])
-def test_the_gradients_mask_is_that_of_the_result(act):
+def test_relu_gradient_masks_by_the_result(act):
     """To the last bit: many results lie on the kinks or beside them."""
     x, grad, weight, bias = batch((64, 40, 6, 6), 0, 3.0)
     bias[:8], attrs = [0, 6, *[3] * 6], dict(shape=x.shape, eps=1e-5, act=act)
@@ -111,7 +111,7 @@ def test_the_gradients_mask_is_that_of_the_result(act):
 @pytest.mark.parametrize("act", ["", "relu", "relu6"])
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 @pytest.mark.parametrize("shape", [(3, 20, 4, 5), (64, 17, 13, 16)])
-def test_batch_norm_keeps_what_is_not_finite(shape, act, value):
+def test_batch_norm_propagates_nonfinite_values(shape, act, value):
     """One channel is lost, and no other."""
     x, _, weight, bias = batch(shape, 0, 0.0)
     x[1, 3, 2, 2] = value
@@ -169,7 +169,7 @@ def test_depthwise_of_many_pixels(shape, stride):
 
 @pytest.mark.parametrize("size, stride", [((8, 8), 1), ((5, 3), 1), ((4, 4), 2), ((5, 5), 2), ((2, 2), 1)])
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_depthwise_keeps_what_is_not_finite(size, stride, value):
+def test_depthwise_propagates_nonfinite_values(size, stride, value):
     """At each place of both arrays, as NumPy's kernels, which meet no border either."""
     shape, geometry = (2, 16, *size), dict(stride=(stride, stride), padding=(1, 1), dilation=(1, 1), groups=16)
     for op, arrays, attrs, result, _ in three(shape, (3, 3), geometry, np.random.default_rng(0)):
@@ -188,7 +188,7 @@ def test_depthwise_keeps_what_is_not_finite(size, stride, value):
                 assert np.array_equal(np.isinf(ours), np.isinf(right))
 
 
-def test_depthwise_leaves_the_rest():
+def test_depthwise_falls_back_for_other_geometries():
     """Several filters for a channel, and groups of several channels."""
     attrs = dict(shape=(2, 16, 5, 5), stride=(1, 1), padding=(0, 0), dilation=(1, 1), act="")
     x = nchw16c.in_blocks(np.ones((2, 16, 5, 5), "f4"))
@@ -253,7 +253,7 @@ def test_avg_pool(case, include, override, seed):
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_avg_pool_keeps_what_is_not_finite(value):
+def test_avg_pool_propagates_nonfinite_values(value):
     """At each pixel it reaches the windows that meet it, and no others."""
     shape = (1, 17, 5, 4)
     attrs = dict(
@@ -286,7 +286,7 @@ def test_pooling_of_many_pixels(shape, kernel, padding):
 
 @FEW
 @given(SHAPES, st.integers(0, 9))
-def test_average(shape, seed):
+def test_global_average(shape, seed):
     rng, attrs = np.random.default_rng(seed), dict(shape=shape)
     for op, given_size, result, terms in (
         (nchw16c.blocks_average, shape, shape[:2], 4),
@@ -321,7 +321,7 @@ def test_resample(shape, axis, many, two, seed):
         assert two or name or np.array_equal(ours, nchw16c.out_of_blocks(op.kernel(*arrays, **attrs), result))
 
 
-def test_resample_keeps_what_is_not_finite():
+def test_resample_propagates_nonfinite_values():
     """Two taps meet it as in NumPy, which multiplies it by 0, too; one tap leaves the rest alone."""
     x, zeros = np.zeros((1, 16, 3, 3), "f4"), np.zeros(4, "f4")
     x[0, 5, 1, 1] = np.inf
@@ -330,7 +330,7 @@ def test_resample_keeps_what_is_not_finite():
         assert np.array_equal(*pair, equal_nan=True)
 
 
-def test_windows_of_more_pixels_than_a_byte_counts():
+def test_max_pool_windows_over_255_pixels():
     attrs = dict(WINDOW, shape=(1, 16, 20, 20), kernel_size=(17, 16))
     arrays = (in_blocks(np.ones(attrs["shape"], "f4")),)
     assert call(nchw16c.blocks_max_pool2d, arrays, attrs) is None

@@ -112,7 +112,7 @@ def run(names, passes, mode, steps=2):
 
 @pytest.mark.parametrize("mode", ["train", "predict", "frozen"])
 @pytest.mark.parametrize("net", NETS)
-def test_the_same_numbers(net, mode):
+def test_results_are_unchanged(net, mode):
     """What an operation on blocks means is said by the kernels of NCHW: nothing differs, but for the order in which
     NumPy adds what lies in another order; and the scale of a batch norm that predicts goes into the filters.
     """
@@ -140,7 +140,7 @@ def activations(nodes, op):
     return [node.attrs["act"] for node in nodes if node.op is op]
 
 
-def test_images_are_turned_once():
+def test_images_are_reordered_once():
     """In where few channels become many, out before the dense layer; and once on the way back."""
     for net in (
         "bias, activation, pool",
@@ -154,7 +154,7 @@ def test_images_are_turned_once():
         assert (found.count("to_blocks"), found.count("from_blocks")) == (1, 1), net
 
 
-def test_a_convolution_does_what_follows():
+def test_convolution_fuses_its_epilogue():
     found, nodes = ops("bias, activation, pool")
     assert activations(nodes, nchw16c.blocks_conv2d_max_pool2d) == activations(nodes, nchw16c.blocks_conv2d) == ["relu"]
     assert "relu" not in found
@@ -168,7 +168,7 @@ def test_a_convolution_does_what_follows():
     assert all(n.inputs[2] != 0 for n in nodes[:-1] if n.op is nchw16c.blocks_conv2d and n.attrs["act"])
 
 
-def test_a_convolution_compares_its_windows():
+def test_convolution_fuses_max_pool():
     """Where nobody else reads its result; the gradient of the filters of the first one then makes its own cotangent."""
     found, nodes = ops("bias, activation, pool")
     assert "blocks_max_pool2d" not in found and "blocks_max_pool2d_grad" not in found
@@ -185,24 +185,24 @@ def test_a_convolution_compares_its_windows():
     assert "blocks_conv2d_max_pool2d" in ops("windows that meet", "predict")[0]
 
 
-def test_small_groups_stay_in_blocks():
+def test_small_groups_stay_blocked():
     found, nodes = ops("small groups")
     assert (found.count("to_blocks"), found.count("from_blocks")) == (1, 1) and "conv2d" not in found
     assert [n.attrs["groups"] for n in nodes if n.op is nchw16c.blocks_conv2d] == [1, 5, 1, 5]
 
 
-def test_images_that_one_convolution_reads_and_copies_are_as_they_are():
+def test_images_with_a_single_convolution_are_not_reordered():
     found, nodes = ops("a line", "predict")
     *_, line = [n for n in nodes if n.op is nchw16c.blocks_conv2d]
     assert line.inputs[0].spec.ndim == 4 and line.inputs[2] != 0 and "to_blocks" not in found
 
 
-def test_what_is_read_elsewhere_is_not_taken_in():
+def test_values_with_other_users_are_not_fused():
     _, nodes = ops("read twice")
     assert activations(nodes, nchw16c.blocks_conv2d) == ["", ""]
 
 
-def test_other_graphs_stay_as_they_are():
+def test_other_graphs_are_unchanged():
     flow.manual_seed(0)
     graph = Train(nn.Sequential(nn.Linear(7, 5), nn.ReLU(), nn.Linear(5, 5)), [*PASSES, layout], True)
     graph(flow.randn(4, 7), flow.tensor([0, 1, 2, 3]))
@@ -211,7 +211,7 @@ def test_other_graphs_stay_as_they_are():
     assert all(a is b for a, b in zip(before.graph.nodes, after.graph.nodes))
 
 
-def test_small_convolutions_stay_outside():
+def test_small_convolutions_are_not_blocked():
     graph = Predict(nn.Conv2d(16, 16, 3))
     graph.passes = [*PASSES, layout]
     graph(flow.randn(1, 16, 5, 5))
@@ -240,7 +240,7 @@ class Alone(nn.Graph):
         lambda x: F.interpolate(x, (20, 31), mode="bilinear", align_corners=True),
     ],
 )
-def test_an_operation_alone(function, monkeypatch):
+def test_single_operation(function, monkeypatch):
     """It goes into blocks where it is large, and has many channels, and comes out again."""
     for shape, least, inside in (((2, 20, 40, 31), 1, True), ((2, 4, 40, 31), 1, False), ((2, 8, 9, 8), 10**6, False)):
         monkeypatch.setattr("minflow.compiler.fusion.layout.ALONE", least)
@@ -255,7 +255,7 @@ def test_an_operation_alone(function, monkeypatch):
 
 
 @pytest.mark.parametrize("number, inside", [(2.0, True), (np.inf, False), (-np.inf, False), (np.nan, False)])
-def test_images_in_blocks_are_multiplied_by_finite_numbers(number, inside):
+def test_blocked_images_are_scaled_by_finite_literals(number, inside):
     """The zeros of lanes that belong to no channel would be NaN, and then all that the next convolution gives."""
     first, second = nn.Conv2d(3, 20, 1), nn.Conv2d(20, 5, 1)
     graph = Alone(lambda x, number: second(flow.relu(first(x)) * number), number)
@@ -264,7 +264,7 @@ def test_images_in_blocks_are_multiplied_by_finite_numbers(number, inside):
     assert dims == {3 if inside else 4}
 
 
-def test_phases_and_places_stay():
+def test_phases_and_source_lines_are_kept():
     """Of a fused operation too: its module, its line, whether it is of backward, and whose gradient it is."""
     graph = graph_of("norm and activation")
     for node in graph.nodes:
@@ -277,7 +277,7 @@ def test_phases_and_places_stay():
 
 
 @pytest.mark.parametrize("shape", [(2, 20, 5, 3), (1, 16, 4, 8), (3, 1, 1, 1), (0, 4, 2, 2), (5, 33)])
-def test_in_and_out(shape):
+def test_blocking_at_inputs_and_outputs(shape):
     x = np.random.default_rng(0).standard_normal(shape).astype("f4")
     inside = nchw16c.to_blocks.kernel(x)
     assert inside.shape == nchw16c.blocked(shape) and inside.shape[1] % 32 == 16
@@ -285,7 +285,7 @@ def test_in_and_out(shape):
     np.testing.assert_array_equal(nchw16c.from_blocks.kernel(inside, shape=shape), x)
 
 
-def test_what_a_node_does_is_written():
+def test_node_text_describes_its_operations():
     graph = graph_of("norm and activation")
     part = graph._last.parts[0]
     said = {node.op.name: operation_text(node, part).partition(", for ")[2] for node in reversed(graph.nodes)}
@@ -305,7 +305,7 @@ def machine_passes(monkeypatch):
     FUSION[:] = kept
 
 
-def test_eager_is_compared_within_rounding(machine_passes):
+def test_compare_with_eager_allows_rounding(machine_passes):
     """A graph built with a pass of the machine; config.exact leaves it out."""
     flow.manual_seed(0)
     x, y = flow.randn(6, 3, 24, 22), flow.tensor([0, 1, 2, 3, 4, 0])
@@ -375,7 +375,7 @@ ADAPTIVE = {
 
 
 @pytest.mark.parametrize("name", ADAPTIVE)
-def test_a_gradient_of_rounding_alone_is_no_difference(name, machine_passes):
+def test_gradient_of_pure_rounding_is_not_a_difference(name, machine_passes):
     graph, x, y = normed(name)
     for _ in range(2):
         found = graph.compare_eager(x, y)
@@ -386,7 +386,7 @@ def test_a_gradient_of_rounding_alone_is_no_difference(name, machine_passes):
 
 
 @pytest.mark.parametrize("change", [other_rate, other_gradient])
-def test_an_update_that_is_wrong_is_a_difference(change, machine_passes):
+def test_wrong_update_is_a_difference(change, machine_passes):
     """By 2 % more than the rate, and by a gradient that is not of rounding."""
     graph, x, y = normed("Adam")
     graph.passes = [*PASSES, of_bias(change)]

@@ -78,7 +78,7 @@ def bytes_of(found):
 
 
 @pytest.mark.parametrize("size", [4, 8])
-def test_small_groups_are_the_machines(size):
+def test_small_groups_are_compiled(size):
     case = Case(3, 3 * size + 8, (7, 5), 3 * size + 8, (3, 2), (2, 1), (1, 0), groups=(3 * size + 8) // size)
     assert ours(case, *arrays(case)).keys() == DIRECTIONS
     check(case, ours, tiled(case))
@@ -97,7 +97,7 @@ def test_small_groups_are_the_machines(size):
 @example(Case(2, 16, (10, 9), 48, (1, 1), (3, 2)), 0)  # pixels between the positions of the filter meet nothing
 @example(Case(1, 16, (17, 33), 32, (2, 4), (1, 3), (1, 2), (2, 1)), 0)
 @example(Case(1, 3, (31, 30), 64, (5, 4), (2, 3), (5, 4), (3, 1)), 0)  # few channels
-def test_rounding_is_that_of_numpy(case, seed):
+def test_rounding_error_is_that_of_numpy(case, seed):
     check(case, ours, tiled(case), seed)
 
 
@@ -111,7 +111,7 @@ def test_rounding_is_that_of_numpy(case, seed):
     ],
     ids=["5x5", "3x3", "1x1", "stride 2"],
 )
-def test_layers_of_usual_size_lose_no_more_than_their_tolerance(case):
+def test_typical_layers_are_within_tolerance(case):
     """Root mean square of the errors over that of the right numbers: 5 eps, and 20 by Winograd's algorithm."""
     single = arrays(case)
     right = numpys(case, *[array.astype("f8") for array in single], exact=True)
@@ -121,7 +121,7 @@ def test_layers_of_usual_size_lose_no_more_than_their_tolerance(case):
 
 
 @pytest.mark.parametrize(("m", "r"), [(m, r) for r, m in winograd.RESULTS.items()])
-def test_winograds_matrices_are_those_of_the_convolution(m, r):
+def test_winograd_matrices_compute_the_convolution(m, r):
     """Exactly, in fractions: Y = A^T ((G g) * (B^T d)) of every unit filter at every unit tile."""
     results, filters, data = winograd.matrices(m, r)
     for tap in range(r):
@@ -139,12 +139,12 @@ TILED5 = Case(7, 32, (10, 7), 33, (5, 5), padding=(2, 2))
 KINDS = pytest.mark.parametrize("case", [DIRECT, FEW, TILED3, TILED5], ids=["direct", "few", "3x3", "5x5"])
 
 
-def test_kinds_are_what_they_are_called():
+def test_algorithm_names_match_algorithms():
     assert [tiled(case) for case in KINDS.args[1]] == [set(), set(), DIRECTIONS, DIRECTIONS]
 
 
 @KINDS
-def test_same_bits_at_each_call_and_nothing_left_in_scratch_is_read(case):
+def test_results_do_not_depend_on_scratch_memory(case):
     given_ = arrays(case)
     first = ours(case, *given_)
     for other in KINDS.args[1]:  # leave their numbers in scratch memory, infinities among them
@@ -154,14 +154,14 @@ def test_same_bits_at_each_call_and_nothing_left_in_scratch_is_read(case):
 
 
 @KINDS
-def test_same_bits_with_any_number_of_threads(case):
+def test_bits_do_not_depend_on_thread_count(case):
     given_ = arrays(case)
     same_bits(lambda: [*ours(case, *given_).values()])
 
 
 @KINDS
 @pytest.mark.parametrize("pieces", [1, 2])
-def test_same_bits_in_any_split_of_the_images(case, pieces):
+def test_bits_do_not_depend_on_batch_split(case, pieces):
     """At multiples of CHUNK: results image by image; gradients of filters as sums of the chunks', in their order."""
     x, w, g = arrays(case)
     whole, step = ours(case, x, w, g), pieces * conv_geometry.CHUNK
@@ -176,7 +176,7 @@ def test_same_bits_in_any_split_of_the_images(case, pieces):
 
 
 @KINDS
-def test_a_room_too_large_to_be_kept_lives_as_long_as_the_call(case, monkeypatch):
+def test_oversized_workspace_is_freed_after_the_call(case, monkeypatch):
     given_ = arrays(case)
     usual = ours(case, *given_)
     monkeypatch.setattr(eager, "KEPT", eager.Kept())
@@ -185,7 +185,7 @@ def test_a_room_too_large_to_be_kept_lives_as_long_as_the_call(case, monkeypatch
     assert eager.KEPT.memory.nbytes == eager.LITTLE
 
 
-def test_two_threads_at_once_compute_the_bits_of_one():
+def test_concurrent_callers_get_the_same_bits():
     pairs = [(case, arrays(case)) for case in (DIRECT, TILED3, FEW, TILED5)]
     alone = [bytes_of(ours(case, *given_)) for case, given_ in pairs]
 
@@ -210,7 +210,7 @@ EVERYWHERE = [
 
 
 @pytest.mark.parametrize("case", EVERYWHERE)
-def test_nothing_outside_of_the_result_is_written(case):
+def test_no_write_outside_the_result(case):
     held = []
 
     def within(shape, dtype):
@@ -223,7 +223,7 @@ def test_nothing_outside_of_the_result_is_written(case):
 
 
 @pytest.mark.parametrize("case", [*EVERYWHERE, Case(9, 40, (4, 3), 33)])
-def test_nothing_outside_of_scratch_memory_is_written(case, monkeypatch):
+def test_no_write_outside_scratch_memory(case, monkeypatch):
     """Nor outside of a room."""
     held, empty = [], np.empty
 
@@ -241,7 +241,7 @@ def test_nothing_outside_of_scratch_memory_is_written(case, monkeypatch):
 
 
 @KINDS
-def test_arrays_that_are_not_contiguous_are_left_to_numpy(case):
+def test_strided_arrays_fall_back_to_numpy(case):
     x, w, g = arrays(case)
     every, turned = ours(case, x, w, g).keys(), np.asfortranarray
     assert ours(case, turned(x), w, g).keys() == every & {"images"}
@@ -256,7 +256,7 @@ def test_arrays_that_are_not_contiguous_are_left_to_numpy(case):
 @KINDS
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("which", ["pixel", "weight", "gradient"])
-def test_what_is_not_finite_is_not_lost(case, value, which):
+def test_nonfinite_values_are_propagated(case, value, which):
     """Where NumPy's result is not finite, neither is ours. Elsewhere ours is NumPy's, but where `reach` says."""
     case = case._replace(n=2)
     single = dict(zip(("pixel", "weight", "gradient"), arrays(case)))

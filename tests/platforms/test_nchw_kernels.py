@@ -77,7 +77,7 @@ def test_depthwise(case, seed):
 
 @pytest.mark.parametrize("size, stride", [((8, 8), 1), ((5, 3), 1), ((4, 4), 2), ((2, 2), 1)])
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_depthwise_keeps_what_is_not_finite(size, stride, value):
+def test_depthwise_propagates_nonfinite_values(size, stride, value):
     """At each place of both arrays, as NumPy's kernels, which meet no border either."""
     attrs = dict(stride=(stride, stride), padding=(1, 1), dilation=(1, 1), groups=16)
     for op, run, arrays, more, result, _ in three((2, 16, *size), (3, 3), attrs, np.random.default_rng(0)):
@@ -128,7 +128,7 @@ def test_batch_norm(shape, seed):
 
 
 @pytest.mark.parametrize("shape", [(64, 3, 16, 16), (4096, 20), (600, 17, 2, 2)])
-def test_statistics_are_as_exact_as_numpys(shape):
+def test_statistics_are_as_accurate_as_numpy(shape):
     """Far from zero, where a mean of squares would lose all digits of the variance."""
     x, _g, weight, bias = batch(shape, 0, mean=1000.0)
     right = exactly(norm.batch_norm, (x, weight, bias), dict(eps=1e-5))
@@ -140,7 +140,7 @@ def test_statistics_are_as_exact_as_numpys(shape):
 
 @pytest.mark.parametrize("pixels", [(), (3, 3), (5, 7)])
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_batch_norm_keeps_what_is_not_finite(pixels, value):
+def test_batch_norm_propagates_nonfinite_values(pixels, value):
     shape = (3, 17, *pixels)
     x, g, weight, bias = batch(shape, 0, 3.0)
     _, mean, var = batch_norm(x, weight, bias, eps=1e-5)
@@ -159,7 +159,7 @@ def test_batch_norm_keeps_what_is_not_finite(pixels, value):
             assert np.isfinite(others).all() and not np.isfinite(mine).any()
 
 
-def test_batch_norm_of_nothing_and_of_other_dtypes_is_numpys():
+def test_batch_norm_of_empty_or_other_dtypes_falls_back_to_numpy():
     one = np.ones(3, "f4")
     assert batch_norm(np.ones((0, 3, 2, 2), "f4"), one, one, eps=1e-5) is None
     assert batch_norm(np.ones((4, 3), "f8"), one.astype("f8"), one.astype("f8"), eps=1e-5) is None
@@ -193,7 +193,7 @@ def test_max_pool(n, c, height, width, seed):
         assert found is None if not x.size else np.array_equal(found[0], right)
 
 
-def test_windows_that_share_a_pixel_add_up():
+def test_overlapping_windows_accumulate_gradients():
     rng = np.random.default_rng(0)
     indices, g = rng.integers(0, 12, (2, 3, 5, 4)), rng.standard_normal((2, 3, 5, 4)).astype("f4")
     attrs = dict(shape=(2, 3, 3, 4), apart=False)
@@ -202,7 +202,7 @@ def test_windows_that_share_a_pixel_add_up():
 
 
 @pytest.mark.parametrize("index", [-1, 16, 1 << 40])
-def test_an_index_outside_of_its_image_is_numpys_to_refuse(index):
+def test_index_outside_the_image_falls_back_to_numpy(index):
     g, indices = np.ones((1, 2, 2, 2), "f4"), np.zeros((1, 2, 2, 2), "i8")
     indices[0, 1, 1, 0] = index
     attrs = dict(shape=(1, 2, 4, 4), apart=False)
@@ -216,14 +216,14 @@ def test_an_index_outside_of_its_image_is_numpys_to_refuse(index):
     "other",
     [dict(kernel_size=(3, 3)), dict(stride=(1, 1)), dict(padding=(1, 1)), dict(dilation=(2, 2)), dict(ceil_mode=True)],
 )
-def test_other_windows_are_numpys(other):
+def test_other_windows_fall_back_to_numpy(other):
     assert max_pool2d(np.ones((1, 2, 7, 7), "f4"), **(WINDOW | other)) is None
 
 
 # ---- threads --------------------------------------------------------------------------------------------------------
 
 
-def test_the_same_bits_with_any_number_of_threads(monkeypatch):
+def test_bits_do_not_depend_on_thread_count(monkeypatch):
     monkeypatch.setattr("minflow.platforms.compiled.kernels.norm.CHUNK", 1)
     monkeypatch.setattr("minflow.platforms.compiled.kernels.column_norms.CHUNK", 1)
     monkeypatch.setattr("minflow.platforms.compiled.kernels.pool.CHUNK", 1)

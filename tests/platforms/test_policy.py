@@ -64,18 +64,18 @@ def compiled():
     switch.warmup()
 
 
-def test_large_graphs_run_on_it_and_numba_is_not_imported():
+def test_large_graphs_use_cached_kernels_without_numba():
     lines, messages = said(sizes=((4, False), (400, True), (400, False)))
     assert lines[:2] == ["plain True", "plain True"] and lines[2].startswith("fused ") and lines[3] == "False True"
     assert not messages
 
 
-def test_the_environment_refuses_it():
+def test_environment_variable_disables_kernels():
     lines, messages = said(MINFLOW_MACHINE="0")
     assert lines == ["plain True", "False False"] and not messages
 
 
-def test_on_other_systems_it_is_not_begun():
+def test_other_systems_do_not_compile():
     lines, messages = said(
         NO_OTHER
         + """
@@ -86,7 +86,7 @@ def test_on_other_systems_it_is_not_begun():
     assert lines == ["plain True", "False True"] and not messages
 
 
-def test_where_nothing_is_compiled_another_process_begins_to(tmp_path):
+def test_empty_cache_starts_a_compiler_process(tmp_path):
     """This one is NumPy's, and says so once."""
     lines, messages = said(NO_OTHER, MINFLOW_KERNELS=str(tmp_path))
     assert lines == ["switch.compile_all(patient=True)", "plain True", "False True"]
@@ -94,7 +94,7 @@ def test_where_nothing_is_compiled_another_process_begins_to(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["numba", "llvmlite"])
-def test_without_numba_there_is_one_notice(tmp_path, name):
+def test_missing_numba_warns_once(tmp_path, name):
     """Without llvmlite nothing can be loaded, without numba nothing be compiled."""
     (tmp_path / "sitecustomize.py").write_text(
         textwrap.dedent(f"""
@@ -118,7 +118,7 @@ def test_versions_of_numba(monkeypatch, version, known):
     assert switch.known_numba() is known
 
 
-def test_another_numba_is_not_begun_with(tmp_path):
+def test_unsupported_numba_version_is_not_used(tmp_path):
     """It may have changed what the kernels are compiled by; a program may ask for it all the same."""
     lines, messages = said(
         NO_OTHER
@@ -131,7 +131,7 @@ def test_another_numba_is_not_begun_with(tmp_path):
     assert messages.count("numba 0.99.0 is not one of those") == 1
 
 
-def test_jobs_and_saved_graphs_run_on_it_too():
+def test_jobs_and_saved_graphs_use_kernels():
     lines, messages = printed("""
         import tempfile
         import numpy as np

@@ -23,7 +23,7 @@ def two_threads(monkeypatch):
     monkeypatch.setattr(Settings, "threads", 2)
 
 
-def test_the_number_of_threads(monkeypatch):
+def test_thread_count(monkeypatch):
     for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(Settings, "threads", None)
@@ -47,7 +47,7 @@ def within(notes, begun, ended):
     return all(begun <= start <= end <= ended for _, _, start, end in notes)
 
 
-def test_chunks_of_steps():
+def test_chunks_of_tasks():
     pytest.importorskip("numba", reason="steps are compiled by numba, which is not installed")
     from minflow.platforms.compiled.codegen.llvm import number_at, put
     from minflow.platforms.compiled.runtime.recorder import StepRecorder
@@ -72,7 +72,7 @@ def test_chunks_of_steps():
     assert threads.RECORDERS == []
 
 
-def test_the_chunks_of_a_graph(on):
+def test_chunks_of_a_graph(on):
     """A profiled call of a graph: the chunks of its compiled kernels, and the same numbers."""
     model = nn.Sequential(nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2))
     graph, x = Predict(model), flow.rand(20, 16, 16, 16)

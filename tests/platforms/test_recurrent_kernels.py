@@ -67,14 +67,14 @@ def both(kind, args, **attrs):
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("kind", LAYERS)
-def test_near_float64(kind, size, reverse):
+def test_error_against_float64(kind, size, reverse):
     found, exact = both(kind, arguments(kind, size), reverse=reverse)
     for a, b in zip(found, exact):
         np.testing.assert_allclose(a, b, rtol=0, atol=3e-6 * max(1, abs(b).max()))
 
 
 @pytest.mark.parametrize("kind", LAYERS)
-def test_same_bits_at_any_number_of_threads(kind):
+def test_bits_do_not_depend_on_thread_count(kind):
     args = arguments(kind, (4, 40, 24, 72))
     same_bits(lambda: both(kind, args)[0], (1, 2, 5))
 
@@ -93,7 +93,7 @@ def test_nan_and_infinity_stay_in_their_sequence(kind):
 
 
 @pytest.mark.parametrize("kind", LAYERS)
-def test_input_whose_steps_lie_apart(kind):
+def test_strided_time_axis(kind):
     args = arguments(kind, (5, 6, 7, 8))
     op, grad, _, more = LAYERS[kind]
     attrs, single = dict(sizes=(), reverse=False) | more, [a.astype("f4") for a in args]
@@ -107,7 +107,7 @@ def test_input_whose_steps_lie_apart(kind):
     assert [a.tobytes() for a in by_machine(grad, backward, grads, **attrs)] == [a.tobytes() for a in grads]
 
 
-def test_what_does_not_fit():
+def test_unsupported_calls_fall_back():
     attrs = dict(sizes=(), reverse=False)
     double = arguments("lstm", (2, 3, 4, 5))
     single, nobody = arguments("lstm", (2, 3, 4, 5), "f4"), arguments("lstm", (2, 0, 4, 5), "f4")
@@ -120,7 +120,7 @@ def test_what_does_not_fit():
 
 
 @pytest.mark.parametrize("name", ["RNN", "LSTM", "GRU"])
-def test_in_graphs_of_layers_in_both_directions(name, kernels_of_numpy):
+def test_bidirectional_layers_in_graphs(name, kernels_of_numpy):
     x = flow.from_numpy(np.random.default_rng(0).standard_normal((5, 9, 6)).astype("f4"))
 
     def trained(on):

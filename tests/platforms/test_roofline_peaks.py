@@ -6,7 +6,7 @@ from minflow.platforms.compiled import roofline_peaks
 from minflow.platforms.compiled.roofline_peaks import SIZES, copy_rate, measured, product_rate
 
 
-def test_they_are_measured_once_for_each_number_of_threads(monkeypatch):
+def test_peaks_are_measured_once_per_thread_count(monkeypatch):
     asked = []
     monkeypatch.setattr(roofline_peaks, "product_rate", lambda *args: asked.append(args) or 1.0)
     monkeypatch.setattr(roofline_peaks, "copy_rate", lambda *args: asked.append(args) or 2.0)
@@ -32,7 +32,7 @@ class Clock:
         self.now += next(self.seconds, 1.0)
 
 
-def test_the_quickest_of_many_counts_but_not_the_first(monkeypatch):
+def test_fastest_run_after_the_first_counts(monkeypatch):
     clock = Clock([0.001, 0.03, 0.02, 0.01, 0.05])
     monkeypatch.setattr(roofline_peaks.time, "perf_counter", clock.perf_counter)
     assert roofline_peaks.shortest(clock.work) == pytest.approx(0.01, abs=1e-5)
@@ -47,7 +47,7 @@ def test_rates(threads, monkeypatch):
     assert copy_rate(SIZES[0], threads) > 0 and product_rate(threads, False) > 0
 
 
-def test_work_is_divided_by_the_time_that_it_took(monkeypatch):
+def test_rate_is_work_divided_by_time(monkeypatch):
     monkeypatch.setattr(roofline_peaks, "shortest", lambda call, long=1.0: [call(), 0.25][1])
     monkeypatch.setattr(roofline_peaks, "SHORT", 0.5)
     assert product_rate(2, False) == 2 * (2 * roofline_peaks.ROWS) * roofline_peaks.SIDE * roofline_peaks.SIDE / 0.25

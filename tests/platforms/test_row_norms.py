@@ -70,7 +70,7 @@ def test_group_norm(images, groups, channels, height, width, seed):
 
 
 @pytest.mark.parametrize("columns", [1, 15, 16, 31, 33, 256, 5000])
-def test_one_number_a_row_and_rows_far_from_zero(columns):
+def test_single_element_rows_and_large_means(columns):
     x, w = normal(0, 5, columns) + np.float32(1000), normal(1, columns)
     (y,) = call(norms.layer_norm, [x, w, w], [x.shape], columns=columns, eps=1e-5)
     (right,) = exactly(norms.layer_norm, [x, w, w], dict(columns=columns, eps=1e-5))
@@ -78,7 +78,7 @@ def test_one_number_a_row_and_rows_far_from_zero(columns):
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_what_is_not_finite_stays_in_its_row(value):
+def test_nonfinite_values_stay_in_their_row(value):
     x, g, w = normal(0, 9, 37), normal(1, 9, 37), normal(2, 37)
     x[4, 35] = value
     (y,) = call(norms.layer_norm, [x, w, w], [x.shape], columns=37, eps=1e-5)
@@ -94,7 +94,7 @@ def test_what_is_not_finite_stays_in_its_row(value):
         assert np.isnan(found[1, 3:]).all() and np.isfinite(found[0]).all() and np.isfinite(found[1, :3]).all()
 
 
-def test_what_does_not_fit_is_numpys():
+def test_unsupported_calls_fall_back_to_numpy():
     one = np.ones(4, "f4")
     assert call(norms.layer_norm, [np.ones((4, 3), "f4").T, one, one], [(3, 4)], columns=4, eps=1e-5) is None
     assert call(norms.layer_norm, [np.ones((0, 4), "f4"), one, one], [(0, 4)], columns=4, eps=1e-5) is None
@@ -104,7 +104,7 @@ def test_what_does_not_fit_is_numpys():
     )
 
 
-def test_the_same_bits_with_any_number_of_threads(monkeypatch):
+def test_bits_do_not_depend_on_thread_count(monkeypatch):
     monkeypatch.setattr(row_norms, "CHUNK", 1 << 10)
     x, g, w = normal(0, 700, 70), normal(1, 700, 70), normal(2, 70)
     images, back = x.reshape(10, 70, 10, 7), g.reshape(10, 70, 10, 7)

@@ -135,12 +135,12 @@ def by_steps(seed):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_what_python_computes_at_any_number_of_threads(seed):
+def test_results_match_python_at_any_thread_count(seed):
     for Settings.threads in (1, 2, 3, 8):
         assert by_steps(seed) == by_python(seed), Settings.threads
 
 
-def test_the_number_of_threads_may_change_between_runs():
+def test_thread_count_may_change_between_runs():
     out = np.zeros(64, "f4")
     run = task_scheduler.Program([long(64, out, 1000)])
     for count in (1, 4, 2, 8, 3, 1):
@@ -151,13 +151,13 @@ def test_the_number_of_threads_may_change_between_runs():
     assert task_scheduler.TEAM.helpers == 7
 
 
-def test_no_steps():
+def test_empty_program():
     task_scheduler.Program([])()
     Settings.threads = 2
     task_scheduler.Program([mix(0, np.zeros(0, "f4"), np.zeros(0, "f4"), np.zeros(0, "f4"))])()
 
 
-def test_helpers_take_chunks():
+def test_workers_take_chunks():
     """Each thread has scratch memory of its own: of some run the chunks have seen that of several."""
     Settings.threads = 2
     out = np.zeros(400, "f4")
@@ -183,7 +183,7 @@ def repeated(seed, runs, stop=None):
             return
 
 
-def test_two_callers_at_once():
+def test_concurrent_callers():
     Settings.threads = 3
     run_in_threads(3, lambda number: repeated(number, 300))
 
@@ -227,7 +227,7 @@ def test_many_runs_under_load():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_fork_in_the_middle():
+def test_fork_during_a_run():
     """While another thread runs programs; the child has helpers of its own, the parent keeps its own."""
     Settings.threads = 2
     stop = threading.Event()
@@ -250,7 +250,7 @@ def test_a_fork_in_the_middle():
         other.join()
 
 
-def test_ctrl_c_comes_after_the_program():
+def test_interrupt_is_raised_after_the_program():
     Settings.threads = 2
     out = np.zeros(100, "f4")
     run = task_scheduler.Program([long(100, out, 3000)] * 200)
@@ -266,7 +266,7 @@ def test_ctrl_c_comes_after_the_program():
     repeated(1, 20)
 
 
-def test_a_program_is_freed_while_helpers_sleep():
+def test_program_is_freed_while_workers_sleep():
     Settings.threads = 2
     for seed in range(20):
         repeated(seed, 2)
@@ -274,7 +274,7 @@ def test_a_program_is_freed_while_helpers_sleep():
     assert task_scheduler.TEAM.words[task_scheduler.SLEEPING // 8] == task_scheduler.TEAM.helpers
 
 
-def test_a_process_ends_while_helpers_spin():
+def test_process_exits_while_workers_spin():
     code = """
         from minflow.compat.namespaces.threads import Settings
         from minflow.platforms.compiled.runtime import task_scheduler
@@ -314,7 +314,7 @@ def plan_of(graph) -> Plan:
     return graph._last.parts[0].plan
 
 
-def test_neighbours_are_one_call(steps_for_add):
+def test_adjacent_tasks_are_one_call(steps_for_add):
     x, y = flow.randn(4, 16), flow.randn(4, 16)
     graph, expected = Gives(chain), chain(x, y)
     assert np.array_equal(graph(x, y).numpy(), expected.numpy())
@@ -331,14 +331,14 @@ def test_neighbours_are_one_call(steps_for_add):
         assert np.array_equal(graph(x, y).numpy(), expected.numpy())
 
 
-def test_large_inputs_are_read_where_they_are(steps_for_add):
+def test_large_inputs_are_not_copied(steps_for_add):
     x, y = flow.randn(1000, 320), flow.randn(1000, 320)
     graph = Gives(chain)
     assert np.array_equal(graph(x, y).numpy(), chain(x, y).numpy())
     assert [isinstance(unit, task_scheduler.Program) for unit in plan_of(graph).units[0]].count(True) == 0
 
 
-def test_watched_one_by_one(steps_for_add):
+def test_observer_sees_tasks_one_by_one(steps_for_add):
     x, y = np.ones(16, "f4"), np.full(16, 2, "f4")
     graph = Gives(chain)
     graph(flow.tensor(x), flow.tensor(y))
@@ -347,7 +347,7 @@ def test_watched_one_by_one(steps_for_add):
     assert seen == [("add", 3.0), ("add", 4.0), ("neg", -4.0), ("add", -2.0), ("add", -1.0), ("add", 0.0)]
 
 
-def test_an_error_in_an_island_is_its_own(steps_for_add, monkeypatch):
+def test_error_names_its_node_in_a_merged_call(steps_for_add, monkeypatch):
     wrong = []
 
     def negative(x, out):
@@ -366,7 +366,7 @@ def test_an_error_in_an_island_is_its_own(steps_for_add, monkeypatch):
     assert np.array_equal(graph(x, y).numpy(), expected)
 
 
-def test_a_room_is_shared(steps_for_add):
+def test_workspace_is_shared(steps_for_add):
     """By all ops of a plan: the most that one of them needs."""
     graph = Gives(chain)
     graph(flow.randn(4, 16), flow.randn(4, 16))
@@ -375,7 +375,7 @@ def test_a_room_is_shared(steps_for_add):
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_memory_of_kernels_is_asked_for(steps_for_add, monkeypatch, count):
+def test_kernel_memory_is_checked(steps_for_add, monkeypatch, count):
     """The room of the plan, and what each thread takes for itself: without them it would be refused by nobody."""
     Settings.threads = count
     x = flow.randn(300, 16)
@@ -396,7 +396,7 @@ def test_memory_of_kernels_is_asked_for(steps_for_add, monkeypatch, count):
     assert np.array_equal(Gives(chain)(x, x).numpy(), graph(x, x).numpy())
 
 
-def test_a_system_that_gives_no_thread(monkeypatch):
+def test_thread_creation_failure(monkeypatch):
     """Its work is done by who calls."""
 
     def refused(self):
@@ -408,7 +408,7 @@ def test_a_system_that_gives_no_thread(monkeypatch):
     assert by_steps(3) == by_python(3)
 
 
-def test_memory_that_grows_often_is_held_twice_at_most():
+def test_growing_workspace_uses_at_most_twice_its_size():
     team = task_scheduler.Team()
     for bytes in range(1000, 100_000, 1000):
         if team.bytes < bytes:
@@ -417,7 +417,7 @@ def test_memory_that_grows_often_is_held_twice_at_most():
     assert len(team.held) < 20
 
 
-def test_steps_of_one_op():
+def test_tasks_of_one_op():
     x, y, out = np.arange(16, dtype="f4"), np.ones(16, "f4"), np.empty(16, "f4")
     task_scheduler.Program(tasks_of(adding, [x, y], [out]))()
     assert np.array_equal(out, x + 1) and tasks_of(adding, [x, 1.0], [out]) is None and mul.steps is None

@@ -42,7 +42,7 @@ def builder(op):
 
 @pytest.mark.parametrize("shape", [(1,), (5,), (16, 3), (130, 127), (70001,)])
 @pytest.mark.parametrize("op, arrays, steps, attrs", CASES)
-def test_bits_are_numpys(op, arrays, steps, attrs, shape):
+def test_bits_match_numpy(op, arrays, steps, attrs, shape):
     args = inputs(arrays, steps, shape)
     wanted = op.kernel(*args, **attrs)
     wanted = wanted if op.many else [wanted]
@@ -51,7 +51,7 @@ def test_bits_are_numpys(op, arrays, steps, attrs, shape):
 
 
 @pytest.mark.parametrize("op, arrays, steps, attrs", [CASES[1], CASES[5], CASES[-1]])
-def test_written_over_what_is_replaced_at_any_number_of_threads(op, arrays, steps, attrs):
+def test_in_place_update_at_any_thread_count(op, arrays, steps, attrs):
     def thrice(update):
         args = inputs(arrays, steps, (300, 301))
         places = [op.inputs.index(name) for name in op.outputs]
@@ -71,7 +71,7 @@ def test_written_over_what_is_replaced_at_any_number_of_threads(op, arrays, step
     assert [a.tobytes() for a in found] == [a.tobytes() for a in thrice(by_numpy)]
 
 
-def test_what_does_not_fit():
+def test_unsupported_calls_fall_back():
     double = [np.ones(5), np.ones(5), np.array(0.1)]
     apart = [np.ones((5, 4), "f4").T, np.ones((4, 5), "f4"), np.array(0.1)]
     nothing = [np.ones((0, 5), "f4"), np.ones((0, 5), "f4"), np.array(0.1)]
@@ -89,7 +89,7 @@ OPTIMIZERS = {
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_a_graph_trains_with_the_bits_of_eager(name, on):
+def test_graph_trains_with_the_bits_of_eager(name, on):
     """Also where the rate changes between two steps."""
     found, x = [], flow.tensor(np.random.default_rng(0).standard_normal((8, 30)).astype("f4"))
     for as_graph in (False, True):

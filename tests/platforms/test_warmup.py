@@ -44,7 +44,7 @@ def batch():
     return flow.tensor(rng.standard_normal((8, 1, 28, 28)).astype("f4")), flow.tensor(rng.integers(0, 10, 8))
 
 
-def test_a_graph_keeps_what_it_was_built_with(on):
+def test_graph_keeps_its_kernels(on):
     """Its kernels and its passes, also after the machine is switched off."""
     graph, x = Predict(net()), batch()[0]
     before = graph(x).numpy()
@@ -66,14 +66,14 @@ def trained(as_graph, steps=3, exact=False):
     return losses, [p.numpy().copy() for p in model.parameters()], kernels
 
 
-def test_training_is_the_same_bits_eager_and_as_an_exact_graph(on):
+def test_exact_graph_trains_with_the_bits_of_eager(on):
     (losses, parameters, _), (graph_losses, graph_parameters, _) = trained(False), trained(True, exact=True)
     assert losses == graph_losses
     assert all(np.array_equal(a, b) for a, b in zip(parameters, graph_parameters))
 
 
 @pytest.mark.parametrize("exact", [False, True])
-def test_it_is_numpys_training_within_rounding(on, exact):
+def test_training_matches_numpy_within_rounding(on, exact):
     mine = trained(True, exact=exact)
     compiled.use(False)
     plain = trained(True)
@@ -82,7 +82,7 @@ def test_it_is_numpys_training_within_rounding(on, exact):
     assert all(np.allclose(a, b, rtol=1e-3, atol=1e-5) for a, b in zip(mine[1], plain[1]))
 
 
-def test_off_again_is_as_if_it_had_never_been():
+def test_switching_off_restores_numpy():
     before = conv.conv2d.kernel
     compiled.use()
     assert compiled.used() and conv.conv2d.kernel is not before
@@ -92,7 +92,7 @@ def test_off_again_is_as_if_it_had_never_been():
     assert not compiled.used() and conv.conv2d.kernel is before
 
 
-def test_what_does_not_fit_is_numpys(on):
+def test_unsupported_calls_fall_back_to_numpy(on):
     """Double precision, groups, one pixel, nothing at all."""
     for dtype, groups, shape, weight in [
         ("f8", 1, (4, 16, 20, 20), (16, 16, 3, 3)),
@@ -116,13 +116,13 @@ def test_without_numba(monkeypatch, capsys):
     assert cli.main(["warmup"]) == 1 and "numba" in capsys.readouterr().err
 
 
-def test_the_command_compiles(capsys):
+def test_warmup_command_compiles(capsys):
     assert cli.main(["warmup"]) == 0
     assert capsys.readouterr().out.startswith("ready after ")
 
 
 @pytest.mark.parametrize("value, expected", [("1", "True"), ("", "False")])
-def test_the_environment_asks_for_it(value, expected):
+def test_environment_variable_enables_kernels(value, expected):
     """With "0": `test_policy.py`."""
     program = """
         import minflow, minflow.platforms.compiled, sys
@@ -131,7 +131,7 @@ def test_the_environment_asks_for_it(value, expected):
     assert printed(program, MINFLOW_MACHINE=value)[0] == [f"{expected} {expected}"]
 
 
-def test_a_change_of_any_file_of_the_room_is_seen(tmp_path, monkeypatch):
+def test_changed_source_invalidates_the_cache(tmp_path, monkeypatch):
     """Of a function that is kept on disk other files may have become a part."""
     monkeypatch.setattr(compile_cache, "ROOM", tmp_path)
     (tmp_path / "one.py").write_text("a = 1")
@@ -159,7 +159,7 @@ def archive(monkeypatch, tmp_path):
     return tmp_path / compile_cache.name_of(0), linked
 
 
-def test_a_damaged_archive_is_as_if_it_were_not_there(archive):
+def test_damaged_archive_is_ignored(archive):
     """Whatever byte it is that changed, and wherever it ends."""
     file, linked = archive
     assert (
@@ -178,7 +178,7 @@ def test_a_damaged_archive_is_as_if_it_were_not_there(archive):
         assert not compile_cache.load_part(0)
 
 
-def test_code_that_calls_what_is_not_there_is_not_loaded(monkeypatch, tmp_path):
+def test_code_with_missing_symbols_is_not_loaded(monkeypatch, tmp_path):
     """LLVM would end the process."""
     monkeypatch.setenv("MINFLOW_KERNELS", str(tmp_path))
     monkeypatch.setattr(compile_cache, "LOADED", set())
@@ -193,7 +193,7 @@ def test_code_that_calls_what_is_not_there_is_not_loaded(monkeypatch, tmp_path):
     assert not compile_cache.load_part(0)
 
 
-def test_compiled_kernels_need_nothing_of_numba():
+def test_compiled_kernels_run_without_numba():
     """All that they call of each other is with them, nothing is counted, and numba's errors are never raised."""
     switch.warmup()
     for part in compile_cache.PARTS:
@@ -208,14 +208,14 @@ def test_compiled_kernels_need_nothing_of_numba():
         assert {name for name in needed if name.startswith("numba_")} <= {*compile_cache.UNREACHED}
 
 
-def test_a_program_that_does_not_know_its_python(monkeypatch):
+def test_python_executable_is_unknown(monkeypatch):
     for executable in (None, "", "/no/such/python"):
         monkeypatch.setattr(sys, "executable", executable)
         assert switch.another("pass") is None
 
 
 @pytest.mark.skipif(os.name != "posix", reason="this system has no such locks")
-def test_one_who_does_not_wait_for_the_others(tmp_path):
+def test_process_that_does_not_wait_for_compilers(tmp_path):
     with exclusive_lock(tmp_path) as first, exclusive_lock(tmp_path, wait=False) as second:
         assert first and not second
     with exclusive_lock(tmp_path, wait=False) as free:
@@ -255,7 +255,7 @@ def fresh(folder):
 
 
 @pytest.mark.slow
-def test_a_first_compilation_uses_two_processes_and_is_kept(tmp_path):
+def test_first_compilation_uses_two_processes_and_is_cached(tmp_path):
     """Afterwards numba is not even imported; archives that are damaged are made anew."""
     assert fresh(tmp_path) == ["1", "True", "True", "True"]
     archives = sorted(tmp_path.iterdir())
@@ -266,7 +266,7 @@ def test_a_first_compilation_uses_two_processes_and_is_kept(tmp_path):
 
 
 @pytest.mark.slow
-def test_where_nothing_can_be_kept_each_process_compiles(tmp_path):
+def test_unwritable_cache_compiles_in_each_process(tmp_path):
     (tmp_path / "a file").write_text("")
     assert fresh(tmp_path / "a file" / "folder") == ["1", "True", "True", "True"]
 
@@ -276,7 +276,7 @@ def single(subject):
     return names.count("conv2d") == 3 and "relu" in names and "blocks_conv2d" not in names
 
 
-def test_a_graph_is_explored_operation_by_operation(on):
+def test_explorer_shows_each_operation(on):
     """By plans beside the fused one, which a call goes on with; the gradient of the last call is the fused plan's."""
     from minflow.introspection.graph.explore.subject import graph_subject
 
@@ -298,7 +298,7 @@ def test_a_graph_is_explored_operation_by_operation(on):
     assert graph._last is fused and len(graph._plans) == 1 and not fused.exact
 
 
-def test_a_number_where_an_array_is_expected_is_left_to_numpy(on):
+def test_scalar_operand_falls_back_to_numpy(on):
     from minflow.core.ops import activation
 
     given = True, np.linspace(-1, 8, 8)

@@ -9,14 +9,14 @@ from tests.fuzz.calls import call_of, public_names, why_not
 from tests.fuzz.comparison import Finding, judge
 
 
-def test_every_public_name_is_called_or_says_why_not():
+def test_every_public_name_is_called_or_has_a_reason():
     """A new name needs no more than its arguments' names in ARGUMENTS, else a line of CALLS or UNCALLED."""
     for name in public_names():
         if why_not(name) is None:
             assert call_of(name, 0)[-1].startswith("r = "), name
 
 
-def test_a_call_is_the_same_for_the_same_seed():
+def test_calls_are_deterministic_per_seed():
     for name in ("add", "Tensor.add_", "F.conv2d", "nn.Linear", "optim.Adam"):
         assert call_of(name, 3) == call_of(name, 3)
     assert len({tuple(call_of("add", seed)) for seed in range(20)}) > 15
@@ -29,7 +29,7 @@ class Wrong:
         return (lambda x, low=None, high=None, **kw: x.clamp(low)) if name == "clamp" else getattr(minflow, name)
 
 
-def test_a_fault_is_found_and_made_smaller():
+def test_fault_is_found_and_minimised():
     found = next(
         f
         for seed in range(200)
@@ -52,13 +52,13 @@ def test_differences_are_well_formed():
 @pytest.mark.parametrize(
     "line", ["| `add` | wrong | always | a | b | c |", "| `add` | value | often | a | b | c |", "| `add` | value |"]
 )
-def test_a_wrong_row_is_refused(line):
+def test_malformed_row_is_refused(line):
     with pytest.raises(ValueError, match="add"):
         differences.read(line)
 
 
 @pytest.mark.slow
-def test_no_call_differs_in_silence():
+def test_no_unlisted_difference():
     """Nor is anything accepted that PyTorch refuses, nor does anything raise but our errors."""
     pytest.importorskip("torch")
     found, _ = run(2000, seed=0)

@@ -40,7 +40,7 @@ FOUND = [
 
 
 @pytest.mark.parametrize("program", FOUND, ids=lambda program: program[0][-1])
-def test_what_random_programs_found(program):
+def test_regressions_found_by_random_programs(program):
     lines, expression, value = program
     space = statements.space_of(minflow)
     if not expression:
@@ -78,7 +78,7 @@ class Wrong:
         ("L.zeros(1) or t0[9]", "refused"),
     ],
 )
-def test_a_difference_is_found_and_minimised(last, kind):
+def test_difference_is_found_and_minimised(last, kind):
     lines = [*statements.START, "t1.mul_(2)", "m0 = Extra()", last, "t0.sum().backward()"]
     assert statements.fault([*lines[:-2], lines[-1]], Wrong()) is None
     found = statements.fault(lines, Wrong())

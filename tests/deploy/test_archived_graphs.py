@@ -11,7 +11,7 @@ FOLDERS = sorted(folder for version in KEPT.iterdir() for folder in version.iter
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: f"{folder.parent.name}/{folder.name}")
-def test_it_loads_and_gives_its_answers(folder):
+def test_archived_graph_gives_its_recorded_outputs(folder):
     wanted = np.load(folder.with_suffix(".npz"))
     got = answers(folder.name, flow.load_graph(folder))
     assert set(wanted) == set(got)
@@ -19,7 +19,7 @@ def test_it_loads_and_gives_its_answers(folder):
         np.testing.assert_allclose(got[name], wanted[name], rtol=2e-4, atol=1e-5)
 
 
-def test_this_version_is_kept():
+def test_current_version_is_archived():
     assert {folder.name for folder in FOLDERS if folder.parent.name == str(VERSION)} == {"train", "predict", "job"}, (
         "python -m tests.deploy.archive"
     )

@@ -79,13 +79,13 @@ ATTRIBUTES = [
 
 
 @pytest.mark.parametrize("name", ATTRIBUTES)
-def test_no_module_takes_the_place_of_what_a_graph_is(tmp_path, name):
+def test_modules_cannot_shadow_graph_attributes(tmp_path, name):
     refused(forge(tmp_path / "x", nodes=EXP, modules=[module()], members={name: 0}), name)
 
 
 @pytest.mark.parametrize("name", ["__class__", "__dict__", "forward", "_parameters", "_modules", "a.b", "extra_repr"])
 @pytest.mark.parametrize("what", ["children", "parameters", "buffers"])
-def test_nor_of_what_a_module_is(tmp_path, name, what):
+def test_modules_cannot_shadow_module_attributes(tmp_path, name, what):
     held = [({"name": "w", "kind": "parameter"}, np.ones(2, "f4"))]
     modules = [module(**{what: {name: int(what == "children")}}), module("m.x")]
     refused(forge(tmp_path / "x", nodes=EXP, constants=held, outputs="%2", modules=modules, members={"m": 0}))
@@ -101,7 +101,7 @@ def test_arguments_that_no_function_has(tmp_path, names):
 
 
 @pytest.mark.parametrize("name", ["object", "type", "None", "LoadedGraph", "Module", "print"])
-def test_a_class_has_any_name_and_is_none_of_ours(tmp_path, name):
+def test_class_names_are_never_resolved(tmp_path, name):
     path = forge(
         tmp_path / "x", nodes=EXP, kind=name, name=name, modules=[module(kind=name)], members={"m": 0}, calls=[CALL]
     )
@@ -122,7 +122,7 @@ def follows(*terms):
     ([3], follows((1, 1), (1, 0)), 0, np.full(3, 3, "u1"), 500, "501"),
     ([follows((-1, 1), (5, 0))], 1, 0, np.ones(3, "f4"), 9, "shape"),
 ], ids=str)  # fmt: skip
-def test_constants_that_grow_with_the_call(tmp_path, shape, first, step, array, size, word):
+def test_growing_constants(tmp_path, shape, first, step, array, size, word):
     state = {"name": "c", "kind": "constant", "filled": {"shape": shape, "first": first, "step": step}}
     path = forge(
         tmp_path / "x", nodes=EXP, constants=[(state, array)], axes={"n": [[0, 0]]}, outputs={"tuple": ["%1", "%2"]}
@@ -139,7 +139,7 @@ def test_constants_that_grow_with_the_call(tmp_path, shape, first, step, array, 
     ],
     ids=str,
 )
-def test_constants_are_of_their_size(tmp_path, filled):
+def test_constants_match_their_size(tmp_path, filled):
     state = {"name": "c", "kind": "constant", "filled": filled}
     refused(forge(tmp_path / "x", nodes=EXP, constants=[(state, np.ones(3, "f4"))], axes={"n": [[0, 0]]}), "filled")
 
@@ -151,12 +151,12 @@ def test_constants_are_of_their_size(tmp_path, filled):
     (("mul", ["%0", {"ratio": [1.0, follows((1, 60)), follows((1, 1))]}], {}, ["float32[2]"]), 10**4),
     (("one_hot", ["%1"], {"num_classes": follows((-1, 1), (5, 0))}, ["int64[3]"]), 9),
 ], ids=str)  # fmt: skip
-def test_attrs_that_grow_with_the_call(tmp_path, node, size):
+def test_growing_attrs(tmp_path, node, size):
     path = forge(tmp_path / "x", nodes=[node], constants=[np.array(0)], axes={"n": [[0, 0]]})
     call_refused(path, flow.ones(size))
 
 
-def test_what_follows_no_axis_is_of_its_kind_too(tmp_path):
+def test_fixed_attrs_are_checked(tmp_path):
     minus = {"follows": [[-3, []]]}
     refused(
         forge(
@@ -184,37 +184,37 @@ def drawing(path, draws, op="dropout", outputs="%2"):
     return changed(path, change)
 
 
-def test_words_and_offsets_of_any_size(tmp_path):
+def test_huge_words_and_offsets(tmp_path):
     assert runs(drawing(tmp_path / "x", 1)).shape == (2,)
 
 
 @pytest.mark.parametrize(
     ("draws", "more"), [(0, {}), (2, {}), (10**6, {}), (1, {"outputs": "%1"}), (1, {"op": "add"})], ids=str
 )
-def test_a_generator_is_drawn_from_and_nothing_else(tmp_path, draws, more):
+def test_generators_are_only_drawn_from(tmp_path, draws, more):
     refused(drawing(tmp_path / "x", draws, **more))
 
 
 # ---- time and memory ------------------------------------------------------------------------------------------------
 
 
-def test_modules_inside_one_another_again_and_again(tmp_path):
+def test_exponentially_shared_modules(tmp_path):
     modules = [module(f"m{i}", children={"a": i + 1, "b": i + 1} if i < 39 else {}) for i in range(40)]
     refused(forge(tmp_path / "x", nodes=EXP, modules=modules, members={"m": 0}), "twice")
 
 
-def test_modules_so_deep_that_their_names_fill_the_memory(tmp_path):
+def test_module_names_that_fill_memory(tmp_path):
     modules = [module(f"m{i}", children={"a" * 200: i + 1} if i < 599 else {}) for i in range(600)]
     path = forge(tmp_path / "x", nodes=EXP, modules=modules, members={"m": 0})
     assert peak(lambda: refused(path, "characters in the names"), below=1 << 25) < 1 << 25
 
 
-def test_a_module_that_two_others_hold(tmp_path):
+def test_shared_module(tmp_path):
     modules = [module("m", children={"a": 1, "b": 1}), module("m.a", text="shared")]
     runs(forge(tmp_path / "x", nodes=EXP, modules=modules, members={"m": 0}))
 
 
-def test_an_entry_of_more_inputs_than_a_number_has_bits(tmp_path):
+def test_more_inputs_than_bits(tmp_path):
     path = forge(tmp_path / "x", nodes=[("cat", ["%0"] * 10_000, {"dim": 0})])
     runs(path)
     refused(changed(path, lambda data: data["nodes"][0].update(needs=-1)), "needs")
@@ -222,7 +222,7 @@ def test_an_entry_of_more_inputs_than_a_number_has_bits(tmp_path):
 
 
 @pytest.mark.parametrize("outputs", [{"is": 1}, {"tuple": [None, {"is": 2.5}]}, {"list": []}])
-def test_a_graph_without_results(tmp_path, outputs):
+def test_graph_without_outputs(tmp_path, outputs):
     refused(forge(tmp_path / "x", nodes=EXP, outputs=outputs), "outputs", "at least one tensor")
 
 
@@ -241,12 +241,12 @@ WINDOW = {"stride": [1, 1], "padding": [0, 0], "dilation": [1, 1]}
     [("pad", ["%0"], {"widths": [[0, 2**36]], "value": 0.0})],
     [("cat", ["%0"] * 3, {"dim": 0}), ("expand", ["%2"], {"shape": [2**36, 3]}), ("mul", ["%3", "%3"], {})],
 ], ids=lambda nodes: nodes[0][0])  # fmt: skip
-def test_what_no_memory_holds(tmp_path, nodes):
+def test_oversized_results(tmp_path, nodes):
     path = forge(tmp_path / "x", ["float32[1]"], nodes, [np.zeros(1, "i8")])
     call_refused(path, flow.ones(1), words=["bytes"])
 
 
-def test_a_kernel_that_needs_more_than_its_result(tmp_path):
+def test_oversized_kernel_workspace(tmp_path):
     """Of 16 million pixels and a window of 4 million: the columns would be 128 TiB."""
     nodes = [
         ("expand", ["%0"], {"shape": [1, 1, 2**12, 2**12]}),
@@ -295,7 +295,7 @@ def trained(tmp_path):
     {"class": "CyclicLR", **CYCLIC, "mode": "triangular2", "scale_mode": "cycle"},
     {"class": "CyclicLR", **CYCLIC, "mode": "exp_range", "scale_mode": "iterations"},
 ], ids=lambda x: x["class"])  # fmt: skip
-def test_schedules_of_endless_numbers(trained, schedule):
+def test_infinite_schedule_values(trained, schedule):
     """2 ** (2 ** 53) has more digits than a machine; as a float it is infinite at once."""
     changed(trained, meta=lambda meta: meta["optimizers"][0].update(schedulers=[COMMON | schedule]))
     loaded = flow.load_graph(trained)
@@ -303,7 +303,7 @@ def test_schedules_of_endless_numbers(trained, schedule):
         loaded(flow.ones(3, 2))
 
 
-def test_exact_is_yes_or_no(trained):
+def test_exact_must_be_a_bool(trained):
     refused(changed(trained, meta=lambda meta: meta.update(exact=1)), "exact must be")
 
 
@@ -311,7 +311,7 @@ def test_exact_is_yes_or_no(trained):
     {"training": False}, {"loss": None}, {"gradients": []}, {"loss": "%0"},
     {"gradients": [[0, "%0"]]}, {"gradients": [[0, "%1"], [0, "%1"]]},
 ], ids=str)  # fmt: skip
-def test_half_of_a_training_graph(trained, change):
+def test_incomplete_training_graph(trained, change):
     refused(changed(trained, lambda data: data.update(change)))
 
 
@@ -319,7 +319,7 @@ def test_half_of_a_training_graph(trained, change):
 
 
 @pytest.mark.parametrize("name", SAVED_GRAPH)
-def test_a_file_of_a_terabyte_of_holes(tmp_path, name):
+def test_sparse_terabyte_file(tmp_path, name):
     path = forge(tmp_path / "x", nodes=EXP)
     os.truncate(path / name, 1 << 43)
     refused(path, "bytes")

@@ -55,7 +55,7 @@ def written(value):
     return type(value).__name__, repr(value)
 
 
-def test_every_attr_of_every_op_has_its_kind():
+def test_every_attr_has_a_kind():
     assert [(op.name, name) for op in STORED for name in op.attrs if not callable(kind_of(op, name))] == []
     used = {name for op in STORED for name in op.attrs}
     assert set(KINDS) - used <= {"strides"} | {name for op in OPS.values() for name in op.attrs}
@@ -63,7 +63,7 @@ def test_every_attr_of_every_op_has_its_kind():
 
 
 @pytest.mark.parametrize("op", [op for op in STORED if op.attrs], ids=str)
-def test_examples_are_read_as_they_were_written(op):
+def test_examples_round_trip(op):
     for case in cases(op):
         assert written(again(op, case.attrs)) == written(case.attrs)
 
@@ -95,12 +95,12 @@ def test_attrs_of_a_custom_op():
     del OPS["attrs_shift"]
 
 
-def test_numbers_of_numpy_and_lists_are_written_as_those_of_python():
+def test_numpy_scalars_and_lists_are_written_as_python_values():
     assert again(OPS["reshape"], {"shape": [np.int64(3), 4]}) == {"shape": (3, 4)}
     assert written(again(OPS["sum"], {"axis": (0,), "keepdims": np.bool_(True)}))["keepdims"] == ("bool", "True")
 
 
-def test_what_follows_dynamic_axes():
+def test_attrs_that_depend_on_dynamic_axes():
     eight = SizeFormula(((8, ("batch",)), (3, ())))
     data = encode_attrs(OPS["reshape"], {"shape": (eight, 4)})
     assert data == {"shape": [{"follows": [[8, ["batch"]], [3, []]]}, 4]}
@@ -148,7 +148,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("op", "data"), REFUSED, ids=lambda x: str(x)[:60])
-def test_data_of_another_kind_are_refused(op, data):
+def test_data_of_the_wrong_kind_is_refused(op, data):
     with pytest.raises(Malformed):
         decode_attrs(OPS[op], data)
 
@@ -242,7 +242,7 @@ HOLES = [
 
 
 @pytest.mark.parametrize(("op", "specs", "attrs"), HOLES, ids=lambda x: str(x)[:60])
-def test_rules_refuse(op, specs, attrs):
+def test_shape_rules_refuse_bad_attrs(op, specs, attrs):
     with pytest.raises((MinflowError, TypeError)):
         consult(OPS[op], tuple(specs), attrs)
 
@@ -264,18 +264,18 @@ def test_rules_refuse(op, specs, attrs):
     ("one_hot", [np.array([5])], dict(num_classes=5)), ("multinomial", [np.array([math.nan]), np.zeros(2, int)],
                                                          dict(num_samples=1, replacement=True, offset=0)),
 ])  # fmt: skip
-def test_numbers_out_of_range_are_refused(op, arrays, attrs):
+def test_out_of_range_values_are_refused(op, arrays, attrs):
     with pytest.raises(MinflowError):
         OPS[op].kernel(*arrays, **attrs)
 
 
-def test_a_diagonal_far_outside_is_empty():
+def test_diagonal_out_of_range_is_empty():
     x = np.zeros((3, 4))
     for offset in (-(2**31), 2**31, -(2**62), -4, 5):
         assert OPS["diagonal"].kernel(x, offset=offset, dim1=0, dim2=1).shape == (0,)
 
 
-def test_images_of_no_size_take_no_time():
+def test_empty_images_take_no_time():
     window = dict(kernel_size=(200, 200), stride=(1, 1), padding=(0, 0), ceil_mode=False)
     x = np.zeros((0, 1, 2**40, 2**10))
     y, _ = OPS["max_pool2d"].kernel(x, **window, dilation=(1, 1))
@@ -284,7 +284,7 @@ def test_images_of_no_size_take_no_time():
     assert OPS["one_hot"].kernel(np.zeros((0,), int), num_classes=2**50).shape == (0, 2**50)
 
 
-def test_bfloat16_is_a_dtype_of_a_file():
+def test_bfloat16_round_trips():
     assert again(OPS["cast"], {"dtype": bfloat16}) == {"dtype": bfloat16}
 
 

@@ -24,7 +24,7 @@ for _ in range(5000):
         (items, [[], [1, "2"]]),
     ],
 )
-def test_what_is_right_comes_back(check, right):
+def test_valid_values_are_returned(check, right):
     for x in right:
         assert check(x, "here") is x
 
@@ -39,7 +39,7 @@ def test_what_is_right_comes_back(check, right):
         (items, [(), {}, "ab", None]),
     ],
 )
-def test_what_is_wrong_is_named_shortly(check, wrong):
+def test_error_names_the_value_briefly(check, wrong):
     for x in wrong:
         with pytest.raises(Malformed) as caught:
             check(x, "nodes[12].attrs.axis")
@@ -48,7 +48,7 @@ def test_what_is_wrong_is_named_shortly(check, wrong):
 
 
 @pytest.mark.parametrize("x", [HUGE, DEEP, [HUGE] * 1000, {"a": DEEP, "b": 10**4000}, {str(i): i for i in range(9999)}])
-def test_what_is_large_is_shown_by_its_beginning(x):
+def test_long_values_are_truncated(x):
     with pytest.raises(Malformed) as caught:
         flag(x, "p")
     assert 0 < len(caught.value.found) < 400
@@ -73,7 +73,7 @@ def test_limits():
     assert text("a\n\tb", "p", lines=True) and one_of("a", "p", {"a": 1}) == "a"
 
 
-def test_structures_say_their_places():
+def test_error_names_the_path_in_a_structure():
     assert fields({"a": 1}, "p", ["a"], ["b"]) == {"a": 1} and fields({"a": 1, "b": 2}, "p", ["a"], ["b"])
     assert each([1, 2], "p", whole, 2) == [1, 2] and table({"a": 1}, "p", whole, 1) == {"a": 1}
     for call, place, found in [

@@ -20,7 +20,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_another_process_loads_it(folder):
+def test_saved_graph_loads_in_another_process(folder):
     (folder / "use.py").write_text("import minflow as flow\n" + LOADING)
     done = subprocess.run(
         [sys.executable, "use.py"],
@@ -32,7 +32,7 @@ def test_another_process_loads_it(folder):
     assert done.stdout.strip() == "minflow.Size([32, 10])"
 
 
-def test_it_is_served(folder):
+def test_saved_graph_is_served(folder):
     from fastapi.testclient import TestClient
 
     space = {"__name__": "serve"}

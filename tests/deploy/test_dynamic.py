@@ -88,7 +88,7 @@ BATCH = {0: {0: "batch"}}
 # ---- numbers that follow ---------------------------------------------------------------------------------------------
 
 
-def test_follows():
+def test_sizes_follow_dynamic_axes():
     x = SizeFormula(((8, ("batch", "time")), (-1, ("batch",)), (3, ())))
     assert x.at({"batch": 2, "time": 5}) == 81 and x.axes == {"batch", "time"}
     assert str(x) == "8*batch*time - batch + 3"
@@ -145,12 +145,12 @@ def test_ratios_are_solved_for_in_all_bits(momentum):
     [0.0, 1.0, 1.5], [5e-324, 1e-323, 1e-323], [math.inf, 1.0, 2.0], [math.nan, 1.0, 2.0], [0.3, 0.7, 0.2],
     [1, 1.0, 2], [True, False, True], ["a", "b", "a"], [None, 1, 2], [(1, 2), (1,), (1, 2)], [{"a": 1}, {"b": 1}, {}],
 ])  # fmt: skip
-def test_what_follows_nothing(values):
+def test_sizes_that_follow_no_axis(values):
     with pytest.raises(NotSizeDependent):
         law(4).of(values)
 
 
-def test_what_is_the_same_everywhere_stays():
+def test_constant_sizes_stay_constant():
     for x in (math.nan, (1, [2.5, {"a": None}]), -0.0, "text", {"a": (1, 2)}):
         assert law(4).of([x, copy.deepcopy(x), copy.deepcopy(x)]) is x
 
@@ -193,7 +193,7 @@ def test_lstm(check):
     assert ("full", "shape", "batch, 4") in attrs_of(found)
 
 
-def test_bags_of_embeddings(check):
+def test_embedding_bags(check):
     model = nn.EmbeddingBag(11, 3, mode="mean")
     found = check(
         Graph(model, model), {0: {0: "n", 1: "t"}}, *[[flow.randint(0, 11, (n, n + 1))] for n in (4, 1, 2, 7)]
@@ -287,7 +287,7 @@ class Square(flow.autograd.Function):
 
 
 @pytest.mark.parametrize("checkpointed", [False, True])
-def test_a_function_and_a_module_that_is_computed_again(checkpointed, check):
+def test_checkpointed_function_and_module(checkpointed, check):
     model = nn.Sequential(nn.Linear(3, 4), nn.Tanh())
     model.to(nn.graph.GraphModule).activation_checkpointing = checkpointed
     graph = Graph(
@@ -357,7 +357,7 @@ def test_random_programs(seed, check):
 # ---- nothing of the graph changes ------------------------------------------------------------------------------------
 
 
-def test_a_trace_leaves_nothing_behind(capsys):
+def test_trace_has_no_side_effects(capsys):
     class Counting(nn.Module):
         def __init__(self):
             super().__init__()
@@ -393,7 +393,7 @@ def test_a_trace_leaves_nothing_behind(capsys):
     assert len(graph._history) == history
 
 
-def test_a_trace_of_a_training_graph_takes_no_step():
+def test_tracing_a_training_graph_takes_no_step():
     model = nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.5), nn.Linear(4, 2))
     graph = Graph(lambda x: model(x).mean(), model, optimizer=flow.optim.Adam(model.parameters(), lr=0.1))
     x = flow.randn(4, 3)
@@ -406,7 +406,7 @@ def test_a_trace_of_a_training_graph_takes_no_step():
     assert len(graph._history) == 1 and bits(graph.state_dict()) != before
 
 
-def test_a_graph_that_has_changed_since_is_called_again_first():
+def test_changed_graph_must_be_called_again():
     model = nn.Dropout(0.5)
     graph = Graph(model, model)
     graph(flow.randn(4, 3))
@@ -423,7 +423,7 @@ def test_a_graph_that_has_changed_since_is_called_again_first():
         flow.set_default_dtype(flow.float32)
 
 
-def test_a_captured_tensor_with_another_storage():
+def test_captured_tensor_with_another_storage():
     weight = flow.ones(3)
     graph = Graph(lambda x: x * weight)
     graph(flow.zeros(4, 3))
@@ -493,7 +493,7 @@ def test_at_most_three_axes():
         axes_of({0: dict(enumerate("abcd"))}, ["x"], [flow.zeros(2, 3, 4, 5).spec])
 
 
-def test_sizes_of():
+def test_sizes_of_dynamic_axes():
     axes = {"n": ((0, 0), (1, 0))}
     assert sizes_of(axes, SPECS, ["x", "y"]) == {"n": 4}
     with pytest.raises(flow.ShapeError, match=r"(?s)'n'.*4 \(axis 0 of x\) and 5 \(axis 0 of y\).*float32\[5\]"):
@@ -530,7 +530,7 @@ def test_refused(function, message):
 
 
 @pytest.mark.parametrize("n", [1, 4])
-def test_results_with_other_axes_at_size_1(n):
+def test_axes_that_vanish_at_size_1(n):
     with pytest.raises(
         flow.GraphError,
         match=r"(?s)result 0 of build has another number of axes at a size of 1.*"
@@ -539,7 +539,7 @@ def test_results_with_other_axes_at_size_1(n):
         program(Graph(lambda x: x.squeeze()), {0: {0: "n"}}, flow.zeros(n, 1, 3))
 
 
-def test_a_build_that_takes_one_size():
+def test_build_that_accepts_one_size():
     def build(x, y):
         return x + y
 
@@ -559,7 +559,7 @@ def test_a_build_that_takes_one_size():
         program(Graph(strict), {"x": {0: "n"}}, flow.zeros(4, 3))
 
 
-def test_sizes_that_are_refused_are_left_out(check):
+def test_refused_sizes_are_excluded(check):
     found = check(Graph(lambda x: x.view(x.size(0) // 2 * 2, 3)), BATCH, *[[flow.randn(n, 3)] for n in (8, 2, 4, 14)])
     assert attrs_of(found) == [("reshape", "shape", "batch, 3")]
 
@@ -567,7 +567,7 @@ def test_sizes_that_are_refused_are_left_out(check):
 # ---- saved and loaded ------------------------------------------------------------------------------------------------
 
 
-def test_sizes_that_a_loaded_graph_refuses(tmp_path):
+def test_loaded_graph_refuses_other_sizes(tmp_path):
     loaded = saved(
         Graph(lambda x, y: x.sum(1) + y),
         tmp_path / "saved",
@@ -584,7 +584,7 @@ def test_sizes_that_a_loaded_graph_refuses(tmp_path):
     assert loaded(flow.ones(2, 3), flow.zeros(2)).tolist() == [3, 3]
 
 
-def test_a_shape_that_no_tensor_has_at_these_sizes(tmp_path):
+def test_impossible_shape_at_these_sizes(tmp_path):
     graph = Graph(lambda x: x.sum() + flow.zeros(x.size(0) - 2) + flow.tensor([1] * (x.size(0) - 2)))
     loaded = saved(graph, tmp_path / "saved", {"x": {0: "n"}}, flow.zeros(4))
     assert loaded(flow.ones(3)).tolist() == [4]

@@ -49,7 +49,7 @@ def whole(path, n):
 # ---- what is written -------------------------------------------------------------------------------------------------
 
 
-def test_text_of_which_each_entry_has_a_line(tmp_path):
+def test_text_has_one_line_per_entry(tmp_path):
     write(tmp_path / "1" / "2" / "model", *graph(2))
     text = (tmp_path / "1/2/model" / GRAPH).read_text(encoding="utf-8")
     assert json.loads(text) == graph(2)[0]
@@ -61,14 +61,14 @@ def test_text_of_which_each_entry_has_a_line(tmp_path):
     assert set(meta["sha256"]) == set(SAVED_GRAPH)
 
 
-def test_the_same_graph_gives_the_same_bytes(tmp_path):
+def test_same_graph_gives_the_same_bytes(tmp_path):
     write(tmp_path / "a", *graph())
     time.sleep(0.01)
     write(tmp_path / "b", *graph())
     assert all((tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes() for name in SAVED_GRAPH)
 
 
-def test_weights_are_a_plain_safetensors_file(old):
+def test_weights_are_a_safetensors_file(old):
     safetensors = pytest.importorskip("safetensors.numpy")
     there = safetensors.load_file(old / WEIGHTS)
     assert there.keys() == {"model.weight", "model.偏"} and there["model.weight"].tolist() == [[1] * 4] * 3
@@ -90,7 +90,7 @@ def test_every_dtype_and_shape(tmp_path):
     assert all(np.array_equal(again[k], x) and again[k].dtype == x.dtype for k, x in arrays.items())
 
 
-def test_no_weights_at_all(tmp_path):
+def test_graph_without_weights(tmp_path):
     data, meta, _ = graph()
     data["states"] = []
     write(tmp_path / "x", data, meta, {})
@@ -107,7 +107,7 @@ def test_no_weights_at_all(tmp_path):
         ("x" * (1 << 19), "at most 524,288 bytes"),
     ],
 )
-def test_what_could_not_be_read_is_not_written(tmp_path, entry, words):
+def test_unreadable_graphs_are_not_written(tmp_path, entry, words):
     data, meta, arrays = graph()
     data["nodes"].append({"value": entry})
     with pytest.raises(GraphFormatError, match=rf"graph.json: nodes\[3\] must be .*{words}"):
@@ -118,14 +118,14 @@ def test_what_could_not_be_read_is_not_written(tmp_path, entry, words):
 # ---- over an older one -----------------------------------------------------------------------------------------------
 
 
-def test_over_an_older_one(old, way):
+def test_overwriting_an_older_graph(old, way):
     before = os.stat(old).st_ino
     write(old, *graph(2))
     whole(old, 2)
     assert (os.stat(old).st_ino == before) == (way == "by moving files")
 
 
-def test_an_empty_folder_and_the_working_directory_stay_themselves(old, tmp_path, monkeypatch):
+def test_empty_folder_and_working_directory_keep_their_inode(old, tmp_path, monkeypatch):
     empty = tmp_path / "empty"
     empty.mkdir()
     for place, path in ((empty, empty), (old, ".")):
@@ -136,7 +136,7 @@ def test_an_empty_folder_and_the_working_directory_stay_themselves(old, tmp_path
         assert sorted(os.listdir(place)) == sorted(SAVED_GRAPH)
 
 
-def test_modes_and_links_are_kept(old, tmp_path, way):
+def test_file_modes_and_links_are_kept(old, tmp_path, way):
     (tmp_path / "link").symlink_to("model")
     old.chmod(0o750)
     (old / META).chmod(0o640)
@@ -156,7 +156,7 @@ def test_modes_and_links_are_kept(old, tmp_path, way):
         ("graph.json, weights.safetensors", lambda old: (old / META).unlink()),  # a part of a graph is not ours
     ],
 )
-def test_what_is_not_ours_is_never_lost(old, names, change):
+def test_foreign_files_are_never_lost(old, names, change):
     change(old)
     before = sorted((p.name, p.lstat().st_mode, p.lstat().st_ino) for p in old.iterdir())
     with pytest.raises(CheckpointError, match=f"(?s)nothing is written.*holds {names}, which would be lost.*path"):
@@ -165,7 +165,7 @@ def test_what_is_not_ours_is_never_lost(old, names, change):
     assert os.listdir(old.parent) == ["model"]
 
 
-def test_a_file_is_in_the_way(tmp_path):
+def test_path_is_a_file(tmp_path):
     (tmp_path / "x").write_text("mine")
     for path in (tmp_path / "x", tmp_path / "x" / "model"):
         with pytest.raises(CheckpointError, match="is a file, and|Not a directory|File exists"):
@@ -173,7 +173,7 @@ def test_a_file_is_in_the_way(tmp_path):
     assert (tmp_path / "x").read_text() == "mine"
 
 
-def test_what_comes_in_while_it_is_written_is_kept(old, monkeypatch, way):
+def test_files_created_during_a_save_are_kept(old, monkeypatch, way):
     sync = atomic.sync_folder
 
     def late(path):
@@ -221,7 +221,7 @@ def test_failing_calls(old, monkeypatch, name, way):
     whole(old, 2 if name == "replace" and way == "in one step" else 1)
 
 
-def test_who_protected_it_meant_it(old, monkeypatch, way):
+def test_read_only_folder_is_not_replaced(old, monkeypatch, way):
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != WEIGHTS)
     with pytest.raises(CheckpointError, match="(?s)Permission denied.*unchanged"):
         write(old, *graph(2))
@@ -249,7 +249,7 @@ def saving(path, way):
     return process
 
 
-def test_one_of_two_processes_wins(tmp_path, way):
+def test_one_of_two_concurrent_saves_wins(tmp_path, way):
     path = tmp_path / "model"
     both = [saving(path, way) for _ in range(2)]
     seen = set()
@@ -262,7 +262,7 @@ def test_one_of_two_processes_wins(tmp_path, way):
 
 
 @pytest.mark.parametrize("which", range(1, 6))
-def test_a_folder_that_another_process_exchanges_is_listed_again(old, monkeypatch, which):
+def test_load_retries_if_the_folder_is_replaced(old, monkeypatch, which):
     """A saver deletes the files of the folder that it took away while another one lists them."""
     listdir, listed = os.listdir, []
     monkeypatch.setattr(atomic, "PATIENCE", 0.01)
@@ -281,7 +281,7 @@ def test_a_folder_that_another_process_exchanges_is_listed_again(old, monkeypatc
     whole(old, 2)
 
 
-def test_a_lock_that_is_never_let_go(old, monkeypatch, way):
+def test_lock_that_is_never_released(old, monkeypatch, way):
     """Whoever may read the folder above can hold its lock: a save waits a while, and then needs no lock or says so."""
     fcntl = pytest.importorskip("fcntl")
     monkeypatch.setattr(atomic, "PATIENCE", 0.01)
@@ -296,7 +296,7 @@ def test_a_lock_that_is_never_let_go(old, monkeypatch, way):
     whole(old, 2 if way == "in one step" else 1)
 
 
-def test_without_links_files_are_copied(old, monkeypatch):
+def test_files_are_copied_without_hard_links(old, monkeypatch):
     """A file system such as exFAT gives a file no second name."""
 
     def fail(*_):
@@ -321,7 +321,7 @@ def test_without_links_files_are_copied(old, monkeypatch):
 # ---- what is read ----------------------------------------------------------------------------------------------------
 
 
-def test_other_places(tmp_path):
+def test_save_to_other_file_systems(tmp_path):
     flow.save({"w": flow.ones(2)}, tmp_path / "state.safetensors")
     flow.save({"w": flow.ones(2)}, tmp_path / "state")
     (tmp_path / "net.onnx").write_bytes(b"x")
@@ -340,7 +340,7 @@ def test_other_places(tmp_path):
             read(x)
 
 
-def test_load_of_a_saved_graph_says_load_graph(old):
+def test_load_of_a_saved_graph_suggests_load_graph(old):
     with pytest.raises(CheckpointError, match="(?s)a saved graph.*flow.load_graph"):
         flow.load(old)
 
@@ -367,7 +367,7 @@ def refused(path, *words):
 
 
 @pytest.mark.parametrize("name", SAVED_GRAPH)
-def test_missing_and_not_plain(old, tmp_path, name):
+def test_missing_and_special_files(old, tmp_path, name):
     data = (old / name).read_bytes()
     (old / name).unlink()
     refused(old, "half of a saved graph", name)
@@ -383,7 +383,7 @@ def test_missing_and_not_plain(old, tmp_path, name):
 
 
 @pytest.mark.parametrize("name", SAVED_GRAPH)
-def test_every_byte_counts(old, name):
+def test_every_changed_byte_is_detected(old, name):
     """Flipped, cut, doubled: the hash finds it, or what is read says the same."""
     data, rng = (old / name).read_bytes(), random.Random(3)
     for _ in range(60):

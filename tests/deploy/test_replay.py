@@ -108,7 +108,7 @@ def test_checkpointing_and_accumulation(tmp_path):
     assert same(graph.state_dict(), loaded.state_dict())
 
 
-def test_a_generator_of_its_own(tmp_path):
+def test_custom_generator(tmp_path):
     generator = flow.Generator()
     generator.manual_seed(5)
 
@@ -121,7 +121,7 @@ def test_a_generator_of_its_own(tmp_path):
     assert steps_are_equal(graph, loaded, floats(3)) and not same(graph(floats(3)), graph(floats(3)))
 
 
-def test_a_predict_job(tmp_path):
+def test_predict_job(tmp_path):
     @flow.global_function(type="predict")
     def score(
         x: tp.Numpy.Placeholder((4, 8)), pair: tuple[tp.Numpy.Placeholder((4,)), tp.Numpy.Placeholder((4,))]
@@ -142,7 +142,7 @@ def test_a_predict_job(tmp_path):
 
 
 @pytest.mark.parametrize("exact", [True, False])
-def test_with_the_bits_of_eager_or_within_rounding(exact, tmp_path):
+def test_results_match_eager(exact, tmp_path):
     """As it was saved. Where nothing is said, meta.json is what earlier versions wrote, and they can read it."""
     graph = Predict(nn.Linear(3, 2))
     graph.config.exact(exact)
@@ -152,7 +152,7 @@ def test_with_the_bits_of_eager_or_within_rounding(exact, tmp_path):
     assert around(loaded, tmp_path / "again", floats(4, 3)).config.bits is exact
 
 
-def test_an_exact_job(tmp_path):
+def test_exact_job(tmp_path):
     config = flow.function_config()
     config.exact()
 
@@ -166,7 +166,7 @@ def test_an_exact_job(tmp_path):
     flow.clear_default_session()
 
 
-def test_what_cannot_be_saved(tmp_path):
+def test_unsaveable_graphs(tmp_path):
     model = nn.Linear(4, 2)
     graph = Predict(model)
     with pytest.raises(flow.GraphError, match=r"Predict_\d+ was never called, so there is no computation to save"):
@@ -215,7 +215,7 @@ class Stacked(nn.Module):
         (Stacked(), "nodes[0].in must be a list of 0 to 10000 entries", "'%0'"),
     ],
 )
-def test_what_a_file_has_no_room_for(model, place, found, tmp_path):
+def test_oversized_values(model, place, found, tmp_path):
     graph = Predict(model)
     graph(floats(3, 4))
     with pytest.raises(flow.GraphError, match="cannot be saved") as caught:
@@ -228,7 +228,7 @@ class Says(nn.Linear):
         return "a bell \a\nand a line"
 
 
-def test_what_a_module_says_and_how_its_class_is_called(tmp_path):
+def test_module_extra_repr_and_class_names(tmp_path):
     graph = Predict(nn.Sequential(Says(4, 2), type("Net[int]", (nn.Linear,), {})(2, 2)))
     loaded = around(graph, tmp_path, floats(3, 4))
     assert same(loaded(floats(3, 4)), graph(floats(3, 4)))
@@ -236,7 +236,7 @@ def test_what_a_module_says_and_how_its_class_is_called(tmp_path):
     assert "_Net_int_(in_features=2" in str(loaded)
 
 
-def test_what_a_loaded_graph_refuses(tmp_path):
+def test_loaded_graph_refusals(tmp_path):
     graph = Predict(nn.Sequential(nn.Linear(4, 2), nn.Dropout(0.5)).eval())
     loaded = around(graph, tmp_path, floats(3, 4))
     with pytest.raises(flow.GraphError, match=r"was saved for args\[0\] float32\[3, 4\]") as caught:
@@ -257,7 +257,7 @@ def test_what_a_loaded_graph_refuses(tmp_path):
         copy.deepcopy(loaded)
 
 
-def test_a_loaded_graph_is_looked_at_before_its_first_call(tmp_path):
+def test_loaded_graph_is_inspectable_before_its_first_call(tmp_path):
     from minflow_widgets import explore
 
     graph = Predict(nn.Sequential(nn.Linear(4, 2), nn.ReLU()).eval())
@@ -278,7 +278,7 @@ def test_a_loaded_graph_is_looked_at_before_its_first_call(tmp_path):
 
 
 @pytest.mark.parametrize("trains", [False, True])
-def test_weights_missing_or_too_many(trains, tmp_path):
+def test_missing_or_unexpected_weights(trains, tmp_path):
     model, path = nn.Linear(3, 2), tmp_path / "saved"
     optimizer = flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     around(Training(model, optimizer) if trains else Predict(model), tmp_path, floats(4, 3))
@@ -293,7 +293,7 @@ def test_weights_missing_or_too_many(trains, tmp_path):
             flow.load_graph(path / f"{len(wrong)}")
 
 
-def test_a_tensor_is_given_by_place_or_by_name(tmp_path):
+def test_inputs_by_position_or_name(tmp_path):
     class Masked(nn.Graph):
         def build(self, x, mask=None):
             return x * 2 if mask is None else x * mask
@@ -320,7 +320,7 @@ def test_a_tensor_is_given_by_place_or_by_name(tmp_path):
     assert same(loaded(a, b, bias={"b": d, "a": a}, scale=c), want)
 
 
-def test_a_call_that_does_not_fit_is_one_error_alone(tmp_path, capsys):
+def test_mismatched_call_raises_one_error(tmp_path, capsys):
     loaded = around(Predict(nn.Linear(3, 2)), tmp_path, floats(2, 4, 3), dynamic={"args[0]": {0: "batch"}})
     for x, got, hint in (
         (floats(2, 4, 3).double(), "float64[2, 4, 3]", "args[0].to(flow.float32)"),
@@ -343,7 +343,7 @@ def test_a_call_that_does_not_fit_is_one_error_alone(tmp_path, capsys):
     assert "was built up to here" in out and "at replay.py" not in out  # no line of ours as one of the program
 
 
-def test_a_loaded_graph_is_saved_with_its_dynamic_axes(tmp_path):
+def test_loaded_graph_saves_its_dynamic_axes(tmp_path):
     graph = Predict(nn.Linear(3, 2))
     loaded = around(graph, tmp_path, floats(4, 3), dynamic={"args[0]": {0: "batch"}})
     loaded(floats(9, 3))
@@ -354,7 +354,7 @@ def test_a_loaded_graph_is_saved_with_its_dynamic_axes(tmp_path):
         flow.load_graph(tmp_path / "c")(floats(7, 3))
 
 
-def test_parameters_of_a_loaded_graph_are_frozen(tmp_path):
+def test_loaded_parameters_are_frozen(tmp_path):
     model = nn.Linear(3, 2)
     loaded = around(Training(model, flow.optim.SGD(model.parameters(), lr=0.1)), tmp_path, floats(4, 3))
     weight, bias = loaded.model.weight, loaded.model.bias
@@ -370,7 +370,7 @@ def test_parameters_of_a_loaded_graph_are_frozen(tmp_path):
         loaded(floats(4, 3))
 
 
-def test_what_is_meant_by_a_path_beside_the_folder(tmp_path):
+def test_path_beside_the_folder_is_explained(tmp_path):
     graph = Predict(nn.Linear(2, 1))
     graph(floats(3, 2))
     flow.save(graph, tmp_path / "1" / "model")
@@ -388,7 +388,7 @@ def test_what_is_meant_by_a_path_beside_the_folder(tmp_path):
             flow.load_graph(nothing)
 
 
-def test_a_loaded_graph_is_compared_with_eager_as_the_saved_one(tmp_path):
+def test_loaded_graph_compares_with_eager_like_the_original(tmp_path):
     graph = Predict(nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.ReLU()).eval())
     x = floats(2, 1, 5, 5)
     loaded = around(graph, tmp_path, x)

@@ -126,14 +126,14 @@ def both(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_process_without_the_classes_goes_on(both, name):
+def test_process_without_the_classes_resumes(both, name):
     here, there = both[name]
     for what in here:
         assert there[what] == here[what], what
     assert here["steps"] == 10 and len(here["state"]) > 5
 
 
-def test_a_loaded_graph_is_saved_again(tmp_path):
+def test_loaded_graph_can_be_saved(tmp_path):
     """The second copy goes on as the first."""
     graph, batch = CASES["two optimizers"]()
     stepped(graph, batch(0))
@@ -145,7 +145,7 @@ def test_a_loaded_graph_is_saved_again(tmp_path):
     assert stepped(flow.load_graph(tmp_path / "second"), batch(2)) == expected != first
 
 
-def test_a_tensor_named_as_a_state_of_the_optimizer(tmp_path):
+def test_tensor_named_like_an_optimizer_state(tmp_path):
     model = nn.Linear(3, 2)
     model.register_buffer("weight-momentum_buffer", flow.ones(1))
 

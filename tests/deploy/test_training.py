@@ -174,13 +174,13 @@ def test_schedules(name):
                     assert scheduler.get_last_lr() == twin.get_last_lr()
 
 
-def test_the_tables_know_every_built_in_class():
+def test_tables_have_every_built_in_class():
     assert {kind.__name__ for kind in built_in.OPTIMIZERS} == set(optimizers())
     known = {kind.__name__ for kind in built_in.SCHEDULES}
     assert known == set(schedules()) - set(REFUSED) | {*exported(flow.optim.swa_utils, s.LRScheduler)}
 
 
-def test_what_else_a_group_has():
+def test_extra_param_group_options():
     model = new_model()
     named = [("weight", model[0].weight), ("bias", model[0].bias)]
     groups = [
@@ -198,7 +198,7 @@ def test_what_else_a_group_has():
     assert second["clip_grad_max_norm"] == 2.0 and second["clip_grad_norm_type"] == math.inf and second["lr"] == 1
 
 
-def test_state_of_options_that_were_changed():
+def test_state_after_option_changes():
     """Buffers of an option that is off now are there again when it is switched on."""
     graph = graph_of(momentum=0.9)
     eager_step(graph)
@@ -275,7 +275,7 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("name", REFUSALS)
-def test_what_no_file_can_hold_is_refused_by_name(name):
+def test_unserializable_state_is_refused_by_name(name):
     make, words = REFUSALS[name]
     with pytest.raises(flow.GraphError, match=f"(?s)flow.save: Training_[0-9]+ cannot be saved.*{words}.*state_dict"):
         optimizers_as_data(make())
@@ -340,7 +340,7 @@ def nested(depth):
     return innermost
 
 
-def test_schedules_inside_each_other(saved):
+def test_nested_schedules(saved):
     data, tensors, parameters = saved
     optimizers_from_data(changed(data, S, nested(20)), parameters, tensors)
     for depth in (21, 500):
@@ -349,7 +349,7 @@ def test_schedules_inside_each_other(saved):
 
 
 @pytest.mark.parametrize("state", [None, np.zeros(4, "float32"), np.zeros((3, 4)), np.zeros((3, 4), "int32")])
-def test_states_that_do_not_fit(saved, state):
+def test_mismatched_states_are_refused(saved, state):
     data, tensors, parameters = saved
     name = "model.0.weight-momentum_buffer"
     others = {key: x for key, x in tensors.items() if key != name} | ({} if state is None else {name: state})
@@ -359,7 +359,7 @@ def test_states_that_do_not_fit(saved, state):
 
 
 @pytest.mark.parametrize("steps", [math.nan, -1, 1.5, math.inf])
-def test_counts_that_are_none(steps):
+def test_invalid_counts_are_refused(steps):
     graph = graph_of(flow.optim.Adam)
     eager_step(graph)
     data, tensors = optimizers_as_data(graph)
@@ -368,13 +368,13 @@ def test_counts_that_are_none(steps):
         optimizers_from_data(data, dict(graph.model.named_parameters(prefix="model")), tensors)
 
 
-def test_a_parameter_of_two_optimizers(saved):
+def test_parameter_of_two_optimizers(saved):
     data, tensors, parameters = saved
     with pytest.raises(GraphFormatError, match=r"optimizers\[1\] must be a parameter in one group of one optimizer"):
         optimizers_from_data([*data, *data], parameters, tensors)
 
 
-def test_a_state_is_a_copy(saved):
+def test_state_is_a_copy(saved):
     data, tensors, parameters = saved
     array = tensors["model.0.weight-momentum_buffer"].numpy().copy()
     array.flags.writeable = False
@@ -413,7 +413,7 @@ def test_settings():
     assert config_as_data(other) == data
 
 
-def test_settings_of_a_graph_that_does_not_train():
+def test_settings_of_an_inference_graph():
     graph, other = Training(new_model()), Training(new_model())
     data = config_as_data(graph)
     assert "steps" not in data and "generator" not in data
@@ -422,7 +422,7 @@ def test_settings_of_a_graph_that_does_not_train():
     np.testing.assert_array_equal(flow.get_rng_state(), before)
 
 
-def test_an_own_pass_is_refused():
+def test_custom_pass_is_refused():
     def my_pass(graph):
         return graph
 

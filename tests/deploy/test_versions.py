@@ -27,7 +27,7 @@ def older(monkeypatch):
     return lambda name, version: monkeypatch.setattr(OPS[name], "version", version)
 
 
-def test_a_graph_says_the_version_of_each_op_that_it_uses(older):
+def test_graph_records_op_versions(older):
     graph = Matrix()
     graph(flow.ones(2))
     older("mul", 4)
@@ -38,19 +38,19 @@ def test_a_graph_says_the_version_of_each_op_that_it_uses(older):
     assert check_versions(ops) == ops and converted([NODE], ops) == [NODE]
 
 
-def test_an_op_that_nobody_defined_is_refused():
+def test_unknown_op_is_refused():
     with pytest.raises(GraphFormatError, match="(?s)uses squish.*import the module.*custom_op"):
         check_versions({"add": 1, "squish": 1})
     with pytest.raises(GraphFormatError, match=r"(?s)uses os\.system.*damaged"):
         check_versions({"os.system": 1})
 
 
-def test_a_newer_op_is_refused():
+def test_newer_op_version_is_refused():
     with pytest.raises(GraphFormatError, match="(?s)sum.*version 2, by a newer minflow.*file *2.*here *1.*upgrade"):
         check_versions({"sum": 2})
 
 
-def test_versions_of_a_custom_op():
+def test_custom_op_versions():
     @custom_op("test_versioned(x)", version=3)
     def op(xp, x):
         return x + 1
@@ -65,7 +65,7 @@ def test_versions_of_a_custom_op():
             custom_op("test_unversioned(x)", version=wrong)(lambda xp, x: x)
 
 
-def test_an_older_op_is_converted_step_by_step(monkeypatch, older):
+def test_older_op_is_converted_step_by_step(monkeypatch, older):
     """Version 2 of our sum calls its axis `dim`, as it might; version 3 counts the axes from the end."""
 
     def second(node):
@@ -87,7 +87,7 @@ def test_an_older_op_is_converted_step_by_step(monkeypatch, older):
     assert converted([half], check_versions({"sum": 2})) == [{**half, "attrs": {"dim": [-1], "keepdims": False}}]
 
 
-def test_a_view_in_the_path_of_a_write_is_converted(monkeypatch, older):
+def test_view_in_a_write_path_is_converted(monkeypatch, older):
     def second(node):
         return {**node, "attrs": {"at": node["attrs"]["index"]}}
 
@@ -104,14 +104,14 @@ def test_a_view_in_the_path_of_a_write_is_converted(monkeypatch, older):
     [None, [], {}, {"op": []}, {"op": "sum"}, {"op": "sum", "attrs": 3}, {"op": "view_write", "attrs": {"path": [1]}}],
     ids=str,
 )
-def test_no_node_breaks_a_converter(monkeypatch, older, node):
+def test_converter_accepts_any_node(monkeypatch, older, node):
     older("sum", 2)
     monkeypatch.setitem(versions.CONVERTERS, ("sum", 1), lambda node: {**node, "attrs": node["attrs"]["axis"]})
     with pytest.raises(Malformed, match=r"nodes\[1\] must be a node, got"):
         converted([NODE, node], {"sum": 1})
 
 
-def test_a_saved_graph_of_another_version(monkeypatch, older, tmp_path):
+def test_saved_graph_of_another_version(monkeypatch, older, tmp_path):
     """As if two of our ops had changed since it was saved."""
     graph, x = Matrix(), flow.tensor([1.0, -3.0])
     wanted = graph(x)

@@ -118,7 +118,7 @@ SIZES = {  # one VGG: the others are the same layers in other numbers, and each 
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_family(name, tmp_path):
+def test_model_family(name, tmp_path):
     flow.manual_seed(0)
     make, shape = FAMILIES[name]
     check(stirred_by(make, shape), images(*shape), path=tmp_path / "model.onnx")
@@ -126,7 +126,7 @@ def test_family(name, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SIZES)
-def test_other_size(name, tmp_path):
+def test_another_size(name, tmp_path):
     flow.manual_seed(0)
     shape = (1, 3, SIZES[name], SIZES[name])
     check(stirred_by(lambda: models.get_model(name), shape), images(*shape), path=tmp_path / "model.onnx")
@@ -136,7 +136,7 @@ def family(name):
     return re.match("[a-z]+", name.removeprefix("wide_"))[0]
 
 
-def test_one_of_every_listed_family_is_tried():
+def test_every_listed_family_is_tested():
     assert {family(name) for name in models.list_models()} - set(map(family, (*FAMILIES, *SIZES))) == {"neural"}
 
 
@@ -166,7 +166,7 @@ def test_recurrent_language_model(kind, options, tmp_path):
     assert len(layers) == (4 if "bidirectional" in options else 2)
 
 
-def test_a_projected_lstm_is_a_loop_over_steps(tmp_path):
+def test_projected_lstm_is_a_loop(tmp_path):
     flow.manual_seed(0)
     model = nn.LSTM(5, 6, num_layers=2, proj_size=3, bidirectional=True)
     proto = check(model.eval(), images(7, 2, 5), path=tmp_path / "model.onnx")
@@ -245,7 +245,7 @@ def test_two_inputs_and_nested_outputs(tmp_path):
     assert [x.name for x in proto.graph.input] == ["x", "y"] and len(proto.graph.output) == 4
 
 
-def test_batch_norm_that_trains_is_refused(tmp_path):
+def test_batch_norm_in_training_is_refused(tmp_path):
     class Training(nn.Graph):
         def __init__(self, model):
             super().__init__()
@@ -275,7 +275,7 @@ def check_at(model, example, others, dynamic, path):
 
 
 @pytest.mark.parametrize("name", ["lenet", "vit_tiny", "unet", "dcgan generator", "style transfer"])
-def test_other_batches(name, tmp_path):
+def test_other_batch_sizes(name, tmp_path):
     flow.manual_seed(0)
     make, (_, *shape) = FAMILIES[name]
     others = [images(1, *shape), images(5, *shape)]
@@ -283,7 +283,7 @@ def test_other_batches(name, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "GPT"])
-def test_other_batches_and_lengths(kind, tmp_path):
+def test_other_batch_sizes_and_lengths(kind, tmp_path):
     flow.manual_seed(0)
     if kind == "GPT":
         model = GPT(GPTConfig(block_size=16, vocab_size=20, n_layer=1, n_head=2, n_embd=16))
@@ -293,7 +293,7 @@ def test_other_batches_and_lengths(kind, tmp_path):
     check_at(stirred(model), tokens(2, 5, 20), others, {0: {0: "batch", 1: "time"}}, tmp_path / "x.onnx")
 
 
-def test_other_sizes_of_images(tmp_path):
+def test_other_image_sizes(tmp_path):
     flow.manual_seed(0)
     others = [images(n, 3, *size) for n, *size in ((1, 32, 40), (3, 40, 32), (2, 47, 39))]
     check_at(
@@ -305,7 +305,7 @@ def test_other_sizes_of_images(tmp_path):
     )
 
 
-def test_what_follows_from_constants_is_written_as_one(tmp_path):
+def test_constant_subgraphs_are_folded(tmp_path):
     """A mask is no node of the file, and both blocks share it; so do the places of an image's pixels."""
     flow.manual_seed(0)
     model = GPT(GPTConfig(block_size=16, vocab_size=40, n_layer=2, n_head=2, n_embd=32)).eval()

@@ -46,7 +46,7 @@ def names(model):
     return [i.name for i in graph.input], [o.name for o in graph.output], {w.name for w in graph.initializer}
 
 
-def test_a_module_is_written_in_eval_mode_with_its_own_names(tmp_path):
+def test_module_is_exported_in_eval_mode_with_its_names(tmp_path):
     model, path = network(), tmp_path / "new" / "model.onnx"
     flow.onnx.export(model, X, path)
     assert model.training and model[2].training
@@ -59,7 +59,7 @@ def test_a_module_is_written_in_eval_mode_with_its_own_names(tmp_path):
     assert written.graph.node[0].name.startswith("0-") and "test_file.py:" in written.graph.node[0].doc_string
 
 
-def test_a_graph_is_written_as_it_was_called(tmp_path):
+def test_graph_is_exported_as_called(tmp_path):
     graph = Predict(network().eval())
     with pytest.raises(flow.GraphError, match="Predict_.* was never called"):
         flow.onnx.export(graph, None, tmp_path / "a.onnx")
@@ -75,7 +75,7 @@ def test_a_graph_is_written_as_it_was_called(tmp_path):
     assert session(onnx.load(tmp_path / "b.onnx")).get_inputs()[0].shape == [2, 6]
 
 
-def test_a_training_graph_gives_its_forward_part(tmp_path):
+def test_training_graph_exports_its_forward_part(tmp_path):
     y = flow.tensor([0, 2, 1, 1])
     graph = Train(nn.Linear(6, 3))
     before = float(nn.functional.cross_entropy(graph.model(X), y))
@@ -87,7 +87,7 @@ def test_a_training_graph_gives_its_forward_part(tmp_path):
     assert not any("Grad" in node.op_type for node in written.graph.node)
 
 
-def test_what_only_training_has_is_refused_with_its_line(tmp_path):
+def test_training_only_ops_are_refused_with_their_line(tmp_path):
     graph = Train(nn.Sequential(nn.Linear(6, 4), nn.BatchNorm1d(4), nn.Dropout(0.5), nn.Linear(4, 3)))
     graph(X, flow.tensor([0, 2, 1, 1]))
     path = tmp_path / "a.onnx"
@@ -99,7 +99,7 @@ def test_what_only_training_has_is_refused_with_its_line(tmp_path):
     assert "model.eval()" in error.value.hint and path.read_text() == "old"
 
 
-def test_all_ops_without_a_form_are_named_together(tmp_path):
+def test_unsupported_ops_are_listed_together(tmp_path):
     class Strange(nn.Module):
         def forward(self, x):
             x = x.cumprod(1) + flow.lgamma(x)
@@ -113,7 +113,7 @@ def test_all_ops_without_a_form_are_named_together(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_results_have_names(tmp_path):
+def test_output_names(tmp_path):
     class Several(nn.Module):
         def __init__(self):
             super().__init__()
@@ -136,7 +136,7 @@ def test_results_have_names(tmp_path):
         flow.onnx.export(Several(), flow.ones(2, 3), tmp_path / "b.onnx", output_names=list("aabcd"))
 
 
-def test_a_file_that_is_open(tmp_path):
+def test_open_file(tmp_path):
     file = io.BytesIO()
     for target in (file, tmp_path / "a.onnx"):
         flow.onnx.export(network(), X, target)
@@ -168,7 +168,7 @@ def test_half_precision_and_bfloat16_pass_the_checker(tmp_path):
         assert onnx.load(tmp_path / "a.onnx").graph.input[0].type.tensor_type.elem_type in (10, 11, 16)
 
 
-def test_mistakes_are_told(tmp_path, monkeypatch):
+def test_mistakes_are_explained(tmp_path, monkeypatch):
     model = network()
     with pytest.raises(flow.GraphError, match="the path is of type int"):
         flow.onnx.export(model, X, 3)
@@ -186,7 +186,7 @@ def test_mistakes_are_told(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_loaded_graph_needs_no_example(tmp_path):
+def test_loaded_graph_needs_no_example(tmp_path):
     graph = Predict(network().eval())
     want = graph(X)
     flow.save(graph, tmp_path / "saved", dynamic={"features": {0: "batch"}})
@@ -198,7 +198,7 @@ def test_a_loaded_graph_needs_no_example(tmp_path):
         assert session(written).get_inputs()[0].shape == ["batch", 6]
 
 
-def test_a_predict_job(tmp_path):
+def test_predict_job(tmp_path):
     @flow.global_function(type="predict")
     def job(x: flow.typing.Numpy.Placeholder((4, 3))) -> flow.typing.Numpy:
         w = flow.get_variable("weights", (3, 2), initializer=flow.constant_initializer(0.5))

@@ -75,7 +75,7 @@ def assert_all_same(outputs, results, tolerance=TOLERANCE):
 
 
 @pytest.mark.parametrize("op", FORMS)
-def test_form_gives_what_the_op_gives(op):
+def test_form_matches_its_op(op):
     with Cases() as case:
         for i in range(len(cases(OPS[op]))):
             with case(f"example {i}"):
@@ -96,7 +96,7 @@ def compare(op, i):
     assert_all_same(run(model, *[t.numpy() for t in tensors]), call(*tensors), LOOSE.get(op, TOLERANCE))
 
 
-def test_every_form_is_of_an_op():
+def test_every_form_belongs_to_an_op():
     assert not set(FORMS) - set(OPS)
 
 
@@ -181,7 +181,7 @@ def with_open_axis(op, i):
     return replace(base, axes=axes, follows=follows, fills=fills), arrays, call
 
 
-def test_forms_follow_a_dynamic_axis():
+def test_forms_support_dynamic_axes():
     """Two examples of each op, run at a length that no trace had; what a form cannot follow it refuses."""
     refused, followed = set(), set()
     for op in FORMS:
@@ -203,5 +203,5 @@ def test_forms_follow_a_dynamic_axis():
 # ---- corners ---------------------------------------------------------------------------------------------------------
 
 
-def test_what_differs_in_a_corner_is_listed():
+def test_edge_case_differences_are_listed():
     assert edge_cases.differing() == set(edge_cases.CORNERS)

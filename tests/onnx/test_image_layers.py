@@ -66,7 +66,7 @@ def test_pools(n, tmp_path):
     same(lambda x: back(*pool(x), output_size=x.shape), x, path=path)
 
 
-def test_divisors_of_mean_pools(tmp_path):
+def test_avg_pool_divisors(tmp_path):
     for options in (
         dict(divisor_override=3),
         dict(divisor_override=3, ceil_mode=True),
@@ -75,13 +75,13 @@ def test_divisors_of_mean_pools(tmp_path):
         same(nn.AvgPool2d(2, **options), images(2, 3, 7, 9), path=tmp_path / "x.onnx")
 
 
-def test_a_dilated_pool_that_rounds_up_one_axis_is_refused(tmp_path):
+def test_dilated_pool_with_partial_ceil_mode_is_refused(tmp_path):
     layer = nn.MaxPool2d(2, 3, 1, dilation=2, ceil_mode=True)
     with pytest.raises(flow.GraphError, match=r"\(9, 11\) to \(4, 4\) by its ceil_mode, ONNX to \(4, 5\)"):
         same(layer, images(1, 1, 9, 11), path=tmp_path / "x.onnx")
 
 
-def test_places_of_a_pool_are_left_out_where_nothing_reads_them(tmp_path):
+def test_unused_pool_indices_are_omitted(tmp_path):
     path = tmp_path / "x.onnx"
     for flag, count in ((False, 1), (True, 2)):
         same(nn.MaxPool2d(2, return_indices=flag), images(1, 2, 4, 4), path=path)
@@ -110,7 +110,7 @@ def test_grid_sample(tmp_path):
         )
 
 
-def test_windows_and_columns(tmp_path):
+def test_fold_and_unfold(tmp_path):
     x, path = images(2, 3, 9, 11), tmp_path / "x.onnx"
     same(nn.Unfold((2, 3), 2, (0, 2), 1), x, path=path)
     same(lambda x: F.fold(F.unfold(x, 3, 2, 1, 2), (9, 11), 3, 2, 1, 2), x, path=path)
@@ -118,7 +118,7 @@ def test_windows_and_columns(tmp_path):
     same(lambda x: x.as_strided((3, 4), (2, 3), 1), x, path=path)
 
 
-def test_a_parameter_over_a_foreign_array_that_is_not_contiguous(tmp_path):
+def test_parameter_over_a_strided_foreign_array(tmp_path):
     weight = flow.from_numpy(np.arange(12, dtype="float32").reshape(3, 4).T)
     same(lambda x: x @ weight, images(2, 4), path=tmp_path / "x.onnx")
 

@@ -47,7 +47,7 @@ def agrees(runner, model, *tensors, **options):
     np.testing.assert_allclose(got[0], want[0].detach().numpy() + 1, rtol=1e-5, atol=1e-6)
 
 
-def test_the_call_of_a_thousand_programs():
+def test_common_export_call():
     model = Masked()
     model(X)
     with pytest.warns(torch.MinflowWarning, match="opset 18") as said:
@@ -82,14 +82,14 @@ def test_the_call_of_a_thousand_programs():
         ((X, None, 2.0), None, ["x"]),
     ],
 )
-def test_arguments_by_place_and_by_name(args, kwargs, names):
+def test_positional_and_keyword_arguments(args, kwargs, names):
     model = Masked()
     runner, inputs, _ = exported(model, args, kwargs=kwargs)
     assert list(inputs) == names
     agrees(runner, model, *[X, MASK][: len(names)])
 
 
-def test_numbers_and_flags_are_written_as_they_are():
+def test_scalars_and_flags_are_constants():
     model = Masked()
     runner, _, outputs = exported(
         model=model,
@@ -125,7 +125,7 @@ def test_dynamic_axes(options):
     agrees(runner, model, torch.rand(5, 3), torch.rand(5, 3))
 
 
-def test_axes_of_nested_arguments():
+def test_dynamic_axes_of_nested_arguments():
     class Sum(nn.Module):
         def forward(self, pair, by_name):
             return pair[0] + pair[1] + by_name["z"]
@@ -136,14 +136,14 @@ def test_axes_of_nested_arguments():
     assert exported(Sum(), ((X, X), {"z": X}, {}), dynamic_shapes=None)[1]["pair[0]"] == [2, 3]
 
 
-def test_names_of_inputs():
+def test_input_names():
     assert list(exported(Masked(), (X, MASK), input_names=["mask"])[1]) == ["mask", "mask_1"]
     learned = ["image", *[f"learned_{i}" for i in range(6)]]  # PyTorch names the weights by them
     with pytest.warns(torch.MinflowWarning, match="7 names for 1 inputs"):
         assert list(exported(Masked(), X, input_names=learned)[1]) == ["image"]
 
 
-def test_without_a_file_a_program_is_returned(tmp_path):
+def test_program_is_returned_without_a_file(tmp_path):
     program = torch.onnx.export(Masked(), (X,), dynamo=True)
     assert program.model_proto.opset_import[0].version == 18 and "Masked, opset 18" in repr(program)
     program.save(tmp_path / "a.onnx")
@@ -168,14 +168,14 @@ def test_without_a_file_a_program_is_returned(tmp_path):
         ({"kwargs": {"mask": MASK, "size": X}}, r"Masked.forward takes \(x, mask=None.*'size'"),
     ],
 )
-def test_what_asks_for_another_file(options, words):
+def test_unsupported_options_are_refused(options, words):
     file = io.BytesIO()
     with pytest.raises(torch.MinflowError, match=words) as caught:
         torch.onnx.export(Masked(), X, file, **options)
     assert "test_options.py:" in caught.value.where and not file.getvalue()
 
 
-def test_what_has_no_effect_is_said():
+def test_options_without_effect_warn():
     with pytest.warns(torch.MinflowWarning, match="report, verify: without effect"):
         exported(Masked(), X, report=True, verify=True, profile=False)
     with pytest.raises(

@@ -3,5 +3,5 @@
 from tests.onnx import page
 
 
-def test_the_page_is_as_the_package():
+def test_page_matches_the_package():
     assert page.PAGE.read_text(encoding="utf-8") == page.page(), "python -m tests.onnx.page"

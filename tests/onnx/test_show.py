@@ -120,7 +120,7 @@ def refused(show, what, match):
 # ---- what is shown ---------------------------------------------------------------------------------------------------
 
 
-def test_a_conv_net_is_drawn(shown):
+def test_conv_net_is_drawn(shown):
     view = shown(conv_net())
     assert view.head["producer"] == "pytorch 2.13.0" and view.head["graph"] == "main"
     assert view.head["opset"].startswith("18 (IR version ")
@@ -149,7 +149,7 @@ def test_modules_open_and_show_attributes(shown):
         view.open("encoder")
 
 
-def test_usual_attributes_are_left_out(shown):
+def test_default_attributes_are_omitted(shown):
     view = shown(
         model(
             [node("Conv", "x w", "y", strides=[1, 1], dilations=[1, 1], group=1, pads=[0] * 4)],
@@ -163,7 +163,7 @@ def test_usual_attributes_are_left_out(shown):
     assert "strides=(1, 1)" in step.every and "group=1" in step.every
 
 
-def test_graphs_and_functions_inside_are_one_box(shown):
+def test_subgraphs_and_functions_are_one_box(shown):
     view = shown(mixed())
     by_name = {n.name: n for n in view.record.nodes}
     branches = "then_branch: 1 operation (Add)", "else_branch: 1 operation (Identity)"
@@ -226,7 +226,7 @@ def test_types_as_text(text, proto):
     assert spec_of(proto) == text
 
 
-def test_names_of_inference_are_unknown_sizes():
+def test_inferred_dimension_names_are_unknown_sizes():
     assert dim_text(onnx.TensorShapeProto.Dimension(dim_param="unk__3")) == "?"
 
 
@@ -234,11 +234,11 @@ def test_names_of_inference_are_unknown_sizes():
     ("/layer1/layer1.0/conv1/Conv", "layer1.0.conv1"), ("model/dense/MatMul", "model.dense"), ("MatMul_3", ""),
     ("", ""), ("a/b;c/d/e", "a"), ("///", ""), ("encoder.layers.0/attention/Add", "encoder.layers.0.attention"),
 ])  # fmt: skip
-def test_modules_of_names(name, scope):
+def test_modules_from_node_names(name, scope):
     assert place_of(helper.make_node("Add", [], [], name=name), False).scope == scope
 
 
-def test_modules_of_metadata_and_of_our_own_names():
+def test_modules_from_metadata_and_our_own_names():
     ours = helper.make_node("Conv", [], [], name="model.conv1-conv2d-0/Conv")
     assert place_of(ours, True).scope == "model.conv1" and place_of(ours, False).scope == "model.conv1-conv2d-0"
     torch = helper.make_node("Conv", [], [], name="node_conv")
@@ -263,11 +263,11 @@ def test_modules_of_metadata_and_of_our_own_names():
 @pytest.mark.parametrize("name, formal, word", [
     ("fc1.weight", "B", "weight"), ("onnx::MatMul_12", "B", "B"), ("model/dense/kernel:0", "B", "B"), ("w", "", "w"),
 ])  # fmt: skip
-def test_words_for_parameters(name, formal, word):
+def test_parameter_names(name, formal, word):
     assert parameter_word(name, formal) == word
 
 
-def test_equal_and_missing_names_are_told_apart(shown):
+def test_duplicate_and_missing_names_are_distinguished(shown):
     view = shown(
         model([node("Relu", f"v{i}", f"v{i + 1}", "same") for i in range(4)], [value("v0", [2])], [value("v4")])
     )
@@ -275,30 +275,30 @@ def test_equal_and_missing_names_are_told_apart(shown):
     assert len(set(names)) == 5
 
 
-def test_an_optional_input_may_be_left_out(shown):
+def test_optional_input_may_be_omitted(shown):
     clip = helper.make_node("Clip", ["x", "", "high"], ["y"])
     view = shown(model([clip], [value("x", [2])], [value("y")], [numpy_helper.from_array(np.float32(6), "high")]))
     assert view.record.nodes[-1].attrs == "max=6"
 
 
-def test_outputs_that_are_inputs_or_tensors(shown):
+def test_outputs_that_are_inputs_or_initializers(shown):
     view = shown(model([], [value("x", [2])], [value("x", [2]), value("w", [3])], [array("w", 3)]))
     assert view.head["outputs"] == "x float32[2], w float32[3]" and view.svg and view.dot
 
 
-def test_an_unsorted_file_is_sorted(shown):
+def test_unsorted_nodes_are_sorted(shown):
     view = shown(model([node("Neg", "b", "c"), node("Relu", "x", "b")], [value("x", [2])], [value("c")]))
     assert [n.label for n in view.record.nodes if n.kind == "op"] == ["Relu", "Neg"]
 
 
-def test_it_is_saved_in_all_forms(shown, tmp_path):
+def test_picture_is_saved_in_all_formats(shown, tmp_path):
     view = shown(conv_net())
     for suffix, begin in ((".svg", "<svg"), (".html", "<div"), (".txt", "file"), (".dot", "digraph")):
         view.save(tmp_path / f"picture{suffix}")
         assert (tmp_path / f"picture{suffix}").read_text(encoding="utf-8").startswith(begin)
 
 
-def test_what_we_export_is_shown(tmp_path):
+def test_exported_models_are_shown(tmp_path):
     net = flow.nn.Sequential(flow.nn.Conv2d(1, 4, 3, bias=False), flow.nn.ReLU())
     flow.onnx.export(net, flow.ones(3, 1, 5, 5), tmp_path / "net.onnx")
     view = flow.onnx.show(tmp_path / "net.onnx")
@@ -309,7 +309,7 @@ def test_what_we_export_is_shown(tmp_path):
 # ---- the explorer ----------------------------------------------------------------------------------------------------
 
 
-def test_the_explorer_takes_a_path_and_shows_numbers(tmp_path):
+def test_explorer_takes_a_path_and_shows_values(tmp_path):
     path = tmp_path / "net.onnx"
     onnx.save(conv_net(), path)
     explorer = explore(str(path)).open("fc.weight")
@@ -328,7 +328,7 @@ def test_the_explorer_takes_a_path_and_shows_numbers(tmp_path):
     assert explore(flow.onnx.show(path)).text.startswith("net.onnx, 4 operations")
 
 
-def test_tensors_of_other_files_are_named_and_not_opened(tmp_path):
+def test_external_tensors_are_not_opened(tmp_path):
     outside = tmp_path / "secret"
     outside.write_bytes(b"\0" * 4 * 160)
     for location in ("../secret", str(outside), "/dev/zero", "weights.bin"):
@@ -381,7 +381,7 @@ class files_opened:
 
 
 @pytest.mark.parametrize("scoped", [False, True])
-def test_three_thousand_nodes_stay_a_small_picture(shown, scoped):
+def test_three_thousand_nodes_give_a_small_picture(shown, scoped):
     nodes = [
         node(
             ("Conv", "Relu", "Neg")[i % 3],
@@ -400,7 +400,7 @@ def test_three_thousand_nodes_stay_a_small_picture(shown, scoped):
     assert view.record.nodes[-1].outs == ("float32[n, 2, 8, 8]",)
 
 
-def test_long_lists_and_names_are_cut(shown):
+def test_long_lists_and_names_are_truncated(shown):
     long = "n" * 1_000_000
     view = shown(
         model(
@@ -434,7 +434,7 @@ def test_other_files_are_refused(shown, data, what):
     refused(shown, data, what)
 
 
-def test_paths_that_are_no_files(tmp_path):
+def test_invalid_paths(tmp_path):
     for path, what in (
         (tmp_path, "a folder"),
         (tmp_path / "none.onnx", "cannot be read"),
@@ -503,14 +503,14 @@ def test_hostile_files_are_refused(shown, what):
     refused(shown, make(), match)
 
 
-def test_functions_that_would_be_huge_written_out(shown):
+def test_exponentially_nested_functions(shown):
     """Each calls the next one ten times: 10**12 operations. Shapes are not inferred then."""
     functions = [function(chr(65 + i), [chr(66 + i)] * 10 if i < 12 else []) for i in range(13)]
     view = shown(graph_of(CALL, functions=functions, opsets=[("f", 1)]))
     assert "13 functions" in view.head["functions"] or "and 9 more" in view.head["functions"]
 
 
-def test_a_function_may_call_another_of_its_name(shown):
+def test_function_may_call_a_namesake(shown):
     functions = [function("A", ["A"]), function("A", [])]
     functions[1].overload = "other"
     functions[0].node[0].overload = "other"
@@ -536,7 +536,7 @@ def test_too_many_nodes(shown, monkeypatch):
     assert MOST_NODES == 100_000
 
 
-def test_graphs_in_each_other_as_deep_as_a_file_can(shown):
+def test_deeply_nested_subgraphs(shown):
     def nested(depth):
         graph = helper.make_graph([node("Neg", "x", "out")], "g", [], [value("out")])
         for _ in range(depth):
@@ -583,7 +583,7 @@ def test_truncated_files(shown):
     assert pictures < len(data) // 14
 
 
-def test_mutants_give_a_picture_or_an_error(shown, tmp_path):
+def test_mutants_are_drawn_or_refused(shown, tmp_path):
     """100 with other bytes, 100 with other fields. No other file is opened."""
     rng = random.Random(5)
     net = mixed()
@@ -662,7 +662,7 @@ def fields_changed(data, rng, words):
     return net.SerializeToString()
 
 
-def test_without_the_package(tmp_path, monkeypatch):
+def test_missing_onnx_package(tmp_path, monkeypatch):
     path = tmp_path / "net.onnx"
     path.write_bytes(conv_net().SerializeToString())
     monkeypatch.setitem(sys.modules, "onnx", None)

@@ -64,7 +64,7 @@ def advice(lines: list[str]):
             return
 
 
-def test_what_a_hint_says_to_call_can_be_called():
+def test_calls_in_hints_work():
     tried, wrong = 0, []
     for name, seed in sampled(itertools.product(called_names(), range(2)), 0.5):
         lines = call_of(name, f"advice {seed}")
@@ -78,7 +78,7 @@ def test_what_a_hint_says_to_call_can_be_called():
     assert tried, "no hint is an expression"
 
 
-def test_advice_that_does_not_help_is_found(monkeypatch):
+def test_useless_advice_is_detected(monkeypatch):
     def fails(x):
         raise flow.ShapeError("no", hint="x.missing(), or flow.abs(x)")
 
@@ -89,7 +89,7 @@ def test_advice_that_does_not_help_is_found(monkeypatch):
 
 
 @pytest.mark.parametrize("index", [0, -1, (0, 0), [0]])
-def test_a_number_is_read_by_item(index):
+def test_scalar_is_read_by_item(index):
     loss = flow.tensor(2.5)
     with pytest.raises(flow.ShapeError, match=r"(?s)axes.*float32\[\].*Try: \w+\.item\(\) is its Python number"):
         loss[index]
@@ -97,13 +97,13 @@ def test_a_number_is_read_by_item(index):
 
 
 @pytest.mark.parametrize("strict", [True, False])
-def test_a_size_mismatch_is_not_a_matter_of_strict(strict):
+def test_size_mismatch_does_not_suggest_strict(strict):
     state = {"weight": flow.ones(4, 3), "other": flow.ones(1)}
     with pytest.raises(flow.StateError, match=r"(?s)weight: must be \[5, 3\], got \[4, 3\].*Try: make the model with"):
         nn.Linear(3, 5).load_state_dict(state, strict=strict)
 
 
-def test_a_function_of_many_sizes_says_so():
+def test_hint_of_functions_with_variadic_sizes():
     with pytest.raises(flow.CallError, match=r"Try: flow.permute\(input, \*dims\)"):
         flow.permute(flow.ones(2, 3), order=(1, 0))
 
@@ -116,7 +116,7 @@ def test_a_function_of_many_sizes_says_so():
         (lambda x: nn.utils.get_total_norm([0, x]), r"tensors\[0\]"),
     ],
 )
-def test_a_number_in_the_place_of_a_tensor_is_named(call, argument):
+def test_number_instead_of_a_tensor_is_named(call, argument):
     with pytest.raises(flow.DTypeError, match=f"the {argument} must be a tensor, got int"):
         call(flow.ones(2))
 
@@ -129,7 +129,7 @@ def test_a_number_in_the_place_of_a_tensor_is_named(call, argument):
         lambda x, n: flow.full((2, 3), n),
     ],
 )
-def test_a_number_in_a_graph_is_used_as_a_tensor(function):
+def test_number_in_a_graph_is_suggested_as_a_tensor(function):
     x, n = flow.ones(2, 3), flow.tensor(3)
     with pytest.raises(flow.TraceError, match=r"as in x \* n; n.expand\(2, 3\).*flow.stack\(\[n, m\]\)"):
         Predict(function)(x, n)
@@ -146,7 +146,7 @@ READS = {
 
 
 @pytest.mark.parametrize("reader", READS)
-def test_a_loss_that_is_made_of_a_number_says_where_the_tape_ends(reader):
+def test_loss_made_from_a_number_names_the_end_of_the_tape(reader):
     w = flow.ones(3, requires_grad=True)
 
     loss = (w * w).sum()
@@ -156,7 +156,7 @@ def test_a_loss_that_is_made_of_a_number_says_where_the_tape_ends(reader):
         READS[reader](loss).backward()
 
 
-def test_another_number_than_the_last_read_is_not_called_the_cut():
+def test_only_the_last_number_read_is_blamed():
     w = flow.ones(3, requires_grad=True)
     total = (w * w).sum().item() / 3 + float(np.float32(1))
     with pytest.raises(flow.GradError, match=r"(?s)last read  item\(\) at test_advice.py:\d+.*requires_grad=True on"):
@@ -166,7 +166,7 @@ def test_another_number_than_the_last_read_is_not_called_the_cut():
         flow.ones(2).backward(flow.ones(2))
 
 
-def test_a_read_before_a_build_is_not_the_cut_of_its_loss():
+def test_read_before_a_build_is_not_blamed():
     (flow.ones(3, requires_grad=True) * 2).sum().item()
 
     class Detached(nn.Graph):
@@ -180,7 +180,7 @@ def test_a_read_before_a_build_is_not_the_cut_of_its_loss():
     assert list(found.value.values) == ["output"]
 
 
-def test_an_error_of_a_callback_says_what_to_do():
+def test_callback_error_has_a_hint():
     @flow.global_function(type="predict")
     def job(x: flow.typing.Numpy.Placeholder((2,))) -> flow.typing.Callback[flow.typing.Numpy]:
         return flow.math.relu(x)
@@ -197,7 +197,7 @@ def test_an_error_of_a_callback_says_what_to_do():
         flow.sync_default_session()
 
 
-def test_a_saved_graph_says_how_to_get_the_other_mode(tmp_path):
+def test_saved_graph_explains_how_to_change_mode(tmp_path):
     model = nn.Sequential(nn.Linear(3, 3), nn.Dropout())
     graph = Predict(model)
     for mode, other in ((True, "eval"), (False, "train")):

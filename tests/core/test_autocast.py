@@ -77,7 +77,7 @@ def test_dtypes(name, low):
 
 @needs_torch
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_dtypes_and_values_of_pytorch(name):
+def test_dtypes_and_values_match_pytorch(name):
     with torch.autocast("cpu"), flow.autocast("cpu"):
         theirs, ours = (PROGRAMS[name][0](L, Arguments(L)) for L in (torch, flow))
     assert ours.dtype.name == str(theirs.dtype)[6:]

@@ -16,7 +16,7 @@ from minflow.core.ir import where_text
 from tests.core.refusals import refusals
 
 
-def test_a_chain_of_20_000_ops():
+def test_chain_of_20_000_ops():
     x = y = param(1, 2)
     for _ in range(20_000):
         y = y * 1.0
@@ -36,7 +36,7 @@ def test_second_derivatives():
     )
 
 
-def test_backward_twice_names_the_first():
+def test_second_backward_names_the_first():
     def twice(x):
         loss = x.exp().sum()
         loss.backward(retain_graph=True)
@@ -61,7 +61,7 @@ test_backward_of_what_has_no_gradient = refusals(
 )
 
 
-def test_grad_of_inputs_alone():
+def test_grad_computes_only_the_inputs():
     x, y = param(1, 2), param(3, 4)
     gx, gy = flow.autograd.grad((x * y).sum(), (x, y))
     assert gx.tolist() == [3, 4] and gy.tolist() == [1, 2] and x.grad is None
@@ -70,7 +70,7 @@ def test_grad_of_inputs_alone():
     assert gh.tolist() == [4, 8]
 
 
-def test_leaves_share_no_gradient_and_none_is_a_view():
+def test_leaf_gradients_are_neither_shared_nor_views():
     a, b = param(1, 2), param(3, 4)
     (a + b).sum().backward()
     a.grad.zero_()
@@ -94,7 +94,7 @@ def test_gradients_have_the_spec_of_their_tensor():
     assert x.grad.spec is x.spec and x.grad.tolist() == [3, 3]
 
 
-def test_only_what_a_rule_names_is_saved():
+def test_only_declared_tensors_are_saved():
     x, w = param(1, 2), flow.tensor([3.0, 4.0])
     y = x * w
     assert [s[0] is w.array for s in y.value.node.saved] == [True]
@@ -103,13 +103,13 @@ def test_only_what_a_rule_names_is_saved():
     assert x.grad.tolist() == [3, 4] and not (x + w).value.node.saved
 
 
-def test_no_gradient_is_computed_for_the_first_input():
+def test_unneeded_input_gradient_is_not_computed():
     images, w = flow.ones(4, 3), flow.ones(3, 2, requires_grad=True)
     node = (images @ w).value.node
     assert node.needs == 0b10 and [s[0] is images.array for s in node.saved] == [True]
 
 
-def test_a_tape_is_freed_without_the_cyclic_collector():
+def test_tape_is_freed_without_the_cyclic_collector():
     gc.disable()
     try:
         x = param(1, 2)
@@ -181,9 +181,9 @@ def test_detect_anomaly_names_op_and_line():
     assert "2 NaN among 2" in str(error.value)
 
 
-def test_a_node_knows_the_users_line():
+def test_node_records_the_users_line():
     y = param(1) * 2.0
-    line = test_a_node_knows_the_users_line.__code__.co_firstlineno + 1
+    line = test_node_records_the_users_line.__code__.co_firstlineno + 1
     assert where_text(y.value.node.where) == f"test_autograd.py:{line}"
     assert y.grad_fn.where.endswith(str(line)) and repr(y.grad_fn) == "<MulBackward>"
 
@@ -202,7 +202,7 @@ class Cube(flow.autograd.Function):
         return 3 * x * x * ctx.scale * g, None
 
 
-def test_functions_of_ones_own():
+def test_custom_functions():
     assert both(lambda x: Cube.apply(x, 2.0).sum(), lambda: param(1, 2)) == [[6, 24]]
     check(lambda x: (Cube.apply(x, 0.5) * x).sum(), f8(4))
     x = param(2)
@@ -211,7 +211,7 @@ def test_functions_of_ones_own():
     assert g.item() == 12 and h.item() == 12
 
 
-def test_a_function_is_freed_without_the_collector():
+def test_custom_function_is_freed_without_the_collector():
     gc.disable()
     try:
         x = param(1, 2)
@@ -224,7 +224,7 @@ def test_a_function_is_freed_without_the_collector():
         gc.enable()
 
 
-def test_a_function_with_a_wrong_backward_is_told():
+def test_wrong_backward_of_a_custom_function_is_reported():
     class Wrong(flow.autograd.Function):
         @staticmethod
         def forward(ctx, x):
@@ -260,7 +260,7 @@ def test_gradcheck():
         flow.autograd.gradcheck(lambda x: x, param(1))
 
 
-def test_who_listens_hears_all_while_others_come_and_go():
+def test_listeners_may_be_removed_during_an_event():
     heard, stop = [], threading.Event()
 
     def come_and_go():
@@ -283,7 +283,7 @@ def test_who_listens_hears_all_while_others_come_and_go():
     assert len(heard) == 20_000 and events.BackwardDone not in events.LISTENERS
 
 
-def test_listeners_hear_of_backward():
+def test_listeners_are_notified_of_backward():
     heard = []
     with events.subscribe(events.BackwardDone, heard.append):
         param(1, 2).sum().backward()
@@ -291,7 +291,7 @@ def test_listeners_hear_of_backward():
     assert len(heard) == 1 and "test_autograd.py" in where_text(heard[0].where)
 
 
-def test_a_graph_is_not_written_by_backward_in_it():
+def test_backward_in_a_trace_writes_no_gradients():
     x = param(1, 2)
     Compiled(lambda: ((x * x).sum().backward(), x.grad)[1])()
     assert x.grad is None

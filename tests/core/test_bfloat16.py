@@ -22,7 +22,7 @@ def rounded(x) -> np.ndarray:
     return ((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000).astype("uint32").view("float32")
 
 
-def test_numbers_are_rounded_once():
+def test_results_are_rounded_once():
     x, y = flow.tensor(X).bfloat16(), flow.tensor(Y, dtype=flow.bfloat16)
     assert x.dtype is y.dtype is flow.bfloat16 and x.element_size() == 2 and x.is_floating_point()
     a, b = rounded(X), rounded(Y)
@@ -59,14 +59,14 @@ def test_structure_and_writes():
     assert repr(flow.tensor([1.0, 2.3], dtype=flow.bfloat16)) == "tensor([1.0000, 2.2969], dtype=minflow.bfloat16)"
 
 
-def test_numpy_has_none():
+def test_numpy_conversion_is_refused():
     x = flow.ones(2, dtype=flow.bfloat16)
     with pytest.raises(DTypeError, match=r"numpy\(\) of bfloat16"):
         x.numpy()
     assert x.float().numpy().tolist() == x.tolist() == [1, 1] and x[0].item() == 1 and f"{x[0]:.2f}" == "1.00"
 
 
-def test_limits_are_those_of_the_bits():
+def test_finfo_matches_the_bits():
     info = flow.finfo(flow.bfloat16)
     largest = struct.unpack("<f", b"\x00\x00\x7f\x7f")[0]
     assert info.max == largest == flow.tensor(largest, dtype=flow.bfloat16).item()
@@ -82,7 +82,7 @@ def test_saved_and_loaded(tmp_path):
 
 
 @pytest.mark.parametrize("optimizer", [flow.optim.SGD, flow.optim.Adam])
-def test_a_model_learns_eagerly_and_as_a_graph(optimizer):
+def test_model_trains_eagerly_and_as_a_graph(optimizer):
     def model():
         flow.manual_seed(0)
         return flow.nn.Sequential(flow.nn.Linear(4, 8), flow.nn.Tanh(), flow.nn.Linear(8, 1)).bfloat16()
@@ -95,7 +95,7 @@ def test_a_model_learns_eagerly_and_as_a_graph(optimizer):
     assert all(a.tolist() == b.tolist() for a, b in zip(eager.parameters(), traced.parameters()))
 
 
-def test_it_is_imported_at_first_use():
+def test_ml_dtypes_is_imported_lazily():
     program = (
         "import sys, minflow as flow; flow.finfo(flow.bfloat16); before = 'ml_dtypes' in sys.modules\n"
         "flow.ones(1).bfloat16(); print(before, 'ml_dtypes' in sys.modules)"
@@ -119,7 +119,7 @@ PROGRAMS = {
 
 @needs_torch
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_as_in_pytorch(name):
+def test_results_match_pytorch(name):
     """Values and gradients within two steps of the last bit, dtypes the same."""
     results = []
     for L in (flow, torch):

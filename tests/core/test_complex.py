@@ -66,7 +66,7 @@ def test_gradients(name, dtypes):
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_gradients_by_differences(name):
+def test_gradients_match_finite_differences(name):
     """The gradient's real part is the slope along x, its imaginary part that along y: without PyTorch."""
     _value, *grads = run(flow, PROGRAMS[name], "complex128", "float64")
     numbers = [np.array(x, dtype) for x, dtype in ((Z, "c16"), (W, "c16"), (R, "f8"))]
@@ -92,7 +92,7 @@ def test_second_gradients():
     np.testing.assert_allclose(h.numpy(), [8 + 4j, 4 - 12j])
 
 
-def test_a_graph_computes_the_same():
+def test_graph_matches_eager():
     def spectrum(x):
         return flow.fft.ifft(flow.fft.fft(x) * flow.polar(flow.ones(4), x)).abs() + (x * 1j).conj().imag
 
@@ -100,7 +100,7 @@ def test_a_graph_computes_the_same():
     assert Predict(spectrum)(x).tolist() == spectrum(x).tolist()
 
 
-def test_making_and_asking():
+def test_construction_and_queries():
     x = flow.tensor([1 + 2j, 3.5])
     assert x.dtype is flow.complex64 and x.is_complex() and not x.is_floating_point() and x.tolist() == [1 + 2j, 3.5]
     assert flow.tensor(1j, dtype=flow.cdouble).item() == 1j and flow.full((2,), 1j).dtype is flow.complex64
@@ -118,7 +118,7 @@ def test_making_and_asking():
     assert x.sum().item() == 4.5 + 2j and x.mean().item() == 2.25 + 1j and x.any().item()
 
 
-def test_parts_are_views():
+def test_real_and_imag_are_views():
     x = flow.tensor([1 + 2j, 3 + 4j])
     x.real[0] = 9
     x.imag = flow.tensor([0.0, -1.0])
@@ -233,6 +233,6 @@ def test_hermitian_transforms_of_several_axes():
         np.testing.assert_allclose(getattr(flow.fft, name)(spectrum, (3, 5)).numpy(), SIGNAL, 1e-10, 1e-10)
 
 
-def test_each_op_says_its_numbers_in_one_of_three_words():
+def test_every_op_declares_its_complex_support():
     assert {op.domain for op in OPS.values()} == {"real", "holomorphic", "complex"}
     assert all(op.domain != "real" and op.dtype_agnostic for op in OPS.values() if op.is_view)

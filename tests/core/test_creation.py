@@ -42,7 +42,7 @@ test_refused = refusals(
 
 
 @pytest.mark.parametrize("make", [flow.tensor, flow.as_tensor, flow.FloatTensor, flow.Tensor, flow.ones(1).new_tensor])
-def test_a_tensor_in_a_list_that_does_not_fit_is_told(make):
+def test_mismatched_tensor_in_a_list_is_named(make):
     """What fits: `constructors` of `../oracle/families.py`."""
     with pytest.raises(ShapeError, match=r"must have one element, got shape \(2,\)[\s\S]*flow.stack"):
         make([flow.ones(2), flow.ones(2)])
@@ -98,7 +98,7 @@ def test_from_numpy_read_only_and_foreign_order():
     assert flow.from_numpy(np.array([1, 2], ">i4")).tolist() == flow.tensor(np.array([1, 2], ">f4")).tolist() == [1, 2]
 
 
-def test_new_ones_like_me():
+def test_new_tensor_methods():
     x = flow.tensor([1, 2], dtype=flow.float64)
     for y in (
         x.new_zeros(2, 3),
@@ -111,14 +111,14 @@ def test_new_ones_like_me():
     assert flow.zeros_like(x).dtype is flow.ones_like(x).dtype is flow.full_like(x, 2).dtype is flow.float64
 
 
-def test_a_size_alone():
+def test_scalar_size():
     assert flow.LongTensor(np.int64(2)).shape == (2,)
     for size in (2**63, 2**62):
         with pytest.raises(ShapeError, match="no tensor has the shape"):
             flow.FloatTensor(size)
 
 
-def test_tensor_of_a_tensor_keeps_its_gradient():
+def test_tensor_of_a_tensor_keeps_requires_grad():
     x = flow.ones(2, requires_grad=True)
     (flow.Tensor(x) * 3.0 + flow.FloatTensor(x) * 2.0).sum().backward()
     assert x.grad.tolist() == [5, 5]

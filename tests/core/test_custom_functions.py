@@ -27,7 +27,7 @@ class Double(Function):
         return g * 2
 
 
-def test_a_dirty_argument_is_the_result():
+def test_dirty_argument_is_the_result():
     def written(w):
         y = w * 3
         assert Double.apply(y) is y
@@ -41,7 +41,7 @@ def test_a_dirty_argument_is_the_result():
         assert Double.apply(y) is y and y.tolist() == [2, 4] and y.is_leaf
 
 
-def test_a_dirty_view_changes_its_base():
+def test_dirty_view_changes_its_base():
     def written(w):
         y = w * 3
         view = y[:1]
@@ -51,7 +51,7 @@ def test_a_dirty_view_changes_its_base():
     assert both(written, lambda: param(1, 1)) == [[12, 3]]
 
 
-def test_a_dirty_buffer_of_a_graph_is_updated():
+def test_dirty_buffer_of_a_graph_is_updated():
     class Counts(nn.Module):
         def __init__(self):
             super().__init__()
@@ -66,7 +66,7 @@ def test_a_dirty_buffer_of_a_graph_is_updated():
     assert [graph(x).item() for _ in range(3)] == [2, 4, 8] and model.n.item() == 8
 
 
-def test_the_hooks_of_a_dirty_argument():
+def test_hooks_of_a_dirty_argument():
     seen, x = [], param(1, 1)
     y = x * 3
     y.register_hook(lambda g: seen.append(("before", g.tolist())))
@@ -76,7 +76,7 @@ def test_the_hooks_of_a_dirty_argument():
     assert seen == [("after", [1, 1]), ("before", [2, 2])] and x.grad.tolist() == [6, 6]
 
 
-def test_what_is_written_has_other_numbers_for_backward():
+def test_write_after_saving_is_detected_in_backward():
     class Times(Function):
         @staticmethod
         def forward(ctx, x, w):
@@ -113,17 +113,17 @@ def call(*, forward=lambda ctx, x: x * 2, backward=lambda ctx, g: g, x=None):
     (lambda ctx, x: ctx.save_for_backward(x, None, 2.5), r"argument 2 must be a tensor, got a float(.|\n)*2.5"),
     (lambda ctx, x: ctx.save_for_forward(x), "save_for_forward keeps tensors for jvp"),
 ])  # fmt: skip
-def test_what_forward_says_is_checked(forward, what):
+def test_forward_declarations_are_checked(forward, what):
     with pytest.raises(GradError, match=what):
         call(forward=forward)
 
 
-def test_a_leaf_cannot_be_dirty():
+def test_leaf_cannot_be_dirty():
     with pytest.raises(GradError, match=r"a leaf that requires grad is written in place(.|\n)*float32\[2\]"):
         Double.apply(param(1, 2))
 
 
-def test_a_dirty_tensor_that_is_no_argument_is_told():
+def test_dirty_tensor_must_be_an_argument():
     def forward(ctx, x):
         y = x * 2
         ctx.mark_dirty(y)
@@ -139,7 +139,7 @@ def test_a_dirty_tensor_that_is_no_argument_is_told():
     (lambda ctx, g: (g * 3, None, None), [3, 3]),
     (lambda ctx, g: None, None),
 ])  # fmt: skip
-def test_what_backward_returns_is_fitted(backward, gradient):
+def test_backward_results_are_fitted_to_their_inputs(backward, gradient):
     x = param(1, 2)
     call(backward=backward, x=x).sum().backward()
     assert (x.grad if gradient is None else x.grad.tolist()) == gradient
@@ -152,12 +152,12 @@ def test_what_backward_returns_is_fitted(backward, gradient):
     (lambda ctx, g: flow.ones(1), r"gradient 0 has shape \(1,\), argument 0 of forward has \(2,\)"),
     (lambda ctx, g: (g, g), "F.backward returned 2 gradients for the 1 arguments of forward"),
 ])  # fmt: skip
-def test_what_backward_returns_is_checked(backward, what):
+def test_backward_results_are_checked(backward, what):
     with pytest.raises((GradError, flow.ShapeError), match=what):
         call(backward=backward).sum().backward()
 
 
-def test_results_without_a_gradient():
+def test_non_differentiable_results():
     seen = []
 
     class Parts(Function):
@@ -186,7 +186,7 @@ def test_results_without_a_gradient():
     assert seen[-1] == (True, True, False)
 
 
-def test_forward_and_setup_context_apart():
+def test_separate_setup_context():
     class Scaled(Function):
         @staticmethod
         def forward(x, k):
@@ -205,13 +205,13 @@ def test_forward_and_setup_context_apart():
     assert both(lambda w: Scaled.apply(w, 3).sum(), lambda: param(1, 2)) == [[3, 3]]
 
 
-def test_methods_that_are_not_called_are_told():
+def test_uncalled_methods_are_reported():
     for name, instead in (("jvp", "func.jvp"), ("vmap", "func.vmap")):
         with pytest.warns(MinflowWarning, match=rf"Rule.{name} is not called here\n.*\n.*{instead}"):
             type("Rule", (Double,), {name: staticmethod(lambda *args: None)})
 
 
-def test_a_function_without_forward_or_backward_is_refused():
+def test_function_without_forward_or_backward_is_refused():
     class Empty(flow.autograd.Function):
         pass
 

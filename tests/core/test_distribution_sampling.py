@@ -21,7 +21,7 @@ def fits(found, chances) -> bool:
     return stats.chisquare([*counts[often], *rest[0]], [*wanted[often], *rest[1]]).pvalue > 1e-4
 
 
-def test_places_by_probabilities():
+def test_multinomial_indices():
     generator = flow.Generator(1)
     found = flow.multinomial(P, BIG, True, generator=generator).numpy()
     assert fits(found, P.numpy().astype("float64")) and 1 not in found
@@ -50,7 +50,7 @@ def test_in_place():
     assert flow.empty(4, dtype=flow.int64).geometric_(0.5).min().item() >= 1
 
 
-def test_the_same_again_also_as_a_graph():
+def test_draws_are_reproducible_in_graphs():
     def program(p):
         return [p.multinomial(2), flow.poisson(p * 9), flow.binomial(p * 9, p), p.clone().cauchy_()]
 

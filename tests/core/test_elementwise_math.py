@@ -15,7 +15,7 @@ logit nan_to_num""".split()
 TWO = """atan2 copysign float_power heaviside hypot igamma igammac ldexp nextafter xlogy""".split()
 
 
-def test_numbers_have_names():
+def test_constants():
     assert (flow.pi, flow.e, flow.inf, flow.newaxis) == (math.pi, math.e, math.inf, None) and math.isnan(flow.nan)
     assert X[:, flow.newaxis].shape == (3, 1)
 
@@ -39,7 +39,7 @@ def test_shifts_and_divmod():
     assert [t.tolist() for t in divmod(7, flow.tensor([2.0]))] == [[3.0], [1.0]]
 
 
-def test_parts_of_a_float():
+def test_float_decomposition():
     x = flow.tensor([0.0, -3.0, 0.1, math.inf])
     mantissa, exponent = flow.frexp(x)
     assert exponent.dtype is flow.int32 and exponent.tolist() == [0, 2, -3, 0]
@@ -48,7 +48,7 @@ def test_parts_of_a_float():
     assert flow.nextafter(flow.tensor(1.0), flow.tensor(2.0)).item() == 1 + 2**-23
 
 
-def test_questions():
+def test_predicates():
     x = flow.tensor([1.0, math.inf, -math.inf, math.nan])
     assert flow.isposinf(x).tolist() == [False, True, False, False]
     assert flow.isneginf(x).tolist() == [False, False, True, False] and flow.isreal(x).all()
@@ -83,7 +83,7 @@ test_refused = refusals([
 
 
 @pytest.mark.parametrize("function", [flow.igamma, flow.igammac, flow.xlogy, flow.special.xlog1py, flow.special.zeta])
-def test_a_number_does_not_widen(function):
+def test_python_scalar_does_not_widen(function):
     for number in (3, 2.5, True):
         for result in (function(X, number), function(number, X + 1)):
             assert result.array.dtype == "float32" and result.dtype is flow.float32, number

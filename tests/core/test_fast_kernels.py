@@ -50,7 +50,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 @in_cases("dtype", ["f4", "f8"])
 @in_cases("shape", [(3, select.CHUNK + 7), (5, 13)])
-def test_one_of_two_numbers(name, dtype, shape):
+def test_where_with_two_scalars(name, dtype, shape):
     op, inputs = CASES[name]
     arrays = inputs(numbers(*shape, dtype=dtype), numbers(*shape, dtype=dtype, seed=1))
     for out in (None, np.empty(shape, dtype), np.empty((shape[0], shape[1] * 2), dtype)[:, ::2]):
@@ -59,7 +59,7 @@ def test_one_of_two_numbers(name, dtype, shape):
         np.testing.assert_array_equal(found, right)
 
 
-def test_one_of_two_numbers_may_be_written_over_an_input():
+def test_where_with_two_scalars_may_overwrite_an_input():
     x, y = numbers(select.LEAST * 3), numbers(select.LEAST * 3, seed=1)
     right = np.where(y > 0, x, y)
     np.testing.assert_array_equal(KERNELS[where].fast(y > 0, x, y, out=x), right)
@@ -100,7 +100,7 @@ PLACES = {
 @pytest.mark.parametrize("name", PLACES)
 @in_cases("shape, axis", [((28, 90, 9), 0), ((20, 28, 30), 1), ((40, 20, 28), 2), ((28,), 0)])
 @in_cases("dtype", ["f4", "f8", "i8"])
-def test_adding_by_index(name, shape, axis, dtype):
+def test_index_add(name, shape, axis, dtype):
     places, rng = PLACES[name], np.random.default_rng(1)
     x, src = [
         rng.integers(-99, 99, (*shape[:axis], n, *shape[axis + 1 :])).astype(dtype) for n in (shape[axis], len(places))
@@ -113,7 +113,7 @@ def test_adding_by_index(name, shape, axis, dtype):
 
 
 @pytest.mark.parametrize(("name", "few"), [("twice as large", True), ("clipped", True), ("anywhere", False)])
-def test_regular_positions_are_slices(name, few):
+def test_regular_indices_become_slices(name, few):
     found = index.slices(PLACES[name] % 28)
     assert (found is not None) == few
     together = sorted(
@@ -126,7 +126,7 @@ def test_regular_positions_are_slices(name, few):
 
 @in_cases("dim", [0, 1, 2])
 @in_cases("low", [0, -20])
-def test_gathering_many(dim, low):
+def test_gather_many(dim, low):
     rng = np.random.default_rng(0)
     x = rng.standard_normal((20, 25, 30)).astype("f4")
     places = rng.integers(low, 20, [50 if axis == dim else 19 for axis in range(3)])
@@ -161,7 +161,7 @@ WINDOWS = {
 
 @pytest.mark.parametrize("name", WINDOWS)
 @in_cases("shape", [(2, 3, 8, 8), (1, 2, 7, 9)])
-def test_means_of_windows(name, shape):
+def test_window_means(name, shape):
     options = dict(padding=(0, 0), ceil_mode=False, count_include_pad=True, divisor_override=None) | WINDOWS[name]
     x = np.random.default_rng(0).standard_normal(shape).astype("f4")
     found, right = both(avg_pool2d, x, **options)
@@ -172,7 +172,7 @@ def test_means_of_windows(name, shape):
     np.testing.assert_allclose(*both(avg_pool2d_grad, right, shape=shape, **options), rtol=1e-6, atol=1e-7)
 
 
-def test_mean_of_whole_images():
+def test_global_average_pool():
     x = np.random.default_rng(0).standard_normal((3, 5, 20, 25)).astype("f4")
     found, right = both(adaptive_avg_pool2d, x, output_size=(1, 1))
     np.testing.assert_allclose(found, right, atol=1e-7)
@@ -188,7 +188,7 @@ def test_mean_of_whole_images():
         (np.ones(50), -np.ones((70, 50))),
     ],
 )
-def test_a_leaky_slope_of_numbers_and_rows(grad, x):
+def test_leaky_relu_gradient_of_scalars_and_rows(grad, x):
     """What is no array of the result's shape goes to the reference."""
     expected = np.where(np.asarray(x) > 0, grad, np.multiply(grad, -0.5))
     np.testing.assert_array_equal(leaky_relu_grad.kernel(grad, x, -0.5), expected)

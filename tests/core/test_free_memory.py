@@ -58,7 +58,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_more_than_is_free(name, monkeypatch):
+def test_allocation_above_the_free_memory_is_refused(name, monkeypatch):
     monkeypatch.setattr(memory, "free_bytes", lambda: FREE)
     x = flow.tensor([0.1, 0.2, 0.3, 0.4])
 
@@ -72,13 +72,13 @@ def test_more_than_is_free(name, monkeypatch):
     assert peak(call, below=FREE // 2) < FREE // 2
 
 
-def test_as_much_as_is_free(monkeypatch):
+def test_allocation_of_the_free_memory_is_allowed(monkeypatch):
     monkeypatch.setattr(memory, "free_bytes", lambda: FREE)
     assert flow.zeros(FREE // 4).shape == (FREE // 4,)
     assert flow.ones(1).expand(N).shape == (N,)  # takes none
 
 
-def test_the_limit_of_the_process(tmp_path):
+def test_process_limit(tmp_path):
     """`ulimit -v`, as a cluster sets it."""
     (tmp_path / "proc/self").mkdir(parents=True)
     (tmp_path / "proc/meminfo").write_text("MemAvailable:  9000 kB\n")

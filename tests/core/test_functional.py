@@ -132,7 +132,7 @@ def test_func(name):
 
 
 @needs_torch
-def test_gradients_of_each_sample():
+def test_per_sample_gradients():
     ours = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1)).double()
     theirs = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Tanh(), torch.nn.Linear(3, 1)).double()
     theirs.load_state_dict({name: torch.tensor(x.numpy()) for name, x in ours.state_dict().items()})
@@ -141,7 +141,7 @@ def test_gradients_of_each_sample():
     assert all(p is q for p, q in zip(ours.parameters(), before))
 
 
-def test_an_ensemble():
+def test_ensemble():
     models = [nn.Linear(2, 1) for _ in range(3)]
     parameters, buffers = func.stack_module_state(models)
     x = flow.ones(4, 2)
@@ -179,7 +179,7 @@ def gradients(model, through):
     return first, second, model[0].weight.grad, x.grad
 
 
-def test_checkpoint_changes_no_number():
+def test_checkpoint_gives_the_same_results():
     model = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1)).double()
     same(gradients(model, lambda f, *args: f(*args)), gradients(model, checkpoint))
     x = inputs(flow)[0].requires_grad_()
@@ -187,7 +187,7 @@ def test_checkpoint_changes_no_number():
     assert not checkpoint(model.eval().requires_grad_(False), inputs(flow)[0]).requires_grad
 
 
-def test_checkpoint_draws_the_same_numbers_again():
+def test_checkpoint_restores_random_state():
     drop, calls = nn.Dropout(0.5), []
 
     def noisy(x):
@@ -205,7 +205,7 @@ def test_checkpoint_draws_the_same_numbers_again():
     assert len(calls) == 3
 
 
-def test_checkpoint_in_a_graph_runs_through():
+def test_checkpoint_in_a_graph():
     model, x = nn.Linear(2, 2), flow.ones(1, 2)
     assert flow.equal(Predict(lambda x: checkpoint(model, x))(x), model(x))
 
@@ -238,7 +238,7 @@ class Squared(flow.autograd.Function):
         return 2 * ctx.saved_tensors[0] * g
 
 
-def test_a_function_that_keeps_apart():
+def test_function_with_separate_setup_context():
     x, scale = flow.tensor([3.0], requires_grad=True), flow.tensor([2.0], requires_grad=True)
     (gradient,) = flow.autograd.grad(Squared.apply(x) * scale, [x], create_graph=True)
     assert gradient.item() == 12.0
@@ -246,7 +246,7 @@ def test_a_function_that_keeps_apart():
         gradient.backward()
 
 
-def test_anomaly_is_turned_on_until_it_is_turned_off():
+def test_set_detect_anomaly():
     from minflow.core.mode import MODE
 
     with flow.autograd.set_detect_anomaly(True):

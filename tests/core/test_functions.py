@@ -94,13 +94,13 @@ def test_axes_and_sizes():
 # ---- what they accept --------------------------------------------------------------------------------------------
 
 
-def test_numpys_names_of_arguments():
+def test_numpy_argument_names():
     assert flow.sum(X, axis=1, keepdims=True).shape == (3, 1) and X.sum(axis=(0, 1)).shape == ()
     assert X.mean(axis=0).shape == (4,) and flow.max(X, axis=1).values.shape == (3,) and X.argmax(axis=0).shape == (4,)
     assert flow.cat([X, X], axis=1).shape == (3, 8) and X.std(axis=1, keepdims=True).shape == (3, 1)
 
 
-def test_results_with_names():
+def test_named_results():
     found = X.max(1)
     assert type(found).__name__ == "max" and found.values.tolist() == [3, 7, 11] and found.indices.tolist() == [3, 3, 3]
     _values, indices = X.sort(1, descending=True)
@@ -114,7 +114,7 @@ def test_arrays_and_numbers_as_operands():
     assert flow.pow(2, flow.tensor([1, 2])).tolist() == [2, 4] and flow.allclose(X, X.numpy())
 
 
-def test_functions_that_are_ops_take_pytorchs_keywords():
+def test_op_functions_take_pytorchs_keywords():
     assert flow.exp(input=X).shape == X.shape and flow.maximum(X, other=X * 2)[0, 1].item() == 2
     assert flow.mul(input=X, other=2)[0, 1].item() == 2 and "sine" in flow.sin.__doc__
     refused(DTypeError, lambda: flow.maximum(X), "takes 2 inputs, got 1", "maximum(a, b)")
@@ -129,7 +129,7 @@ def test_infinities_do_not_warn():
     assert flow.sigmoid(flow.tensor([-200.0, 200.0])).tolist() == [0, 1]
 
 
-def test_numbers_that_an_integer_dtype_cannot_hold():
+def test_values_out_of_integer_range():
     x, mask = flow.zeros(3, dtype=flow.uint8), flow.tensor([True, False, True])
     for call, op in (
         (lambda: x.masked_fill(mask, 300), "masked_fill"),
@@ -144,7 +144,7 @@ def test_numbers_that_an_integer_dtype_cannot_hold():
     assert flow.where(mask, 300, 7).tolist() == [300, 7, 300] and x.masked_fill(mask, True).tolist() == [1, 0, 1]
 
 
-def test_gradients_where_formulas_break_down():
+def test_gradients_at_singular_points():
     for program in (
         lambda x: x.norm(),
         lambda x: x.std(),

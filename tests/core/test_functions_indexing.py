@@ -91,7 +91,7 @@ def ours(index):
 
 @settings(max_examples=400 if sampling.complete else 120, deadline=None, derandomize=True)
 @given(st.data())
-def test_getitem_is_numpys(data):
+def test_getitem_matches_numpy(data):
     shape = data.draw(shapes())
     index = data.draw(indices(shape))
     x = np.arange(np.prod(shape), dtype="float32").reshape(shape)
@@ -109,7 +109,7 @@ def test_getitem_is_numpys(data):
 
 @settings(max_examples=300 if sampling.complete else 100, deadline=None, derandomize=True)
 @given(st.data())
-def test_setitem_is_numpys(data):
+def test_setitem_matches_numpy(data):
     shape = data.draw(shapes())
     index = data.draw(indices(shape))
     x = np.arange(np.prod(shape), dtype="float32").reshape(shape)
@@ -153,7 +153,7 @@ SHAPES = {  # of x[index], x being 3 x 4 x 5 x 6; PyTorch's
 
 
 @pytest.mark.parametrize("index", SHAPES)
-def test_ints_take_their_axes_away_first(index):
+def test_integers_remove_their_axes_first(index):
     x = flow.arange(360).reshape(3, 4, 5, 6)
     got = eval(f"x[{index}]", {"x": x, "t": flow.tensor})
     assert got.shape == SHAPES[index]
@@ -182,7 +182,7 @@ def test_gradient_through_assignment():
     assert z.tolist() == [1, 0, 0]
 
 
-def test_what_a_graph_cannot_know_names_the_alternative():
+def test_data_dependent_index_in_a_graph_suggests_an_alternative():
     x = flow.arange(4.0)
     for program in (lambda x: x[x > 1], lambda x: flow.nonzero(x), lambda x: flow.masked_select(x, x > 1)):
         program(x)  # eager first: what it remembers must not let the trace pass

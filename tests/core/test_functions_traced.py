@@ -117,6 +117,6 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_graph_gives_the_bits_of_eager_code(name):
+def test_graph_has_the_bits_of_eager(name):
     x, program = PROGRAMS[name]
     assert bits(Compiled(program)(x)) == bits([t.contiguous() for t in program(x)])

@@ -20,13 +20,13 @@ def test_only_inputs_is_accepted():
     assert g.tolist() == [2.0, 4.0, 6.0] and second.tolist() == [2.0, 2.0, 2.0]
 
 
-def test_inputs_from_anything_that_gives_them():
+def test_inputs_from_any_iterable():
     x, other = leaves()
     for inputs in ([x, other], iter([x, other]), {"x": x, "other": other}.values()):
         assert [tuple(g.shape) for g in grad(x.sum() + other.sum(), inputs)] == [(3,), (2,)]
 
 
-def test_zeros_for_what_is_not_used():
+def test_unused_inputs_get_zeros():
     x, other = leaves()
     g, zero = grad(x.sum(), (x, other), materialize_grads=True)
     assert g.tolist() == [1.0] * 3 and zero.tolist() == [0.0, 0.0]
@@ -37,7 +37,7 @@ def test_zeros_for_what_is_not_used():
         grad(x.sum(), (x, other), allow_unused=False, materialize_grads=True)
 
 
-def test_a_batch_of_vectors_gives_the_jacobian():
+def test_batched_vectors_give_the_jacobian():
     x, other = leaves()
     y = flow.stack([x.prod(), x.square().sum()])
     jacobian, unused = grad(y, (x, other), flow.eye(2), is_grads_batched=True, materialize_grads=True)
@@ -53,7 +53,7 @@ def test_arange_multiplies_its_step():
     assert numbers.shape == (160,) and numbers[80] == 0 and numbers[155].item() == -8.0 + 155 * 0.1
 
 
-def test_scatter_takes_a_number_by_name_and_reduces():
+def test_scatter_takes_a_scalar_keyword_and_reduce():
     index = flow.tensor([0, 2])
     assert flow.zeros(3).scatter_(0, index, value=1).tolist() == [1, 0, 1]
     assert flow.ones(3).scatter(0, index, 2.0, reduce="add").tolist() == [3, 1, 3]
@@ -62,7 +62,7 @@ def test_scatter_takes_a_number_by_name_and_reduces():
         flow.ones(3).scatter(0, index, 2.0, reduce="mean")
 
 
-def test_one_place_of_a_vector_needs_no_axes():
+def test_vector_index_needs_no_axes():
     place, zeros = flow.tensor(1), flow.zeros(3)
     assert flow.zeros(3).scatter_(0, place, value=1).tolist() == [0, 1, 0]
     for written in (
@@ -77,7 +77,7 @@ def test_one_place_of_a_vector_needs_no_axes():
         flow.zeros(3, 2).scatter(0, place, 1.0)
 
 
-def test_addresses_of_distributions():
+def test_distributions_import_paths():
     from minflow.distributions.categorical import Categorical
     from minflow.distributions.kl import kl_divergence
 

@@ -113,7 +113,7 @@ def x():
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_the_error_is_ours(method, tmp_path, monkeypatch):
+def test_error_is_ours(method, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name, call in CALLS.items():
         try:
@@ -127,7 +127,7 @@ def test_the_error_is_ours(method, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("base", "value"), [(int, -5), (str, "zz"), (list, [1, "a"]), (float, -0.5)])
-def test_numbers_and_texts_without_a_repr(base, value):
+def test_scalars_and_strings_without_repr(base, value):
     calls = [
         lambda o: F.softmax(x(), dim=o),
         lambda o: flow.zeros(2, device=o),
@@ -141,7 +141,7 @@ def test_numbers_and_texts_without_a_repr(base, value):
         assert caught.value.what and caught.value.where and caught.value.hint
 
 
-def test_the_text_says_so():
+def test_error_text_mentions_the_failing_repr():
     assert shown(odd("__repr__")) == "<Odd, whose __repr__ raised OwnError>"
     assert describe(odd("__getattribute__")).startswith("<") and describe(odd("__class__"))
     with pytest.raises(MinflowError, match=r"(?s)an integer, not Odd.*<Odd, whose __repr__ raised OwnError>"):
@@ -151,7 +151,7 @@ def test_the_text_says_so():
     assert isinstance(caught.value.__cause__, OwnError)
 
 
-def test_errors_of_the_users_own_functions_pass():
+def test_errors_of_user_functions_propagate():
     """What a dataset, a hook or a closure raises is not a mistake in a call of ours."""
 
     class Broken(flow.utils.data.Dataset):
@@ -174,7 +174,7 @@ def test_errors_of_the_users_own_functions_pass():
 
 
 @pytest.mark.parametrize("method", [m for m in METHODS if m not in ("__class__", "__getattribute__")])
-def test_modules_that_hold_them(method):
+def test_modules_with_hostile_attributes(method):
     """repr, show, summary, a call, a graph and a state of a module with such an attribute."""
     model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
     model.odd = model[0].odd = odd(method)
@@ -182,7 +182,7 @@ def test_modules_that_hold_them(method):
 
 
 @pytest.mark.parametrize("method", ["__repr__", "extra_repr", "__str__", "__len__", "__bool__", "__format__"])
-def test_modules_that_are_such_objects(method):
+def test_hostile_modules(method):
     kind = type("Odd", (nn.Linear,), {method: raising(method)})
     model = nn.Sequential(kind(2, 2), nn.ReLU())
     used(model)

@@ -74,11 +74,11 @@ def test_gradients():
 
 
 @pytest.mark.parametrize("program", [scaled_view, residual, relu_after_view, column, listed])
-def test_gradients_against_differences(program):
+def test_gradients_match_finite_differences(program):
     check(program, f8(4))
 
 
-def test_a_view_sees_a_write_to_its_base():
+def test_view_sees_a_write_to_its_base():
     x = param(1, 2)
     y = x * 1.0
     head = y[0]
@@ -88,14 +88,14 @@ def test_a_view_sees_a_write_to_its_base():
     assert x.grad.tolist() == [7, 0]
 
 
-def test_the_seed_program_of_item_assignment():
+def test_item_assignment_program():
     x = flow.tensor([[1, 2, 3], [4, 5, 6]])
     assert x[1][2].item() == 6
     x[0][1] = 8
     assert x.tolist() == [[1, 8, 3], [4, 5, 6]]
 
 
-def test_a_saved_value_that_was_changed_names_the_line():
+def test_changed_saved_tensor_names_the_line_of_the_write():
     def blame(x):
         y = x.exp()
         loss = y.sum()
@@ -108,7 +108,7 @@ def test_a_saved_value_that_was_changed_names_the_line():
     assert "float32[2]" in str(error.value)
 
 
-def test_a_leaf_is_protected():
+def test_leaf_cannot_be_written():
     x = param(1, 2)
     for write in (lambda: x.mul_(2.0), lambda: x.__setitem__(0, 1.0), lambda: Compiled(lambda: x.mul_(2.0))()):
         with pytest.raises(GradError, match=r"leaf  float32\[2\]"):
@@ -118,7 +118,7 @@ def test_a_leaf_is_protected():
     assert x.tolist() == [2, 4] and x.requires_grad
 
 
-def test_an_input_of_a_graph_is_written_on_a_copy_of_its_own():
+def test_write_to_a_graph_input_copies_it():
     def program(x):
         x[0] = 5.0
         x.mul_(2.0)
@@ -130,7 +130,7 @@ def test_an_input_of_a_graph_is_written_on_a_copy_of_its_own():
     assert len(told) == 1 and x.tolist() == [1, 2]
 
 
-def test_what_a_write_cannot_hold():
+def test_write_must_fit_its_target():
     x = flow.tensor([1, 2])
     with pytest.raises(DTypeError, match="float32, which int64 cannot hold"):
         x.add_(0.5)
@@ -179,7 +179,7 @@ OVERWRITES = {  # of numbers that were computed from x, and are replaced without
 
 
 @pytest.mark.parametrize("name", OVERWRITES)
-def test_what_is_overwritten_stays_on_the_tape_with_gradient_zero(name):
+def test_overwritten_values_get_zero_gradient(name):
     """As in PyTorch: a gradient of zeros and none differ for weight decay."""
 
     def program(x):
@@ -191,7 +191,7 @@ def test_what_is_overwritten_stays_on_the_tape_with_gradient_zero(name):
     assert both(program, lambda: param(1, 2)) == [[0, 0]]
 
 
-def test_what_is_overwritten_passes_the_gradient_of_what_is_written():
+def test_gradient_flows_to_the_written_value():
     def program(x, z):
         y, first = x * 2.0, x * 3.0
         y.copy_(z)
@@ -201,7 +201,7 @@ def test_what_is_overwritten_passes_the_gradient_of_what_is_written():
     assert both(program, lambda: param(1, 2), lambda: param(3, 4)) == [[0, 3], [7, 9]]
 
 
-def test_weight_decay_reaches_what_is_overwritten():
+def test_weight_decay_applies_to_overwritten_parameters():
     x = param(1, 2)
     optimizer = flow.optim.SGD([x], lr=1.0, weight_decay=0.5)
     (x * 2.0).zero_().sum().backward()
@@ -218,7 +218,7 @@ def written_by_data(x):
     return p.sum() + (x * x.data.mul(2.0)).sum()
 
 
-def test_a_write_through_data_is_not_seen_by_the_tape():
+def test_write_through_data_bypasses_the_tape():
     """The gradient reads the numbers that are there now, and nothing is refused; in a graph too."""
     assert both(written_by_data, lambda: param(1, 2)) == [[4 * 20 + 2 * (6 * 4) + 2, 4 * 7 + 4]]
     x = param(1, 2)
@@ -254,7 +254,7 @@ def reshaped_base(x):
     return (t * t).sum()
 
 
-def test_a_view_follows_a_base_that_became_a_view_of_itself():
+def test_view_follows_a_base_that_became_a_view_of_itself():
     assert both(reshaped_base, lambda: param(1, 2)) == [[20.0, 20.0]]
 
 
@@ -293,11 +293,11 @@ def layers_by_hand(x):
 
 
 @pytest.mark.parametrize("program", [softmax_by_hand, bounded, layers_by_hand])
-def test_a_result_that_no_rule_needs_may_be_written(program):
+def test_unsaved_result_may_be_written(program):
     check(program, f8(4) + 2.0)
 
 
-def test_an_output_of_a_recurrent_layer_may_be_written():
+def test_recurrent_output_may_be_written():
     for kind in (flow.nn.LSTM, flow.nn.GRU, flow.nn.RNN):
         flow.manual_seed(0)
         layer, x = kind(3, 2), flow.randn(4, 1, 3)
@@ -306,7 +306,7 @@ def test_an_output_of_a_recurrent_layer_may_be_written():
         assert all(flow.equal(a, b) for a, b in zip(want, got))
 
 
-def test_the_real_view_of_a_complex_result_is_written():
+def test_write_to_the_real_view_of_a_complex_result():
     def program(x):
         pairs = flow.view_as_real(flow.complex(x, x * 2.0))
         pairs.mul_(3.0)
@@ -326,7 +326,7 @@ def test_bits_do_not_depend_on_strides_left_by_a_write():
     assert all(np.array_equal(a.numpy(), b) for a, b in zip(program(), Compiled(program)()))
 
 
-def test_states_that_swap():
+def test_swapped_states():
     a, b = flow.tensor([1.0, 2.0]), flow.tensor([3.0, 4.0])
 
     def swap():
@@ -340,7 +340,7 @@ def test_states_that_swap():
     assert [x.tolist() for x in graph()] == [[1, 2], [3, 4]] == [a.tolist(), b.tolist()]
 
 
-def test_an_input_may_share_storage_with_a_state():
+def test_input_may_share_storage_with_a_state():
     a = flow.tensor([1.0, 2.0])
 
     def step(x):
@@ -350,7 +350,7 @@ def test_an_input_may_share_storage_with_a_state():
     assert Compiled(step)(a.data)[0].tolist() == [3, 6]
 
 
-def test_states_go_by_storage():
+def test_states_are_identified_by_storage():
     a = param(1, 2)
     b, c = a.data, a
 
@@ -365,7 +365,7 @@ def test_states_go_by_storage():
     assert graph()[0].tolist() == [90, 30] and a.tolist() == [9, 5] and len(graph.graph.states) == 1
 
 
-def test_two_tensors_that_overlap_otherwise_are_refused():
+def test_partially_overlapping_states_are_refused():
     whole = np.zeros(4, "f4")
     a, b = flow.from_numpy(whole[:3]), flow.from_numpy(whole[1:])
     with pytest.raises(TraceError, match="overlap in memory"):
@@ -382,7 +382,7 @@ def test_captured_tensors_are_read_at_each_call():
     assert first.tolist() == [1, 2] and second.tolist() == [10, 20]
 
 
-def test_symbolic_tensors_have_no_numbers():
+def test_symbolic_tensors_have_no_elements():
     for program in (lambda x: 1 if x * 2.0 else 0, lambda x: (x * 2.0).item(), lambda x: float(x), lambda x: x.numpy()):
         with pytest.raises(TraceError, match=r"symbolic[\s\S]*float32\[1\]"):
             Compiled(program)(flow.tensor([1.0]))
@@ -391,7 +391,7 @@ def test_symbolic_tensors_have_no_numbers():
 
 
 @in_cases("seed", range(4))
-def test_states_overlap_exactly_where_the_bytes_that_they_span_do(seed):
+def test_states_overlap_if_their_byte_ranges_do(seed):
     rng, base = np.random.default_rng(seed), np.zeros((12, 8), "float32")
     for _ in range(60):
         arrays = []
@@ -412,7 +412,7 @@ def test_states_overlap_exactly_where_the_bytes_that_they_span_do(seed):
 
 
 @in_cases("traced", [False, True])
-def test_a_copy_is_a_tensor_of_its_own(traced):
+def test_copy_is_independent(traced):
     p = param(1, 2)
 
     def program():
@@ -430,7 +430,7 @@ def test_a_copy_is_a_tensor_of_its_own(traced):
 
 
 @in_cases("traced", [False, True])
-def test_retain_grad_is_about_what_a_tensor_is_now(traced):
+def test_retain_grad_applies_to_the_current_value(traced):
     p = param(1, 2)
 
     def program():
@@ -455,7 +455,7 @@ def rnn(p, a):
 
 
 @in_cases("leaf", [False, True])
-def test_what_detach_gives_has_a_history_of_its_own(leaf):
+def test_detached_tensor_has_its_own_history(leaf):
     p, a = param(1, 1), flow.tensor([1.0, 1.0], requires_grad=leaf)
     before = a.tolist()
     rnn(p, a).backward()
@@ -474,7 +474,7 @@ SELF_SAVING = """clamp_min_ clamp_max_ abs_ square_ sin_ cos_ tanh_ sigmoid_ exp
 
 
 @pytest.mark.parametrize("name", [*SELF_SAVING, "pow_", "clamp_", "mul_", "div_", "fmod_", "remainder_", "lerp_"])
-def test_in_place_forms_have_the_gradient_of_the_others(name):
+def test_in_place_ops_have_the_gradients_of_functional_ops(name):
     args = {"pow_": (3,), "clamp_": (0.6, 1.2), "clamp_min_": (0.7,), "clamp_max_": (0.7,)}.get(name)
 
     def run(method, p, q):
@@ -498,7 +498,7 @@ def test_in_place_forms_have_the_gradient_of_the_others(name):
         np.testing.assert_allclose(a, b.numpy(), rtol=1e-5)
 
 
-def test_a_view_of_a_view_that_is_a_leaf_is_protected():
+def test_view_of_a_leaf_view_cannot_be_written():
     x = flow.zeros(2, 3).t().requires_grad_()
     with pytest.raises(GradError, match=r"(?s)leaf that requires grad is written in place.*no_grad"):
         x[0] = 1
@@ -512,7 +512,7 @@ def test_a_view_of_a_view_that_is_a_leaf_is_protected():
 
 
 @in_cases("dtype", [flow.int8, flow.int64])
-def test_no_write_in_place_makes_larger(dtype):
+def test_in_place_op_cannot_enlarge_its_target(dtype):
     x = flow.tensor(2)
     with pytest.raises(ShapeError, match=r"shape \(1,\), the tensor .*\(\)"):
         x -= flow.tensor([1], dtype=dtype)

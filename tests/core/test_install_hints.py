@@ -44,19 +44,19 @@ def pip(monkeypatch):
 
 
 @pytest.mark.parametrize("package, extra", PACKAGES.items())
-def test_in_a_checkout_uv_adds_an_extra_and_keeps_the_others(house, package, extra):
+def test_checkout_uses_uv_and_keeps_other_extras(house, package, extra):
     assert install_command(package) == f"uv sync --inexact --extra {extra}"
     (house / "notebooks").mkdir()
     os.chdir(house / "notebooks")
     assert install_command(package) == f"uv sync --inexact --extra {extra}"
 
 
-def test_outside_of_the_checkout_it_is_named(house, tmp_path, monkeypatch):
+def test_checkout_path_is_named_from_outside(house, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert install_command("onnx") == f"uv sync --inexact --extra onnx --project {os.path.realpath(house)}"
 
 
-def test_a_package_of_the_core_needs_no_extra(house, pip, monkeypatch):
+def test_core_package_needs_no_extra(house, pip, monkeypatch):
     assert install_command("threadpoolctl") == "uv sync --inexact"
     monkeypatch.setattr(optional, "checkout", lambda: None)
     pip(True)
@@ -64,7 +64,7 @@ def test_a_package_of_the_core_needs_no_extra(house, pip, monkeypatch):
 
 
 @pytest.mark.parametrize("package, extra", PACKAGES.items())
-def test_elsewhere_pip_of_this_very_python_installs(house, pip, monkeypatch, package, extra):
+def test_other_environments_use_pip_of_this_python(house, pip, monkeypatch, package, extra):
     monkeypatch.setattr(optional, "checkout", lambda: None)
     pip(True)
     python = os.path.join(".venv", "bin", "python")
@@ -73,13 +73,13 @@ def test_elsewhere_pip_of_this_very_python_installs(house, pip, monkeypatch, pac
     assert install_command(package) == f'uv pip install --python {python} "minflow-learn[{extra}]"'
 
 
-def test_a_python_beside_the_environment_of_the_checkout_is_not_uvs(house, pip, tmp_path, monkeypatch):
+def test_python_outside_the_checkout_environment_uses_pip(house, pip, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "other"))
     pip(True)
     assert install_command("onnx").endswith('-m pip install "minflow-learn[onnx]"')
 
 
-def test_in_a_notebook_paths_are_whole(house, pip, monkeypatch):
+def test_notebook_paths_are_absolute(house, pip, monkeypatch):
     """The terminal in which the command is typed is in another folder than the kernel."""
     monkeypatch.setattr(optional, "checkout", lambda: None)
     shell = SimpleNamespace(kernel=None)
@@ -88,7 +88,7 @@ def test_in_a_notebook_paths_are_whole(house, pip, monkeypatch):
     assert install_command("onnx") == f'{house / ".venv/bin/python"} -m pip install "minflow-learn[onnx]"'
 
 
-def test_the_python_of_uv_run_is_named_by_its_path(house, pip, monkeypatch):
+def test_python_of_uv_run_is_named_by_path(house, pip, monkeypatch):
     """PATH finds it by its name in this process alone."""
     monkeypatch.setenv("UV", "/opt/bin/uv")
     monkeypatch.setattr("shutil.which", lambda name, **options: sys.executable)
@@ -96,12 +96,12 @@ def test_the_python_of_uv_run_is_named_by_its_path(house, pip, monkeypatch):
     assert install_command("torch") == f"uv pip install --python {os.path.join('.venv', 'bin', 'python')} torch"
 
 
-def test_a_package_of_no_extra_is_installed_by_its_name(house, pip):
+def test_package_without_an_extra_is_installed_by_name(house, pip):
     pip(True)
     assert install_command("torch").endswith("python -m pip install torch")
 
 
-def test_uv_is_found_where_the_readme_puts_it(tmp_path, monkeypatch):
+def test_uv_is_found_at_the_readme_location(tmp_path, monkeypatch):
     tools = tmp_path / ".tools/bin"
     tools.mkdir(parents=True)
     program = tools / ("uv.exe" if os.name == "nt" else "uv")
@@ -115,7 +115,7 @@ def test_uv_is_found_where_the_readme_puts_it(tmp_path, monkeypatch):
     assert optional.uv_program() is None
 
 
-def test_the_error_says_what_needs_the_package_and_why_it_is_missing(monkeypatch):
+def test_error_says_what_needs_the_package_and_why_it_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(
         MissingDependencyError,

@@ -31,12 +31,12 @@ FUNCTIONS = {
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 @in_cases("needs", [False, True])
-def test_a_function_of_numpy_takes_a_tensor(name, needs):
+def test_numpy_functions_take_tensors(name, needs):
     found = FUNCTIONS[name](flow.tensor(A, requires_grad=needs))
     np.testing.assert_allclose(np.asarray(found), FUNCTIONS[name](A), rtol=1e-6)
 
 
-def test_numpys_functions_of_one_number_give_tensors_with_gradients():
+def test_numpy_ufuncs_return_tensors_with_gradients():
     x = flow.tensor([0.25, 0.5, 0.75])
     for ufunc in BY_UFUNC:
         if ufunc in (np.matmul, np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.left_shift, np.right_shift):
@@ -55,7 +55,7 @@ def test_numpys_functions_of_one_number_give_tensors_with_gradients():
     assert out.tolist() == [1.25, 1.5, 1.75]
 
 
-def test_a_tensor_as_an_array():
+def test_tensor_as_an_array():
     x = flow.tensor(A)
     assert np.shares_memory(np.asarray(x), x.numpy()) and not np.shares_memory(np.array(x), x.numpy())
     assert np.array(x, "float64").dtype == "float64" and np.asarray(x, dtype=int).tolist() == A.astype(int).tolist()
@@ -86,7 +86,7 @@ def test_dlpack_shares_memory_both_ways():
         assert np.from_dlpack(x.to(flow.tensor(np.zeros(1, dtype)).dtype)).dtype == dtype
 
 
-def test_memory_of_python():
+def test_python_buffers():
     memory = bytearray(np.arange(4, dtype="int32").tobytes())
     x = flow.frombuffer(memory, dtype=flow.int32, count=2, offset=4)
     assert x.tolist() == [1, 2]
@@ -120,7 +120,7 @@ def again(it):
 
 
 @pytest.mark.parametrize("way", [again, copy.deepcopy], ids=["pickle", "deepcopy"])
-def test_what_is_pickled_and_copied(way):
+def test_pickle_and_copy(way):
     for dtype in (flow.bool, flow.int16, flow.float16, flow.bfloat16, flow.float64, flow.complex64):
         x = flow.arange(4).to(dtype)
         twin = way(x)
@@ -156,7 +156,7 @@ def double(module, inputs, output):
 
 
 @pytest.mark.parametrize("way", [again, copy.deepcopy], ids=["pickle", "deepcopy"])
-def test_a_model_and_its_optimizer_are_copied_together(way):
+def test_model_and_optimizer_are_copied_together(way):
     x, model = flow.tensor(A), Doubled()
     adam = flow.optim.Adam(model.parameters(), lr=0.1)
     schedule = flow.optim.lr_scheduler.StepLR(adam, 2)
@@ -174,7 +174,7 @@ def test_a_model_and_its_optimizer_are_copied_together(way):
     assert [step(*twins) for _ in range(3)] == [step(model, adam, schedule) for _ in range(3)]
 
 
-def test_a_tensor_with_history_is_not_copied():
+def test_tensor_with_history_cannot_be_deepcopied():
     w = flow.ones(2, requires_grad=True)
     with pytest.raises(GradError, match=r"(?s)deepcopy.*float32\[2\].*at test_interop.py.*x.detach\(\)"):
         copy.deepcopy(w * 2)
@@ -185,7 +185,7 @@ def test_a_tensor_with_history_is_not_copied():
     assert copy.deepcopy(w).grad.tolist() == [1, 1] and copy.deepcopy(w).is_leaf
 
 
-def test_a_graph_is_not_copied():
+def test_graph_cannot_be_copied():
     class Half(flow.nn.Graph):
         def build(self, x):
             return x / 2

@@ -47,7 +47,7 @@ def environment(monkeypatch, prefix):
     monkeypatch.setattr(sys, "executable", str(prefix / "bin/python3"))
 
 
-def test_uv_runs_a_project(machine, monkeypatch):
+def test_uv_project(machine, monkeypatch):
     """README's way: uv in .tools, which no PATH finds."""
     project = machine / "my project"
     environment(monkeypatch, project / ".venv")
@@ -68,7 +68,7 @@ def test_uv_runs_a_project(machine, monkeypatch):
     assert command("doctor") == f'"../my project/.venv/bin/{PROGRAM}" doctor'
 
 
-def test_another_project_inside(machine, monkeypatch):
+def test_nested_project(machine, monkeypatch):
     environment(monkeypatch, machine / ".venv")
     (machine / "pyproject.toml").touch()
     (machine / "here/pyproject.toml").touch()
@@ -81,7 +81,7 @@ def test_another_project_inside(machine, monkeypatch):
     assert command() == "other/uv run minflow", "PATH finds another uv"
 
 
-def test_an_environment_that_pip_made(machine, monkeypatch):
+def test_pip_environment(machine, monkeypatch):
     environment(monkeypatch, machine / "env")
     program(machine / "env/bin" / PROGRAM)
     assert command("lab") == f"../env/bin/{PROGRAM} lab"
@@ -93,7 +93,7 @@ def test_an_environment_that_pip_made(machine, monkeypatch):
     assert command("lab") == f"{machine}/env/bin/{PROGRAM} lab".removeprefix("/"), "a path from here"
 
 
-def test_a_uv_that_was_inherited(machine, monkeypatch):
+def test_inherited_uv_variables(machine, monkeypatch):
     """In a terminal of a JupyterLab that uv started, the environment's own program is not uv's."""
     environment(monkeypatch, machine / "env")
     program(machine / "env/bin" / PROGRAM)
@@ -101,7 +101,7 @@ def test_a_uv_that_was_inherited(machine, monkeypatch):
     assert command() == f"../env/bin/{PROGRAM}"
 
 
-def test_a_tool_of_uv(machine, monkeypatch):
+def test_uv_tool(machine, monkeypatch):
     """`uv tool install` puts a link on the PATH."""
     environment(monkeypatch, machine / "share/uv/tools/minflow")
     target = program(machine / "share/uv/tools/minflow/bin" / PROGRAM)
@@ -152,7 +152,7 @@ def test_uvx(machine, monkeypatch, url, extras, given):
     assert command("run", "00") == f"uvx --from {given.replace('NAME', invocation.DISTRIBUTION)} minflow run 00"
 
 
-def test_without_a_program(machine, monkeypatch):
+def test_missing_entry_point(machine, monkeypatch):
     """From a checkout on PYTHONPATH, for example."""
     environment(monkeypatch, machine / "env")
     program(machine / "env/bin/python3")
@@ -161,13 +161,13 @@ def test_without_a_program(machine, monkeypatch):
     assert command("doctor") == "python3 -m minflow doctor"
 
 
-def test_a_program_that_pip_put_elsewhere(machine, monkeypatch):
+def test_entry_point_outside_the_path(machine, monkeypatch):
     path = program(machine / "elsewhere/bin" / PROGRAM)
     monkeypatch.setattr(sys, "argv", [str(path), "doctor"])
     assert command("doctor") == f"../elsewhere/bin/{PROGRAM} doctor"
 
 
-def test_a_folder_that_was_deleted(machine, monkeypatch):
+def test_deleted_working_directory(machine, monkeypatch):
     environment(monkeypatch, machine / "env")
     program(machine / "env/bin" / PROGRAM)
     (machine / "here").rmdir()
@@ -175,7 +175,7 @@ def test_a_folder_that_was_deleted(machine, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["a b", "it's", "$x", "é", 'a"b', "a`b", "a!b", "a;b", "a\\b"])
-def test_what_is_named_runs(machine, monkeypatch, name):
+def test_named_command_runs(machine, monkeypatch, name):
     environment(monkeypatch, machine / name)
     path = program(machine / name / "bin" / PROGRAM)
     done = subprocess.run(["/bin/sh", "-c", command("--folder", name)], capture_output=True, text=True)
@@ -183,13 +183,13 @@ def test_what_is_named_runs(machine, monkeypatch, name):
     assert shlex.split(command(name))[1:] == [name]
 
 
-def test_a_line_for_powershell(monkeypatch):
+def test_powershell_command(monkeypatch):
     monkeypatch.setattr(os, "name", "nt")
     assert invocation.line(r".venv\Scripts\minflow.exe", "lab") == r".venv\Scripts\minflow.exe lab"
     assert invocation.line(r"C:\my files\uv.exe", "run") == r'& "C:\my files\uv.exe" run'
 
 
-def test_no_text_names_a_command_by_itself():
+def test_texts_do_not_hard_code_commands():
     """`Try: minflow doctor` is "command not found" for most. What begins with the name of a command, as in "minflow
     run: there is no notebook", only says who speaks; documentation strings are for readers of the source.
     """

@@ -129,7 +129,7 @@ INTEGERS = {
         if n != "mean" or d.startswith("float")
     ],
 )
-def test_the_dtype_that_is_asked_for(name, dtype):
+def test_requested_dtype(name, dtype):
     """Small integers wrap around, as in PyTorch: 100 + 100 + 3 = 203 is -53 in int8."""
     numbers = np.array([100, 100, 3], "int8")
     with np.errstate(over="ignore"):
@@ -146,7 +146,7 @@ def test_logsumexp_of_integers(dtype, numbers, want):
     assert got.dtype is flow.float32 and got.item() == pytest.approx(want)
 
 
-def test_uniform_numbers_lie_below_the_end():
+def test_uniform_is_below_its_upper_bound():
     for dtype in (flow.float16, flow.float32, flow.float64):
         for low, high in ((0.0, 1.0), (1.0, 2.0), (-3.0, 3.0), (1000.0, 1001.0), (5.0, 5.0)):
             x = flow.empty(200_000, dtype=dtype).uniform_(low, high)
@@ -154,7 +154,7 @@ def test_uniform_numbers_lie_below_the_end():
 
 
 @in_cases("zeros", range(4))
-def test_the_second_slope_of_prod_is_symmetric(zeros):
+def test_second_derivative_of_prod_is_symmetric(zeros):
     numbers = [0.0] * zeros + [1.5, -2.0, 3.0, 0.5][: 4 - zeros]
     x = flow.tensor(numbers, dtype=flow.float64, requires_grad=True)
     (first,) = flow.autograd.grad(x.prod(), x, create_graph=True)
@@ -169,7 +169,7 @@ def test_the_second_slope_of_prod_is_symmetric(zeros):
         assert gradcheck(functools.partial(prod, axis=axis, keepdims=True), x)
 
 
-def test_integers_of_linspace_chunks_of_nothing_and_reductions_over_no_axis():
+def test_integer_linspace_empty_chunks_and_empty_reductions():
     assert flow.linspace(2.5, -2, 5, dtype=flow.int8).tolist() == [2, 1, 0, -1, -2]
     assert flow.arange(0.5, dtype=flow.int64).tolist() == []
     assert flow.arange(0, 2.5, dtype=flow.int64).tolist() == [0, 1]
@@ -181,7 +181,7 @@ def test_integers_of_linspace_chunks_of_nothing_and_reductions_over_no_axis():
     assert [places.tolist() for places in flow.nonzero(flow.tensor(2.5), as_tuple=True)] == [[0]]
 
 
-def test_dtypes_and_closeness_at_the_edge():
+def test_dtypes_and_isclose_at_limits():
     half, small = flow.ones(2, dtype=flow.float16), flow.ones(2, dtype=flow.uint8)
     assert flow.sub(half, small, alpha=-0.5).dtype is flow.float16 and flow.add(1, half, alpha=2).tolist() == [3.0, 3.0]
     assert flow.sub(half[0], -2.0, alpha=-0.5).dtype is flow.float16
@@ -193,24 +193,24 @@ def test_dtypes_and_closeness_at_the_edge():
     assert flow.tensor(True).max(0)[0].dtype is flow.tensor(True).min(-1)[0].dtype is flow.bool
 
 
-def test_one_number_has_the_norm_of_itself():
+def test_norm_of_a_scalar_is_its_absolute_value():
     x = flow.tensor([[4.1875], [-2.0]])
     assert x.norm(1000.0, dim=1).tolist() == x.norm(-1000.0, dim=1).tolist() == [4.1875, 2.0]
     assert x.norm(0, dim=1).tolist() == [1, 1]
 
 
-def test_nothing_has_no_variance():
+def test_variance_of_an_empty_tensor_is_nan():
     assert flow.isnan(flow.std(flow.zeros(0), correction=-1))
 
 
-def test_statistics_in_float16_are_used_in_float32():
+def test_float16_statistics_are_computed_in_float32():
     half = [flow.tensor([[[-3.0]]]), flow.tensor([-2.9375]), flow.tensor([0.5])]
     out = flow.nn.functional.batch_norm(*[x.to(flow.float16) for x in half])
     assert out.dtype is flow.float16 and abs(out.item() + 0.08838) < 1e-4
 
 
 @pytest.mark.parametrize("loss", [flow.nn.functional.l1_loss, flow.nn.functional.mse_loss])
-def test_the_dtype_of_a_target_without_axes_counts(loss):
+def test_zero_dim_target_takes_part_in_promotion(loss):
     assert loss(flow.ones(2).to(flow.float16), flow.tensor(0.5)).dtype is flow.float32
 
 
@@ -237,18 +237,18 @@ test_what_pytorch_refuses = refusals([
     ("float64 float16 uint8", (1, 60000.0, 7), 420001.0),
     ("float32 float16 float16", (1, 512.0, 512.0), 262145.0),
 ])  # fmt: skip
-def test_the_product_of_addcmul_has_room_in_the_common_dtype(dtypes, numbers, wanted):
+def test_addcmul_multiplies_in_the_common_dtype(dtypes, numbers, wanted):
     x, a, b = [flow.tensor([n], dtype=getattr(flow, dtype)) for n, dtype in zip(numbers, dtypes.split())]
     assert flow.addcmul(x, a, b).tolist() == x.clone().addcmul_(a, b).tolist() == [wanted]
     assert flow.addcmul(x, a, b).dtype is x.dtype
 
 
-def test_the_quotient_of_addcdiv_is_as_exact_as_its_result():
+def test_addcdiv_divides_in_the_result_dtype():
     x, a, b = flow.zeros(1, dtype=flow.float64), flow.ones(1, dtype=flow.float16), flow.tensor([3], dtype=flow.int8)
     assert flow.addcdiv(x, a, b).tolist() == x.addcdiv_(a, b).tolist() == [1 / 3]
 
 
-def test_float16_is_summed_in_float32_by_addcmul_and_addcdiv():
+def test_addcmul_and_addcdiv_accumulate_float16_in_float32():
     half = lambda *numbers: flow.tensor(numbers, dtype=flow.float16)
     assert flow.addcmul(half(1.0), half(-2.0), half(60000.0), value=1e-3).tolist() == [-119.0]
     assert flow.addcmul(half(1.0), half(0.0), half(1.0), value=100000).tolist() == [1.0]
@@ -257,18 +257,18 @@ def test_float16_is_summed_in_float32_by_addcmul_and_addcdiv():
 
 
 @pytest.mark.parametrize("function", [flow.addcmul, flow.addcdiv])
-def test_what_is_broadcast_is_summed_after_the_product(function):
+def test_broadcast_gradients_are_summed_after_the_product(function):
     """Nothing has the gradient 0, also where the product would be NaN; PyTorch's order."""
     a, b = flow.tensor([NAN], requires_grad=True), flow.tensor([0.0], requires_grad=True)
     function(flow.zeros(0, 1), a, b).backward(flow.zeros(0, 1))
     assert a.grad.tolist() == b.grad.tolist() == [0.0]
 
 
-def test_the_start_of_one_step_stays_as_it_is():
+def test_linspace_of_one_step_is_its_start():
     assert flow.linspace(INF, 0, 1).tolist() == [INF] and flow.linspace(3, INF, 1).tolist() == [3.0]
 
 
-def test_the_mean_in_float16_of_numbers_that_it_cannot_hold():
+def test_float16_mean_does_not_overflow():
     assert flow.tensor([2**40, -(2**40), 1]).mean(dtype=flow.float16).item() == pytest.approx(1 / 3, rel=1e-3)
     mean = flow.tensor([[1e5, -1e5], [4.0, 2.0]]).mean(1, keepdim=True, dtype=flow.float16)
     assert mean.tolist() == [[0.0], [3.0]] and mean.dtype is flow.float16

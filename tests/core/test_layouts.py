@@ -27,13 +27,13 @@ LIKE = ("zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "rand
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_functions_that_make_a_tensor_take_a_layout(name):
+def test_factories_take_a_layout(name):
     x = getattr(flow, name)(*MAKERS[name], layout=flow.strided, pin_memory=True)
     assert x.layout is flow.strided and not x.is_pinned()
 
 
 @pytest.mark.parametrize("name", LIKE)
-def test_those_of_another_take_a_memory_format(name):
+def test_like_functions_take_a_memory_format(name):
     x = flow.ones(2, 3, 4, 4)
     more = {"full_like": (2.0,), "randint_like": (0, 9)}.get(name, ())
     y = getattr(flow, name)(x, *more, memory_format=flow.preserve_format, layout=flow.strided, pin_memory=False)
@@ -41,11 +41,11 @@ def test_those_of_another_take_a_memory_format(name):
 
 
 @pytest.mark.parametrize("name", ["new_zeros", "new_ones", "new_empty"])
-def test_methods_that_make_a_tensor(name):
+def test_factory_methods(name):
     assert getattr(flow.ones(1), name)(2, layout=flow.strided, pin_memory=True).shape == (2,)
 
 
-def test_a_tensor_stays_where_it_is():
+def test_memory_format_does_not_move_a_tensor():
     x = flow.arange(48.0).reshape(1, 3, 4, 4)
     assert x.to(memory_format=flow.channels_last, non_blocking=True) is x and x.pin_memory() is x.share_memory_() is x
     assert x.to("cpu", flow.float64, non_blocking=True).dtype is flow.float64 and x.cpu() is x and not x.is_shared()
@@ -56,7 +56,7 @@ def test_a_tensor_stays_where_it_is():
     assert model(x).shape == (1, 2, 4, 4)
 
 
-def test_how_a_tensor_lies():
+def test_layout_attributes():
     x = flow.zeros(2, 4, 5, 3)
     assert x.is_contiguous() and x.is_contiguous(memory_format=flow.contiguous_format)
     assert not x.is_contiguous(memory_format=flow.channels_last)

@@ -57,20 +57,20 @@ def test_errors_have_one_name():
     assert linalg.LinAlgError is flow.LinAlgError and issubclass(flow.LinAlgError, RuntimeError)
 
 
-def test_results_have_names():
+def test_named_results():
     assert linalg.svd(REGULAR)._fields == ("U", "S", "Vh")
     assert flow.svd(REGULAR)._fields == ("U", "S", "V")
     assert linalg.qr(REGULAR).R.shape == (2, 2)
     assert linalg.slogdet(REGULAR).logabsdet.item() == pytest.approx(np.log(10))
 
 
-def test_a_singular_matrix_has_a_gradient_of_its_determinant():
+def test_determinant_gradient_of_a_singular_matrix():
     a = SINGULAR.double().requires_grad_()
     linalg.det(a).backward()
     np.testing.assert_allclose(a.grad.numpy(), [[4, -2], [-2, 1]], atol=1e-12)
 
 
-def test_norms_of_matrices_are_not_those_of_vectors():
+def test_matrix_norms_differ_from_vector_norms():
     """ord=2 is the largest singular value, which the root of all squares is not."""
     a = flow.tensor([[1.0, 2.0], [3.0, 4.0]])
     assert linalg.norm(a).item() == pytest.approx(np.sqrt(30))
@@ -93,7 +93,7 @@ def test_norms_of_matrices_are_not_those_of_vectors():
         flow.matrix_exp,
     ],
 )
-def test_a_graph_gives_the_same_bits_and_gradients(function):
+def test_graph_has_the_bits_and_gradients_of_eager(function):
     class Model(nn.Module):
         def __init__(self):
             super().__init__()

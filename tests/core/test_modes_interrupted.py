@@ -114,7 +114,7 @@ def state():
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_mode_is_as_before(name):
+def test_mode_is_restored(name):
     """At each line but those that set a mode for good, which is what a plain `set_grad_enabled(False)` does."""
     call = CALLS[name]
     call()
@@ -136,7 +136,7 @@ def test_a_mode_is_as_before(name):
     assert interrupted > 3
 
 
-def test_it_may_be_entered_inside_itself():
+def test_mode_is_reentrant():
     off, on = flow.no_grad(), flow.enable_grad()
     with off, on, off:
         assert not flow.is_grad_enabled()
@@ -149,7 +149,7 @@ def test_it_may_be_entered_inside_itself():
     assert flow.is_grad_enabled()
 
 
-def test_a_context_that_is_not_left_sets_nothing_back_when_it_is_freed():
+def test_unclosed_context_restores_nothing_when_freed():
     before = modes.MODE.get()
     context = flow.no_grad()
     context.__enter__()

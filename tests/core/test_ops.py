@@ -72,7 +72,7 @@ def assert_close(got: np.ndarray, want, name: str) -> None:
         np.testing.assert_array_equal(got, want)
 
 
-def test_every_op_has_examples_a_line_of_text_and_an_oracle():
+def test_every_op_has_examples_a_description_and_an_oracle():
     assert not [name for name, op in OPS.items() if not op.examples and name not in BY_DESIGN]
     assert not [name for name, op in OPS.items() if not op.doc or "\n" in op.doc]
     assert not [name for name in OPS if name not in ORACLES and name not in BY_DESIGN]
@@ -304,7 +304,7 @@ def notices(op, k: int, examples: list) -> bool:
     )
 
 
-def test_makers_repeat_themselves():
+def test_example_factories_are_deterministic():
     for op in OPS.values():
         for found in cases(op):
             for a, b in zip(found.arrays(), found.arrays()):

@@ -16,7 +16,7 @@ from tests.cases import in_cases
 BIG = 40_000
 
 
-def test_uniform_is_uniform_and_stays_below_one():
+def test_uniform_is_uniform_and_below_one():
     for dtype in (float16, float32, float64):
         x = uniform((BIG,), 0.0, 1.0, dtype, flow.Generator(1)).numpy().astype("float64")
         assert x.min() >= 0 and x.max() <= (1 if dtype is float16 else np.nextafter(1, 0))
@@ -56,7 +56,7 @@ def test_bernoulli_follows_its_probabilities():
 
 
 @in_cases("p", [1.5, -0.5, math.nan])
-def test_what_is_no_probability(p):
+def test_invalid_probabilities(p):
     with pytest.raises(OutOfRangeError, match=rf"probabilities from 0 to 1, got {p:g} to {p:g}"):
         flow.bernoulli(flow.tensor([p]))
     with pytest.raises(OutOfRangeError, match="p must be from 0 to 1"):
@@ -76,14 +76,14 @@ def test_dropout_keeps_the_mean(p):
     assert dropout(x, p, training=False) is x
 
 
-def test_dropout_says_what_p_is():
+def test_dropout_error_names_p():
     with pytest.raises(OutOfRangeError, match="1.5"):
         dropout(flow.ones(3), 1.5)
     with pytest.raises(DTypeError, match="int64"):
         dropout(flow.tensor([1, 2]), 0.5)
 
 
-def test_a_generator_repeats_itself_and_moves_on():
+def test_generator_is_reproducible_and_advances():
     a, b = flow.Generator(7), flow.Generator(7)
     first = flow.rand(5, generator=a)
     assert flow.equal(first, flow.rand(5, generator=b)) and not flow.equal(first, flow.rand(5, generator=a))
@@ -91,7 +91,7 @@ def test_a_generator_repeats_itself_and_moves_on():
 
 @in_cases("start", [0, 1, 2, 3, 7, 10])
 @in_cases("dtype", [float32, float64])
-def test_any_part_can_be_drawn_alone(start, dtype):
+def test_any_slice_can_be_drawn_alone(start, dtype):
     counter = np.array([11, 5])
     for draw in (r.uniform_floats, r.normal_floats):
         whole = draw(np, counter, 2, 50, dtype)

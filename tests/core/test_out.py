@@ -32,7 +32,7 @@ CALLS = {  # of each kind of public function: an op, a function, one of two mean
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_the_result_is_written(call):
+def test_result_is_written(call):
     want = call()
     place = flow.zeros_like(want)
     view = place.reshape(-1)
@@ -57,7 +57,7 @@ def test_several_results():
         flow.sqrt(X, out=(values, values))
 
 
-def test_into_an_input_and_into_a_part():
+def test_out_may_be_an_input_or_a_view():
     x = flow.tensor([1.0, 2.0, 3.0])
     flow.flip(x, [0])
     flow.mul(x, x, out=x)
@@ -66,7 +66,7 @@ def test_into_an_input_and_into_a_part():
     assert x.tolist() == [1, 2, 5]
 
 
-def test_new_tensors_take_the_dtype_of_out():
+def test_factories_take_the_dtype_of_out():
     place = flow.ones(3, dtype=flow.int32)
     assert flow.zeros(3, out=place) is place and place.tolist() == [0, 0, 0] and place.dtype is flow.int32
     assert flow.rand(3, out=flow.ones(3, dtype=flow.float64)).dtype is flow.float64
@@ -89,14 +89,14 @@ test_refused = refusals([
 ])  # fmt: skip
 
 
-def test_without_recording_a_leaf_may_be_written():
+def test_leaf_may_be_written_under_no_grad():
     leaf = flow.zeros(2, requires_grad=True)
     with flow.no_grad():
         flow.add(ONE, 1, out=leaf)
     assert leaf.tolist() == [2, 3] and leaf.requires_grad
 
 
-def test_in_a_graph_it_is_a_rebinding():
+def test_out_in_a_graph_is_a_rebinding():
     class Running(nn.Module):
         def __init__(self):
             super().__init__()
@@ -115,7 +115,7 @@ def test_in_a_graph_it_is_a_rebinding():
         Predict(lambda x: flow.add(x, 1, out=flow.empty(0)))(ONE)
 
 
-def test_a_call_without_out_does_not_come_here(monkeypatch):
+def test_call_without_out_skips_the_wrapper(monkeypatch):
     monkeypatch.setattr(base, "RUN", [])
     for call in CALLS.values():
         call()

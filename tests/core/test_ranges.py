@@ -21,7 +21,7 @@ RANGES = {
 
 @pytest.mark.parametrize("name", RANGES)
 @in_cases("shape", [(3,), (0,), ()])
-def test_what_cannot_be_drawn_is_refused(name, shape):
+def test_invalid_distribution_parameters_are_refused(name, shape):
     call, words = RANGES[name]
     x = flow.ones(*shape) if shape else flow.tensor(1.0)
     with pytest.raises(OutOfRangeError, match=words):
@@ -31,7 +31,7 @@ def test_what_cannot_be_drawn_is_refused(name, shape):
 
 @pytest.mark.parametrize("name", ["gelu", "silu", "leaky_relu", "softplus", "logsigmoid"])
 @in_cases("dtype", [flow.int64, flow.int8, flow.uint8])
-def test_a_curve_of_integers_is_refused(name, dtype):
+def test_integer_linspace_is_refused(name, dtype):
     with pytest.raises(DTypeError, match=f"{name}.*{dtype.name}"):
         getattr(F, name)(flow.tensor([1, 2], dtype=dtype))
 
@@ -49,7 +49,7 @@ def test_a_curve_of_integers_is_refused(name, dtype):
         (lambda x, y: y.reshape(1, 3).addmm_(flow.ones(2, 3), flow.ones(3, 3)), r"\(2, 3\).*\(1, 3\)"),
     ],
 )
-def test_what_an_in_place_method_cannot_hold_is_refused(call, words):
+def test_in_place_overflow_is_refused(call, words):
     x, y = flow.tensor([1, 2, 3]), flow.tensor([0.5, 1.0, 2.0])
     with pytest.raises(MinflowError, match=words):
         call(x, y)
@@ -57,7 +57,7 @@ def test_what_an_in_place_method_cannot_hold_is_refused(call, words):
 
 
 @in_cases("wrong", [None, 3, flow.ones(2), [flow.float32], "float33", object])
-def test_what_is_no_dtype_is_refused(wrong):
+def test_invalid_dtype_is_refused(wrong):
     for call in (
         lambda: flow.iinfo(wrong),
         lambda: flow.ones(2).new_tensor(1).to(dtype=wrong) if wrong is not None else flow.iinfo(wrong),

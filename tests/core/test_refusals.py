@@ -150,7 +150,7 @@ def checked(monkeypatch):
 
 
 @pytest.mark.parametrize("name", NUMBERS)
-def test_numbers_are_refused_in_every_mode(name, checked):
+def test_values_are_refused_in_every_mode(name, checked):
     program, good, wrong, kind, words = NUMBERS[name]
     bad, here = (*good[:-1], np.array(wrong, good[-1].dtype)), __file__.rpartition("/")[2]
 
@@ -352,7 +352,7 @@ BYTES = {  # a sequence of ints that nobody means
 
 
 @pytest.mark.parametrize("name", BYTES)
-def test_bytes_are_no_numbers(name):
+def test_bytes_are_not_numbers(name):
     for wrong in (bytes([1, 0]), bytearray([1, 0]), memoryview(bytes([1, 0])), b"", b"\x00"):
         with pytest.raises(DTypeError, match="bytes|bytearray|memory|b'"):
             BYTES[name](wrong)
@@ -388,7 +388,7 @@ ALONG_SEVERAL |= {"norm": lambda x, dim: flow.norm(x, 2, dim)}
 
 
 @pytest.mark.parametrize("name", [*ALONG, *ALONG_SEVERAL])
-def test_an_axis_is_there_and_named_once(name):
+def test_axes_must_exist_and_be_unique(name):
     along = ALONG.get(name) or ALONG_SEVERAL[name]
     for x, axis in ((flow.tensor(1.5), 1 + (name == "unsqueeze")), (flow.tensor(1.5), -3), (flow.zeros(2, 2), 5)):
         with pytest.raises((OutOfRangeError, ShapeError), match=f"{axis}"):

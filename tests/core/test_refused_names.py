@@ -24,7 +24,7 @@ from minflow.core.messages.unsupported import REFUSED, reason
         (flow.env, "init_rdma", "one process"),
     ],
 )
-def test_a_refused_name_says_what_to_use(room, name, hint):
+def test_refused_name_suggests_an_alternative(room, name, hint):
     with pytest.raises(MissingNameError, match=f"has no {name}") as caught:
         getattr(room, name)
     assert hint in caught.value.hint and "test_refused_names.py" in caught.value.where
@@ -46,7 +46,7 @@ def held(path):
     return found
 
 
-def test_what_is_refused_is_not_there():
+def test_refused_names_do_not_exist():
     assert not [name for name in REFUSED if "*" not in name and held(name) is not None]
 
 

@@ -45,12 +45,12 @@ SAME = {
 
 
 @pytest.mark.parametrize("name", SAME)
-def test_their_words(name):
+def test_oneflow_argument_names(name):
     theirs, ours = (make() for make in SAME[name])
     assert theirs.dtype is ours.dtype and theirs.tolist() == ours.tolist()
 
 
-def test_classes_take_them_too():
+def test_classes_take_oneflow_names():
     assert nn.Softshrink(0.5, inplace=True).lambd == 0.5
     assert len(nn.ParameterList(parameters=[nn.Parameter(W)])) == 1
     nn.init.xavier_uniform_(X.clone(), data_format="NCHW")
@@ -59,7 +59,7 @@ def test_classes_take_them_too():
     assert X.size(idx=1) == 2 and X.norm(dtype=flow.float64).dtype is flow.float64
 
 
-def test_rows_name_arguments_that_are_there():
+def test_rows_name_existing_arguments():
     for names, words in WORDS.items():
         theirs = dict(word.split("=", 1) for word in words.split())
         ours = {word for word in theirs.values() if word[:1] not in ("", ":", "@")}
@@ -81,12 +81,12 @@ def test_rows_name_arguments_that_are_there():
     lambda: F.max_pool2d(IMAGE, 2, data_format="channels_last"), lambda: F.leaky_relu(X, alpha=1, negative_slope=2),
     lambda: nn.init.xavier_uniform_(X.clone(), data_format="NHWC"), lambda: F.leaky_relu(X, alpa=1),
 ])  # fmt: skip
-def test_what_has_no_meaning_here_is_refused(call):
+def test_arguments_without_meaning_are_refused(call):
     with pytest.raises(CallError, match="has no argument"):
         call()
 
 
-def test_a_call_that_had_begun_is_not_made_again():
+def test_failed_call_is_not_repeated():
     misfit = TypeError("got an unexpected keyword argument 'x'")
     assert translate_call("flow.round", (), {"x": 1}, ValueError("unexpected keyword argument")) is None
     assert translate_call("flow.round", (), {"x": 1}, TypeError("begun")) is None
@@ -94,14 +94,14 @@ def test_a_call_that_had_begun_is_not_made_again():
     assert translate_call("flow.flip", (), {"dims": (0,), "input": 1}, misfit) == ((1, (0,)), {})
 
 
-def test_dropout_of_a_generator_of_its_own():
+def test_dropout_with_a_generator():
     x = flow.ones(100)
     first, second = (nn.Dropout(0.5, generator=flow.Generator().manual_seed(3)) for _ in range(2))
     state = flow.get_rng_state()
     assert first(x).tolist() == second(x).tolist() and flow.get_rng_state().tolist() == state.tolist()
 
 
-def test_a_module_in_the_tree_is_asked_to_train():
+def test_train_is_called_on_each_submodule():
     class Frozen(nn.BatchNorm1d):
         def train(self, mode=True):
             return super().train(False)

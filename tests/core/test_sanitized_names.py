@@ -108,14 +108,14 @@ SHOWN = {
 
 @pytest.mark.parametrize("what", SHOWN)
 @in_cases("key", NAMES)
-def test_no_name_reaches_a_terminal(what, key, tmp_path_factory):
+def test_names_are_escaped_everywhere(what, key, tmp_path_factory):
     text = SHOWN[what](NAMES[key], tmp_path_factory.mktemp("shown"))
     strange = {c for c in text if not c.isprintable() and c != "\n"}
     assert not strange and text, strange
     assert len(text) < 150_000 and max(map(len, text.split("\n"))) < 2 * LINE
 
 
-def test_what_is_left_out_is_told():
+def test_truncation_is_reported():
     assert clean("a\u202eb\x1b[0m") == "a\\u202eb\\x1b[0m" and clean("名前 імʼя\U0001f600") == "名前 імʼя\U0001f600"
     assert clean("x" * NAME) == "x" * NAME and clean(f"/{'x' * NAME}/{'y' * NAME}") == f"/{'x' * NAME}/{'y' * NAME}"
     cut = clean(f"first{'x' * 1000}last")
@@ -123,13 +123,13 @@ def test_what_is_left_out_is_told():
     assert "more..." in clean("a b " * LINE) and len(clean("a b " * LINE)) <= LINE + 16
 
 
-def test_lines_that_we_write_stay_lines():
+def test_our_own_lines_are_kept():
     text = str(MinflowError("two\nlines", values={"x": "a\nb"}, hint="one\n  two"))
     assert text.splitlines() == ["two", "lines", "  x  a", "b", "  Try: one", "  two"]
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_graph_of_long_names_is_told_in_short(capsys):
+def test_long_names_in_a_graph_are_truncated(capsys):
     """61 lines of a name of a million letters were 61 MB."""
 
     class Model(nn.Module):

@@ -10,7 +10,7 @@ X = flow.arange(6.0).reshape(2, 3)
 IDS = flow.tensor([1, 0])
 
 
-def test_looks_are_views_that_can_be_written():
+def test_strided_views_are_writable():
     x = flow.arange(7.0)
     windows = x.unfold(0, 3, 2)
     assert windows.tolist() == [[0, 1, 2], [2, 3, 4], [4, 5, 6]]
@@ -21,7 +21,7 @@ def test_looks_are_views_that_can_be_written():
     assert X.t().as_strided((2,), (1,), 0).tolist() == [0, 1]  # of the storage, not of the view
 
 
-def test_what_is_looked_at_twice_gets_both_slopes():
+def test_overlapping_views_accumulate_gradients():
     x = flow.zeros(4, requires_grad=True)
     (x.as_strided((3, 2), (1, 1)) * flow.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])).sum().backward()
     assert x.grad.tolist() == [1, 5, 9, 6]
@@ -81,7 +81,7 @@ REFUSED = {  # tensors of values lose no fraction in silence, as in PyTorch
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_floats_are_not_cut_off_in_silence(name):
+def test_floats_are_not_truncated_silently(name):
     x = flow.tensor([1, 2])
     with pytest.raises(DTypeError, match=r"float32[\s\S]*int64"):
         REFUSED[name](x, flow.tensor([0.7]))

@@ -18,12 +18,12 @@ F = flow.nn.functional
         (lambda x: x + 256, "256"),
     ],
 )
-def test_the_number_that_does_not_fit_is_named(call, number):
+def test_out_of_range_number_is_named(call, number):
     with pytest.raises(flow.OutOfRangeError, match=rf": {number} does not fit into uint8\n(.|\n)*uint8\[3\]"):
         call(flow.tensor([0, 3, 255], dtype=flow.uint8))
 
 
-def test_a_uint8_tensor_is_a_condition_and_a_mask():
+def test_uint8_tensor_is_a_condition_and_a_mask():
     mask, x = flow.tensor([1, 0, 2], dtype=flow.uint8), flow.tensor([5.0, 6.0, 7.0])
     assert flow.where(mask, x, 0.0).tolist() == x.where(mask, flow.zeros(3)).tolist() == [5.0, 0.0, 7.0]
     assert x[mask].tolist() == [5.0, 7.0]
@@ -34,7 +34,7 @@ def test_a_uint8_tensor_is_a_condition_and_a_mask():
 
 
 @pytest.mark.parametrize("loss", [F.mse_loss, F.l1_loss, F.smooth_l1_loss])
-def test_a_loss_promotes_its_arguments(loss):
+def test_loss_promotes_its_arguments(loss):
     whole, half = flow.tensor([1, 2, 4]), flow.tensor([1.5, 2.0, 2.0])
     for a, b in ((whole, half), (half, whole), (whole, half.double()), (half, half.double())):
         wanted = loss(a.double(), b.double())
@@ -45,7 +45,7 @@ def test_a_loss_promotes_its_arguments(loss):
 
 
 @pytest.mark.parametrize("ends", [(math.nan, 1.0), (0.0, math.nan), (0.0, math.inf), (-math.inf, math.inf)])
-def test_no_step_leads_to_an_end_that_is_not_finite(ends):
+def test_arange_to_a_nonfinite_end_is_refused(ends):
     assert flow.linspace(*ends, 4).isnan().all() and flow.logspace(*ends, 4).isnan().all()
     assert flow.linspace(*ends, 1).tolist() == pytest.approx([ends[0]], nan_ok=True)
     with pytest.raises(flow.OutOfRangeError, match="(start|end) is (-?inf|nan), which int64 cannot hold"):

@@ -21,7 +21,7 @@ def test_interning():
     assert Spec((), int64).size == 1
 
 
-def test_sweep_keeps_what_is_used():
+def test_sweep_keeps_specs_in_use():
     kept = [Spec((977, n), float32) for n in range(50)]
     for n in range(50):
         Spec((978, n), float32)
@@ -35,7 +35,7 @@ def test_sweep_keeps_what_is_used():
     assert not any(key[0][:1] == (978,) for key in Spec.table)
 
 
-def test_promote_is_without_order():
+def test_promotion_is_commutative():
     vector, scalar = Spec((2,), int32), Spec((), float32)
     assert promote(vector, scalar) is promote(scalar, vector) is float32
     assert promote(Spec((2,), float32), Spec((), float64)) is float32

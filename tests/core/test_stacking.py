@@ -7,7 +7,7 @@ X = flow.arange(24.0).reshape(2, 3, 4)
 V = flow.tensor([1, 2, 3])
 
 
-def test_cuts_are_views():
+def test_splits_are_views():
     x = flow.zeros(2, 6)
     for part in (x.hsplit(3)[0], x.tensor_split(4, 1)[3], x.vsplit([1])[1], x.split_with_sizes([1, 5], 1)[0]):
         part += 1
@@ -17,7 +17,7 @@ def test_cuts_are_views():
     assert y.item() == 5
 
 
-def test_combined():
+def test_combined_operations():
     assert flow.block_diag(V, flow.tensor([[4.0], [5.0]])).tolist() == [[1, 2, 3, 0], [0, 0, 0, 4], [0, 0, 0, 5]]
     assert flow.cartesian_prod(V[:2], V[2:]).tolist() == [[1, 3], [2, 3]]
     assert flow.combinations(V).tolist() == [[1, 2], [1, 3], [2, 3]]

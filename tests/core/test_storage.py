@@ -7,7 +7,7 @@ from minflow.core.base.errors import MinflowError, TraceError
 from tests.core.programs import Compiled
 
 
-def test_one_kind_of_tensor():
+def test_tensor_kind_queries():
     x = flow.zeros(2, 3)
     assert x.is_cpu and not (x.is_meta or x.is_quantized or x.is_mkldnn or x.is_nested or x.is_sparse_csr or x.is_mps)
     assert x.share_memory_() is x and not x.is_pinned()
@@ -19,7 +19,7 @@ def test_one_kind_of_tensor():
     assert y.retains_grad
 
 
-def test_another_size():
+def test_resize():
     x = flow.arange(6.0)
     assert x.resize_(2, 2).tolist() == [[0, 1], [2, 3]]
     assert x.resize_(6).shape == (6,) and x.tolist()[:4] == [0, 1, 2, 3]
@@ -39,7 +39,7 @@ def test_another_size():
         Compiled(lambda x: x.resize_(3))(x)
 
 
-def test_number_by_number():
+def test_elementwise_python_functions():
     x = flow.tensor([[1.0, -2.0], [3.0, 4.0]])
     assert x.t().apply_(lambda v: v * 2) is not None and x.tolist() == [[2, -4], [6, 8]]
     assert x.map_(flow.tensor([1.0, 2.0]), lambda a, b: a + b).tolist() == [[3, -2], [7, 10]]

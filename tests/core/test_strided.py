@@ -10,7 +10,7 @@ import minflow as flow
 
 
 @pytest.mark.parametrize("name", ["neg_", "sigmoid_", "exp_", "abs_", "tanh_", "sqrt_", "square_", "relu_", "floor_"])
-def test_columns_are_written_as_copies_are(name):
+def test_strided_writes_match_contiguous_writes(name):
     for dtype in (flow.float32, flow.float64):
         for columns in (2, 3, 4, 8, 16):
             numbers = (np.arange(5 * columns).reshape(5, columns) + 0.25) / columns

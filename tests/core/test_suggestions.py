@@ -43,7 +43,7 @@ def slip(draw: random.Random, name: str) -> str:
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_a_slip_in_any_room_is_told_by_the_name_that_was_meant(room):
+def test_typo_in_any_namespace_suggests_the_intended_name(room):
     draw, looked = random.Random(room), 0
     for name in draw.sample(names_of(room), min(12, len(names_of(room)))):
         wrong = slip(draw, name)
@@ -71,13 +71,13 @@ def test_a_slip_in_any_room_is_told_by_the_name_that_was_meant(room):
         (optim, "qqq", "dir(flow.optim) lists what is there"),
     ],
 )
-def test_a_name_of_another_room_is_told_where_it_is(room, name, hint):
+def test_name_of_another_namespace_is_located(room, name, hint):
     with pytest.raises(MissingNameError) as caught:
         getattr(room, name)
     assert caught.value.hint == hint
 
 
-def test_a_module_that_is_not_imported_is_told_how_to_import():
+def test_unimported_module_suggests_its_import():
     names = ["platforms", "exercises"]
     program = "".join(
         f"try:\n    flow.{name}\nexcept AttributeError as error:\n    print(error.what)\n"
@@ -92,7 +92,7 @@ def test_a_module_that_is_not_imported_is_told_how_to_import():
     )
 
 
-def test_what_is_near():
+def test_similarity_of_names():
     assert distance("forward", "foward") == distance("weight", "weigth") == 1 and distance("abc", "") == 3
     known = [
         "sub",
@@ -164,7 +164,7 @@ CALLS = [
 
 
 @pytest.mark.parametrize(("call", "what", "hint"), CALLS, ids=[c[1] or "no options" for c in CALLS])
-def test_an_argument_that_is_not_there_is_told(call, what, hint):
+def test_unknown_argument_is_reported(call, what, hint):
     with pytest.raises(TypeError) as caught:
         call()
     if what:  # a method without anything to be left out has no frame of its own for this
@@ -180,7 +180,7 @@ CALLED = """flow.autograd flow.distributions flow.fft flow.func flow.linalg flow
 
 
 @pytest.mark.parametrize("room", CALLED)
-def test_a_slip_in_the_name_of_an_argument_is_told_in_any_room(room):
+def test_typo_in_an_argument_name_is_reported_in_any_namespace(room):
     looked, house = 0, module(room)
     for name in dir(house):
         it = getattr(house, name)
@@ -201,7 +201,7 @@ def test_a_slip_in_the_name_of_an_argument_is_told_in_any_room(room):
     assert looked
 
 
-def test_an_error_inside_of_a_call_is_left_as_it_is():
+def test_error_inside_a_call_is_unchanged():
     class Net(nn.Module):
         def forward(self, x):
             return self.one(x, 2)
@@ -222,14 +222,14 @@ def test_an_error_inside_of_a_call_is_left_as_it_is():
     assert type(caught.value) is TypeError
 
 
-def test_a_tensors_attributes_are_told_where_the_error_is_shown():
+def test_tensor_attributes_are_suggested_when_the_error_is_shown():
     with pytest.raises(AttributeError) as caught:
         X.reshap(3, 2)
     assert attribute_hint(caught.value) == "did you mean reshape?" and attribute_hint(ValueError()) == ""
     assert not hasattr(X, "reshap") and not hasattr(flow.Tensor, "__getattr__"), "every x.array would be slower"
 
 
-def test_names_without_end_are_not_compared(monkeypatch):
+def test_very_long_names_are_not_compared(monkeypatch):
     """The distance of two texts takes their lengths multiplied: a name of a file, of 20,000 letters, took minutes."""
     from minflow.core.messages import suggestions
 

@@ -35,7 +35,7 @@ def test_numpy_on_the_left():
     assert leaf.grad.tolist() == [3.0]
 
 
-def test_as_a_container():
+def test_container_protocol():
     x = m()
     assert len(x) == 2 and [row.tolist() for row in x] == [[1, 2], [3, 4]]
     assert 2.0 in x and 9.0 not in x
@@ -47,7 +47,7 @@ def test_as_a_container():
             wrong(flow.tensor(1.0))
 
 
-def test_as_a_number():
+def test_number_protocol():
     assert float(flow.tensor(2.5)) == 2.5 and int(flow.tensor([2.7])) == 2 and bool(flow.tensor(0)) is False
     assert [1, 2, 3][flow.tensor(1)] == 2 and list(range(flow.tensor(2))) == [0, 1]
     for ask in (bool, float, int, lambda x: x.item()):
@@ -122,7 +122,7 @@ def test_detach_and_data():
     assert x.tolist() == [5, 0, 0]
 
 
-def test_a_view_follows_its_base_where_the_history_ends():
+def test_view_follows_its_base_where_the_history_ends():
     """See docs/differences.md."""
     leaf = flow.ones(3, requires_grad=True)
     base = leaf * 2
@@ -193,12 +193,12 @@ def back(x):
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_between_processes(method):
+def test_tensor_is_sent_between_processes(method):
     with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context(method)) as pool:
         assert all(same(x, y) for x, y in zip(samples(), pool.map(back, samples())))
 
 
-def test_modes_are_of_one_thread():
+def test_modes_are_thread_local():
     seen = []
 
     def look():

@@ -15,7 +15,7 @@ CLASSES = {
 
 
 @pytest.mark.parametrize("name", CLASSES)
-def test_a_type_makes_names_and_knows_its_tensors(name):
+def test_tensor_type_constructs_and_checks_tensors(name):
     kind, dtype = getattr(flow, name), CLASSES[name]
     x = kind([0, 1])
     assert x.dtype is dtype is kind.dtype and x.tolist() == [0, 1] and type(x) is flow.Tensor
@@ -30,7 +30,7 @@ def test_a_type_makes_names_and_knows_its_tensors(name):
     assert flow.ones(1).type(kind).dtype is flow.ones(1).type(dtype).dtype is dtype
 
 
-def test_a_type_on_a_gpu_says_that_there_is_none():
+def test_gpu_tensor_type_says_there_is_no_gpu():
     for call in (
         lambda: flow.cuda.FloatTensor(2, 3),
         lambda: flow.ones(2).type("torch.cuda.FloatTensor"),
@@ -55,13 +55,13 @@ test_mistakes = refusals(
 )
 
 
-def test_numbers_are_cut_off_to_integers():
+def test_floats_are_truncated_to_integers():
     assert flow.LongTensor([1.5, -2.5]).tolist() == [1, -2]
     assert flow.FloatTensor(np.ones(2)).dtype is flow.float32
     assert flow.FloatTensor(flow.ones(2).long()).dtype is flow.float32
 
 
-def test_tensor_of_a_tensor_looks_at_its_storage():
+def test_tensor_of_a_tensor_shares_its_storage():
     x = flow.ones(2)
     y = flow.Tensor(x)
     y[0] = 5
@@ -70,7 +70,7 @@ def test_tensor_of_a_tensor_looks_at_its_storage():
     assert flow.Tensor(2, 3).shape == (2, 3) and flow.Tensor([[1]]).dtype is flow.float32
 
 
-def test_the_default_type():
+def test_default_tensor_type():
     try:
         for kind in ("torch.DoubleTensor", flow.DoubleTensor, "DoubleTensor"):
             flow.set_default_tensor_type(kind)
@@ -104,7 +104,7 @@ def test_can_cast():
             assert flow.can_cast(getattr(flow, a), getattr(flow, b)) is (kinds[a] <= kinds[b]), (a, b)
 
 
-def test_what_a_dtype_says():
+def test_dtype_attributes():
     for name, floating, complicated, signed, size, real in [
         ("bool", False, False, False, 1, "bool"), ("uint8", False, False, False, 1, "uint8"),
         ("int16", False, False, True, 2, "int16"), ("bfloat16", True, False, True, 2, "bfloat16"),

@@ -13,7 +13,7 @@ def handler():
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
-def test_an_interrupt_comes_at_the_end_of_the_outermost_block(depth):
+def test_interrupt_is_raised_after_the_outermost_block(depth):
     before, reached = handler(), []
 
     def inside(depth):
@@ -30,14 +30,14 @@ def test_an_interrupt_comes_at_the_end_of_the_outermost_block(depth):
     assert reached == list(range(1, depth + 1)) and handler() is before
 
 
-def test_an_interrupt_is_not_lost_to_an_error_of_the_block():
+def test_interrupt_is_not_lost_if_the_block_raises():
     with pytest.raises(KeyboardInterrupt) as caught, uninterrupted():
         signal.raise_signal(signal.SIGINT)
         raise ValueError("of the block")
     assert isinstance(caught.value.__context__, ValueError)
 
 
-def test_a_block_that_is_not_interrupted_changes_nothing():
+def test_uninterrupted_block_changes_nothing():
     before = handler()
     with uninterrupted():
         assert handler() is not before
@@ -49,7 +49,7 @@ def test_a_block_that_is_not_interrupted_changes_nothing():
     assert handler() is before
 
 
-def test_another_thread_is_never_interrupted():
+def test_other_threads_are_never_interrupted():
     before, seen = handler(), []
 
     def body():
@@ -62,7 +62,7 @@ def test_another_thread_is_never_interrupted():
     assert seen == [before]
 
 
-def test_a_program_that_ignores_interrupts_goes_on():
+def test_ignored_interrupts_stay_ignored():
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         with uninterrupted():

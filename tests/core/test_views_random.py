@@ -119,7 +119,7 @@ def test_pytorch():
 
 @pytest.mark.slow
 @in_cases("seed", sorted({*range(2000, 3000)} - STRIDED_CLONES))
-def test_many(seed):
+def test_many_programs(seed):
     program, took = three_ways(seed, length=24)
     if installed:
         torch_agrees(program, took)

@@ -23,7 +23,7 @@ def x():
     return (flow.arange(12) % 7 / 7 + 0.1).reshape(3, 4)
 
 
-def test_what_the_learner_raises_is_left_as_it_is():
+def test_errors_raised_by_user_code_are_unchanged():
     class Odd:
         def __array__(self, *args, **options):
             raise KeyError("mine")
@@ -57,7 +57,7 @@ test_the_wrong_argument_is_named = refusals([
 ])  # fmt: skip
 
 
-def test_a_rate_that_is_no_number_is_named_in_eager_and_in_a_graph():
+def test_nan_learning_rate_is_named_in_eager_and_graphs():
     layer = nn.Linear(2, 1)
     sgd = flow.optim.SGD(layer.parameters(), lr=0.1)
     graph = Training(layer, sgd)

@@ -181,7 +181,7 @@ def test_single_operation_is_compiled_if_large():
         lambda x: nn.functional.softmax(x * 2, 1),
     ],
 )
-def test_gradient_of_an_unused_output(function):
+def test_recomputed_forward_is_fused_into_backward(function):
     """What backward computes again is then computed there alone."""
 
     def program(g, x):

@@ -63,7 +63,7 @@ test_mistakes = refusals(
 )
 
 
-def test_repeats_by_a_tensor_as_a_graph_that_knows_their_sum():
+def test_repeat_interleave_in_a_graph_with_output_size():
     program = lambda x: x.repeat_interleave(flow.tensor([2, 0, 1]), 1, output_size=3)
     assert Compiled(program)(X)[0].tolist() == [[1, 1, 2], [4, 4, 0]]
     assert flow.repeat_interleave(flow.tensor([2, 0, 1])).tolist() == [0, 0, 2]
@@ -72,7 +72,7 @@ def test_repeats_by_a_tensor_as_a_graph_that_knows_their_sum():
     assert x.grad.tolist() == [[2, 0, 1], [2, 0, 1]]
 
 
-def test_equal_ones():
+def test_unique():
     values, inverse, counts = flow.unique(IDS, return_inverse=True, return_counts=True)
     assert (values.tolist(), inverse.tolist(), counts.tolist()) == ([0, 1, 3], [2, 1, 1, 0], [1, 2, 1])
     assert flow.unique_consecutive(IDS, return_counts=True)[1].tolist() == [1, 2, 1]
@@ -89,7 +89,7 @@ def test_differences_and_areas():
     assert flow.gradient(y, spacing=flow.tensor([1.0, 2.0, 3.0, 4.0]))[0].tolist() == [3, 4, 6, 7]
 
 
-def test_measures_of_oneflow():
+def test_oneflow_metrics():
     score = flow.roc_auc_score(flow.tensor([0, 0, 1, 1]), flow.tensor([0.1, 0.4, 0.35, 0.8]))
     assert score.tolist() == [0.75] and score.dtype is flow.float32
     assert flow.roc_auc_score(flow.tensor([0, 1]), flow.tensor([0.5, 0.5])).item() == 0.5
@@ -99,7 +99,7 @@ def test_measures_of_oneflow():
     assert flow.nms(BOXES, SCORES, 0.5).tolist() == [1, 2] and BOXES.nms(SCORES, 0.99).tolist() == [1, 2, 0]
 
 
-def test_boxes_are_found_beside_the_models():
+def test_box_functions_are_in_vision_ops():
     from minflow.vision import ops
 
     assert ops.nms(flow.tensor([[0.0, 0.0, 1.0, 1.0]]), flow.tensor([1.0]), 0.5).tolist() == [0]

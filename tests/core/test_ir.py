@@ -21,7 +21,7 @@ def chain():
     return source, double, total, Value(total, 0, SPEC)
 
 
-def test_a_good_graph_verifies_and_prints():
+def test_valid_graph_verifies_and_prints():
     source, double, total, out = chain()
     graph = Graph([source], [double, total], [out])
     assert graph.verify() is graph
@@ -47,7 +47,7 @@ def test_verify_errors():
             graph.verify()
 
 
-def test_order_of_a_diamond():
+def test_topological_order_of_a_diamond():
     x = flow.tensor(1.0, requires_grad=True)
     a = x * 2
     left, right = a + 1, a * 3
@@ -59,13 +59,13 @@ def test_order_of_a_diamond():
         assert all(place[v.node] < place[node] for v in node.inputs if isinstance(v, Value))
 
 
-def test_only_what_wants_a_gradient_is_followed():
+def test_traversal_follows_only_inputs_with_gradients():
     source, double, total, _ = chain()
     assert toposort([total]) == [total]
     assert toposort([total], every=True) == [source, double, total]
 
 
-def test_where_text():
+def test_source_location_text():
     x = flow.tensor(1.0, requires_grad=True)
     y = x * 2
     line = sys._getframe().f_lineno - 1
@@ -74,6 +74,6 @@ def test_where_text():
     assert where_text(None) == "?"
 
 
-def test_a_kernel_that_breaks_its_promise():
+def test_kernel_with_a_wrong_result_is_reported():
     with pytest.raises(InternalError, match="infer returned"):
         check_outputs("mul", (SPEC,), [Spec((3,), float32)])

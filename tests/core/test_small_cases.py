@@ -45,7 +45,7 @@ def test_loss_promotes_its_arguments(loss):
 
 
 @pytest.mark.parametrize("ends", [(math.nan, 1.0), (0.0, math.nan), (0.0, math.inf), (-math.inf, math.inf)])
-def test_arange_to_a_nonfinite_end_is_refused(ends):
+def test_linspace_with_a_nonfinite_end(ends):
     assert flow.linspace(*ends, 4).isnan().all() and flow.logspace(*ends, 4).isnan().all()
     assert flow.linspace(*ends, 1).tolist() == pytest.approx([ends[0]], nan_ok=True)
     with pytest.raises(flow.OutOfRangeError, match="(start|end) is (-?inf|nan), which int64 cannot hold"):

@@ -221,7 +221,7 @@ def test_failing_calls(old, monkeypatch, name, way):
     whole(old, 2 if name == "replace" and way == "in one step" else 1)
 
 
-def test_read_only_folder_is_not_replaced(old, monkeypatch, way):
+def test_read_only_weights_are_not_replaced(old, monkeypatch, way):
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != WEIGHTS)
     with pytest.raises(CheckpointError, match="(?s)Permission denied.*unchanged"):
         write(old, *graph(2))
@@ -321,7 +321,7 @@ def test_files_are_copied_without_hard_links(old, monkeypatch):
 # ---- what is read ----------------------------------------------------------------------------------------------------
 
 
-def test_save_to_other_file_systems(tmp_path):
+def test_wrong_paths_are_explained(tmp_path):
     flow.save({"w": flow.ones(2)}, tmp_path / "state.safetensors")
     flow.save({"w": flow.ones(2)}, tmp_path / "state")
     (tmp_path / "net.onnx").write_bytes(b"x")

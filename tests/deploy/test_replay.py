@@ -215,7 +215,7 @@ class Stacked(nn.Module):
         (Stacked(), "nodes[0].in must be a list of 0 to 10000 entries", "'%0'"),
     ],
 )
-def test_oversized_values(model, place, found, tmp_path):
+def test_unrepresentable_values(model, place, found, tmp_path):
     graph = Predict(model)
     graph(floats(3, 4))
     with pytest.raises(flow.GraphError, match="cannot be saved") as caught:

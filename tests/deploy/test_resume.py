@@ -195,7 +195,7 @@ def test_layers_called_with_parameters_and_buffers(tmp_path):
     assert state_of(loaded) == state and "last" in state["model"]
 
 
-def test_a_parameter_outside_of_all_modules_is_refused(tmp_path):
+def test_parameter_outside_all_modules_is_refused(tmp_path):
     """An image, say, of which a step changes the pixels."""
     model, outside = nn.Linear(3, 2), nn.Parameter(flow.ones(2, 3))
     graph = Step(model, flow.optim.Adam([outside], lr=0.1), lambda: model(outside).square().mean())

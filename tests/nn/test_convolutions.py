@@ -21,7 +21,7 @@ def test_conv1d_by_hand():
     assert F.conv1d(x[0], w).shape == (1, 3)
 
 
-def test_output_size_chooses_the_padding():
+def test_output_size_sets_output_padding():
     layer = nn.ConvTranspose2d(2, 3, 3, stride=2, padding=1)
     x = flow.zeros(1, 2, 4, 4)
     assert layer(x).shape == (1, 3, 7, 7)
@@ -29,7 +29,7 @@ def test_output_size_chooses_the_padding():
     assert layer(x, (1, 3, 7, 8)).shape == (1, 3, 7, 8)
 
 
-def test_layers_are_drawn_and_named_as_the_older_ones():
+def test_conv_transpose1d_shapes_and_initialisation():
     layer = nn.ConvTranspose1d(4, 6, 5, groups=2)
     assert {k: tuple(v.shape) for k, v in layer.state_dict().items()} == {"weight": (4, 3, 5), "bias": (6,)}
     bound = 1 / np.sqrt(3 * 5)

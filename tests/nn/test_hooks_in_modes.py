@@ -353,7 +353,7 @@ def test_global_optimizer_hooks():
     assert seen == ["before", "own before", "own after", "after", "own before", "own after"]
 
 
-def test_hook_in_a_job_gets_a_job_variable():
+def test_hook_in_a_job_requires_a_job_variable():
     weight = flow.ones(2, requires_grad=True)
 
     @flow.global_function(type="predict")

@@ -17,7 +17,7 @@ def model():
 X = np.random.default_rng(0).standard_normal((2, 3, 5, 5)).astype("float32")
 
 
-def test_the_first_input_decides():
+def test_first_input_sets_the_shape():
     net, x = model(), flow.tensor(X)
     parameters = list(net.parameters())
     assert repr(net[0]) == "LazyConv2d(0, 4, kernel_size=(3, 3), stride=(1, 1))" and net[4].has_uninitialized_params()
@@ -32,7 +32,7 @@ def test_the_first_input_decides():
 
 
 @pytest.mark.parametrize("change", [lambda m: m, copy.deepcopy, lambda m: m.double()])
-def test_a_state_decides_too(change):
+def test_loaded_state_sets_the_shape(change):
     net, x = model(), flow.tensor(X)
     net(x)
     other = change(model())
@@ -43,7 +43,7 @@ def test_a_state_decides_too(change):
     assert list(model().state_dict()) == list(net.state_dict())
 
 
-def test_who_refuses_what_has_no_numbers():
+def test_uninitialized_parameters_are_refused():
     net = model()
     with pytest.raises(flow.MinflowError, match="parameter 0 has no shape yet"):
         flow.optim.SGD(net.parameters(), lr=0.1)

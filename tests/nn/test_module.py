@@ -307,7 +307,7 @@ def test_full_backward_hooks_of_several_inputs():
     assert seen == [[[1, 1]], [None, None]]
 
 
-def test_full_backward_hooks_require_tensor_outputs():
+def test_full_backward_hooks_with_a_dict_output_warn():
     class Named(nn.Module):
         def forward(self, x):
             return {"y": x * 2}

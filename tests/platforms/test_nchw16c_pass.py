@@ -191,7 +191,7 @@ def test_small_groups_stay_blocked():
     assert [n.attrs["groups"] for n in nodes if n.op is nchw16c.blocks_conv2d] == [1, 5, 1, 5]
 
 
-def test_images_with_a_single_convolution_are_not_reordered():
+def test_first_convolution_reads_unblocked_images():
     found, nodes = ops("a line", "predict")
     *_, line = [n for n in nodes if n.op is nchw16c.blocks_conv2d]
     assert line.inputs[0].spec.ndim == 4 and line.inputs[2] != 0 and "to_blocks" not in found

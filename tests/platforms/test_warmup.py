@@ -208,14 +208,14 @@ def test_compiled_kernels_run_without_numba():
         assert {name for name in needed if name.startswith("numba_")} <= {*compile_cache.UNREACHED}
 
 
-def test_python_executable_is_unknown(monkeypatch):
+def test_no_compiler_process_without_a_python_executable(monkeypatch):
     for executable in (None, "", "/no/such/python"):
         monkeypatch.setattr(sys, "executable", executable)
         assert switch.another("pass") is None
 
 
 @pytest.mark.skipif(os.name != "posix", reason="this system has no such locks")
-def test_process_that_does_not_wait_for_compilers(tmp_path):
+def test_exclusive_lock_without_waiting(tmp_path):
     with exclusive_lock(tmp_path) as first, exclusive_lock(tmp_path, wait=False) as second:
         assert first and not second
     with exclusive_lock(tmp_path, wait=False) as free:

@@ -1,7 +1,7 @@
 """Archive of graphs saved by each format version: `python -m tests.deploy.archive` adds those of the current version.
 
-An existing folder is never written again, because it represents what users have on disk. `test_archived_graphs.py` loads
-each.
+An existing folder is never written again, because it represents what users have on disk. `test_archived_graphs.py`
+loads each.
 """
 
 from pathlib import Path

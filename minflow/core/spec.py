@@ -11,7 +11,8 @@ import functools
 import math
 import sys
 import warnings
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -150,7 +151,7 @@ class Spec:
     @classmethod
     def sweep(cls) -> None:
         """Remove unused specs from the table; used ones stay, so that equal specs are still identical."""
-        promote.cache_clear()
+        promote.cache_clear()  # type: ignore[attr-defined]
         ours = 5  # references: the table, `as_tuple`, the list below, the loop variable, the argument of getrefcount
         for key, spec in list(cls.table.items()):
             if sys.getrefcount(spec) <= ours:
@@ -183,12 +184,20 @@ class Spec:
         return f"{self.dtype.name}{list(self.shape)}"
 
 
+Function = TypeVar("Function", bound=Callable)
+
+
+def memoized(function: Function) -> Function:
+    """`lru_cache` for a function whose arguments include classes, which its own types refuse."""
+    return functools.lru_cache(maxsize=4096)(function)  # type: ignore[return-value]
+
+
 def spec_of(array: np.ndarray) -> Spec:
     """The Spec of a numpy array."""
     return Spec(array.shape, as_dtype(array.dtype))
 
 
-@functools.lru_cache(maxsize=4096)
+@memoized
 def promote(*specs: Spec | type) -> DType:
     """The promoted dtype of these operands, as in PyTorch.
 
@@ -207,4 +216,4 @@ def promote(*specs: Spec | type) -> DType:
     return result
 
 
-DEPENDS_ON_DEFAULT.append(promote.cache_clear)
+DEPENDS_ON_DEFAULT.append(promote.cache_clear)  # type: ignore[attr-defined]

@@ -7,8 +7,8 @@ Read next: `methods/operators.py`, `functions/arithmetic.py`.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from typing import Any, Self
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -44,6 +44,9 @@ from .ops import shape as s
 from .source_location import describe, fail, here
 from .spec import Device, DType, Spec, as_dtype, bfloat16, default_dtype, spec_of
 
+if TYPE_CHECKING:
+    from .base.dtypes import DTypeLike
+
 INSTEAD = {  # reader -> hint of the error for reading the elements of a symbolic tensor
     "bool": "flow.where(cond, a, b) takes the place of if",
     "index": "a Python int that is known before the call, such as x.shape[0]; x.gather and x.index_select take tensors",
@@ -63,14 +66,14 @@ class Size(tuple):
             n *= size
         return n
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: Any) -> Any:
         result = super().__getitem__(index)
         return Size(result) if isinstance(index, slice) else result
 
-    def __add__(self, other):
+    def __add__(self, other: tuple) -> Size:
         return Size(tuple(self) + tuple(other))
 
-    def __radd__(self, other):
+    def __radd__(self, other: tuple) -> Size:
         return Size(tuple(other) + tuple(self))
 
     def __repr__(self) -> str:
@@ -119,7 +122,13 @@ class Tensor(
     mixed = False  # of a gradient: a backward was added to it after a step had used it
 
     def __init__(
-        self, array=(), spec: Spec | None = None, value: Value | None = None, needs: bool = True, *more, device=None
+        self,
+        array: Any = (),
+        spec: Spec | None = None,
+        value: Value | None = None,
+        needs: bool = True,
+        *more: Any,
+        device: Device | str | None = None,
     ):
         if spec.__class__ is not Spec:
             twin = from_numbers(device, array, spec, value, needs, more)
@@ -175,11 +184,11 @@ class Tensor(
     @property
     def is_leaf(self) -> bool:
         """True if it was not computed by a recorded op, or does not require grad."""
-        if not self.requires_grad or isinstance(self.value.node, Source):
+        if not self.requires_grad or self.value is None or isinstance(self.value.node, Source):
             return True
         return self.array is None and MODE.get().leaf(self.value) is self
 
-    def size(self, dim: int | None = None):
+    def size(self, dim: int | None = None) -> Any:
         """The sizes of all axes, or the size of axis `dim`."""
         if dim is None:
             return self.shape
@@ -202,7 +211,7 @@ class Tensor(
         """Bytes per element."""
         return self.spec.dtype.itemsize
 
-    def stride(self, dim: int | None = None):
+    def stride(self, dim: int | None = None) -> Any:
         """Distance between neighbouring elements along each axis, or along `dim`, in elements (not bytes)."""
         array = stride_probe(self)
         strides = tuple(n // max(array.itemsize, 1) for n in array.strides)
@@ -221,7 +230,7 @@ class Tensor(
         """Address of the first element."""
         return (self.read_array("data_ptr") if self.array is None else lend(self)).ctypes.data
 
-    def is_contiguous(self, memory_format=None) -> bool:
+    def is_contiguous(self, memory_format: Layout | None = None) -> bool:
         """True if its elements are contiguous in memory, in C order or in the order of `memory_format`."""
         view = self if memory_format is None else view_in_format(self, memory_format)
         return view is not None and is_contiguous(view)
@@ -235,13 +244,13 @@ class Tensor(
             fail(DTypeError, "len() of a 0-d tensor", "it has one element: tensor.numel() is 1", tensor=self)
         return self.spec.shape[0]
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Tensor]:
         if not self.ndim:
             hint = "it is one number: tensor.item() reads it outside of a graph"
             fail(DTypeError, "iteration over a 0-d tensor", hint, tensor=self)
         return iter(F.unbind(self))
 
-    def __contains__(self, element) -> bool:
+    def __contains__(self, element: Any) -> bool:
         if not comparable(element) or isinstance(element, np.ndarray):
             fail(
                 DTypeError,
@@ -312,13 +321,17 @@ class Tensor(
         return mode.resolve(self) if mode.trace else self
 
     @property
-    def grad_fn(self):
+    def grad_fn(self) -> printing.GradFn | None:
         """The Node that computed this tensor, shown as `<MulBackward>`; None for leaves."""
         value = MODE.get().resolve(self).value
         return None if value is None or isinstance(value.node, Source) else printing.GradFn(value.node)
 
     def backward(
-        self, gradient=None, retain_graph: bool | None = None, create_graph: bool = False, inputs=None
+        self,
+        gradient: Tensor | None = None,
+        retain_graph: bool | None = None,
+        create_graph: bool = False,
+        inputs: Tensor | Sequence[Tensor] | None = None,
     ) -> None:
         """Add d self / d leaf to `.grad` of every leaf that this tensor was computed from. See `autograd.backward`."""
         autograd.backward(self, gradient, retain_graph, create_graph, inputs)
@@ -331,14 +344,14 @@ class Tensor(
         if not tensor.is_leaf:
             autograd.retain(tensor)
 
-    def register_hook(self, hook) -> Handle:
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Handle:
         """Call `hook(grad)` when the gradient of this tensor is known; a tensor that it returns replaces the gradient.
 
         A graph records what the hook computes; registering or removing a hook later makes it compile a new plan.
         """
         return hook_on(self, hook)
 
-    def register_post_accumulate_grad_hook(self, hook) -> Handle:
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> Handle:
         """Call `hook(tensor)` after a backward has added to `.grad` of this leaf; the hook must return None."""
         return post_accumulate_on(self, hook)
 
@@ -422,11 +435,11 @@ class Tensor(
             )
         return self.read_array("item").item()
 
-    def tolist(self):
+    def tolist(self) -> Any:
         """The elements as nested Python lists."""
         return self.read_array("tolist").tolist()
 
-    def scalar_element(self, verb: str):
+    def scalar_element(self, verb: str) -> Any:
         """Its only element as a Python number, for the method `verb`. Raises ShapeError for several elements."""
         if self.spec.size != 1 and self.array is not None:
             hint = ".any() or .all()" if verb == "bool" else ".item() of one element, or .tolist()"
@@ -460,7 +473,7 @@ class Tensor(
             fail(DTypeError, f"a {self.dtype.name} tensor cannot be an index", ".long()", tensor=self)
         return int(self.scalar_element("index"))
 
-    def __round__(self, digits: int = 0):
+    def __round__(self, digits: int = 0) -> Tensor:
         return F.round(self, decimals=digits)
 
     def __format__(self, form: str) -> str:
@@ -470,7 +483,7 @@ class Tensor(
         number = self.array is not None and self.spec.size == 1 and (form or not self.ndim)
         return format(self.item() if number else str(self), form)
 
-    def __repr__(self, *, tensor_contents=None) -> str:
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
         return printing.text(self)
 
     def __deepcopy__(self, memo: dict) -> Self:
@@ -503,7 +516,7 @@ class Tensor(
             twin.value = leaf_value(twin)
         return twin
 
-    def __reduce_ex__(self, protocol):
+    def __reduce_ex__(self, protocol: Any) -> tuple:
         """Pickle the elements and requires_grad, never the tape; used between processes."""
         own = ("array", "spec", "value", "needs", "alias", "cell", "gradient", "hooks")
         extra = {k: v for k, v in self.__dict__.items() if k not in own}
@@ -517,7 +530,13 @@ class Tensor(
     # ---- dtype and device ----------------------------------------------------------------------------------------
 
     def to(
-        self, *args, dtype=None, device=None, copy: bool = False, non_blocking: bool = False, memory_format=None
+        self,
+        *args: Any,
+        dtype: DTypeLike | None = None,
+        device: Device | str | None = None,
+        copy: bool = False,
+        non_blocking: bool = False,
+        memory_format: Layout | None = None,
     ) -> Tensor:
         """Convert to another dtype, to another device, or to those of another tensor. Returns self if nothing changes
         and not `copy`. non_blocking, memory_format: accepted without effect.
@@ -550,7 +569,7 @@ class Tensor(
             return s.cast(self, dtype=as_dtype(dtype))
         return s.clone(self) if copy else self
 
-    def type(self, dtype=None):
+    def type(self, dtype: Any = None) -> Any:
         """Convert to a type: a dtype, flow.FloatTensor, "minflow.FloatTensor" or flow.Tensor (the default dtype).
         Without an argument, return the name of this tensor's type.
         """
@@ -564,15 +583,17 @@ class Tensor(
         F.shape_of("type_as", other)  # checks that it is a tensor
         return self.to(other.dtype)
 
-    def cpu(self, memory_format=None) -> Tensor:
+    def cpu(self, memory_format: Layout | None = None) -> Tensor:
         """Copy to the CPU; returns self if it is there."""
         return self.to(device="cpu")
 
-    def cuda(self, device=None, non_blocking: bool = False, memory_format=None) -> Tensor:
+    def cuda(
+        self, device: Device | str | int | None = None, non_blocking: bool = False, memory_format: Layout | None = None
+    ) -> Tensor:
         """Copy to a GPU. Raises DeviceError if there is none."""
         return self.to(device=Device("cuda", device) if device is None or isinstance(device, int) else device)
 
-    def pin_memory(self, device=None) -> Tensor:
+    def pin_memory(self, device: Device | str | None = None) -> Tensor:
         """Return self: there is no GPU to copy to."""
         return self
 
@@ -580,30 +601,30 @@ class Tensor(
         """Return self: other processes get a copy."""
         return self
 
-    def is_pinned(self, device=None) -> bool:
+    def is_pinned(self, device: Device | str | None = None) -> bool:
         """False: memory is never page-locked."""
         return False
 
     is_shared = is_pinned
 
-    def clone(self, *, memory_format=None) -> Tensor:
+    def clone(self, *, memory_format: Layout | None = None) -> Tensor:
         """A copy; gradients flow through it to this tensor."""
         return apply(s.clone, self)
 
-    def contiguous(self, memory_format=None) -> Tensor:
+    def contiguous(self, memory_format: Layout | None = None) -> Tensor:
         """A tensor of the same elements, contiguous in C order; self if it is contiguous."""
         return contiguous(self)
 
     # ---- indexing ------------------------------------------------------------------------------------------------
 
-    def __getitem__(self, index) -> Tensor:
+    def __getitem__(self, index: Any) -> Tensor:
         try:
             basic = basic_index(index)
             return F.advanced_getitem(self, index) if basic is None else apply(s.getitem, self, index=basic)
         except Exception as error:
             raise unreadable_or(error, "x[index]", index=index)  # noqa: B904 (its cause is set)
 
-    def __setitem__(self, index, value) -> None:
+    def __setitem__(self, index: Any, value: Any) -> None:
         try:
             basic = basic_index(index)
             if basic is not None:
@@ -617,7 +638,7 @@ class Tensor(
 blank = object.__new__
 
 
-def new_tensor(array, spec: Spec, value: Value | None = None) -> Tensor:
+def new_tensor(array: Any, spec: Spec, value: Value | None = None) -> Tensor:
     """Tensor(array, spec, value), without looking at the types of the arguments.
 
     Attributes that every op reads are set on the instance: Python finds them there three times as fast as in the class.
@@ -630,13 +651,13 @@ def new_tensor(array, spec: Spec, value: Value | None = None) -> Tensor:
     return tensor
 
 
-def from_numbers(device, first, *rest) -> Tensor:
+def from_numbers(device: Device | str | None, first: Any, *rest: Any) -> Tensor:
     """The tensor of `Tensor(2, 3)` and `Tensor([1., 2.])`, in the default dtype; `Tensor(other)` shares its storage."""
     sizes = [first, *[x for x in rest[:2] if x is not None], *([rest[2]] if rest[2] is not True else []), *rest[3]]
     return finish(data_or_shape("Tensor", tuple(sizes), default_dtype()), device, False)
 
 
-def unpickle(kind, array, needs: bool, extra: dict):
+def unpickle(kind: type[Tensor], array: np.ndarray, needs: bool, extra: dict) -> Tensor:
     tensor = object.__new__(kind)
     tensor.array, tensor.spec = array, spec_of(array)
     tensor.__dict__.update(extra)
@@ -655,7 +676,7 @@ def leaf_value(tensor: Tensor) -> Value:
 WHOLE = {int, type(None)}  # the classes of start, stop and step of most slices
 
 
-def basic_index(index) -> tuple | None:
+def basic_index(index: Any) -> tuple | None:
     """The index as the attr of getitem (slices as hashable tuples), or None if it contains arrays or lists."""
     if index.__class__ is int:
         return (index,)

@@ -7,12 +7,15 @@ numpy's import time. Every other dtype is numpy's. Must not know shapes or tenso
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from .errors import DTypeError
 from .optional import import_optional
+
+if TYPE_CHECKING:
+    DTypeLike: TypeAlias = "DType | np.dtype | type | str"  # what `as_dtype` converts
 
 
 class DType:

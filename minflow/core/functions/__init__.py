@@ -415,4 +415,4 @@ arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh = acos, acosh, asin, 
 less, less_equal, greater, greater_equal, not_equal, sgn, fix = lt, le, gt, ge, ne, sign, trunc
 
 for _op in (eq, ne, lt, le, gt, ge, logical_and):  # ops that are exported unchanged
-    _overloaded(_op)  # type: ignore[arg-type]
+    _overloaded(_op)

@@ -6,6 +6,8 @@ At a kink, the gradient is the one that PyTorch returns. Read next: `../ops/acti
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..functionalize import overwrite
@@ -15,10 +17,14 @@ from ..ops.compare import ge, gt, le, logical_and
 from ..source_location import fail
 from .arguments import cast_number, composite, in_float32, is_tensor
 
+if TYPE_CHECKING:
+    from ..tensor import Tensor
+
+
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
 
-def check_input(name: str, input, floating: bool = False) -> None:
+def check_input(name: str, input: Tensor, floating: bool = False) -> None:
     """Return input as a tensor; refuse anything else and, if `floating`, dtypes that are not floating."""
     if not is_tensor(input):
         raise not_a_tensor(name, "input", input)
@@ -29,7 +35,7 @@ def check_input(name: str, input, floating: bool = False) -> None:
 # ---- smooth -------------------------------------------------------------------------------------------------------
 
 
-def gelu(input, approximate: str = "none"):
+def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     """x * Phi(x) = x / 2 * (1 + erf(x / sqrt(2))); with approximate="tanh"
     x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))). Hendrycks & Gimpel 2016, section 2.
     """
@@ -41,17 +47,17 @@ def gelu(input, approximate: str = "none"):
 
 @composite("gelu")
 @in_float32
-def gelu_erf(x):
+def gelu_erf(x: Tensor) -> Tensor:
     return x * (e.erf(x * math.sqrt(0.5)) + 1.0) * 0.5
 
 
 @composite("gelu")
 @in_float32
-def gelu_tanh(x):
+def gelu_tanh(x: Tensor) -> Tensor:
     return x * (e.tanh((x + x * x * x * 0.044715) * math.sqrt(2 / math.pi)) + 1.0) * 0.5
 
 
-def quick_gelu(input):
+def quick_gelu(input: Tensor) -> Tensor:
     """x * sigmoid(1.702 * x), an approximation of gelu. Hendrycks & Gimpel 2016, section 2."""
     check_input("quick_gelu", input, floating=True)
     return quick_gelu_of(input)
@@ -59,11 +65,11 @@ def quick_gelu(input):
 
 @composite("quick_gelu")
 @in_float32
-def quick_gelu_of(x):
+def quick_gelu_of(x: Tensor) -> Tensor:
     return x * e.sigmoid(x * 1.702)
 
 
-def silu(input, inplace: bool = False):
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """x * sigmoid(x)."""
     check_input("silu", input, floating=True)
     return overwrite(silu_of, input) if inplace else silu_of(input)
@@ -71,11 +77,11 @@ def silu(input, inplace: bool = False):
 
 @composite("silu")
 @in_float32
-def silu_of(x):
+def silu_of(x: Tensor) -> Tensor:
     return x * e.sigmoid(x)
 
 
-def mish(input, inplace: bool = False):
+def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """x * tanh(log(1 + exp(x))). Misra 2019, eq. 1."""
     check_input("mish", input, floating=True)
     return overwrite(mish_of, input) if inplace else mish_of(input)
@@ -83,11 +89,11 @@ def mish(input, inplace: bool = False):
 
 @composite("mish")
 @in_float32
-def mish_of(x):
+def mish_of(x: Tensor) -> Tensor:
     return x * e.tanh(e.softplus(x))
 
 
-def softplus(input, beta: float = 1.0, threshold: float = 20.0):
+def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """log(1 + exp(beta * x)) / beta; where beta * x > threshold, x itself."""
     check_input("softplus", input, floating=True)
     scaled = input if beta == 1 else input * beta
@@ -95,7 +101,7 @@ def softplus(input, beta: float = 1.0, threshold: float = 20.0):
     return e.where(gt(scaled, threshold), input, smooth if beta == 1 else smooth / beta)
 
 
-def softsign(input):
+def softsign(input: Tensor) -> Tensor:
     """x / (1 + |x|)."""
     check_input("softsign", input)
     return softsign_of(input)
@@ -103,32 +109,32 @@ def softsign(input):
 
 @composite("softsign")
 @in_float32
-def softsign_of(x):
+def softsign_of(x: Tensor) -> Tensor:
     return x / (e.abs(x) + 1)
 
 
 # ---- piecewise ---------------------------------------------------------------------------------------------------
 
 
-def square_relu(input):
+def square_relu(input: Tensor) -> Tensor:
     """max(x, 0)**2. So et al. 2021, section 3."""
     check_input("square_relu", input, floating=True)
     return e.square(e.relu(input))
 
 
-def elu(input, alpha: float = 1.0, inplace: bool = False):
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x if x > 0, else alpha * (exp(x) - 1). Clevert et al. 2016, eq. 15."""
     check_input("elu", input, floating=True)
     return write_if_inplace(elu_of, input, inplace, float(alpha))
 
 
-def selu(input, inplace: bool = False):
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """1.0507 * elu(x, alpha=1.6733): keeps mean 0 and variance 1. Klambauer et al. 2017, eq. 2."""
     check_input("selu", input, floating=True)
     return write_if_inplace(elu_of, input, inplace, SELU_ALPHA, SELU_SCALE)
 
 
-def celu(input, alpha: float = 1.0, inplace: bool = False):
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x if x > 0, else alpha * (exp(x / alpha) - 1): an elu with a continuous derivative. Barron 2017, eq. 2."""
     check_input("celu", input, floating=True)
     if not alpha:
@@ -141,13 +147,13 @@ def celu(input, alpha: float = 1.0, inplace: bool = False):
     return write_if_inplace(elu_of, input, inplace, float(alpha), 1.0, 1.0 / alpha)
 
 
-def write_if_inplace(function, x, inplace: bool, *args):
+def write_if_inplace(function: Callable, x: Tensor, inplace: bool, *args: Any) -> Tensor:
     return overwrite(function, x, *args) if inplace else function(x, *args)
 
 
 @composite("elu")
 @in_float32
-def elu_of(x, alpha: float, scale: float = 1.0, inner: float = 1.0):
+def elu_of(x: Tensor, alpha: float, scale: float = 1.0, inner: float = 1.0) -> Tensor:
     """scale * x if x > 0, else scale * alpha * (exp(inner * x) - 1)."""
     low = le(x, 0)
     inside = e.where(low, x, 0.0)  # exp(x) of a large x would have an infinite gradient
@@ -155,7 +161,7 @@ def elu_of(x, alpha: float, scale: float = 1.0, inner: float = 1.0):
     return e.where(low, below, x if scale == 1 else x * scale)
 
 
-def prelu(input, weight):
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """x if x > 0, else weight * x. weight: one element, or one per channel (axis 1). He et al. 2015, eq. 1."""
     check_input("prelu", input, floating=True)
     if not is_tensor(weight):
@@ -174,23 +180,23 @@ def prelu(input, weight):
 
 
 @composite("prelu")
-def prelu_of(x, weight):
+def prelu_of(x: Tensor, weight: Tensor | float) -> Tensor:
     above = gt(x, 0)
     return e.where(above, x, e.where(above, 0.0, x) * weight)
 
 
-def threshold(input, threshold: float, value: float, inplace: bool = False):
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """x if x > threshold, else value."""
     check_input("threshold", input)
     value = cast_number("threshold", value, input.spec.dtype, input=input)
     return write_if_inplace(threshold_of, input, inplace, threshold, value)
 
 
-def threshold_of(x, threshold: float, value: float):
+def threshold_of(x: Tensor, threshold: float, value: float) -> Tensor:
     return e.where(le(x, threshold), value, x)
 
 
-def hardshrink(input, lambd: float = 0.5):
+def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """x if |x| > lambd, else 0."""
     check_input("hardshrink", input, floating=True)
     return e.where(logical_and(ge(input, -lambd), le(input, lambd)), 0.0, input)

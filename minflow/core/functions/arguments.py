@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -22,29 +22,36 @@ from ..ops.shape import cast, check_fits
 from ..source_location import explain, fail
 from ..spec import DType, as_dtype, bool_, float32
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
+    from ..base.dtypes import DTypeLike
+    from ..tensor import Tensor
+
+
 Function = TypeVar("Function", bound=Callable)  # a decorator returns a function of the same signature
 
 
-def is_tensor(x) -> bool:
+def is_tensor(x: Any) -> TypeIs[Tensor]:
     return hasattr(x, "spec")
 
 
-def ensure_tensor(x):
+def ensure_tensor(x: Any) -> Tensor:
     """Return x as a tensor; x may be an array, a number or a list."""
     return x if is_tensor(x) else MODE.get().tensor_of(x)
 
 
-def as_operand(x):
+def as_operand(x: Any) -> Any:
     """Return x in the form that an op takes: a tensor, or a Python number unchanged."""
     return x if x.__class__ in NUMBERS or is_tensor(x) else MODE.get().tensor_of(x)
 
 
-def to(x, dtype: DType):
+def to(x: Any, dtype: DType) -> Tensor:
     """Convert x to this dtype; return x itself if it has that dtype."""
     return x if x.spec.dtype is dtype else cast(x, dtype=dtype)
 
 
-def cast_for_write(op: str, x, dtype: DType, /, **values):
+def cast_for_write(op: str, x: Any, dtype: DType, /, **values: Any) -> Any:
     """Convert x, a tensor or a number, for a write into this dtype.
 
     Refuses a higher kind (bool < integer < floating < complex), so that nothing is truncated silently.
@@ -60,7 +67,7 @@ def cast_for_write(op: str, x, dtype: DType, /, **values):
     return to(x, dtype) if is_tensor(x) else cast_number(op, x, dtype, **values)
 
 
-def cast_fill_value(op: str, x, dtype: DType, /, **values):
+def cast_fill_value(op: str, x: Any, dtype: DType, /, **values: Any) -> Any:
     """Convert a fill value, a number or a one-element tensor, to this dtype. Integer dtypes truncate floats."""
     if isinstance(x, np.generic):
         x = x.item()
@@ -80,12 +87,12 @@ def cast_fill_value(op: str, x, dtype: DType, /, **values):
     return cast_number(op, x, dtype, **values)
 
 
-def maybe_to(x, dtype):
+def maybe_to(x: Any, dtype: DTypeLike | None) -> Any:
     """Convert x to dtype, or return it unchanged if dtype is None."""
     return x if dtype is None else to(x, as_dtype(dtype))
 
 
-def integer(x, name: str) -> int:
+def integer(x: Any, name: str) -> int:
     """Return an int-like argument (a NumPy integer, a 0-d integer tensor) as a Python int. Bools are refused."""
     if type(x) is int:
         return x
@@ -103,7 +110,7 @@ def integer(x, name: str) -> int:
     )
 
 
-def is_sequence(x) -> bool:
+def is_sequence(x: Any) -> TypeIs[Sequence]:
     """True if x is a list, tuple or range where one number is also accepted. Bytes do not count, although they are
     sequences of ints.
     """
@@ -111,7 +118,7 @@ def is_sequence(x) -> bool:
     return issubclass(kind, Sequence) and not issubclass(kind, str | bytes | bytearray | memoryview)
 
 
-def normalize_axis(dim, ndim: int, x=None) -> int:
+def normalize_axis(dim: Any, ndim: int, x: Any = None) -> int:
     """Return `dim` as an index in [0, ndim). A 0-d tensor counts as having one axis."""
     dim, limit = integer(dim, "dim"), ndim or 1
     if not -limit <= dim < limit:
@@ -125,7 +132,7 @@ def normalize_axis(dim, ndim: int, x=None) -> int:
     return dim % limit
 
 
-def normalize_axes(dim, x) -> tuple[int, ...] | None:
+def normalize_axes(dim: int | Sequence[int] | None, x: Tensor) -> tuple[int, ...] | None:
     """Return the sorted axes for a `dim` argument: an int, several, or None for all axes, which stays None."""
     ndim = x.spec.ndim
     if dim is None:
@@ -136,16 +143,16 @@ def normalize_axes(dim, x) -> tuple[int, ...] | None:
     return axes if axes and ndim else None
 
 
-def unique_axes(dim, x) -> list[int]:
+def unique_axes(dim: int | Sequence[int], x: Tensor) -> list[int]:
     """Return the axes for a `dim` argument (an int or several), in its order. Raises if one is named twice."""
-    dims = dim if is_sequence(dim) else (dim,)
+    dims: Sequence[int] = dim if is_sequence(dim) else (dim,)
     axes = [normalize_axis(d, x.spec.ndim, x) for d in dims]
     if len(set(axes)) < len(axes):
         fail(OutOfRangeError, f"dim {tuple(dims)} names an axis twice", "each axis once", x=x)
     return axes
 
 
-def check_min_axes(op: str, x, least: int = 1) -> None:
+def check_min_axes(op: str, x: Tensor, least: int = 1) -> None:
     """Refuse a tensor with fewer than `least` axes."""
     if x.spec.ndim < least:
         fail(
@@ -156,7 +163,7 @@ def check_min_axes(op: str, x, least: int = 1) -> None:
         )
 
 
-def cast_number(op: str, number, dtype: DType, **values):
+def cast_number(op: str, number: Any, dtype: DType, **values: Any) -> Any:
     """Convert a Python number to this dtype, truncating floats for integer dtypes; refuse one that does not fit."""
     try:
         check_fits(number, dtype)
@@ -213,11 +220,11 @@ def in_float32(function: Function) -> Function:
     return wider  # type: ignore[return-value]  # `wraps` keeps the signature
 
 
-def is_half(x) -> bool:
+def is_half(x: Any) -> bool:
     return is_tensor(x) and x.spec.dtype in HALVES
 
 
-def sizes(shape: tuple) -> tuple[int, ...]:
+def sizes(shape: Sequence) -> tuple[int, ...]:
     """Return the ints of f(2, 3) or f((2, 3))."""
     if len(shape) == 1 and is_sequence(shape[0]):
         shape = shape[0]

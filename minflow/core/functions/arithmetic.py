@@ -5,6 +5,8 @@ Read next: `reduction.py`.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ..base.dtypes import HALVES
 from ..base.errors import DTypeError, OutOfRangeError
 from ..base.legacy_dispatch import overloaded
@@ -15,8 +17,12 @@ from ..source_location import fail
 from ..spec import DType, bool_, float32, float64, iinfo, promote, uint8
 from .arguments import as_operand, cast_fill_value, cast_number, common_shape, ensure_tensor, integer, is_tensor, to
 
+if TYPE_CHECKING:
+    from ..op import Op
+    from ..tensor import Tensor
 
-def scaled(input, other, alpha):
+
+def scaled(input: Tensor | float, other: Tensor | float, alpha: float) -> Any:
     """Return alpha * other in the promoted dtype of input and other, so that a float alpha does not widen it."""
     input, other = as_operand(input), as_operand(other)
     if alpha == 1 and alpha is not True:
@@ -29,22 +35,22 @@ def scaled(input, other, alpha):
     return e.mul(to(other, dtype) if is_tensor(other) and dtype.floating else other, alpha)
 
 
-def add(input, other, *, alpha=1):
+def add(input: Tensor, other: Tensor | float, *, alpha: float = 1) -> Tensor:
     """`input + alpha * other`, broadcast and promoted."""
     return e.add(as_operand(input), scaled(input, other, alpha))
 
 
-def sub(input, other, *, alpha=1):
+def sub(input: Tensor | float, other: Tensor | float, *, alpha: float = 1) -> Tensor:
     """`input - alpha * other`, broadcast and promoted. Raises DTypeError for bools."""
     return e.sub(as_operand(input), scaled(input, other, alpha))
 
 
-def rsub(input, other, *, alpha=1):
+def rsub(input: Tensor, other: Tensor | float, *, alpha: float = 1) -> Tensor:
     """`other - alpha * input`."""
     return sub(other, input, alpha=alpha)
 
 
-def div(input, other, *, rounding_mode: str | None = None):
+def div(input: Tensor, other: Tensor | float, *, rounding_mode: str | None = None) -> Tensor:
     """`input / other`; rounding_mode "floor" rounds down and keeps integers, "trunc" rounds towards 0."""
     input, other = as_operand(input), as_operand(other)
     if rounding_mode is None:
@@ -59,7 +65,7 @@ def div(input, other, *, rounding_mode: str | None = None):
     fail(DTypeError, f"div: rounding_mode is {rounding_mode!r}", 'None, "floor" or "trunc"', input=input, other=other)
 
 
-def pow(input, exponent):
+def pow(input: Tensor, exponent: Tensor | float) -> Tensor:
     """`input ** exponent`. Raises DTypeError for an integer tensor to a negative integer."""
     input, exponent = as_operand(input), as_operand(exponent)
     if exponent.__class__ is int and exponent < 0 and is_tensor(input) and not input.spec.dtype.floating:
@@ -72,7 +78,7 @@ def pow(input, exponent):
     return e.pow(input, exponent)
 
 
-def round(input, *, decimals: int = 0):
+def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     """Round to the nearest integer (halves to even), or to the given number of decimals."""
     if not integer(decimals, "decimals") or not input.spec.dtype.floating:
         return e.round(input)
@@ -80,7 +86,7 @@ def round(input, *, decimals: int = 0):
 
 
 @overloaded
-def clamp(input, min=None, max=None):
+def clamp(input: Tensor, min: Tensor | float | None = None, max: Tensor | float | None = None) -> Tensor:
     """Limit input to [min, max]; these are numbers or tensors, and one of them may be None."""
     if min is None and max is None:
         fail(DTypeError, "clamp: min or max must be given", "clamp(min=0)", input=input)
@@ -96,7 +102,7 @@ def clamp(input, min=None, max=None):
 
 
 @overloaded
-def where(condition, input=None, other=None):
+def where(condition: Tensor, input: Tensor | float | None = None, other: Any = None) -> Any:
     """input where condition is True, else other. With condition alone: its positions, as nonzero(as_tuple=True)."""
     if input is None and other is None:
         from .gather import nonzero
@@ -120,29 +126,29 @@ def where(condition, input=None, other=None):
 
 
 @overloaded
-def masked_fill(input, mask, value):
+def masked_fill(input: Tensor, mask: Tensor, value: Tensor | float) -> Tensor:
     """Replace elements where mask is True by `value`, a number or a 0-d tensor. The dtype of input is kept."""
     return e.where(mask, cast_fill_value("masked_fill", value, input.spec.dtype, input=input, value=value), input)
 
 
-def lerp(input, end, weight):
+def lerp(input: Tensor, end: Tensor | float, weight: Tensor | float) -> Tensor:
     """`input + weight * (end - input)`: from input (weight 0) to end (weight 1)."""
     if hasattr(input, "spec") and not input.spec.floating:
         fail(DTypeError, f"lerp: input must be floating, got {input.dtype.name}", "x.float() first", input=input)
     return e.lerp(input, end, as_operand(weight))
 
 
-def addcmul(input, tensor1, tensor2, *, value=1):
+def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Tensor | float = 1) -> Tensor:
     """`input + value * tensor1 * tensor2`, in the promoted dtype of the three."""
     return sum_with(e.mul, input, tensor1, tensor2, value)
 
 
-def addcdiv(input, tensor1, tensor2, *, value=1):
+def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Tensor | float = 1) -> Tensor:
     """`input + value * tensor1 / tensor2`, in the promoted dtype of the three."""
     return sum_with(e.div, input, tensor1, tensor2, value)
 
 
-def sum_with(op, input, tensor1, tensor2, value):
+def sum_with(op: Op, input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Tensor | float) -> Tensor:
     """input + value * op(tensor1, tensor2). Computed in a wider dtype if needed: 100 * 7 would wrap in int8."""
     parts = [ensure_tensor(x) for x in (input, tensor1, tensor2)]
     dtype = promote(*[x.spec for x in parts])
@@ -158,7 +164,9 @@ absolute, negative, multiply, subtract, divide, true_divide = e.abs, e.neg, e.mu
 clip = overloaded(clamp, "clip")
 
 
-def isclose(input, other, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False):
+def isclose(
+    input: Tensor, other: Tensor | float, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Tensor:
     """|input - other| <= atol + rtol * |other|, elementwise; equal infinities are close."""
     for name, bound in (("rtol", rtol), ("atol", atol)):
         if not bound >= 0:
@@ -175,19 +183,21 @@ def isclose(input, other, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: boo
     return c.logical_or(equal, c.logical_and(c.le(distance, bound), c.isfinite(distance)))
 
 
-def allclose(input, other, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
+def allclose(
+    input: Tensor, other: Tensor | float, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> bool:
     """True if all elements are close; a Python bool. See `isclose`."""
     return bool(r.all(isclose(input, other, rtol, atol, equal_nan), axis=None, keepdims=False))
 
 
 @overloaded
-def equal(input, other) -> bool:
+def equal(input: Tensor, other: Tensor) -> bool:
     """True if the shapes are the same and all elements are equal; a Python bool."""
     if input.spec.shape != other.spec.shape:
         return False
     return bool(r.all(c.eq(input, other), axis=None, keepdims=False))
 
 
-def result_type(*tensors) -> DType:
+def result_type(*tensors: Tensor | complex) -> DType:
     """The dtype to which these tensors and numbers are promoted."""
     return promote(*[x.spec if is_tensor(x) else type(x) for x in tensors])

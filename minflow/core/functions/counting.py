@@ -6,6 +6,8 @@ Read next: `scatter.py`.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,8 +21,12 @@ from .arguments import ensure_tensor, integer, is_sequence, is_tensor, normalize
 from .quantiles import aminmax
 from .reduction import sum
 
+if TYPE_CHECKING:
+    from ..base.dtypes import DTypeLike
+    from ..tensor import Tensor
 
-def bincount(input, weights=None, minlength: int = 0):
+
+def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """`int64 (max + 1,)`: how often each of 0, 1, 2, ... occurs in a vector; with weights, the sum of their weights.
 
     minlength: minimum length of the result. Raises TraceError in a graph, because the length depends on the data.
@@ -46,7 +52,7 @@ def bincount(input, weights=None, minlength: int = 0):
     return o.bincount(input, 1 if weights is None or not input.spec.size else s.detach(weights), minlength=minlength)
 
 
-def histc(input, bins: int = 100, min: float = 0, max: float = 0):
+def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     """`(bins,)`: counts in equal bins from min to max (0 and 0: the smallest and largest element of the input).
 
     Elements outside the range, and NaN, are not counted. Raises DTypeError for integers.
@@ -62,7 +68,14 @@ def histc(input, bins: int = 100, min: float = 0, max: float = 0):
     return o.histc(s.detach(input), bins=bins, low=float(min), high=float(max))
 
 
-def histogram(input, bins=100, *, range=None, weight=None, density: bool = False):
+def histogram(
+    input: Tensor,
+    bins: int | Sequence[int] | Tensor = 100,
+    *,
+    range: Sequence[float] | None = None,
+    weight: Tensor | None = None,
+    density: bool = False,
+) -> return_types.histogram:
     """`(hist, bin_edges)`: counts per bin, or the sums of their weights.
 
     bins: number of equal bins in `range` (default: from the smallest to the largest element), or a vector of edges.
@@ -104,7 +117,7 @@ def histogram(input, bins=100, *, range=None, weight=None, density: bool = False
     return return_types.histogram(hist, edges)
 
 
-def even_edges(values, bins: int, ends):
+def even_edges(values: Tensor, bins: int, ends: Any) -> Tensor:
     """bins + 1 equally spaced edges, the last one exactly as given."""
     if bins < 1:
         fail(OutOfRangeError, f"histogram: {bins} bins", "at least 1", bins=bins)
@@ -134,8 +147,14 @@ def even_edges(values, bins: int, ends):
 
 
 def unique(
-    input, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim=None, *, dtype=None
-):
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+) -> Any:
     """The distinct elements in sorted order; with `dim`, the distinct slices along it. Eager only.
 
     return_inverse: also the index of each element among them. return_counts: also how often each occurs. dtype: of
@@ -145,12 +164,14 @@ def unique(
     return found if dtype is None or is_tensor(found) else (found[0], *[to(x, as_dtype(dtype)) for x in found[1:]])
 
 
-def unique_consecutive(input, return_inverse: bool = False, return_counts: bool = False, dim=None):
+def unique_consecutive(
+    input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
     """Collapse runs of equal elements (or slices along `dim`) to one; see `unique`. Eager only."""
     return unique_of("unique_consecutive", input, True, return_inverse, return_counts, dim)
 
 
-def unique_of(name: str, input, runs: bool, return_inverse: bool, return_counts: bool, dim):
+def unique_of(name: str, input: Tensor, runs: bool, return_inverse: bool, return_counts: bool, dim: int | None) -> Any:
     if MODE.get().trace is not None:
         fail(
             TraceError,
@@ -169,7 +190,9 @@ def unique_of(name: str, input, runs: bool, return_inverse: bool, return_counts:
     return (result, *more) if more else result
 
 
-def isin(elements, test_elements, *, assume_unique: bool = False, invert: bool = False):
+def isin(
+    elements: Tensor | float, test_elements: Tensor | float, *, assume_unique: bool = False, invert: bool = False
+) -> Tensor:
     """`bool`: True where an element of elements is in test_elements (invert: is not). NaN is never in it."""
     elements, test_elements = ensure_tensor(elements), ensure_tensor(test_elements)
     return o.isin(elements, test_elements, invert=bool(invert))
@@ -180,8 +203,14 @@ def isin(elements, test_elements, *, assume_unique: bool = False, invert: bool =
 
 
 def searchsorted(
-    sorted_sequence, values, *, out_int32: bool = False, right: bool = False, side: str | None = None, sorter=None
-):
+    sorted_sequence: Tensor,
+    values: Tensor,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Tensor | None = None,
+) -> Tensor:
     """`int64`: the index at which each value would be inserted into a sorted vector (or row by row), before equal ones.
 
     right, or side="right": after equal ones. sorter: the indices that sort an unsorted sequence.
@@ -199,7 +228,7 @@ def searchsorted(
     return insertion_index("searchsorted", edges, values, right or side == "right", out_int32)
 
 
-def bucketize(input, boundaries, *, out_int32: bool = False, right: bool = False):
+def bucketize(input: Tensor, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
     """`int64`: the index of the bucket between sorted boundaries: boundaries[i - 1] < x <= boundaries[i].
 
     right: boundaries[i - 1] <= x < boundaries[i].
@@ -215,7 +244,7 @@ def bucketize(input, boundaries, *, out_int32: bool = False, right: bool = False
     return insertion_index("bucketize", boundaries, input, right, out_int32)
 
 
-def insertion_index(name: str, edges, values, right: bool, short: bool):
+def insertion_index(name: str, edges: Tensor, values: Tensor, right: bool, short: bool) -> Tensor:
     if not is_tensor(values) and edges.spec.ndim != 1 and not is_sequence(values):
         fail(ShapeError, f"{name}: a number among rows of edges", "a vector of edges", edges=edges)
     values = ensure_tensor(values)

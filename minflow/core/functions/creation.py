@@ -8,6 +8,8 @@ layout, pin_memory and memory_format are accepted and ignored: every tensor is s
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,14 +28,26 @@ from .arguments import integer
 from .fill import copy_of, empty_of, finish, full_of, ones_of, size_of, zeros_of
 from .windows import evenly_spaced
 
+if TYPE_CHECKING:
+    from ..base.dtypes import DTypeLike
+    from ..random import Generator
+    from ..spec import Device
+    from .memory_format import Layout
 
-def is_tensor(x) -> bool:
+
+def is_tensor(x: Tensor) -> bool:
     """True if x is a Tensor."""
     return isinstance(x, Tensor)
 
 
 def tensor(
-    data, dtype=None, device=None, requires_grad: bool = False, *, layout=None, pin_memory: bool = False
+    data: Any,
+    dtype: DTypeLike | None = None,
+    device: Device | str | None = None,
+    requires_grad: bool = False,
+    *,
+    layout: Layout | None = None,
+    pin_memory: bool = False,
 ) -> Tensor:
     """A new tensor that copies `data`: a number, nested lists, a numpy array or a tensor.
 
@@ -46,7 +60,7 @@ def tensor(
     return finish(copy_of(data, dtype), device, requires_grad)
 
 
-def as_tensor(data, dtype=None, device=None) -> Tensor:
+def as_tensor(data: Any, dtype: DTypeLike | None = None, device: Device | str | None = None) -> Tensor:
     """A tensor that shares the memory of `data` if possible: a tensor is returned unchanged, an array is wrapped."""
     if isinstance(data, Tensor):
         return data.to(dtype=dtype, device=device) if dtype is not None or device is not None else data
@@ -86,7 +100,7 @@ def from_numpy(array: np.ndarray) -> Tensor:
     return constant_or_lent(result, base, trace)
 
 
-def constant_or_lent(result: Tensor, base: Tensor, trace) -> Tensor:
+def constant_or_lent(result: Tensor, base: Tensor, trace: Any) -> Tensor:
     """A tensor of an array from outside; base: the tensor of its storage."""
     if trace is not None:
         base.array.flags.writeable = result.array.flags.writeable = False
@@ -106,7 +120,9 @@ strided_look = s.define(
 s.kernel(strided_look, lambda xp, x, shape, strides: xp.lib.stride_tricks.as_strided(x, shape, strides))
 
 
-def frombuffer(buffer, *, dtype, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
+def frombuffer(
+    buffer: Any, *, dtype: DTypeLike, count: int = -1, offset: int = 0, requires_grad: bool = False
+) -> Tensor:
     """A tensor over the memory of a bytearray, an array.array or similar: `count` elements of a dtype, from byte
     `offset` on. The tensor is read-only if the memory is, as that of bytes.
     """
@@ -128,17 +144,17 @@ def frombuffer(buffer, *, dtype, count: int = -1, offset: int = 0, requires_grad
 class Capsule:
     """Wraps the capsule that another library's `to_dlpack` returned in an object with `__dlpack__`."""
 
-    def __init__(self, capsule):
+    def __init__(self, capsule: Any):
         self.capsule = capsule
 
-    def __dlpack__(self, **options):
+    def __dlpack__(self, **options: Any) -> Any:
         return self.capsule
 
-    def __dlpack_device__(self):
+    def __dlpack_device__(self) -> tuple[int, int]:
         return 1, 0  # the CPU
 
 
-def from_dlpack(ext_tensor, *, device=None, copy=None) -> Tensor:
+def from_dlpack(ext_tensor: Any, *, device: Device | str | None = None, copy: bool | None = None) -> Tensor:
     """A tensor that shares the memory of another library's array, through DLPack; a copy if `copy=True`.
 
     ext_tensor: has `__dlpack__`, or is a capsule, which can be used once.  device: the CPU.
@@ -149,7 +165,14 @@ def from_dlpack(ext_tensor, *, device=None, copy=None) -> Tensor:
 
 
 def full(
-    size, fill_value, *, dtype=None, device=None, requires_grad: bool = False, layout=None, pin_memory: bool = False
+    size: int | Sequence[int],
+    fill_value: Tensor | float,
+    *,
+    dtype: DTypeLike | None = None,
+    device: Device | str | None = None,
+    requires_grad: bool = False,
+    layout: Layout | None = None,
+    pin_memory: bool = False,
 ) -> Tensor:
     """A tensor filled with one value. dtype: by default that of the value."""
     return finish(full_of(size, fill_value, dtype), device, requires_grad)
@@ -157,7 +180,13 @@ def full(
 
 @overloaded
 def zeros(
-    *shape, size=None, dtype=None, device=None, requires_grad: bool = False, layout=None, pin_memory: bool = False
+    *shape: int | Sequence[int],
+    size: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    device: Device | str | None = None,
+    requires_grad: bool = False,
+    layout: Layout | None = None,
+    pin_memory: bool = False,
 ) -> Tensor:
     """A tensor of zeros; `zeros(2, 3)` or `zeros((2, 3))`."""
     return finish(zeros_of(size_of(shape, size), float if dtype is None else dtype), device, requires_grad)
@@ -165,21 +194,27 @@ def zeros(
 
 @overloaded
 def ones(
-    *shape, size=None, dtype=None, device=None, requires_grad: bool = False, layout=None, pin_memory: bool = False
+    *shape: int | Sequence[int],
+    size: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    device: Device | str | None = None,
+    requires_grad: bool = False,
+    layout: Layout | None = None,
+    pin_memory: bool = False,
 ) -> Tensor:
     """A tensor of ones."""
     return finish(ones_of(size_of(shape, size), float if dtype is None else dtype), device, requires_grad)
 
 
 def empty(
-    *shape,
-    size=None,
-    dtype=None,
-    device=None,
+    *shape: int | Sequence[int],
+    size: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    device: Device | str | None = None,
     requires_grad: bool = False,
-    layout=None,
+    layout: Layout | None = None,
     pin_memory: bool = False,
-    memory_format=None,
+    memory_format: Layout | None = None,
 ) -> Tensor:
     """An uninitialized tensor (zeros in a trace)."""
     return finish(empty_of(size_of(shape, size), float if dtype is None else dtype), device, requires_grad)
@@ -188,13 +223,13 @@ def empty(
 @overloaded
 def zeros_like(
     input: Tensor,
-    dtype=None,
-    device=None,
+    dtype: DTypeLike | None = None,
+    device: Device | str | None = None,
     requires_grad: bool = False,
     *,
-    layout=None,
+    layout: Layout | None = None,
     pin_memory: bool = False,
-    memory_format=None,
+    memory_format: Layout | None = None,
 ) -> Tensor:
     """Zeros of the shape, dtype and device of `input`."""
     return zeros(input.shape, dtype=input.dtype if dtype is None else dtype, device=device, requires_grad=requires_grad)
@@ -203,49 +238,55 @@ def zeros_like(
 @overloaded
 def ones_like(
     input: Tensor,
-    dtype=None,
-    device=None,
+    dtype: DTypeLike | None = None,
+    device: Device | str | None = None,
     requires_grad: bool = False,
     *,
-    layout=None,
+    layout: Layout | None = None,
     pin_memory: bool = False,
-    memory_format=None,
+    memory_format: Layout | None = None,
 ) -> Tensor:
     """Ones of the shape, dtype and device of `input`."""
     return ones(input.shape, dtype=input.dtype if dtype is None else dtype, device=device, requires_grad=requires_grad)
 
 
-def new_ones(input: Tensor, size=None, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+def new_ones(
+    input: Tensor,
+    size: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    device: Device | str | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Ones of the dtype of `input`, and of its shape if size is None."""
     return input.new_ones(
         input.shape if size is None else size, dtype=dtype, device=device, requires_grad=requires_grad
     )
 
 
-def broadcast_shapes(*shapes) -> Size:
+def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
     """The shape to which tensors of these shapes broadcast. Raises ShapeError if two sizes differ."""
-    shapes = [(n,) if isinstance(n, int) else tuple(n) for n in shapes]
+    tuples = [(n,) if isinstance(n, int) else tuple(n) for n in shapes]
     try:
-        return Size(np.broadcast_shapes(*shapes))
+        return Size(np.broadcast_shapes(*tuples))
     except ValueError:
         fail(
             ShapeError,
             "broadcast_shapes: two sizes differ, and none of them is 1",
             "axes are compared from the right and must be equal or 1",
-            shapes=shapes,
+            shapes=tuples,
         )
 
 
 def full_like(
     input: Tensor,
-    fill_value,
+    fill_value: Tensor | float,
     *,
-    dtype=None,
-    device=None,
+    dtype: DTypeLike | None = None,
+    device: Device | str | None = None,
     requires_grad: bool = False,
-    layout=None,
+    layout: Layout | None = None,
     pin_memory: bool = False,
-    memory_format=None,
+    memory_format: Layout | None = None,
 ) -> Tensor:
     """A tensor filled with one value, with the shape, dtype and device of `input`."""
     dtype = input.dtype if dtype is None else dtype
@@ -255,12 +296,12 @@ def full_like(
 def empty_like(
     input: Tensor,
     *,
-    dtype=None,
-    device=None,
+    dtype: DTypeLike | None = None,
+    device: Device | str | None = None,
     requires_grad: bool = False,
-    layout=None,
+    layout: Layout | None = None,
     pin_memory: bool = False,
-    memory_format=None,
+    memory_format: Layout | None = None,
 ) -> Tensor:
     """An uninitialized tensor with the shape, dtype and device of `input`."""
     return empty(input.shape, dtype=input.dtype if dtype is None else dtype, device=device, requires_grad=requires_grad)
@@ -270,10 +311,10 @@ def eye(
     n: int,
     m: int | None = None,
     *,
-    dtype=None,
-    device=None,
+    dtype: DTypeLike | None = None,
+    device: Device | str | None = None,
     requires_grad: bool = False,
-    layout=None,
+    layout: Layout | None = None,
     pin_memory: bool = False,
 ) -> Tensor:
     """`(n, m)`: ones on the diagonal, zeros elsewhere."""
@@ -285,14 +326,14 @@ def eye(
 
 
 def arange(
-    start=None,
-    end=None,
-    step=1,
+    start: float | None = None,
+    end: float | None = None,
+    step: float = 1,
     *,
-    dtype=None,
-    device=None,
+    dtype: DTypeLike | None = None,
+    device: Device | str | None = None,
     requires_grad: bool = False,
-    layout=None,
+    layout: Layout | None = None,
     pin_memory: bool = False,
 ) -> Tensor:
     """Values from start (default 0) up to but not including end. int64 if all three are integers."""
@@ -308,41 +349,42 @@ def arange(
             end=end,
             step=step,
         )
-    start, end, step = [x.item() if isinstance(x, Tensor | np.generic) else x for x in (start, end, step)]
-    if not all(math.isfinite(x) for x in (start, end, step)):
+    bounds: list[Any] = [x.item() if isinstance(x, Tensor | np.generic) else x for x in (start, end, step)]
+    first, last, gap = bounds
+    if not all(math.isfinite(x) for x in bounds):
         fail(
             OutOfRangeError,
-            f"arange from {start} to {end} by {step} has no end",
+            f"arange from {first} to {last} by {gap} has no end",
             "finite numbers",
-            start=start,
-            end=end,
-            step=step,
+            start=first,
+            end=last,
+            step=gap,
         )
-    if step == 0 or (end - start) / step < 0:
+    if gap == 0 or (last - first) / gap < 0:
         fail(
             OutOfRangeError,
-            f"arange from {start} to {end} by {step} never arrives",
+            f"arange from {first} to {last} by {gap} never arrives",
             "a step of the other sign",
-            step=step,
+            step=gap,
         )
     if dtype is None:
-        dtype = int64 if all(isinstance(x, int) for x in (start, end, step)) else default_dtype()
-    if any(isinstance(x, int) and not -(2**63) <= x < 2**63 for x in (start, end)):
+        dtype = int64 if all(isinstance(x, int) for x in bounds) else default_dtype()
+    if any(isinstance(x, int) and not -(2**63) <= x < 2**63 for x in (first, last)):
         fail(
             OutOfRangeError,
-            f"arange from {start} to {end} goes beyond int64",
+            f"arange from {first} to {last} goes beyond int64",
             "numbers below 2**63",
-            start=start,
-            end=end,
+            start=first,
+            end=last,
         )
     if as_dtype(dtype) is int64:  # fractions are truncated first, as in PyTorch
-        if not int(step):
-            fail(OutOfRangeError, f"arange: a step of {step} is 0 in int64", "flow.arange(...).long()", step=step)
-        start, end, step = int(start), int(end), int(step)
-    check_memory("arange", [Spec((math.ceil(min((end - start) / step, 2.0**63)),), as_dtype(dtype))])
-    numbers = np.arange(start, end, step)
+        if not int(gap):
+            fail(OutOfRangeError, f"arange: a step of {gap} is 0 in int64", "flow.arange(...).long()", step=gap)
+        first, last, gap = int(first), int(last), int(gap)
+    check_memory("arange", [Spec((math.ceil(min((last - first) / gap, 2.0**63)),), as_dtype(dtype))])
+    numbers = np.arange(first, last, gap)
     if numbers.dtype.kind == "f":  # NumPy accumulates a rounded step: -2.8e-14 for 0
-        numbers = start + step * np.arange(len(numbers))
+        numbers = first + gap * np.arange(len(numbers))
     return tensor(numbers, dtype, device, requires_grad)
 
 
@@ -351,10 +393,10 @@ def linspace(
     end: float,
     steps: int,
     *,
-    dtype=None,
-    device=None,
+    dtype: DTypeLike | None = None,
+    device: Device | str | None = None,
     requires_grad: bool = False,
-    layout=None,
+    layout: Layout | None = None,
     pin_memory: bool = False,
 ) -> Tensor:
     """`steps` equally spaced values from start to end, both included."""
@@ -387,13 +429,13 @@ def count(name: str, n: int) -> None:
 
 
 def rand(
-    *shape,
-    size=None,
-    dtype=None,
-    device=None,
-    generator=None,
+    *shape: int | Sequence[int],
+    size: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    device: Device | str | None = None,
+    generator: Generator | None = None,
     requires_grad: bool = False,
-    layout=None,
+    layout: Layout | None = None,
     pin_memory: bool = False,
 ) -> Tensor:
     """Uniform random values in [0, 1)."""
@@ -402,13 +444,13 @@ def rand(
 
 
 def randn(
-    *shape,
-    size=None,
-    dtype=None,
-    device=None,
-    generator=None,
+    *shape: int | Sequence[int],
+    size: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    device: Device | str | None = None,
+    generator: Generator | None = None,
     requires_grad: bool = False,
-    layout=None,
+    layout: Layout | None = None,
     pin_memory: bool = False,
 ) -> Tensor:
     """Normal random values with mean 0 and standard deviation 1."""
@@ -417,15 +459,15 @@ def randn(
 
 
 def randint(
-    low=0,
-    high=None,
-    size=None,
-    dtype=None,
-    device=None,
-    generator=None,
+    low: int = 0,
+    high: int | None = None,
+    size: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    device: Device | str | None = None,
+    generator: Generator | None = None,
     requires_grad: bool = False,
     *,
-    layout=None,
+    layout: Layout | None = None,
     pin_memory: bool = False,
 ) -> Tensor:
     """Random integers in [low, high); `randint(high, size)` starts at 0."""
@@ -440,11 +482,11 @@ def randint(
 def randperm(
     n: int,
     *,
-    dtype=None,
-    device=None,
-    generator=None,
+    dtype: DTypeLike | None = None,
+    device: Device | str | None = None,
+    generator: Generator | None = None,
     requires_grad: bool = False,
-    layout=None,
+    layout: Layout | None = None,
     pin_memory: bool = False,
 ) -> Tensor:
     """0 to n - 1 in random order."""
@@ -453,15 +495,15 @@ def randperm(
 
 
 def normal(
-    mean,
-    std=1.0,
-    size=None,
-    dtype=None,
-    device=None,
-    generator=None,
+    mean: Tensor | float,
+    std: Tensor | float = 1.0,
+    size: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    device: Device | str | None = None,
+    generator: Generator | None = None,
     requires_grad: bool = False,
     *,
-    layout=None,
+    layout: Layout | None = None,
     pin_memory: bool = False,
 ) -> Tensor:
     """Normal random values; mean and std are numbers (then size is required) or tensors."""
@@ -481,7 +523,7 @@ def normal(
     return finish(noise * std + mean, device, requires_grad)
 
 
-def bernoulli(input: Tensor, p: float | None = None, *, generator=None) -> Tensor:
+def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | None = None) -> Tensor:
     """1 with the probability that the element of `input` (or p) gives, else 0."""
     return input.bernoulli(p, generator=generator)
 
@@ -489,13 +531,13 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator=None) -> Tenso
 def rand_like(
     input: Tensor,
     *,
-    dtype=None,
-    device=None,
-    generator=None,
+    dtype: DTypeLike | None = None,
+    device: Device | str | None = None,
+    generator: Generator | None = None,
     requires_grad: bool = False,
-    layout=None,
+    layout: Layout | None = None,
     pin_memory: bool = False,
-    memory_format=None,
+    memory_format: Layout | None = None,
 ) -> Tensor:
     """Uniform random values in [0, 1) with the shape, dtype and device of `input`."""
     return rand(
@@ -510,13 +552,13 @@ def rand_like(
 def randn_like(
     input: Tensor,
     *,
-    dtype=None,
-    device=None,
-    generator=None,
+    dtype: DTypeLike | None = None,
+    device: Device | str | None = None,
+    generator: Generator | None = None,
     requires_grad: bool = False,
-    layout=None,
+    layout: Layout | None = None,
     pin_memory: bool = False,
-    memory_format=None,
+    memory_format: Layout | None = None,
 ) -> Tensor:
     """Normal random values with the shape, dtype and device of `input`."""
     return randn(
@@ -531,15 +573,15 @@ def randn_like(
 def randint_like(
     input: Tensor,
     low: int,
-    high=None,
-    dtype=None,
-    device=None,
-    generator=None,
+    high: int | None = None,
+    dtype: DTypeLike | None = None,
+    device: Device | str | None = None,
+    generator: Generator | None = None,
     requires_grad: bool = False,
     *,
-    layout=None,
+    layout: Layout | None = None,
     pin_memory: bool = False,
-    memory_format=None,
+    memory_format: Layout | None = None,
 ) -> Tensor:
     """Random integers in [low, high) with the shape, dtype and device of `input`; `randint_like(input, high)` starts at
     0.

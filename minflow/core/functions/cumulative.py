@@ -5,6 +5,9 @@ Read next: `quantiles.py`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..ops import compare as c, cumulative as u, elementwise as e, shape as s
 from ..source_location import fail
@@ -24,8 +27,13 @@ from .arguments import (
 from .reduction import cumsum, sum
 from .shape import cat, narrow, unsqueeze
 
+if TYPE_CHECKING:
+    from ..base.dtypes import DTypeLike
+    from ..op import Op
+    from ..tensor import Tensor
 
-def along(op, input, dim):
+
+def along(op: Op, input: Tensor, dim: int) -> Any:
     """Apply an op along one axis; a 0-d tensor counts as a vector of one element."""
     axis = normalize_axis(dim, input.spec.ndim, input)
     if input.spec.ndim:
@@ -35,25 +43,25 @@ def along(op, input, dim):
 
 
 @accept_axis
-def cumprod(input, dim, *, dtype=None):
+def cumprod(input: Tensor, dim: int, *, dtype: DTypeLike | None = None) -> Tensor:
     """The cumulative product along `dim`. Bools and integers give int64, or `dtype`."""
     return maybe_to(along(u.cumprod, maybe_to(input, dtype), dim), dtype)
 
 
 @accept_axis
-def cummax(input, dim):
+def cummax(input: Tensor, dim: int) -> return_types.cummax:
     """`(values, indices)`: the cumulative maximum along `dim`. NaN wins; among equal elements the last index."""
     return return_types.cummax(*along(u.cummax, input, dim))
 
 
 @accept_axis
-def cummin(input, dim):
+def cummin(input: Tensor, dim: int) -> return_types.cummin:
     """`(values, indices)`: the cumulative minimum along `dim`. NaN wins; among equal elements the last index."""
     return return_types.cummin(*along(u.cummin, input, dim))
 
 
 @accept_axis
-def logcumsumexp(input, dim):
+def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     """Cumulative log(exp(x1) + ... + exp(x)) along `dim`, without overflow. Raises DTypeError for integers."""
     return along(u.logcumsumexp, input, dim)
 
@@ -61,13 +69,15 @@ def logcumsumexp(input, dim):
 # ---- differences ---------------------------------------------------------------------------------------------------
 
 
-def step(input, axis: int, first: int, last: int):
+def step(input: Tensor, axis: int, first: int, last: int) -> Tensor:
     """The elements along `axis` without `first` elements at its beginning and `last` at its end."""
     return narrow(input, axis, first, input.spec.shape[axis] - first - last)
 
 
 @accept_axis
-def diff(input, n: int = 1, dim: int = -1, prepend=None, append=None):
+def diff(
+    input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None
+) -> Tensor:
     """x[i + 1] - x[i] along `dim`, n times; for bools, whether they differ. prepend, append: concatenated to the ends
     first.
     """
@@ -83,7 +93,9 @@ def diff(input, n: int = 1, dim: int = -1, prepend=None, append=None):
     return s.clone(input) if not n else input
 
 
-def gradient(input, *, spacing=1, dim=None, edge_order: int = 1):
+def gradient(
+    input: Tensor, *, spacing: Any = 1, dim: int | Sequence[int] | None = None, edge_order: int = 1
+) -> list[Tensor]:
     """Numerical gradient, one tensor for each axis of `dim`: central differences of second order.
 
     spacing: the distance between samples, one for each axis, or a vector of coordinates for each axis.
@@ -98,7 +110,7 @@ def gradient(input, *, spacing=1, dim=None, edge_order: int = 1):
     return [slope(input, axis, space, edge_order) for axis, space in zip(axes, given)]
 
 
-def slope(x, axis: int, space, order: int):
+def slope(x: Tensor, axis: int, space: Any, order: int) -> Tensor:
     """Derivative along one axis. Source: Fornberg 1988, "Generation of finite difference formulas on arbitrarily spaced
     grids".
     """
@@ -135,7 +147,7 @@ def slope(x, axis: int, space, order: int):
     return cat([edge(part, gap, (0, 1, 2), (0, 1), 1), *middle, edge(part, gap, (-1, -2, -3), (-1, -2), -1)], axis)
 
 
-def edge(part, gap, places, gaps, sign: int):
+def edge(part: Any, gap: Any, places: Any, gaps: Any, sign: int) -> Tensor:
     """One-sided difference of second order at an end, from three samples."""
     (f0, f1, f2), (a, b) = [part(k, 1) for k in places], [gap(k, 1) for k in gaps]
     return sign * ((a + b) / (a * b) * f1 - (2 * a + b) / (a * (a + b)) * f0 - a / (b * (a + b)) * f2)
@@ -146,7 +158,7 @@ def edge(part, gap, places, gaps, sign: int):
 
 
 @accept_axis
-def trapezoid(y, x=None, *, dx=None, dim: int = -1):
+def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float | None = None, dim: int = -1) -> Tensor:
     """The integral of samples y by the trapezoidal rule: the sum of (y[i] + y[i + 1]) / 2 * (x[i + 1] - x[i]).
 
     x: the coordinates, of y's shape or broadcastable to it; without x the samples are dx (default 1) apart.
@@ -156,12 +168,12 @@ def trapezoid(y, x=None, *, dx=None, dim: int = -1):
 
 
 @accept_axis
-def cumulative_trapezoid(y, x=None, *, dx=None, dim: int = -1):
+def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float | None = None, dim: int = -1) -> Tensor:
     """The cumulative integral of samples y by the trapezoidal rule; see `trapezoid`."""
     return cumsum(trapezoids("cumulative_trapezoid", y, x, dx, dim), dim)
 
 
-def trapezoids(name: str, y, x, dx, dim):
+def trapezoids(name: str, y: Tensor, x: Tensor | None, dx: Any, dim: int) -> Tensor:
     check_min_axes(name, y)
     if x is not None and dx is not None:
         fail(

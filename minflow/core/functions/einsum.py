@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import math
 import re
+from typing import TYPE_CHECKING, Any
 
 from ..base.errors import ShapeError
 from ..ops import reduce as r, shape as s
 from ..source_location import fail
 from .linear_algebra import matmul, promoted
 
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
-def einsum(equation: str, *operands):
+
+def einsum(equation: str, *operands: Any) -> Tensor:
     """Sums of products: `einsum("bij,bjk->bik", a, b)`. A letter missing on the right is summed over; "..." broadcasts.
 
     Raises ShapeError if the equation does not match the tensors.
     """
     if len(operands) == 1 and isinstance(operands[0], list | tuple):
         operands = tuple(operands[0])
-    operands = promoted("einsum", *operands)
+    operands = tuple(promoted("einsum", *operands))
     terms, result = parse(equation, operands)
     sizes: dict[str, int] = {}
     for k, (term, x) in enumerate(zip(terms, operands)):
@@ -38,14 +42,15 @@ def einsum(equation: str, *operands):
     left, x = once(terms[0], operands[0])
     for k in range(1, len(terms)):
         later = set(result).union(*terms[k + 1 :])
-        left, x = contract(left, x, *once(terms[k], operands[k]), later)
+        right, y = once(terms[k], operands[k])
+        left, x = contract(left, x, right, y, later)
     gone = tuple([d for d, letter in enumerate(left) if letter not in result])
     if gone:
         x, left = r.sum(x, axis=gone, keepdims=False), "".join([letter for letter in left if letter in result])
     return s.permute(x, dims=tuple([left.index(letter) for letter in result])) if left != result else x
 
 
-def parse(equation: str, operands) -> tuple[list[str], str]:
+def parse(equation: str, operands: Any) -> tuple[list[str], str]:
     """Letters for each tensor and for the result; the axes covered by "..." get Greek letters."""
     inputs, arrow, result = equation.replace(" ", "").partition("->")
     strange = re.sub(r"[a-zA-Z,]|\.\.\.", "", inputs + result)
@@ -88,7 +93,7 @@ def parse(equation: str, operands) -> tuple[list[str], str]:
     return terms, result
 
 
-def once(term: str, x):
+def once(term: str, x: Tensor) -> tuple[str, Tensor]:
     """Replace a letter that a tensor has twice by its diagonal."""
     for letter in dict.fromkeys(term):
         while term.count(letter) > 1:
@@ -99,13 +104,13 @@ def once(term: str, x):
     return term, x
 
 
-def alone(term: str, x, needed: set[str]):
+def alone(term: str, x: Tensor, needed: set[str]) -> tuple[str, Tensor]:
     """Sum over the letters that no other tensor and no output needs."""
     gone = tuple([d for d, letter in enumerate(term) if letter not in needed])
     return ("".join([c for c in term if c in needed]), r.sum(x, axis=gone, keepdims=False)) if gone else (term, x)
 
 
-def contract(left: str, a, right: str, b, later: set[str]):
+def contract(left: str, a: Tensor, right: str, b: Tensor, later: set[str]) -> tuple[str, Tensor]:
     """(letters, tensor): multiply two tensors and sum over the letters that are not needed later."""
     left, a = alone(left, a, later | set(right))
     right, b = alone(right, b, later | set(left))

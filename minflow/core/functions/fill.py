@@ -6,6 +6,8 @@ The creation functions and `x.new_zeros(2)` call these. Data goes to the mode; a
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from ..arrays import array_of
@@ -17,15 +19,20 @@ from ..source_location import fail
 from ..spec import Spec, as_dtype
 from .arguments import integer, is_sequence, is_tensor
 
+if TYPE_CHECKING:
+    from ..base.dtypes import DTypeLike
+    from ..spec import Device
+    from ..tensor import Tensor
 
-def finish(result, device, requires_grad: bool):
+
+def finish(result: Tensor, device: Device | str | None, requires_grad: bool) -> Tensor:
     """Return a new tensor on its device, as a leaf if requires_grad."""
     if device is not None:
         result = result.to(device=device)
     return result.requires_grad_() if requires_grad else result
 
 
-def size_of(sizes: tuple, size=None) -> tuple[int, ...]:
+def size_of(sizes: tuple, size: Any = None) -> tuple[int, ...]:
     """The shape of `zeros(2, 3)`, `zeros((2, 3))` or `zeros(size=(2, 3))`."""
     size = sizes if size is None else (size,)
     if len(size) == 1 and is_sequence(size[0]):
@@ -36,7 +43,7 @@ def size_of(sizes: tuple, size=None) -> tuple[int, ...]:
     return shape
 
 
-def number_of(number, by: str, name: str, example: str):
+def number_of(number: Any, by: str, name: str, example: str) -> Any:
     """Return a fill value, given as a number or a one-element tensor, as a number."""
     if is_tensor(number):
         return number.item()
@@ -45,7 +52,7 @@ def number_of(number, by: str, name: str, example: str):
     return number
 
 
-def full_of(size, number, dtype=None):
+def full_of(size: Any, number: Any, dtype: DTypeLike | None = None) -> Tensor:
     """A tensor filled with one value, of the value's own dtype if dtype is None."""
     number = number_of(number, "full", "fill_value", "full((2, 3), 1.5)")
     if is_tensor(size) and size.ndim:
@@ -54,15 +61,15 @@ def full_of(size, number, dtype=None):
     return full(shape=size_of((size,)), value=number, dtype=as_dtype(dtype if dtype is not None else type(number)))
 
 
-def zeros_of(shape: tuple[int, ...], dtype):
+def zeros_of(shape: tuple[int, ...], dtype: DTypeLike) -> Tensor:
     return full(shape=shape, value=0, dtype=as_dtype(dtype))
 
 
-def ones_of(shape: tuple[int, ...], dtype):
+def ones_of(shape: tuple[int, ...], dtype: DTypeLike) -> Tensor:
     return full(shape=shape, value=1, dtype=as_dtype(dtype))
 
 
-def empty_of(shape: tuple[int, ...], dtype):
+def empty_of(shape: tuple[int, ...], dtype: DTypeLike) -> Tensor:
     """An uninitialized tensor; zeros in a trace, which has no memory."""
     if MODE.get().trace:
         return zeros_of(shape, dtype)
@@ -70,7 +77,7 @@ def empty_of(shape: tuple[int, ...], dtype):
     return MODE.get().constant(np.empty(shape, as_dtype(dtype).np))
 
 
-def copy_of(data, dtype=None):
+def copy_of(data: Any, dtype: DTypeLike | None = None) -> Tensor:
     """A tensor with its own copy of `data`."""
     dtype = None if dtype is None else as_dtype(dtype)
     if is_tensor(data):

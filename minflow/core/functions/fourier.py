@@ -8,6 +8,8 @@ Read next: `../ops/complex.py`.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NoReturn
 
 from ..base.dtypes import HALVES
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
@@ -20,8 +22,13 @@ from .arguments import ensure_tensor, integer, is_sequence, normalize_axis, to, 
 from .complex import conj
 from .fill import finish
 
+if TYPE_CHECKING:
+    from ..base.dtypes import DTypeLike
+    from ..spec import Device
+    from ..tensor import Tensor
 
-def as_transformable(name: str, input, real: bool = False):
+
+def as_transformable(name: str, input: Tensor, real: bool = False) -> Tensor:
     """Return the input in a dtype that has a transform."""
     input = ensure_tensor(input)
     dtype = input.spec.dtype
@@ -37,7 +44,7 @@ def as_transformable(name: str, input, real: bool = False):
     return to(input, default_dtype()) if dtype.rank < 2 else input
 
 
-def resize_axis(name: str, input, n, axis: int):
+def resize_axis(name: str, input: Tensor, n: int | None, axis: int) -> Tensor:
     """Cut or zero-pad the input to n elements along an axis."""
     here = input.spec.shape[axis]
     n = here if n is None or n == -1 else integer(n, "n")
@@ -50,7 +57,7 @@ def resize_axis(name: str, input, n, axis: int):
     return input if n == here else cat(input, full(shape=tuple(shape), value=0, dtype=input.spec.dtype), dim=axis)
 
 
-def scale(name: str, norm, inverse: bool, n: int) -> float:
+def scale(name: str, norm: str | None, inverse: bool, n: int) -> float:
     """The factor of a transform of n elements."""
     if norm not in (None, "backward", "forward", "ortho"):
         fail(DTypeError, f"{name}: norm is {norm!r}", '"backward", "forward" or "ortho"', norm=norm)
@@ -59,7 +66,7 @@ def scale(name: str, norm, inverse: bool, n: int) -> float:
     return 1 / n if inverse is (norm != "forward") else 1.0
 
 
-def complex_transform(name: str, input, n, dim, norm, inverse: bool):
+def complex_transform(name: str, input: Tensor, n: int | None, dim: int, norm: str | None, inverse: bool) -> Tensor:
     """The complex transform along one axis."""
     input = as_transformable(name, input)
     axis = normalize_axis(dim, input.spec.ndim, input) if input.spec.ndim else refuse_no_axes(name, input)
@@ -69,19 +76,19 @@ def complex_transform(name: str, input, n, dim, norm, inverse: bool):
     return result if factor == 1 else result * factor
 
 
-def refuse_no_axes(name: str, input):
+def refuse_no_axes(name: str, input: Tensor) -> NoReturn:
     """Raise the error of a tensor without axes."""
     fail(ShapeError, f"{name}: the tensor has no axes to transform along", "x.reshape(1)", input=input)
 
 
-def half_spectrum(name: str, input, n, dim, norm, inverse: bool = False):
+def half_spectrum(name: str, input: Tensor, n: int | None, dim: int, norm: str | None, inverse: bool = False) -> Tensor:
     """The first n // 2 + 1 elements of the spectrum of a real signal, which determine the others."""
     result = complex_transform(name, as_transformable(name, input, real=True), n, dim, norm, inverse)
     axis = normalize_axis(dim, result.spec.ndim)
     return narrow(result, axis, 0, result.spec.shape[axis] // 2 + 1)
 
 
-def real_signal(name: str, input, n, dim, norm, inverse: bool = True):
+def real_signal(name: str, input: Tensor, n: int | None, dim: int, norm: str | None, inverse: bool = True) -> Tensor:
     """The real signal of n elements whose spectrum begins with input. Imaginary parts that a real signal cannot have
     are ignored.
     """
@@ -97,7 +104,9 @@ def real_signal(name: str, input, n, dim, norm, inverse: bool = True):
     return z.real(complex_transform(name, spectrum, n, axis, norm, inverse))
 
 
-def axes_sizes(name: str, input, s, dim) -> tuple[list[int], list]:
+def axes_sizes(
+    name: str, input: Tensor, s: Sequence[int] | None, dim: int | Sequence[int] | None
+) -> tuple[list[int], list]:
     """Axes and their sizes; None for an axis that keeps its size."""
     ndim = input.spec.ndim
     if dim is not None:
@@ -119,47 +128,53 @@ def axes_sizes(name: str, input, s, dim) -> tuple[list[int], list]:
     return axes, sizes
 
 
-def fft(input, n=None, dim: int = -1, norm=None):
+def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """out[k] = sum over j of input[j] * exp(-2 pi i j k / n) along `dim`; complex."""
     return complex_transform("fft", input, n, dim, norm, False)
 
 
-def ifft(input, n=None, dim: int = -1, norm=None):
+def ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of fft: out[j] = sum over k of input[k] * exp(2 pi i j k / n), divided by n."""
     return complex_transform("ifft", input, n, dim, norm, True)
 
 
-def rfft(input, n=None, dim: int = -1, norm=None):
+def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """fft of real input: the first n // 2 + 1 elements of the spectrum; the others are their conjugates."""
     return half_spectrum("rfft", input, n, dim, norm)
 
 
-def irfft(input, n=None, dim: int = -1, norm=None):
+def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of rfft: n real elements; by default n is 2 * (size - 1)."""
     return real_signal("irfft", input, n, dim, norm)
 
 
-def hfft(input, n=None, dim: int = -1, norm=None):
+def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The real fft of a signal with conjugate symmetry, of which input is the first half; n elements."""
     return real_signal("hfft", input, n, dim, norm, False)
 
 
-def ihfft(input, n=None, dim: int = -1, norm=None):
+def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of hfft: the first n // 2 + 1 elements of the ifft of a real signal."""
     return half_spectrum("ihfft", input, n, dim, norm, True)
 
 
-def fftn(input, s=None, dim=None, norm=None):
+def fftn(
+    input: Tensor, s: Sequence[int] | None = None, dim: int | Sequence[int] | None = None, norm: str | None = None
+) -> Tensor:
     """fft along several axes: all, those of `dim`, or the last len(s)."""
     return along("fftn", input, s, dim, norm, False)
 
 
-def ifftn(input, s=None, dim=None, norm=None):
+def ifftn(
+    input: Tensor, s: Sequence[int] | None = None, dim: int | Sequence[int] | None = None, norm: str | None = None
+) -> Tensor:
     """ifft along several axes."""
     return along("ifftn", input, s, dim, norm, True)
 
 
-def along(name: str, input, s, dim, norm, inverse: bool):
+def along(
+    name: str, input: Tensor, s: Sequence[int] | None, dim: int | Sequence[int] | None, norm: str | None, inverse: bool
+) -> Tensor:
     input = as_transformable(name, input)
     axes, sizes = axes_sizes(name, input, s, dim)
     for axis, n in zip(reversed(axes), reversed(sizes)):
@@ -167,7 +182,9 @@ def along(name: str, input, s, dim, norm, inverse: bool):
     return to(input, input.spec.dtype.to_complex())
 
 
-def rfftn(input, s=None, dim=None, norm=None):
+def rfftn(
+    input: Tensor, s: Sequence[int] | None = None, dim: int | Sequence[int] | None = None, norm: str | None = None
+) -> Tensor:
     """rfft along the last of several axes, then fft along the others."""
     input = as_transformable("rfftn", input, real=True)
     axes, sizes = axes_sizes("rfftn", input, s, dim)
@@ -175,7 +192,9 @@ def rfftn(input, s=None, dim=None, norm=None):
     return along("rfftn", input, sizes[:-1], axes[:-1], norm, False) if axes[1:] else input
 
 
-def irfftn(input, s=None, dim=None, norm=None):
+def irfftn(
+    input: Tensor, s: Sequence[int] | None = None, dim: int | Sequence[int] | None = None, norm: str | None = None
+) -> Tensor:
     """The inverse of rfftn: ifft along all but the last of several axes, then irfft along that one."""
     input = as_transformable("irfftn", input)
     axes, sizes = axes_sizes("irfftn", input, s, dim)
@@ -185,7 +204,9 @@ def irfftn(input, s=None, dim=None, norm=None):
     return real_signal("irfftn", input, sizes[-1], axes[-1], norm)
 
 
-def hfftn(input, s=None, dim=None, norm=None):
+def hfftn(
+    input: Tensor, s: Sequence[int] | None = None, dim: int | Sequence[int] | None = None, norm: str | None = None
+) -> Tensor:
     """fft along all but the last of several axes, then hfft along that one."""
     input = as_transformable("hfftn", input)
     axes, sizes = axes_sizes("hfftn", input, s, dim)
@@ -195,7 +216,9 @@ def hfftn(input, s=None, dim=None, norm=None):
     return hfft(input, sizes[-1], axes[-1], norm)
 
 
-def ihfftn(input, s=None, dim=None, norm=None):
+def ihfftn(
+    input: Tensor, s: Sequence[int] | None = None, dim: int | Sequence[int] | None = None, norm: str | None = None
+) -> Tensor:
     """The inverse of hfftn: ihfft along the last of several axes, then ifft along the others."""
     input = as_transformable("ihfftn", input, real=True)
     axes, sizes = axes_sizes("ihfftn", input, s, dim)
@@ -203,70 +226,98 @@ def ihfftn(input, s=None, dim=None, norm=None):
     return along("ihfftn", input, sizes[:-1], axes[:-1], norm, True) if axes[1:] else input
 
 
-def fft2(input, s=None, dim=(-2, -1), norm=None):
+def fft2(
+    input: Tensor, s: Sequence[int] | None = None, dim: int | Sequence[int] | None = (-2, -1), norm: str | None = None
+) -> Tensor:
     """fftn along the last two axes."""
     return fftn(input, s, dim, norm)
 
 
-def ifft2(input, s=None, dim=(-2, -1), norm=None):
+def ifft2(
+    input: Tensor, s: Sequence[int] | None = None, dim: int | Sequence[int] | None = (-2, -1), norm: str | None = None
+) -> Tensor:
     """ifftn along the last two axes."""
     return ifftn(input, s, dim, norm)
 
 
-def rfft2(input, s=None, dim=(-2, -1), norm=None):
+def rfft2(
+    input: Tensor, s: Sequence[int] | None = None, dim: int | Sequence[int] | None = (-2, -1), norm: str | None = None
+) -> Tensor:
     """rfftn along the last two axes."""
     return rfftn(input, s, dim, norm)
 
 
-def irfft2(input, s=None, dim=(-2, -1), norm=None):
+def irfft2(
+    input: Tensor, s: Sequence[int] | None = None, dim: int | Sequence[int] | None = (-2, -1), norm: str | None = None
+) -> Tensor:
     """irfftn along the last two axes."""
     return irfftn(input, s, dim, norm)
 
 
-def hfft2(input, s=None, dim=(-2, -1), norm=None):
+def hfft2(
+    input: Tensor, s: Sequence[int] | None = None, dim: int | Sequence[int] | None = (-2, -1), norm: str | None = None
+) -> Tensor:
     """hfftn along the last two axes."""
     return hfftn(input, s, dim, norm)
 
 
-def ihfft2(input, s=None, dim=(-2, -1), norm=None):
+def ihfft2(
+    input: Tensor, s: Sequence[int] | None = None, dim: int | Sequence[int] | None = (-2, -1), norm: str | None = None
+) -> Tensor:
     """ihfftn along the last two axes."""
     return ihfftn(input, s, dim, norm)
 
 
-def fftfreq(n: int, d: float = 1.0, *, dtype=None, device=None, requires_grad: bool = False):
+def fftfreq(
+    n: int,
+    d: float = 1.0,
+    *,
+    dtype: DTypeLike | None = None,
+    device: Device | str | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """The frequencies of the elements of fft, for samples d apart: 0, 1, ..., -2, -1, divided by n * d."""
     n = check_count("fftfreq", n)
     return frequencies([*range((n + 1) // 2), *range(-(n // 2), 0)], n * d, dtype, device, requires_grad)
 
 
-def rfftfreq(n: int, d: float = 1.0, *, dtype=None, device=None, requires_grad: bool = False):
+def rfftfreq(
+    n: int,
+    d: float = 1.0,
+    *,
+    dtype: DTypeLike | None = None,
+    device: Device | str | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """The frequencies of the elements of rfft, for samples d apart: 0, 1, ..., n // 2, divided by n * d."""
     n = check_count("rfftfreq", n)
     return frequencies([*range(n // 2 + 1)], n * d, dtype, device, requires_grad)
 
 
-def check_count(name: str, n) -> int:
+def check_count(name: str, n: int) -> int:
     if integer(n, "n") < 1:
         fail(OutOfRangeError, f"{name}: n must be at least 1, got {n}", "n=8", n=n)
     return integer(n, "n")
 
 
-def frequencies(numbers: list, scale: float, dtype, device, requires_grad: bool):
+def frequencies(
+    numbers: list, scale: float, dtype: DTypeLike | None, device: Device | str | None, requires_grad: bool
+) -> Tensor:
     dtype = default_dtype() if dtype is None else as_dtype(dtype)
     return finish(to(ensure_tensor(numbers), dtype) * (1.0 / scale), device, requires_grad)
 
 
-def roll_half(input, dim, sign: int):
+def roll_half(input: Tensor, dim: int | Sequence[int] | None, sign: int) -> Tensor:
     input = ensure_tensor(input)
     axes = list(range(input.spec.ndim)) if dim is None else unique_axes(dim, input)
     return roll(input, [input.spec.shape[a] // 2 * sign for a in axes], axes) if axes else input
 
 
-def fftshift(input, dim=None):
+def fftshift(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """Move frequency 0 to the middle: each axis is rolled by half its size."""
     return roll_half(input, dim, 1)
 
 
-def ifftshift(input, dim=None):
+def ifftshift(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """The inverse of fftshift."""
     return roll_half(input, dim, -1)

@@ -5,6 +5,8 @@ Read next: `scatter.py`.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError, TraceError
 from ..base.legacy_dispatch import overloaded
 from ..mode import MODE
@@ -14,21 +16,24 @@ from ..spec import bool_, float32, int64
 from .arguments import cast_fill_value, cast_for_write, integer, is_tensor, normalize_axis, to
 from .shape import unbind
 
+if TYPE_CHECKING:
+    from ..tensor import Tensor
+
 
 @overloaded
-def gather(input, dim: int, index, *, sparse_grad: bool = False):
+def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
     """`out[i, j] = input[i, index[i, j]]` for dim 1, and so on. sparse_grad: accepted; gradients are dense."""
     found = i.gather(input, index_for(index, input), dim=normalize_axis(dim, input.spec.ndim, input), by="gather")
     return found if found.spec.ndim == index.spec.ndim else s.reshape(found, shape=())
 
 
-def index_for(index, input):
+def index_for(index: Tensor, input: Tensor) -> Tensor:
     """Return index in the form that the ops take: for a vector, a 0-d index becomes a vector of one element."""
     single = index.spec.shape == () and input.spec.ndim == 1 and not index.spec.dtype.floating
     return s.reshape(index, shape=(1,)) if single else index
 
 
-def index_select(input, dim: int, index):
+def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """The slices along `dim` at the positions in a vector of integers."""
     if index.spec.ndim > 1:
         fail(
@@ -45,7 +50,7 @@ def index_select(input, dim: int, index):
     )
 
 
-def index_add(input, dim: int, index, source, *, alpha=1):
+def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
     """Copy of input with `alpha * source` added to the slices along `dim` at the positions in a vector of integers."""
     source = cast_for_write("index_add", source, input.spec.dtype, input=input, source=source)
     source = source if alpha == 1 else to(source * alpha, input.spec.dtype)
@@ -53,14 +58,14 @@ def index_add(input, dim: int, index, source, *, alpha=1):
     return i.index_add(input, index, source, axis=normalize_axis(dim, input.spec.ndim, input), by="index_add")
 
 
-def index_vector(op: str, input, index):
+def index_vector(op: str, input: Tensor, index: Tensor) -> Tensor:
     """Return the index as a vector; a 0-d index becomes a vector of one element."""
     if is_tensor(index) and index.spec.ndim > 1:
         fail(ShapeError, f"{op}: index must be a vector, got {index.spec.ndim} axes", "index.flatten()", index=index)
     return index.reshape(1) if is_tensor(index) and not index.spec.ndim and input.spec.ndim else index
 
 
-def index_copy(input, dim: int, index, source):
+def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """Copy of input with the slices along `dim` at the positions in a vector of integers replaced by source."""
     if not input.spec.ndim:  # a 0-d tensor counts as a vector of one element
         one = index_copy(input.reshape(1), dim, index.reshape(-1), source.reshape(-1))
@@ -72,7 +77,7 @@ def index_copy(input, dim: int, index, source):
     return i.index_put(input, index, source, axis=normalize_axis(dim, input.spec.ndim, input), by="index_copy")
 
 
-def index_fill(input, dim: int, index, value):
+def index_fill(input: Tensor, dim: int, index: Tensor, value: Tensor | float) -> Tensor:
     """Copy of input with the slices along `dim` at the positions in a vector of integers filled with a number."""
     value = cast_fill_value("index_fill", value, input.spec.dtype, input=input, value=value)
     if is_tensor(index) and index.spec.ndim > 1:
@@ -93,7 +98,7 @@ def index_fill(input, dim: int, index, value):
     return i.index_put(input, index, value, axis=axis, by="index_fill")
 
 
-def take_along_dim(input, indices, dim: int | None = None):
+def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """`gather` that broadcasts the other axes; without `dim`, indices are positions in the flattened tensor."""
     if dim is None:
         return i.gather(input.reshape(-1), indices.reshape(-1), dim=0, by="take_along_dim without dim")
@@ -119,13 +124,13 @@ def take_along_dim(input, indices, dim: int | None = None):
     )
 
 
-def take(input, index):
+def take(input: Tensor, index: Tensor) -> Tensor:
     """Elements of the flattened tensor at integer positions."""
     return i.take(input.reshape(-1), index, axis=0, by="take")
 
 
 @overloaded
-def nonzero(input, as_tuple: bool = False):
+def nonzero(input: Tensor, as_tuple: bool = False) -> Any:
     """`int64 (n, ndim)`: positions of the nonzero elements; as_tuple: one vector per axis. Raises TraceError in a
     graph.
     """
@@ -137,7 +142,7 @@ def nonzero(input, as_tuple: bool = False):
 argwhere = overloaded(nonzero, "argwhere")
 
 
-def masked_select(input, mask):
+def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """A vector of the elements where the mask is True. Raises TraceError in a graph."""
     if mask.spec.dtype is not bool_:
         fail(
@@ -153,7 +158,7 @@ def masked_select(input, mask):
 
 
 @overloaded
-def one_hot(input, num_classes: int = -1, on_value=1, off_value=0):
+def one_hot(input: Tensor, num_classes: int = -1, on_value: float = 1, off_value: float = 0) -> Tensor:
     """`int64 (..., num_classes)`: 1 at the class given by each integer; -1: num_classes is the largest class plus 1.
 
     on_value, off_value: used in place of 1 and 0; the result is float32 if one of them is a float.
@@ -184,17 +189,17 @@ def one_hot(input, num_classes: int = -1, on_value=1, off_value=0):
     return e.where(to(out, bool_), *[s.full(shape=(), value=v, dtype=dtype) for v in (on_value, off_value)])
 
 
-def tril(input, diagonal: int = 0):
+def tril(input: Tensor, diagonal: int = 0) -> Tensor:
     """The lower triangle of the last two axes; 0 above the given diagonal."""
     return i.tril(input, diagonal=integer(diagonal, "diagonal"))
 
 
-def triu(input, diagonal: int = 0):
+def triu(input: Tensor, diagonal: int = 0) -> Tensor:
     """The upper triangle of the last two axes; 0 below the given diagonal."""
     return i.triu(input, diagonal=integer(diagonal, "diagonal"))
 
 
-def diagonal(input, offset: int = 0, dim1: int = 0, dim2: int = 1):
+def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """The diagonal of two axes as the last axis; a view."""
     ndim = input.spec.ndim
     a, b = normalize_axis(dim1, ndim, input), normalize_axis(dim2, ndim, input)
@@ -206,7 +211,7 @@ def diagonal(input, offset: int = 0, dim1: int = 0, dim2: int = 1):
 
 
 @overloaded
-def diag(input, diagonal: int = 0):
+def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     """The diagonal of a matrix, or the matrix with a given vector as its diagonal."""
     diagonal = integer(diagonal, "diagonal")
     if input.spec.ndim == 2:
@@ -223,7 +228,7 @@ def diag(input, diagonal: int = 0):
     return s.view_write(empty, input, path=((s.diagonal, {"offset": diagonal, "dim1": 0, "dim2": 1}),))
 
 
-def trace(input):
+def trace(input: Tensor) -> Tensor:
     """The sum of the diagonal of a matrix."""
     if input.spec.ndim != 2:
         stacks = "x.diagonal(0, -2, -1).sum(-1) for stacks of matrices"
@@ -232,12 +237,12 @@ def trace(input):
     return diagonal(input).sum()
 
 
-def positions(shape: tuple[int, ...]):
+def positions(shape: tuple[int, ...]) -> Tensor:
     """`int64`: the position of each element in the flattened tensor."""
     import numpy as np
 
     return MODE.get().tensor_of(np.arange(int(np.prod(shape, dtype="int64")), dtype=int64.np).reshape(shape))
 
 
-def is_mask(x) -> bool:
+def is_mask(x: Tensor) -> bool:
     return is_tensor(x) and x.spec.dtype is bool_

@@ -6,6 +6,8 @@ other and merged, and their indices combined to positions. `Tensor.__getitem__` 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
@@ -18,10 +20,14 @@ from ..spec import bool_, uint8
 from .arguments import cast_fill_value, cast_for_write, cast_number, is_tensor, to
 from .gather import is_mask, positions
 
+if TYPE_CHECKING:
+    from ..tensor import Tensor
+
+
 ALL = (None, None, None)
 
 
-def entries_of(x, index) -> list:
+def entries_of(x: Tensor, index: Tensor) -> list:
     """Return the index as a list of slices as tuples, ints, None and integer tensors; masks become their positions.
 
     Ellipsis is replaced by full slices.
@@ -54,7 +60,7 @@ def entries_of(x, index) -> list:
     return entries
 
 
-def one_entry(part):
+def one_entry(part: Any) -> Any:
     """Convert one part of an index: None, Ellipsis, an int, a slice as a tuple, or a tensor of integers or bools."""
     if part is None or part is Ellipsis or part.__class__ is int:
         return part
@@ -90,7 +96,7 @@ def one_entry(part):
     return part
 
 
-def unmasked(x, mask, axis: int) -> list:
+def unmasked(x: Tensor, mask: Tensor, axis: int) -> list:
     """One tensor of integers per axis of the mask."""
     result = x.spec.shape[axis : axis + mask.spec.ndim]
     if result != mask.spec.shape:
@@ -110,12 +116,12 @@ def unmasked(x, mask, axis: int) -> list:
     return [s.getitem(positions, index=(ALL, d)) for d in range(mask.spec.ndim)]
 
 
-def new_axis(entry) -> bool:
+def new_axis(entry: Any) -> bool:
     """True if this is a 0-d mask, which indexes a new axis of size 1."""
     return isinstance(entry, tuple) and entry[:1] == ("new",)
 
 
-def advanced_target(x, index):
+def advanced_target(x: Tensor, index: Tensor) -> Any:
     """(y, positions, axis) with x[index] == `take(y, positions, axis)`: y is x with its indexed axes merged.
 
     As in PyTorch, ints (also 0-d tensors) remove their axes first; in NumPy they count as arrays, which moves the axes
@@ -158,13 +164,13 @@ def advanced_target(x, index):
     return merged, i.ravel_index(*indices, shape=sizes), axis
 
 
-def advanced_getitem(x, index):
+def advanced_getitem(x: Tensor, index: Any) -> Tensor:
     """x[index]; a copy, as in NumPy's advanced indexing."""
     y, positions, axis = advanced_target(x, index)
     return i.take(y, positions, axis=axis)
 
 
-def assign_indexed(x, index, value):
+def assign_indexed(x: Tensor, index: Any, value: Any) -> Tensor:
     """Copy of x after x[index] = value; value (a tensor, an array or a number) is broadcast."""
     if isinstance(value, np.generic):
         value = value.item()

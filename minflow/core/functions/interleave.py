@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ..base.errors import OutOfRangeError, ShapeError, TraceError
@@ -15,8 +17,11 @@ from ..source_location import fail
 from ..spec import int64
 from .arguments import integer, normalize_axis
 
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
-def interleaved(input, repeats, dim, output_size: int | None):
+
+def interleaved(input: Tensor, repeats: Tensor, dim: int, output_size: int | None) -> Tensor:
     """Repeat the elements of input along `dim` (None: their indices), each by its count in a vector of integers."""
     need_index("repeat_interleave", repeats.spec, "repeats")
     if repeats.spec.ndim != 1:

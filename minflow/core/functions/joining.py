@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,10 +21,14 @@ from ..spec import Spec, int64, promote
 from .arguments import accept_axis, check_min_axes, ensure_tensor, integer, is_sequence, is_tensor, normalize_axis, to
 from .shape import cat, chunk, flatten, flip, meshgrid, reshape, split, stack, transpose, unsqueeze, vstack
 
+if TYPE_CHECKING:
+    from ..tensor import Tensor
+
+
 MOST_PARTS = 1_000_000  # of a tensor; more are a mistake and would exhaust memory
 
 
-def map_tensors(function: Callable, tensors: tuple):
+def map_tensors(function: Callable, tensors: tuple) -> Any:
     """Apply `function` to one tensor, or to each of several."""
     if len(tensors) == 1 and is_sequence(tensors[0]):
         return tuple([function(ensure_tensor(x)) for x in tensors[0]])
@@ -34,40 +39,40 @@ def map_tensors(function: Callable, tensors: tuple):
     )
 
 
-def at_least_1(x):
+def at_least_1(x: Tensor) -> Tensor:
     return x if x.spec.ndim else s.reshape(x, shape=(1,))
 
 
-def at_least_2(x):
+def at_least_2(x: Tensor) -> Tensor:
     return x if x.spec.ndim > 1 else unsqueeze(at_least_1(x), 0)
 
 
-def at_least_3(x):
+def at_least_3(x: Tensor) -> Tensor:
     return x if x.spec.ndim > 2 else unsqueeze(at_least_2(x), -1)
 
 
-def atleast_1d(*tensors):
+def atleast_1d(*tensors: Tensor) -> Any:
     """Views with at least one axis: a number becomes a vector of one element. Several tensors give a tuple."""
     return map_tensors(at_least_1, tensors)
 
 
-def atleast_2d(*tensors):
+def atleast_2d(*tensors: Tensor) -> Any:
     """Views with at least two axes: a vector becomes a row. Several tensors give a tuple."""
     return map_tensors(at_least_2, tensors)
 
 
-def atleast_3d(*tensors):
+def atleast_3d(*tensors: Tensor) -> Any:
     """Views with at least three axes: (n,) becomes (1, n, 1), (m, n) becomes (m, n, 1). Several tensors: a tuple."""
     return map_tensors(at_least_3, tensors)
 
 
-def column_stack(tensors: Sequence):
+def column_stack(tensors: Sequence) -> Tensor:
     """Concatenate along axis 1; numbers and vectors become columns."""
     tensors = [ensure_tensor(x) for x in tensors]
     return cat([s.reshape(x, shape=(x.spec.size, 1)) if x.spec.ndim < 2 else x for x in tensors], 1)
 
 
-def dstack(tensors: Sequence):
+def dstack(tensors: Sequence) -> Tensor:
     """Concatenate along axis 2, after `atleast_3d`."""
     return cat([at_least_3(ensure_tensor(x)) for x in tensors], 2)
 
@@ -80,7 +85,7 @@ row_stack = vstack
 
 
 @accept_axis
-def tensor_split(input, indices_or_sections, dim: int = 0):
+def tensor_split(input: Tensor, indices_or_sections: int | Sequence[int] | Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """Split along `dim` into views: n parts (the first ones one longer if needed), or parts ending at given indices."""
     check_min_axes("tensor_split", input)
     axis = normalize_axis(dim, input.spec.ndim, input)
@@ -111,7 +116,7 @@ def slice_of(start: int, stop: int, size: int) -> tuple[int, int, None]:
     return first, max(first, last), None
 
 
-def make_split(name: str, axes: int, axis: int):
+def make_split(name: str, axes: int, axis: int) -> Callable:
     """Make hsplit, vsplit or dsplit: split along one axis, into equal parts if their number is given."""
 
     def cut(input, indices_or_sections):
@@ -137,7 +142,7 @@ def make_split(name: str, axes: int, axis: int):
 hsplit, vsplit, dsplit = make_split("hsplit", 1, 1), make_split("vsplit", 2, 0), make_split("dsplit", 3, 2)
 
 
-def split_with_sizes(input, split_sizes: Sequence[int], dim: int = 0):
+def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """Split along `dim` into views of these sizes."""
     return split(input, list(split_sizes), dim)
 
@@ -146,19 +151,19 @@ def split_with_sizes(input, split_sizes: Sequence[int], dim: int = 0):
 # --------------------------------------------------------------------------------------------------------
 
 
-def fliplr(input):
+def fliplr(input: Tensor) -> Tensor:
     """The columns (axis 1) in reverse order; a copy."""
     check_min_axes("fliplr", input, 2)
     return flip(input, 1)
 
 
-def flipud(input):
+def flipud(input: Tensor) -> Tensor:
     """The rows (axis 0) in reverse order; a copy."""
     check_min_axes("flipud", input)
     return flip(input, 0)
 
 
-def rot90(input, k: int = 1, dims: Sequence[int] = (0, 1)):
+def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     """Rotate by k quarter turns, from the first of two axes towards the second; a copy."""
     check_min_axes("rot90", input, 2)
     if not is_sequence(dims) or len(dims) != 2:
@@ -172,12 +177,12 @@ def rot90(input, k: int = 1, dims: Sequence[int] = (0, 1)):
     return flip(input, a, b) if quarters == 2 else transpose(flip(input, b if quarters == 1 else a), a, b)
 
 
-def ravel(input):
+def ravel(input: Tensor) -> Tensor:
     """All elements as a vector; a view if input is contiguous, else a copy."""
     return reshape(input.contiguous(), -1)
 
 
-def narrow_copy(input, dim: int, start: int, length: int):
+def narrow_copy(input: Tensor, dim: int, start: int, length: int) -> Tensor:
     """A copy of `narrow(input, dim, start, length)`."""
     return s.clone(input.narrow(dim, start, length))
 
@@ -185,7 +190,7 @@ def narrow_copy(input, dim: int, start: int, length: int):
 # ---- combining ------------------------------------------------------------------------------------------------------
 
 
-def block_diag(*tensors):
+def block_diag(*tensors: Tensor) -> Tensor:
     """A block diagonal matrix of these matrices, zeros elsewhere; a vector is a row."""
     given = [ensure_tensor(x) for x in (tensors[0] if len(tensors) == 1 and is_sequence(tensors[0]) else tensors)]
     blocks = [at_least_2(x) for x in given]
@@ -221,13 +226,13 @@ def check_vectors(name: str, tensors: Sequence) -> list:
     return list(tensors)
 
 
-def cartesian_prod(*tensors):
+def cartesian_prod(*tensors: Tensor) -> Tensor:
     """`(n1 * n2 * ..., k)`: all tuples of one element from each of k vectors; the last one varies fastest."""
-    tensors = check_vectors("cartesian_prod", tensors[0] if len(tensors) == 1 and is_sequence(tensors[0]) else tensors)
-    return tensors[0] if len(tensors) == 1 else stack([flatten(x) for x in meshgrid(*tensors)], 1)
+    vectors = check_vectors("cartesian_prod", tensors[0] if len(tensors) == 1 and is_sequence(tensors[0]) else tensors)
+    return vectors[0] if len(vectors) == 1 else stack([flatten(x) for x in meshgrid(*vectors)], 1)
 
 
-def combinations(input, r: int = 2, with_replacement: bool = False):
+def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
     """`(m, r)`: all selections of r elements of a vector, in its order. with_replacement: elements may repeat."""
     check_vectors("combinations", [input])
     r = integer(r, "r")
@@ -242,16 +247,16 @@ def combinations(input, r: int = 2, with_replacement: bool = False):
     return i.take(input, MODE.get().tensor_of(places), axis=0)
 
 
-def unsafe_chunk(input, chunks: int, dim: int = 0):
+def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """Same as chunk: writing into a part is always safe here."""
     return chunk(input, chunks, dim)
 
 
-def unsafe_split(tensor, split_size, dim: int = 0):
+def unsafe_split(tensor: Tensor, split_size: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """Same as split: writing into a part is always safe here."""
     return split(tensor, split_size, dim)
 
 
-def unsafe_split_with_sizes(input, split_sizes: Sequence[int], dim: int = 0):
+def unsafe_split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """Same as split_with_sizes: writing into a part is always safe here."""
     return split_with_sizes(input, split_sizes, dim)

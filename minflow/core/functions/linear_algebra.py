@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..base.legacy_dispatch import overloaded
@@ -14,10 +15,13 @@ from ..source_location import fail
 from ..spec import promote
 from .arguments import ensure_tensor, integer, is_sequence, to, unique_axes
 
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
-def promoted(op: str, *tensors):
+
+def promoted(op: str, *tensors: Any) -> list[Tensor]:
     """Promote tensors to their common dtype. Raises DTypeError if integers meet floats."""
-    tensors = [ensure_tensor(x) for x in tensors]
+    tensors = tuple([ensure_tensor(x) for x in tensors])
     dtype = promote(*[x.spec.replace(shape=(1,)) for x in tensors])
     for k, x in enumerate(tensors):
         if (x.spec.dtype.rank > 1) is not (dtype.rank > 1):
@@ -31,7 +35,7 @@ def promoted(op: str, *tensors):
 
 
 @overloaded
-def matmul(input, other):
+def matmul(input: Tensor, other: Tensor) -> Tensor:
     """Matrix product. A vector is a row on the left and a column on the right; more axes are stacks of matrices.
 
     Raises ShapeError if the inner sizes differ, DTypeError if integers meet floats.
@@ -70,7 +74,7 @@ def matmul(input, other):
     return linalg.matmul(a, b, ta=False, tb=False)
 
 
-def check_ndims(op: str, ndims: Sequence[int], *tensors) -> None:
+def check_ndims(op: str, ndims: Sequence[int], *tensors: Tensor) -> None:
     for k, (ndim, x) in enumerate(zip(ndims, tensors)):
         if x.spec.ndim != ndim:
             what = {1: "a vector (1 axis)", 2: "a matrix (2 axes)", 3: "a stack of matrices (3 axes)"}[ndim]
@@ -84,13 +88,13 @@ def check_ndims(op: str, ndims: Sequence[int], *tensors) -> None:
             )
 
 
-def mm(input, mat2):
+def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """The product of two matrices."""
     check_ndims("mm", (2, 2), input, mat2)
     return matmul(input, mat2)
 
 
-def bmm(input, mat2):
+def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """The matrix products of two stacks, pair by pair."""
     check_ndims("bmm", (3, 3), input, mat2)
     if input.spec.shape[0] != mat2.spec.shape[0]:
@@ -104,19 +108,19 @@ def bmm(input, mat2):
     return matmul(input, mat2)
 
 
-def mv(input, vec):
+def mv(input: Tensor, vec: Tensor) -> Tensor:
     """A matrix times a vector."""
     check_ndims("mv", (2, 1), input, vec)
     return matmul(input, vec)
 
 
-def dot(input, other):
+def dot(input: Tensor, other: Tensor) -> Tensor:
     """The sum of the products of two vectors."""
     check_ndims("dot", (1, 1), input, other)
     return matmul(input, other)
 
 
-def inner(input, other):
+def inner(input: Tensor, other: Tensor) -> Tensor:
     """The sums of products over the last axes of both: for vectors the dot product; a number scales."""
     a, b = input, other
     if not a.spec.ndim or not b.spec.ndim:
@@ -135,7 +139,7 @@ def inner(input, other):
     return s.reshape(matmul(rows[0], s.permute(rows[1], dims=(1, 0))), shape=shape)
 
 
-def outer(input, vec2):
+def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """All products of two vectors: out[i, j] = input[i] * vec2[j]."""
     check_ndims("outer", (1, 1), input, vec2)
     return e.mul(s.reshape(input, shape=(input.spec.size, 1)), vec2)
@@ -144,7 +148,7 @@ def outer(input, vec2):
 ger = outer
 
 
-def scaled_sum(op: str, input, product, beta, alpha):
+def scaled_sum(op: str, input: Tensor, product: Tensor, beta: float, alpha: float) -> Tensor:
     """beta * input + alpha * product."""
     have, want = input.spec.shape, product.spec.shape
     if have != want and (len(have) > len(want) or any(n not in (1, m) for n, m in zip(have[::-1], want[::-1]))):
@@ -156,29 +160,29 @@ def scaled_sum(op: str, input, product, beta, alpha):
     return e.add(match_product(input if beta == 1 else e.mul(input, beta), product), product)
 
 
-def match_product(bias, product):
+def match_product(bias: Tensor, product: Tensor) -> Tensor:
     """Return the bias in the dtype of the product, which autocast may have computed in a lower precision."""
     if bias.spec.dtype is not product.spec.dtype and MODE.get().low is not None:
         return to(bias, product.spec.dtype)
     return bias
 
 
-def addmm(input, mat1, mat2, *, beta=1, alpha=1):
+def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """`beta * input + alpha * mat1 @ mat2`."""
     return scaled_sum("addmm", input, mm(mat1, mat2), beta, alpha)
 
 
-def addmv(input, mat, vec, *, beta=1, alpha=1):
+def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """`beta * input + alpha * mat @ vec`."""
     return scaled_sum("addmv", input, mv(mat, vec), beta, alpha)
 
 
-def baddbmm(input, batch1, batch2, *, beta=1, alpha=1):
+def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """`beta * input + alpha * batch1 @ batch2`, for stacks of matrices."""
     return scaled_sum("baddbmm", input, bmm(batch1, batch2), beta, alpha)
 
 
-def tensordot(a, b, dims=2):
+def tensordot(a: Tensor, b: Tensor, dims: int | Sequence[Sequence[int]] = 2) -> Tensor:
     """The sum of products over the last `dims` axes of a and the first of b, or over two lists of axes."""
     if is_sequence(dims):
         if len(dims) != 2:
@@ -215,7 +219,7 @@ def tensordot(a, b, dims=2):
     return matmul(left, right).reshape([a.spec.shape[d] for d in kept_a] + [b.spec.shape[d] for d in kept_b])
 
 
-def kron(a, b):
+def kron(a: Tensor, b: Tensor) -> Tensor:
     """Kronecker product: each element of a times the whole of b, block by block; missing axes count as 1."""
     ndim = max(a.spec.ndim, b.spec.ndim)
     left, right = [(1,) * (ndim - x.spec.ndim) + x.spec.shape for x in (a, b)]

@@ -5,6 +5,8 @@ All take stacks of matrices: the last two axes are the matrix. Read next: `matri
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..base.errors import DTypeError, LinAlgError, OutOfRangeError, ShapeError
 from ..ops import elementwise as e, factorization, linear_solvers, shape as s
 from ..ops.linear_solvers import transposed
@@ -13,13 +15,16 @@ from ..spec import finfo, int32
 from . import return_types
 from .linear_algebra import matmul, promoted
 
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
-def eye_of(x, n: int):
+
+def eye_of(x: Tensor, n: int) -> Tensor:
     """The n x n identity in the dtype of x."""
     return factorization.diagonal_matrix(s.full(shape=(n,), value=1, dtype=x.spec.dtype))
 
 
-def none_of(x):
+def none_of(x: Tensor) -> Tensor:
     """An empty tensor, which PyTorch returns for outputs that were not requested."""
     return s.full(shape=(0,), value=0, dtype=x.spec.dtype)
 
@@ -28,12 +33,19 @@ def none_of(x):
 # ------------------------------------------------------------------------------------------
 
 
-def inverse(input):
+def inverse(input: Tensor) -> Tensor:
     """The inverse matrix. Raises LinAlgError if a matrix is singular."""
     return linear_solvers.inverse(input)
 
 
-def pinv(input, rtol=None, *, atol=None, hermitian: bool = False, rcond=None):
+def pinv(
+    input: Tensor,
+    rtol: Tensor | float | None = None,
+    *,
+    atol: Tensor | float | None = None,
+    hermitian: bool = False,
+    rcond: Tensor | float | None = None,
+) -> Tensor:
     """The Moore-Penrose pseudo-inverse: the inverse if it exists, else the minimum-norm least-squares solution.
 
     Singular values up to max(atol, rtol * the largest) count as 0; rtol is max(m, n) * eps by default.
@@ -52,17 +64,17 @@ def pinv(input, rtol=None, *, atol=None, hermitian: bool = False, rcond=None):
     return linear_solvers.pinv(input, rtol=float(rtol), atol=float(atol or 0.0))
 
 
-def smallest(input) -> float:
+def smallest(input: Tensor) -> float:
     """The fraction of the largest singular value below which one counts as 0."""
     return max(input.spec.shape[-2:]) * finfo(input.spec.dtype).eps
 
 
-def pinverse(input, rcond: float = 1e-15):
+def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
     """Older name of `pinv`, with its older default."""
     return pinv(input, rcond)
 
 
-def solve(A, B, *, left: bool = True):
+def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     """X with A @ X = B (left=False: X @ A = B); B may be a vector, or a stack of vectors if A is a stack.
 
     A: float (..., n, n).  B: (..., n, k) or (..., n).  Raises LinAlgError if a matrix is singular.
@@ -73,7 +85,7 @@ def solve(A, B, *, left: bool = True):
     return linear_solvers.solve(A, B) if left else transposed(linear_solvers.solve(transposed(A), transposed(B)))
 
 
-def solve_triangular(A, B, *, upper: bool, left: bool = True, unitriangular: bool = False):
+def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Tensor:
     """X with A @ X = B, reading only one triangle of A; a 0 on the diagonal gives inf and NaN."""
     A, B = promoted("solve_triangular", A, B)
     if left:
@@ -83,13 +95,17 @@ def solve_triangular(A, B, *, upper: bool, left: bool = True, unitriangular: boo
     )
 
 
-def triangular_solve(input, A, upper: bool = True, transpose: bool = False, unitriangular: bool = False):
+def triangular_solve(
+    input: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+) -> return_types.triangular_solve:
     """Older name of `solve_triangular`; returns (solution, A)."""
     matrix, upper = (transposed(A), not upper) if transpose else (A, upper)
     return return_types.triangular_solve(solve_triangular(matrix, input, upper=upper, unitriangular=unitriangular), A)
 
 
-def lstsq(A, B, rcond=None, *, driver=None):
+def lstsq(
+    A: Tensor, B: Tensor, rcond: Tensor | float | None = None, *, driver: str | None = None
+) -> return_types.lstsq:
     """X that minimizes |A @ X - B|, by the pseudo-inverse: (solution, residuals, rank, singular_values).
 
     driver selects which of the others are not empty, like LAPACK's routines of that name: "gels" gives the residuals
@@ -112,7 +128,14 @@ def lstsq(A, B, rcond=None, *, driver=None):
     return return_types.lstsq(solution.squeeze(-1) if vector else solution, residuals, rank, singular)
 
 
-def matrix_rank(A, tol=None, hermitian: bool = False, *, rtol=None, atol=None):
+def matrix_rank(
+    A: Tensor,
+    tol: Tensor | float | None = None,
+    hermitian: bool = False,
+    *,
+    rtol: Tensor | float | None = None,
+    atol: Tensor | float | None = None,
+) -> Tensor:
     """The number of singular values greater than max(atol, rtol * the largest), as int64."""
     values = svdvals(A)
     atol = tol if atol is None else atol
@@ -126,17 +149,17 @@ def matrix_rank(A, tol=None, hermitian: bool = False, *, rtol=None, atol=None):
 # ---- determinants ----------------------------------------------------------------------------------------------------
 
 
-def det(input):
+def det(input: Tensor) -> Tensor:
     """The determinant of a square matrix."""
     return linear_solvers.det(input)
 
 
-def slogdet(input):
+def slogdet(input: Tensor) -> return_types.slogdet:
     """(sign, logabsdet) of the determinant; 0 and -inf for a singular matrix."""
     return return_types.slogdet(*linear_solvers.slogdet(input))
 
 
-def logdet(input):
+def logdet(input: Tensor) -> Tensor:
     """The logarithm of the determinant: NaN if it is negative, -inf if it is 0."""
     sign, size = linear_solvers.slogdet(input)
     return e.where(sign < 0, float("nan"), size)
@@ -146,7 +169,7 @@ def logdet(input):
 # ---------------------------------------------------------------------------------------------------------
 
 
-def cholesky(input, upper: bool = False):
+def cholesky(input: Tensor, upper: bool = False) -> Tensor:
     """The lower triangular L with L @ L.T = input (upper: U with U.T @ U = input).
 
     input must be symmetric positive definite, else LinAlgError; only its lower (upper: upper) triangle is read.
@@ -154,20 +177,20 @@ def cholesky(input, upper: bool = False):
     return transposed(factorization.cholesky(transposed(input))) if upper else factorization.cholesky(input)
 
 
-def cholesky_inverse(L, upper: bool = False):
+def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:
     """The inverse of L @ L.T (upper: of L.T @ L)."""
     lower = transposed(L) if upper else L
     inside = linear_solvers.solve_triangular(lower, eye_of(L, L.spec.shape[-1]), upper=False, unit=False)
     return matmul(transposed(inside), inside)
 
 
-def cholesky_solve(B, L, upper: bool = False):
+def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False) -> Tensor:
     """X with L @ L.T @ X = B (upper: L.T @ L @ X = B)."""
     lower = transposed(L) if upper else L
     return solve_triangular(transposed(lower), solve_triangular(lower, B, upper=False), upper=True)
 
 
-def qr(A, mode="reduced"):
+def qr(A: Tensor, mode: str = "reduced") -> return_types.qr:
     """(Q, R): orthonormal columns and an upper triangular matrix with Q @ R = A. mode: "reduced", "complete" or "r" (no
     Q); `some` of the older flow.qr is True for "reduced", False for "complete".
     """
@@ -178,7 +201,7 @@ def qr(A, mode="reduced"):
     return return_types.qr(none_of(A) if mode == "r" else q, r)
 
 
-def eigh(A, UPLO: str = "L"):
+def eigh(A: Tensor, UPLO: str = "L") -> return_types.eigh:
     """(eigenvalues, eigenvectors) of a symmetric matrix: ascending values, vectors as columns. UPLO: the triangle that
     is read. The gradient through the vectors is 0 / 0 if two values are equal.
     """
@@ -187,24 +210,24 @@ def eigh(A, UPLO: str = "L"):
     return return_types.eigh(*factorization.eigh(A if UPLO in "Ll" else transposed(A)))
 
 
-def eigvalsh(A, UPLO: str = "L"):
+def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     """The eigenvalues of a symmetric matrix, in ascending order."""
     return eigh(A, UPLO)[0]
 
 
-def eig(A):
+def eig(A: Tensor) -> return_types.eig:
     """(eigenvalues, eigenvectors) of a square matrix, complex and unordered; vectors as columns. No gradient; for a
     symmetric matrix `eigh` has one.
     """
     return return_types.eig(*factorization.eig(A))
 
 
-def eigvals(A):
+def eigvals(A: Tensor) -> Tensor:
     """The eigenvalues of a square matrix, complex and unordered. No gradient."""
     return eig(A)[0]
 
 
-def linalg_svd(A, full_matrices: bool = True, *, driver=None):
+def linalg_svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> return_types.linalg_svd:
     """(U, S, Vh) with A = U @ diag(S) @ Vh, S descending. full_matrices: U and Vh are square.
 
     The gradient through U and Vh is infinite if two singular values are equal; that of S alone always exists.
@@ -212,7 +235,7 @@ def linalg_svd(A, full_matrices: bool = True, *, driver=None):
     return return_types.linalg_svd(*factorization.svd(A, complete=bool(full_matrices)))
 
 
-def svd(input, some: bool = True, compute_uv: bool = True):
+def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> return_types.svd:
     """(U, S, V), with V instead of the Vh of linalg.svd. some: U and V have only as many columns as S has elements."""
     u, values, v = factorization.svd(input, complete=not some)
     if not compute_uv:
@@ -221,31 +244,33 @@ def svd(input, some: bool = True, compute_uv: bool = True):
     return return_types.svd(u, values, transposed(v))
 
 
-def svdvals(A, *, driver=None):
+def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
     """The singular values, in descending order."""
     return factorization.svd(A, complete=False)[1]
 
 
-def svd_lowrank(A, q: int = 6, niter: int = 2, M=None):
+def svd_lowrank(A: Tensor, q: int = 6, niter: int = 2, M: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
     """(U, S, V) of the q largest singular values, taken from the full svd: exact, while PyTorch's is randomized."""
     u, values, v = svd(A if M is None else A - M)
     return u[..., :q], values[..., :q], v[..., :q]
 
 
-def pca_lowrank(A, q: int | None = None, center: bool = True, niter: int = 2):
+def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2) -> tuple[Tensor, Tensor, Tensor]:
     """(U, S, V) of the principal components: `svd_lowrank` of A minus the mean of its rows."""
     q = min(6, *A.spec.shape[-2:]) if q is None else q
     return svd_lowrank(A - A.mean(-2, keepdim=True) if center else A, q)
 
 
-def lu_factor(A, *, pivot: bool = True):
+def lu_factor(A: Tensor, *, pivot: bool = True) -> return_types.lu_factor:
     """(LU, pivots): both triangles in one matrix; row i was swapped with row pivots[i] - 1."""
     if pivot is not True:
         fail(LinAlgError, "lu_factor: pivot=False may divide by 0", "pivot=True", A=A)
     return return_types.lu_factor(*factorization.lu(A))
 
 
-def lu_unpack(LU_data, LU_pivots, unpack_data: bool = True, unpack_pivots: bool = True):
+def lu_unpack(
+    LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
+) -> return_types.lu_unpack:
     """(P, L, U) with P @ L @ U = A, from the result of `lu_factor(A)`."""
     (m, n), dtype = LU_data.spec.shape[-2:], LU_data.spec.dtype
     P = L = U = none_of(LU_data)
@@ -257,23 +282,23 @@ def lu_unpack(LU_data, LU_pivots, unpack_data: bool = True, unpack_pivots: bool 
     return return_types.lu_unpack(P, L, U)
 
 
-def packed_lu(A, pivot: bool = True, get_infos: bool = False):
+def packed_lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
     """(LU, pivots) as from `lu_factor`, by its older name flow.lu; get_infos: also a 0 for each matrix."""
     found = lu_factor(A, pivot=pivot)
     return (*found, s.full(shape=A.spec.shape[:-2], value=0, dtype=int32)) if get_infos else tuple(found)
 
 
-def lu(A, *, pivot: bool = True):
+def lu(A: Tensor, *, pivot: bool = True) -> return_types.lu_unpack:
     """(P, L, U) with P @ L @ U = A."""
     return lu_unpack(*lu_factor(A, pivot=pivot))
 
 
-def lu_solve(b, LU_data, LU_pivots):
+def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
     """X with A @ X = b, from the result of `lu_factor(A)`; linalg.lu_solve has its arguments in another order."""
     return linalg_lu_solve(LU_data, LU_pivots, b)
 
 
-def linalg_lu_solve(LU, pivots, B, *, left: bool = True, adjoint: bool = False):
+def linalg_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
     """X with A @ X = B, from the result of `lu_factor(A)` (adjoint: A.T @ X = B; left=False: X @ A = B)."""
     if not left:
         return transposed(linalg_lu_solve(LU, pivots, transposed(B), adjoint=not adjoint))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from ..base.errors import OutOfRangeError, ShapeError
 from ..ops import elementwise as e, linear_solvers, shape as s
@@ -14,15 +15,20 @@ from .linear_algebra import bmm, check_ndims, dot, matmul, outer, promoted, scal
 from .matrices import eye_of, inverse, solve, svdvals
 from .reduction import norm, vector_norm
 
+if TYPE_CHECKING:
+    from ..base.dtypes import DTypeLike
+    from ..tensor import Tensor
 
-def matrix_power(A, n: int):
+
+def matrix_power(A: Tensor, n: int) -> Tensor:
     """A @ A @ ... n times, by repeated squaring; the identity for n = 0, powers of the inverse for n < 0."""
     n = integer(n, "n")
     if A.spec.ndim < 2 or A.spec.shape[-1] != A.spec.shape[-2]:
         fail(ShapeError, "matrix_power: the matrix is not square", "A.T @ A is, for any matrix", A=A)
     if n == 0:
         return s.overwritten(s.clone(s.expand(eye_of(A, A.spec.shape[-1]), shape=A.spec.shape)), A)  # with gradient 0
-    square, result, n = (inverse(A) if n < 0 else A), None, abs(n)
+    result: Any = None
+    square, n = (inverse(A) if n < 0 else A), abs(n)
     while n:
         if n & 1:
             result = square if result is None else matmul(result, square)
@@ -31,12 +37,12 @@ def matrix_power(A, n: int):
     return s.clone(result) if result is A else result
 
 
-def matrix_exp(A):
+def matrix_exp(A: Tensor) -> Tensor:
     """I + A + A @ A / 2 + A @ A @ A / 6 + ..."""
     return linear_solvers.matrix_exp(A)
 
 
-def multi_dot(tensors: Sequence):
+def multi_dot(tensors: Sequence) -> Tensor:
     """The product of several matrices, in the order with the fewest multiplications (Cormen et al., 15.2); the first
     and the last may be vectors.
     """
@@ -66,32 +72,32 @@ def multi_dot(tensors: Sequence):
     return result.squeeze(-1) if last else result
 
 
-def chain_matmul(*matrices):
+def chain_matmul(*matrices: Tensor) -> Tensor:
     """Older name of `multi_dot`; a single matrix is returned unchanged."""
     return matrices[0] if len(matrices) == 1 else multi_dot(matrices)
 
 
-def vecdot(x, y, *, dim: int = -1):
+def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     """The sum of the products along an axis."""
     return e.mul(x, y).sum(dim)
 
 
-def vdot(input, other):
+def vdot(input: Tensor, other: Tensor) -> Tensor:
     """The sum of the products of two vectors."""
     return dot(input, other)
 
 
-def addr(input, vec1, vec2, *, beta=1, alpha=1):
+def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """`beta * input + alpha * outer(vec1, vec2)`."""
     return scaled_sum("addr", input, outer(vec1, vec2), beta, alpha)
 
 
-def addbmm(input, batch1, batch2, *, beta=1, alpha=1):
+def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """`beta * input + alpha * the sum of the products of two stacks of matrices`."""
     return scaled_sum("addbmm", input, bmm(batch1, batch2).sum(0), beta, alpha)
 
 
-def cross(input, other, dim: int | None = None):
+def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     """The cross product of vectors of 3 elements along `dim`; None: the first axis of size 3."""
     x, y = promoted("cross", input, other)
     if dim is None:
@@ -103,7 +109,7 @@ def cross(input, other, dim: int | None = None):
     return linalg_cross(x, y, dim=dim)
 
 
-def linalg_cross(input, other, *, dim: int = -1):
+def linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     """The cross product of vectors of 3 elements along `dim`."""
     x, y = promoted("cross", input, other)
     axis_x, axis_y = normalize_axis(dim, x.spec.ndim, x), normalize_axis(dim, y.spec.ndim, y)
@@ -123,7 +129,9 @@ def linalg_cross(input, other, *, dim: int = -1):
 # ---- statistics of rows ----------------------------------------------------------------------------------------------
 
 
-def cov(input, *, correction: int = 1, fweights=None, aweights=None):
+def cov(
+    input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None
+) -> Tensor:
     """The covariance matrix of the rows (variables) over the columns (observations). fweights: how often each
     observation counts; aweights: its weight.
     """
@@ -152,7 +160,7 @@ def cov(input, *, correction: int = 1, fweights=None, aweights=None):
     return result.reshape(()) if rows.spec.shape[0] == 1 else result
 
 
-def corrcoef(input):
+def corrcoef(input: Tensor) -> Tensor:
     """The correlation coefficients of the rows, from -1 to 1."""
     matrix = cov(input)
     if matrix.spec.ndim == 0:
@@ -161,12 +169,12 @@ def corrcoef(input):
     return e.div(e.div(matrix, deviation.unsqueeze(1)), deviation.unsqueeze(0)).clamp(-1, 1)
 
 
-def dist(input, other, p: float = 2):
+def dist(input: Tensor, other: Tensor | float, p: float = 2) -> Tensor:
     """The p-norm of the difference."""
     return norm(e.sub(input, other), p)
 
 
-def renorm(input, p: float, dim: int, maxnorm: float):
+def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """Scale down each slice along `dim` whose p-norm exceeds maxnorm."""
     axis = normalize_axis(dim, input.spec.ndim, input)
     if not p > 0 or maxnorm < 0:
@@ -182,7 +190,14 @@ def renorm(input, p: float, dim: int, maxnorm: float):
 # ---- norms -----------------------------------------------------------------------------------------------------------
 
 
-def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim: bool = False, *, dtype=None):
+def matrix_norm(
+    A: Tensor,
+    ord: Any = "fro",
+    dim: Sequence[int] = (-2, -1),
+    keepdim: bool = False,
+    *,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
     """A norm of the matrices in two axes. ord: "fro" (root of the sum of squares), "nuc" (sum of the singular values),
     2 or -2 (largest or smallest singular value), 1 or -1 (over column sums), inf or -inf (over row sums).
     """
@@ -207,7 +222,15 @@ def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim: bool = False, *, dtype=None
     return result
 
 
-def linalg_norm(A, ord=None, dim=None, keepdim: bool = False, *, dtype=None, p=None):
+def linalg_norm(
+    A: Tensor,
+    ord: Any = None,
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: DTypeLike | None = None,
+    p: Any = None,
+) -> Tensor:
     """A norm of vectors or matrices. Without `ord` the root of the sum of squares; with it the p-norm of a vector, or
     `matrix_norm` of a matrix (two axes, or `dim` of two).
     """
@@ -221,12 +244,12 @@ def linalg_norm(A, ord=None, dim=None, keepdim: bool = False, *, dtype=None, p=N
     return vector_norm(A, ord, dim, keepdim)
 
 
-def nuclear_norm(input, dim=(-2, -1), keepdim: bool = False):
+def nuclear_norm(input: Tensor, dim: Sequence[int] = (-2, -1), keepdim: bool = False) -> Tensor:
     """The sum of the singular values."""
     return matrix_norm(input, "nuc", dim, keepdim)
 
 
-def cond(A, p=None):
+def cond(A: Tensor, p: float | str | None = None) -> Tensor:
     """The condition number, norm(A) * norm(inverse(A)); p=None: the largest singular value divided by the smallest."""
     if p in (None, 2, -2):
         values = svdvals(A)
@@ -238,7 +261,7 @@ def cond(A, p=None):
 # ---- tensors as matrices ---------------------------------------------------------------------------------------------
 
 
-def tensorinv(A, ind: int = 2):
+def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
     """The inverse of A as a matrix of its first `ind` axes against the others."""
     n = integer(ind, "ind")
     rows, columns = A.spec.shape[:n], A.spec.shape[n:]
@@ -252,7 +275,7 @@ def tensorinv(A, ind: int = 2):
     return inverse(A.reshape(math.prod(rows), -1)).reshape(*columns, *rows)
 
 
-def tensorsolve(A, B, dims=None):
+def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tensor:
     """X with tensordot(A, X, X.ndim) = B."""
     if dims is not None:
         A = A.movedim(tuple(dims), tuple(range(A.spec.ndim - len(dims), A.spec.ndim)))

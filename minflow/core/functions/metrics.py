@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..base.errors import DTypeError, ShapeError, TraceError
 from ..mode import MODE
 from ..ops import boxes as b, compare as c, elementwise as e
@@ -13,8 +15,11 @@ from .arguments import to
 from .reduction import sum
 from .sorting import argsort, sort
 
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
-def roc_auc_score(label, pred):
+
+def roc_auc_score(label: Tensor, pred: Tensor) -> Tensor:
     """`float32 (1,)`: the fraction of pairs of a positive (label 1) and a negative in which the positive has the higher
     prediction; ties count half. NaN if there is only one class.
 
@@ -38,7 +43,7 @@ def roc_auc_score(label, pred):
     return reshape(to(area, float32), shape=(1,))
 
 
-def nms(boxes, scores, iou_threshold: float):
+def nms(boxes: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
     """`int64 (k,)`: indices of the boxes that non-maximum suppression keeps, by descending score.
 
     A box is dropped if its intersection over union with a kept box is above iou_threshold. boxes: (n, 4), x1, y1, x2,
@@ -65,7 +70,7 @@ def nms(boxes, scores, iou_threshold: float):
     return b.nms(detach(boxes), order, threshold=float(iou_threshold))
 
 
-def in_top_k(targets, predictions, k: int):
+def in_top_k(targets: Tensor, predictions: Tensor, k: int) -> Tensor:
     """`bool`: True if the prediction of the target is among the k largest of its row; ties count as among them."""
     rows = e.sub(predictions, predictions.gather(1, targets.reshape(-1, 1)))
     return c.lt(sum(c.gt(rows, 0), 1), k)

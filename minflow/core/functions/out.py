@@ -7,7 +7,7 @@ graph is built). Calls without `out` do not come here: `with_hints` and `Op.__ca
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..base import out as base
 from ..base.errors import DTypeError, GradError, ShapeError, TraceError
@@ -15,6 +15,10 @@ from ..functionalize import write
 from ..mode import MODE, bump
 from ..source_location import fail
 from .arguments import is_tensor
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
+
 
 # The functions that take `out` in PyTorch too; all of flow.linalg, special and fft do.
 base.NAMES.update(
@@ -68,11 +72,11 @@ def run_into(name: str, function: Callable, args: tuple, options: Mapping[str, A
     return out if is_tensor(result) else type(result)(*outs) if hasattr(result, "_fields") else tuple(outs)
 
 
-def kind_of(x) -> str:
+def kind_of(x: Any) -> str:
     return f"{len(x)} values" if isinstance(x, tuple) else type(x).__name__
 
 
-def check_target(name: str, target, new) -> None:
+def check_target(name: str, target: Tensor, new: Tensor) -> None:
     """Refuse gradients through `out` and a dtype that cannot hold the result, as PyTorch does; also another shape."""
     if MODE.get().grad and (target.requires_grad or new.requires_grad):
         fail(
@@ -100,7 +104,7 @@ def check_target(name: str, target, new) -> None:
         )
 
 
-def write_result(name: str, target, new) -> None:
+def write_result(name: str, target: Tensor, new: Tensor) -> None:
     """Write the result; an `out` without elements, such as flow.empty(0), first takes its shape."""
     if new.spec.shape != target.spec.shape:
         if target.alias is not None or target.array is None or MODE.get().trace is not None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
@@ -18,21 +21,29 @@ from .reduction import amax, amin, sum
 from .shape import flatten, movedim, squeeze
 from .sorting import sort
 
+if TYPE_CHECKING:
+    from ..base.dtypes import DTypeLike
+    from ..tensor import Tensor
 
-def without_nan(input):
+
+def without_nan(input: Tensor) -> Tensor:
     """Replace NaN in input by 0."""
     return e.where(c.isnan(input), 0, input) if input.spec.dtype.floating else input
 
 
 @accept_axis
-def nansum(input, dim=None, keepdim: bool = False, *, dtype=None):
+def nansum(
+    input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: DTypeLike | None = None
+) -> Tensor:
     """The sum over `dim`, ignoring NaN; 0 if there is nothing else."""
     return sum(without_nan(input), dim, keepdim, dtype=dtype)
 
 
 @accept_axis
 @in_float32
-def nanmean(input, dim=None, keepdim: bool = False, *, dtype=None):
+def nanmean(
+    input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: DTypeLike | None = None
+) -> Tensor:
     """The mean over `dim`, ignoring NaN; NaN if there is nothing else. Raises DTypeError for integers."""
     if not input.spec.dtype.floating:
         fail(
@@ -52,7 +63,7 @@ def nanmean(input, dim=None, keepdim: bool = False, *, dtype=None):
     return nansum(input, dim, keepdim, dtype=dtype) / maybe_to(count_not_nan, as_dtype(dtype or input.spec.dtype))
 
 
-def select_sorted(name: str, input, dim, keepdim: bool, place):
+def select_sorted(name: str, input: Tensor, dim: int, keepdim: bool, place: Any) -> Any:
     """(values, indices) at one place of the sorted elements along dim: a number, or a function of the sorted tensor."""
     axis = normalize_axis(dim, input.spec.ndim, input)
     values, indices = sort(input, dim)
@@ -67,13 +78,13 @@ def select_sorted(name: str, input, dim, keepdim: bool, place):
     return getattr(return_types, name)(values, indices)
 
 
-def count_not_nan(values, axis: int):
+def count_not_nan(values: Tensor, axis: int) -> Tensor:
     """The number of elements along an axis that are not NaN."""
     return r.sum(c.logical_not(c.isnan(values)), axis=(axis,), keepdims=True)
 
 
 @accept_axis
-def nanmedian(input, dim=None, keepdim: bool = False):
+def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """The median, ignoring NaN (the lower of two middle elements); with `dim`, `(values, indices)`."""
     if dim is None:
         return o.nanmedian(input)
@@ -90,7 +101,7 @@ def nanmedian(input, dim=None, keepdim: bool = False):
 
 
 @accept_axis
-def kthvalue(input, k: int, dim: int = -1, keepdim: bool = False):
+def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> return_types.kthvalue:
     """`(values, indices)`: the k-th smallest element along `dim`, counted from 1; NaN counts as the largest."""
     k, axis = integer(k, "k"), normalize_axis(dim, input.spec.ndim, input)
     size = input.spec.shape[axis] if input.spec.ndim else 1
@@ -100,7 +111,7 @@ def kthvalue(input, k: int, dim: int = -1, keepdim: bool = False):
 
 
 @accept_axis
-def mode(input, dim: int = -1, keepdim: bool = False):
+def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> return_types.mode:
     """`(values, indices)`: the most frequent element along `dim` (ties: the smallest), and its last index."""
     axis = normalize_axis(dim, input.spec.ndim, input)
     if not input.spec.ndim:
@@ -110,13 +121,13 @@ def mode(input, dim: int = -1, keepdim: bool = False):
     return return_types.mode(*([values, indices] if keepdim else [squeeze(x, axis) for x in (values, indices)]))
 
 
-def msort(input):
+def msort(input: Tensor) -> Tensor:
     """Sort along axis 0, NaN last."""
     return sort(input, 0).values
 
 
 @accept_axis
-def aminmax(input, *, dim=None, keepdim: bool = False):
+def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> return_types.aminmax:
     """`(min, max)` over `dim`, one axis, or all; ties share the gradient."""
     dim = None if dim is None else normalize_axis(dim, input.spec.ndim, input)
     both = [function(input, dim if input.spec.ndim else None, keepdim) for function in (amin, amax)]
@@ -130,7 +141,14 @@ INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
 @accept_axis
-def quantile(input, q, dim=None, keepdim: bool = False, *, interpolation: str = "linear"):
+def quantile(
+    input: Tensor,
+    q: Tensor | float,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+) -> Tensor:
     """The q-th quantiles (q from 0 to 1) of the elements along `dim`; NaN if one element is NaN.
 
     q: a number, or a vector of m, which adds a first axis of size m. interpolation: between neighbours, "linear",
@@ -140,12 +158,19 @@ def quantile(input, q, dim=None, keepdim: bool = False, *, interpolation: str = 
 
 
 @accept_axis
-def nanquantile(input, q, dim=None, keepdim: bool = False, *, interpolation: str = "linear"):
+def nanquantile(
+    input: Tensor,
+    q: Tensor | float,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+) -> Tensor:
     """`quantile`, ignoring NaN."""
     return quantiles("nanquantile", input, q, dim, keepdim, interpolation)
 
 
-def quantiles(name: str, input, q, dim, keepdim: bool, how: str):
+def quantiles(name: str, input: Tensor, q: Tensor | float, dim: int | None, keepdim: bool, how: str) -> Tensor:
     if input.spec.dtype not in (float32, float64):
         fail(
             DTypeError,
@@ -185,7 +210,7 @@ def quantiles(name: str, input, q, dim, keepdim: bool, how: str):
     return s.reshape(result.contiguous(), shape=(*([q.spec.size] if q.spec.ndim else []), *lead))
 
 
-def checked_q(name: str, q, input):
+def checked_q(name: str, q: Tensor | float, input: Tensor) -> Tensor:
     """Return q in the dtype of the input, with each element checked."""
     if is_tensor(q):
         fail(

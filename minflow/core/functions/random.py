@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, Any
 
 from ..base.errors import OutOfRangeError
 from ..mode import MODE
@@ -12,16 +13,21 @@ from ..ops.shape import full
 from ..random import Generator, source
 from ..source_location import fail
 from ..spec import DType, float32
-from .arguments import cast_number, integer, to
+from .arguments import cast_number, integer, is_tensor, to
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
 
-def draw(generator: Generator | None):
+def draw(generator: Generator | None) -> Any:
     """The tensor of key and counter, and the attr that every random op takes."""
     counter, offset = MODE.get().draw(source(generator))
     return counter, {"offset": offset}
 
 
-def uniform(shape: tuple[int, ...], low: float, high: float, dtype: DType, generator: Generator | None = None):
+def uniform(
+    shape: tuple[int, ...], low: float, high: float, dtype: DType, generator: Generator | None = None
+) -> Tensor:
     """Uniform random values in [low, high)."""
     low, high = float(low), float(high)
     if not (math.isfinite(low) and math.isfinite(high) and low <= high):
@@ -34,7 +40,9 @@ def uniform(shape: tuple[int, ...], low: float, high: float, dtype: DType, gener
     return r.uniform(counter, shape=tuple(shape), low=low, high=high, dtype=dtype, **attrs)
 
 
-def normal_of(shape: tuple[int, ...], mean: float, std: float, dtype: DType, generator: Generator | None = None):
+def normal_of(
+    shape: tuple[int, ...], mean: float, std: float, dtype: DType, generator: Generator | None = None
+) -> Tensor:
     """Normal random values."""
     if not std >= 0:
         fail(OutOfRangeError, f"normal: the standard deviation must be at least 0, got {std}", "std=1.0")
@@ -45,7 +53,7 @@ def normal_of(shape: tuple[int, ...], mean: float, std: float, dtype: DType, gen
     return r.normal(counter, shape=tuple(shape), mean=float(mean), std=float(std), dtype=dtype, **attrs)
 
 
-def randint_of(shape: tuple[int, ...], low: int, high: int, dtype: DType, generator: Generator | None = None):
+def randint_of(shape: tuple[int, ...], low: int, high: int, dtype: DType, generator: Generator | None = None) -> Tensor:
     """Random integers in [low, high)."""
     low, high = integer(low, "low"), integer(high, "high")
     for number in (low, high - 1) if low < high else ():
@@ -54,19 +62,19 @@ def randint_of(shape: tuple[int, ...], low: int, high: int, dtype: DType, genera
     return r.randint(counter, shape=tuple(shape), low=low, high=high, dtype=dtype, **attrs)
 
 
-def randperm_of(n: int, dtype: DType, generator: Generator | None = None):
+def randperm_of(n: int, dtype: DType, generator: Generator | None = None) -> Tensor:
     """0 to n - 1 in random order."""
     counter, attrs = draw(generator)
     return r.randperm(counter, n=int(n), dtype=dtype, **attrs)
 
 
-def bernoulli(input, *, generator: Generator | None = None):
+def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
     """1 with the probability that the element of `input` gives, else 0."""
     counter, attrs = draw(generator)
     return r.bernoulli(input, counter, **attrs)
 
 
-def dropout(input, p: float = 0.5, training: bool = True, *, generator: Generator | None = None):
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, *, generator: Generator | None = None) -> Tensor:
     """0 with probability p, else input / (1 - p); input itself unless training.
 
     Source: Srivastava et al. 2014, "Dropout: a simple way to prevent neural networks from overfitting".
@@ -80,27 +88,27 @@ def dropout(input, p: float = 0.5, training: bool = True, *, generator: Generato
 # ---- values for in-place methods ---------------------------------------------------------------------------------
 
 
-def uniform_like(input, low: float = 0.0, high: float = 1.0, *, generator: Generator | None = None):
+def uniform_like(input: Tensor, low: float = 0.0, high: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     return uniform(input.spec.shape, low, high, input.spec.dtype, generator)
 
 
-def exponential_like(input, lambd: float = 1.0, *, generator: Generator | None = None):
+def exponential_like(input: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     if not lambd > 0:
         fail(OutOfRangeError, f"exponential: lambd must be above 0, got {lambd}", "lambd=1.0")
     return log1p(-uniform_like(input, generator=generator)) / -lambd
 
 
-def normal_like(input, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None):
+def normal_like(input: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     return normal_of(input.spec.shape, mean, std, input.spec.dtype, generator)
 
 
-def randint_like(input, low: int, high: int, *, generator: Generator | None = None):
+def randint_like(input: Tensor, low: Any, high: int, *, generator: Generator | None = None) -> Tensor:
     return randint_of(input.spec.shape, low, high, input.spec.dtype, generator)
 
 
-def bernoulli_like(input, p=0.5, *, generator: Generator | None = None):
+def bernoulli_like(input: Tensor, p: Tensor | float = 0.5, *, generator: Generator | None = None) -> Tensor:
     """p: a number, or a tensor of probabilities."""
-    if hasattr(p, "spec"):
+    if is_tensor(p):
         return to(bernoulli(p, generator=generator), input.spec.dtype)
     if not 0 <= p <= 1:
         fail(OutOfRangeError, f"bernoulli: p must be from 0 to 1, got {p}", "p=0.5")

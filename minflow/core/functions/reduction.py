@@ -6,6 +6,8 @@ Read next: `sorting.py` for sort, topk and median.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from ..base.dtypes import HALVES
 from ..base.errors import DTypeError
@@ -20,8 +22,20 @@ from ..spec import as_dtype, default_dtype, float32
 from . import return_types
 from .arguments import accept_axis, in_float32, is_tensor, maybe_to, normalize_axes, normalize_axis, to
 
+if TYPE_CHECKING:
+    from ..base.dtypes import DTypeLike
+    from ..tensor import Tensor
 
-def sum(input, dim=None, keepdim: bool = False, *, dtype=None, axis=None, keepdims: bool = False):
+
+def sum(
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: DTypeLike | None = None,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+) -> Tensor:
     """The sum over `dim` (int, several, or None for all). Bools and integers give int64, or `dtype`."""
     if dtype is not None:
         input = maybe_to(input, dtype)
@@ -31,7 +45,9 @@ def sum(input, dim=None, keepdim: bool = False, *, dtype=None, axis=None, keepdi
 
 
 @accept_axis
-def mean(input, dim=None, keepdim: bool = False, *, dtype=None):
+def mean(
+    input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: DTypeLike | None = None
+) -> Tensor:
     """The mean over `dim`. Raises DTypeError for integers."""
     if dtype is not None:
         dtype = as_dtype(dtype)
@@ -42,26 +58,28 @@ def mean(input, dim=None, keepdim: bool = False, *, dtype=None):
 
 
 @accept_axis
-def prod(input, dim=None, keepdim: bool = False, *, dtype=None):
+def prod(
+    input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, dtype: DTypeLike | None = None
+) -> Tensor:
     """The product over `dim`. Bools and integers give int64, or `dtype`."""
     return maybe_to(r.prod(maybe_to(input, dtype), axis=normalize_axes(dim, input), keepdims=keepdim), dtype)
 
 
 @accept_axis
-def amax(input, dim=(), keepdim: bool = False):
+def amax(input: Tensor, dim: int | Sequence[int] | None = (), keepdim: bool = False) -> Tensor:
     """The maximum over `dim`; ties share the gradient."""
     return r.amax(input, axis=normalize_axes(dim, input), keepdims=keepdim)
 
 
 @accept_axis
-def amin(input, dim=(), keepdim: bool = False):
+def amin(input: Tensor, dim: int | Sequence[int] | None = (), keepdim: bool = False) -> Tensor:
     """The minimum over `dim`; ties share the gradient."""
     return r.amin(input, axis=normalize_axes(dim, input), keepdims=keepdim)
 
 
 @overloaded
 @accept_axis
-def argmax(input, dim=None, keepdim: bool = False):
+def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """`int64`: the index of the first maximum along `dim`, or in the flattened tensor."""
     return r.argmax(
         input,
@@ -70,14 +88,14 @@ def argmax(input, dim=None, keepdim: bool = False):
     )
 
 
-def one_axis(dim, x) -> int | None:
+def one_axis(dim: int | None, x: Tensor) -> int | None:
     """The one axis that is named; None for all axes, and for the one axis that a 0-d tensor counts as having."""
     axis = None if dim is None else normalize_axis(dim, x.spec.ndim, x)
     return axis if x.spec.ndim else None
 
 
 @accept_axis
-def argmin(input, dim=None, keepdim: bool = False):
+def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """`int64`: the index of the first minimum along `dim`, or in the flattened tensor."""
     return r.argmin(
         input,
@@ -87,7 +105,7 @@ def argmin(input, dim=None, keepdim: bool = False):
 
 
 @accept_axis
-def any(input, dim=None, keepdim: bool = False):
+def any(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
     """True if an element is nonzero."""
     if dim == () or dim == []:  # reduces no axis, while other reductions reduce all: as in PyTorch
         return r.any(input, axis=(), keepdims=keepdim)
@@ -95,7 +113,7 @@ def any(input, dim=None, keepdim: bool = False):
 
 
 @accept_axis
-def all(input, dim=None, keepdim: bool = False):
+def all(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
     """True if all elements are nonzero."""
     if dim == () or dim == []:  # reduces no axis, while other reductions reduce all: as in PyTorch
         return r.all(input, axis=(), keepdims=keepdim)
@@ -103,18 +121,18 @@ def all(input, dim=None, keepdim: bool = False):
 
 
 @accept_axis
-def max(input, dim=None, keepdim: bool = False, *, other=None):
+def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
     """The maximum; with `dim`, `(values, indices)` along it; with a second tensor, the elementwise maximum."""
     return extreme(input, dim, keepdim, other, "max")
 
 
 @accept_axis
-def min(input, dim=None, keepdim: bool = False, *, other=None):
+def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
     """The minimum; with `dim`, `(values, indices)` along it; with a second tensor, the elementwise minimum."""
     return extreme(input, dim, keepdim, other, "min")
 
 
-def extreme(input, dim, keepdim: bool, other, name: str):
+def extreme(input: Tensor, dim: Any, keepdim: bool, other: Tensor | float, name: str) -> Any:
     if other is not None or is_tensor(dim):
         if keepdim or None not in (dim, other):
             fail(
@@ -129,7 +147,7 @@ def extreme(input, dim, keepdim: bool, other, name: str):
     return getattr(return_types, name)(*with_indices(input, dim, keepdim, r.argmax if name == "max" else r.argmin))
 
 
-def with_indices(input, dim, keepdim: bool, arg):
+def with_indices(input: Tensor, dim: int, keepdim: bool, arg: Any) -> tuple[Tensor, Tensor]:
     """(values, indices) along dim, where `arg` finds the indices; only the chosen element gets the gradient."""
     if not input.spec.ndim:
         normalize_axis(dim, 0, input)
@@ -147,13 +165,20 @@ def with_indices(input, dim, keepdim: bool, arg):
 
 
 @accept_axis
-def var(input, dim=None, unbiased: bool = True, keepdim: bool = False, *, correction: float | None = None):
+def var(
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    unbiased: bool = True,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> Tensor:
     """The variance over `dim`: squared distances to the mean, summed and divided by n - 1 (by n if not unbiased).
 
     correction: subtracted from n, in place of `unbiased`.
     """
     if dim.__class__ is bool:  # var(input, False) is var(input, unbiased=False)
-        dim, unbiased = None, dim
+        dim, unbiased = None, bool(dim)
     if not input.spec.dtype.floating:
         fail(DTypeError, f"var: the input must be floating, got {input.spec.dtype.name}", "input.float()", input=input)
     correction = (1 if unbiased else 0) if correction is None else correction
@@ -162,24 +187,45 @@ def var(input, dim=None, unbiased: bool = True, keepdim: bool = False, *, correc
 
 @accept_axis
 @in_float32
-def std(input, dim=None, unbiased: bool = True, keepdim: bool = False, *, correction: float | None = None):
+def std(
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    unbiased: bool = True,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> Tensor:
     """The standard deviation over `dim`: the square root of `var`; its derivative at 0 is defined as 0."""
     return safe_sqrt(var(input, dim, unbiased, keepdim, correction=correction))
 
 
 @accept_axis
-def var_mean(input, dim=None, unbiased: bool = True, keepdim: bool = False, *, correction: float | None = None):
+def var_mean(
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    unbiased: bool = True,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> tuple[Tensor, Tensor]:
     """(variance, mean) over `dim`."""
     return var(input, dim, unbiased, keepdim, correction=correction), mean(input, dim, keepdim)
 
 
 @accept_axis
-def std_mean(input, dim=None, unbiased: bool = True, keepdim: bool = False, *, correction: float | None = None):
+def std_mean(
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    unbiased: bool = True,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> tuple[Tensor, Tensor]:
     """(standard deviation, mean) over `dim`."""
     return std(input, dim, unbiased, keepdim, correction=correction), mean(input, dim, keepdim)
 
 
-def safe_sqrt(x):
+def safe_sqrt(x: Tensor) -> Tensor:
     """sqrt(x) with derivative 0 at 0 instead of infinity."""
     zero = c.eq(x, 0)
     return e.where(zero, 0, e.sqrt(e.where(zero, 1, x)))
@@ -190,7 +236,13 @@ def safe_sqrt(x):
 
 @accept_axis
 @in_float32
-def norm(input, p="fro", dim=None, keepdim: bool = False, dtype=None):
+def norm(
+    input: Tensor,
+    p: float | str = "fro",
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
     """(sum |x|**p) ** (1/p) over `dim`. p: a number, inf, -inf, 0 (the number of nonzero elements) or "fro" (2)."""
     input = maybe_to(input, dtype)
     input = e.abs(input) if input.spec.dtype.is_complex else input
@@ -225,14 +277,21 @@ def norm(input, p="fro", dim=None, keepdim: bool = False, dtype=None):
     return e.where(zero, 0, e.pow(e.where(zero, 1, total), 1 / p))
 
 
-def vector_norm(x, ord=2, dim=None, keepdim: bool = False, *, dtype=None):
+def vector_norm(
+    x: Tensor,
+    ord: float = 2,
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
     """(sum |x|**ord) ** (1/ord) over `dim`, by default all axes. ord: a number, inf, -inf, or 0."""
     return norm(x, ord, dim, keepdim, dtype)
 
 
 @accept_axis
 @in_float32
-def logsumexp(input, dim, keepdim: bool = False):
+def logsumexp(input: Tensor, dim: int, keepdim: bool = False) -> Tensor:
     """log(sum(exp(x))) over `dim`, without overflow. Bools and integers are converted to floats first."""
     input = input if input.spec.dtype.floating else to(input, default_dtype())
     axis = normalize_axes(dim, input)
@@ -244,7 +303,7 @@ def logsumexp(input, dim, keepdim: bool = False):
 
 
 @accept_axis
-def cumsum(input, dim, *, dtype=None):
+def cumsum(input: Tensor, dim: int, *, dtype: DTypeLike | None = None) -> Tensor:
     """The cumulative sum along `dim`."""
     input = maybe_to(input, dtype)
     axis = normalize_axis(dim, input.spec.ndim, input)
@@ -253,6 +312,6 @@ def cumsum(input, dim, *, dtype=None):
 
 
 @accept_axis
-def count_nonzero(input, dim=None):
+def count_nonzero(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """The number of nonzero elements over `dim`."""
     return r.sum(c.ne(input, 0), axis=normalize_axes(dim, input), keepdims=False)

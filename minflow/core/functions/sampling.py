@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from ..base.errors import DTypeError, OutOfRangeError
 from ..ops import elementwise as e, sampling as d
@@ -13,8 +14,13 @@ from ..spec import float32, float64
 from .arguments import integer, to
 from .random import draw, normal_of, uniform
 
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
-def multinomial(input, num_samples: int, replacement: bool = False, *, generator: Generator | None = None):
+
+def multinomial(
+    input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
+) -> Tensor:
     """`int64 (..., num_samples)`: indices drawn with the probabilities in a vector, or in each row of a matrix.
 
     Rows need not sum to 1. replacement: an index may be drawn more than once.
@@ -26,13 +32,13 @@ def multinomial(input, num_samples: int, replacement: bool = False, *, generator
     )
 
 
-def poisson(input, generator: Generator | None = None):
+def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Poisson counts with the rates in input, in its dtype: the inverse cdf of a uniform value."""
     counter, attrs = draw(generator)
     return d.poisson(detach(input), counter, **attrs)
 
 
-def binomial(count, prob, generator: Generator | None = None):
+def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
     """The number of successes in `count` trials with probability `prob` each; the two broadcast."""
     for name, x in (("count", count), ("prob", prob)):
         if not x.spec.dtype.floating:
@@ -57,20 +63,22 @@ def binomial(count, prob, generator: Generator | None = None):
 # ---- values for in-place methods ---------------------------------------------------------------------------------
 
 
-def unit_like(input, generator: Generator | None):
+def unit_like(input: Tensor, generator: Generator | None) -> Tensor:
     """Uniform values in (0, 1]."""
     dtype = float64 if input.spec.dtype is float64 else float32
     return e.sub(1, uniform(input.spec.shape, 0.0, 1.0, dtype, generator))
 
 
-def geometric_like(input, p: float, *, generator: Generator | None = None):
+def geometric_like(input: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
     """The number of trials up to the first success, each with probability p."""
     if not 0 < p < 1:
         fail(OutOfRangeError, f"geometric_: p must be between 0 and 1, got {p}", "p=0.5", x=input)
     return to(e.maximum(e.ceil(e.log(unit_like(input, generator)) / math.log1p(-p)), 1), input.spec.dtype)
 
 
-def cauchy_like(input, median: float = 0.0, sigma: float = 1.0, *, generator: Generator | None = None):
+def cauchy_like(
+    input: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Generator | None = None
+) -> Tensor:
     """Values of the Cauchy distribution: median + sigma * tan(pi * (u - 1/2))."""
     floating("cauchy_", input)
     if not sigma > 0:
@@ -78,7 +86,9 @@ def cauchy_like(input, median: float = 0.0, sigma: float = 1.0, *, generator: Ge
     return to(e.tan((unit_like(input, generator) - 0.5) * math.pi) * sigma + median, input.spec.dtype)
 
 
-def log_normal_like(input, mean: float = 1.0, std: float = 2.0, *, generator: Generator | None = None):
+def log_normal_like(
+    input: Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Generator | None = None
+) -> Tensor:
     """Values whose logarithm is normal with this mean and standard deviation."""
     if not std > 0:
         fail(OutOfRangeError, f"log_normal_: std must be above 0, got {std}", "std=2.0", x=input)
@@ -88,6 +98,6 @@ def log_normal_like(input, mean: float = 1.0, std: float = 2.0, *, generator: Ge
     return e.exp(normal_of(input.spec.shape, mean, std, input.spec.dtype, generator))
 
 
-def floating(name: str, x) -> None:
+def floating(name: str, x: Tensor) -> None:
     if not x.spec.dtype.floating:
         fail(DTypeError, f"{name}: the tensor must be floating, got {x.spec.dtype.name}", "x.float()", x=x)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -36,10 +37,14 @@ from .indexing import assign_indexed
 from .reduction import cumsum, sum
 from .shape import broadcast_to, flatten, select
 
+if TYPE_CHECKING:
+    from ..tensor import Tensor
+
+
 REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 
 
-def source_for(src, input, index):
+def source_for(src: Any, input: Tensor, index: Tensor) -> Any:
     """Return src in the form that scatter takes: the dtype of input, cropped to the shape of index if larger."""
     if src.__class__ in NUMBERS:
         return cast_number("scatter", src, input.spec.dtype, input=input, src=src)
@@ -55,7 +60,15 @@ def source_for(src, input, index):
     return src
 
 
-def scatter(input, dim: int, index, src=None, *, value=None, reduce: str | None = None):
+def scatter(
+    input: Tensor,
+    dim: int,
+    index: Tensor,
+    src: Tensor | float | None = None,
+    *,
+    value: Tensor | float | None = None,
+    reduce: str | None = None,
+) -> Tensor:
     """Copy of input with `[i, index[i, j]] = src[i, j]` for dim 1, and so on; src may be a number (`value`).
 
     reduce: "add" adds to the present element, "multiply" multiplies it.
@@ -78,7 +91,7 @@ def scatter(input, dim: int, index, src=None, *, value=None, reduce: str | None 
     )
 
 
-def scatter_add(input, dim: int, index, src):
+def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """Copy of input with `[i, index[i, j]] += src[i, j]` for dim 1, and so on."""
     index = index_for(index, input)
     src = cast_for_write("scatter_add", as_operand(src), input.spec.dtype, input=input, src=src)
@@ -87,7 +100,9 @@ def scatter_add(input, dim: int, index, src):
     )
 
 
-def scatter_reduce(input, dim: int, index, src, reduce: str, *, include_self: bool = True):
+def scatter_reduce(
+    input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
     """Copy of input with the elements of src that go to `[i, index[i, j]]` (for dim 1) reduced to one: "sum", "prod",
     "mean", "amax" or "amin".
 
@@ -106,7 +121,9 @@ def scatter_reduce(input, dim: int, index, src, reduce: str, *, include_self: bo
     return reduce_into("scatter_reduce", input, dim, index, src, reduce, include_self)
 
 
-def reduce_into(name: str, input, dim: int, index, src, reduce: str, include_self: bool):
+def reduce_into(
+    name: str, input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, include_self: bool
+) -> Tensor:
     axis, index = normalize_axis(dim, input.spec.ndim, input), index_for(index, input)
     src = s.reshape(src, shape=(1,)) if src.spec.shape == () and index.spec.shape == (1,) else src
     if src.spec.shape != index.spec.shape and src.spec.ndim == index.spec.ndim:
@@ -124,7 +141,9 @@ def reduce_into(name: str, input, dim: int, index, src, reduce: str, include_sel
     return e.div(total, counts) if input.spec.dtype.floating else e.floor_divide(total, counts)
 
 
-def index_reduce(input, dim: int, index, source, reduce: str, *, include_self: bool = True):
+def index_reduce(
+    input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
     """Copy of input with the slices of source that go to one position along `dim` reduced to one: "prod", "mean",
     "amax" or "amin". include_self: the slice of input takes part in the reduction.
     """
@@ -146,7 +165,7 @@ def index_reduce(input, dim: int, index, source, reduce: str, *, include_self: b
     )
 
 
-def index_put(input, indices: Sequence, values, accumulate: bool = False):
+def index_put(input: Tensor, indices: Sequence, values: Tensor, accumulate: bool = False) -> Tensor:
     """Copy of input with `input[indices] = values`; accumulate: values are added, also at repeated positions."""
     values = cast_for_write("index_put", as_operand(values), input.spec.dtype, input=input, values=values)
     if not accumulate:
@@ -156,7 +175,7 @@ def index_put(input, indices: Sequence, values, accumulate: bool = False):
     return s.reshape(i.index_add(flat, spots, values, axis=0), shape=input.spec.shape)
 
 
-def positions_of(x, index):
+def positions_of(x: Tensor, index: Any) -> Tensor:
     """The positions of the elements of x[index] in the flattened tensor."""
     from .gather import positions
     from .indexing import advanced_getitem
@@ -164,7 +183,7 @@ def positions_of(x, index):
     return advanced_getitem(positions(x.spec.shape), index)
 
 
-def put(input, index, source, accumulate: bool = False):
+def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """Copy of input with source written to positions of the flattened tensor; accumulate: added to them."""
     if source.spec.dtype is not input.spec.dtype or source.spec.size != index.spec.size:
         fail(
@@ -187,7 +206,7 @@ def put(input, index, source, accumulate: bool = False):
     return s.reshape(result, shape=input.spec.shape)
 
 
-def masked_scatter(input, mask, source):
+def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """Copy of input with the first elements of source, in order, where the mask is True."""
     if mask.spec.dtype is not bool_ or source.spec.dtype is not input.spec.dtype:
         fail(
@@ -207,7 +226,7 @@ def masked_scatter(input, mask, source):
     return e.where(mask, s.reshape(chosen, shape=shape), input)
 
 
-def batch_gather(input, indices):
+def batch_gather(input: Tensor, indices: Tensor) -> Tensor:
     """`(batch..., k, ...)`: from each entry of a batch the slices at its row of indices, along the next axis.
 
     OneFlow's function: all axes of indices but the last are batch axes.
@@ -229,7 +248,7 @@ def batch_gather(input, indices):
 # ---- through a view ------------------------------------------------------------------------------------------------
 
 
-def write_through(name: str, input, src, view, *path):
+def write_through(name: str, input: Tensor, src: Tensor, view: Tensor, *path: Any) -> Tensor:
     """Copy of input with src written through a view."""
     if src.spec.shape != view.spec.shape:
         fail(
@@ -242,7 +261,7 @@ def write_through(name: str, input, src, view, *path):
     return s.view_write(input.contiguous(), to(src, input.spec.dtype), path=path)
 
 
-def select_scatter(input, src, dim: int, index: int):
+def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     """Copy of input with src in place of `input.select(dim, index)`."""
     view, axis = select(input, dim, index), normalize_axis(dim, input.spec.ndim, input)
     return write_through(
@@ -254,7 +273,9 @@ def select_scatter(input, src, dim: int, index: int):
     )
 
 
-def slice_scatter(input, src, dim: int = 0, start=None, end=None, step: int = 1):
+def slice_scatter(
+    input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Tensor:
     """Copy of input with src in place of the slice start:end:step along `dim`."""
     check_min_axes("slice_scatter", input)
     axis, step = normalize_axis(dim, input.spec.ndim, input), integer(step, "step")
@@ -265,7 +286,7 @@ def slice_scatter(input, src, dim: int = 0, start=None, end=None, step: int = 1)
     return write_through("slice_scatter", input, src, s.getitem(input, index=index), (s.getitem, {"index": index}))
 
 
-def diagonal_scatter(input, src, offset: int = 0, dim1: int = 0, dim2: int = 1):
+def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """Copy of input with src in place of `input.diagonal(offset, dim1, dim2)`."""
     a, b = [normalize_axis(d, input.spec.ndim, input) for d in (dim1, dim2)]
     return write_through(
@@ -277,7 +298,13 @@ def diagonal_scatter(input, src, offset: int = 0, dim1: int = 0, dim2: int = 1):
     )
 
 
-def as_strided_scatter(input, src, size, stride, storage_offset: int | None = None):
+def as_strided_scatter(
+    input: Tensor,
+    src: Tensor,
+    size: int | Sequence[int],
+    stride: int | Sequence[int],
+    storage_offset: int | None = None,
+) -> Tensor:
     """Copy of input with src written through `as_strided`."""
     size, stride = sizes((size,)), sizes((stride,))
     attrs = {"size": size, "stride": stride, "offset": integer(storage_offset or 0, "storage_offset")}
@@ -285,7 +312,7 @@ def as_strided_scatter(input, src, size, stride, storage_offset: int | None = No
     return write_through("as_strided_scatter", base, src, st.as_strided(base, **attrs), (st.as_strided, attrs))
 
 
-def diag_embed(input, offset: int = 0, dim1: int = -2, dim2: int = -1):
+def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """The last axis as the diagonal of two new axes, zeros elsewhere."""
     check_min_axes("diag_embed", input)
     offset, ndim = integer(offset, "offset"), input.spec.ndim + 1
@@ -301,12 +328,12 @@ def diag_embed(input, offset: int = 0, dim1: int = -2, dim2: int = -1):
     return s.view_write(empty, input, path=((s.diagonal, {"offset": offset, "dim1": a, "dim2": b}),))
 
 
-def diagflat(input, offset: int = 0):
+def diagflat(input: Tensor, offset: int = 0) -> Tensor:
     """The matrix with all elements of input, flattened, on its diagonal."""
     return diag(flatten(input), offset)
 
 
-def fill_diagonal(input, value, wrap: bool = False):
+def fill_diagonal(input: Tensor, value: Tensor | float, wrap: bool = False) -> Tensor:
     """Copy of input with a number on its main diagonal; wrap: again below each square block of a tall matrix."""
     shape = input.spec.shape
     if len(shape) < 2 or (len(shape) > 2 and len(set(shape)) > 1):
@@ -321,7 +348,9 @@ def fill_diagonal(input, value, wrap: bool = False):
 # ---------------------------------------------------------------------------------------------------------
 
 
-def as_strided(input, size, stride, storage_offset: int | None = None):
+def as_strided(
+    input: Tensor, size: int | Sequence[int], stride: int | Sequence[int], storage_offset: int | None = None
+) -> Tensor:
     """A view of the storage of input, by sizes and strides in elements; storage_offset defaults to input's.
 
     The gradient of an element that occurs more than once is the sum over its occurrences.
@@ -333,7 +362,7 @@ def as_strided(input, size, stride, storage_offset: int | None = None):
     return st.as_strided(base.contiguous(), size=size, stride=stride, offset=integer(storage_offset, "storage_offset"))
 
 
-def start_of(x, base) -> int:
+def start_of(x: Tensor, base: Tensor) -> int:
     """The element of its base at which a view begins. In a trace neither has elements, and a stride probe replaces
     both.
     """
@@ -344,7 +373,7 @@ def start_of(x, base) -> int:
     return (place - begin) // x.spec.dtype.itemsize
 
 
-def unfold(input, dimension: int, size: int, step: int):
+def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """A view of sliding windows along an axis: the axis then counts windows, and a new last axis has their elements."""
     axis = normalize_axis(dimension, input.spec.ndim, input)
     if not input.spec.ndim:
@@ -354,7 +383,7 @@ def unfold(input, dimension: int, size: int, step: int):
     return st.windows(input, dim=axis, size=integer(size, "size"), step=integer(step, "step"))
 
 
-def sum_to_size(input, *size):
+def sum_to_size(input: Tensor, *size: int | Sequence[int]) -> Tensor:
     """Sum over the axes that broadcasting from `size` would repeat."""
     shape = sizes(size)
     lead = input.spec.ndim - len(shape)
@@ -371,7 +400,7 @@ def sum_to_size(input, *size):
     return s.reshape(sum(input, repeated) if repeated or not shape else input, shape=shape)
 
 
-def unravel_index(indices, shape):
+def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     """Convert flat indices into indices of a tensor of this shape: one `int64` tensor for each axis."""
     if indices.spec.dtype.rank != 1:
         fail(

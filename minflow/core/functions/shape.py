@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,10 +33,14 @@ from .arguments import (
     unique_axes,
 )
 
+if TYPE_CHECKING:
+    from ..tensor import Tensor
+
+
 ALL = (None, None, None)  # a slice in the attrs of getitem
 
 
-def infer_size(shape: tuple[int, ...], total: int, name: str, x) -> tuple[int, ...]:
+def infer_size(shape: tuple[int, ...], total: int, name: str, x: Any) -> tuple[int, ...]:
     """Return the shape with its -1, if any, replaced."""
     known = 1
     for n in shape:
@@ -68,13 +73,13 @@ def infer_size(shape: tuple[int, ...], total: int, name: str, x) -> tuple[int, .
     return shape
 
 
-def as_sizes(shape: tuple):
+def as_sizes(shape: tuple) -> Any:
     """Return the sizes of f(2, 3) or f((2, 3))."""
     return shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
 
 
 @overloaded
-def reshape(input, *sizes, shape=None):
+def reshape(input: Tensor, *sizes: Any, shape: Any = None) -> Tensor:
     """The same elements in another shape, in which one size may be -1; a view if the strides allow one, else a copy."""
     shape = sizes if shape is None else (*sizes, shape)
     try:
@@ -86,12 +91,12 @@ def reshape(input, *sizes, shape=None):
         raise explain_error(error, reshape, (input, *shape), {})  # noqa: B904 (the cause is set)
 
 
-def reshape_to(input, shape: tuple[int, ...]):
+def reshape_to(input: Tensor, shape: tuple[int, ...]) -> Tensor:
     """A view if the strides allow one, else a copy; a trace knows the strides from the view path."""
     return apply(s.reshape, input if has_view(input, shape) else s.clone(input), shape=shape)
 
 
-def has_view(input, shape: tuple[int, ...]) -> bool:
+def has_view(input: Tensor, shape: tuple[int, ...]) -> bool:
     """True if a view of this shape exists, that is, if each new axis stays within old axes without gaps."""
     return is_contiguous(input) or array_has_view(stride_probe(input), shape)
 
@@ -117,7 +122,7 @@ def array_has_view(array: np.ndarray, shape: tuple[int, ...]) -> bool:
     return True
 
 
-def view(input, *shape):
+def view(input: Tensor, *shape: int | Sequence[int]) -> Tensor:
     """The same elements in another shape, always as a view. Raises ShapeError if the strides would require a copy."""
     try:
         shape = infer_size(as_sizes(shape), input.spec.size, "view", input)
@@ -134,7 +139,7 @@ def view(input, *shape):
 
 
 @overloaded
-def flatten(input, start_dim: int = 0, end_dim: int = -1):
+def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Merge the axes from start_dim to end_dim into one; a view if the strides allow one, else a copy."""
     shape = input.spec.shape
     start, end = normalize_axis(start_dim, len(shape), input), normalize_axis(end_dim, len(shape), input)
@@ -154,7 +159,7 @@ def flatten(input, start_dim: int = 0, end_dim: int = -1):
     )
 
 
-def unflatten(input, dim: int, sizes: Sequence[int]):
+def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     """Split one axis into several."""
     check_min_axes("unflatten", input)
     shape, axis = input.spec.shape, normalize_axis(dim, input.spec.ndim, input)
@@ -164,14 +169,14 @@ def unflatten(input, dim: int, sizes: Sequence[int]):
 
 
 @overloaded
-def squeeze(input, dim=None):
+def squeeze(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """Remove the axes of size 1, or those of them that `dim` names."""
     shape = input.spec.shape
     named = range(len(shape)) if dim is None else unique_axes(dim, input)
     return s.reshape(input, shape=tuple([n for d, n in enumerate(shape) if n != 1 or d not in named]))
 
 
-def unsqueeze(input, dim: int):
+def unsqueeze(input: Tensor, dim: int) -> Tensor:
     """Insert an axis of size 1 at `dim`."""
     shape = input.spec.shape
     axis = normalize_axis(dim, len(shape) + 1, input)
@@ -181,7 +186,7 @@ def unsqueeze(input, dim: int):
 # ---- permuting axes ---------------------------------------------------------------------------------------
 
 
-def permute(input, *dims):
+def permute(input: Tensor, *dims: int | Sequence[int]) -> Tensor:
     """Permute the axes; a view."""
     try:
         ndim = input.spec.ndim
@@ -191,7 +196,7 @@ def permute(input, *dims):
 
 
 @overloaded
-def transpose(input, dim0: int, dim1: int):
+def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """Swap two axes; a view."""
     try:
         ndim = input.spec.ndim
@@ -207,12 +212,12 @@ def transpose(input, dim0: int, dim1: int):
 swapdims = transpose
 
 
-def swapaxes(input, axis0: int, axis1: int):
+def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
     """NumPy's name of `transpose`."""
     return transpose(input, axis0, axis1)
 
 
-def t(input):
+def t(input: Tensor) -> Tensor:
     """The transposed matrix; a tensor with fewer axes is returned unchanged."""
     if input.spec.ndim > 2:
         fail(
@@ -224,7 +229,7 @@ def t(input):
     return s.permute(input, dims=(1, 0) if input.spec.ndim == 2 else tuple(range(input.spec.ndim)))
 
 
-def movedim(input, source, destination):
+def movedim(input: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """Move some axes to other positions; the others keep their order."""
     ndim = input.spec.ndim
     source, destination = [x if is_sequence(x) else (x,) for x in (source, destination)]
@@ -244,7 +249,7 @@ moveaxis = movedim
 
 
 @overloaded
-def expand(input, *shape):
+def expand(input: Tensor, *shape: int | Sequence[int]) -> Tensor:
     """Repeat axes of size 1, and new axes in front, without copying; -1 leaves an axis unchanged."""
     shape = sizes(shape)
     lead = len(shape) - input.spec.ndim
@@ -255,29 +260,29 @@ def expand(input, *shape):
     return s.expand(input, shape=shape)
 
 
-def shape_of(name: str, other) -> tuple[int, ...]:
+def shape_of(name: str, other: Tensor) -> tuple[int, ...]:
     """The shape of a tensor argument whose shape another tensor is to get."""
     if not is_tensor(other):
         raise not_a_tensor(name, "other", other)
     return other.spec.shape
 
 
-def expand_as(input, other):
+def expand_as(input: Tensor, other: Tensor) -> Tensor:
     return s.expand(input, shape=shape_of("expand_as", other))
 
 
-def broadcast_to(input, shape):
+def broadcast_to(input: Tensor, shape: int | Sequence[int]) -> Tensor:
     """Broadcast input to this shape without copying."""
     return expand(input, shape)
 
 
-def broadcast_tensors(*tensors):
+def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
     """Expand all tensors to their common shape."""
     shape = common_shape("broadcast_tensors", {f"tensors[{k}]": x for k, x in enumerate(tensors)})
     return tuple([s.expand(x, shape=shape) for x in tensors])
 
 
-def repeat(input, *times):
+def repeat(input: Tensor, *times: int | Sequence[int]) -> Tensor:
     """Concatenate copies: `times` along each axis, new axes in front."""
     times = sizes(times)
     lead = len(times) - input.spec.ndim
@@ -294,13 +299,15 @@ def repeat(input, *times):
     return s.reshape(s.clone(wide), shape=tuple([n * k for n, k in zip(shape, times)]))
 
 
-def tile(input, *dims):
+def tile(input: Tensor, *dims: int | Sequence[int]) -> Tensor:
     """`repeat` in which missing counts in front are 1."""
     dims = sizes(dims)
     return repeat(input, (1,) * (input.spec.ndim - len(dims)) + dims)
 
 
-def repeat_interleave(input, repeats=None, dim: int | None = None, *, output_size: int | None = None):
+def repeat_interleave(
+    input: Any, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
+) -> Tensor:
     """Repeat each element `repeats` times, along `dim` or in the flattened tensor.
 
     repeats: a number, or a vector with one count for each element; as the only argument, the elements are 0, 1, 2, ...
@@ -329,7 +336,7 @@ def repeat_interleave(input, repeats=None, dim: int | None = None, *, output_siz
 
 
 @accept_axis
-def cat(tensors: Sequence, dim: int = 0):
+def cat(tensors: Sequence, dim: int = 0) -> Tensor:
     """Concatenate tensors along an axis, promoted to a common dtype."""
     if is_tensor(tensors) or not tensors:
         fail(
@@ -355,7 +362,7 @@ concat = overloaded(cat, "concat")
 
 @overloaded
 @accept_axis
-def stack(tensors: Sequence, dim: int = 0):
+def stack(tensors: Sequence, dim: int = 0) -> Tensor:
     """Concatenate tensors of one shape along a new axis."""
     if is_tensor(tensors):
         return cat([unsqueeze(x, dim) for x in unbind(tensors)], dim)
@@ -380,18 +387,18 @@ def stack(tensors: Sequence, dim: int = 0):
     return cat([unsqueeze(x, dim) for x in tensors], dim)
 
 
-def hstack(tensors: Sequence):
+def hstack(tensors: Sequence) -> Tensor:
     """Concatenate along axis 1, vectors along axis 0."""
     tensors = [s.reshape(x, shape=(1,)) if not x.spec.ndim else x for x in map(ensure_tensor, tensors)]
     return cat(tensors, 0 if tensors and tensors[0].spec.ndim < 2 else 1)
 
 
-def vstack(tensors: Sequence):
+def vstack(tensors: Sequence) -> Tensor:
     """Concatenate along axis 0; vectors become rows."""
     return cat([s.reshape(x, shape=(1, x.spec.size)) if x.spec.ndim < 2 else x for x in map(ensure_tensor, tensors)], 0)
 
 
-def narrow(input, dim: int, start: int, length: int):
+def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
     """`length` elements along `dim`, beginning at `start`; a view."""
     check_min_axes("narrow", input)
     axis, start, length = (
@@ -411,7 +418,7 @@ def narrow(input, dim: int, start: int, length: int):
     return s.getitem(input, index=(*(ALL,) * axis, (first, first + length, None)))
 
 
-def select(input, dim: int, index: int):
+def select(input: Tensor, dim: int, index: int) -> Tensor:
     """The slice at one index along `dim`, without that axis; a view."""
     check_min_axes("select", input)
     axis = normalize_axis(dim, input.spec.ndim, input)
@@ -419,7 +426,7 @@ def select(input, dim: int, index: int):
 
 
 @accept_axis
-def split(input, split_size_or_sections, dim: int = 0):
+def split(input: Tensor, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """Split along `dim` into views of this size (the last may be smaller), or of these sizes."""
     check_min_axes("split", input)
     axis = normalize_axis(dim, input.spec.ndim, input)
@@ -448,7 +455,7 @@ def split(input, split_size_or_sections, dim: int = 0):
 
 
 @accept_axis
-def chunk(input, chunks: int, dim: int = 0):
+def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """Split along `dim` into at most n views of equal size (the last may be smaller)."""
     check_min_axes("chunk", input)
     axis, chunks = normalize_axis(dim, input.spec.ndim, input), integer(chunks, "chunks")
@@ -460,7 +467,7 @@ def chunk(input, chunks: int, dim: int = 0):
 
 
 @accept_axis
-def unbind(input, dim: int = 0):
+def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """The slices along `dim`, each without that axis; views."""
     if not input.spec.ndim:
         fail(ShapeError, "unbind: the tensor must have at least one axis", "x.item() for its value", x=input)
@@ -472,13 +479,13 @@ def unbind(input, dim: int = 0):
 # ------------------------------------------------------------------------------------------------------
 
 
-def flip(input, *dims):
+def flip(input: Tensor, *dims: int | Sequence[int]) -> Tensor:
     """Reverse the order along some axes; a copy."""
     axes = unique_axes(sizes(dims), input)
     return i.flip(input, axes=tuple(sorted(axes)) if input.spec.ndim else ())
 
 
-def roll(input, shifts, dims=None):
+def roll(input: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
     """Shift elements along some axes (or in the flattened tensor); elements that leave at the end re-enter at the
     start.
     """
@@ -495,7 +502,7 @@ def roll(input, shifts, dims=None):
     )
 
 
-def meshgrid(*tensors, indexing: str = "ij"):
+def meshgrid(*tensors: Tensor, indexing: str = "ij") -> tuple[Tensor, ...]:
     """Coordinate grids from coordinate vectors. indexing: "ij" (rows first, PyTorch's default) or "xy"."""
     if len(tensors) == 1 and is_sequence(tensors[0]):
         tensors = tuple(tensors[0])
@@ -514,6 +521,6 @@ def meshgrid(*tensors, indexing: str = "ij"):
     return tuple([s.expand(x, shape=shape) for x in flat])
 
 
-def numel(input) -> int:
+def numel(input: Tensor) -> int:
     """The number of elements."""
     return input.spec.size

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ..base.errors import OutOfRangeError
 from ..base.legacy_dispatch import overloaded
 from ..ops import compare as c, elementwise as e, reduce as r, sort as s
@@ -12,10 +14,13 @@ from . import return_types
 from .arguments import accept_axis, integer, normalize_axis
 from .shape import select
 
+if TYPE_CHECKING:
+    from ..tensor import Tensor
+
 
 @overloaded
 @accept_axis
-def sort(input, dim=-1, descending: bool = False, stable: bool = False):
+def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> return_types.sort:
     """`(values, indices)` sorted along `dim`. The sort is always stable; NaN counts as the largest."""
     axis = normalize_axis(dim, input.spec.ndim, input)
     if not input.spec.ndim:
@@ -26,13 +31,13 @@ def sort(input, dim=-1, descending: bool = False, stable: bool = False):
 
 @overloaded
 @accept_axis
-def argsort(input, dim=-1, descending: bool = False, stable: bool = False):
+def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
     """`int64`: the indices that sort along `dim`."""
     return sort(input, dim, descending, stable).indices
 
 
 @accept_axis
-def topk(input, k: int, dim=-1, largest: bool = True, sorted: bool = True):
+def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> return_types.topk:
     """`(values, indices)` of the k largest (or smallest) elements along `dim`, in order."""
     axis, k = normalize_axis(dim, input.spec.ndim, input), integer(k, "k")
     size = input.spec.shape[axis] if input.spec.ndim else 1
@@ -44,7 +49,7 @@ def topk(input, k: int, dim=-1, largest: bool = True, sorted: bool = True):
 
 
 @accept_axis
-def median(input, dim=None, keepdim: bool = False):
+def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """The median (the lower of two middle elements), NaN if one element is NaN; with `dim`, `(values, indices)`."""
     if dim is None:
         return r.median(input)

@@ -6,6 +6,7 @@ They are public in `flow.special`, and some also in `flow`. Read next: `reductio
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from ..base.errors import OutOfRangeError
 from ..ops import elementwise as e, special as s
@@ -13,8 +14,11 @@ from ..source_location import fail
 from .arguments import in_float32, integer
 from .elementary import to_floating
 
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
-def polygamma(n: int, input):
+
+def polygamma(n: int, input: Tensor) -> Tensor:
     """The n-th derivative of digamma: n = 0 is digamma itself, n = 1 the trigamma function."""
     n = integer(n, "n")
     if n < 0:
@@ -23,7 +27,7 @@ def polygamma(n: int, input):
 
 
 @in_float32
-def mvlgamma(input, p: int):
+def mvlgamma(input: Tensor, p: int) -> Tensor:
     """log of the multivariate gamma function: log(pi) * p * (p-1) / 4 + the sum of lgamma(x - j/2), j = 0 .. p-1.
 
     p: the number of dimensions. Meant for x above (p - 1) / 2.
@@ -39,11 +43,11 @@ def mvlgamma(input, p: int):
 
 
 @in_float32
-def ndtr(input):
+def ndtr(input: Tensor) -> Tensor:
     """The cdf of the standard normal distribution at x."""
     return e.mul(s.erfc(e.mul(to_floating(input), -math.sqrt(0.5))), 0.5)
 
 
-def multigammaln(input, p: int):
+def multigammaln(input: Tensor, p: int) -> Tensor:
     """The name of `mvlgamma` in `flow.special`."""
     return mvlgamma(input, p)

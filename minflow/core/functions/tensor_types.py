@@ -5,6 +5,8 @@ A TypedTensor creates Tensors and answers `isinstance`; it has no instances of i
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from ..arrays import array_of
@@ -17,6 +19,10 @@ from ..source_location import fail
 from ..spec import Device
 from .arguments import is_tensor
 from .fill import empty_of, finish, size_of
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
+
 
 NAMES = {
     "bool": "BoolTensor", "uint8": "ByteTensor", "int8": "CharTensor", "int16": "ShortTensor", "int32": "IntTensor",
@@ -32,13 +38,13 @@ class TypedTensor(type):
     dtype: DType
     kind: str
 
-    def __call__(cls, *data, device=None):
+    def __call__(cls, *data: Any, device: Device | str | None = None) -> Tensor:
         """A tensor of this dtype: `LongTensor([1, 2])` from data, `FloatTensor(2, 3)` from a shape, uninitialized."""
         if cls.kind == "cuda":
             backend_of(Device("cuda"))
         return finish(data_or_shape(cls.__name__, data, cls.dtype), device, False)
 
-    def __instancecheck__(cls, x) -> bool:
+    def __instancecheck__(cls, x: Tensor) -> bool:
         return is_tensor(x) and x.spec.dtype is cls.dtype and x.spec.device.type == cls.kind
 
     def __repr__(cls) -> str:
@@ -52,7 +58,7 @@ def make_type(name: str, kind: str = "cpu") -> TypedTensor:
     return TypedTensor(name, (), {"dtype": dtype, "kind": kind, "__doc__": doc, "__module__": home})
 
 
-def data_or_shape(name: str, data: tuple, dtype: DType):
+def data_or_shape(name: str, data: tuple, dtype: DType) -> Tensor:
     """The array or tensor of `Tensor(2, 3)`, an uninitialized shape, or of `Tensor([1., 2.])`, these elements.
 
     A tensor that already has the dtype gives a view, not a copy; `Tensor(x)` takes any dtype.
@@ -70,13 +76,13 @@ def data_or_shape(name: str, data: tuple, dtype: DType):
     return MODE.get().constant(array_of(data[0], dtype))
 
 
-def type_of(x) -> str:
+def type_of(x: Tensor) -> str:
     """The name of the type of a tensor: "minflow.FloatTensor"."""
     place = "minflow." if x.spec.device.type == "cpu" else f"minflow.{x.spec.device.type}."
     return place + NAMES[x.spec.dtype.name]
 
 
-def parse_type(kind) -> tuple[DType, str]:
+def parse_type(kind: Any) -> tuple[DType, str]:
     """The dtype and kind of device of a type, given as a dtype, FloatTensor, "torch.FloatTensor", "FloatTensor", ..."""
     if isinstance(kind, TypedTensor):
         return kind.dtype, kind.kind
@@ -94,7 +100,7 @@ def parse_type(kind) -> tuple[DType, str]:
     return as_dtype(kind), ""
 
 
-def set_default_tensor_type(t) -> None:
+def set_default_tensor_type(t: Any) -> None:
     """Make `t` ("minflow.DoubleTensor", flow.DoubleTensor, ...) the type of new tensors made from Python floats: its
     dtype becomes the default dtype. Raises DTypeError for one that is not floating, DeviceError for one on a GPU.
     """

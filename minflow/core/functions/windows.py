@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,8 +22,21 @@ from .arguments import integer, is_tensor, to
 from .fill import copy_of, finish
 from .shape import stack
 
+if TYPE_CHECKING:
+    from ..base.dtypes import DTypeLike
+    from ..spec import Device
+    from ..tensor import Tensor
 
-def window(name: str, length: int, periodic: bool, shape: Callable, dtype, device, requires_grad: bool):
+
+def window(
+    name: str,
+    length: int,
+    periodic: bool,
+    shape: Callable,
+    dtype: DTypeLike | None,
+    device: Device | str | None,
+    requires_grad: bool,
+) -> Tensor:
     """Evaluate `shape` at points in [0, 1]; periodic: a window of one element more, without its last element."""
     n, dtype = integer(length, "window_length"), as_dtype(default_dtype() if dtype is None else dtype)
     if n < 0:
@@ -34,7 +48,14 @@ def window(name: str, length: int, periodic: bool, shape: Callable, dtype, devic
     return finish(copy_of(numbers, dtype), device, requires_grad)
 
 
-def hann_window(window_length: int, periodic: bool = True, *, dtype=None, device=None, requires_grad: bool = False):
+def hann_window(
+    window_length: int,
+    periodic: bool = True,
+    *,
+    dtype: DTypeLike | None = None,
+    device: Device | str | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """`(window_length,)`: (1 - cos(2 pi t)) / 2 for t from 0 to 1; periodic: of one element more, without the last."""
     return window(
         "hann_window", window_length, periodic, lambda t: np.square(np.sin(np.pi * t)), dtype, device, requires_grad
@@ -47,10 +68,10 @@ def hamming_window(
     alpha: float = 0.54,
     beta: float = 0.46,
     *,
-    dtype=None,
-    device=None,
+    dtype: DTypeLike | None = None,
+    device: Device | str | None = None,
     requires_grad: bool = False,
-):
+) -> Tensor:
     """`(window_length,)`: alpha - beta * cos(2 pi t), for t from 0 to 1; periodic: see `hann_window`."""
     return window(
         "hamming_window",
@@ -63,13 +84,27 @@ def hamming_window(
     )
 
 
-def blackman_window(window_length: int, periodic: bool = True, *, dtype=None, device=None, requires_grad: bool = False):
+def blackman_window(
+    window_length: int,
+    periodic: bool = True,
+    *,
+    dtype: DTypeLike | None = None,
+    device: Device | str | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """`(window_length,)`: 0.42 - 0.5 cos(2 pi t) + 0.08 cos(4 pi t), for t from 0 to 1; periodic: see `hann_window`."""
     formula = lambda t: 0.42 - 0.5 * np.cos(2 * np.pi * t) + 0.08 * np.cos(4 * np.pi * t)
     return window("blackman_window", window_length, periodic, formula, dtype, device, requires_grad)
 
 
-def bartlett_window(window_length: int, periodic: bool = True, *, dtype=None, device=None, requires_grad: bool = False):
+def bartlett_window(
+    window_length: int,
+    periodic: bool = True,
+    *,
+    dtype: DTypeLike | None = None,
+    device: Device | str | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """`(window_length,)`: a triangle, 1 - |2t - 1| for t from 0 to 1; periodic: see `hann_window`."""
     return window(
         "bartlett_window", window_length, periodic, lambda t: 1 - np.abs(2 * t - 1), dtype, device, requires_grad
@@ -81,10 +116,10 @@ def kaiser_window(
     periodic: bool = True,
     beta: float = 12.0,
     *,
-    dtype=None,
-    device=None,
+    dtype: DTypeLike | None = None,
+    device: Device | str | None = None,
     requires_grad: bool = False,
-):
+) -> Tensor:
     """`(window_length,)`: I0(beta * sqrt(1 - (2t - 1)**2)) / I0(beta), for t from 0 to 1; periodic: see `hann_window`.
 
     I0 is the modified Bessel function of the first kind of order 0. Source: Kaiser & Schafer 1980.
@@ -101,8 +136,15 @@ def evenly_spaced(start: float, end: float, steps: int) -> np.ndarray:
 
 
 def logspace(
-    start: float, end: float, steps: int, base: float = 10.0, *, dtype=None, device=None, requires_grad: bool = False
-):
+    start: float,
+    end: float,
+    steps: int,
+    base: float = 10.0,
+    *,
+    dtype: DTypeLike | None = None,
+    device: Device | str | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """`steps` values from base**start to base**end, with a constant ratio."""
     start, end, base = [x.item() if is_tensor(x) else x for x in (start, end, base)]
     steps, dtype = integer(steps, "steps"), as_dtype(default_dtype() if dtype is None else dtype)
@@ -114,7 +156,9 @@ def logspace(
         return finish(copy_of(np.power(float(base), powers), dtype), device, requires_grad)
 
 
-def triangle_of(name: str, row: int, col: int, pick: Callable, offset: int, dtype, device):
+def triangle_of(
+    name: str, row: int, col: int, pick: Callable, offset: int, dtype: DTypeLike | None, device: Device | str | None
+) -> Tensor:
     """`(2, n)`: rows and columns, in row order, of the elements that `pick` leaves in a matrix of ones."""
     row, col, offset = integer(row, "row"), integer(col, "col"), integer(offset, "offset")
     if row < 0 or col < 0:
@@ -124,17 +168,21 @@ def triangle_of(name: str, row: int, col: int, pick: Callable, offset: int, dtyp
     return finish(copy_of(np.ascontiguousarray(places, "int64"), int if dtype is None else dtype), device, False)
 
 
-def tril_indices(row: int, col: int, offset: int = 0, *, dtype=None, device=None):
+def tril_indices(
+    row: int, col: int, offset: int = 0, *, dtype: DTypeLike | None = None, device: Device | str | None = None
+) -> Tensor:
     """`int64 (2, n)`: the row and column of each element of the lower triangle, in row order."""
     return triangle_of("tril_indices", row, col, np.tril, offset, dtype, device)
 
 
-def triu_indices(row: int, col: int, offset: int = 0, *, dtype=None, device=None):
+def triu_indices(
+    row: int, col: int, offset: int = 0, *, dtype: DTypeLike | None = None, device: Device | str | None = None
+) -> Tensor:
     """`int64 (2, n)`: the row and column of each element of the upper triangle, in row order."""
     return triangle_of("triu_indices", row, col, np.triu, offset, dtype, device)
 
 
-def vander(x, N: int | None = None, increasing: bool = False):
+def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     """`(n, N)`: the powers of the elements of a vector, from N - 1 down to 0; increasing: from 0 up to N - 1."""
     if x.spec.ndim != 1:
         fail(ShapeError, f"vander: x must be a vector, got {x.spec.ndim} axes", "x.flatten()", x=x)

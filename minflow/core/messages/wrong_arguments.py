@@ -68,7 +68,12 @@ IS: dict[str, tuple[Callable[[Any], bool], str]] = {  # part of an annotation ->
     "Sequence[int]": (lambda x: all_of(x, is_whole), "several whole numbers"),
     "Sequence": (lambda x: isinstance(x, Sequence) and not isinstance(x, str), "a list or tuple"),
 }
-ALIASES = {"Size2": "int | Sequence[int]", "tuple[int, ...]": "Sequence[int]", "list[int]": "Sequence[int]"}
+ALIASES = {
+    "DTypeLike": "DType",
+    "Size2": "int | Sequence[int]",
+    "tuple[int, ...]": "Sequence[int]",
+    "list[int]": "Sequence[int]",
+}
 
 
 def all_of(x: Any, fits: Callable[[Any], bool]) -> bool:

@@ -2,43 +2,48 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..functions import activation as a
 from ..messages.suggestions import hint_methods
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
 
 @hint_methods
 class Activations:
     """Activations without parameters, and prelu."""
 
-    def gelu(self, approximate="none"):
+    def gelu(self: Tensor, approximate: str = "none") -> Tensor:
         return a.gelu(self, approximate)
 
-    def quick_gelu(self):
+    def quick_gelu(self: Tensor) -> Tensor:
         return a.quick_gelu(self)
 
-    def silu(self):
+    def silu(self: Tensor) -> Tensor:
         return a.silu(self)
 
-    def mish(self):
+    def mish(self: Tensor) -> Tensor:
         return a.mish(self)
 
-    def softplus(self, beta=1.0, threshold=20.0):
+    def softplus(self: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
         return a.softplus(self, beta, threshold)
 
-    def softsign(self):
+    def softsign(self: Tensor) -> Tensor:
         return a.softsign(self)
 
-    def selu(self):
+    def selu(self: Tensor) -> Tensor:
         return a.selu(self)
 
-    def celu(self, alpha=1.0):
+    def celu(self: Tensor, alpha: float = 1.0) -> Tensor:
         return a.celu(self, alpha)
 
-    def square_relu(self):
+    def square_relu(self: Tensor) -> Tensor:
         return a.square_relu(self)
 
-    def prelu(self, weight):
+    def prelu(self: Tensor, weight: Tensor) -> Tensor:
         return a.prelu(self, weight)
 
-    def hardshrink(self, lambd=0.5):
+    def hardshrink(self: Tensor, lambd: float = 0.5) -> Tensor:
         return a.hardshrink(self, lambd)

@@ -2,31 +2,81 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 from ..functions.fill import copy_of, empty_of, finish, full_of, ones_of, size_of, zeros_of
 from ..messages.suggestions import hint_methods
+
+if TYPE_CHECKING:
+    from ..base.dtypes import DTypeLike
+    from ..functions.memory_format import Layout
+    from ..spec import Device
+    from ..tensor import Tensor
 
 
 @hint_methods
 class Creation:
     """New tensors like this one."""
 
-    def new_tensor(self, data, dtype=None, device=None, requires_grad=False, *, layout=None, pin_memory=False):
+    def new_tensor(
+        self: Tensor,
+        data: Any,
+        dtype: DTypeLike | None = None,
+        device: Device | str | None = None,
+        requires_grad: bool = False,
+        *,
+        layout: Layout | None = None,
+        pin_memory: bool = False,
+    ) -> Tensor:
         """A tensor from data, by default in the dtype of this one."""
         return finish(copy_of(data, self.dtype if dtype is None else dtype), device, requires_grad)
 
     def new_full(
-        self, size, fill_value, dtype=None, device=None, requires_grad=False, *, layout=None, pin_memory=False
-    ):
+        self: Tensor,
+        size: int | Sequence[int],
+        fill_value: Tensor | float,
+        dtype: DTypeLike | None = None,
+        device: Device | str | None = None,
+        requires_grad: bool = False,
+        *,
+        layout: Layout | None = None,
+        pin_memory: bool = False,
+    ) -> Tensor:
         """A tensor filled with one value, by default in the dtype of this one."""
         return finish(full_of(size, fill_value, self.dtype if dtype is None else dtype), device, requires_grad)
 
-    def new_zeros(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
+    def new_zeros(
+        self: Tensor,
+        *size: int | Sequence[int],
+        dtype: DTypeLike | None = None,
+        device: Device | str | None = None,
+        requires_grad: bool = False,
+        layout: Layout | None = None,
+        pin_memory: bool = False,
+    ) -> Tensor:
         """Zeros, by default in the dtype of this one."""
         return finish(zeros_of(size_of(size), self.dtype if dtype is None else dtype), device, requires_grad)
 
-    def new_ones(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
+    def new_ones(
+        self: Tensor,
+        *size: int | Sequence[int],
+        dtype: DTypeLike | None = None,
+        device: Device | str | None = None,
+        requires_grad: bool = False,
+        layout: Layout | None = None,
+        pin_memory: bool = False,
+    ) -> Tensor:
         return finish(ones_of(size_of(size), self.dtype if dtype is None else dtype), device, requires_grad)
 
-    def new_empty(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
+    def new_empty(
+        self: Tensor,
+        *size: int | Sequence[int],
+        dtype: DTypeLike | None = None,
+        device: Device | str | None = None,
+        requires_grad: bool = False,
+        layout: Layout | None = None,
+        pin_memory: bool = False,
+    ) -> Tensor:
         """An uninitialized tensor, by default in the dtype of this one."""
         return finish(empty_of(size_of(size), self.dtype if dtype is None else dtype), device, requires_grad)

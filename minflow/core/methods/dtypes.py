@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..base.dtypes import (
     bfloat16,
     bool_,
@@ -18,68 +20,74 @@ from ..base.dtypes import (
 )
 from ..messages.suggestions import hint_methods
 
+if TYPE_CHECKING:
+    import builtins
+
+    from ..base.dtypes import DTypeLike
+    from ..tensor import Tensor
+
 
 @hint_methods
 class DTypes:
     """Conversions to another dtype; a tensor that already has it is returned unchanged."""
 
-    def cast(self, dtype):
+    def cast(self: Tensor, dtype: DTypeLike) -> Tensor:
         """OneFlow's name of `to(dtype)`."""
         return self.to(dtype)
 
-    def float(self):
+    def float(self: Tensor) -> Tensor:
         """Convert to float32; see `to`."""
         return self.to(float32)
 
-    def double(self):
+    def double(self: Tensor) -> Tensor:
         """Convert to float64; see `to`."""
         return self.to(float64)
 
-    def half(self):
+    def half(self: Tensor) -> Tensor:
         """Convert to float16; see `to`."""
         return self.to(float16)
 
-    def bfloat16(self):
+    def bfloat16(self: Tensor) -> Tensor:
         """Convert to bfloat16; see `to`."""
         return self.to(bfloat16)
 
-    def cfloat(self):
+    def cfloat(self: Tensor) -> Tensor:
         """Convert to complex64; see `to`."""
         return self.to(complex64)
 
-    def cdouble(self):
+    def cdouble(self: Tensor) -> Tensor:
         """Convert to complex128; see `to`."""
         return self.to(complex128)
 
-    def short(self):
+    def short(self: Tensor) -> Tensor:
         """Convert to int16; see `to`."""
         return self.to(int16)
 
-    def int(self):
+    def int(self: Tensor) -> Tensor:
         """Convert to int32; see `to`."""
         return self.to(int32)
 
-    def long(self):
+    def long(self: Tensor) -> Tensor:
         """Convert to int64; see `to`."""
         return self.to(int64)
 
-    def char(self):
+    def char(self: Tensor) -> Tensor:
         """Convert to int8; see `to`."""
         return self.to(int8)
 
-    def byte(self):
+    def byte(self: Tensor) -> Tensor:
         """Convert to uint8; see `to`."""
         return self.to(uint8)
 
-    def bool(self):
+    def bool(self: Tensor) -> Tensor:
         """Convert to bool: True for nonzero elements; see `to`."""
         return self.to(bool_)
 
-    def is_floating_point(self):
+    def is_floating_point(self: Tensor) -> builtins.bool:
         return self.spec.floating
 
-    def is_complex(self):
+    def is_complex(self: Tensor) -> builtins.bool:
         return self.spec.dtype.is_complex
 
-    def is_signed(self):
+    def is_signed(self: Tensor) -> builtins.bool:
         return self.spec.dtype.is_signed

@@ -5,6 +5,9 @@ Each calls the function without the underscore and writes its result; see `../fu
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from .. import functions as F
@@ -17,188 +20,192 @@ from ..ops import elementwise as e, shape as s
 from ..source_location import fail
 from ..spec import DType
 
+if TYPE_CHECKING:
+    from ..random import Generator
+    from ..tensor import Tensor
+
 
 @hint_methods
 class InPlace:
     """In-place methods."""
 
-    def mul_(self, other):
+    def mul_(self: Tensor, other: Tensor | float) -> Tensor:
         return in_place(e.mul, self, other)
 
-    def floor_divide_(self, other):
+    def floor_divide_(self: Tensor, other: Tensor | float) -> Tensor:
         return in_place(e.floor_divide, self, other)
 
-    def remainder_(self, other):
+    def remainder_(self: Tensor, other: Tensor | float) -> Tensor:
         return in_place(e.remainder, self, other)
 
-    def pow_(self, other):
+    def pow_(self: Tensor, other: Tensor | float) -> Tensor:
         return in_place(e.pow, self, other)
 
-    def add_(self, other, *, alpha=1):
+    def add_(self: Tensor, other: Tensor | float, *, alpha: float = 1) -> Tensor:
         return in_place(e.add, self, other if alpha == 1 else F.scaled(self, other, alpha))
 
-    def sub_(self, other, *, alpha=1):
+    def sub_(self: Tensor, other: Tensor | float, *, alpha: float = 1) -> Tensor:
         return in_place(e.sub, self, other if alpha == 1 else F.scaled(self, other, alpha))
 
-    def div_(self, other, *, rounding_mode=None):
+    def div_(self: Tensor, other: Tensor | float, *, rounding_mode: str | None = None) -> Tensor:
         return (
             in_place(e.div, self, other)
             if rounding_mode is None
             else overwrite(F.div, self, other, rounding_mode=rounding_mode)
         )
 
-    def neg_(self):
+    def neg_(self: Tensor) -> Tensor:
         return in_place(e.neg, self)
 
-    def abs_(self):
+    def abs_(self: Tensor) -> Tensor:
         return in_place(e.abs, self)
 
-    def sign_(self):
+    def sign_(self: Tensor) -> Tensor:
         return in_place(e.sign, self)
 
-    def exp_(self):
+    def exp_(self: Tensor) -> Tensor:
         return in_place(e.exp, self)
 
-    def log_(self):
+    def log_(self: Tensor) -> Tensor:
         return in_place(e.log, self)
 
-    def sqrt_(self):
+    def sqrt_(self: Tensor) -> Tensor:
         return in_place(e.sqrt, self)
 
-    def rsqrt_(self):
+    def rsqrt_(self: Tensor) -> Tensor:
         return in_place(e.rsqrt, self)
 
-    def square_(self):
+    def square_(self: Tensor) -> Tensor:
         return in_place(e.square, self)
 
-    def sin_(self):
+    def sin_(self: Tensor) -> Tensor:
         return in_place(e.sin, self)
 
-    def cos_(self):
+    def cos_(self: Tensor) -> Tensor:
         return in_place(e.cos, self)
 
-    def tanh_(self):
+    def tanh_(self: Tensor) -> Tensor:
         return in_place(e.tanh, self)
 
-    def sigmoid_(self):
+    def sigmoid_(self: Tensor) -> Tensor:
         return in_place(e.sigmoid, self)
 
-    def floor_(self):
+    def floor_(self: Tensor) -> Tensor:
         return in_place(e.floor, self)
 
-    def ceil_(self):
+    def ceil_(self: Tensor) -> Tensor:
         return in_place(e.ceil, self)
 
-    def trunc_(self):
+    def trunc_(self: Tensor) -> Tensor:
         return in_place(e.trunc, self)
 
-    def reciprocal_(self):
+    def reciprocal_(self: Tensor) -> Tensor:
         return in_place(e.reciprocal, self)
 
-    def relu_(self):
+    def relu_(self: Tensor) -> Tensor:
         return in_place(e.relu, self)
 
-    def expm1_(self):
+    def expm1_(self: Tensor) -> Tensor:
         return in_place(e.expm1, self)
 
-    def log1p_(self):
+    def log1p_(self: Tensor) -> Tensor:
         return in_place(e.log1p, self)
 
-    def log2_(self):
+    def log2_(self: Tensor) -> Tensor:
         return in_place(e.log2, self)
 
-    def tan_(self):
+    def tan_(self: Tensor) -> Tensor:
         return in_place(e.tan, self)
 
-    def erf_(self):
+    def erf_(self: Tensor) -> Tensor:
         return in_place(e.erf, self)
 
-    def fmod_(self, other):
+    def fmod_(self: Tensor, other: Tensor | float) -> Tensor:
         return in_place(e.fmod, self, other)
 
-    def logical_and_(self, other):
+    def logical_and_(self: Tensor, other: Tensor | float) -> Tensor:
         return store(self, F.logical_and(self, other))
 
-    def logical_or_(self, other):
+    def logical_or_(self: Tensor, other: Tensor | float) -> Tensor:
         return store(self, F.logical_or(self, other))
 
-    def logical_xor_(self, other):
+    def logical_xor_(self: Tensor, other: Tensor | float) -> Tensor:
         return store(self, F.logical_xor(self, other))
 
-    def logical_not_(self):
+    def logical_not_(self: Tensor) -> Tensor:
         return write(self, F.logical_not(self))
 
-    def bitwise_and_(self, other):
+    def bitwise_and_(self: Tensor, other: Tensor | float) -> Tensor:
         return store(self, F.bitwise_and(self, other))
 
-    def bitwise_or_(self, other):
+    def bitwise_or_(self: Tensor, other: Tensor | float) -> Tensor:
         return store(self, F.bitwise_or(self, other))
 
-    def bitwise_xor_(self, other):
+    def bitwise_xor_(self: Tensor, other: Tensor | float) -> Tensor:
         return store(self, F.bitwise_xor(self, other))
 
-    def bitwise_not_(self):
+    def bitwise_not_(self: Tensor) -> Tensor:
         return write(self, F.bitwise_not(self))
 
     subtract_, multiply_, divide_, true_divide_, negative_, absolute_ = sub_, mul_, div_, div_, neg_, abs_
     sgn_, fix_ = sign_, trunc_
 
-    def cumsum_(self, dim):
+    def cumsum_(self: Tensor, dim: int) -> Tensor:
         return write(self, F.cumsum(self, dim))
 
-    def tril_(self, diagonal=0):
+    def tril_(self: Tensor, diagonal: int = 0) -> Tensor:
         return write(self, F.tril(self, diagonal))
 
-    def triu_(self, diagonal=0):
+    def triu_(self: Tensor, diagonal: int = 0) -> Tensor:
         return write(self, F.triu(self, diagonal))
 
-    def baddbmm_(self, batch1, batch2, *, beta=1, alpha=1):
+    def baddbmm_(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
         return store(self, F.baddbmm(self, batch1, batch2, beta=beta, alpha=alpha))
 
-    def squeeze_(self, dim=None):
+    def squeeze_(self: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
         return reshape_in_place(self, F.squeeze, dim)
 
-    def unsqueeze_(self, dim):
+    def unsqueeze_(self: Tensor, dim: int) -> Tensor:
         return reshape_in_place(self, F.unsqueeze, dim)
 
-    def transpose_(self, dim0, dim1):
+    def transpose_(self: Tensor, dim0: int, dim1: int) -> Tensor:
         return reshape_in_place(self, F.transpose, dim0, dim1)
 
     swapaxes_ = swapdims_ = transpose_
 
-    def t_(self):
+    def t_(self: Tensor) -> Tensor:
         return reshape_in_place(self, F.t)
 
-    def round_(self, *, decimals=0):
+    def round_(self: Tensor, *, decimals: int = 0) -> Tensor:
         return write(self, F.round(self, decimals=decimals))
 
-    def clamp_(self, min=None, max=None):
+    def clamp_(self: Tensor, min: Tensor | float | None = None, max: Tensor | float | None = None) -> Tensor:
         return overwrite(F.clamp, self, min, max)
 
     clip_ = clamp_
 
-    def clamp_min_(self, min):
+    def clamp_min_(self: Tensor, min: Tensor | float) -> Tensor:
         return overwrite(F.clamp, self, min, None)
 
-    def clamp_max_(self, max):
+    def clamp_max_(self: Tensor, max: Tensor | float) -> Tensor:
         return overwrite(F.clamp, self, None, max)
 
-    def lerp_(self, end, weight):
+    def lerp_(self: Tensor, end: Tensor | float, weight: Tensor | float) -> Tensor:
         return overwrite(F.lerp, self, end, weight)
 
-    def addmm_(self, mat1, mat2, *, beta=1, alpha=1):
+    def addmm_(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
         return store(self, F.addmm(self, mat1, mat2, beta=beta, alpha=alpha))
 
-    def addcmul_(self, tensor1, tensor2, *, value=1):
+    def addcmul_(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Tensor | float = 1) -> Tensor:
         return store(self, F.addcmul(self, tensor1, tensor2, value=value))
 
-    def addcdiv_(self, tensor1, tensor2, *, value=1):
+    def addcdiv_(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Tensor | float = 1) -> Tensor:
         return store(self, F.addcdiv(self, tensor1, tensor2, value=value))
 
-    def masked_fill_(self, mask, value):
+    def masked_fill_(self: Tensor, mask: Tensor, value: Tensor | float) -> Tensor:
         return write(self, F.masked_fill(self, mask, value))
 
-    def copy_(self, other, non_blocking=False):
+    def copy_(self: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
         """Copy the elements of another tensor, broadcast, into this one."""
         if len(getattr(other, "shape", ())) > self.spec.ndim:
             fail(
@@ -213,7 +220,7 @@ class InPlace:
         # two tensors of one Value would share their hooks
         return write(self, apply(s.clone, other) if recorded else other, unread=True)
 
-    def fill_(self, value):
+    def fill_(self: Tensor, value: Tensor | float) -> Tensor:
         """Fill with one value."""
         if getattr(value, "shape", ()) or isinstance(value, list | tuple):
             what = f"fill_: the value must be one number, got {tuple(getattr(value, 'shape', ())) or value!r}"
@@ -226,37 +233,47 @@ class InPlace:
         write(apply(s.getitem, self, index=once), value)
         return self
 
-    def zero_(self):
+    def zero_(self: Tensor) -> Tensor:
         """Fill with zeros."""
         return self.fill_(0)
 
-    def scatter_(self, dim, index, src=None, *, value=None, reduce=None):
+    def scatter_(
+        self: Tensor,
+        dim: int,
+        index: Tensor,
+        src: Tensor | float | None = None,
+        *,
+        value: Tensor | float | None = None,
+        reduce: str | None = None,
+    ) -> Tensor:
         return write(self, F.scatter(self, dim, index, src, value=value, reduce=reduce))
 
-    def scatter_add_(self, dim, index, src):
+    def scatter_add_(self: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
         return write(self, F.scatter_add(self, dim, index, src))
 
-    def index_add_(self, dim, index, source, *, alpha=1):
+    def index_add_(self: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
         return write(self, F.index_add(self, dim, index, source, alpha=alpha))
 
-    def index_copy_(self, dim, index, source):
+    def index_copy_(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
         return write(self, F.index_copy(self, dim, index, source))
 
-    def index_fill_(self, dim, index, value):
+    def index_fill_(self: Tensor, dim: int, index: Tensor, value: Tensor | float) -> Tensor:
         return write(self, F.index_fill(self, dim, index, value))
 
-    def uniform_(self, low=0.0, high=1.0, *, generator=None):
+    def uniform_(self: Tensor, low: float = 0.0, high: float = 1.0, *, generator: Generator | None = None) -> Tensor:
         """Fill with uniform random values in [low, high)."""
         return write(self, F.uniform_like(self, low, high, generator=generator))
 
-    def normal_(self, mean=0.0, std=1.0, *, generator=None):
+    def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None) -> Tensor:
         """Fill with normal random values of this mean and standard deviation."""
         return write(self, F.normal_like(self, mean, std, generator=generator))
 
-    def bernoulli_(self, p=0.5, *, generator=None):
+    def bernoulli_(self: Tensor, p: Tensor | float = 0.5, *, generator: Generator | None = None) -> Tensor:
         return write(self, F.bernoulli_like(self, p, generator=generator))
 
-    def random_(self, low=None, high=None, *, generator=None):
+    def random_(
+        self: Tensor, low: int | None = None, high: int | None = None, *, generator: Generator | None = None
+    ) -> Tensor:
         """Fill with random integers in [low, high). `random_(high)` starts at 0; `random_()` uses the range of the
         dtype.
         """
@@ -264,12 +281,12 @@ class InPlace:
             low, high = 0, integer_limit(self.spec.dtype) if low is None else low
         return write(self, F.randint_like(self, low, high, generator=generator))
 
-    def exponential_(self, lambd=1.0, *, generator=None):
+    def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
         """Fill with random values of the exponential distribution with rate `lambd`."""
         return write(self, F.exponential_like(self, lambd, generator=generator))
 
 
-def reshape_in_place(target, view, *args):
+def reshape_in_place(target: Tensor, view: Callable, *args: Any) -> Tensor:
     """Turn `target` itself into a view of its previous elements: `x.t_()`."""
     if target.array is not None and MODE.get().trace is not None:
         fail(

@@ -6,6 +6,8 @@ NumPy, SciPy, scikit-learn, pandas and matplotlib need nothing else. The opposit
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from .. import functions as F
@@ -14,6 +16,10 @@ from ..functionalize import lend
 from ..mode import MODE
 from ..source_location import fail
 from .operators import BY_UFUNC
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
+
 
 # NumPy functions with the same meaning as ours, besides operators
 BY_UFUNC = BY_UFUNC | {
@@ -28,10 +34,10 @@ BY_UFUNC = BY_UFUNC | {
 class Interop:
     """Protocols of other libraries."""
 
-    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+    def __array__(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.numpy(), dtype, copy=copy)
 
-    def __array_ufunc__(self, ufunc, method, *inputs, out=None, **options):
+    def __array_ufunc__(self: Tensor, ufunc: Any, method: str, *inputs: Any, out: Any = None, **options: Any) -> Any:
         """NumPy's operators and elementwise functions return tensors, with gradients, if minflow has them (`array *
         tensor`, `np.float32(2) * tensor`, `np.exp(tensor)`); its other functions return arrays.
         """
@@ -48,7 +54,9 @@ class Interop:
             options["out"] = tuple([array_of(x) for x in out])
         return getattr(ufunc, method)(*[array_of(x) for x in inputs], **options)
 
-    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+    def __dlpack__(
+        self: Tensor, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+    ) -> Any:
         """The capsule through which another library shares this memory. stream: ignored on the CPU."""
         if self.requires_grad:
             fail(
@@ -61,9 +69,9 @@ class Interop:
         self.read_array("dlpack")
         return lend(self).__dlpack__(**{k: v for k, v in new.items() if v is not None})
 
-    def __dlpack_device__(self):
+    def __dlpack_device__(self: Tensor) -> tuple[int, int]:
         return self.read_array("dlpack").__dlpack_device__()
 
 
-def array_of(x):
-    return x.numpy() if isinstance(x, Interop) else x
+def array_of(x: Any) -> Any:
+    return x.numpy() if isinstance(x, Interop) else x  # type: ignore[attr-defined]  # x is a Tensor

@@ -5,292 +5,302 @@ Read next: `in_place.py`.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .. import functions as F
 from ..functionalize import in_place, overwrite, write
 from ..messages.suggestions import hint_methods
 from ..ops import binary, elementwise as e, special as s
+
+if TYPE_CHECKING:
+    from ..functions import return_types
+    from ..tensor import Tensor
 
 
 @hint_methods
 class Mathematics:
     """Unary and binary functions beyond arithmetic."""
 
-    def acos(self):
+    def acos(self: Tensor) -> Tensor:
         return F.acos(self)
 
-    def acosh(self):
+    def acosh(self: Tensor) -> Tensor:
         return F.acosh(self)
 
-    def asin(self):
+    def asin(self: Tensor) -> Tensor:
         return F.asin(self)
 
-    def asinh(self):
+    def asinh(self: Tensor) -> Tensor:
         return F.asinh(self)
 
-    def atan(self):
+    def atan(self: Tensor) -> Tensor:
         return F.atan(self)
 
-    def atanh(self):
+    def atanh(self: Tensor) -> Tensor:
         return F.atanh(self)
 
-    def cosh(self):
+    def cosh(self: Tensor) -> Tensor:
         return F.cosh(self)
 
-    def sinh(self):
+    def sinh(self: Tensor) -> Tensor:
         return F.sinh(self)
 
-    def digamma(self):
+    def digamma(self: Tensor) -> Tensor:
         return F.digamma(self)
 
-    def erfc(self):
+    def erfc(self: Tensor) -> Tensor:
         return F.erfc(self)
 
-    def erfinv(self):
+    def erfinv(self: Tensor) -> Tensor:
         return F.erfinv(self)
 
-    def exp2(self):
+    def exp2(self: Tensor) -> Tensor:
         return F.exp2(self)
 
-    def frac(self):
+    def frac(self: Tensor) -> Tensor:
         return F.frac(self)
 
-    def i0(self):
+    def i0(self: Tensor) -> Tensor:
         return F.i0(self)
 
-    def lgamma(self):
+    def lgamma(self: Tensor) -> Tensor:
         return F.lgamma(self)
 
-    def log10(self):
+    def log10(self: Tensor) -> Tensor:
         return F.log10(self)
 
-    def sinc(self):
+    def sinc(self: Tensor) -> Tensor:
         return F.sinc(self)
 
-    def deg2rad(self):
+    def deg2rad(self: Tensor) -> Tensor:
         return F.deg2rad(self)
 
-    def rad2deg(self):
+    def rad2deg(self: Tensor) -> Tensor:
         return F.rad2deg(self)
 
-    def frexp(self):
+    def frexp(self: Tensor) -> return_types.frexp:
         return F.frexp(self)
 
-    def isneginf(self):
+    def isneginf(self: Tensor) -> Tensor:
         return F.isneginf(self)
 
-    def isposinf(self):
+    def isposinf(self: Tensor) -> Tensor:
         return F.isposinf(self)
 
-    def isreal(self):
+    def isreal(self: Tensor) -> Tensor:
         return F.isreal(self)
 
-    def signbit(self):
+    def signbit(self: Tensor) -> Tensor:
         return F.signbit(self)
 
-    def positive(self):
+    def positive(self: Tensor) -> Tensor:
         return F.positive(self)
 
-    def is_nonzero(self):
+    def is_nonzero(self: Tensor) -> bool:
         return F.is_nonzero(self)
 
-    def atan2(self, other):
+    def atan2(self: Tensor, other: Tensor | float) -> Tensor:
         return F.atan2(self, other)
 
-    def copysign(self, other):
+    def copysign(self: Tensor, other: Tensor | float) -> Tensor:
         return F.copysign(self, other)
 
-    def fmax(self, other):
+    def fmax(self: Tensor, other: Tensor | float) -> Tensor:
         return F.fmax(self, other)
 
-    def fmin(self, other):
+    def fmin(self: Tensor, other: Tensor | float) -> Tensor:
         return F.fmin(self, other)
 
-    def gcd(self, other):
+    def gcd(self: Tensor, other: Tensor | float) -> Tensor:
         return F.gcd(self, other)
 
-    def heaviside(self, values):
+    def heaviside(self: Tensor, values: Tensor) -> Tensor:
         return F.heaviside(self, values)
 
-    def hypot(self, other):
+    def hypot(self: Tensor, other: Tensor | float) -> Tensor:
         return F.hypot(self, other)
 
-    def lcm(self, other):
+    def lcm(self: Tensor, other: Tensor | float) -> Tensor:
         return F.lcm(self, other)
 
-    def ldexp(self, other):
+    def ldexp(self: Tensor, other: Tensor | float) -> Tensor:
         return F.ldexp(self, other)
 
-    def logaddexp(self, other):
+    def logaddexp(self: Tensor, other: Tensor | float) -> Tensor:
         return F.logaddexp(self, other)
 
-    def logaddexp2(self, other):
+    def logaddexp2(self: Tensor, other: Tensor | float) -> Tensor:
         return F.logaddexp2(self, other)
 
-    def nextafter(self, other):
+    def nextafter(self: Tensor, other: Tensor | float) -> Tensor:
         return F.nextafter(self, other)
 
-    def xlogy(self, other):
+    def xlogy(self: Tensor, other: Tensor | float) -> Tensor:
         return F.xlogy(self, other)
 
-    def bitwise_left_shift(self, other):
+    def bitwise_left_shift(self: Tensor, other: Tensor | float) -> Tensor:
         return F.bitwise_left_shift(self, other)
 
-    def bitwise_right_shift(self, other):
+    def bitwise_right_shift(self: Tensor, other: Tensor | float) -> Tensor:
         return F.bitwise_right_shift(self, other)
 
-    def igamma(self, other):
+    def igamma(self: Tensor, other: Tensor | float) -> Tensor:
         return F.igamma(self, other)
 
-    def igammac(self, other):
+    def igammac(self: Tensor, other: Tensor | float) -> Tensor:
         return F.igammac(self, other)
 
-    def float_power(self, exponent):
+    def float_power(self: Tensor, exponent: Tensor | float) -> Tensor:
         return F.float_power(self, exponent)
 
-    def logit(self, eps=None):
+    def logit(self: Tensor, eps: float | None = None) -> Tensor:
         return F.logit(self, eps)
 
-    def nan_to_num(self, nan=None, posinf=None, neginf=None):
+    def nan_to_num(
+        self: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
+    ) -> Tensor:
         return F.nan_to_num(self, nan, posinf, neginf)
 
-    def polygamma(self, n):
+    def polygamma(self: Tensor, n: int) -> Tensor:
         return F.polygamma(n, self)
 
-    def mvlgamma(self, p):
+    def mvlgamma(self: Tensor, p: int) -> Tensor:
         return F.mvlgamma(self, p)
 
-    def is_same_size(self, other):
+    def is_same_size(self: Tensor, other: Tensor) -> bool:
         return F.is_same_size(self, other)
 
     # ---- in place ----------------------------------------------------------------------------------------------------
 
-    def acos_(self):
+    def acos_(self: Tensor) -> Tensor:
         return in_place(e.acos, self)
 
-    def acosh_(self):
+    def acosh_(self: Tensor) -> Tensor:
         return in_place(e.acosh, self)
 
-    def asin_(self):
+    def asin_(self: Tensor) -> Tensor:
         return in_place(e.asin, self)
 
-    def asinh_(self):
+    def asinh_(self: Tensor) -> Tensor:
         return in_place(e.asinh, self)
 
-    def atan_(self):
+    def atan_(self: Tensor) -> Tensor:
         return in_place(e.atan, self)
 
-    def atanh_(self):
+    def atanh_(self: Tensor) -> Tensor:
         return in_place(e.atanh, self)
 
-    def cosh_(self):
+    def cosh_(self: Tensor) -> Tensor:
         return in_place(e.cosh, self)
 
-    def sinh_(self):
+    def sinh_(self: Tensor) -> Tensor:
         return in_place(e.sinh, self)
 
-    def digamma_(self):
+    def digamma_(self: Tensor) -> Tensor:
         return in_place(s.digamma, self)
 
-    def erfc_(self):
+    def erfc_(self: Tensor) -> Tensor:
         return in_place(s.erfc, self)
 
-    def erfinv_(self):
+    def erfinv_(self: Tensor) -> Tensor:
         return in_place(s.erfinv, self)
 
-    def exp2_(self):
+    def exp2_(self: Tensor) -> Tensor:
         return in_place(e.exp2, self)
 
-    def frac_(self):
+    def frac_(self: Tensor) -> Tensor:
         return overwrite(F.frac, self)
 
-    def i0_(self):
+    def i0_(self: Tensor) -> Tensor:
         return in_place(s.i0, self)
 
-    def lgamma_(self):
+    def lgamma_(self: Tensor) -> Tensor:
         return in_place(s.lgamma, self)
 
-    def log10_(self):
+    def log10_(self: Tensor) -> Tensor:
         return in_place(e.log10, self)
 
-    def sinc_(self):
+    def sinc_(self: Tensor) -> Tensor:
         return overwrite(F.sinc, self)
 
-    def deg2rad_(self):
+    def deg2rad_(self: Tensor) -> Tensor:
         return overwrite(F.deg2rad, self)
 
-    def rad2deg_(self):
+    def rad2deg_(self: Tensor) -> Tensor:
         return overwrite(F.rad2deg, self)
 
-    def atan2_(self, other):
+    def atan2_(self: Tensor, other: Tensor | float) -> Tensor:
         return in_place(e.atan2, self, other)
 
-    def copysign_(self, other):
+    def copysign_(self: Tensor, other: Tensor | float) -> Tensor:
         return in_place(binary.copysign, self, other)
 
-    def gcd_(self, other):
+    def gcd_(self: Tensor, other: Tensor | float) -> Tensor:
         return in_place(binary.gcd, self, other)
 
-    def heaviside_(self, values):
+    def heaviside_(self: Tensor, values: Tensor) -> Tensor:
         return overwrite(F.heaviside, self, values)
 
-    def hypot_(self, other):
+    def hypot_(self: Tensor, other: Tensor | float) -> Tensor:
         return in_place(binary.hypot, self, other)
 
-    def lcm_(self, other):
+    def lcm_(self: Tensor, other: Tensor | float) -> Tensor:
         return in_place(binary.lcm, self, other)
 
-    def ldexp_(self, other):
+    def ldexp_(self: Tensor, other: Tensor | float) -> Tensor:
         return overwrite(F.ldexp, self, other)
 
-    def nextafter_(self, other):
+    def nextafter_(self: Tensor, other: Tensor | float) -> Tensor:
         return in_place(binary.nextafter, self, other)
 
-    def xlogy_(self, other):
+    def xlogy_(self: Tensor, other: Tensor | float) -> Tensor:
         return in_place(binary.xlogy, self, other)
 
-    def bitwise_left_shift_(self, other):
+    def bitwise_left_shift_(self: Tensor, other: Tensor | float) -> Tensor:
         return in_place(binary.bitwise_left_shift, self, other)
 
-    def bitwise_right_shift_(self, other):
+    def bitwise_right_shift_(self: Tensor, other: Tensor | float) -> Tensor:
         return in_place(binary.bitwise_right_shift, self, other)
 
-    def igamma_(self, other):
+    def igamma_(self: Tensor, other: Tensor | float) -> Tensor:
         return in_place(s.igamma, self, other)
 
-    def igammac_(self, other):
+    def igammac_(self: Tensor, other: Tensor | float) -> Tensor:
         return in_place(s.igammac, self, other)
 
-    def float_power_(self, exponent):
+    def float_power_(self: Tensor, exponent: Tensor | float) -> Tensor:
         return overwrite(F.float_power, self, exponent)
 
-    def logit_(self, eps=None):
+    def logit_(self: Tensor, eps: float | None = None) -> Tensor:
         return overwrite(F.logit, self, eps)
 
-    def nan_to_num_(self, nan=None, posinf=None, neginf=None):
+    def nan_to_num_(
+        self: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
+    ) -> Tensor:
         return overwrite(F.nan_to_num, self, nan, posinf, neginf)
 
-    def polygamma_(self, n):
+    def polygamma_(self: Tensor, n: int) -> Tensor:
         return overwrite(by_order, self, n)
 
-    def mvlgamma_(self, p):
+    def mvlgamma_(self: Tensor, p: int) -> Tensor:
         return overwrite(F.mvlgamma, self, p)
 
-    def eq_(self, other):
+    def eq_(self: Tensor, other: Tensor | float) -> Tensor:
         return write(self, F.eq(self, other))
 
-    def ne_(self, other):
+    def ne_(self: Tensor, other: Tensor | float) -> Tensor:
         return write(self, F.ne(self, other))
 
-    def lt_(self, other):
+    def lt_(self: Tensor, other: Tensor | float) -> Tensor:
         return write(self, F.lt(self, other))
 
-    def le_(self, other):
+    def le_(self: Tensor, other: Tensor | float) -> Tensor:
         return write(self, F.le(self, other))
 
-    def gt_(self, other):
+    def gt_(self: Tensor, other: Tensor | float) -> Tensor:
         return write(self, F.gt(self, other))
 
-    def ge_(self, other):
+    def ge_(self: Tensor, other: Tensor | float) -> Tensor:
         return write(self, F.ge(self, other))
 
     # ---- NumPy's names -----------------------------------------------------------------------------------
@@ -302,5 +312,5 @@ class Mathematics:
     less_, less_equal_, greater_, greater_equal_, not_equal_ = lt_, le_, gt_, ge_, ne_
 
 
-def by_order(input, n):
+def by_order(input: Tensor, n: int) -> Tensor:
     return F.polygamma(n, input)

@@ -2,92 +2,117 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 from .. import functions as F
 from ..functionalize import overwrite, write
 from ..messages.suggestions import hint_methods
+
+if TYPE_CHECKING:
+    from ..random import Generator
+    from ..tensor import Tensor
 
 
 @hint_methods
 class Scattering:
     """Scattering and strided views; a method whose name ends in an underscore writes into its tensor."""
 
-    def take(self, index):
+    def take(self: Tensor, index: Tensor) -> Tensor:
         return F.take(self, index)
 
-    def put(self, index, source, accumulate=False):
+    def put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
         return F.put(self, index, source, accumulate)
 
-    def put_(self, index, source, accumulate=False):
+    def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
         return write(self, F.put(self, index, source, accumulate))
 
-    def diag(self, diagonal=0):
+    def diag(self: Tensor, diagonal: int = 0) -> Tensor:
         return F.diag(self, diagonal)
 
-    def diag_embed(self, offset=0, dim1=-2, dim2=-1):
+    def diag_embed(self: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
         return F.diag_embed(self, offset, dim1, dim2)
 
-    def diagflat(self, offset=0):
+    def diagflat(self: Tensor, offset: int = 0) -> Tensor:
         return F.diagflat(self, offset)
 
-    def index_put(self, indices, values, accumulate=False):
+    def index_put(self: Tensor, indices: Sequence[Any], values: Tensor, accumulate: bool = False) -> Tensor:
         return F.index_put(self, indices, values, accumulate)
 
-    def index_put_(self, indices, values, accumulate=False):
+    def index_put_(self: Tensor, indices: Sequence[Any], values: Tensor, accumulate: bool = False) -> Tensor:
         return write(self, F.index_put(self, indices, values, accumulate))
 
-    def index_reduce(self, dim, index, source, reduce, *, include_self=True):
+    def index_reduce(
+        self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+    ) -> Tensor:
         return F.index_reduce(self, dim, index, source, reduce, include_self=include_self)
 
-    def index_reduce_(self, dim, index, source, reduce, *, include_self=True):
+    def index_reduce_(
+        self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+    ) -> Tensor:
         return overwrite(F.index_reduce, self, dim, index, source, reduce, include_self=include_self)
 
-    def scatter_reduce(self, dim, index, src, reduce, *, include_self=True):
+    def scatter_reduce(
+        self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
+    ) -> Tensor:
         return F.scatter_reduce(self, dim, index, src, reduce, include_self=include_self)
 
-    def scatter_reduce_(self, dim, index, src, reduce, *, include_self=True):
+    def scatter_reduce_(
+        self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
+    ) -> Tensor:
         return overwrite(F.scatter_reduce, self, dim, index, src, reduce, include_self=include_self)
 
-    def masked_scatter(self, mask, source):
+    def masked_scatter(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
         return F.masked_scatter(self, mask, source)
 
-    def masked_scatter_(self, mask, source):
+    def masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
         return write(self, F.masked_scatter(self, mask, source))
 
-    def select_scatter(self, src, dim, index):
+    def select_scatter(self: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
         return F.select_scatter(self, src, dim, index)
 
-    def slice_scatter(self, src, dim=0, start=None, end=None, step=1):
+    def slice_scatter(
+        self: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+    ) -> Tensor:
         return F.slice_scatter(self, src, dim, start, end, step)
 
-    def diagonal_scatter(self, src, offset=0, dim1=0, dim2=1):
+    def diagonal_scatter(self: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
         return F.diagonal_scatter(self, src, offset, dim1, dim2)
 
-    def as_strided_scatter(self, src, size, stride, storage_offset=None):
+    def as_strided_scatter(
+        self: Tensor,
+        src: Tensor,
+        size: int | Sequence[int],
+        stride: int | Sequence[int],
+        storage_offset: int | None = None,
+    ) -> Tensor:
         return F.as_strided_scatter(self, src, size, stride, storage_offset)
 
-    def batch_gather(self, indices):
+    def batch_gather(self: Tensor, indices: Tensor) -> Tensor:
         return F.batch_gather(self, indices)
 
-    def fill_diagonal_(self, fill_value, wrap=False):
+    def fill_diagonal_(self: Tensor, fill_value: Tensor | float, wrap: bool = False) -> Tensor:
         """Fill the diagonal with one value, in place; wrap: again below each square block of a tall matrix."""
         return write(self, F.fill_diagonal(self, fill_value, wrap))
 
-    def as_strided(self, size, stride, storage_offset=None):
+    def as_strided(
+        self: Tensor, size: int | Sequence[int], stride: int | Sequence[int], storage_offset: int | None = None
+    ) -> Tensor:
         return F.as_strided(self, size, stride, storage_offset)
 
-    def unfold(self, dimension, size, step):
+    def unfold(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
         return F.unfold(self, dimension, size, step)
 
     # ---- random numbers ---------------------------------------------------------------------------------------------
 
-    def geometric_(self, p, *, generator=None):
+    def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
         """Fill with the number of trials up to the first success of probability `p`."""
         return write(self, F.geometric_like(self, p, generator=generator))
 
-    def cauchy_(self, median=0.0, sigma=1.0, *, generator=None):
+    def cauchy_(self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Generator | None = None) -> Tensor:
         """Fill with random values of the Cauchy distribution."""
         return write(self, F.cauchy_like(self, median, sigma, generator=generator))
 
-    def log_normal_(self, mean=1.0, std=2.0, *, generator=None):
+    def log_normal_(self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Generator | None = None) -> Tensor:
         """Fill with exp of normal random values."""
         return write(self, F.log_normal_like(self, mean, std, generator=generator))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 from .. import functions as F
 from ..base.errors import DTypeError
 from ..dispatch import apply
@@ -11,6 +14,10 @@ from ..source_location import fail
 from ..spec import DType
 from .storage import Storage
 
+if TYPE_CHECKING:
+    from ..tensor import Tensor
+
+
 REVERSED = [tuple(range(ndim))[::-1] for ndim in range(65)]  # number of axes -> all axes in reverse order
 
 
@@ -19,10 +26,15 @@ class Shapes(Storage):
     """Shapes and views."""
 
     # Also takes PyTorch's keywords, which `core/messages/renamed.py` handles for functions that are called less often.
-    def reshape(self, *sizes, shape=None):
+    def reshape(self: Tensor, *sizes: int | Sequence[int], shape: int | Sequence[int] | None = None) -> Tensor:
         return F.reshape(self, *(sizes if shape is None else (*sizes, shape)))
 
-    def view(self, *shape, size=None, dtype=None):
+    def view(
+        self: Tensor,
+        *shape: int | Sequence[int],
+        size: int | Sequence[int] | None = None,
+        dtype: Any = None,
+    ) -> Tensor:
         """Another shape in the same memory; one size may be -1, which is then computed."""
         if size is not None or dtype is not None:
             shape = (*shape, *[x for x in (dtype, size) if x is not None])
@@ -37,98 +49,103 @@ class Shapes(Storage):
             shape = self.spec.shape
         return F.view(self, as_sizes(shape))
 
-    def reshape_as(self, other):
+    def reshape_as(self: Tensor, other: Tensor) -> Tensor:
         """Reshape to the shape of another tensor."""
         return F.reshape(self, F.shape_of("reshape_as", other))
 
-    def view_as(self, other):
+    def view_as(self: Tensor, other: Tensor) -> Tensor:
         """View in the shape of another tensor."""
         return F.view(self, F.shape_of("view_as", other))
 
-    def ravel(self):
+    def ravel(self: Tensor) -> Tensor:
         return F.reshape(self.contiguous(), (-1,))  # PyTorch copies a strided tensor even if a view would do
 
-    def flatten(self, start_dim=0, end_dim=-1):
+    def flatten(self: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
         return F.flatten(self, start_dim, end_dim)
 
-    def unflatten(self, dim, sizes):
+    def unflatten(self: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
         return F.unflatten(self, dim, sizes)
 
-    def squeeze(self, dim=None):
+    def squeeze(self: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
         return F.squeeze(self, dim)
 
-    def unsqueeze(self, dim):
+    def unsqueeze(self: Tensor, dim: int) -> Tensor:
         return F.unsqueeze(self, dim)
 
-    def transpose(self, dim0, dim1):
+    def transpose(self: Tensor, dim0: int, dim1: int) -> Tensor:
         return F.transpose(self, dim0, dim1)
 
     swapdims = transpose
 
-    def swapaxes(self, axis0, axis1):
+    def swapaxes(self: Tensor, axis0: int, axis1: int) -> Tensor:
         return self.transpose(axis0, axis1)
 
-    def permute(self, *axes, dims=None):
+    def permute(self: Tensor, *axes: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
         return F.permute(self, as_sizes(axes if dims is None else (*axes, dims)))
 
-    def t(self):
+    def t(self: Tensor) -> Tensor:
         return F.t(self)
 
-    T = property(
-        lambda self: apply(s.permute, self, dims=REVERSED[self.spec.ndim]), doc="The tensor with its axes reversed."
-    )
-    mT = property(lambda self: F.transpose(self, -2, -1), doc="The tensor with its last two axes swapped.")
+    @property
+    def T(self: Tensor) -> Tensor:
+        """The tensor with its axes reversed."""
+        return apply(s.permute, self, dims=REVERSED[self.spec.ndim])
 
-    def movedim(self, source, destination):
+    @property
+    def mT(self: Tensor) -> Tensor:
+        """The tensor with its last two axes swapped."""
+        return F.transpose(self, -2, -1)
+
+    def movedim(self: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
         return F.movedim(self, source, destination)
 
-    def expand(self, *sizes):
+    def expand(self: Tensor, *sizes: int | Sequence[int]) -> Tensor:
         return F.expand(self, as_sizes(sizes))
 
-    def expand_as(self, other):
+    def expand_as(self: Tensor, other: Tensor) -> Tensor:
         """Expand to the shape of another tensor."""
         return F.expand_as(self, other)
 
-    def broadcast_to(self, size):
+    def broadcast_to(self: Tensor, size: int | Sequence[int]) -> Tensor:
         return F.broadcast_to(self, size)
 
-    def repeat(self, *sizes):
+    def repeat(self: Tensor, *sizes: int | Sequence[int]) -> Tensor:
         return F.repeat(self, as_sizes(sizes))
 
-    def tile(self, *dims):
+    def tile(self: Tensor, *dims: int | Sequence[int]) -> Tensor:
         return F.tile(self, as_sizes(dims))
 
     @F.accept_axis
-    def split(self, split_size, dim=0):
+    def split(self: Tensor, split_size: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
         return F.split(self, split_size, dim)
 
     @F.accept_axis
-    def chunk(self, chunks, dim=0):
+    def chunk(self: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
         return F.chunk(self, chunks, dim)
 
     @F.accept_axis
-    def unbind(self, dim=0):
+    def unbind(self: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
         return F.unbind(self, dim)
 
-    def narrow(self, dim, start, length):
+    def narrow(self: Tensor, dim: int, start: int, length: int) -> Tensor:
         return F.narrow(self, dim, start, length)
 
-    def select(self, dim, index):
+    def select(self: Tensor, dim: int, index: int) -> Tensor:
         return F.select(self, dim, index)
 
-    def flip(self, *dims):
+    def flip(self: Tensor, *dims: int | Sequence[int]) -> Tensor:
         return F.flip(self, as_sizes(dims))
 
-    def roll(self, shifts, dims=None):
+    def roll(self: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
         return F.roll(self, shifts, dims)
 
-    def tril(self, diagonal=0):
+    def tril(self: Tensor, diagonal: int = 0) -> Tensor:
         return F.tril(self, diagonal)
 
-    def triu(self, diagonal=0):
+    def triu(self: Tensor, diagonal: int = 0) -> Tensor:
         return F.triu(self, diagonal)
 
-    def diagonal(self, offset=0, dim1=0, dim2=1):
+    def diagonal(self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
         return F.diagonal(self, offset, dim1, dim2)
 
 

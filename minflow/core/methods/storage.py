@@ -7,6 +7,8 @@ of tensors have one answer here.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +19,10 @@ from ..functions.fill import empty_of, size_of
 from ..messages.suggestions import hint_methods
 from ..mode import MODE
 from ..source_location import fail
+
+if TYPE_CHECKING:
+    from ..functions.memory_format import Layout
+    from ..tensor import Tensor
 
 
 @hint_methods
@@ -33,30 +39,30 @@ class Storage:
     is_xpu = property(lambda self: False, doc="False: Intel's GPUs are not used.")
     retains_grad = property(lambda self: self.grad_owner().retains is not None, doc="True after `retain_grad()`.")
 
-    def is_inference(self):
+    def is_inference(self: Tensor) -> bool:
         """False: inference mode creates ordinary tensors."""
         return False
 
-    def is_distributed(self):
+    def is_distributed(self: Tensor) -> bool:
         """False: the tensor is in one process."""
         return False
 
-    def is_set_to(self, tensor):
+    def is_set_to(self: Tensor, tensor: Tensor) -> bool:
         """True if both view the same elements of the same memory."""
         mine, its = [stride_probe(x).__array_interface__ for x in (self, tensor)]
         return (mine["data"][0], self.shape, self.stride()) == (its["data"][0], tensor.shape, tensor.stride())
 
-    def const_data_ptr(self):
+    def const_data_ptr(self: Tensor) -> int:
         """Address of the first element, for reading."""
         return self.data_ptr()
 
-    def dim_order(self):
+    def dim_order(self: Tensor) -> tuple[int, ...]:
         """The axes, in order of descending stride."""
         return tuple(sorted(range(self.ndim), key=lambda d: -self.stride(d)))
 
     # ---- another size -----------------------------------------------------------------------------------------------
 
-    def resize_(self, *sizes, memory_format=None):
+    def resize_(self: Tensor, *sizes: int | Sequence[int], memory_format: Layout | None = None) -> Tensor:
         """Resize in place: the first elements are kept, and new ones are uninitialized."""
         shape = size_of(sizes)
         if MODE.get().trace is not None or self.requires_grad:
@@ -73,11 +79,17 @@ class Storage:
             self.data = fresh
         return self
 
-    def resize_as_(self, tensor, memory_format=None):
+    def resize_as_(self: Tensor, tensor: Tensor, memory_format: Layout | None = None) -> Tensor:
         """Resize in place to the shape of another tensor; see `resize_`."""
         return self.resize_(*tensor.shape)
 
-    def set_(self, source=None, storage_offset=0, size=None, stride=None):
+    def set_(
+        self: Tensor,
+        source: Tensor | None = None,
+        storage_offset: int = 0,
+        size: Sequence[int] | None = None,
+        stride: Sequence[int] | None = None,
+    ) -> Tensor:
         """Make this tensor a view of another tensor's storage, optionally with its own offset, sizes and strides."""
         if source is None:
             source = empty_of((0,), self.dtype)
@@ -96,20 +108,20 @@ class Storage:
     # ---- element by element
     # -------------------------------------------------------------------------------------------
 
-    def apply_(self, callable):
+    def apply_(self: Tensor, callable: Callable) -> Tensor:
         """Replace each element by the result of a Python function of it: slow, and not in a graph."""
         return apply_elementwise(self, "apply_", callable)
 
-    def map_(self, tensor, callable):
+    def map_(self: Tensor, tensor: Tensor, callable: Callable) -> Tensor:
         """Replace each element by the result of a Python function of it and of that of another tensor."""
         return apply_elementwise(self, "map_", callable, tensor)
 
-    def map2_(self, x, y, callable):
+    def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable) -> Tensor:
         """Replace each element by the result of a Python function of it and of those of two other tensors."""
         return apply_elementwise(self, "map2_", callable, x, y)
 
 
-def apply_elementwise(target, name: str, function, *others):
+def apply_elementwise(target: Tensor, name: str, function: Callable, *others: Tensor) -> Tensor:
     if target.requires_grad:
         fail(
             GradError,
@@ -128,7 +140,7 @@ def apply_elementwise(target, name: str, function, *others):
     try:
         rows = np.broadcast_arrays(*arrays)
     except ValueError:
-        rows = []
+        rows = ()
     if not rows or rows[0].shape != arrays[0].shape:
         fail(
             ShapeError,

@@ -1,4 +1,4 @@
-"""What holds for every test and every notebook: the environment, which kernels of notebooks inherit."""
+"""Environment of all tests and notebooks; kernels inherit it."""
 
 import gc
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-# Before numpy is loaded. One BLAS thread: the same sums on every machine. No live curves: nobody looks.
+# Before numpy is loaded. One BLAS thread: the same sums on every machine. No live curves: outputs are compared.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ["MINFLOW_LIVE"] = "0"
 

@@ -398,7 +398,7 @@ def tell(found: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="What the explorer and the cards cost.")
+    parser = argparse.ArgumentParser(description="Costs of the explorer and the cards.")
     parser.add_argument("--rivals", help="folder of other tools, see above")
     parser.add_argument("--only", nargs="+", choices=MODELS, default=MODELS, help="these models")
     parser.add_argument("--quick", action="store_true", help="few rounds, and 40 layers for 1,000")

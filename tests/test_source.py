@@ -1,4 +1,4 @@
-"""What all source files keep to: references that resolve, tables that are tables, the field's words."""
+"""What all source files keep to: references that resolve, tables that are tables, names and prose in plain English."""
 
 import ast
 import functools
@@ -7,6 +7,7 @@ import tokenize
 
 import pytest
 
+from tests import prose, sampling
 from tests.sources import FILES, TOP, name_of, text_of, tree_of
 
 # Word of ours -> what the field says. A part of an identifier: `told_by` and `Told` hold the word `told`.
@@ -130,3 +131,46 @@ def test_identifiers_are_found():
     found = {name for name, _ in identifiers(tree)}
     assert {"told_b", "Kin", "dear", "looking", "parting", "failing"} <= found
     assert words("toldBy_HTMLPage2") == {"told", "by", "html", "page"}
+
+
+# Package -> markers of translated English (tests/prose.py) that are left in it; every other package has none. A count
+# may only fall.
+MARKERS_LEFT = {
+    "minflow/compiler": 76,
+    "minflow/platforms": 132,
+    "tests": 360,
+    "minflow/exercises": 128,
+    "notebooks": 113,
+}
+
+
+def test_prose_has_no_new_markers():
+    """tests/ and notebooks/ are read with `--complete` only."""
+    found = {}
+    for file in prose.sources():
+        package = prose.package_of(name_of(file))
+        if sampling.complete or package not in ("tests", "notebooks"):
+            found.setdefault(package, []).extend(prose.markers(file))
+    too_many = [line for name, lines in found.items() if len(lines) > MARKERS_LEFT.get(name, 0) for line in lines]
+    assert not too_many, "\n".join(too_many)
+    fewer = {name: len(lines) for name, lines in found.items() if len(lines) < MARKERS_LEFT.get(name, 0)}
+    assert not fewer, f"lower MARKERS_LEFT: {fewer}"
+
+
+@pytest.mark.parametrize(
+    "text, markers",
+    [
+        ('"""Of one thread. It reads so many numbers, that is no reason."""', 3),
+        ('"""One of many. There is no reason, so it is no longer read."""', 0),
+        ("# What others read is kept. Who reads it is found.\n", 2),
+        ("fail('stride is 0, where at least 1 is wanted')", 1),
+        ("def test_nobody_reads_it(): ...", 1),
+        ('def f(x) -> bool:\n    """Is it there?"""', 1),
+        ('def f(x) -> bool:\n    """True if it is there. Why?"""\n# it stands in ops/', 2),
+    ],
+)
+def test_markers_are_found(text, markers, tmp_path, monkeypatch):
+    monkeypatch.setattr(prose, "TOP", tmp_path)
+    file = tmp_path / "module.py"
+    file.write_text(text)
+    assert len(prose.markers(file)) == markers

@@ -85,7 +85,7 @@ def inner(module: ModuleType, name: str, above: tuple[ModuleType, ...] = ()) -> 
     found = {}
     for part in dir(module):
         value = getattr(module, part, None)
-        known = getattr(value, "__file__", None)  # skips objects that stand in for modules of PyTorch
+        known = getattr(value, "__file__", None)  # skips objects that replace modules of PyTorch
         if isinstance(value, ModuleType) and known and value not in (module, *above):
             found |= {f"{name}.{part}": value} | inner(value, f"{name}.{part}", (module, *above))
     return found

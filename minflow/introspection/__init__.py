@@ -1,4 +1,4 @@
-"""What users look at: text and records of graphs and jobs, comparisons with eager code, sessions of the explorer.
+"""Text and records of graphs and jobs, comparisons with eager code, sessions of the explorer.
 
 Nothing that runs a graph or a job imports this package; `nn/graph/__init__.py` and `job/__init__.py` attach it to the
 public classes. Read next: `graph/listing/mixin.py`.

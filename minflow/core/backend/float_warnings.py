@@ -1,6 +1,6 @@
 """`with silent(): ...` suppresses NumPy's floating-point warnings, since inf and NaN are results here.
 
-It has the effect of `np.errstate(all="ignore")`, which takes as long as a small kernel because it recomputes its state
+It has the effect of `np.errstate(all="ignore")`, which costs as much as a small kernel because it recomputes its state
 at each use.
 """
 

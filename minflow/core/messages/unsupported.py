@@ -20,7 +20,7 @@ SPARSE = "tensors are dense: x.nonzero() and flow.gather say which numbers are m
 QUANTISED = "numbers are not quantised: x.half() stores less, nn.Module and autograd.Function can round by a scale"
 RECORDS = "there is no reader of OFRecord: utils.data.Dataset and DataLoader, vision.datasets.ImageFolder"
 IMAGES = "vision.transforms on each image of a Dataset; PIL.Image.open decodes"
-OFFLOAD = "there is no GPU memory to free: tensors lie in the memory of the machine"
+OFFLOAD = "there is no GPU memory to free: tensors are in the memory of the CPU"
 EXPORT = 'flow.save(graph, folder) keeps what an nn.Graph computes; flow.onnx.export(model, x, "model.onnx")'
 WATCH = "flow.watch and the curves of a notebook; or write the numbers into a list and plot it with matplotlib"
 FETCH = 'nothing is downloaded: fetch the file, flow.load("weights.safetensors"), then model.load_state_dict(state)'
@@ -38,8 +38,8 @@ REFUSED: dict[str, str] = {
     **rows("init_rdma rdma_is_initialized all_device_placement", ONE, "env."),
     **rows("distributed.rpc distributed.rpc.* distributed.pipeline* distributed.fsdp* distributed.tensor* "
            "distributed.optim* distributed.elastic* distributed.launch distributed.run futures futures.*", ONE),
-    **rows("send recv isend irecv", "one process has nobody to send to: an assignment, y = x", "distributed."),
-    **rows("send recv", "one process has nobody to send to: an assignment, y = x", "comm."),
+    **rows("send recv isend irecv", "there is only one process: an assignment, y = x", "distributed."),
+    **rows("send recv", "there is only one process: an assignment, y = x", "comm."),
     # files and images of OneFlow's data
     **rows("COCOReader OFRecordReader OFRecordRawDecoder OFRecordBytesDecoder OFRecordImageDecoder "
            "OFRecordImageDecoderRandomCrop OFRecordImageGpuDecoderRandomCropResize OFRecordImageDecoder* "
@@ -100,7 +100,7 @@ REFUSED: dict[str, str] = {
     **rows("tensorrt contrib.*", "it is for one kind of device: leave it out"),
     # vision
     **rows("AutoAugment AutoAugmentPolicy RandAugment TrivialAugmentWide AugMix", POLICIES, "vision.transforms."),
-    **rows("v2 v2.* tv_tensors", "the same names stand in vision.transforms; v2.ToImage() and v2.ToDtype(flow.float32, "
+    **rows("v2 v2.* tv_tensors", "the same names are in vision.transforms; v2.ToImage() and v2.ToDtype(flow.float32, "
            "scale=True) together are ToTensor()", "vision.transforms."),
     **rows("KMNIST EMNIST QMNIST USPS SVHN STL10 ImageNet CelebA LSUN Places365 Cityscapes Coco* VOC* Caltech* Food101 "
            "Flowers102 OxfordIIITPet StanfordCars LFW* Kinetics*",

@@ -42,7 +42,7 @@ def plain(x: Any, depth: int = 0) -> Any:
 
 
 def anything(x: Any, place: str, depth: int = 0) -> Any:
-    """What `plain` gives."""
+    """Check a value that `plain` wrote, and return it."""
     if x is None or type(x) is bool:
         return x
     if type(x) is str:

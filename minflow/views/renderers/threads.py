@@ -68,7 +68,7 @@ def axis(card: Card, across, whole: float) -> None:
 
 
 def drawn(record: Threads, across) -> list[str]:
-    """All bars of a phase as one path, adjacent bars merged; names where they fit."""
+    """All bars of a phase as one path, adjacent bars merged; a name is drawn if its bar has room for it."""
     merged: list[list] = []  # [lane, phase, name, left, right]
     last: dict[int, list] = {}
     for bar in record.bars:

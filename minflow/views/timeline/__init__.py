@@ -1,4 +1,4 @@
-"""Who was busy when during a job: the record of a timeline, its text, its picture.
+"""Timeline of a job, when each thread was busy: its record, text and picture.
 
 Read next: `record.py`.
 """

@@ -1,4 +1,4 @@
-"""What the tests of job functions share: small jobs, errors that are looked at, and waits that give up."""
+"""Helpers of the tests of job functions: small jobs, inspected errors, and waits with a limit."""
 
 import sys
 import threading
@@ -18,7 +18,10 @@ def wait(event):
 
 
 def job_of(function, *inputs, kind="predict", result=tp.Numpy, name="job", config=None):
-    """A job of `function(*blobs)`. inputs: a shape, an array, or an annotation for each; result None: a future."""
+    """Return a job of `function(*blobs)`.
+
+    inputs: a shape, an array or an annotation for each argument. With result None, a call returns a future.
+    """
     names = [f"x{i}" for i in range(len(inputs))]
     space = {"function": function}
     exec(f"def job({', '.join(names)}):\n    return function({', '.join(names)})", space)
@@ -42,7 +45,7 @@ def sgd(loss, rate=1.0, momentum=0, **options):
 
 
 def refused(call, kind, text, *arguments):
-    """The error of this kind that the call raises. Its text has `text`, and it says what to try."""
+    """Return the error of this kind that the call raises. Its text contains `text`, and it has a suggestion."""
     with pytest.raises(kind, match=text) as caught:
         call(*arguments)
     assert caught.value.what and caught.value.hint, str(caught.value)
@@ -51,7 +54,7 @@ def refused(call, kind, text, *arguments):
 
 @contextmanager
 def switching(seconds):
-    """Threads take turns at this interval; None: as they did."""
+    """Set the switch interval of threads; None leaves it as it is."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(before if seconds is None else seconds)
     try:
@@ -62,7 +65,7 @@ def switching(seconds):
 
 @contextmanager
 def thread(function, *arguments):
-    """A thread runs it meanwhile, and ends before this does."""
+    """Run the action on a thread that ends before the block does."""
     running = threading.Thread(target=function, args=arguments)
     running.start()
     yield running
@@ -71,12 +74,12 @@ def thread(function, *arguments):
 
 
 def fails(result):
-    """A callback."""
+    """A callback that raises."""
     raise KeyError("mean")
 
 
 def counting(name="train_job", size=4, result=tp.Callback[tp.Numpy], config=None):
-    """A train job of two variables that move together: each is lowered by exactly x in every step."""
+    """Return a train job of two equal variables, which each step decreases by exactly x."""
 
     def train(x):
         a, b = [flow.get_variable(name, (size,), initializer=flow.zeros_initializer()) for name in "ab"]
@@ -88,13 +91,13 @@ def counting(name="train_job", size=4, result=tp.Callback[tp.Numpy], config=None
 
 
 def looking(name="eval_job", result=tp.Numpy):
-    """A predict job that gives the variable `a` plus x."""
+    """Return a predict job that returns the variable `a` plus x."""
     a = lambda: flow.get_variable("a", (4,), initializer=flow.zeros_initializer())
     return job_of(lambda x: a() + x, (4,), result=result, name=name)
 
 
 def failing(config=None):
-    """A train job whose step fails where the label is no class; its variable moves in every step that does not."""
+    """Return a train job whose step fails if a label is out of range; other steps change its variable."""
 
     def train(labels):
         loss = cross_entropy(labels)
@@ -114,13 +117,13 @@ GOOD, BAD = np.array([0, 1], "i"), np.array([0, 7], "i")
 
 
 class Held:
-    """A callback that holds the worker until `go`."""
+    """A callback that blocks the worker until `go`."""
 
     def __init__(self):
         self.entered, self.go = threading.Event(), threading.Event()
 
     def by(self, job, x=ONES):
-        """The worker is held by the callback of a step of `job`, which this gives."""
+        """Block the worker in the callback of a step of `job`; return its handle."""
         step = job.submit((x,), {}, self)
         wait(self.entered)
         return step

@@ -1,4 +1,4 @@
-"""Fixtures for what runs through the stream of job functions."""
+"""Fixtures for tests that use the stream of job functions."""
 
 import pytest
 from builders import LONG, Held
@@ -11,7 +11,7 @@ from minflow.job.session import default_session
 
 @pytest.fixture
 def clean():
-    """An empty session afterwards; fails where the queue does not end."""
+    """Clear the session afterwards; fail if the queue does not drain."""
     yield
     assert STREAM.idle(LONG), STREAM.thread_locations()
     STREAM.errors.clear()
@@ -21,7 +21,7 @@ def clean():
 
 @pytest.fixture
 def held():
-    """A callback that holds the worker, at the latest until the end of the test."""
+    """A callback that blocks the worker, until the end of the test at the latest."""
     holder = Held()
     yield holder
     holder.go.set()

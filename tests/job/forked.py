@@ -1,6 +1,6 @@
-"""Programs of job functions in processes of their own: what they print, and the code that they return.
+"""Run programs of job functions in separate processes; return their output and exit code.
 
-Python and minflow start once, in a server; each program is a fork of it and ends as any program does.
+Python and minflow start once, in a server. Each program is a fork of it and exits like any program.
 """
 
 import json
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 TOP = Path(__file__).parent.parent.parent
-LIMIT = 600  # seconds: a program without progress ends itself earlier
+LIMIT = 600  # seconds: a program without progress exits earlier
 
 PRELUDE = """
 import faulthandler, json, os, random, signal, sys, threading
@@ -72,7 +72,7 @@ exec(compile(open(file := served()).read(), file, "exec"))
 
 
 class Programs:
-    """Runs programs that begin with PRELUDE."""
+    """Run programs that begin with PRELUDE."""
 
     def __init__(self, folder):
         self.folder, self.count = folder, 0
@@ -87,13 +87,13 @@ class Programs:
         return subprocess.Popen(command, env=env, text=True, bufsize=1, stdout=subprocess.PIPE, **options)
 
     def alone(self, program):
-        """(code, stdout, stderr) of a program in a new Python."""
+        """Return (code, stdout, stderr) of a program in a new Python."""
         process = self.start(f"{PRELUDE}progress()\n{program}", stderr=subprocess.PIPE)
         out, err = process.communicate(timeout=LIMIT)
         return process.returncode, out, err
 
     def forked(self, program):
-        """(code, stdout, stderr) of a program in a fork of the server."""
+        """Return (code, stdout, stderr) of a program in a fork of the server."""
         self.count += 1
         file, *outputs = paths = [self.folder / f"{self.count}.{name}" for name in ("py", "out", "err")]
         file.write_text(f"progress()\n{program}")
@@ -101,7 +101,7 @@ class Programs:
         self.server.stdin.write(json.dumps([test, *map(str, paths)]) + "\n")
         pid = int(self.server.stdout.readline())
         if not select.select([self.server.stdout], [], [], LIMIT)[0]:
-            os.kill(pid, signal.SIGABRT)  # faulthandler prints where its threads are
+            os.kill(pid, signal.SIGABRT)  # faulthandler prints the stacks of its threads
         return int(self.server.stdout.readline()), *[path.read_text() for path in outputs]
 
     def stop(self):
@@ -120,7 +120,7 @@ def programs(tmp_path_factory):
 
 @pytest.fixture
 def ran(programs):
-    """stdout and stderr of a program, whose return code must be `code`."""
+    """Return stdout and stderr of a program, whose exit code must be `code`."""
 
     def ran(program, code=0, alone=False):
         run = programs.alone if alone or programs.server is None else programs.forked

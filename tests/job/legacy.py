@@ -1,4 +1,4 @@
-"""Tables of legacy functions: each row is judged in a job and on eager tensors."""
+"""Tables of legacy functions: each row is checked in a job and on eager tensors."""
 
 import inspect
 from pathlib import Path
@@ -12,7 +12,7 @@ from tests.cases import Cases
 
 
 def in_job(function, *arrays, result=tp.Numpy):
-    """What `function(*blobs)` gives as a predict job of its own on these arrays, in the bits of eager."""
+    """Return the result of `function(*blobs)` in a predict job on these arrays, with the bits of eager mode."""
     config = flow.function_config()
     config.exact(True)
     given = job_of(function, *arrays, result=result, name="probe", config=config)(*arrays)
@@ -20,7 +20,9 @@ def in_job(function, *arrays, result=tp.Numpy):
 
 
 def both(function, *arrays):
-    """The same in a job and on eager tensors: the array, after a check that the two agree bit by bit."""
+    """Return the array that the function computes in a job and on eager tensors, after checking that the bits are
+    equal.
+    """
     eager = function(*[flow.tensor(x) for x in arrays]).numpy()
     found = in_job(function, *arrays)
     assert found.dtype == eager.dtype and found.shape == eager.shape
@@ -29,11 +31,11 @@ def both(function, *arrays):
 
 
 def judge(cases, tolerance=0.0, every=1):
-    """Judge the rows of a table, and tell of all that fail, each with its line.
+    """Check the rows of a table, and report each failing row with its line.
 
-    A row is (call, error, text), or (function, wanted, *arrays): what the function gives on tensors and in a job, with
-    the dtype of `wanted` if that is an array or a modern function of the same tensors; within `tolerance`, if it is
-    given. The first is also run without waiting for it. every: the distance of those that are run in a job.
+    A row is (call, error, text), or (function, expected, *arrays). The function's results on tensors and in a job must
+    be `expected`, an array with the same dtype or a modern function of the same tensors, within `tolerance` if given.
+    The first row also runs asynchronously. every: stride of the rows that run in a job.
     """
     asynchronous = True
     with Cases() as case:
@@ -41,7 +43,7 @@ def judge(cases, tolerance=0.0, every=1):
             code = getattr(call, "__code__", None)
             with case(f"{Path(code.co_filename).name}:{code.co_firstlineno}" if code else str(call)):
                 if isinstance(wanted, type):
-                    assert refused(call, wanted, *rest).where, "the error names no line"
+                    assert refused(call, wanted, *rest).where, "the error does not name a line"
                     continue
                 found = both(call, *rest) if i % every == 0 else call(*map(flow.tensor, rest)).numpy()
                 if callable(wanted):

@@ -1,4 +1,4 @@
-"""A stand-in for the build of a job: what an optimizer sees of it, run eagerly."""
+"""A stub of the build of a job, as far as optimizers use it, with eager tensors."""
 
 from types import SimpleNamespace
 
@@ -10,7 +10,7 @@ SHAPES = {"dense1-weight": (4, 3), "dense1-bias": (4,), "scale": ()}
 
 
 class Bench:
-    """What an optimizer sees of a job's build, run eagerly: variables, slots, the number of finished steps."""
+    """The parts of a job's build that an optimizer uses, eager: variables, slots, the number of finished steps."""
 
     def __init__(self, dtype="float64", shapes=SHAPES, seed=3):
         rng = np.random.default_rng(seed)

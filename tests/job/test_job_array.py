@@ -1,4 +1,4 @@
-"""The legacy array functions in jobs and on eager tensors: numpy's numbers, and the mistakes."""
+"""Legacy array functions in jobs and on eager tensors: NumPy's results, and errors."""
 
 import importlib
 
@@ -260,14 +260,14 @@ def test_gradients():
 
 
 def test_slice_update_writes_into_a_tensor():
-    """As in OneFlow 1.0; a Blob, and what wants a gradient, stay as they are."""
+    """As in OneFlow 1.0; Blobs and tensors that require grad are not modified."""
     x, v = flow.tensor(X), flow.tensor(X, requires_grad=True)
     assert flow.slice_update(x, flow.zeros(1, 3, 4), [(0, 1, 1)]) is x and not x[0].any() and x[1].any()
     assert not flow.slice_update(input=v, update=flow.zeros(1, 3, 4), slice_tup_list=[(0, 1, 1)])[0].any()
     np.testing.assert_array_equal(v.detach().numpy(), X)
 
 
-def test_slices_by_the_words_of_1_0():
+def test_slice_keywords_of_oneflow_1_0():
     x, entries = flow.tensor(X), [[None, None, None], [0, 3, 2], [1, 4, 2]]
     for found in (flow.slice(x, entries), flow.slice(x, slice_tup_list=entries), flow.slice(input=x, begin=entries)):
         np.testing.assert_array_equal(found.numpy(), X[:, 0:3:2, 1:4:2])
@@ -278,7 +278,7 @@ def test_slices_by_the_words_of_1_0():
     assert found.tolist() == [0, 1, 2]
 
 
-def test_positions_of_what_is_not_zero():
+def test_argwhere_finds_nonzero_elements():
     x = flow.tensor([[0, 1, 0], [2, 0, 2]])
     assert p.argwhere(x).tolist() == [[0, 1], [1, 0], [1, 2]] and p.argwhere(x).dtype is flow.int32
     assert p.argwhere(x, flow.int64).dtype is flow.int64
@@ -325,7 +325,7 @@ def margin(cosines, label):
     return flow.combined_margin_loss(cosines, label, 1.2, 0.4, 0.1)
 
 
-def test_losses_of_the_package():
+def test_losses_match_their_definitions():
     x, y, functional = np.float32([0, 1, 2, 5]), np.float32([0.5, 1, 5, 4]), flow.nn.functional
     judge(
         [
@@ -364,7 +364,7 @@ ASSIGNED = {
 
 
 @pytest.mark.parametrize("case", ASSIGNED)
-def test_assign_to_a_variable_takes_effect_when_the_step_has_run(case, fresh):
+def test_assign_to_a_variable_takes_effect_after_the_step(case, fresh):
     options, given = ASSIGNED[case]
 
     def count(x):
@@ -377,7 +377,7 @@ def test_assign_to_a_variable_takes_effect_when_the_step_has_run(case, fresh):
     assert flow.get_all_variables()["total"].numpy().tolist() == [3, 6]
 
 
-def test_assign_to_what_a_job_computes_is_done_at_once():
+def test_assign_to_a_computed_blob_takes_effect_immediately():
     def overwrite(x):
         y = x * 2
         flow.assign(y, x * 5)
@@ -386,7 +386,7 @@ def test_assign_to_what_a_job_computes_is_done_at_once():
     judge([(overwrite, ROWS * 5, ROWS)])
 
 
-def test_assign_to_an_argument_writes_the_jobs_own_copy_and_is_told_of_once():
+def test_assign_to_an_argument_writes_a_copy_and_warns_once():
     def overwrite(x):
         flow.assign(x, x * 2)
         return x
@@ -414,20 +414,20 @@ def test_random():
     assert sorted(shuffled.tolist()) == X.reshape(12, 2).tolist()
 
 
-def test_every_step_draws_anew():
+def test_every_step_draws_new_samples():
     order, x = job_of(flow.random.shuffle, (50,)), np.arange(50, dtype="float32")
     assert len({tuple(order(x)) for _ in range(4)}) == 4
 
 
 @pytest.mark.parametrize("home, table", [(flow, FLOW), (flow.nn, NN)], ids=["flow", "flow.nn"])
-def test_the_tables_of_names_are_true(home, table):
+def test_name_tables_are_correct(home, table):
     for name, path in table.items():
         module, _, attribute = path.rpartition(".")
         defined = importlib.import_module(f".{module}", "minflow.job")
         assert getattr(home, name) is (getattr(defined, attribute) if attribute else defined), name
 
 
-def test_parallel_cast_takes_distributions_only():
+def test_parallel_cast_accepts_only_distributions():
     x, split = flow.ones(2), flow.distribute.split(0)
     assert flow.parallel_cast(x, distribute=split, gradient_distribute=flow.distribute.broadcast()) is x
     with pytest.raises(JobError, match="(?s)not a distribution.*'split'.*split\\(axis\\)"):

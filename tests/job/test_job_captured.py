@@ -1,4 +1,4 @@
-"""Tensors that a job captures: each step reads them as they were when it was submitted, whatever is written since."""
+"""Tensors that a job captures: each step reads the values from when it was submitted, regardless of later writes."""
 
 import functools
 import threading
@@ -78,7 +78,7 @@ WRITES = {
 
 @pytest.mark.parametrize("write", list(WRITES))
 @pytest.mark.parametrize("kind", list(KINDS))
-def test_a_step_reads_what_was_there_when_it_was_submitted(write, kind):
+def test_step_reads_values_of_its_submission(write, kind):
     training.cache_clear()
     eager, model = linear(), linear()
     wanted, steps, job = [], [], job_of(model, kind)
@@ -91,12 +91,12 @@ def test_a_step_reads_what_was_there_when_it_was_submitted(write, kind):
         assert np.array_equal(found, expected)
 
 
-def test_a_write_waits_for_the_steps_that_read_it_and_for_no_others(held):
+def test_write_waits_only_for_steps_that_read_the_tensor(held):
     read, other, done = flow.ones(2, 3), flow.ones(2, 3), threading.Event()
     held.by(job_of(lambda x: x + read), X)
-    other.add_(1)  # comes back, though a step is in flight
+    other.add_(1)  # returns, though a step is in flight
     with thread(lambda: (read.add_(1), done.set())):
-        assert not done.is_set() and read.tolist()[0][0] == 1  # the callback of the step still runs
+        assert not done.is_set() and read.tolist()[0][0] == 1  # the callback of the step is still running
         held.go.set()
     assert read.tolist()[0][0] == 2
 
@@ -116,7 +116,7 @@ def grown(t):
 
 
 def writing(write, errors):
-    """A callback, and the JobErrors of its writes."""
+    """Return a callback that writes, and the list of its JobErrors."""
 
     def callback(result):
         try:
@@ -128,7 +128,7 @@ def writing(write, errors):
 
 
 @pytest.mark.parametrize("name", list(CALLBACK_WRITES))
-def test_a_callback_does_not_write_what_a_job_captures(name):
+def test_callback_cannot_write_captured_tensors(name):
     t, errors = flow.ones(2, 3), []
     job = job_of(lambda x: x + t)
     for _ in range(3):
@@ -140,7 +140,7 @@ def test_a_callback_does_not_write_what_a_job_captures(name):
     assert "append to a list" in errors[0].hint
 
 
-def test_a_callback_may_write_what_no_job_captures_and_look_at_all():
+def test_callback_may_write_other_tensors_and_read_all():
     t, free, seen = flow.ones(2, 3), flow.zeros(1), []
     job = job_of(lambda x: x + t)
 
@@ -157,13 +157,13 @@ def test_a_callback_may_write_what_no_job_captures_and_look_at_all():
     assert np.array_equal(results([job(X)])[0], X + 2)
 
 
-def test_the_watch_of_a_call_that_waits_may_write():
+def test_watch_handler_of_a_sync_call_may_write():
     t = flow.zeros(2, 3)
     job = job_of(lambda x: (y := x + t, flow.watch(y, lambda array: t.add_(1)))[0], "sync")
     assert [float(job(X)[0, 0]) for _ in range(3)] == [1, 2, 3]
 
 
-def test_a_job_that_is_gone_refuses_nothing():
+def test_deleted_job_refuses_no_writes():
     t, errors = flow.ones(2, 3), []
     job_of(lambda x: x + t)(X).get(LONG)
     flow.clear_default_session()
@@ -172,7 +172,7 @@ def test_a_job_that_is_gone_refuses_nothing():
     assert not errors and t.tolist()[0][0] == 2
 
 
-def test_memory_that_numpy_shares_is_copied_for_each_step():
+def test_memory_shared_with_numpy_is_copied_for_each_step():
     a = np.zeros((2, 6), "float32")
     plain, strided, steps, wanted = flow.from_numpy(a[:, :3].copy()), flow.from_numpy(a[:, ::2]), [], []
     job = job_of(lambda x: x + plain + strided)
@@ -184,14 +184,14 @@ def test_memory_that_numpy_shares_is_copied_for_each_step():
     assert all(np.array_equal(found, expected) for found, expected in zip(results(steps), wanted))
 
 
-def test_a_field_of_records_is_refused():
+def test_field_of_a_record_array_is_refused():
     records = np.zeros((2, 3), [("a", "f4"), ("b", "i2")])
     t = flow.from_numpy(records["a"])
     error = refused(job_of(lambda x: x + t), JobError, "captures a field of a NumPy record array", X)
     assert "flow.tensor(array)" in error.hint
 
 
-def test_a_run_orders_what_its_loader_writes():
+def test_run_orders_the_writes_of_its_loader():
     t = flow.zeros(2, 3)
     seen = []
 
@@ -204,7 +204,7 @@ def test_a_run_orders_what_its_loader_writes():
     assert seen == [2, 3, 4, 5, 6]
 
 
-def test_a_write_in_an_operation_of_a_graph_is_refused(held):
+def test_write_inside_a_custom_op_of_a_graph_is_refused(held):
     t = flow.ones(2, 3)
     held.by(job_of(lambda x: x + t), X)
     with LOCK:

@@ -1,4 +1,4 @@
-"""Checkpoints of job functions: resumed runs, waiting names, reports, barriers, and what misuse is told."""
+"""Checkpoints of job functions: resumed runs, pending names, reports, barriers, and errors."""
 
 import os
 import threading
@@ -65,13 +65,13 @@ def eval_job(units=2, names=("w", "b"), name="evaluate"):
 
 
 def restart():
-    """As a new process: another seed, nothing defined."""
+    """Simulate a new process: another seed, nothing defined."""
     clear_default_session()
     flow.manual_seed(99)
 
 
 def checkpoint(folder, *jobs):
-    """The folder of a checkpoint after a call of each job, which a new process loads."""
+    """Save a checkpoint after a call of each job, and return its folder, for a new process to load."""
     for job in jobs:
         job(X)
     CheckPoint().save(folder / "m")
@@ -80,20 +80,20 @@ def checkpoint(folder, *jobs):
 
 
 def complained(call, *texts):
-    """What the call gives; it warns once, with these texts and a line of this file."""
+    """Return the result of the call, which warns once, with these texts and a line of this file."""
     with pytest.warns(MinflowWarning, match="(?s)" + ".*".join(texts)) as told:
         result = call()
     assert len(told) == 1 and "test_job_checkpoint.py" in str(told[0].message)
     return result
 
 
-# ---- a run that is resumed -------------------------------------------------------------------------------------------
+# ---- resuming a run --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("optimizer", [Adam, SGD])
 @pytest.mark.parametrize("compiled", [False, True])
-def test_resumed_run_equals_the_uninterrupted_one(tmp_path, optimizer, compiled):
-    """Bit for bit: variables, what the optimizer keeps, the step (warm-up and decay), and the masks of dropout."""
+def test_resumed_run_equals_uninterrupted_run(tmp_path, optimizer, compiled):
+    """Bit by bit: variables, optimizer state, the step (warm-up and decay), and the masks of dropout."""
     train = train_job(optimizer)
     for _ in range(3):
         train(X)
@@ -111,7 +111,7 @@ def test_resumed_run_equals_the_uninterrupted_one(tmp_path, optimizer, compiled)
     assert default_session().steps == {"train": 7} and report.missing == report.unexpected == []
 
 
-def test_step_reaches_the_schedule(tmp_path):
+def test_schedule_continues_at_the_saved_step(tmp_path):
     def weight(x):
         w = get_variable("w", (2, 3))
         SGD(PiecewiseConstantScheduler([1], [1.0, 100.0]), momentum=0).minimize((x + 1) @ w.T)
@@ -123,11 +123,11 @@ def test_step_reaches_the_schedule(tmp_path):
     train = define()
     CheckPoint().load(folder)
     before, after = train(X), train(X)
-    assert np.allclose(after - before, 50 * before)  # two steps at rate 1 lie behind, this one is at 100
+    assert np.allclose(after - before, 50 * before)  # after two steps at rate 1, this one is at 100
 
 
 def test_evaluation_in_another_program(tmp_path):
-    """The optimizer's state and the step are not asked of it, and its random numbers are its own."""
+    """It does not require the optimizer state and the step, and has its own random numbers."""
     train, evaluate = train_job(), eval_job()
     train(X)
     expected = evaluate(X)
@@ -154,7 +154,7 @@ def test_optimizer_state_waits_for_the_train_job(tmp_path):
     assert report.unexpected == [] and not default_session().waiting
 
 
-def test_a_failed_trace_keeps_what_waits(tmp_path):
+def test_failed_trace_keeps_pending_state(tmp_path):
     expected = eval_job()(X)
     folder = checkpoint(tmp_path)
     bad = [True]
@@ -166,7 +166,7 @@ def test_a_failed_trace_keeps_what_waits(tmp_path):
 
 
 def test_saved_before_the_first_call(tmp_path):
-    """The jobs are compiled so that there is something to save; training then starts from there."""
+    """Saving compiles the jobs so that there are variables; training then starts from them."""
     train, evaluate = train_job(), eval_job()
     CheckPoint().save(tmp_path / "m")
     expected = train(X)
@@ -189,7 +189,7 @@ def test_layout(tmp_path):
 
 
 def test_oldest_layout(tmp_path):
-    """Without meta: the variables know their shapes, those that are there and those that come."""
+    """Without meta: existing and later variables know their shapes."""
     expected = eval_job()(X)
     folder = checkpoint(tmp_path)
     for meta in folder.glob("*/meta"):
@@ -207,7 +207,7 @@ def test_oldest_layout(tmp_path):
     refused(evaluate, CheckpointError, r"(?s)w must be float32\[3, 3\], got 24 bytes", X)
 
 
-def test_get_and_save_again(tmp_path):
+def test_get_variables_and_save_again(tmp_path):
     train = train_job()
     train(X)
     everything = get_all_variables()
@@ -230,8 +230,8 @@ def test_get_and_save_again(tmp_path):
     assert again["n"].numpy() == 3.0 and np.array_equal(again["a"].numpy(), X)
 
 
-def test_copies(session):
-    """What is given out does not change with the training, nor the training with it."""
+def test_variables_are_returned_as_copies(session):
+    """Returned arrays do not change with training, nor training with them."""
     train = train_job(drop=0.0)
     train(X)
     before = get_all_variables()
@@ -246,11 +246,11 @@ def test_copies(session):
     assert (session.variables["w"].numpy() == 1).all()
 
 
-# ---- loading into variables that are there ---------------------------------------------------------------------------
+# ---- loading into existing variables ---------------------------------------------------------------------------------
 
 
-def test_names_in_part(session):
-    """A dict of some is no mistake; names that nothing has are told, or can be made an error."""
+def test_partial_dict(session):
+    """A dict of some variables is valid; unknown names are reported, or raise if asked to."""
     evaluate = eval_job()
     evaluate(X)
     report = load_variables({"w": np.zeros((2, 3), "float32")})
@@ -272,8 +272,8 @@ def test_names_in_part(session):
 
 
 @pytest.mark.parametrize("called", [True, False])
-def test_checkpoint_in_part_is_told(tmp_path, called):
-    """Fine-tuning: what is not in the checkpoint starts anew, and is named; so is what nobody took."""
+def test_partial_checkpoint_is_reported(tmp_path, called):
+    """Fine-tuning: variables missing from the checkpoint are initialized and named, and so are unused entries."""
     folder = checkpoint(tmp_path, eval_job(names=("w", "old")))
     evaluate = eval_job(names=("w", "head"))
     load, call = lambda: CheckPoint().load(folder), lambda: evaluate(X)
@@ -282,7 +282,7 @@ def test_checkpoint_in_part_is_told(tmp_path, called):
     report = [before(), complained(tells, *text)][called]
     assert (report.loaded, report.missing, report.unexpected) == (["w"], ["head"], ["old"])
     evaluate(X)
-    with pytest.warns(MinflowWarning, match="1 variable.*not in it\n") as told:  # of "old" it was told
+    with pytest.warns(MinflowWarning, match="1 variable.*not in it\n") as told:  # "old" has been reported
         eval_job(names=("w", "tail"), name="another")(X)
     assert len(told) == 1 and "unexpected" not in str(told[0].message)
 
@@ -301,11 +301,11 @@ def test_wrong_checkpoint(tmp_path, called):
         CheckPoint().load(folder)
         refused(evaluate, CheckpointError, text, X)
         evaluate(X)
-        eval_job(names=("more", "most"), name="another")(X)  # told once
+        eval_job(names=("more", "most"), name="another")(X)  # reported once
 
 
-def test_jobs_that_a_checkpoint_is_not_for(tmp_path):
-    """A job without variables, and one that is defined later, are no sign of a wrong checkpoint."""
+def test_jobs_unrelated_to_a_checkpoint(tmp_path):
+    """A job without variables, and one that is defined later, do not indicate a wrong checkpoint."""
     folder = checkpoint(tmp_path, eval_job())
     double = job_of(lambda x: x * 2, X, name="double")
     CheckPoint().load(folder)
@@ -317,10 +317,10 @@ def test_jobs_that_a_checkpoint_is_not_for(tmp_path):
     eval_job(name="second")(X)
 
 
-def test_sizes_that_differ(tmp_path):
+def test_different_shapes(tmp_path):
     folder = checkpoint(tmp_path, train_job())
     evaluate = eval_job(units=5)
-    CheckPoint().load(folder)  # before there are variables
+    CheckPoint().load(folder)  # before variables exist
     for _ in range(2):
         refused(evaluate, JobError, r"(?s)variable w.*float32\[2, 3\].*float32\[5, 3\]", X)
     assert eval_job(units=2)(X).shape == (4, 2)
@@ -338,7 +338,7 @@ def test_sizes_that_differ(tmp_path):
     assert np.array_equal(evaluate(X), before)
 
 
-VALUES = [  # (value of a variable, what is said of it)
+VALUES = [  # (value of a variable, message)
     ([1.0], "'w' must be .*, got a list.*np.array"),
     (np.array(["a"]), "no variable can be of dtype <U1"),
     (np.zeros(2, "complex64"), "complex64.*astype"),
@@ -359,31 +359,31 @@ DICTS = [
 
 
 @pytest.mark.parametrize("values, text", DICTS)
-def test_dicts_that_are_not_loaded(session, values, text):
+def test_invalid_dicts_are_refused(session, values, text):
     error = refused(lambda: load_variables(values), CheckpointError, f"(?s){text}")
     assert "at test_job_checkpoint.py" in str(error) and session.steps == {}
 
 
 @pytest.mark.parametrize("value, text", VALUES)
-def test_values_that_are_not_saved(tmp_path, value, text):
+def test_invalid_values_are_not_saved(tmp_path, value, text):
     error = refused(lambda: save(tmp_path / "m", {"w": value}), CheckpointError, f"(?s){text}")
     assert "at test_job_checkpoint.py" in str(error) and not (tmp_path / "m").exists()
 
 
-# ---- folders that are no checkpoint ----------------------------------------------------------------------------------
+# ---- folders that are not checkpoints --------------------------------------------------------------------------------
 
 
-def test_not_over_another(tmp_path):
+def test_existing_checkpoint_is_not_overwritten(tmp_path):
     train = train_job()
     train(X)
     CheckPoint().save(tmp_path / "m")
     refused(CheckPoint().save, CheckpointError, "(?s)CheckPoint.save: the folder .*m is not empty", tmp_path / "m")
-    train(X)  # goes on
+    train(X)  # training goes on
     clear_default_session()
     refused(CheckPoint().save, CheckpointError, "is not empty", tmp_path / "m")  # before anything is compiled
 
 
-def test_no_checkpoint_there(tmp_path):
+def test_missing_checkpoint(tmp_path):
     eval_job()(X)
     CheckPoint().save(tmp_path / "lenet_models_1")
     (tmp_path / "notes").mkdir()
@@ -401,7 +401,7 @@ def test_no_checkpoint_there(tmp_path):
         refused(call, CheckpointError, f"(?s){text}", tmp_path / path)
 
 
-def test_unfinished(tmp_path):
+def test_unfinished_checkpoint(tmp_path):
     eval_job()(X)
     CheckPoint().save(tmp_path / "m")
     (tmp_path / "m" / "snapshot_done").unlink()
@@ -444,7 +444,7 @@ def test_nothing_to_save(tmp_path):
 
 
 def test_saving_waits_for_the_queue(tmp_path):
-    """Asynchronous steps that were submitted are in it, and their callbacks have run."""
+    """A save includes the asynchronous steps that were submitted, after their callbacks."""
     train = train_job(name="sync_one", drop=0.0)
     for _ in range(6):
         train(X)
@@ -462,7 +462,7 @@ def test_saving_waits_for_the_queue(tmp_path):
     assert get(tmp_path / "m")["System-Train-TrainStep-train"].numpy() == 6
 
 
-def test_no_torn_step_while_another_thread_trains():
+def test_no_partial_step_while_another_thread_trains():
     """Two variables that every step makes equal are equal in each copy."""
 
     def lowered(x):
@@ -489,8 +489,8 @@ def test_no_torn_step_while_another_thread_trains():
     assert steps == sorted(steps) and len(set(steps)) == 30
 
 
-def test_inside_a_callback():
-    """What is read there is of exactly its step."""
+def test_get_variables_inside_a_callback():
+    """Variables that a callback reads are those of its own step."""
     train, seen = train_job(returns=tp.Callback[tp.Numpy]), []
     for _ in range(2):
         train(X)(lambda loss: seen.append((get_all_variables()["w"].numpy(), default_session().variables["w"].numpy())))
@@ -499,14 +499,14 @@ def test_inside_a_callback():
     assert np.array_equal(seen[1][0], get_all_variables()["w"].numpy())
 
 
-def test_error_of_a_step_is_told_first(tmp_path):
+def test_step_error_is_raised_first(tmp_path):
     train_job(returns=tp.Callback[tp.Numpy])(X)(fails)
     refused(CheckPoint().save, JobError, r"step \d+ of train.*mean", tmp_path / "m")
     CheckPoint().save(tmp_path / "m")
 
 
-def test_init():
-    """Nothing, before and after the first call; it says so where training would seem to start anew."""
+def test_init_does_nothing_and_warns_if_training_would_restart():
+    """No effect before and after the first call; it warns if training would seem to restart."""
     check_point = CheckPoint()
     check_point.init()
     train = train_job()
@@ -521,7 +521,7 @@ def test_init():
 # ---- the manager -----------------------------------------------------------------------------------------------------
 
 
-def test_manager(tmp_path):
+def test_manager_keeps_the_last_checkpoints(tmp_path):
     train = train_job()
     manager = SimpleCheckPointManager(tmp_path / "a" / "b")
     assert manager.list_checkpoints() == [] and manager.latest_checkpoint() is None
@@ -550,7 +550,7 @@ def test_manager_orders_by_time_even_if_the_clock_goes_back(tmp_path):
     assert manager.save() == "m-x_1" == manager.latest_checkpoint()
 
 
-def test_manager_in_the_wrong_place(tmp_path):
+def test_manager_in_an_invalid_folder(tmp_path):
     (tmp_path / "file").write_text("")
     refused(SimpleCheckPointManager, CheckpointError, "file cannot be a folder", tmp_path / "file")
     for prefix in ("a/b", "../x", 3):

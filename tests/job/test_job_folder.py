@@ -1,4 +1,4 @@
-"""The folder of a checkpoint: its layout, all or nothing, and what a damaged or hostile one is told."""
+"""The folder of a checkpoint: its layout, all or nothing, and errors for damaged or hostile ones."""
 
 import errno
 import os
@@ -58,8 +58,8 @@ def test_round_trip(tmp_path, there):
     assert not there or stat.S_IMODE((tmp_path / "m").stat().st_mode) == 0o710
 
 
-def test_the_mark_comes_last(tmp_path, monkeypatch):
-    """A folder that must keep its place is filled entry by entry; a reader meanwhile sees that it is not finished."""
+def test_completion_mark_is_written_last(tmp_path, monkeypatch):
+    """A folder that must be kept is filled entry by entry; a concurrent reader sees that it is unfinished."""
     seen, replace = [], os.replace
     monkeypatch.setattr(os, "replace", lambda a, b: (seen.append(Path(b).name), replace(a, b)))
     (tmp_path / "m").mkdir()
@@ -69,7 +69,7 @@ def test_the_mark_comes_last(tmp_path, monkeypatch):
     assert seen == ["a", "z", "snapshot_done"] and (tmp_path / "m").stat().st_ino == before
 
 
-def test_read_when_asked(saved):
+def test_values_are_read_lazily(saved):
     variable = FileVariable(saved / "fc1-weight")
     (saved / "fc1-weight" / "out").write_bytes(np.ones(6, "<f4").tobytes())
     assert variable.numpy().tolist() == [[1, 1, 1], [1, 1, 1]]
@@ -128,7 +128,7 @@ def test_damaged_meta(saved, text, reason):
 
 
 def test_hostile_sizes(saved):
-    """A meta claims 4 TB, or an empty array with a huge axis: told, before memory is taken."""
+    """A meta file that claims 4 TB, or an empty array with a huge axis, is refused before memory is allocated."""
     meta, numbers = saved / "fc1-weight" / "meta", saved / "fc1-weight" / "out"
 
     def reads():
@@ -149,13 +149,13 @@ def test_hostile_sizes(saved):
     assert peak(reads, below=10_000_000) < 10_000_000
 
 
-def test_links_do_not_lead_out(saved, tmp_path):
+def test_links_cannot_leave_the_folder(saved, tmp_path):
     (tmp_path / "secret").write_bytes(b"x" * 24)
     out = saved / "fc1-weight" / "out"
     for put, text in [
         (lambda: out.symlink_to(tmp_path / "secret"), "(?s)out is a link that leads out.*secret"),
-        (lambda: out.symlink_to(saved / "step" / "out"), "truncated: 8 bytes"),  # inside: its size is judged
-        (lambda: os.mkfifo(out), "out is not a plain file"),  # reading it would wait for ever
+        (lambda: out.symlink_to(saved / "step" / "out"), "truncated: 8 bytes"),  # inside: its size is checked
+        (lambda: os.mkfifo(out), "out is not a plain file"),  # reading it would block
         (lambda: out.symlink_to(saved / "nowhere"), "there is no file out"),
     ]:
         out.unlink()
@@ -182,7 +182,7 @@ NO_PLACE = {
 
 
 @in_cases("reason, name", [(reason, name) for reason, names in NO_PLACE.items() for name in names])
-def test_names_that_are_no_place(tmp_path, name, reason):
+def test_invalid_variable_names(tmp_path, name, reason):
     refused(
         write,
         CheckpointError,
@@ -194,7 +194,7 @@ def test_names_that_are_no_place(tmp_path, name, reason):
     assert not any(tmp_path.iterdir())
 
 
-def test_names_that_are(tmp_path):
+def test_unusual_valid_variable_names(tmp_path):
     names = [
         "out",
         "meta",
@@ -215,7 +215,7 @@ def test_names_that_are(tmp_path):
     assert sorted(variables_in(tmp_path / "m")) == sorted(names)
 
 
-def test_not_over_another(saved):
+def test_existing_folder_is_not_overwritten(saved):
     arrays = {"w": ARRAYS["step"]}
     error = refused(lambda: write(saved, arrays, "CheckPoint.save"), CheckpointError, "CheckPoint.save")
     for text in ("not empty", "block, bytes", "shutil.rmtree", "test_job_folder.py"):
@@ -247,7 +247,7 @@ def test_full_disk(tmp_path, monkeypatch, there, after):
 
 @pytest.mark.parametrize("there", [False, True, "the working directory"])
 @pytest.mark.parametrize(("name", "after"), [("rename", 0), ("replace", 0), ("replace", 2), ("fsync", 3), ("mkdir", 0)])
-def test_interrupted(tmp_path, monkeypatch, there, name, after):
+def test_interrupt_at_any_system_call(tmp_path, monkeypatch, there, name, after):
     """An interrupt at any of its system calls leaves nothing behind."""
     calls, real = [], getattr(os, name)
 
@@ -263,14 +263,14 @@ def test_interrupted(tmp_path, monkeypatch, there, name, after):
         monkeypatch.chdir(tmp_path / "m")
     monkeypatch.setattr(os, name, stop)
     if name == ("rename" if there == "the working directory" else "replace"):
-        return write(tmp_path / "m", ARRAYS, "save")  # it is done by the other one
+        return write(tmp_path / "m", ARRAYS, "save")  # the other writer has done it
     with pytest.raises(KeyboardInterrupt):
         write(tmp_path / "m", ARRAYS, "save")
     monkeypatch.undo()
     assert [str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*")] == ["m"] * bool(there)
 
 
-def test_forbidden(tmp_path):
+def test_missing_permissions(tmp_path):
     (tmp_path / "f").write_text("")
     refused(
         write,
@@ -283,5 +283,5 @@ def test_forbidden(tmp_path):
 
 
 @pytest.mark.parametrize("path", [3, None, "", "a\0b", b"bytes"])
-def test_no_path(path):
+def test_invalid_path(path):
     refused(folder.checked, CheckpointError, r"(?s)save: .*save\(.*models_1", path, "save")

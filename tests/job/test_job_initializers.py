@@ -1,4 +1,4 @@
-"""Initializers and regularizers: their numbers against the formulas, and what is said of mistakes."""
+"""Initializers and regularizers: values against the formulas, and errors."""
 
 import math
 
@@ -20,13 +20,13 @@ def filled(initializer, shape=SHAPE, dtype=flow.float32, seed=3):
     return found
 
 
-def test_the_same_seed_gives_the_same_numbers_and_another_others():
+def test_seed_determines_the_values():
     for make in (init.truncated_normal, init.random_normal_initializer, init.random_uniform_initializer):
         assert np.array_equal(filled(make()), filled(make()))
         assert not np.array_equal(filled(make()), filled(make(), seed=4))
 
 
-def test_uniform_of_integers_is_whole():
+def test_integer_uniform_is_integral():
     found = filled(init.random_uniform_initializer(-2, 3, dtype=flow.int32), dtype=flow.int32)
     assert set(np.unique(found)) == {-2, -1, 0, 1, 2}
 
@@ -40,7 +40,7 @@ def normal(mean, deviation):
 
 
 def truncated(mean, deviation):
-    """A bell that is cut at two deviations is narrower."""
+    """A truncated normal distribution has a smaller standard deviation."""
     return mean, 0.8796 * deviation, mean - 2 * deviation, mean + 2 * deviation
 
 
@@ -51,7 +51,7 @@ SCALED = {
     "random_uniform": lambda mean, deviation: uniform(-math.sqrt(3) * deviation, math.sqrt(3) * deviation),
 }
 GAINS = {"relu": math.sqrt(2), "leaky_relu": math.sqrt(2 / 1.04), "tanh": 5 / 3, None: 1}
-FILLED = [  # (initializer, mean, deviation, bounds)
+FILLED = [  # (initializer, mean, standard deviation, bounds)
     (init.zeros_initializer(), 0, 0, 0, 0),
     (init.ones_initializer(), 1, 0, 1, 1),
     (init.constant_initializer(), 0, 0, 0, 0),
@@ -80,7 +80,7 @@ FILLED = [  # (initializer, mean, deviation, bounds)
 
 
 @pytest.mark.parametrize("initializer, mean, deviation, low, high", FILLED)
-def test_an_initializer_has_its_mean_deviation_and_bounds(initializer, mean, deviation, low, high):
+def test_initializer_has_mean_deviation_and_bounds(initializer, mean, deviation, low, high):
     found = filled(initializer, dtype=flow.float64)
     assert abs(found.mean() - mean) <= 0.01 * deviation and abs(found.std() - deviation) <= 0.01 * deviation
     assert low <= found.min() and found.max() <= high
@@ -92,7 +92,7 @@ FILTERS, LAST = (64, 32, 3, 5), (64, 3, 5, 32)
 
 
 @pytest.mark.parametrize("shape, data_format", [(FILTERS, "NCHW"), (FILTERS, ""), (LAST, "NHWC")])
-def test_fans_count_pixels(shape, data_format):
+def test_fan_includes_the_kernel_area(shape, data_format):
     assert init.fan(shape, "fan_in", data_format) == 32 * 15
     assert init.fan(shape, "fan_out", data_format) == 64 * 15
     assert init.fan(shape, "fan_avg", data_format) == 48 * 15
@@ -121,7 +121,7 @@ def test_there_are_twelve_initializers_and_truncated_normal():
     (lambda: checks.check_regularizer("flow.layers.dense", 0.1), r"l2\(0\.1\)"),
     (lambda: checks.check_regularizer("flow.layers.dense", regularizers.l1), "got function"),
 ])  # fmt: skip
-def test_mistakes_are_told(wrong, told):
+def test_mistakes(wrong, told):
     with pytest.raises(JobError, match=told):
         wrong()
 
@@ -130,11 +130,11 @@ def test_mistakes_are_told(wrong, told):
     (regularizers.l1(0.5), [-0.5, 0, 0.5]), (regularizers.l2(0.5), [-1, 0, 1.5]),
     (regularizers.l1_l2(0.5, 0.25), [-1, 0, 1.25]),
 ])  # fmt: skip
-def test_regularizers_give_the_slope_of_their_penalty(made, expected):
+def test_regularizer_gradient_is_that_of_the_penalty(made, expected):
     weight = flow.tensor([-2.0, 0.0, 3.0])
     assert np.allclose(made.penalty_gradient(weight).numpy(), expected)
 
 
-def test_the_defaults_of_regularizers():
+def test_regularizer_defaults():
     assert (regularizers.l1().l1, regularizers.l2().l2) == (0.01, 0.01)
     assert (regularizers.l1_l2().l1, regularizers.l1_l2().l2) == (0.01, 0.01)

@@ -29,7 +29,7 @@ def numbers(*shape):
 
 
 def ran(function, *arrays, kind="predict"):
-    """What one step of a job of `function(*blobs)` gives, as numpy."""
+    """Return the result of one step of a job of `function(*blobs)`, as NumPy."""
     return job_of(function, *arrays, kind=kind, name="a_job")(*arrays)
 
 
@@ -43,11 +43,11 @@ def put(name, array):
 
 INIT = flow.random_normal_initializer(0, 1)
 
-# ---- each layer is a modern function of its variables ----------------------------------------------------------------
+# ---- each layer equals a modern function of its variables -----------------------------------------------------------
 
 
 def conv(pads=(0, 0, 0, 0), stride=1, **options):
-    """The modern convolution of an image that `pads`, (left, right, top, bottom), make wider."""
+    """The modern convolution of an image that is padded by (left, right, top, bottom)."""
     return lambda x, v: F.conv2d(F.pad(x, pads), v.weight, v.bias, stride=stride, **options)
 
 
@@ -56,12 +56,12 @@ def conv2d(x, **options):
 
 
 def strided(padding, pads):
-    """A row of LAYERS: stride 2 and this padding, which adds `pads`."""
+    """A row of LAYERS: stride 2 with this padding, which adds `pads`."""
     return lambda x: conv2d(x, strides=2, padding=padding), (2, 3, 8, 7), (4, 3, 3, 3), conv(pads, 2)
 
 
 def first(x):
-    """Channels before pixels."""
+    """Move channels before the spatial axes."""
     return x.permute(0, 3, 1, 2)
 
 
@@ -81,7 +81,7 @@ def normalized(x, v):
     return F.batch_norm(x.transpose(1, -1), v.moving_mean, v.moving_variance, v.gamma, v.beta, eps=1e-3)
 
 
-# case -> (layer, shape of its input, shape of its first variable or None, the same of the modern functions)
+# case -> (layer, input shape, shape of the first variable or None, the same with modern functions)
 LAYERS = {
     "dense": (lambda x: dense(x, bias_initializer=INIT), (4, 3), (6, 3), lambda x, v: F.linear(x, v.weight, v.bias)),
     "dense of rows": (
@@ -163,7 +163,7 @@ LAYERS = {
 
 
 @pytest.mark.parametrize("case", LAYERS)
-def test_layer_is_the_modern_function_of_its_variables(case, session):
+def test_layer_equals_modern_function_of_its_variables(case, session):
     layer, shape, size, modern = LAYERS[case]
     x = numbers(*shape)
     in_job(layer, x)
@@ -180,7 +180,7 @@ def test_dense_starts_at_zero_and_may_lack_a_bias(session):
     assert list(session.variables) == ["Dense-weight"] and not variable("Dense-weight").any()
 
 
-def test_an_activation_is_called_with_its_name():
+def test_activation_is_called_with_its_name():
     seen = []
 
     def activation(x, name):
@@ -194,7 +194,7 @@ def test_an_activation_is_called_with_its_name():
         assert np.array_equal(ran(lambda x, unnamed=unnamed: dense(x, activation=unnamed, name="fc"), x), out)
 
 
-def test_namespaces_stand_in_front(session):
+def test_namespace_prefixes_variable_names(session):
     def function(x):
         with flow.scope.namespace("net"), flow.scope.namespace("block"):
             x = flow.layers.dense(x, 3, activation=flow.layers.prelu, name="fc")
@@ -227,7 +227,7 @@ def test_conv2d_fills_its_weight_by_xavier():
 @pytest.mark.parametrize(
     "axis, shape", [(1, (4, 3, 2, 5)), (-1, (4, 2, 5, 3)), (-1, (8, 3)), (2, (4, 2, 3, 5)), (0, (3, 6))]
 )
-def test_batch_normalization_of_a_batch(axis, shape):
+def test_batch_normalization_with_batch_statistics(axis, shape):
     x, rest = numbers(*shape) * 3 + 2, tuple(a for a in range(len(shape)) if a != axis % len(shape))
 
     def function(x):
@@ -248,7 +248,7 @@ def test_batch_normalization_of_a_batch(axis, shape):
 @pytest.mark.parametrize(
     "kind, options", [("predict", {}), ("train", {"training": False}), ("train", {"trainable": False})]
 )
-def test_batch_normalization_by_moving_numbers(kind, options, session):
+def test_batch_normalization_with_moving_statistics(kind, options, session):
     x = numbers(4, 5, 3)
 
     def function(x):
@@ -276,7 +276,7 @@ def test_batch_normalization_without_beta_and_gamma(session):
     assert list(session.variables)[2:] == ["BatchNorm-moving_mean", "BatchNorm-moving_variance"]
 
 
-def test_batch_normalization_sends_the_gradient_through_the_batch():
+def test_batch_normalization_differentiates_batch_statistics():
     x, w = RNG.standard_normal((6, 2)), RNG.standard_normal((6, 3))
 
     def function(x, w):
@@ -297,7 +297,7 @@ def test_batch_normalization_sends_the_gradient_through_the_batch():
 # ---- in training -------------------------------------------------------------------------------------------------
 
 
-def test_dropout_drops_in_train_jobs_only():
+def test_dropout_is_active_only_in_train_jobs():
     x = np.ones((100, 50), "float32")
 
     def function(x):
@@ -312,7 +312,7 @@ def test_dropout_drops_in_train_jobs_only():
     assert set(np.unique(first)) == {0, 2} and abs(first.mean() - 1) < 0.1
 
 
-def test_a_seed_gives_a_dropout_of_its_own():
+def test_dropout_with_a_seed_is_independent():
     def drops(x):
         a, b = (flow.nn.dropout(x, 0.5, seed=3, name=name) for name in "ab")
         sgd(flow.layers.dense(a + b, 1))
@@ -324,7 +324,7 @@ def test_a_seed_gives_a_dropout_of_its_own():
     assert np.array_equal(a, b) and not np.array_equal(seeded(x)[0], a)
 
 
-def test_regularizers_shrink_weights_and_what_is_not_trainable_stays():
+def test_regularizers_shrink_weights_and_frozen_variables_stay():
     def function(x):
         ones, twos = flow.constant_initializer(1.0), flow.constant_initializer(2.0)
         hidden = flow.layers.dense(x, 3, kernel_initializer=ones, trainable=False, name="fixed")
@@ -339,7 +339,7 @@ def test_regularizers_shrink_weights_and_what_is_not_trainable_stays():
     assert (variable("free-weight") != 1).all() and np.allclose(variable("shrunk-weight"), 2 - 0.1 * 0.5 * 2)
 
 
-def test_views_call_the_ops_of_a_layer_by_its_name():
+def test_views_name_the_ops_of_a_layer():
     seen = []
 
     def function(x):
@@ -351,7 +351,7 @@ def test_views_call_the_ops_of_a_layer_by_its_name():
     assert seen[0].startswith("conv1/activation")
 
 
-def test_losses_with_the_name_of_a_class_are_functions_of_blobs():
+def test_losses_with_class_names_are_functions_of_blobs():
     x, y = 1 / (1 + np.exp(-numbers(4, 3))), 1 / (1 + np.exp(-numbers(4, 3)))
     for name in ("MSELoss", "L1Loss", "BCELoss", "BCEWithLogitsLoss", "KLDivLoss"):
         loss = getattr(flow.nn, name)
@@ -372,7 +372,7 @@ PLAIN = flow.zeros(2, 3)
 @pytest.mark.parametrize("name, sizes", [
     ("dense", [3]), ("conv2d", [3]), ("batch_normalization", []), ("layer_norm", [])
 ])  # fmt: skip
-def test_a_layer_outside_a_job(name, sizes):
+def test_layer_outside_a_job(name, sizes):
     text = rf"flow\.layers\.{name} works only inside a job function"
     refused(getattr(flow.layers, name), JobError, text, PLAIN, *sizes)
 
@@ -408,10 +408,10 @@ def filtered(x, size=3, **options):
 def test_mistakes_with_layers(array, function, told, session):
     refused(ran, (JobError, ShapeError, TypeError), told, function, array)
     assert not session.variables
-    assert ran(fc, MATRIX).shape == (4, 3)  # and all goes on
+    assert ran(fc, MATRIX).shape == (4, 3)  # and the job still works
 
 
-def test_two_layers_of_one_name_are_told_with_both_lines():
+def test_duplicate_layer_name_error_has_both_lines():
     def function(x):
         x = flow.layers.dense(x, 3, use_bias=False)
         return flow.layers.dense(x, 3, use_bias=False)
@@ -422,7 +422,7 @@ def test_two_layers_of_one_name_are_told_with_both_lines():
     assert error.where == f"at test_job_layers.py:{first + 1}"
 
 
-def test_swapped_labels_and_two_names_are_told_in_one_pass():
+def test_several_mistakes_are_reported_together():
     labels = np.zeros(4, "int32")
 
     def function(x, labels):
@@ -436,12 +436,12 @@ def test_swapped_labels_and_two_names_are_told_in_one_pass():
     assert "no optimizer" in text
 
 
-def test_a_label_of_no_class_is_told_when_the_job_runs():
+def test_out_of_range_label_is_reported_at_run_time():
     loss = lambda x, y: flow.nn.sparse_softmax_cross_entropy_with_logits(y, x)
     refused(ran, JobError, "labels go from 0 to 5, and the input has 3 classes", loss, MATRIX, np.int32([0, 1, 5, 2]))
 
 
-def test_names_that_are_not_there_are_told():
+def test_unknown_names():
     assert dir(flow.layers) == flow.layers.__all__ and dir(flow.regularizers) == ["l1", "l1_l2", "l2"]
     with pytest.raises(AttributeError, match="did you mean flow.layers.conv2d"):
         flow.layers.conv_2d
@@ -449,7 +449,7 @@ def test_names_that_are_not_there_are_told():
         flow.regularizers.l3
 
 
-# ---- layers of zeros behind each other: they never learn, and a job that trains them says so -------------------------
+# ---- consecutive layers of zeros never learn; a job that trains them warns -------------------------------------------
 
 ROWS = np.random.default_rng(1).standard_normal((4, 3)).astype("float32")
 
@@ -459,7 +459,7 @@ def named(x, units, name, **options):
 
 
 def trained(network, kind="train"):
-    """A job of `network(x)`, run for two steps."""
+    """Train a job of `network(x)` for two steps."""
 
     def losses(x):
         loss = flow.math.square(network(x) - 1.0)
@@ -471,8 +471,8 @@ def trained(network, kind="train"):
     return [zero_job(ROWS) for _ in range(2)]
 
 
-def test_zeros_behind_zeros_are_told_once():
-    """OneFlow's default: nothing but the last bias learns, whatever the data are."""
+def test_consecutive_zero_layers_warn_once():
+    """OneFlow's default: only the last bias learns, whatever the data are."""
 
     def network(x):
         hidden = named(x, 5, "first", activation=flow.nn.relu)
@@ -502,10 +502,10 @@ SMALL = flow.random_normal_initializer(0, 0.1)
     (lambda x: named(named(x, 4, "frozen", trainable=False), 3, "zeros"), "train"),
     (lambda x: named(named(x, 4, "one"), 3, "two"), "predict"),
 ], ids=["one", "last", "first", "side by side", "asked for", "frozen", "predict"])  # fmt: skip
-def test_zeros_that_learn_or_are_meant_are_not_told(network, kind):
+def test_learning_or_explicit_zeros_do_not_warn(network, kind):
     trained(network, kind)
 
 
-def test_layers_that_another_job_has_filled_are_not_told():
+def test_layers_initialized_by_another_job_do_not_warn():
     trained(lambda x: named(named(x, 4, "a", kernel_initializer=SMALL), 3, "b", kernel_initializer=SMALL))
     trained(lambda x: named(named(x, 4, "a"), 3, "b"))

@@ -1,4 +1,4 @@
-"""flow.math in jobs and on eager tensors: the bits of modern functions, numpy's numbers, dtypes, and gradients."""
+"""flow.math in jobs and on eager tensors: bits of modern functions, NumPy's results, dtypes, gradients."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ Y = np.random.default_rng(1).uniform(-2, 2, (3, 4)).astype("float32")
 INNER = (X / 2.2).astype("float32")  # in (-1, 1)
 POSITIVE = np.abs(X) + np.float32(0.1)
 
-# Input -> names of functions that are the modern ones; "legacy=modern" if the modern name is another.
+# input -> functions that equal the modern ones; "legacy=modern" if the modern name is different
 UNARY = [
     (
         X,
@@ -62,12 +62,12 @@ def math(name):
 
 
 def double(function, *arrays, **options):
-    """The result in float64, rounded."""
+    """Compute in float64, and round."""
     return np.asarray(function(*[x.astype("float64") for x in arrays], **options)).astype("float32")
 
 
 def reductions(name):
-    """That generation had no array without axes. Reducing no axis gives the input."""
+    """That generation had no 0-d arrays. Reducing over no axis returns the input."""
     cases = [(lambda x: math(name)(x, axis=[]), CUBE, CUBE)]
     for axis in (None, 0, -1, [1], [0, 2], (0, 1, 2)):
         for keep in (False, True):
@@ -90,7 +90,7 @@ OPS = {
     ],
     "top_k": [
         (lambda x: flow.math.top_k(x, k=2), np.int32([[2, 3]]), SCORES[:1]),
-        (lambda x: flow.math.reduce_sum(flow.math.top_k(x, k=2), 1), np.int32([5, 4]), SCORES),  # 9 is there twice
+        (lambda x: flow.math.reduce_sum(flow.math.top_k(x, k=2), 1), np.int32([5, 4]), SCORES),  # 9 occurs twice
         (lambda x: flow.math.top_k(x, axis=0, k=1), np.int32([[0, 1, 0, 1, 0]]), SCORES),
     ],
     "in_top_k": [
@@ -174,7 +174,7 @@ OPS = {
     "xdivy": [(flow.math.xdivy, np.float32([0, 0, 0.5]), np.float32([0, 0, 2]), np.float32([0, 5, 4]))],
     "exp": [(lambda: flow.math.exp(flow.ones(2), 3), DTypeError, "argument 2 .* 3 is not a string")],
 }
-NEAR = {  # those that differ from numpy in the last bits
+NEAR = {  # functions that differ from NumPy in the last bits
     **{name: reductions(name) for name in REDUCTIONS},
     "reciprocal_no_nan": [(flow.math.reciprocal_no_nan, np.float32([0, 0.5, -4]), np.float32([0, 2, -0.25]))],
     "squared_difference": [(flow.math.squared_difference, (X - y) ** 2, X, y) for y in (Y, Y[0], Y[:1])],
@@ -188,7 +188,7 @@ NEAR = {  # those that differ from numpy in the last bits
 
 
 def row(names, *arrays, call=lambda function, *given: function(*given)):
-    """(legacy name, row of the legacy function against the modern one)."""
+    """Return (legacy name, a row that compares the legacy function with the modern one)."""
     old, _, new = names.partition("=")
     modern = getattr(flow, new or old, None) or getattr(flow.nn.functional, new or old)
     return old, (lambda *given: call(math(old), *given), lambda *given: int8_for_bool(call(modern, *given)), *arrays)
@@ -222,7 +222,7 @@ def test_older_keywords_of_reductions():
     assert np.isclose(flow.math.reduce_mean(input_blob=x, axis=0)[1].item(), X[:, 1].mean(), rtol=1e-5)
 
 
-def test_fused_softmax_of_a_triangle():
+def test_fused_softmax_with_causal_mask():
     x = np.random.default_rng(3).normal(size=(2, 4, 4)).astype("float32")
     wanted = special.softmax(np.where(np.tril(np.ones((4, 4))) > 0, x * 2, -1e4), -1)
     np.testing.assert_allclose(
@@ -234,7 +234,7 @@ def test_fused_softmax_of_a_triangle():
     assert 0.2 < kept.sum() / (wanted > 1e-7).sum() < 0.8
 
 
-def test_gradients_by_hand():
+def test_gradients_match_formulas():
     x, dy = flow.tensor(X.astype("float64"), requires_grad=True), flow.tensor(Y.astype("float64"))
     flow.math.gelu(x).backward(dy)
     np.testing.assert_allclose(flow.math.gelu_grad(x.detach(), dy).numpy(), x.grad.numpy(), rtol=1e-10)
@@ -245,20 +245,20 @@ def test_gradients_by_hand():
 
 
 @pytest.mark.parametrize("name", ["reciprocal_no_nan", "log_sigmoid", "gelu"])
-def test_slopes_of_one(name):
+def test_gradients_of_unary_functions(name):
     points = [-3.0, -1.0, -1e-3, 0.5, 30.0]
     assert gradcheck(math(name), flow.tensor(points, dtype=flow.float64, requires_grad=True))
 
 
 @pytest.mark.parametrize("name", ["xdivy", "xlogy", "squared_difference"])
-def test_slopes_of_two(name):
+def test_gradients_of_binary_functions(name):
     first = [1.0, -2.0, 0.5, -0.5, 3.0]
     second = [2.0, 1.0, 0.7, 0.6, 0.4] if name == "xlogy" else [2.0, -1.0, -0.7, 0.6, 1e-3]
     x, y = [flow.tensor(v, dtype=flow.float64, requires_grad=True) for v in (first, second)]
     assert gradcheck(getattr(flow.math, name), (x, y))
 
 
-def test_every_function_takes_a_name_last():
+def test_every_function_accepts_a_name_last():
     for name in vars(m):
         function = getattr(m, name)
         if (
@@ -270,7 +270,7 @@ def test_every_function_takes_a_name_last():
             assert last == "name" or name in ("reduction", "comparison", "unary_function", "binary_function"), name
 
 
-def test_a_name_is_the_scope_of_its_ops():
+def test_name_is_the_scope_of_its_ops():
     told = []
 
     def function(x):

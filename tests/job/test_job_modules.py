@@ -1,4 +1,4 @@
-"""Modules in job functions: what changes in them between two calls takes effect, as in eager and in nn.Graph."""
+"""Modules in job functions: changes between two calls take effect, as in eager mode and in nn.Graph."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def job_of(model):
 
 
 @pytest.mark.parametrize("change", list(CHANGES))
-def test_what_changes_in_a_module_takes_effect_in_a_job(change):
+def test_module_changes_take_effect_in_a_job(change):
     model = Scaled().eval()
     job = job_of(model)
     before = job(X)
@@ -43,7 +43,7 @@ def test_what_changes_in_a_module_takes_effect_in_a_job(change):
     assert np.array_equal(after, model(flow.tensor(X)).numpy()) and not np.array_equal(after, before)
 
 
-def test_train_and_eval_have_a_plan_each_in_a_job():
+def test_train_and_eval_mode_have_separate_plans():
     model = Scaled()
     job = job_of(model)
     model.eval()
@@ -57,7 +57,7 @@ def test_train_and_eval_have_a_plan_each_in_a_job():
     assert dict(job.plans) == plans  # nothing is compiled again
 
 
-# ---- what stands around a job function -------------------------------------------------------------------------------
+# ---- the environment of a job function -------------------------------------------------------------------------------
 
 
 rate, scale, K = [2.0], flow.tensor(2.0), [3.0]
@@ -68,7 +68,7 @@ def keep(values: tp.Numpy):
     seen.append(values)
 
 
-def test_what_a_job_cannot_follow_is_told_of_once():
+def test_untracked_state_warns_once():
     limit, log = 4.0, []
 
     def helper(x):
@@ -89,10 +89,10 @@ def test_what_a_job_cannot_follow_is_told_of_once():
     text = str(records[0].message)
     assert "rate ([2.0])" in text and not any(f"{name} (" in text for name in ("limit", "seen", "log", "K", "scale"))
     limit = 2.0
-    assert np.array_equal(predict([X])[0], X * 4 + 3)  # a variable of a function around is followed
+    assert np.array_equal(predict([X])[0], X * 4 + 3)  # a variable of an enclosing function is tracked
 
 
-def test_a_variable_that_names_another_tensor_is_followed_in_a_job(monkeypatch):
+def test_rebound_variable_takes_effect_in_a_job(monkeypatch):
     predict = job_of(lambda x: x * scale)
     assert np.array_equal(predict(X), X * 2)
     monkeypatch.setitem(globals(), "scale", flow.tensor(5.0))
@@ -100,10 +100,10 @@ def test_a_variable_that_names_another_tensor_is_followed_in_a_job(monkeypatch):
     scale.data = flow.tensor(7.0)
     assert np.array_equal(predict(X), X * 7)
     scale.add_(1)
-    assert np.array_equal(predict(X), X * 8) and len(predict.plans) == 2  # that of the storage before has gone
+    assert np.array_equal(predict(X), X * 8) and len(predict.plans) == 2  # the old storage has been freed
 
 
-def test_the_default_dtype_is_part_of_the_key_of_a_job():
+def test_default_dtype_is_part_of_the_plan_key():
     predict = job_of(lambda x: flow.zeros(3))
     assert predict(X).dtype == np.float32
     flow.set_default_dtype(flow.float64)
@@ -114,13 +114,13 @@ def test_the_default_dtype_is_part_of_the_key_of_a_job():
     assert predict(X).dtype == np.float32 and len(predict.plans) == 2
 
 
-def test_no_notice_where_each_call_sees_what_changes():
+def test_tracked_state_does_not_warn():
     model = Scaled().eval()
     predict = job_of(lambda x: model(x) * scale + K[0])
     assert predict(X).shape == (2, 4) and predict.noticed == set()
 
 
-def test_a_list_that_the_function_writes_is_no_reason_to_build_again():
+def test_list_written_by_the_function_does_not_rebuild():
     built = []
 
     @flow.global_function()
@@ -130,7 +130,7 @@ def test_a_list_that_the_function_writes_is_no_reason_to_build_again():
 
     for i in range(8):
         written_job([np.ones((2 + i % 2, 4), "f")])
-    assert len(built) <= 4  # two shapes; each once more while it is not known who writes
+    assert len(built) <= 4  # two shapes; each once more until the writer is known
 
 
 def masked(x):
@@ -163,14 +163,14 @@ FORWARD = {
 
 
 @pytest.mark.parametrize("name", FORWARD)
-def test_names_and_operators_in_a_module_mean_the_same_in_a_job(name):
+def test_names_and_operators_in_a_module_are_modern_in_a_job(name):
     model = type("Model", (nn.Module,), {"forward": lambda self, x: FORWARD[name](x)})()
     found = job_of(model)(X)
     wanted = model(flow.tensor(X)).numpy()
     assert found.dtype == wanted.dtype and np.array_equal(found, wanted)
 
 
-def test_a_comparison_in_the_job_function_is_int8_and_a_mask_as_an_index():
+def test_comparison_in_a_job_function_is_int8_but_a_mask_as_index():
     def mask(x):
         y = masked(x)
         y[(x > 6,)] = 7.0
@@ -191,7 +191,7 @@ KEEPS = {
 
 @pytest.mark.parametrize("fails", [False, True])
 @pytest.mark.parametrize("how", KEEPS)
-def test_a_job_leaves_no_blob_in_a_module(how, fails):
+def test_no_blob_remains_in_a_module(how, fails):
     class Keeps(nn.Module):
         def __init__(self):
             super().__init__()

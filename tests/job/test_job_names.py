@@ -1,6 +1,4 @@
-"""The table of names that two generations share: a test per row, the dispatch, its cost, and names that are not
-there.
-"""
+"""Names with a legacy and a modern meaning: a test per row of the table, the dispatch, its cost, and missing names."""
 
 import copy
 import inspect
@@ -23,13 +21,13 @@ from minflow.job.legacy.overloads import LOSSES, NORMS, ROWS, legacy_function, l
 
 X = np.float32([[3, 1, 2], [5, 9, 7]])
 SQUARE = np.arange(9, dtype="float32").reshape(3, 3)
-TEXT = flow.tensor([[1, 2]]), flow.tensor([2]), flow.tensor([2])  # labels, and how many frames and labels
+TEXT = flow.tensor([[1, 2]]), flow.tensor([2]), flow.tensor([2])  # labels, lengths of frames and labels
 MASK = np.int8([[1, 0, 1], [0, 0, 1]])
 IDS = np.int32([2, 0])
 
 
 def blob(function, *arrays):
-    """What a job gives, with a check that the tensor in it is a Blob."""
+    """Return the result in a job, after checking that the tensor in it is a Blob."""
 
     def checked(*blobs):
         result = function(*blobs)
@@ -45,14 +43,14 @@ def same(a, b):
 
 
 def call(**options):
-    """Arguments of a call by keyword; that of a tensor may have any name."""
+    """Arguments of a call by keyword; a tensor may have any name."""
     return options
 
 
 x, ids, mask, frames = flow.tensor(X), flow.tensor(IDS), flow.tensor(MASK), flow.tensor(X.reshape(2, 1, 3))
 BY_NUMBER = (lambda b: (b, 3.0), call(x=x, y=3.0), (x, 3.0))
 
-# name -> arguments of three calls: (those with a Blob, or None; those of an eager call by legacy keywords; modern ones)
+# name -> arguments of three calls: (with a Blob, or None; eager with legacy keywords; modern)
 CASES = {
     "reshape": (lambda b: (b, [3, 2]), call(x=x, shape=[3, 2]), (x, 3, 2)),
     "flatten": (lambda b: (b, 0, -1), call(input=x, name="flat"), (x,)),
@@ -89,11 +87,11 @@ CASES = {
 }
 
 
-def test_what_is_marked_at_its_definition_is_a_row_of_the_table():
+def test_marked_functions_are_in_the_table():
     assert sorted(OVERLOADED) == sorted(f"flow.{row.name}" for row in ROWS)
     for name, definition in OVERLOADED.items():
         public = resolve(name)
-        wrapped = public.__wrapped__  # a function of nn.functional was hinted there before
+        wrapped = public.__wrapped__  # its hint used to name a function of nn.functional
         assert definition in (wrapped, getattr(wrapped, "__wrapped__", None))
         assert inspect.signature(public) == inspect.signature(definition)
         assert (public.__module__, public.__name__) == ("minflow", name.rpartition(".")[2])
@@ -110,8 +108,8 @@ def outputs(result):
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda r: r.name)
-def test_row(row):
-    """A call is that of the generation that its arguments belong to."""
+def test_call_has_the_meaning_of_its_arguments(row):
+    """A call belongs to the generation of its arguments."""
     in_a_job, by_keyword, modern = CASES[row.name]
     public, legacy = getattr(flow, row.name), legacy_function(row.legacy)
     if in_a_job is not None:
@@ -121,8 +119,8 @@ def test_row(row):
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda r: r.name)
-def test_legacy_keywords_are_the_legacy_function_s_own(row):
-    """Every keyword exists there; none of them is an argument of the modern function, which would lose it."""
+def test_legacy_keywords_belong_only_to_the_legacy_function(row):
+    """Every keyword exists there, and none is an argument of the modern function, which would lose it."""
     assert row.keywords <= inspect.signature(legacy_function(row.legacy)).parameters.keys()
     modern = getattr(flow, row.name).__wrapped__
     if inspect.isfunction(modern):
@@ -131,20 +129,20 @@ def test_legacy_keywords_are_the_legacy_function_s_own(row):
     assert row.meaning[-1] != "." and len(row.meaning) > 15
 
 
-def test_a_modern_keyword_of_a_blob_means_the_modern_function():
+def test_blob_with_modern_keyword_calls_the_modern_function():
     assert blob(lambda b: flow.squeeze(flow.expand_dims(b, 0), dim=1), X).shape == (1, 2, 3)
     assert blob(lambda b: flow.argmax(b, dim=0), X).dtype == np.int64
     assert same(blob(lambda b: flow.clamp(b, min=2), X), X.clip(2))
     assert same(blob(lambda b: flow.concat([b, b], dim=1), X), np.hstack([X, X]))
 
 
-def test_keywords_of_both_are_refused():
+def test_mixed_keywords_are_refused():
     wanted = r"sort: direction belongs to job functions, descending does not(.|\n)*input, axis, direction, name"
     with pytest.raises(DTypeError, match=wanted):
         flow.sort(flow.tensor(X), direction="ASCENDING", descending=True)
 
 
-def test_a_blob_in_any_place_counts():
+def test_blob_in_any_argument_counts():
     assert same(blob(lambda b: flow.where(flow.tensor(MASK), 0.0, b), X), np.where(MASK, np.float32(0), X))
     assert same(
         blob(lambda b: flow.gather(flow.tensor(SQUARE), flow.cast(b, flow.int32)), np.float32([[2, 0]])),
@@ -173,15 +171,15 @@ def test_eager_tensors_in_a_job_keep_the_modern_meaning():
     assert told == [(2, 1)]
 
 
-def test_the_modern_function_is_still_known():
+def test_modern_function_is_accessible():
     assert flow.transpose.__name__ == "transpose" and "Swap two axes" in flow.transpose.__doc__
     for row in ROWS:
         assert pickle.loads(pickle.dumps(getattr(flow, row.name))) is getattr(flow, row.name)
-    assert F.transpose is not flow.transpose  # inside minflow nothing goes through the dispatch
+    assert F.transpose is not flow.transpose  # inside minflow nothing uses the dispatch
 
 
-def test_a_modern_call_looks_at_none_of_its_arguments(monkeypatch):
-    """Outside a job nobody asks for the other meaning, but after a call that has failed and has a keyword."""
+def test_modern_call_does_not_inspect_its_arguments(monkeypatch):
+    """Outside a job the legacy meaning is considered only after a call with a keyword has failed."""
     asked = []
     monkeypatch.setattr(legacy_dispatch, "RESOLVERS", [lambda *call: asked.append(call) or legacy_meaning(*call)])
     flow.transpose(x, 0, 1), flow.squeeze(x, dim=0), flow.concat([x, x], dim=1), flow.zeros(2, 3), flow.eq(x, 3.0)
@@ -192,17 +190,17 @@ def test_a_modern_call_looks_at_none_of_its_arguments(monkeypatch):
     assert [name for name, _, _ in asked] == ["flow.sort"]
 
 
-def test_a_legacy_call_that_fails_shows_no_other_error():
+def test_failing_legacy_call_raises_its_own_error():
     with pytest.raises(MinflowError) as caught:
         flow.sort(x, direction="SIDEWAYS")
     assert caught.value.__context__ is None
 
 
-# ---- names that are not there ------------------------------------------------------------------------------------
+# ---- missing names ---------------------------------------------------------------------------------------------------
 
 
 def resolve(text):
-    """The object that "flow.a.b" names."""
+    """Return the object that "flow.a.b" names."""
     thing = flow
     for part in text.split(".")[1:]:
         thing = getattr(thing, part)
@@ -210,7 +208,7 @@ def resolve(text):
 
 
 @pytest.mark.parametrize("room", MISSING)
-def test_what_takes_their_place_is_there(room):
+def test_suggested_replacements_exist(room):
     for name, hint in MISSING[room].items():
         for text in re.findall(r"flow(?:\.\w+)+", hint):
             assert resolve(text) is not None, (name, text)
@@ -219,7 +217,7 @@ def test_what_takes_their_place_is_there(room):
 @pytest.mark.parametrize("room", MISSING)
 def test_missing_names_are_missing(room):
     for name in MISSING[room]:
-        assert not hasattr(resolve(room), name), f"{room}.{name} is there: strike it from the table"
+        assert not hasattr(resolve(room), name), f"{room}.{name} exists: remove it from the table"
 
 
 @pytest.mark.parametrize("expression, wanted", [
@@ -234,19 +232,19 @@ def test_missing_names_are_missing(room):
     ("flow.scope.name_scope", r"flow\.scope\.namespace"),
     ("flow.qqqq", r"dir\(flow\)"),
 ])  # fmt: skip
-def test_a_name_that_is_not_there(expression, wanted):
+def test_missing_name_error_has_a_suggestion(expression, wanted):
     with pytest.raises(MissingNameError, match=wanted) as caught:
         eval(expression)
     assert isinstance(caught.value, AttributeError) and "at <string>:1" in str(caught.value)
 
 
-def test_dir_lists_functions_alone():
+def test_dir_lists_only_functions():
     assert dir(flow.random) == ["bernoulli", "generate_random_batch_permutation_indices", "shuffle"]
     names = dir(flow.math)
     assert len(names) == 88 and "add_n" in names and "F" not in names and "named_axes" not in names
 
 
-def test_python_s_own_questions_are_answered_plainly():
+def test_dunder_lookups_raise_plain_attribute_errors():
     for name in ("__wrapped__", "_repr_html_"):
         assert type(missing_name("flow", name, ())) is AttributeError
         assert not hasattr(flow, name) and not hasattr(flow.math, name) and not hasattr(flow.nn, name)

@@ -31,8 +31,8 @@ def numbers(*shape):
 
 
 def pads_of(n, k, s, d, padding):
-    """(before, after) of one axis, written from the reference's words: ceil(n / s) positions, the odd pixel
-    somewhere.
+    """Return (before, after) of one axis from the reference's definition: ceil(n / s) positions, the odd pixel on
+    one side.
     """
     reach = (k - 1) * d + 1
     if not isinstance(padding, str):
@@ -53,7 +53,7 @@ def convolved(x, w, stride, dilation, groups, pads):
 
 
 def pooled(kind, x, kernel, strides, pads, ceil=False):
-    """Of the pixels of the image alone. ceil: a last window may reach beyond the padding, if it starts before it."""
+    """Pool the pixels of the image only. ceil: a last window may exceed the padding if it starts before its end."""
     if ceil:
         for i, (size, k, s) in enumerate(zip(x.shape[2:], kernel, strides)):
             more = -(size + sum(pads[i]) - k) % s
@@ -66,7 +66,7 @@ def pooled(kind, x, kernel, strides, pads, ceil=False):
 
 
 def last(x):
-    """With the channels last."""
+    """Move channels last."""
     return np.ascontiguousarray(np.moveaxis(x, 1, -1))
 
 
@@ -101,7 +101,7 @@ POOLS = {  # size, kernel, strides
     3: [((4, 6, 5), (3, 3, 3), (2, 2, 2))],
 }
 NAMED = ["VALID", "SAME", "SAME_LOWER", "SAME_UPPER"]
-PIXELS = {  # convolutions may have more of them than a window has
+PIXELS = {  # convolutions allow more padding than a window covers
     1: [[0, 0, (2, 1)]],
     2: [[0, 0, (1, 0), (0, 1)], [0, 0, 1, 1], [0, 0, (0, 1), (1, 0)]],
     3: [[(0, 0), (0, 0), (2, 0), (0, 1), (1, 1)]],
@@ -111,12 +111,12 @@ FIRST, LAST = {1: "NCW", 2: "NCHW", 3: "NCDHW"}, {1: "NWC", 2: "NHWC", 3: "NDHWC
 
 
 def moved(padding):
-    """The same padding of an image with the channels last."""
+    """The same padding for an image with channels last."""
     return padding if isinstance(padding, str) else [0, *padding[2:], 0]
 
 
 def one(values):
-    """One number for all axes, if it is the same."""
+    """One number for all axes, if they are equal."""
     return values[0] if len(set(values)) == 1 else values
 
 
@@ -141,7 +141,7 @@ def conv_cases(rank):
 def pool_cases(name):
     kind, rank, pool = name[:3], int(name[-2]), getattr(nn, name)
     for (size, kernel, strides), pad in itertools.product(POOLS[rank], [*NAMED, *PIXELS[rank]]):
-        x = numbers(2, 3, *size) - 5  # below 0, so that a 0 of the padding would be seen
+        x = numbers(2, 3, *size) - 5  # negative, so that a 0 of the padding would be visible
         k, s, pads = one(kernel), one(strides), all_pads(size, kernel, strides, 1, pad)
         out = pooled(kind, x, kernel, strides, pads)
         yield (lambda x, k=k, s=s, pad=pad: pool(x, k, s, pad)), out, x
@@ -160,11 +160,11 @@ def test_convolutions(rank):
 
 
 @pytest.mark.parametrize("name", [f"{kind}_pool{rank}d" for kind in ("max", "avg") for rank in POOLS])
-def test_pooling_sees_the_pixels_of_the_image_only(name):
+def test_pooling_ignores_padding(name):
     judge(list(pool_cases(name)), 1e-6, every=9)
 
 
-def test_same_puts_the_odd_pixel_first_and_same_upper_last():
+def test_same_pads_first_and_same_upper_last():
     x, w = t(np.arange(4.0).reshape(1, 1, 1, 4)), t(np.array([[[[1.0, 10.0]]]]))
     assert nn.conv2d(x, w, 1, "SAME").numpy().ravel().tolist() == [0, 10, 21, 32]
     assert nn.conv2d(x, w, 1, "SAME_LOWER").numpy().ravel().tolist() == [0, 10, 21, 32]
@@ -172,7 +172,7 @@ def test_same_puts_the_odd_pixel_first_and_same_upper_last():
     assert nn.compat_conv2d(x, w, 1, "SAME").numpy().ravel().tolist() == [10, 21, 32, 3]
 
 
-def test_a_padding_that_the_op_can_say_copies_no_image():
+def test_symmetric_padding_does_not_copy_the_image():
     x = flow.zeros(1, 1, 128, 128)
     for padding, pixels, said in (("SAME_LOWER", (1, 0), (1, 1)), ("SAME_UPPER", (0, 1), (0, 0))):
         axes = windows.windows("", (128, 128), (3, 3), (2, 2), (1, 1), padding)
@@ -202,7 +202,7 @@ def test_gradients_go_through_paddings(padding):
     assert gradcheck(lambda x: nn.avg_pool2d(x, (3, 2), 2, padding), (x,))
 
 
-# ---- one op after the other -----------------------------------------------------------------------------------------
+# ---- ops -------------------------------------------------------------------------------------------------------------
 
 
 def cross_entropy(labels, logits):
@@ -245,7 +245,7 @@ P, Z, Q = 1 / (1 + np.exp(-A)), (B > 0).astype(float), F.softmax(t(B), -1).numpy
 
 
 def each_reduction(name, *arrays, **options):
-    """Rows of a loss against its modern class; a sum or mean has one axis."""
+    """Rows that compare a loss with its modern class; a sum or mean has one axis."""
 
     def row(reduction, shape):
         modern = getattr(nn, name)(reduction=reduction, **options)
@@ -481,7 +481,7 @@ def test_random_mask_like():
     assert nn.random_mask_like(flow.zeros(3), 0.0).numpy().tolist() == [1, 1, 1]
 
 
-def test_the_gradient_of_the_sparse_loss():
+def test_gradient_of_sparse_cross_entropy():
     logits, labels = t(numbers(4, 3)).requires_grad_(), t([0, 2, 1, 1], "int32")
     nn.sparse_softmax_cross_entropy_with_logits(labels, logits).sum().backward()
     expected = F.softmax(logits, -1).detach().numpy()
@@ -496,17 +496,17 @@ def test_pixel_shuffle():
     assert nn.PixelShufflev2(x, 1, 4).tolist() == wider.tolist()
 
 
-def test_every_name_takes_a_name():
+def test_every_function_accepts_a_name():
     for function in (*[getattr(nn, name) for name in NN], *CAPITALS.values()):
         assert "name" in inspect.signature(function).parameters and function.__doc__
 
 
-def test_a_steep_slope_of_the_modern_leaky_relu_in_a_job():
-    """Comparisons of Blobs give int8; what is written on operators must not depend on that."""
+def test_modern_leaky_relu_with_steep_slope_in_a_job():
+    """Comparisons of Blobs return int8; code written with operators must not depend on that."""
     judge([(lambda x: F.leaky_relu(x, 2.0), np.where(V > 0, V, 2 * V), V)])
 
 
-# ---- norms that were functions with a class's name -----------------------------------------------------------------
+# ---- norms that were functions with class names ----------------------------------------------------------------------
 
 VOLUME = numbers(2, 3, 4, 6, 5).astype("float32")
 
@@ -537,12 +537,12 @@ def test_norms_are_functions_of_blobs(name, fresh):
     assert isinstance(getattr(flow.nn, name)(2, 4) if options else getattr(flow.nn, name)(3), flow.nn.Module)
 
 
-def test_two_norms_are_two_and_a_name_shares(fresh):
+def test_two_norms_differ_and_equal_names_share_variables(fresh):
     def job(x):
         return flow.nn.InstanceNorm3d(flow.nn.InstanceNorm3d(flow.nn.InstanceNorm3d(x)), name="own")
 
     in_job(job, VOLUME)
-    in_job(job, VOLUME)  # another job of the same layers shares their numbers
+    in_job(job, VOLUME)  # another job of the same layers shares their variables
     assert [name for name in flow.get_all_variables() if "gamma" in name] == [
         "InstanceNorm3d_0_gamma",
         "InstanceNorm3d_1_gamma",
@@ -554,8 +554,8 @@ def test_two_norms_are_two_and_a_name_shares(fresh):
         in_job(lambda x: flow.nn.GroupNorm(x, 2), VOLUME)
 
 
-def test_one_number_has_one_axis():
-    """That generation had no array without axes: programs of it write loss[0]."""
+def test_scalars_have_one_axis():
+    """That generation had no 0-d arrays: its programs write loss[0]."""
     numbers = VOLUME[0, 0, 0]
     for job in (flow.math.reduce_sum, lambda x: flow.nn.L1Loss(x, x), lambda x: flow.nn.BCEWithLogitsLoss(x, x, x)):
         assert in_job(job, numbers).shape == (1,)

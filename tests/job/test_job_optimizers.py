@@ -1,6 +1,6 @@
-"""Optimizers and schedules of job functions against formulas written here, and what they refuse.
+"""Optimizers and schedules of job functions: comparison with formulas, and errors.
 
-A stand-in plays the build of a job: it holds eager tensors where the job holds blobs, so that `apply` runs at once;
+A stub of the build of a job holds eager tensors instead of blobs, so that `apply` runs immediately;
 `test_job_training.py` has the same optimizers in jobs.
 """
 
@@ -18,7 +18,7 @@ from minflow.job.train import optimizer as O
 
 
 def rate(t):
-    """The rate of CosineScheduler(0.1, 15) in step t, written anew."""
+    """The rate of CosineScheduler(0.1, 15) at step t."""
     return 0.1 * 0.5 * (1 + math.cos(math.pi * min(t, 15) / 15))
 
 
@@ -26,7 +26,7 @@ SCHEDULE = O.CosineScheduler(0.1, 15)
 
 
 def follow(optimizer, rule, steps=20, dtype="float64", size=1.0, tolerance=1e-12):
-    """Run `steps` steps of both: rule(w, g, state, lr, t) gives the new w, and keeps its state in a dict."""
+    """Run both for `steps` steps: rule(w, g, state, lr, t) returns the new w and keeps its state in a dict."""
     bench = Bench(dtype)
     wanted, states = bench.numbers(), {name: {} for name in SHAPES}
     for t in range(steps):
@@ -44,7 +44,7 @@ def follow(optimizer, rule, steps=20, dtype="float64", size=1.0, tolerance=1e-12
 
 
 def momentum(name, w, g, s, lr, t, beta=0.9, decay=0.0):
-    """The rate is inside the momentum, unlike that of flow.optim.SGD: old gradients keep the rate of their step."""
+    """The rate is inside the momentum, unlike in flow.optim.SGD: old gradients keep the rate of their step."""
     s["momentum"] = beta * s.get("momentum", 0) - lr * g
     return w + s["momentum"] - lr * decay * w
 
@@ -57,7 +57,7 @@ def moments(name, w, g, s, lr, t, b1=0.9, b2=0.999, eps=1e-8, corrected=False, d
     return w - lr * (s["m"] / (np.sqrt(s["v"]) + eps) + decay * w)
 
 
-def test_lazy_adam_leaves_alone_what_has_no_gradient():
+def test_lazy_adam_skips_rows_without_gradient():
     shapes = {"table": (5, 2)}
     bench, optimizer = Bench(shapes=shapes), O.LazyAdam(SCHEDULE)
     w, m, v = bench.numbers()["table"], np.zeros((5, 2)), np.zeros((5, 2))
@@ -74,8 +74,8 @@ def test_lazy_adam_leaves_alone_what_has_no_gradient():
     assert not bench.slots["table-v"].numpy()[[2, 4]].any()
 
 
-def test_rmsprop_centered_never_takes_the_root_of_a_negative_number():
-    """Gradients that stay the same have no variance, and in float32 it comes out a little below 0 for many of them."""
+def test_centered_rmsprop_has_no_negative_variance():
+    """Constant gradients have variance 0, and in float32 it is slightly negative for many of them."""
     shapes = {"w": (500,)}
     bench, optimizer, g = (
         Bench("float32", shapes),
@@ -114,7 +114,7 @@ def mean_squares(name, w, g, s, lr, t, centered=False):
     return w - lr * g / np.sqrt(s["mean_square"] - (s["mean_gradient"] ** 2 if centered else 0) + 1e-3)
 
 
-# (optimizer, its rule, the states that it keeps)
+# (optimizer, its rule, its states)
 RULES = [
     (O.SGD(SCHEDULE, momentum=0), lambda name, w, g, s, lr, t: w - lr * g, ""),
     (O.SGD(SCHEDULE), momentum, "momentum"),
@@ -139,7 +139,7 @@ RULES = [
         lambda name, *a: moments(name, *a, decay=0.0 if name == "dense1-bias" else 0.2),
         "m v",
     ),
-    (O.LazyAdam(SCHEDULE), lambda *a: moments(*a, corrected=True), "m v"),  # every number has a gradient
+    (O.LazyAdam(SCHEDULE), lambda *a: moments(*a, corrected=True), "m v"),  # every element has a gradient
     (O.RMSProp(SCHEDULE, 0.9, 1e-3), mean_squares, "mean_square"),
     (O.RMSProp(SCHEDULE, 0.9, 1e-3, True), lambda *a: mean_squares(*a, True), "mean_square mean_gradient"),
     (O.LARS(SCHEDULE), lars, "momentum"),
@@ -150,7 +150,7 @@ RULES = [
 
 
 @pytest.mark.parametrize("optimizer, rule, kept", RULES, ids=[repr(optimizer) for optimizer, *_ in RULES])
-def test_rule(optimizer, rule, kept):
+def test_optimizer_follows_its_formula(optimizer, rule, kept):
     bench, states = follow(optimizer, rule, tolerance=1e-10)
     assert set(bench.slots) == {f"{name}-{slot}" for name in SHAPES for slot in kept.split()}
     for slot in kept.split():
@@ -159,7 +159,7 @@ def test_rule(optimizer, rule, kept):
 
 
 def test_lamb_of_zeros():
-    """A weight of zeros, or one without gradient, takes the plain step."""
+    """A weight of zeros, or one without gradient, gets the plain step."""
     bench, optimizer = Bench(shapes={"zeros": (3,), "still": (3,)}), O.LAMB(SCHEDULE)
     bench.weights["zeros"].zero_()
     still = bench.numbers()["still"]
@@ -171,7 +171,7 @@ def test_lamb_of_zeros():
 # ---- clipping, loss scales, several at once ----------------------------------------------------------------------
 
 
-def test_clipping_by_the_norm_of_all_gradients():
+def test_clipping_by_global_norm():
     def rule(gradients):
         norm = math.sqrt(sum((g**2).sum() for g in gradients.values()))
         return {name: g * 1.5 / max(norm, 1.5) for name, g in gradients.items()}
@@ -186,7 +186,7 @@ def test_clipping_by_the_norm_of_all_gradients():
         np.testing.assert_allclose(found, by_hand[0].numbers()[name], rtol=1e-9)
 
 
-def test_short_gradients_are_not_touched_by_clipping():
+def test_clipping_keeps_short_gradients():
     gradients = [flow.tensor([0.3, 0.1]), flow.tensor([[0.2]])]
     for old, new in zip(gradients, O.grad_clipping.by_global_norm(1.0).clipped(gradients)):
         np.testing.assert_array_equal(old.numpy(), new.numpy())
@@ -205,7 +205,7 @@ def scale_of(bench):
     return float(scale), int(count)
 
 
-def test_dynamic_loss_scale_seeks_the_largest():
+def test_dynamic_loss_scale_finds_the_largest():
     bench = Bench()
     optimizer = O.SGD(SCHEDULE, loss_scale_policy=O.loss_scale.dynamic_loss_scale(8.0, 3, 2.0))
     seen = []
@@ -267,7 +267,7 @@ def test_combined_optimizers_each_train_their_own():
     assert set(bench.slots) == {"dense1-bias-m", "dense1-bias-v"}
 
 
-def test_only_the_named_variables_are_trained_and_clipped():
+def test_only_named_variables_are_trained_and_clipped():
     bench = Bench()
     optimizer = O.SGD(
         O.PiecewiseConstantScheduler([], [1.0]),
@@ -281,14 +281,14 @@ def test_only_the_named_variables_are_trained_and_clipped():
     np.testing.assert_allclose(bench.numbers()["scale"], before["scale"] - 0.5)
 
 
-def test_the_rate_is_read_once_for_all_variables():
+def test_rate_is_read_once_for_all_variables():
     for optimizer, readers in ((O.SGD(SCHEDULE), 1), (O.Adam(SCHEDULE), 2), (O.LAMB(SCHEDULE), 3)):
         bench = Bench()
         bench.step(optimizer, gradients_of(0))
         assert bench.readers == readers
 
 
-def test_a_job_without_variables_to_train():
+def test_job_without_trainable_variables():
     for optimizer in (
         O.SGD(SCHEDULE, grad_clipping=O.grad_clipping.by_global_norm(1.0)),
         O.Adam(SCHEDULE, loss_scale_policy=O.loss_scale.dynamic_loss_scale()),
@@ -313,11 +313,11 @@ def linear_cosine(t, periods=0.5, alpha=0.0, beta=0.001):
 
 
 def cycles(t):
-    """Cycle k = ceil(t / steps) goes from the rate at its start straight towards the end at k * steps."""
+    """Cycle k = ceil(t / steps) goes linearly from the rate at its start to the end value at k * steps."""
     return 0.15 * (1 - max(t, 1) / (10 if t <= 10 else 20 if t <= 20 else 30)) + 0.05
 
 
-SCHEDULES = [  # (schedule, its rate in step t); a boundary belongs to the piece before it
+SCHEDULES = [  # (schedule, its rate at step t); a boundary belongs to the piece before it
     (O.PiecewiseConstantScheduler([3, 10], [0.5, 0.1, 0.02]), lambda t: 0.5 if t <= 3 else 0.1 if t <= 10 else 0.02),
     (O.PiecewiseConstantScheduler([], [0.1]), lambda t: 0.1),
     (O.PiecewiseScalingScheduler(0.4, [5, 12], [0.5, 0.1]), lambda t: 0.4 * (1 if t <= 5 else 0.5 if t <= 12 else 0.1)),
@@ -350,7 +350,7 @@ SCHEDULES = [  # (schedule, its rate in step t); a boundary belongs to the piece
 
 
 @pytest.mark.parametrize("schedule, closed", SCHEDULES, ids=[repr(schedule) for schedule, _ in SCHEDULES])
-def test_schedule(schedule, closed):
+def test_schedule_follows_its_formula(schedule, closed):
     assert [schedule.rate(t) for t in range(31)] == pytest.approx([closed(t) for t in range(31)], rel=1e-14, abs=1e-16)
 
 
@@ -359,7 +359,7 @@ class Reader:
         return flow.tensor(function(3))
 
 
-def test_custom():
+def test_custom_schedule():
     assert O.CustomScheduler(lambda t: 1 / (1 + t)).symbol(Reader()).item() == 0.25
     rate = flow.tensor([0.125])
     found = O.CustomScheduler(rate).symbol(Reader())
@@ -421,12 +421,12 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize("make, text", MISTAKES, ids=[text[:30] for _, text in MISTAKES])
-def test_refused(make, text):
+def test_invalid_arguments(make, text):
     error = refused(make, OptimError, text)
     assert "test_job_optimizers.py" in error.where and str(error).count("Try: ") == 1
 
 
-def test_names_that_are_not_there():
+def test_unknown_names():
     bench = Bench()
     refused(
         bench.step,
@@ -441,7 +441,7 @@ def test_names_that_are_not_there():
     )
 
 
-def test_repr_says_what_it_is():
+def test_repr():
     plain = "SGD(lr_scheduler=PiecewiseConstantScheduler(boundaries=[], values=[0.1]), momentum=0.9)"
     assert repr(O.SGD(CONSTANT)) == plain
     clipped = repr(O.Adam(CONSTANT, grad_clipping=O.grad_clipping.by_global_norm(2)))
@@ -455,7 +455,7 @@ def test_repr_says_what_it_is():
     )
 
 
-def test_flow_optimizer_has_its_names_and_tells_of_others():
+def test_flow_optimizer_has_its_names_and_suggests_others():
     shown = set(dir(flow.optimizer))
     assert shown >= {"SGD", "LAMB", "warmup", "grad_clipping", "loss_scale", "PolynomialSchduler"}
     assert "sqrt" not in shown
@@ -465,7 +465,7 @@ def test_flow_optimizer_has_its_names_and_tells_of_others():
         flow.optimizer.CosinScheduler
 
 
-def test_declared_arguments_make_the_signature():
+def test_declared_arguments_define_the_signature():
     assert list(inspect.signature(O.SGD).parameters) == [
         "lr_scheduler",
         "loss_scale_factor",
@@ -486,7 +486,7 @@ def test_declared_arguments_make_the_signature():
         O.Adam()
 
 
-def test_a_schedule_of_a_learner_s_own_has_the_signature_of_its_constructor():
+def test_custom_schedule_has_the_signature_of_its_constructor():
     class Halving(O.LrScheduler):
         def __init__(self, base_lr, every):
             super().__init__(base_lr)

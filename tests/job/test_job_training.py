@@ -1,5 +1,5 @@
-"""Optimizers inside train jobs: the mean-gradient rule, the order of its steps, loss scales, and what minimize
-refuses.
+"""Optimizers inside train jobs: the mean-gradient rule, the order of operations, loss scales, and errors of
+minimize.
 """
 
 import numpy as np
@@ -33,9 +33,7 @@ def training(function, *inputs, result=tp.Numpy):
 
 
 def linear_job(optimizer):
-    """A job whose loss, of 8 elements, is w * x + b * y: the gradients of its mean are x / 8 and the column sums of y /
-    8.
-    """
+    """A job with an 8-element loss w * x + b * y: the gradients of its mean are x / 8 and the column sums of y / 8."""
 
     def linear(x, y):
         w, b = variables()
@@ -56,8 +54,8 @@ ALL = [O.SGD(SCHEDULE, momentum=0), O.SGD(SCHEDULE), O.SGDW(SCHEDULE, weight_dec
 
 
 @pytest.mark.parametrize("optimizer", ALL, ids=lambda o: type(o).__name__)
-def test_a_job_does_what_the_rule_says(optimizer):
-    """And returns the numbers from before its step; states are kept by name and survive a compile for nothing."""
+def test_job_follows_the_optimizer_formula(optimizer):
+    """A call returns the values from before its step; states are kept by name and survive a recompilation."""
     job, bench = linear_job(optimizer), Bench("float32", SHAPES)
     for t in range(20):
         x, y = masks(t)
@@ -74,7 +72,7 @@ def test_a_job_does_what_the_rule_says(optimizer):
     assert job.steps == 20
 
 
-def test_the_schedule_counts_finished_steps_from_0():
+def test_schedule_counts_finished_steps_from_0():
     job = linear_job(O.SGD(O.PiecewiseConstantScheduler([1], [1.0, 0.25]), momentum=0))
     x, y = masks(0)
     seen = [job(x, y)[0] for _ in range(5)]
@@ -82,7 +80,7 @@ def test_the_schedule_counts_finished_steps_from_0():
         np.testing.assert_allclose(seen[i] - seen[i + 1], rate * x / 8, rtol=1e-4, atol=1e-6)
 
 
-def test_a_rate_given_with_every_call():
+def test_rate_as_an_argument():
     def step(x, lr):
         w, _ = variables()
         O.SGD(O.CustomScheduler(lr), momentum=0).minimize(w * x)
@@ -148,7 +146,7 @@ def data(t):
     [O.loss_scale.dynamic_loss_scale(increment_period=4), O.loss_scale.static_loss_scale(2**20)],
     ids=["dynamic", "static"],
 )
-def test_a_loss_scale_leaves_float32_bit_by_bit_as_it_is(policy):
+def test_loss_scale_keeps_the_bits_of_float32(policy):
     losses = []
     for given in (None, policy):
         flow.clear_default_session()
@@ -158,7 +156,7 @@ def test_a_loss_scale_leaves_float32_bit_by_bit_as_it_is(policy):
     assert losses[0][-1].mean() != losses[0][0].mean()
 
 
-def test_a_step_with_infinite_gradients_is_not_taken():
+def test_step_with_infinite_gradients_is_skipped():
     job = network_job(O.loss_scale.dynamic_loss_scale(2.0**30))
     job(*data(0))
     state = "System-Train-DynamicLossScale-network"
@@ -192,7 +190,7 @@ def test_minimize_outside_a_job():
     ("the loss is int32", lambda loss: loss.to(flow.int32)),
     (r"losses\[1\] is float32\[2\], losses\[0\] is float32\[4, 2\]", lambda loss: [loss, loss.sum(0)]),
 ])  # fmt: skip
-def test_losses_that_are_none(text, losses_of):
+def test_invalid_losses(text, losses_of):
     def step(x):
         loss = variables()[0] * x
         O.Adam(CONSTANT).minimize(losses_of(loss))
@@ -202,7 +200,7 @@ def test_losses_that_are_none(text, losses_of):
     assert "test_job_training.py" in str(error)
 
 
-def test_unknown_variables_are_told_where_minimize_stands():
+def test_unknown_variables_are_reported_at_minimize():
     def step(x):
         w, b = variables()
         O.Adam(CONSTANT, variables=["w", "bias"]).minimize(w * x + b)

@@ -1,4 +1,4 @@
-"""A test case as OneFlow's own tests of job functions are written."""
+"""A test case in the style of OneFlow's own tests of job functions."""
 
 import unittest
 

@@ -1,6 +1,4 @@
-"""What programs of job functions' generation do, and what their writers get wrong: results, and errors that say what to
-do.
-"""
+"""Typical programs of job functions' generation and typical mistakes: results, and errors with suggestions."""
 
 import collections
 import copy
@@ -27,14 +25,14 @@ SIZES = (2, 3)
 
 
 def told(call, *wanted):
-    """The error that the call raises, which also names a line."""
+    """Return the error that the call raises, which also names a line."""
     error = refused(call, *wanted)
     assert error.where, str(error)
     return error
 
 
 def here(error):
-    """The error names a line of this file."""
+    """Check that the error names a line of this file."""
     assert error.where.startswith("at test_job_user.py:"), error.where
     return error
 
@@ -46,8 +44,8 @@ def two_devices():
     flow.config.cpu_device_num(1)
 
 
-def test_a_watch_handler_without_annotation_gets_what_a_future_gives():
-    """As the op tests of that generation ask it: `.numpy()`, `.numpy_list()`."""
+def test_watch_handler_without_annotation_gets_a_future():
+    """The op tests of that generation call `.numpy()` and `.numpy_list()`."""
     seen = {}
 
     @flow.global_function("train")
@@ -65,8 +63,8 @@ def test_a_watch_handler_without_annotation_gets_what_a_future_gives():
     assert len(seen["x"].numpy_list()) == seen["x"].parallel_num() == 1
 
 
-def test_an_operator_with_an_equals_sign_makes_a_new_blob():
-    """Blobs of that generation were never written: another name for one keeps what it was."""
+def test_augmented_assignment_creates_a_new_blob():
+    """Blobs of that generation were never written: another name for one keeps its value."""
 
     @flow.global_function()
     def job(x: tp.Numpy.Placeholder((2, 3))) -> tp.Bundle[tp.Numpy]:
@@ -85,7 +83,7 @@ def test_an_operator_with_an_equals_sign_makes_a_new_blob():
         assert (shortcut == 2).all() and (y == 2).all() and (x == 2).all() and (first == 1).all() and (w == 6).all()
 
 
-def test_what_is_computed_from_a_futures_array_is_one_array(two_devices):
+def test_computation_on_a_futures_array_gives_an_array(two_devices):
     config = flow.function_config()
     config.default_logical_view(flow.scope.mirrored_view())
     job = job_of(lambda x: x * 2, tp.ListNumpy.Placeholder(SIZES), result=None, config=config)
@@ -98,7 +96,7 @@ def test_what_is_computed_from_a_futures_array_is_one_array(two_devices):
 
 
 def job_with(n):
-    """A train job, always of the same name, whose variable w has n numbers. A call gives w from before its step."""
+    """A train job, always of the same name, whose variable w has n elements. A call returns w from before its step."""
 
     def trained(x):
         w = flow.get_variable("w", (n,), initializer=flow.ones_initializer())
@@ -108,18 +106,22 @@ def job_with(n):
     return job_of(trained, (n,), kind="train", name="trained")
 
 
-def test_a_job_that_was_replaced_trains_no_variable_that_nobody_sees():
+def test_replaced_job_trains_no_orphaned_variable():
     old, ones = job_with(2), [np.ones(n, "float32") for n in range(5)]
     old(ones[2])
     new = job_with(4)
     new(ones[4])
     assert "trained, as it was defined again" in str(told(old, JobError, "another shape", ones[2]))
-    np.testing.assert_array_equal(new(ones[4]), 0.875)  # and nothing of the new one was lost
+    np.testing.assert_array_equal(new(ones[4]), 0.875)  # and nothing of the new one is lost
     again = job_with(4)
-    assert (new(ones[4])[0], again(ones[4])[0], new(ones[4])[0]) == (0.75, 0.625, 0.5)  # of the same shape they share
+    assert (new(ones[4])[0], again(ones[4])[0], new(ones[4])[0]) == (
+        0.75,
+        0.625,
+        0.5,
+    )  # a variable of the same shape is shared
 
 
-def test_a_job_from_before_the_session_was_cleared_starts_anew():
+def test_job_from_before_clearing_the_session_restarts():
     ones = np.ones(2, "float32")
     replaced = job_with(2)
     replaced(ones)
@@ -128,11 +130,11 @@ def test_a_job_from_before_the_session_was_cleared_starts_anew():
     flow.clear_default_session()
     assert replaced(ones)[0] == 1 and job(ones)[0] == 0.75
     other = job_of(lambda: flow.get_variable("w", (3,)))
-    assert "trained" in told(other, JobError, "another shape").values["used by"]  # jobs from before count as users
+    assert "trained" in told(other, JobError, "another shape").values["used by"]  # older jobs count as users
 
 
 @pytest.mark.parametrize("first", ["train", "predict"])
-def test_a_variable_is_not_named_as_a_slot_of_another(first):
+def test_variable_cannot_have_the_name_of_a_slot(first):
     def train(x):
         sgd(flow.get_variable("w", (3,)) * x, 0.1, momentum=0.9)
         return x
@@ -163,12 +165,12 @@ WRONG_VARIABLES = [
 
 
 @pytest.mark.parametrize("arguments, kind, text", WRONG_VARIABLES, ids=[text for _, _, text in WRONG_VARIABLES])
-def test_what_a_variable_is_made_of_is_checked(arguments, kind, text):
+def test_arguments_of_get_variable_are_checked(arguments, kind, text):
     told(job_of(lambda: flow.get_variable(**arguments)), kind, text)
     assert not default_session().variables
 
 
-def test_the_dtype_of_a_variable_may_be_a_name():
+def test_variable_dtype_may_be_a_string():
     def job(x):
         return [flow.get_variable("a", [np.int64(2)], dtype="float64"), flow.get_variable("b", (2,), dtype=np.int32)]
 
@@ -184,7 +186,7 @@ def plus_one(x: tp.Numpy.Placeholder((2, 3))) -> tp.Numpy:
 doubled = job_of(lambda x: x * 2, SIZES, result=None, name="doubled")
 
 
-def test_a_job_is_copied_and_pickled_as_functions_are():
+def test_job_is_copied_and_pickled_like_a_function():
     class Trainer:
         job = plus_one
 
@@ -214,13 +216,13 @@ def generator(x: tp.Numpy.Placeholder((2, 3))) -> tp.Numpy:
     [3, None, dict, len, functools.partial(max, 3), asynchronous, generator],
     ids=lambda function: getattr(function, "__name__", str(function)),
 )
-def test_only_a_function_becomes_a_job(function):
+def test_only_functions_become_jobs(function):
     told(flow.global_function(), JobError, "made of a Python function|is a generator or async", function)
 
 
-# ---- the handle of an async step, used as if it were the result ------------------------------------------------------
+# ---- the handle of an async step, used like its result ---------------------------------------------------------------
 
-INSTEAD = {  # of its numbers
+INSTEAD = {  # of its elements
     "numpy": lambda s: s.numpy(),
     "numpy_list": lambda s: s.numpy_list(),
     "abs": abs,
@@ -255,20 +257,20 @@ ARRAY_LIKE = {
 
 
 @pytest.mark.parametrize("use", [*INSTEAD, *ARRAY_LIKE])
-def test_a_handle_is_not_an_array(use):
+def test_handle_is_not_an_array(use):
     step = job_of(lambda x: x * 2, SIZES, result=tp.Callback[tp.Numpy], name="double")(X)
     error = told((INSTEAD | ARRAY_LIKE)[use], JobError, "of a step of double|a step of double", step)
     if use in ARRAY_LIKE:
         assert ": its call does not wait" in error.what and re.search(r"handle  <step 1 of double: \w+>", str(error))
-        file = r"\w+\.py" if use in ("np.mean", "array_equal") else re.escape(Path(__file__).name)  # numpy's own line
+        file = r"\w+\.py" if use in ("np.mean", "array_equal") else re.escape(Path(__file__).name)  # a line of NumPy
         assert re.search(rf"^  at {file}:\d+$", str(error), re.MULTILINE)
         assert "Try: double(...)(callback)" in str(error)
     assert ".get()" in error.hint and (step.get() == 2).all()
 
 
-def test_what_a_handle_still_is():
+def test_handle_supports_repr_and_identity():
     step = doubled(X)
-    step.get()  # a repr tells its state
+    step.get()  # its repr contains its state
     assert step and not hasattr(step, "shape") and f"{step}" == repr(step)
     with pytest.raises(AttributeError, match="'Step' object has no attribute 'gett'"):
         step.gett()
@@ -287,17 +289,17 @@ def watching(*handlers):
     return job_of(double, THREE, name="double")
 
 
-def test_what_can_take_one_argument_may_watch():
+def test_any_callable_of_one_argument_may_watch():
     seen = []
     watching(lambda value, key="x": seen.append((key, value.shape)), print)(THREE)
     assert seen == [("x", (3,))]
 
 
-def test_a_sync_call_returns_after_its_watch_handlers():
+def test_sync_call_returns_after_its_watch_handlers():
     seen, never = [], threading.Event()
 
     def slow(x: tp.Numpy):
-        never.wait(0.05)  # long enough for a caller that does not wait to go on
+        never.wait(0.05)  # long enough for a caller that does not wait to continue
         seen.append(x)
 
     double = watching(slow)
@@ -306,7 +308,7 @@ def test_a_sync_call_returns_after_its_watch_handlers():
         assert len(seen) == n and (seen[-1] == n).all()
 
 
-def test_a_sync_call_raises_what_its_watch_handler_raised():
+def test_sync_call_raises_the_error_of_its_watch_handler():
     def bad(x: tp.Numpy):
         if x[0] == 2:
             raise KeyError("the handler")
@@ -316,7 +318,7 @@ def test_a_sync_call_raises_what_its_watch_handler_raised():
     with pytest.raises(JobError, match="watch handler of step 2 of double raised KeyError: 'the handler'"):
         double(2 * THREE)
     assert (double(THREE) == 2).all()
-    flow.sync_default_session()  # it was told once
+    flow.sync_default_session()  # it was reported once
 
 
 # ---- arguments and settings ------------------------------------------------------------------------------------------
@@ -329,7 +331,7 @@ def wrong_callback(*arguments):
 
 
 def in_a_callback():
-    """The error of a call in a callback, which the callback itself raises."""
+    """Return the error of a call in a callback, which the callback raises too."""
     errors = []
     doubled(X)(lambda result: errors.append(told(lambda: plus_one(X), JobError, "inside a callback")))
     flow.sync_default_session()
@@ -403,12 +405,12 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_mistake(mistake):
+def test_mistake_has_a_suggestion(mistake):
     call, text = MISTAKES[mistake]
     here(told(call, MinflowError, f"(?s){text}"))
 
 
-def test_settings_are_calls():
+def test_settings_are_functions():
     config = flow.function_config()
     for name in ("default_data_type", "concurrency_width", "enable_inplace"):
         assert told(setattr, JobError, f"{name} is a call", config, name, 3).hint == f"config.{name}(3)"
@@ -428,7 +430,7 @@ class Hostile(Exception):
         raise self
 
 
-def test_an_error_without_a_text_does_not_end_the_worker():
+def test_error_with_failing_str_does_not_end_the_worker():
     doubled(X)(Hostile())
     error = told(
         lambda: flow.sync_default_session(timeout=20),
@@ -455,7 +457,7 @@ BIG = np.arange(24, dtype="float32").reshape(4, 6)
     ],
     ids=["strided", "Fortran", "transposed", "broadcast", "matrix"],
 )
-def test_an_array_of_any_layout_is_taken_as_its_numbers(array):
+def test_arrays_of_any_memory_layout_are_accepted(array):
     given = plus_one(array)
     np.testing.assert_array_equal(given, np.asarray(array) + 1)
     assert type(given) is np.ndarray and given.flags.c_contiguous and given.flags.writeable
@@ -466,7 +468,7 @@ def test_an_array_of_any_layout_is_taken_as_its_numbers(array):
     [lambda x: x, lambda x: x * 2, lambda x: flow.get_variable("w", (3,)), lambda x: flow.reshape(x, [6])],
     ids=["input", "result", "variable", "view"],
 )
-def test_a_blob_of_another_job_is_told(keep):
+def test_blob_of_another_job_is_refused(keep):
     kept = []
     job_of(lambda x: (kept.append(keep(x)), x)[1], SIZES, name="keeps")(X)
     uses = job_of(lambda x: flow.reshape(x, [-1])[:1] + kept[0], SIZES, name="uses")
@@ -479,7 +481,7 @@ def test_a_blob_of_another_job_is_told(keep):
 Pair = collections.namedtuple("Pair", "loss accuracy")
 
 
-def test_a_namedtuple_keeps_its_names():
+def test_namedtuple_keeps_its_names():
     job = job_of(lambda x: {"both": Pair(x, [x + 1])}, SIZES, result=tp.Bundle[tp.Numpy])
     both = job(X)["both"]
     assert isinstance(both, Pair) and both.accuracy[0][0, 0] == 2
@@ -488,7 +490,7 @@ def test_a_namedtuple_keeps_its_names():
 @pytest.mark.parametrize(
     "text", ["tp.Numpy.Placeholder((2, 3)", "tp.Nunpy.Placeholder((2, 3))", "nowhere", "tp.Numpy()()"]
 )
-def test_an_annotation_that_cannot_be_read(text):
+def test_unreadable_annotation(text):
     told(
         job_of,
         JobError,
@@ -498,7 +500,7 @@ def test_an_annotation_that_cannot_be_read(text):
     )
 
 
-def test_devices_that_return_other_numbers_of_blobs_are_told(two_devices):
+def test_devices_must_return_equally_many_blobs(two_devices):
     job = job_of(lambda x: x, tp.ListListNumpy.Placeholder(SIZES), result=tp.ListListNumpy)
     assert len(job([[X, X], [X, X]])) == 2
     error = told(job, JobError, "a different number of Blobs on each device", [[X], [X, X]])
@@ -515,12 +517,12 @@ def test_arguments_may_have_any_name():
     assert job(X, self=2 * X, kwargs=3 * X)[0, 0] == 7
 
 
-def test_a_blob_is_not_none():
+def test_blob_compares_with_none():
     job = job_of(lambda x: x * 2 if x != None and x != None else x, SIZES)  # noqa: E711 - as programs have it
     assert job(X)[0, 0] == 2
 
 
-def test_a_session_is_not_cleared_while_another_thread_builds_on_it():
+def test_session_cannot_be_cleared_during_a_build_on_another_thread():
     clearing, alive = threading.Thread(target=flow.clear_default_session), []
 
     def trained(x):

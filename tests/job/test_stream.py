@@ -1,6 +1,6 @@
-"""The stream of job functions: order, the same bits as without it, back-pressure, memory, what surrounds it.
+"""The stream of job functions: order, bit equality with sync calls, back-pressure, memory, surroundings.
 
-Threads meet at events and barriers, never at sleeps; a wait that fails ends its test and does not hang it.
+Threads synchronize by events and barriers, never by sleeping; a wait that fails ends its test instead of blocking.
 """
 
 import gc
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("clean")
 # ---- order -----------------------------------------------------------------------------------------------------------
 
 
-def test_five_hundred_callbacks_run_in_order_once_and_one_at_a_time():
+def test_callbacks_run_once_in_order_and_one_at_a_time():
     job, seen, busy, overlaps, threads = looking(result=tp.Callback[tp.Numpy]), [], threading.Lock(), [], set()
 
     def callback(result):
@@ -46,7 +46,7 @@ def test_five_hundred_callbacks_run_in_order_once_and_one_at_a_time():
     assert threads == {STREAM.thread} and threading.current_thread() not in threads
 
 
-def test_a_callback_runs_after_its_step_and_before_the_next_one():
+def test_callback_runs_between_its_step_and_the_next():
     job, seen = counting(), []
     for i in range(50):
         job(ONES)(
@@ -61,11 +61,11 @@ def test_jobs_share_one_queue():
     for _ in range(30):
         train(ONES)(lambda result: seen.append("train"))
         look(ONES)(lambda result: seen.append(float(result[0])))
-    assert looking("peek")(ONES)[0] == -29.0  # a call that waits takes its turn too
+    assert looking("peek")(ONES)[0] == -29.0  # a sync call queues, too
     assert seen == [entry for i in range(30) for entry in ("train", float(-i))]
 
 
-def test_several_threads_submit_at_once():
+def test_several_threads_submit_concurrently():
     job, seen, lengths = counting(), [], []
     job(ONES).get()
     flow.sync_default_session()
@@ -84,19 +84,19 @@ def test_several_threads_submit_at_once():
     with switching(1e-5):
         own = run_in_threads(8, caller)
         flow.sync_default_session()
-    assert max(lengths) <= 2  # together, not each
+    assert max(lengths) <= 2  # in total, not each
     assert sorted(seen) == [(number, i) for number in range(8) for i in range(50)]
     assert all([i for n, i in seen if n == number] == list(range(50)) for number in range(8))
     assert sorted(step.number for steps in own for step in steps) == list(range(2, 402))
     assert SESSION.variables["a"].numpy()[0] == SESSION.variables["b"].numpy()[0] == -1 - 50 * sum(range(1, 9))
 
 
-# ---- the same bits ---------------------------------------------------------------------------------------------------
+# ---- bit equality ----------------------------------------------------------------------------------------------------
 
 
 def learned(result, interval=None, every=1):
-    """Losses and variables after 40 steps of an MLP with dropout and momentum, and what an eval job sees on the
-    way.
+    """Return losses and variables after 40 steps of an MLP with dropout and momentum, and results of an eval job in
+    between.
     """
     flow.clear_default_session()
     flow.manual_seed(5)
@@ -127,14 +127,14 @@ def learned(result, interval=None, every=1):
     return losses, {name: v.numpy().tobytes() for name, v in SESSION.variables.items()}
 
 
-def test_async_is_sync_bit_for_bit():
+def test_async_and_sync_give_the_same_bits():
     losses, variables = learned(tp.Numpy)
     assert len(losses) == 40 and len(set(losses)) == 40 and sorted(variables) == ["b2", "w1", "w2"]
     for interval, every in ((None, 40), (1e-5, 40), (None, 7), (1e-4, 40), (1e-5, 3)):
         assert learned(tp.Callback[tp.Numpy], interval, every) == (losses, variables)
 
 
-def test_an_array_may_be_overwritten_right_after_the_call():
+def test_arguments_may_be_overwritten_after_the_call():
     job, x, seen = looking(result=tp.Callback[tp.Numpy]), np.empty(4, "f"), []
     for i in range(100):
         x[:] = i
@@ -144,7 +144,7 @@ def test_an_array_may_be_overwritten_right_after_the_call():
     assert np.array_equal(np.stack(seen), np.arange(100.0)[:, None] + np.zeros(4))
 
 
-def test_what_a_job_hands_out_is_a_copy():
+def test_job_returns_copies():
     eval_job = job_of(lambda: flow.get_variable("a", (4,), initializer=flow.ones_initializer()))
     first = eval_job()
     first[:] = 9
@@ -155,15 +155,15 @@ def test_what_a_job_hands_out_is_a_copy():
 
 
 @pytest.mark.parametrize("depth", [1, 2, 5])
-def test_at_most_depth_steps_are_in_flight_counting_their_callbacks(held, depth, monkeypatch):
+def test_at_most_depth_steps_are_in_flight_including_callbacks(held, depth, monkeypatch):
     config = flow.function_config()
-    if depth != 2:  # which it is without a word
+    if depth != 2:  # the default
         config.concurrency_width(depth)
     job, submitted, full, room = counting(config=config), [], threading.Event(), STREAM.waiting
     job(ONES).get()
     flow.sync_default_session()
     step = held.by(job)
-    assert step.done() and step.get().shape == (4,) and flow.jobs() == [step]  # its work has ended, its callback not
+    assert step.done() and step.get().shape == (4,) and flow.jobs() == [step]  # its callback has not ended
     monkeypatch.setattr(STREAM, "waiting", lambda gate, timeout=None: (full.set(), room(gate, timeout))[1])
     with thread(lambda: [submitted.append(job(ONES)) for _ in range(8)]):
         wait(full)  # the caller waits for room in the queue
@@ -179,7 +179,7 @@ def test_memory_stays_flat_over_two_thousand_steps(monkeypatch):
     job, total = counting(size=256), []
     x = np.full(256, 1e-3, "f")
     filled = [Record("filled", i) for i in range(1_000)]
-    monkeypatch.setattr(STREAM, "records", deque(filled, maxlen=1_000))  # what it remembers is bounded
+    monkeypatch.setattr(STREAM, "records", deque(filled, maxlen=1_000))  # its history is bounded
 
     def steps(count):
         for _ in range(count):
@@ -187,7 +187,7 @@ def test_memory_stays_flat_over_two_thousand_steps(monkeypatch):
         flow.sync_default_session()
         gc.collect()
 
-    # The records that were not traced when they were made are now: 1,000 records are all there is.
+    # Replace all records that were allocated before tracing: 1,000 records are the maximum.
     records = 900 * (sys.getsizeof(Record("", 0)) + 8 * sys.getsizeof(0.0))
     steps(100)
     for _ in range(3):  # other threads may allocate, in one of the tries
@@ -200,7 +200,7 @@ def test_memory_stays_flat_over_two_thousand_steps(monkeypatch):
             after, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
-        # peak - after: in flight, a step's arrays have 1 KiB each
+        # peak - after: arrays of 1 KiB per step in flight
         flat = after - before < records + 15_000 and peak - after < 200_000
         if flat:
             break
@@ -208,7 +208,7 @@ def test_memory_stays_flat_over_two_thousand_steps(monkeypatch):
     assert len(STREAM.records) == STREAM.records.maxlen
 
 
-def test_a_handle_does_not_keep_the_inputs():
+def test_handle_does_not_hold_the_inputs():
     class Inputs:
         pass
 
@@ -220,7 +220,7 @@ def test_a_handle_does_not_keep_the_inputs():
     assert dies() is None and step.get() == 3
 
 
-def test_a_result_dies_with_its_handle():
+def test_result_is_freed_with_its_handle():
     job = counting()
     for _ in range(2):
         step = job(ONES)
@@ -230,18 +230,18 @@ def test_a_result_dies_with_its_handle():
         gc.disable()
         try:
             del step
-            job(ONES).get()  # the worker has gone on
+            job(ONES).get()  # the worker has continued
             assert dies() is None and handle() is None
         finally:
             gc.enable()
 
 
-def test_an_idle_worker_keeps_no_result():
+def test_idle_worker_holds_no_result():
     job, ended = counting(), threading.Event()
     step = job(ONES)
     dies = weakref.ref(step.get())
     flow.sync_default_session()
-    STREAM.wake.put(None)  # the worker passes by its empty queue
+    STREAM.wake.put(None)  # the worker passes its empty queue
     asked = Stream()
     asked.submit("other", ended.set)
     wait(ended)
@@ -249,26 +249,26 @@ def test_an_idle_worker_keeps_no_result():
     for _ in range(1000):
         if dies() is None:
             break
-        threading.Event().wait(0.001)  # the worker lets go right after it has opened the gate
+        threading.Event().wait(0.001)  # the worker drops it right after it has opened the gate
     assert dies() is None
 
 
-# ---- what surrounds it -----------------------------------------------------------------------------------------------
+# ---- surroundings ----------------------------------------------------------------------------------------------------
 
 
-def test_a_job_is_redefined_while_its_old_one_runs(held):
+def test_job_is_redefined_while_the_old_one_runs(held):
     old = counting()
     held.by(old)
     queued = old(ONES)
-    new = counting()  # before the queue has ended
+    new = counting()  # before the queue has drained
     assert SESSION.jobs["train_job"] is new and old is not new
     held.go.set()
-    assert np.array_equal(new(ONES).get(), -4 * ONES)  # the numbers of the variables were kept
+    assert np.array_equal(new(ONES).get(), -4 * ONES)  # the values of the variables were kept
     assert queued.state == "done" and new.steps == 3
     assert np.array_equal(old(ONES).get(), -6 * ONES)
 
 
-def test_a_redefined_job_may_change_a_shape_while_the_old_one_runs(held):
+def test_redefined_job_may_change_a_shape_while_the_old_one_runs(held):
     old = counting()
     held.by(old)
     new = counting(size=2)
@@ -278,7 +278,7 @@ def test_a_redefined_job_may_change_a_shape_while_the_old_one_runs(held):
     assert SESSION.variables["a"].shape == (2,) and np.array_equal(new(two_ones).get(), -2 * two_ones)
 
 
-def test_the_switch_interval_is_restored(held):
+def test_switch_interval_is_restored(held):
     job, seen = counting(), []
     job(ONES).get()
     with switching(0.02):
@@ -286,19 +286,19 @@ def test_the_switch_interval_is_restored(held):
         assert sys.getswitchinterval() == pytest.approx(SWITCH)
         held.go.set()
         restored(0.02)
-        sys.setswitchinterval(1e-5)  # who wants it shorter keeps it
+        sys.setswitchinterval(1e-5)  # a shorter interval of the user stays
         job(ONES)(lambda loss: seen.append(sys.getswitchinterval()))
         flow.sync_default_session()
         assert seen == [pytest.approx(1e-5)]
         restored(1e-5)
         sys.setswitchinterval(0.02)
-        job(ONES)(lambda loss: sys.setswitchinterval(0.03))  # what a callback sets stays
+        job(ONES)(lambda loss: sys.setswitchinterval(0.03))  # an interval set by a callback stays
         flow.sync_default_session()
         restored(0.03)
 
 
 def restored(seconds):
-    """The worker restores it after the last gate has opened: wait for a turn of it."""
+    """The worker restores it after the last gate has opened: wait for it."""
     flow.sync_default_session()
     for _ in range(1000):
         if STREAM.interval is None:

@@ -1,6 +1,4 @@
-"""Where the end of a step cannot be waited for: every such place refuses at once, with the reason, and nothing
-hangs.
-"""
+"""Places that must not wait for the end of a step: each refuses immediately, with the reason, and nothing deadlocks."""
 
 import re
 import threading
@@ -26,11 +24,11 @@ from tests.graphs import Predict, Scaled, Training
 pytestmark = pytest.mark.usefixtures("clean")
 
 
-# ---- places: functions of an action, which they run once where a step could not end ----------------------------------
+# ---- places: functions of an action that run it once, where a step could not end -------------------------------------
 
 
 class Once:
-    """Runs the action at its first call alone."""
+    """Run the action only at the first call."""
 
     def __init__(self, action):
         self.actions = [action]
@@ -61,7 +59,7 @@ def in_a_pass(action):
 
 
 def acting(action):
-    """A custom op whose kernel runs the action."""
+    """Return a custom op whose kernel runs the action."""
     once = Once(action)
 
     @custom_op("test_acting(x)", vjp=lambda g: g)
@@ -123,7 +121,7 @@ def in_a_weakref_callback_in_a_kernel(action):
 
 def in_a_del_while_another_call_submits(action):
     ready, once = STREAM.ready, Once(action)
-    STREAM.ready = lambda: (once(), ready())  # inside `submit`, as the garbage collector may
+    STREAM.ready = lambda: (once(), ready())  # inside `submit`, like the garbage collector
     try:
         counting("place").submit((ONES,), {})
     finally:
@@ -180,7 +178,7 @@ def wait_for(gate):
     assert gate.wait(LONG)
 
 
-PLACES = {  # place -> how the refusal calls it
+PLACES = {  # place -> its name in the error
     in_build: "inside the build of Predict_",
     in_a_hook_of_a_module_that_is_built: "inside the build of Predict_",
     in_a_pass: "inside an operation of a graph or job that runs or is built",
@@ -206,7 +204,7 @@ NEED_THE_WORKER = BETWEEN_STEPS | {
     in_a_worker_of_a_loader_in_a_callback,
 }
 
-# Name -> how the refusal calls the wait, and the places where it is none.
+# name -> how the error names the wait, and the places that allow it
 WAITS = {
     "call": ("calling eval_job", set()),
     "call without waiting": ("calling other", set()),
@@ -215,7 +213,7 @@ WAITS = {
     "save a dict": ("flow.checkpoint.save", set()),
     "get": ("waiting for a step of other", set()),
     "result": ("waiting for a run", set()),
-    "read": ("waiting for the queue", BETWEEN_STEPS),  # copies of numbers, between two steps
+    "read": ("waiting for the queue", BETWEEN_STEPS),  # copies of elements, between two steps
     "read all": ("waiting for the queue", BETWEEN_STEPS),
     "write": ("waiting for the queue", set()),
     "load": ("flow.load_variables", set()),
@@ -227,7 +225,9 @@ WAITS = {
 
 @pytest.fixture
 def waits(tmp_path, held):
-    """Name -> action, on a queue with a step whose callback runs, and one that needs what the places hold."""
+    """Return name -> action, on a queue with one step whose callback is running and one that needs what the places
+    hold.
+    """
     job, look = counting("other"), looking()
     look(ONES)
     run = flow.start(counting("running"), [ONES])
@@ -253,7 +253,7 @@ def waits(tmp_path, held):
     }
 
 
-# build reads what the action closes over
+# build reads the variables that the action closes over
 @pytest.mark.filterwarnings("ignore::minflow.MinflowWarning")
 @pytest.mark.parametrize("where", PLACES, ids=lambda place: place.__name__)
 def test_no_place_waits_for_a_step_that_cannot_end(where, waits, held):
@@ -281,13 +281,13 @@ def test_no_place_waits_for_a_step_that_cannot_end(where, waits, held):
             assert outcomes[name] == "ended", name
         else:
             assert outcomes[name].startswith(f"{text} {PLACES[where]}"), name
-    flow.sync_default_session(LONG)  # a refusal is told where it happened, and leaves nothing
+    flow.sync_default_session(LONG)  # the error is raised where it occurred, and nothing remains
     assert looking()(ONES)[0] == SESSION.variables["a"].numpy()[0] + 1
 
 
-def test_a_plan_does_not_run_inside_itself():
-    """Its arena is in use: a kernel or a __del__ that calls its graph would change the numbers of the step that
-    runs.
+def test_plan_does_not_run_inside_itself():
+    """Its arena is in use: a kernel or __del__ that calls its own graph would overwrite the values of the running
+    step.
     """
     seen = []
 
@@ -305,8 +305,8 @@ def test_a_plan_does_not_run_inside_itself():
     assert graph(flow.zeros(2)).tolist() == [1, 1]
 
 
-def test_a_run_is_not_waited_for_by_its_own_loader(held):
-    """Neither in the loop's thread nor in a worker of its loader; other things its loader may do."""
+def test_loader_cannot_wait_for_its_own_run(held):
+    """Neither in the loop's thread nor in a worker of its loader; the loader may do anything else."""
     job, look, outcomes = counting(), looking(), []
 
     def asks(i):
@@ -332,7 +332,7 @@ def test_a_run_is_not_waited_for_by_its_own_loader(held):
 
 
 @pytest.mark.parametrize("timeout", [float("nan"), "1", [2]])
-def test_a_timeout_is_a_number_of_seconds(timeout):
+def test_timeout_must_be_a_number_of_seconds(timeout):
     step = counting()(ONES)
     run = flow.start(looking(), [ONES])
     for waits in (step.get, flow.sync_default_session, run.result):

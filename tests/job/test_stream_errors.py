@@ -1,4 +1,4 @@
-"""What goes wrong in a stream: steps and callbacks that fail are told once; what would wait for itself is refused."""
+"""Errors of a stream: failures of steps and callbacks are raised once; waits for oneself are refused."""
 
 import threading
 
@@ -42,7 +42,7 @@ TOUCHES = {
 
 
 @pytest.mark.parametrize("touch", TOUCHES)
-def test_the_error_of_a_step_is_raised_once_at_the_next_touch(held, tmp_path, touch):
+def test_step_error_is_raised_once_at_the_next_access(held, tmp_path, touch):
     job = failing()
     job(GOOD).get()
     first = SESSION.variables["w"].numpy()
@@ -55,7 +55,7 @@ def test_the_error_of_a_step_is_raised_once_at_the_next_touch(held, tmp_path, to
     assert error.step == 3 and error.__cause__.__traceback__ is not None
     assert bad.state == "failed" and job.steps == 2
     assert not (tmp_path / "saved").exists()
-    flow.sync_default_session()  # it was told, and is told no more
+    flow.sync_default_session()  # it is not raised a second time
     assert not np.array_equal(SESSION.variables["w"].numpy(), first)
     job(GOOD).get()
     assert job.steps == 3
@@ -64,7 +64,7 @@ def test_the_error_of_a_step_is_raised_once_at_the_next_touch(held, tmp_path, to
         assert (tmp_path / "saved").is_dir()
 
 
-def test_what_is_queued_behind_a_failed_step_does_not_run(held):
+def test_steps_behind_a_failed_step_do_not_run(held):
     config = flow.function_config()
     config.concurrency_width(6)
     train_job, called = failing(config), []
@@ -85,8 +85,10 @@ def test_what_is_queued_behind_a_failed_step_does_not_run(held):
     assert train_job.steps == 1 and np.array_equal(SESSION.variables["w"].numpy(), after)
 
 
-def test_no_step_slips_in_between_a_failure_and_its_telling():
-    """The caller has looked for errors, then the step before fails, then the caller appends: its step must not run."""
+def test_no_step_runs_between_a_failure_and_its_report():
+    """The caller has checked for errors, then the previous step fails, then the caller submits: its step must not
+    run.
+    """
     stream, go, ran = Stream(), threading.Event(), []
 
     def fail():
@@ -110,7 +112,7 @@ def test_no_step_slips_in_between_a_failure_and_its_telling():
     assert ran == [2]
 
 
-def test_the_error_of_a_callback_is_kept_with_its_step(held):
+def test_callback_error_is_kept_with_its_step(held):
     job, called = counting(), []
     held.by(job)
     bad = job(ONES)
@@ -120,13 +122,13 @@ def test_the_error_of_a_callback_is_kept_with_its_step(held):
     error = refused(job, JobError, r"callback fails of step 2 of train_job raised KeyError: 'mean'", ONES)
     assert error.step == 2 and isinstance(error.__cause__, KeyError)
     assert "fails" in str(error.__cause__.__traceback__.tb_next.tb_frame.f_code)
-    assert bad.state == "done" and job.steps == 2 and called == []  # the step itself ended well
+    assert bad.state == "done" and job.steps == 2 and called == []  # the step itself succeeded
     job(ONES)(called.append)
     flow.sync_default_session()
     assert len(called) == 1
 
 
-def test_only_the_first_of_several_errors_is_raised():
+def test_only_the_first_error_is_raised():
     stream, go = Stream(depth=3), threading.Event()
 
     def fail(result):
@@ -136,14 +138,14 @@ def test_only_the_first_of_several_errors_is_raised():
     go.set()
     assert stream.idle(LONG)
     assert step.state == "done"
-    stream.enqueue_callback(step)  # another callback fails, before anyone has been told of the first
+    stream.enqueue_callback(step)  # another callback fails before the first error is raised
     assert stream.idle(LONG) and len(stream.errors) == 2
     refused(stream.sync, JobError, "step 1 of job")
     stream.sync()
 
 
 @pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, GeneratorExit])
-def test_nothing_that_a_callback_raises_ends_the_worker(error):
+def test_no_callback_error_ends_the_worker(error):
     job = counting()
 
     def raises(loss):
@@ -156,7 +158,7 @@ def test_nothing_that_a_callback_raises_ends_the_worker(error):
     assert STREAM.thread is worker and worker.is_alive() and job.steps == 2
 
 
-def test_an_error_that_get_has_raised_is_not_raised_again():
+def test_error_raised_by_get_is_not_raised_again():
     job = failing()
     step = job(BAD)
     for _ in range(2):
@@ -165,26 +167,26 @@ def test_an_error_that_get_has_raised_is_not_raised_again():
     job(GOOD).get()
 
 
-def test_an_error_that_one_thread_gets_while_it_is_queued_is_not_raised_again():
+def test_error_from_a_concurrent_get_is_not_raised_again():
     stream = Stream()
     step = stream.submit("job", lambda: 1 / 0)
     refused(step.get, JobError, "ZeroDivisionError")
-    stream.errors.append((step, step.error))  # as if `get` had come before it was there
+    stream.errors.append((step, step.error))  # as if `get` had been called before the error
     stream.sync()
     assert stream.submit("job", lambda: 5).get() == 5
 
 
-def test_a_call_that_waits_raises_its_own_error():
+def test_sync_call_raises_its_own_error():
     eval_job = job_of(cross_entropy, GOOD, name="eval_job")
     assert refused(eval_job, JobError, "step 1 of eval_job", BAD).step == 1
     assert np.allclose(eval_job(GOOD), np.log(3))
     flow.sync_default_session()
 
 
-# ---- what would wait for itself --------------------------------------------------------------------------------------
+# ---- waits for oneself -----------------------------------------------------------------------------------------------
 
 
-def test_a_full_queue_inside_a_callback_is_refused(held):
+def test_full_queue_inside_a_callback_is_refused(held):
     """The callback ends with this error. `test_stream_deadlocks.py` tries every call in every such place."""
     job, seen = counting(), []
 
@@ -202,7 +204,7 @@ def test_a_full_queue_inside_a_callback_is_refused(held):
     assert len(seen) == 1 and str(error).count("Try:") == 1 and error.hint == error.__cause__.hint
 
 
-def test_sync_with_a_timeout_tells_where_both_threads_stand():
+def test_sync_timeout_names_the_lines_of_both_threads():
     job, lock, entered = counting(), threading.Lock(), threading.Event()
 
     def wants_the_lock(loss):
@@ -218,12 +220,12 @@ def test_sync_with_a_timeout_tells_where_both_threads_stand():
             flow.sync_default_session(0.1)
     text = str(caught.value)
     assert "MainThread" in text and "minflow jobs" in text and "0.1" in text
-    assert "wants_the_lock" in text and "with lock" in text  # the worker's line; and the caller's:
-    assert "test_sync_with_a_timeout_tells_where_both_threads_stand" in text
+    assert "wants_the_lock" in text and "with lock" in text  # the worker's line, and the caller's
+    assert "test_sync_timeout_names_the_lines_of_both_threads" in text
     flow.sync_default_session(LONG)
 
 
-def test_sync_with_a_timeout_from_another_thread_names_that_thread(held):
+def test_sync_timeout_on_another_thread_names_it(held):
     held.by(counting())
     texts = []
 
@@ -241,7 +243,7 @@ def broken(loss):
 
 
 @pytest.mark.parametrize("how", ["handle", "run"])
-def test_the_error_of_a_callback_names_the_callback_and_its_line(how):
+def test_callback_error_names_the_callback_and_its_line(how):
     job, end = counting(), flow.sync_default_session
     if how == "handle":
         job(ONES)(broken)

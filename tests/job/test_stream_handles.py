@@ -1,4 +1,4 @@
-"""The handle on a step: get, done, cancel, and the one callback that it takes, early or late."""
+"""Handles of steps: get, done, cancel, and the one callback that each accepts, early or late."""
 
 import functools
 import threading
@@ -32,7 +32,7 @@ def test_get_waits_until_its_timeout(held):
     assert step.get(0) is step.get()
 
 
-def test_cancel_takes_a_step_out_of_the_queue(held):
+def test_cancel_removes_a_step_from_the_queue(held):
     job, called = counting(), []
     first = held.by(job)
     second = job(ONES)
@@ -41,13 +41,13 @@ def test_cancel_takes_a_step_out_of_the_queue(held):
     assert (first.state, second.state) == ("done", "cancelled")
     refused(second.get, JobError, r"step 2 of train_job was cancelled(.|\n)*taken out of the queue")
     held.go.set()
-    flow.sync_default_session()  # to cancel is no error
+    flow.sync_default_session()  # cancelling is not an error
     assert called == [] and job.steps == 1 and not second.start_once.take()
     assert np.array_equal(job(ONES).get(), -2 * ONES)
     assert not first.cancel()
 
 
-def test_the_steps_tell_their_times(held):
+def test_steps_record_their_times(held):
     job = counting()
     first = held.by(job)
     second = job(ONES)
@@ -63,7 +63,7 @@ def test_the_steps_tell_their_times(held):
 # ---- registration ----------------------------------------------------------------------------------------------------
 
 
-def test_a_late_callback_runs_on_the_worker_in_its_turn(held):
+def test_late_callback_runs_on_the_worker_in_order(held):
     job, seen = counting(), []
     early = job(ONES)
     early.get()
@@ -77,8 +77,8 @@ def test_a_late_callback_runs_on_the_worker_in_its_turn(held):
     assert seen == ["third", (0.0, STREAM.thread)]
 
 
-def test_every_callback_runs_once_however_late_it_is_registered():
-    """The worker looks for a callback while the caller registers it: neither finds nothing, nor both something."""
+def test_callback_runs_once_at_any_registration_time():
+    """The worker looks for a callback while the caller registers it: it must run exactly once."""
     job, seen = looking(result=tp.Callback[tp.Numpy]), []
     with switching(1e-6):
         for i in range(2000):
@@ -90,18 +90,18 @@ def test_every_callback_runs_once_however_late_it_is_registered():
     assert sorted(seen) == list(range(2000))
 
 
-def test_a_callback_that_worker_and_caller_find_at_once_runs_once():
+def test_callback_found_by_worker_and_caller_runs_once():
     stream, entered, go, seen = Stream(), threading.Event(), threading.Event(), []
     step = stream.submit("job", lambda: (entered.set(), wait(go)))
     wait(entered)
-    step.looked = True  # as if the worker had just said that it looks for a callback
+    step.looked = True  # as if the worker had just announced that it looks for a callback
     step(seen.append)
     go.set()
     stream.sync()
     assert seen == [(None, None)]
 
 
-def test_a_callback_that_a_callback_registers_is_waited_for(held):
+def test_callback_registered_by_a_callback_is_waited_for(held):
     job, seen, asked = counting(), [], threading.Event()
     first = job(ONES)
     first.get()
@@ -109,13 +109,13 @@ def test_a_callback_that_a_callback_registers_is_waited_for(held):
     with thread(lambda: (flow.sync_default_session(), seen.append("synchronised"))) as caller:
         asked.set()
         wait(held.entered)
-        caller.join(0.05)  # to no avail: the late callback has not ended
+        caller.join(0.05)  # in vain: the late callback has not ended
         assert seen == [] and caller.is_alive()
         held.go.set()
     assert seen == ["synchronised"]
 
 
-def test_a_second_callback_is_refused(held):
+def test_second_callback_is_refused(held):
     job, called = counting(), []
     step = job(ONES)
     step(held)
@@ -150,16 +150,16 @@ def keyword(loss, *, log):
         ("abc".upper, r"upper of train_job(.|\n)*\(\)"),
     ],
 )
-def test_what_cannot_be_called_with_one_argument_is_refused_at_once(callback, text):
+def test_invalid_callback_is_refused_immediately(callback, text):
     job, called = counting(), []
     step = job(ONES)
     refused(step, JobError, text, callback)
-    step(called.append)  # the step is as it was
+    step(called.append)  # the step is unchanged
     flow.sync_default_session()
     assert len(called) == 1
 
 
-def test_many_kinds_of_callables_are_taken():
+def test_all_kinds_of_callables_are_accepted():
     job, seen = counting(), []
 
     class Shown:

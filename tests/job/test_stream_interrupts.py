@@ -1,7 +1,7 @@
-"""Ctrl-C at every line of a job's call, a handle's wait, a callback's registration and flow.start: the next call is
-right.
+"""Ctrl-C at every line of a job's call, a handle's wait, a callback's registration and flow.start.
 
-Afterwards no lock is held, no mode is left, steps are whole, no run goes on without a handle, and the queue accepts.
+Afterwards no lock is held, no mode is left, steps are complete, no run continues without a handle, the queue accepts
+steps, and the next call is correct.
 """
 
 from pathlib import Path
@@ -39,7 +39,7 @@ def paused(jobs, seen):
 
 
 def failed(jobs, seen):
-    """The error of a callback is told at the next call, or by the interrupt."""
+    """The error of a callback is raised at the next call, or by the interrupt."""
     step = jobs["later"](ONES)
     step(lambda loss: seen.append(1 // 0))
     ended(step)
@@ -75,7 +75,7 @@ def defined():
 
 
 def check(jobs, place):
-    """Whole steps, nothing held, and the next calls are right."""
+    """Check that steps are complete, no lock is held, and the next calls are correct."""
     wait_for_the_end(place)
     assert not held() and not STREAM.submitting._is_owned() and not STREAM.starting._is_owned(), place
     assert LOCK.acquire(timeout=LONG), place
@@ -83,7 +83,7 @@ def check(jobs, place):
     assert MODE.get() is DEFAULT and INSIDE.get() == "", place
     try:
         flow.sync_default_session(LONG)
-    except flow.MinflowError as error:  # the interrupt came before it was told
+    except flow.MinflowError as error:  # the interrupt came before it was raised
         assert "ZeroDivisionError" in str(error), place
     a, b = SESSION.variables["a"].numpy(), SESSION.variables["b"].numpy()
     steps = sum(SESSION.steps.values())
@@ -97,7 +97,7 @@ def check(jobs, place):
 
 
 def wait_for_the_end(place):
-    """Of what the interrupt left running: steps in hand, and a run that was told to stop."""
+    """Wait for what the interrupt left running: steps in progress, and a run that was told to stop."""
     for run in STREAM.runs:
         assert run.over.wait(LONG), place
     assert STREAM.idle(LONG), place
@@ -116,7 +116,7 @@ def interrupted_everywhere(action, least):
         seen = []
         runs = len(STREAM.runs)
         came += tracer.run(lambda: action(jobs, seen))  # noqa: B023
-        if i < len(tracer.lines):  # how often it waits depends on the worker
+        if i < len(tracer.lines):  # the number of waits depends on the worker
             code, line = tracer.lines[i]
             place = f"{Path(code.co_filename).name}:{line} in {code.co_name}"
         else:
@@ -129,10 +129,10 @@ def interrupted_everywhere(action, least):
 
 
 @pytest.mark.parametrize("name", ACTIONS)
-def test_an_interrupt_at_any_line(name):
+def test_interrupt_at_any_line(name):
     interrupted_everywhere(ACTIONS[name], 25)
 
 
 @pytest.mark.slow
-def test_an_interrupt_at_any_line_of_a_first_call():
+def test_interrupt_at_any_line_of_a_first_call():
     interrupted_everywhere(defined_and_compiled, 250)

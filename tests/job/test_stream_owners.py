@@ -1,6 +1,4 @@
-"""Whose steps an error or Ctrl-C cancels, and who is told: the thread or the run that submitted them, and nobody
-else.
-"""
+"""Owners of steps: an error or Ctrl-C cancels, and is reported to, only the thread or run that submitted the steps."""
 
 import random
 import threading
@@ -18,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("fresh", "clean")
 
 
 class Owner:
-    """What a stream knows of a run."""
+    """The interface of a run that a stream uses."""
 
     def __init__(self):
         self.errors, self.callback = [], None
@@ -31,10 +29,8 @@ class Owner:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_an_error_cancels_what_its_owner_has_queued_and_nothing_else(seed):
-    """Random steps of several owners, all queued before the first runs; some fail in their work, some in their
-    callback.
-    """
+def test_error_cancels_only_steps_of_its_owner(seed):
+    """Random steps of several owners, all queued before the first runs; some steps fail, some callbacks fail."""
     rng, go, stream, ran = random.Random(seed), threading.Event(), Stream(depth=100), []
     owners = [None, *[Owner() for _ in range(3)]]
     stream.submit("first", lambda: wait(go), owner=Owner())
@@ -68,10 +64,10 @@ def test_an_error_cancels_what_its_owner_has_queued_and_nothing_else(seed):
             refused(step.get, JobError, rf"was cancelled(.|\n)*of {step.name} failed before it")
 
 
-def test_a_failing_callback_leaves_a_run_alone(held):
+def test_failing_callback_does_not_affect_a_run(held):
     train, other = counting(), counting("other")
     run = flow.start(train, [ONES] * 6, callback=lambda loss: held(loss) if train.steps == 1 else None)
-    wait(held.entered)  # the run's first callback holds the worker; its second step is queued
+    wait(held.entered)  # the run's first callback blocks the worker; its second step is queued
     with thread(lambda: other(ONES)(fails)):
         held.go.set()
     run.result(LONG)
@@ -84,7 +80,7 @@ def test_a_failing_callback_leaves_a_run_alone(held):
     )
 
 
-def test_a_failing_run_leaves_a_caller_and_another_run_alone(held):
+def test_failing_run_does_not_affect_others(held):
     train, other, look = counting(), counting("other"), looking(result=tp.Callback[tp.Numpy])
     held.by(look)
     good, bad = flow.start(other, [ONES] * 5), flow.start(train, [ONES] * 5, callback=fails)
@@ -102,8 +98,8 @@ def test_a_failing_run_leaves_a_caller_and_another_run_alone(held):
     flow.sync_default_session(LONG)
 
 
-def test_each_thread_is_told_of_its_own_steps():
-    """By its next call; `sync_default_session` of another one tells too; nobody else is disturbed."""
+def test_each_thread_gets_the_errors_of_its_own_steps():
+    """At its next call; `sync_default_session` on another thread raises them too; no other thread is affected."""
     job, failed, again, told = counting(), threading.Event(), threading.Event(), []
 
     def caller():
@@ -120,15 +116,15 @@ def test_each_thread_is_told_of_its_own_steps():
 
     with thread(caller):
         wait(failed)
-        assert job(ONES).get(LONG)[0] == -2  # this thread's steps are not cancelled, and it is not told of the others
+        assert job(ONES).get(LONG)[0] == -2  # its steps are not cancelled, and it gets no errors of others
         assert flow.get_all_variables()["a"].numpy()[0] == -2
         refused(flow.sync_default_session, JobError, "step 1 of train_job", LONG)
         flow.sync_default_session(LONG)  # once
         again.set()
-    assert told == [1, -4]  # told once, too; and its next step runs
+    assert told == [1, -4]  # once here, too; and its next step runs
 
 
-def test_what_a_thread_leaves_when_it_ends_is_told_to_the_next_caller():
+def test_errors_of_an_ended_thread_go_to_the_next_caller():
     job, failed, ends = counting(), threading.Event(), threading.Event()
 
     def caller():
@@ -146,7 +142,7 @@ def test_what_a_thread_leaves_when_it_ends_is_told_to_the_next_caller():
     assert job(ONES).get(LONG)[0] == -4
 
 
-def test_an_interrupt_cancels_what_its_caller_has_queued_and_nothing_else(held):
+def test_interrupt_cancels_only_steps_of_its_caller(held):
     stream, ends, go, theirs = Stream(depth=9), threading.Event(), threading.Event(), []
     submitted = threading.Event()
     stream.submit("first", lambda: wait(go), owner=Owner())
@@ -154,7 +150,7 @@ def test_an_interrupt_cancels_what_its_caller_has_queued_and_nothing_else(held):
         wait(submitted)
         run = stream.submit("run", lambda: 6, owner=Owner())
         mine = stream.submit("mine", lambda: 7)
-        stream.interrupted()  # what runs is not this caller's: there is nothing to wait for
+        stream.interrupted()  # the running step belongs to another owner: there is nothing to wait for
         assert [step.state for step in (*theirs, run, mine)] == ["queued", "queued", "cancelled"]
         assert mine not in stream.list()
         go.set()
@@ -163,7 +159,7 @@ def test_an_interrupt_cancels_what_its_caller_has_queued_and_nothing_else(held):
     assert stream.submit("mine", lambda: 8).get(LONG) == 8
 
 
-def test_a_run_that_is_stopped_while_another_thread_pauses_it_ends():
+def test_run_stopped_during_a_concurrent_pause_ends():
     """`pause` closes the gate just after `stop` has opened it."""
     entered, landed, go = threading.Event(), threading.Event(), threading.Event()
 
@@ -183,8 +179,8 @@ def test_a_run_that_is_stopped_while_another_thread_pauses_it_ends():
     assert run.over.wait(LONG) and run.state == "stopped" and run.steps == 1
 
 
-def test_a_run_shuffles_as_a_loop_does():
-    """To start, it takes no order from the loader that the loop would not take."""
+def test_run_shuffles_like_a_loop():
+    """Starting a run draws no order from the loader that a loop would not draw."""
 
     def loader():
         data = flow.utils.data.TensorDataset(flow.arange(8).float())
@@ -201,7 +197,7 @@ def losses_of(job, steps):
 
 
 @pytest.mark.parametrize("paused", [False, True])
-def test_a_cleared_session_is_trained_by_no_old_run(paused):
+def test_old_run_does_not_train_a_cleared_session(paused):
     alone = losses_of(counting(), 3)
     flow.clear_default_session()
     loading, go, landed = threading.Event(), threading.Event(), threading.Event()
@@ -222,13 +218,13 @@ def test_a_cleared_session_is_trained_by_no_old_run(paused):
     flow.clear_default_session()
     new = counting()
     first = losses_of(new, 1)
-    go.set()  # only now the old run has its next batch
+    go.set()  # only now the old run gets its next batch
     run.result(LONG)
     assert run.state == "stopped" and run.steps == 1
     assert first + losses_of(new, 2) == alone and new.steps == 3
 
 
-def test_a_run_that_was_stopped_while_it_builds_makes_no_variables():
+def test_run_stopped_during_its_build_creates_no_variables():
     job, run = counting(), None
     build = type(job).plan_for
 
@@ -252,7 +248,7 @@ def test_a_run_that_was_stopped_while_it_builds_makes_no_variables():
     assert not SESSION.variables
 
 
-def test_a_loader_may_clear_the_session_of_its_own_run():
+def test_loader_may_clear_the_session_of_its_own_run():
     def batches():
         yield ONES
         flow.clear_default_session()

@@ -1,6 +1,4 @@
-"""How the stream ends, is interrupted and is forked: programs of their own (`forked.py`), and what they print and
-return.
-"""
+"""Shutdown, interrupts and forks of the stream, in separate programs (`forked.py`): their output and exit codes."""
 
 import os
 import re
@@ -186,7 +184,7 @@ print(later(ones()).get()[0])
 @pytest.mark.parametrize(
     "call", ["flow.sync_default_session()", "second.get()", "later(ones())", 'SESSION.variables["a"].numpy()']
 )
-def test_an_interrupt_reaches_a_waiting_caller_and_cancels_what_is_queued(ran, call):
+def test_interrupt_reaches_a_waiting_caller_and_cancels_its_queue(ran, call):
     out, err = ran(WAITS.replace("WAIT", call))
     assert out == "['interrupted', 'first'] done cancelled 2 []\n-4.0\n" and err == ""
 
@@ -194,7 +192,7 @@ def test_an_interrupt_reaches_a_waiting_caller_and_cancels_what_is_queued(ran, c
 # ---- the end of the program ------------------------------------------------------------------------------------------
 
 
-ENDS = {  # case: (program, return code, what it prints, texts among its errors)
+ENDS = {  # case: (program, exit code, output, texts in stderr)
     "import loads no legacy function": ("print(LOADED)", 0, "['minflow.job']\n", []),
     "an interrupt of the program": (
         """
@@ -248,18 +246,18 @@ print("end")
             "minflow jobs:",
             "entered.set(), threading.Event().wait()",
         ],
-    ),  # where it stands
+    ),  # where it is
 }
 
 
 @pytest.mark.parametrize("case", ENDS)
-def test_steps_end_before_the_program_does(ran, case):
+def test_program_waits_for_steps_at_exit(ran, case):
     program, code, printed, errors = ENDS[case]
     out, err = ran(program, code)
     assert out == printed and all(text in err for text in errors) and bool(err) == bool(errors)
 
 
-def test_jobs_in_flight_end_before_the_program_does(ran):
+def test_program_waits_for_jobs_in_flight_at_exit(ran):
     out, err = ran(
         """
 import atexit
@@ -281,7 +279,7 @@ later(ones())(lambda loss: (callback(loss), first(lambda again: print("late", fl
 
 
 @pytest.mark.parametrize("sort", ["step", "callback"])
-def test_a_failed_step_at_the_end_is_told_and_the_program_returns_1(ran, sort):
+def test_failed_step_at_exit_is_printed_and_exit_code_is_1(ran, sort):
     out, err = ran(
         f"""
 import atexit
@@ -337,7 +335,7 @@ def forked(work):
 
 
 @needs_fork
-def test_a_child_process_uses_jobs_after_steps_of_its_parent(ran):
+def test_forked_child_uses_jobs_after_steps_of_its_parent(ran):
     out, err = ran(
         FORKS
         + """
@@ -364,7 +362,7 @@ print("end")
 
 
 @needs_fork
-def test_a_fork_with_steps_in_flight_leaves_them_to_the_parent(ran):
+def test_fork_leaves_steps_in_flight_to_the_parent(ran):
     out, err = ran(
         FORKS
         + """
@@ -409,8 +407,8 @@ print(seen, second.get()[0], later.steps)
 
 
 @needs_fork
-def test_a_fork_while_steps_run(ran):
-    """A plan that runs is waited for: the child never sees half a step, nor a lock that is held."""
+def test_fork_while_steps_run(ran):
+    """The fork waits for a running plan: the child never sees a partial step or a held lock."""
     out, err = ran(
         FORKS
         + """

@@ -1,4 +1,4 @@
-"""flow.timeline from real jobs: what counts as loading, which steps it takes, and how it shows itself."""
+"""flow.timeline on real jobs: what counts as loading, which steps it includes, and its displays."""
 
 import itertools
 import threading
@@ -20,7 +20,7 @@ def spans(steps):
     return [x for s in steps for x in s.loads]
 
 
-def test_a_sync_job_waits_and_an_async_one_does_not():
+def test_sync_job_waits_and_async_job_does_not():
     job = counting(result=tp.Numpy)
     for _ in range(6):
         job(ONES)
@@ -38,7 +38,7 @@ def test_a_sync_job_waits_and_an_async_one_does_not():
     assert flow.timeline().mode == "async"
 
 
-def test_waiting_for_results_and_for_room_is_no_loading(held, clock):
+def test_waiting_does_not_count_as_loading(held, clock):
     job = counting()
 
     def slow(result):
@@ -68,7 +68,7 @@ def test_explicit_get_of_each_step_is_sync():
     assert flow.timeline(job).mode == "sync"
 
 
-def test_what_the_loop_does_is_the_loader(clock):
+def test_work_of_the_loop_counts_as_loading(clock):
     job = counting()
     job(ONES).get()
     for _ in range(4):
@@ -80,7 +80,7 @@ def test_what_the_loop_does_is_the_loader(clock):
     assert "loader sets the pace" in t.verdict
 
 
-def test_a_slow_callback_makes_the_loop_wait_for_room_not_for_results(clock):
+def test_slow_callback_makes_the_loop_wait_for_room(clock):
     job = counting(size=4)
     job(ONES).get()
     for _ in range(12):
@@ -94,7 +94,7 @@ def test_a_slow_callback_makes_the_loop_wait_for_room_not_for_results(clock):
     assert "max(load, compute + callback)" in t.text and "waits for every step" not in t.text
 
 
-def test_a_wait_for_the_whole_queue_after_each_step_is_sync():
+def test_waiting_for_the_queue_after_each_step_is_sync():
     job = counting()
     for _ in range(6):
         job(ONES)(lambda result: time.sleep(0.002))
@@ -107,19 +107,19 @@ def test_a_wait_for_the_whole_queue_after_each_step_is_sync():
         flow.sync_default_session()
     assert flow.timeline(job, steps=6).mode == "sync"
     handles = []
-    for _ in range(8):  # the result of a step is asked for when the next one is in the queue
+    for _ in range(8):  # the result of a step is requested when the next one is in the queue
         handles.append(job(ONES))
         if len(handles) > 1:
             handles[-2].get()
     assert flow.timeline(job, steps=8).mode == "async"
 
 
-def test_the_time_of_another_job_of_the_loop_is_not_lost(clock):
+def test_time_of_another_job_in_the_loop_is_counted(clock):
     train, test = counting("train", result=tp.Numpy), counting("test")
     for _ in range(8):
         clock.rest(0.02)
         train(ONES)
-        clock.rest(0.015)  # for the batch of the other
+        clock.rest(0.015)  # for the batch of the other job
         test(ONES)(lambda result: clock.work(0.05))
         flow.sync_default_session()
     t = flow.timeline("train")
@@ -130,7 +130,7 @@ def test_the_time_of_another_job_of_the_loop_is_not_lost(clock):
     assert flow.timeline("test").mode == "sync"
 
 
-def test_a_loop_that_waits_for_two_jobs_is_sync():
+def test_loop_that_waits_for_two_jobs_is_sync():
     train, test = [counting(name, result=tp.Numpy) for name in ("train", "test")]
     for _ in range(6):
         train(ONES)
@@ -143,7 +143,7 @@ def test_a_loop_that_waits_for_two_jobs_is_sync():
         assert all(any(end <= b <= begin for _, b in own) for (_, end), (begin, _) in itertools.pairwise(computes))
 
 
-def test_a_run_has_its_own_steps_and_a_pause_is_no_loading(clock):
+def test_run_has_its_own_steps_and_a_pause_is_not_loading(clock):
     job, gate, calls = counting(), threading.Event(), []
 
     def batches():
@@ -183,23 +183,23 @@ def test_which_steps():
     flow.clear_default_session()
     job = counting()
     job(ONES).get()
-    assert len(flow.timeline(job)) == 1  # the session began anew: another loop
-    assert len(flow.timeline(job, 4)) == 4  # asked for, over its edge
+    assert len(flow.timeline(job)) == 1  # the session was cleared: another loop
+    assert len(flow.timeline(job, 4)) == 4  # requested, beyond its start
 
 
-def test_a_new_cell_begins_a_new_loop(clock):
+def test_new_cell_begins_a_new_loop(clock):
     job = counting()
     for _ in range(3):
         job(ONES).get()
     STREAM.cell_starts()
-    clock.sleep(1.0)  # a user thinks
+    clock.sleep(1.0)  # the user is thinking
     for _ in range(2):
         job(ONES).get()
     t = flow.timeline(job)
     assert len(t) == 2 and all(s.load < 0.1 for s in t.record.steps)
 
 
-def test_threads_do_not_share_their_loaders():
+def test_loading_time_is_per_thread():
     job = counting()
     job(ONES).get()
 
@@ -214,7 +214,7 @@ def test_threads_do_not_share_their_loaders():
     assert len(set(callers)) == 2 and len(set(callers[1:])) == 1
 
 
-def test_compare_and_how_it_shows_itself(tmp_path):
+def test_compare_and_displays(tmp_path):
     job = counting(result=tp.Numpy)
     for _ in range(5):
         time.sleep(0.002)
@@ -240,7 +240,7 @@ def test_compare_and_how_it_shows_itself(tmp_path):
     refused(a.save, JobError, "a.png", tmp_path / "a.png")
 
 
-def test_it_looks_at_steps_that_still_run(held):
+def test_running_steps_are_included(held):
     job = counting()
     held.by(job)
     job(ONES)
@@ -248,7 +248,7 @@ def test_it_looks_at_steps_that_still_run(held):
     assert len(t) == 1 and t.record.steps[0].callback[1] > t.record.steps[0].callback[0] and t.text and t.svg
 
 
-def test_a_failed_step_is_marked():
+def test_failed_step_is_marked():
     job = failing()
     job(GOOD).get()
     refused(job(BAD).get, JobError, "step 2")

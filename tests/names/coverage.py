@@ -113,7 +113,7 @@ def section(library: str, names: list[Name]) -> list[str]:
         "",
         f"## {library}",
         "",
-        row(["page", "there", "with a difference", "refused by name", "missing"]),
+        row(["page", "available", "with a difference", "refused by name", "missing"]),
         row(["---"] * 5),
     ]
     lines += [row([f"`{page}`", *count.values()]) for page, count in pages.items()]
@@ -121,7 +121,7 @@ def section(library: str, names: list[Name]) -> list[str]:
     for page in pages:
         mine = {kind: [n for n in names if n.page == page and n.status == kind] for kind in counts(names)}
         lines += ["", f"### {library}: `{page}`"]
-        for kind, title in (("there", "There"), ("missing", "Missing")):
+        for kind, title in (("there", "Available"), ("missing", "Missing")):
             if mine[kind]:
                 lines += ["", f"{title}: {', '.join(f'`{n.name}`' for n in mine[kind])}."]
         if mine["different"]:
@@ -135,14 +135,14 @@ def section(library: str, names: list[Name]) -> list[str]:
 
 def page(every: dict[str, list[Name]]) -> str:
     lines = [
-        "# Which names are there",
+        "# Coverage of public names",
         "",
         "Public names of OneFlow and PyTorch, and their status in minflow. A name *with a difference* has a row in",
         "[differences.md](differences.md); a name that is *refused* raises an error that says what to use. Names of",
         "PyTorch's internal kernels are left out (`tests/names/kernels.txt`). `python -m tests.names.coverage` writes",
         "this page, and a test compares it with the package.",
         "",
-        row(["library", "names", "there", "with a difference", "refused by name", "missing"]),
+        row(["library", "names", "available", "with a difference", "refused by name", "missing"]),
         row(["---"] * 6),
     ]
     lines += [row([library, len(names), *counts(names).values()]) for library, names in every.items()]

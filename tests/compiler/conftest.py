@@ -1,4 +1,4 @@
-"""What the tests of fusion's passes share."""
+"""Fixtures of the tests of fusion passes."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from minflow.platforms import compiled
 
 @pytest.fixture(params=["NumPy", "machine"])
 def kernels(request, kernels_of_numpy):
-    """Whose kernels run what a pass has made."""
+    """The platform whose kernels run the rewritten graph."""
     if request.param == "machine":
         pytest.importorskip("numba")
         compiled.use()

@@ -1,4 +1,4 @@
-"""Programs as a pass of fusion gets them, and that what it makes of them gives the same."""
+"""Programs as input of a fusion pass, and checks that the rewritten graph gives the same results."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ def numbers(*shape, seed=0):
 
 
 def traced(program, *arrays):
-    """The graph of a program after all passes but the last, which lays out memory."""
+    """Graph of a program after all passes but the last, which lays out memory."""
     return run_passes(trace(program, [flow.tensor(x) for x in arrays])[0], PASSES[:-1])[-1].graph
 
 
@@ -24,17 +24,19 @@ def plan_of(program, *inputs):
 
 
 def names(graph):
-    """Of all operations."""
+    """Names of all operations."""
     return [node.op.name for node in graph.nodes]
 
 
 def ops(graph):
-    """Names of the operations that are no views."""
+    """Names of the operations that are not views."""
     return [node.op.name for node in graph.nodes if not node.op.is_view]
 
 
 def with_gradients(function, wanted):
-    """A program of a cotangent and inputs: what the function gives, and the gradients of the inputs at these places."""
+    """A program of a cotangent and inputs: the results of the function, and the gradients of the inputs at these
+    indices.
+    """
 
     def program(g, *inputs):
         inputs = [x.detach().requires_grad_(i in wanted) for i, x in enumerate(inputs)]
@@ -45,7 +47,7 @@ def with_gradients(function, wanted):
 
 
 def same_numbers(before, after, *arrays, tolerance=1e-5):
-    """Node by node and by a plan, within rounding."""
+    """Assert equal results within rounding, node by node and by a plan."""
     after.verify()
     expected = execute(before, arrays)
     for found in (execute(after, arrays), run(Plan(after), arrays)):
@@ -54,7 +56,7 @@ def same_numbers(before, after, *arrays, tolerance=1e-5):
 
 
 def same_bits(before, after, *arrays, bits=np.ndarray.tobytes):
-    """Node by node and by a plan."""
+    """Assert equal bits, node by node and by a plan."""
     after.verify()
     with np.errstate(all="ignore"):
         expected = [bits(x) for x in execute(before, arrays)]

@@ -1,4 +1,4 @@
-"""Attention as one node: what becomes one, what must not, and the same numbers."""
+"""Attention as one node: which patterns are fused, which must not be, and equal results."""
 
 import math
 
@@ -30,7 +30,7 @@ CAUSAL = flow.tensor(np.tril(np.ones((20, 20), bool)))
 
 
 def written_out(q, k, v):
-    """As the small GPT has it."""
+    """Attention as the small GPT writes it."""
     scores = (q @ k.transpose(-2, -1)) / math.sqrt(8)
     return flow.softmax(scores.masked_fill(CAUSAL == 0, -1e9), dim=-1) @ v
 

@@ -1,4 +1,4 @@
-"""Copies that nobody can tell from what they copy: which are left out, which must stay, and the same bits."""
+"""Copies whose aliasing cannot be observed are removed, others are kept, and the bits are the same."""
 
 import fusion_checks
 import numpy as np
@@ -24,7 +24,7 @@ def same_bits(before, after):
     fusion_checks.same_bits(before, after, X)
     expected, results = execute(before, [X]), run(Plan(after), [X])
     for i, one in enumerate(results):
-        one += i + 1  # everybody may write to the array that he is given
+        one += i + 1  # callers may write to the arrays they get
     assert [(x - i - 1).tobytes() for i, x in enumerate(results)] == [x.tobytes() for x in expected]
 
 
@@ -39,9 +39,9 @@ def same_bits(before, after):
         (lambda x: (STATE.clone() + x,), 0),
         (lambda x: ((y := x + 1), y.clone()), 1),  # two results
         (lambda x: ((y := x + 1).clone(), y.reshape(12).clone().clone()), 1),
-        (lambda x: (x.clone(), x.clone() * 2), 1),  # what the caller has is not what it is given
+        (lambda x: (x.clone(), x.clone() * 2), 1),  # outputs must not alias inputs
         (lambda x: (STATE.clone(),), 1),
-        (lambda x: ((x + 1).t().clone(),), 1),  # the numbers change their places
+        (lambda x: ((x + 1).t().clone(),), 1),  # the elements are reordered
         (lambda x: ((x + 1)[:, 1:].clone(),), 1),
         (lambda x: ((x + 1).sum(0).expand(3, 4).clone(),), 1),
     ],

@@ -1,4 +1,4 @@
-"""Groups of elementwise operations: what becomes one node, what must stay apart, and that NumPy gives the same bits."""
+"""Fusion of elementwise operations: what becomes one node, what must not, and that NumPy gives the same bits."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("kernels_of_numpy")
 
 
 def ops(graph):
-    """Names of ops; of a cluster those that it holds."""
+    """Names of ops; for a fused region those of its nodes."""
     return [repr(n.attrs["code"]) if n.op.name == "cluster" else n.op.name for n in graph.nodes if not n.op.is_view]
 
 
@@ -182,7 +182,7 @@ def test_single_operation_is_compiled_if_large():
     ],
 )
 def test_recomputed_forward_is_fused_into_backward(function):
-    """What backward computes again is then computed there alone."""
+    """Values recomputed in backward are computed only there."""
 
     def program(g, x):
         x = x.detach().requires_grad_()

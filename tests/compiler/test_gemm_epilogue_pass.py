@@ -1,4 +1,4 @@
-"""Dense layers as one node: what becomes part of a product, what must not, and the same numbers."""
+"""Dense layers as one node: which epilogues a product takes in, which it must not, and equal results."""
 
 import numpy as np
 import pytest
@@ -59,7 +59,7 @@ def test_products_fuse_their_epilogues(expected, program, kernels):
 
 @pytest.mark.parametrize("n, k", [(1, 400), (2, 400), (400, 2)])
 def test_few_rows_and_short_sums_are_not_fused(n, k):
-    """BLAS reads the matrix once; to pack it would be to read it twice."""
+    """BLAS reads the matrix once; packing would read it twice."""
     x, w = numbers(n, k), numbers(300, k)
     assert ops(dense(traced(lambda x, w: x @ w.T, x, w))) == ["matmul"]
 
@@ -104,7 +104,7 @@ def graph_of(program):
 
 
 def trained(passes, keep=True, **options):
-    """The graph after three steps, and what it made of them."""
+    """The graph after three steps, and their results."""
     flow.manual_seed(0)
     model = nn.Sequential(nn.Linear(20, 24), nn.ReLU(), nn.Linear(24, 24), nn.ReLU6(), nn.Linear(24, 5))
     graph = TrainGraph(model, nn.CrossEntropyLoss(), flow.optim.SGD(model.parameters(), **{"lr": 0.1, **options}))
@@ -121,7 +121,7 @@ def test_weight_updates_are_fused(keep, kernels):
     plain, plain_losses, plain_parameters = trained(PASSES, keep=keep)
     names = ops(graph_of(with_pass))
     assert names.count("sgd_linear_shown" if keep else "sgd_linear") == 3
-    assert names.count("sgd") == 3  # of the biases
+    assert names.count("sgd") == 3  # bias updates
     assert names.count("linear relu") == names.count("linear relu6") == 1
     assert np.allclose(losses, plain_losses, rtol=1e-5)
     assert all(np.allclose(a, b, rtol=1e-4, atol=1e-6) for a, b in zip(parameters, plain_parameters))

@@ -1,4 +1,4 @@
-"""A plan for which there is no memory is refused before it is allocated, of graphs and of jobs."""
+"""Plans of graphs and jobs that exceed the memory are refused before they are allocated."""
 
 import numpy as np
 import pytest
@@ -10,12 +10,12 @@ from minflow.compiler.plan import Plan
 from minflow.core import memory
 from minflow.core.trace import trace
 
-HUGE = 1 << 45  # numbers
+HUGE = 1 << 45  # elements
 
 
 @pytest.fixture
 def free(monkeypatch):
-    """Says how many bytes are free."""
+    """Set the number of free bytes."""
     return lambda n: monkeypatch.setattr(memory, "free_bytes", lambda: n)
 
 
@@ -23,7 +23,7 @@ class Wide(nn.Graph):
     def __init__(self):
         super().__init__()
         self.net = nn.Sequential(nn.Linear(4, 8), nn.ReLU())
-        self.config.exact(True)  # else what is large would never be written
+        self.config.exact(True)  # otherwise large values would never be written
 
     def build(self, x):
         wide = self.net(x).sum(1, keepdim=True).expand(8, 4_000_000) * 2.0
@@ -43,7 +43,7 @@ def test_graph_exceeds_memory(free):
     assert said.startswith("float32[8, 4000000], 128.0 MB, made at test_memory_limit.py:")
     assert "test_memory_limit.py" in error.where and "smaller batch" in error.hint
     free(300_000_000)
-    assert graph(x).item() > 0  # nothing of the failed plan is left
+    assert graph(x).item() > 0  # nothing of the failed plan remains
 
 
 def test_job_exceeds_memory(free):
@@ -64,7 +64,7 @@ def test_job_exceeds_memory(free):
     lambda x: flow.zeros(HUGE).sum() * x,
 ])  # fmt: skip
 def test_impossible_sizes(program, free):
-    """Outputs, views that are copied, values, sums of sizes beyond 64 bits, and constants."""
+    """Outputs, copied views, values, sums of sizes beyond 64 bits, and constants."""
     free(1 << 40)
     graph, _ = trace(program, [flow.ones(1)])
     with pytest.raises(flow.OutOfMemoryError):
@@ -75,7 +75,7 @@ def test_unknown_limit_is_not_refused(free):
     free(None)
     memory_limit.need_room(1 << 60, [], str)
     free(1 << 20)
-    memory_limit.need_room(1 << 26, [], str)  # little is not asked for
+    memory_limit.need_room(1 << 26, [], str)  # small sizes are not checked
 
 
 def files(root, **texts):
@@ -96,7 +96,7 @@ def test_free_memory_of_the_system(tmp_path):
 
 
 def test_free_memory_of_a_cgroup_v2_container(tmp_path):
-    """The group's own limit, and those of the groups around it; what it keeps of files is given back when asked."""
+    """The limits of the group and of its parents; page cache of the group counts as free."""
     top = tmp_path / "sys" / "fs" / "cgroup"
     files(tmp_path, proc__meminfo=MEMINFO, proc__self__cgroup="0::/a/b\n")
     files(

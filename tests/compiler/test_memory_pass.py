@@ -1,6 +1,4 @@
-"""What the memory pass saves: masks on the small side of a pooling, values computed twice, large gradients that
-wait.
-"""
+"""Savings of the memory pass: masks behind a pooling, recomputed values, and delayed large gradients."""
 
 import numpy as np
 import pytest
@@ -44,7 +42,7 @@ def test_relu_mask_moves_behind_max_pool():
     assert mask.out_specs[0].shape == (4, 3, 8, 8) and mask.phase == "backward" and mask.origin.op.name == "relu"
     assert Plan(after).arena_bytes < Plan(graph).arena_bytes
     for seed in range(4):
-        # many equal numbers and zeros
+        # many ties and zeros
         x = np.random.default_rng(seed).integers(-3, 3, (4, 3, 16, 16)).astype("float32")
         same_bits(graph, after, x, bits=bits)
     x[0, 0, 0, :4] = np.nan, np.inf, -np.inf, -0.0
@@ -70,7 +68,7 @@ def test_relu_mask_stays_for_overlapping_windows_and_other_users():
 
 
 def trace_of_twice():
-    """A ReLU whose result goes to a pooling and elsewhere: its cotangent is a sum, not what the pooling spreads."""
+    """A ReLU whose result goes to a pooling and elsewhere: its cotangent is a sum and not the output of the pooling."""
 
     def twice(x, w):
         h = (x * w).relu()
@@ -110,7 +108,7 @@ def test_cheap_values_are_recomputed():
 
 
 def test_updated_parameters_are_not_inputs_of_recomputation():
-    """The twin would read the new numbers."""
+    """The recomputation would read the new values."""
     w, b = flow.rand(200, 200).requires_grad_(), flow.rand(200).requires_grad_()
 
     def program(x):
@@ -140,7 +138,7 @@ def test_updated_parameters_are_not_inputs_of_recomputation():
 
 @pytest.mark.parametrize("keep", [True, False])
 def test_large_weight_gradient_is_delayed_to_save_memory(keep):
-    """16 images of 64 kB each, then a dense layer of 4 MB whose gradient would be there during all of backward."""
+    """16 images of 64 kB each, then a dense layer of 4 MB whose gradient would live during all of backward."""
 
     def model():
         flow.manual_seed(0)

@@ -1,5 +1,5 @@
-"""Layer norm and group norm as one node, their gradients as another: what is recognised, what must stay, and the same
-numbers.
+"""Layer norm and group norm as one node each, and their gradients: which patterns are fused, which must not be, and
+equal results.
 """
 
 import pytest
@@ -66,7 +66,7 @@ def test_layer_norms_in_a_model(function, kernels):
 
 
 def test_values_with_other_users_are_kept():
-    """The mean alone, a variance that a program wants, a second derivative."""
+    """The mean alone, a variance that the program uses, a second derivative."""
 
     def second(x, w, b):
         x = x.detach().requires_grad_()

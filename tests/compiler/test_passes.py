@@ -1,4 +1,4 @@
-"""Each pass by itself: what it takes out, what it must leave, and that the numbers stay the same bits."""
+"""Each pass alone: what it removes, what it must keep, and that the bits stay the same."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def test_dead_code_elimination_keeps_updates():
     graph = traced(program, X)
     after = dead_code(graph)
     assert names(graph) != names(after) and set(names(after)) == {"getitem", "add"} and len(after.updates) == 1
-    assert "exp" in names(graph), "a pass is pure: the graph that it was given is as before"
+    assert "exp" in names(graph), "a pass is pure: its input graph is unchanged"
 
 
 def test_dead_states_are_removed_but_generators_advance():
@@ -64,7 +64,9 @@ def test_constant_folding_uses_the_runtime_kernel():
 
     graph = traced(program, X)
     after = dead_code(constant_folding(graph))
-    assert names(after) == ["mul", "full", "sum", "add"], "360 kB of zeros are made at each call, small things are not"
+    assert names(after) == ["mul", "full", "sum", "add"], (
+        "360 kB of zeros are allocated at each call, small constants are not"
+    )
     assert sum(s.op is CONSTANT for s in after.states) == 1
     same_bits(graph, after, X.numpy())
 
@@ -126,9 +128,7 @@ def test_memory_pass_schedules_updates_early():
 
 
 def test_memory_pass_keeps_old_state_for_its_users():
-    """Two states swap their numbers, a third is read after its update is known: nobody may see a new number too
-    early.
-    """
+    """Two states swap their values, a third is used after its update is known: no user may see a new value too early."""
     a, b, c = flow.tensor([1.0]), flow.tensor([2.0]), flow.tensor([3.0])
 
     def program(x):

@@ -1,4 +1,4 @@
-"""The plan: places in the arena, updates in place, what is copied and what is not."""
+"""The plan: offsets in the arena, in-place updates, and what is copied."""
 
 import gc
 import weakref
@@ -73,7 +73,7 @@ def test_updates_are_in_place_if_old_values_have_no_users():
     assert graph.nodes[0] is next(v.node for s, v in graph.updates.items() if s.array is read.array)
     plan = Plan(graph.verify())
     assert {s.array is state.array for s in plan.in_place.values()} == {True}
-    assert len(plan.copies) == 1  # `read` is looked at, through a view, after its update is known
+    assert len(plan.copies) == 1  # `read` is used, through a view, after its update is known
     (got,) = run(plan, [BIG.numpy()])
     assert got == 10_000 and np.array_equal(state.numpy(), BIG.numpy()) and np.array_equal(read.numpy(), BIG.numpy())
 

@@ -1,4 +1,4 @@
-"""Plans of one call: as their op's eager call, in arrays of their own; and what they say where it fails."""
+"""Plans of one call: like the op's eager call, in their own arrays; and their error messages."""
 
 import numpy as np
 import pytest

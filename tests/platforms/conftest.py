@@ -5,7 +5,7 @@ import pytest
 
 @pytest.fixture
 def on():
-    """Compiled kernels are used by eager and by graphs, whatever the environment asks for."""
+    """Use compiled kernels in eager mode and in graphs, whatever the environment says."""
     pytest.importorskip("numba", reason="kernels are compiled by numba, which is not installed")
     from minflow.platforms import compiled
 

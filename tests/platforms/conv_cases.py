@@ -1,4 +1,4 @@
-"""Convolutions of any geometry, their arrays, and what NumPy gives for them: shared by the tests of both layouts."""
+"""Convolutions of any geometry, their arrays and NumPy's results, shared by the tests of both layouts."""
 
 from typing import NamedTuple
 
@@ -38,7 +38,7 @@ class Case(NamedTuple):
 
     @property
     def shapes(self):
-        """Of images, filters and results."""
+        """Shapes of the images, filters and results."""
         out = conv.positions(self.size, self.kernel, *self.geometry)
         return (self.n, self.c, *self.size), (self.f, self.c // self.groups, *self.kernel), (self.n, self.f, *out)
 
@@ -51,7 +51,7 @@ def arrays(case, seed=0):
 
 
 def numpys(case, x, w, g, bias=0, exact=False):
-    """direction -> what NumPy computes."""
+    """Dictionary from direction to NumPy's result."""
     forward, images, filters = [
         KERNELS[op].reference if exact else KERNELS[op].fast
         for op in (conv.conv2d, conv.conv2d_input_grad, conv.conv2d_weight_grad)
@@ -66,11 +66,13 @@ def numpys(case, x, w, g, bias=0, exact=False):
 
 
 def check(case, ours, tiled, seed=0):
-    """The largest error is at most 4 times NumPy's, beyond some eps of the sum of the products' absolute values: 4 of a
-    number's own products; where Winograd's algorithm computes a tile together, 32 of the most in its image and channel,
-    since what cancels there is larger than the results are where few pixels meet.
+    """Assert that the largest error is at most 4 times NumPy's, plus some eps of the sum of the products' absolute
+    values.
 
-    ours: gives what the machine computes by direction; tiled: the directions that go by Winograd's algorithm.
+    The sum is 4 times that of the element's own products; within a Winograd tile, 32 times the largest in its image and
+    channel, because the intermediate values that cancel there are larger than results of few pixels.
+
+    ours: returns the compiled results by direction; tiled: the directions computed by Winograd's algorithm.
     """
     single = arrays(case, seed)
     double = doubled(single)
@@ -86,8 +88,8 @@ def check(case, ours, tiled, seed=0):
 
 @st.composite
 def cases(draw):
-    """Filters of 1 to 5 pixels a side, which reach over the images with their border; often those of one pixel, and
-    squares, which may go by Winograd's algorithm.
+    """Filters with sides of 1 to 5 that may overlap the border; often 1x1, and squares, which are candidates for
+    Winograd.
     """
     pair = lambda strategy: draw(st.tuples(strategy, strategy))
     kind, channels = draw(st.sampled_from(["one", "square", "any"])), st.integers(1, 70)

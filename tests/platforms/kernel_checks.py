@@ -1,4 +1,4 @@
-"""Arrays, geometries, bounds of rounding and child processes that the tests of compiled kernels share."""
+"""Arrays, geometries, rounding bounds and child processes shared by the tests of compiled kernels."""
 
 import math
 import os
@@ -18,7 +18,7 @@ EPS = float(np.finfo("f4").eps)
 
 
 def examples(complete, short):
-    """Settings of hypothesis: this many examples with `--complete`, and in the short test command; always the same."""
+    """Hypothesis settings: this many examples with `--complete` and in the short test command; deterministic."""
     return settings(max_examples=complete if sampling.complete else short, deadline=None, derandomize=True)
 
 
@@ -30,7 +30,7 @@ SIZES = st.tuples(st.integers(1, 12), st.integers(1, 12)) | st.sampled_from(
 
 
 def printed(program, **environment):
-    """Lines and messages of a program, in a process where nothing but `environment` chooses kernels."""
+    """Lines and messages printed by a program in a process where only `environment` selects kernels."""
     outer = {name: value for name, value in os.environ.items() if name != "MINFLOW_MACHINE"}
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program)],
@@ -63,7 +63,7 @@ def exactly(op, arrays, attrs):
 def close(ours, right, terms, scale=1e-30):
     """Assert that sums of this many terms are rounded as in float32.
 
-    scale: of the terms, if much of them cancels.
+    scale: magnitude of the terms, if most of it cancels.
     """
     scale = max(np.abs(right).max(initial=0), scale)
     assert ours.shape == right.shape
@@ -71,7 +71,7 @@ def close(ours, right, terms, scale=1e-30):
 
 
 def batch(shape, seed, mean):
-    """Images about a mean, cotangents, and a weight and a bias for each channel."""
+    """Images with a mean, cotangents, and a weight and a bias per channel."""
     rng = np.random.default_rng(seed)
     return (
         normal(rng, *shape) * 2 + np.float32(mean),
@@ -82,7 +82,7 @@ def batch(shape, seed, mean):
 
 
 def in_blocks(x):
-    """Images in blocks, with NaN in the rows beyond the pixels, which no kernel may read."""
+    """Images in NCHW16c, with NaN in the rows beyond the pixels, which no kernel may read."""
     found = nchw16c.in_blocks(x)
     found[:, x.size // max(x.shape[1], 1) :] = np.nan if x.dtype.kind == "f" else 255
     return found
@@ -90,7 +90,7 @@ def in_blocks(x):
 
 @st.composite
 def depthwise_convolutions(draw, batches, channels):
-    """(shape of the images, size of the filters, attrs): often 3x3 with a border, else of any geometry."""
+    """(shape of the images, size of the filters, attrs): often 3x3 with a border, otherwise any geometry."""
     size, kernel, stride, dilation = draw(SIZES), draw(PAIR), draw(PAIR), draw(PAIR)
     if draw(st.booleans()):
         kernel, stride, padding, dilation = (3, 3), draw(st.sampled_from([(1, 1), (2, 2)])), (1, 1), (1, 1)

@@ -1,6 +1,6 @@
-"""The micro-kernels as machine code of AVX2, AVX-512 and ARM: products of vectors, nothing kept outside of registers.
+"""Machine code of the micro-kernels for AVX2, AVX-512 and ARM: vector products, and no register spills.
 
-Compiled here for other machines than this one. On ARM they have never run: this is all that is known of them there.
+It is compiled for processors other than this one. The kernels have never run on ARM; this is the only check there.
 """
 
 import os
@@ -19,7 +19,7 @@ from numba.core import codegen
 from minflow.platforms.compiled.codegen import llvm, micro_kernels
 
 X86, ARM, APPLE = "x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "arm64-apple-macosx"
-MACHINES = [  # triple, processor, 32 registers of 16 numbers?, numbers in a register
+MACHINES = [  # triple, processor, has 32 vector registers of 16 elements, elements in a vector register
     (X86, "haswell", False, 8),
     (X86, "znver3", False, 8),
     (X86, "skylake-avx512", True, 16),
@@ -30,13 +30,13 @@ MACHINES = [  # triple, processor, 32 registers of 16 numbers?, numbers in a reg
 ]
 PRODUCT = {16: r"vfmadd\d+ps\s.*%zmm", 8: r"vfmadd\d+ps\s.*%ymm", 4: r"fmla(\.4s)?\s+v\d+(\.4s)?,"}
 JUMP = re.compile(r"(?:j\w+|b|b\.\w+|cbn?z|tbn?z)\s.*?(\.?L\w+)$")
-# A store ends in its place, in parentheses; ARM's names itself. `lea` and jumps have no such form.
+# A store names its destination in parentheses; on ARM the opcode does. `lea` and jumps have no such form.
 STORE = re.compile(r".*\)$|st[rpu]\w*\s|st\d\b")
 STACK = re.compile(r".*(%rsp|\[sp\b)")
 
 
 def kernels(family):
-    """(rows, vectors, the rest of what `instructions` takes) of all that a machine of this family runs."""
+    """(rows, vectors, further arguments of `instructions`) of all kernels that a processor of this family runs."""
     vectors = sorted({family.vectors, 1})
     for v in vectors:
         for rows in family.rows:
@@ -59,7 +59,7 @@ def assembly(triple, processor, body):
 
 
 def inner_loops(text):
-    """The instructions of each block that ends in a jump to its own beginning."""
+    """Instructions of each block that ends in a jump to its own start."""
     loops, label, lines = [], None, []
     for line in text.splitlines():
         line = re.split(r"[#;]|//", line)[0].strip()
@@ -83,13 +83,13 @@ def test_inner_loops_use_vector_fma_without_spills(triple, processor, wide, numb
         assert loops, what
         for lines in loops:
             products = sum(bool(re.match(PRODUCT[numbers], line)) for line in lines)
-            assert products and products % each == 0, what  # LLVM may take more steps at a time
+            assert products and products % each == 0, what  # LLVM may unroll the loop
             assert not [line for line in lines if STORE.match(line) or STACK.match(line)], what
-            assert products >= len(lines) / 3 or rows < 4, what  # what else there is: loads, and one for all lanes
+            assert products >= len(lines) / 3 or rows < 4, what  # the remaining instructions: loads and broadcasts
 
 
 def test_register_spills_are_detected():
-    """The check itself: a tile of twice as many rows spills."""
+    """The check itself works: a tile with twice the rows spills."""
     body = micro_kernels.instructions(12, 1, **micro_kernels.along_pixels(micro_kernels.FAMILIES[False]))
     [lines] = inner_loops(assembly(X86, "haswell", body))
     assert [line for line in lines if STORE.match(line)] and [line for line in lines if STACK.match(line)]
@@ -102,7 +102,7 @@ def test_this_processor_is_a_known_family():
 
 @pytest.mark.slow
 def test_avx2_convolutions_pass_on_any_processor(tmp_path):
-    """What the tests of convolutions, loops and clusters ask, of kernels compiled as on a machine without AVX-512."""
+    """The tests of convolutions, loops and fused regions pass with kernels compiled for a processor without AVX-512."""
     here = codegen.get_host_cpu_features()
     if "+avx2" not in here or "+fma" not in here:
         pytest.skip("this processor has no AVX2")

@@ -1,4 +1,4 @@
-"""Attention in tiles and its gradient: against float64 and the operations it stands for, at odd sizes and any masks."""
+"""Tiled attention and its gradient, against float64 and the unfused operations, at odd sizes and with any mask."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ SIZES = [
     (2, 130, 70, 33, 20),
     (1, 60, 257, 64, 48),
     (6, 64, 64, 32, 32),
-]  # items, queries, keys, their width, width of values
+]  # items, queries, keys, head width, value width
 PLAIN = dict(tb=False, factor=1.0, fill=0.0, hides=True)
 
 
@@ -30,7 +30,7 @@ def arguments(size, mask=None, tb=False, seed=0):
 
 
 def both(args, grad, **attrs):
-    """(out, gradients) by the machine from float32, and the same in float64."""
+    """(out, gradients) of the compiled kernel in float32, and the same in float64."""
     attrs = PLAIN | attrs
     exact = fusion.attend.kernel(*args, **attrs)
     exact_grads = fusion.attend_grad.kernel(grad, *args, exact[1], **attrs)
@@ -67,7 +67,7 @@ def test_error_against_float64(size, tb):
 @pytest.mark.parametrize("kind", ["causal", "random", "empty rows"])
 @pytest.mark.parametrize("size", SIZES)
 def test_masks(size, kind, fill):
-    """Also those that leave a query nothing, and those that hide nothing for good: all keys are then looked at."""
+    """Including masks that leave a query nothing, and masks that hide nothing, for which no key is skipped."""
     shown = masks(size, kind)
     for mask, hides in ((shown, False), (~shown, True)):
         found, exact = both(*arguments(size, mask), factor=0.5, fill=fill, hides=hides)
@@ -108,7 +108,7 @@ def test_nan_and_infinity_spread_as_in_numpy(number):
 
 
 def test_large_scores():
-    """Their rounding is large, too: against float64 of what float32 multiplies exactly."""
+    """Their rounding error is large as well: compare with float64 of the products that float32 computes exactly."""
     args, grad = arguments((2, 50, 90, 24, 24))
     args[:2] = [np.round(x * 4) for x in args[:2]]
     near(*both(args, grad, factor=2.0))

@@ -1,5 +1,5 @@
-"""A step of the machine done once more by NumPy: each operation on what the machine's own operation read, and every
-value between two guard bands, which nobody may write.
+"""Compiled tasks checked by NumPy: each operation is recomputed from the inputs that its task read, and every value is
+between two guard bands that must stay unchanged.
 """
 
 import math
@@ -20,14 +20,14 @@ from minflow.core.ir import Value, outputs_of
 from minflow.platforms.compiled import switch
 from tests.graph_models import TrainGraph
 
-BAND = 1 << 10  # bytes before and behind each value
+BAND = 1 << 10  # bytes before and after each value
 FILLED = 0xA5
 GEOMETRY = "stride", "padding", "dilation"
 AVERAGED = "shape", "kernel_size", "stride", "padding", "ceil_mode"
 
 
 class Guarded(Plan):
-    """A plan that gives each value memory of its own, between two bands."""
+    """A plan that gives each value its own memory, between two guard bands."""
 
     def fill_arena(self):
         self.buffers = {}
@@ -43,7 +43,7 @@ class Guarded(Plan):
 @pytest.fixture
 def guarded(on, monkeypatch):
     monkeypatch.setattr(plan_cache, "Plan", Guarded)
-    monkeypatch.setattr(Layout, "dying", lambda *_: None)  # no value takes the place of another
+    monkeypatch.setattr(Layout, "dying", lambda *_: None)  # values do not share memory
 
 
 def lenet():
@@ -144,12 +144,13 @@ def test_each_task_matches_numpy(name, optimizer, guarded):
 
 
 def check_operations(plan, inputs, close=None):
-    """One run of a guarded plan; how many of its nodes are compiled. close: what compares, in the place of `near`; it
-    is given what the node read and the number of the output, too.
+    """Run a guarded plan once; return the number of its compiled nodes.
+
+    close: comparison that replaces `near`; it also gets the inputs of the node and the index of the output.
     """
     close = close or near
     for buffer, v in [(plan.buffers[v], v) for v in plan.buffers]:
-        buffer[BAND : BAND + v.spec.nbytes] = 0xFF  # NaN, where a kernel reads what nobody wrote
+        buffer[BAND : BAND + v.spec.nbytes] = 0xFF  # NaN, in case a kernel reads uninitialised memory
     states = {s: Value(s, 0, s.out_specs[0]) for s in plan.graph.states}
     known = {v: s.array.copy() for s, v in states.items()}
     known.update(zip([Value(s, 0, s.out_specs[0]) for s in plan.graph.inputs], inputs))
@@ -179,7 +180,7 @@ def check_operations(plan, inputs, close=None):
 
 
 def pixels_of(node, known):
-    """How many rows of a result in blocks are pixels; None where it is not in blocks."""
+    """Number of pixel rows of a blocked result; None if it is not blocked."""
     shape = node.attrs.get("images" if node.op is nchw16c.blocks_conv2d_weight_grad else "shape")
     if node.op is nchw16c.to_blocks:
         shape = node.inputs[0].spec.shape
@@ -204,10 +205,10 @@ def pixels_of(node, known):
 
 
 def near(wanted, got, node, pixels, read, *_):
-    """Within float32's rounding of the largest number, and of the largest that was read: sums may cancel."""
+    """True if equal within float32 rounding of the largest element and of the largest input, since sums may cancel."""
     if pixels and wanted.ndim == 3:
         wanted, got = wanted[:, :pixels], got[:, :pixels]
-    if wanted.dtype.kind != "f" and node.op is nchw16c.blocks_conv2d_max_pool2d:  # one of two that rounding parts
+    if wanted.dtype.kind != "f" and node.op is nchw16c.blocks_conv2d_max_pool2d:  # a tie that rounding breaks
         assert (wanted != got).mean() < 1e-3, node
     elif wanted.dtype.kind != "f":
         np.testing.assert_array_equal(wanted, got, err_msg=str(node))

@@ -1,5 +1,5 @@
-"""With the machine too: a job called and a job waited for, a training that stopped and went on, one thread and four
-give the same bits; and with `exact` those of eager.
+"""Jobs with compiled kernels: sync and async calls, resumed training, and one or four threads give the same bits; with
+`exact` they are the bits of eager mode.
 """
 
 import numpy as np
@@ -124,7 +124,7 @@ def test_bits_do_not_depend_on_thread_count():
 
 
 def test_exploring_a_job_has_no_side_effects():
-    """The random numbers of its dropout, too."""
+    """Including the random numbers of its dropout."""
 
     def losses(explored):
         flow.clear_default_session()

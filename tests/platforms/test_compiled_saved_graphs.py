@@ -1,6 +1,6 @@
-"""An interpolation between convolutions, loaded, computes with the kernels of the graph that was saved.
+"""A loaded graph with an interpolation between convolutions uses the kernels of the graph that was saved.
 
-Every layer alone: `../nn/test_every_layer.py`.
+Single layers: `../nn/test_every_layer.py`.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""Copies, picks by an index and running sums as steps: NumPy's bits, and its refusals, also in plans."""
+"""Copies, gathers and cumulative sums as compiled tasks: NumPy's bits and errors, also in plans."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def numbers(*shape, dtype="f4"):
 
 
 def done(builder, arrays, *outs, **attrs):
-    """Whether any step refuses what an array holds; None where there are no steps."""
+    """True if a task refuses the contents of an array; None if there are no tasks."""
     steps = tasks_of(builder, arrays, outs, **attrs)
     if steps is None:
         return None
@@ -94,7 +94,7 @@ def test_copies(shape, dtype):
     )
     for view in views:
         if done(data_movement.clone, [view], np.empty(view.shape, dtype)) is None:
-            assert dtype[1] == "8"  # few of eight bytes side by side
+            assert dtype[1] == "8"  # few contiguous elements of eight bytes
         else:
             check("clone", view)
 
@@ -153,7 +153,7 @@ def test_gather_and_its_gradient(shape, taken, dim):
         check("gather", x, index - shape[dim], dim=dim, by="take_along_dim")
     x, src = numbers(*shape), numbers(*taken)
     check("scatter_add", x, index, src, dim=dim)
-    check("scatter_add", x, index * 0, np.abs(src), dim=dim)  # all in one place: the order is NumPy's
+    check("scatter_add", x, index * 0, np.abs(src), dim=dim)  # all indices are equal: the order is NumPy's
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,9 @@ def test_tril_and_triu(shape):
 
 @pytest.mark.parametrize("large", [False, True])
 def test_graph_error_names_the_index(large, on):
-    """Its call is one of its own: what went before is done, and NumPy's kernel says what is wrong and where."""
+    """The failing call is a call of its own: earlier calls are done, and NumPy's kernel reports the error and its
+    place.
+    """
     rows = 30_000 if large else 3
     x, good = flow.randn(rows, 40), flow.randint(0, 40, (rows, 12))
     bad = good.clone()
@@ -265,7 +267,7 @@ def test_graph_error_names_the_index(large, on):
 
 
 def test_eager_caches_calls_on_transposed_views(on, monkeypatch):
-    """Of arrays that lie anyhow, too: each call is of the numbers that are there by then."""
+    """Strided arrays too: each call uses the current elements."""
     made, usual = [], eager.new_call
     monkeypatch.setattr(eager, "new_call", lambda *given: made.append(given) or usual(*given))
     for _ in range(4):

@@ -1,4 +1,4 @@
-"""Steps that eager keeps for the next call: other arrays, the same numbers; nothing is kept alive, or kept wrongly."""
+"""The cache of eager calls: other arrays give correct results, no array is kept alive, and no wrong call is cached."""
 
 import gc
 import weakref
@@ -36,7 +36,7 @@ def normed(*arrays, **more):
 
 
 def fresh(monkeypatch, *arrays):
-    """By a thread that has kept nothing."""
+    """Run on a thread with an empty cache."""
     with monkeypatch.context() as patch:
         patch.setattr(eager, "KEPT", eager.Kept())
         return normed(*arrays)
@@ -54,7 +54,7 @@ def test_cached_call_is_correct_for_other_arrays(kept, monkeypatch, shape):
     for seed in (1, 2):
         given = images(seed, shape)
         assert equal(normed(*given), fresh(monkeypatch, *given))
-    assert equal(first, copies) and list(kept.values()) == [call]  # what was given out stays as it was
+    assert equal(first, copies) and list(kept.values()) == [call]  # returned arrays keep their values
     out = tuple(np.empty_like(a) for a in first)
     assert normed(*given, out=out) is out and equal(out, fresh(monkeypatch, *given)) and len(kept) == 2
 
@@ -123,12 +123,12 @@ def test_larger_workspace_invalidates_cache(kept, monkeypatch):
 
 @instruction
 def nested(words, chunk, scratch):
-    """Nothing: its builder alone is looked at."""
+    """Do nothing: only its builder is tested."""
     word_at(words, 0)
 
 
 def test_nested_call_has_its_own_tasks(kept, monkeypatch):
-    """As where a signal's handler calls the same operation while addresses are written."""
+    """As when a signal handler calls the same operation while pointers are written."""
     given, other, inner = images(0), images(1), []
     normed(*given)
     usual = eager.Call.__call__
@@ -146,7 +146,7 @@ def test_nested_call_has_its_own_tasks(kept, monkeypatch):
 
 
 def test_pointer_array_is_not_cached(kept):
-    """Of a builder that has an address where nobody would write another."""
+    """For a builder whose arguments contain an address in an unexpected place."""
 
     def builder(arrays, outs, room, **attrs):
         return [nested(1, np.array([arrays[0].ctypes.data]), *outs)]

@@ -1,4 +1,4 @@
-"""Clusters by the machine: the numbers of float64, broadcasting of every kind, every size, any number of threads."""
+"""Compiled fused regions against float64: broadcasting of every kind, every size, any number of threads."""
 
 import math
 
@@ -54,7 +54,7 @@ EXACT = {
 
 
 def of_vectors(name):
-    """A function of arrays of whole vectors."""
+    """Return a function of arrays of whole vectors."""
 
     @function(f"test_{name}", 2)
     def one(builder, x, y):
@@ -96,7 +96,7 @@ def exactly(name, x):
     ],
 )
 def test_functions_are_within_two_ulp(name, ranges):
-    """But for a quotient of what is rounded."""
+    """Except for a quotient of rounded values."""
     of = of_vectors(name)
     for low, high in ranges:
         x = np.linspace(low, high, 1 << (14 if sampling.complete else 12)).astype("f4")
@@ -108,16 +108,16 @@ def test_functions_are_within_two_ulp(name, ranges):
     with np.errstate(over="ignore"):
         wanted, mine = exactly(name, x).astype("f4"), of(x)
     assert np.array_equal(np.isnan(mine), np.isnan(wanted)) and np.array_equal(np.isinf(mine), np.isinf(wanted))
-    assert np.array_equal(np.signbit(mine), np.signbit(wanted)) or name in ("log", "sigmoid")  # of what is NaN
+    assert np.array_equal(np.signbit(mine), np.signbit(wanted)) or name in ("log", "sigmoid")  # of NaN
     finite = np.isfinite(wanted)
     np.testing.assert_allclose(mine[finite], wanted[finite], rtol=3e-7, atol=3e-45)
 
 
-# ---- clusters --------------------------------------------------------------------------------------------------------
+# ---- fused regions ---------------------------------------------------------------------------------------------------
 
 
 def clusters_of(program, arrays):
-    """The clusters of a program."""
+    """Fused regions of a program."""
     graph = run_passes(trace(program, [flow.tensor(x) for x in arrays])[0], PASSES[:-1])[-1].graph
     return [node for node in clusters(graph).nodes if node.op.name == "cluster"]
 
@@ -144,7 +144,7 @@ def near(node, arrays):
 
 
 def reads(node):
-    """How a cluster reads its inputs."""
+    """Access patterns of a region's inputs."""
     code = node.attrs["code"]
     return [
         code.read(x, one.out_specs[0].shape)
@@ -267,7 +267,7 @@ PAIRS = {
 @pytest.mark.parametrize("shape", [(20, 300), (20, 1), (1, 300), ()])
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (0, 2, 1)])
 def test_two_operations_are_fused(name, shape, order):
-    """Of arrays, a number for each row, a row, and a number."""
+    """Two of: an array, a scalar per row, a row, and a scalar."""
     arrays = [np.empty(one, "f4") for one in ((20, 300), (20, 300), shape)]
     (node,) = clusters_of(lambda *operands: PAIRS[name](*[operands[i] for i in order]), arrays)
     near(node, [some(x.spec, i) for i, x in enumerate(node.inputs)])
@@ -276,7 +276,7 @@ def test_two_operations_are_fused(name, shape, order):
 
 @pytest.mark.parametrize("shape", [(27, 7), (2, 27, 5), (40, 33), (16, 7)])
 def test_operands_of_a_sum_of_products_are_kept(shape):
-    """Rows of odd lengths are copied, and the number of a row is spread: never over the copy."""
+    """Rows of odd length are copied and a row's scalar is broadcast, but never over the copy."""
     arrays = [np.random.default_rng(0).standard_normal(shape).astype("f4")]
     (node,) = clusters_of(lambda x: x / (x.square().sum(-1, keepdim=True) + 1).sqrt(), arrays)
     near(node, arrays)
@@ -284,7 +284,7 @@ def test_operands_of_a_sum_of_products_are_kept(shape):
 
 @pytest.mark.parametrize("size", [1, 17, 5000])
 def test_cross_entropy_of_logits(size):
-    """Near float64 also where log(1 + e) is small, and what NumPy gives where x or the target is infinite or NaN."""
+    """Close to float64 even if log(1 + e) is small; NumPy's result if x or the target is infinite or NaN."""
     entropy = lambda x, y: flow.nn.functional.binary_cross_entropy_with_logits(x, y, reduction="none") * 1
     rng = np.random.default_rng(size)
     x, y = rng.uniform(-90, 90, size).astype("f4") * rng.random(size).astype("f4") ** 3, rng.random(size).astype("f4")

@@ -1,4 +1,6 @@
-"""Single operations as steps, also of NaN, infinities and -0: NumPy's bits, but for the cross entropy; whole plans."""
+"""Single operations as compiled tasks, also for NaN, infinities and -0: NumPy's bits, except for cross entropy; whole
+plans.
+"""
 
 import itertools
 
@@ -42,7 +44,7 @@ def as_before(monkeypatch):
 
 
 def numbers(shape, seed=0):
-    """Random ones, some of them odd."""
+    """Random elements, with some special values."""
     rng = np.random.default_rng([seed, *shape])
     found = np.asarray(rng.standard_normal(shape) * 4, "f4")
     for odd in ODD[: found.size // 2]:
@@ -51,7 +53,7 @@ def numbers(shape, seed=0):
 
 
 def by_steps(name, arrays, out, **attrs):
-    """None where there are none; out is written."""
+    """Write `out` by a compiled task; None if there is none."""
     steps = tasks_of(getattr(elementwise, name), arrays, [out], **attrs)
     return None if steps is None else run_tasks(steps) or out
 
@@ -65,8 +67,8 @@ def check(name, *arrays, **attrs):
     wanted = numpys(name, arrays, **attrs)
     (found,) = run_builder(getattr(elementwise, name), arrays, [wanted], **attrs)
     assert np.array_equal(np.isnan(wanted), np.isnan(found))
-    odd = np.isnan(wanted)  # the sign of a NaN is nobody's business
-    if name in ("relu", "relu6"):  # NumPy's maximum of -0 and 0 is either, as the number happens to lie
+    odd = np.isnan(wanted)  # the sign of a NaN does not matter
+    if name in ("relu", "relu6"):  # NumPy's maximum of -0 and 0 is either one
         odd |= wanted == 0
         assert np.array_equal(wanted == 0, found == 0)
     assert np.where(odd, 0, found).tobytes() == np.where(odd, 0, wanted).tobytes()
@@ -106,7 +108,7 @@ def test_per_channel_operand(shape):
         for part in (y, y[None]):
             check(name, x, part)
             check(name, part, x)
-    for part in (y[:1, ..., 0], y[:1], np.float32(2).reshape(())):  # one channel, or one number for all: NumPy's
+    for part in (y[:1, ..., 0], y[:1], np.float32(2).reshape(())):  # one channel, or a scalar: left to NumPy
         assert by_steps("mul", [x[:, :1].copy(), part.reshape((1,) * part.ndim)], np.empty_like(x[:, :1])) is None
 
 
@@ -132,7 +134,7 @@ def test_activations(shape):
 
 @pytest.mark.parametrize("size", [1, 15, 4096, 4097, 70001])
 def test_erf(size):
-    """Within two units in the last place: `test_elementwise_fusion.py`."""
+    """Within two ulp, as in `test_elementwise_fusion.py`."""
     x = numbers((size,)) / 2
     with np.errstate(all="ignore"):
         np.testing.assert_allclose(by_steps("erf", [x], np.empty_like(x)), numpys("erf", [x]), rtol=3e-7)
@@ -186,7 +188,7 @@ def test_cross_entropy(rows, classes, reduction):
 
 
 def test_labels_out_of_range():
-    """They are refused before, but for a graph from a file: its loss is NaN, and nothing is read beyond the row."""
+    """They are refused earlier, except in a loaded graph: there the loss is NaN, and nothing beyond the row is read."""
     x, labels, options = numbers((3, 5)), np.array([1, 5, -1]), {"ignore_index": -100, "reduction": "mean"}
     x[:], one = 1, np.ones((), "f4")
     loss, shares = run_builder(cross_entropy.softmax_cross_entropy, [x, labels], [one, x], **options)
@@ -219,7 +221,7 @@ def test_in_place():
 
 
 def test_training_step_is_few_calls(kernels_of_numpy):
-    """Beside programs, the labels are looked at, and there may be products."""
+    """Besides the programs, only the label check and matrix products may be calls."""
     x, y, losses = flow.randn(64, 784), flow.randint(0, 10, (64,)), []
     for used in (False, True):
         compiled.use(used)

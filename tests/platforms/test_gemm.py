@@ -1,7 +1,7 @@
-"""minflow.platforms.compiled.kernels.gemm: products of matrices against NumPy's in float64.
+"""minflow.platforms.compiled.kernels.gemm: matrix products against NumPy's in float64.
 
-What is asked of all shapes: rounding as of float32 sums; nothing is written outside of the result; NaN and Inf come
-through; the same bits with any number of threads, whatever scratch memory holds.
+For all shapes: rounding errors of float32 sums; no write outside the result; NaN and Inf are propagated; the same bits
+at any thread count, whatever scratch memory holds.
 """
 
 import numpy as np
@@ -21,14 +21,14 @@ SIZES = st.one_of(st.integers(1, 40), st.sampled_from([48, 63, 64, 65, 100, 128,
 
 
 def unwritten(shape):
-    """A result of NaN, and a function that tells whether what stands around it is untouched."""
+    """A result filled with NaN, and a function that is True if the memory around it is unchanged."""
     out, untouched = guarded_array(shape)
     out[...] = np.nan
     return out, untouched
 
 
 def product(a, b, **more):
-    """a @ b by steps; None where they do not fit."""
+    """Compute a @ b by compiled tasks; None if the kernel does not support them."""
     shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
     out, untouched = unwritten(shape)
     made = by_machine(a, b, out, **more)
@@ -44,7 +44,7 @@ def by_machine(a, b, out, **more):
 
 
 def close(found, a, b, truth=None):
-    """Is it the product, within what sums in float32 round?"""
+    """True if `found` is the product, within the rounding error of float32 sums."""
     a, b = a.astype("f8"), b.astype("f8")
     bound = (np.abs(a) @ np.abs(b) + (0 if truth is None else np.abs(truth))) * EPS * (4 + a.shape[-1] / 8)
     return np.all(np.abs(found - (a @ b if truth is None else truth)) <= bound)
@@ -167,7 +167,7 @@ def test_bits_do_not_depend_on_thread_count(left, right):
         (
             task_scheduler.OWN.grow(1 << 22),
             task_scheduler.OWN.memory.fill(255),
-        )  # NaN; what others hold is of earlier products
+        )  # NaN; other scratch memory holds earlier products
         return [product(a, b)]
 
     same_bits(with_other_memory, (1, 2, 3, 4))
@@ -176,4 +176,4 @@ def test_bits_do_not_depend_on_thread_count(left, right):
 def test_eager_products_use_blas(kernels_of_numpy):
     plain = matmul.kernel
     compiled.use()
-    assert matmul.kernel is plain and matmul.steps is None  # measured: preparing takes what is gained
+    assert matmul.kernel is plain and matmul.steps is None  # measured: the setup costs as much as it saves

@@ -1,4 +1,4 @@
-"""Kernels on arrays beside memory that nobody may read, in a process of their own, which would end there."""
+"""Run kernels on arrays beside inaccessible pages, in a child process that would crash on an out-of-bounds access."""
 
 import os
 

@@ -1,8 +1,7 @@
-"""minflow.platforms.compiled.kernels.nchw16c_conv: dense convolutions of images in blocks, against NumPy's in float64.
+"""minflow.platforms.compiled.kernels.nchw16c_conv: dense convolutions in NCHW16c, against NumPy's in float64.
 
-What is asked of each direction: rounding as NumPy's float32 has it; lanes beyond the channels stay zeros; what stands
-in rows beyond the pixels does not matter; nothing is written outside of the result; the same bits with any number of
-threads, whatever scratch memory holds.
+For each direction: rounding errors like NumPy's float32; lanes beyond the channels stay zero; rows beyond the pixels do
+not matter; no write outside the result; the same bits at any thread count, whatever scratch memory holds.
 """
 
 import math
@@ -23,14 +22,14 @@ from tests.single_tasks import run_builder, same_bits
 
 
 def done(builder, inputs, size, **attrs):
-    """What the builder's steps write; None where it gives none."""
+    """Result of the builder's tasks; None if it returns none."""
     found = run_builder(builder, inputs, [Spec(tuple(size), float32)], **attrs)
     return found and found[0]
 
 
 def ours(case, x, w, g, bias):
-    """direction -> what the machine computes, but for what it leaves to NumPy. Images of few channels are as they
-    are.
+    """Dictionary from direction to the compiled result, without the directions left to NumPy. Images of few channels
+    are not blocked.
     """
     grads, shape = in_blocks(g), blocked(x.shape)
     inputs = x if case.c < LANES and case.as_they_are else in_blocks(x)
@@ -55,15 +54,15 @@ def ours(case, x, w, g, bias):
 
 
 def plain(blocks, shape):
-    """Images out of blocks whose lanes beyond the channels must be zeros."""
+    """Unblocked images; lanes beyond the channels must be zero."""
     beyond = blocks[shape[1] // LANES :, : shape[0] * math.prod(shape[2:]), shape[1] % LANES :]
     assert shape[1] % LANES == 0 or not beyond.any()
     return out_of_blocks(blocks, shape)
 
 
 def tiled(case):
-    """The directions that go by Winograd's algorithm."""
-    if case.groups > 1:  # those of whole blocks are convolutions of their own
+    """Directions computed by Winograd's algorithm."""
+    if case.groups > 1:  # whole blocks are separate convolutions
         whole = case.c // case.groups % LANES == 0
         return tiled(case._replace(c=case.c // case.groups, f=case.f // case.groups, groups=1)) if whole else set()
     x, _, _g = case.shapes
@@ -83,7 +82,7 @@ TILED5 = Case(6, 33, (14, 12), 20, (5, 5), padding=(2, 2), bias=True)
 FOURS = Case(7, 24, (9, 8), 24, (3, 2), (2, 1), (1, 0), (1, 2), True, "relu", groups=6)
 EIGHTS = Case(6, 40, (11, 10), 40, (3, 3), padding=(1, 1), bias=True, groups=5)
 WHOLE = Case(5, 32, (10, 9), 64, (3, 3), padding=(1, 1), act="relu6", groups=2)
-BORDERED = Case(3, 1, (7, 7), 7, padding=(1, 1), bias=True)  # short rows, turned together
+BORDERED = Case(3, 1, (7, 7), 7, padding=(1, 1), bias=True)  # short rows, transposed together
 KINDS = pytest.mark.parametrize("case", [MANY, WIDE, DIRECT, FEW, TILED3, TILED5, FOURS, EIGHTS, WHOLE])
 
 
@@ -103,7 +102,7 @@ KINDS = pytest.mark.parametrize("case", [MANY, WIDE, DIRECT, FEW, TILED3, TILED5
 @example(Case(3, 20, (8, 9), 20, (3, 3), (2, 2), (1, 1)), 0)
 @example(Case(3, 20, (8, 9), 40, ONE, (2, 3)), 0)
 @example(Case(1, 16, (1, 1), 16), 0)
-@example(Case(2, 20, (9, 9), 37, (3, 3), (5, 4)), 0)  # pixels that no tap meets
+@example(Case(2, 20, (9, 9), 37, (3, 3), (5, 4)), 0)  # pixels that no tap reads
 @example(Case(2, 20, (7, 6), 37, (4, 3), (2, 3), (5, 4), (1, 2)), 0)
 @example(BORDERED._replace(c=20, f=20), 0)
 @given(cases(), st.integers(0, 9))
@@ -135,8 +134,8 @@ def test_strided_input_gradient_skips_zeros():
 
 @pytest.mark.parametrize("case", [*KINDS.args[1], BORDERED])
 def test_bits_do_not_depend_on_thread_count(case, monkeypatch):
-    """And whatever scratch memory and that of the steps hold."""
-    given_, bytes_ = arrays(case), iter((0, 255, 127, 191))  # of 0, NaN, a large number, about -1
+    """And whatever the scratch memory of kernels and tasks holds."""
+    given_, bytes_ = arrays(case), iter((0, 255, 127, 191))  # 0, NaN, a large number, about -1
 
     def with_other_memory():
         before = next(bytes_)
@@ -151,7 +150,7 @@ def test_bits_do_not_depend_on_thread_count(case, monkeypatch):
 def test_empty_batch(case):
     case = case._replace(n=0)
     (shape, filters, size), names = case.shapes, case.names
-    x, g, w = [np.ones(blocked(s), "f4") for s in (shape, size)] + [np.ones(filters, "f4")]  # rows of no pixel
+    x, g, w = [np.ones(blocked(s), "f4") for s in (shape, size)] + [np.ones(filters, "f4")]  # rows without pixels
     done(nchw16c_conv.blocks_conv2d, [x, w, 0], g.shape, shape=shape, act="", **names)
     done(nchw16c_conv.blocks_conv2d_input_grad, [g, w], x.shape, shape=shape, **names)
     assert not done(nchw16c_conv.blocks_conv2d_weight_grad, [g, x], filters, shape=filters, images=shape, **names).any()
@@ -183,8 +182,8 @@ def test_groups_are_independent(case):
 @pytest.mark.parametrize("kernel", [ONE, (2, 3), (3, 3), (5, 5)])
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_infinity_stays_in_its_channels(kernel, stride, value):
-    """Lanes beyond the channels hold zeros then too, of which `ours` sees to it; so the next convolution has an
-    infinity where NumPy has one, and not NaN. Within a tile of Winograd's an infinity may become NaN.
+    """Lanes beyond the channels stay zero, as `ours` checks, so that the next convolution has an infinity where NumPy
+    has one, and not NaN. Within a Winograd tile an infinity may become NaN.
     """
     for channels, filters in ((20, 17), (3, 40), (33, 5)):
         case = Case(2, channels, (9, 8), filters, kernel, stride)
@@ -198,7 +197,7 @@ def test_infinity_stays_in_its_channels(kernel, stride, value):
         assert all(np.isfinite(found[d]).all() == np.isfinite(right[d]).all() for d in found)
 
 
-# ---- in and out, and sums of channels --------------------------------------------------------------------------------
+# ---- blocking and channel sums --------------------------------------------------------------------------------------
 
 SHAPES = [(3, 20, 5, 7), (70, 33), (2, 16, 4, 4), (40, 3, 2, 2), (1, 1, 1, 1), (2, 48, 17, 31)]
 

@@ -1,5 +1,5 @@
-"""A convolution with its max pooling, and the gradient of its filters from that of the windows: the same bits as the
-steps one after the other, nothing written around the results, and the same with any number of threads.
+"""Convolution fused with max pooling, and the filter gradient from the gradient of the windows: the bits of separate
+tasks, no write around the results, and no dependence on the thread count.
 """
 
 import math
@@ -25,7 +25,7 @@ def case(n, c, size, f, kernel, window, apart=None, stride=ONE, padding=(0, 0), 
 
 
 def pooled_together(made, x, w, b):
-    """((y, places), the size of these images); both are in blocks."""
+    """((y, indices), size of these images); both are blocked."""
     shape, filters, geometry, windows, _, act = made
     small = nchw16c.pooled(nchw16c.convolved(shape, filters, **geometry), **nchw16c.simple(**windows))
     pooled = nchw16c.images(small)
@@ -55,7 +55,7 @@ def filters_together(made, g, places, x):
 
 
 def forward(made, arrays):
-    """(one after the other, together): y and places, as images."""
+    """(separate, fused): y and indices, as images."""
     shape, filters, geometry, windows, _bias, act = made
     x, w, b = arrays
     size = nchw16c.convolved(shape, filters, **geometry)
@@ -73,7 +73,7 @@ def forward(made, arrays):
 
 
 def back(made, x, g, places, size):
-    """(one after the other, together): the gradient of the filters."""
+    """(separate, fused): the gradient of the filters."""
     shape, filters, geometry, windows, *_ = made
     inputs, spec = as_given(x), Spec(filters, float32)
     (wide,) = run_builder(
@@ -96,7 +96,7 @@ def arrays_of(made, seed=0):
 
 
 def as_given(x):
-    """Images of few channels stay as they are."""
+    """Images of few channels stay unblocked."""
     return x if x.shape[1] < nchw16c.LANES else in_blocks(x)
 
 
@@ -180,13 +180,13 @@ def test_bits_and_padding_do_not_depend_on_thread_count(made):
 def test_empty_batch(made):
     made = (0, *made[0][1:]), *made[1:]
     arrays = arrays_of(made)
-    (y, places), _ = pooled_together(made, *arrays)  # rows of no window
+    (y, places), _ = pooled_together(made, *arrays)  # rows without windows
     assert not filters_together(made, np.ones_like(y), np.ones_like(places), arrays[0]).any()
 
 
 @KINDS
 def test_meaning_matches_numpy(made):
-    """Within rounding; where two pixels are that near to each other, either may be the largest."""
+    """Within rounding; if two pixels are equal within rounding, either may be the maximum."""
     arrays = arrays_of(made)
     (_, (y, places)), _, small = forward(made, arrays)
     attrs = dict(shape=made[0], act=made[5], **made[2], **made[3])

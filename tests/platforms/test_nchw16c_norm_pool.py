@@ -1,7 +1,7 @@
-"""Batch norm, depthwise convolutions and pooling of images in blocks, as steps, against what NumPy says they mean.
+"""Batch norm, depthwise convolution and pooling in NCHW16c as compiled tasks, against NumPy.
 
-What is asked of each: rounding as NumPy's float32 has it; nothing read or written beyond the pixels; zeros in channels
-beyond the last; the same bits with any number of threads; NaN where NumPy has it.
+For each: rounding errors like NumPy's float32; no read or write beyond the pixels; zeros in channels beyond the last;
+the same bits at any thread count; NaN where NumPy has NaN.
 """
 
 import math
@@ -24,7 +24,7 @@ CHANNELS = [1, 3, 16, 17, 31, 32, 40]
 
 
 def call(op, arrays, attrs, counts=(1, 3)):
-    """The outputs of an operation's steps, or None: the same bits with other numbers of threads."""
+    """Outputs of an operation's tasks, or None; asserts that other thread counts give the same bits."""
     module = next(m for m in (nchw16c_norm, nchw16c_depthwise, nchw16c_pool, nchw16c_resample) if hasattr(m, op.name))
     specs = op.infer(*[spec_of(a) if isinstance(a, np.ndarray) else a for a in arrays], **attrs)
     specs = specs if isinstance(specs, tuple) else (specs,)
@@ -32,7 +32,7 @@ def call(op, arrays, attrs, counts=(1, 3)):
 
 
 def images(value, shape):
-    """Out of blocks, once rows beyond the pixels are as they were, and channels beyond the last are zeros."""
+    """Unblock images; asserts that rows beyond the pixels are unchanged and channels beyond the last are zero."""
     pixels, left = math.prod(shape) // shape[1], len(value) * 16 - shape[1]
     assert (value[:, pixels:] == FILL).all()
     assert not left or not value[-1, :pixels, 16 - left :].any()
@@ -40,7 +40,7 @@ def images(value, shape):
 
 
 def compared(op, arrays, attrs, result, counts=(1, 3)):
-    """Ours and NumPy's, out of blocks where the result is of images of this shape."""
+    """Our result and NumPy's, unblocked if the result consists of images of this shape."""
     ours, right = call(op, arrays, attrs, counts)[0], exactly(op, arrays, attrs)[0]
     return (ours, right) if result is None else (images(ours, result), nchw16c.out_of_blocks(right, result))
 
@@ -49,7 +49,7 @@ def compared(op, arrays, attrs, result, counts=(1, 3)):
 
 SHAPES = st.tuples(
     st.integers(2, 70), st.sampled_from(CHANNELS), st.integers(1, 9), st.integers(1, 9)
-) | st.sampled_from([(64, 17, 13, 16), (64, 65, 9, 9)])  # of blocks that are cut, and not
+) | st.sampled_from([(64, 17, 13, 16), (64, 65, 9, 9)])  # blocks that are split, and blocks that are not
 
 
 @FEW
@@ -61,14 +61,14 @@ def test_batch_norm(shape, seed, mean, act):
     right = exactly(nchw16c.blocks_batch_norm, arrays, attrs)
     assert np.abs(means - right[1]).max() <= 4 * EPS * (np.abs(x).max())
     assert np.abs(variances / right[2] - 1).max() <= 1e-5
-    # with the mean as float32 has it, which a large one moves
+    # with the mean rounded to float32, which matters for a large mean
     scale = np.abs(weight).max() / math.sqrt(right[2].min() + 1e-5)
     allowed = EPS * (scale * (4 * np.abs(x).max() + 40) + 4)
     assert np.abs(images(y, shape) - nchw16c.out_of_blocks(right[0], shape)).max() <= allowed
 
 
 def test_variance_survives_a_large_mean():
-    """What E[x^2] - mean^2 would lose."""
+    """A result that E[x^2] - mean^2 would lose."""
     x, _, weight, bias = batch((64, 20, 12, 12), 0, 1e4)
     attrs = dict(shape=x.shape, eps=1e-5, act="")
     _, _, variances = call(nchw16c.blocks_batch_norm, (in_blocks(x), weight, bias), attrs)
@@ -78,7 +78,7 @@ def test_variance_survives_a_large_mean():
 @FEW
 @given(SHAPES, st.integers(0, 9), st.sampled_from([0.0, 3.0]), ACTS)
 def test_gradients_of_batch_norm(shape, seed, mean, act):
-    """Where the activation's slope jumps it depends on the last bit of y: such pixels have no cotangent here."""
+    """At a kink of the activation the gradient depends on the last bit of y: such pixels have no cotangent here."""
     x, grad, weight, bias = batch(shape, seed, mean)
     means, variances = x.mean((0, 2, 3), dtype="f8").astype("f4"), x.var((0, 2, 3), dtype="f8").astype("f4")
     y = (x - nchw16c.channels(means)) * nchw16c.channels(weight / np.sqrt(variances + 1e-5)) + nchw16c.channels(bias)
@@ -95,13 +95,13 @@ def test_gradients_of_batch_norm(shape, seed, mean, act):
 
 @pytest.mark.parametrize("act", ["relu", "relu6"])
 def test_relu_gradient_masks_by_the_result(act):
-    """To the last bit: many results lie on the kinks or beside them."""
+    """To the last bit: many results are at a kink or next to it."""
     x, grad, weight, bias = batch((64, 40, 6, 6), 0, 3.0)
     bias[:8], attrs = [0, 6, *[3] * 6], dict(shape=x.shape, eps=1e-5, act=act)
     arrays = in_blocks(x), weight * 5, bias
     y, means, variances = call(nchw16c.blocks_batch_norm, arrays, attrs)
     y = images(y, x.shape)
-    grad = (y <= 0) | (y >= 6) if act == "relu6" else y <= 0  # cotangents where none passes
+    grad = (y <= 0) | (y >= 6) if act == "relu6" else y <= 0  # zero cotangents where the ReLU blocks
     gx, gweight, gbias = call(
         nchw16c.blocks_batch_norm_grad, (in_blocks(grad.astype("f4")), *arrays, means, variances), attrs
     )
@@ -112,7 +112,7 @@ def test_relu_gradient_masks_by_the_result(act):
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 @pytest.mark.parametrize("shape", [(3, 20, 4, 5), (64, 17, 13, 16)])
 def test_batch_norm_propagates_nonfinite_values(shape, act, value):
-    """One channel is lost, and no other."""
+    """One channel becomes NaN, and no other."""
     x, _, weight, bias = batch(shape, 0, 0.0)
     x[1, 3, 2, 2] = value
     arrays, attrs = (in_blocks(x), weight, bias), dict(shape=shape, eps=1e-5, act=act)
@@ -126,7 +126,7 @@ def test_batch_norm_propagates_nonfinite_values(shape, act, value):
 
 
 def three(shape, kernel, attrs, rng, act=""):
-    """(op, arrays, attrs, the shape of the result where that is of images, terms of a sum) of the three directions."""
+    """(op, arrays, attrs, shape of the result if it is images, terms of a sum) for the three directions."""
     out = positions(shape[2:], kernel, attrs["stride"], attrs["padding"], attrs["dilation"])
     x, grad = in_blocks(normal(rng, *shape)), in_blocks(normal(rng, *shape[:2], *out))
     w, bias, taps = normal(rng, shape[1], 1, *kernel), normal(rng, shape[1]), math.prod(kernel)
@@ -161,7 +161,7 @@ def test_depthwise(case, seed, act):
     [((300, 40, 8, 8), 1), ((70, 17, 16, 16), 1), ((70, 17, 16, 16), 2), ((3, 16, 60, 70), 1), ((3, 16, 61, 70), 2)],
 )
 def test_depthwise_of_many_pixels(shape, stride):
-    """Blocks that are cut, rows that are longer than a run."""
+    """Split blocks, and rows longer than a run."""
     geometry = dict(stride=(stride, stride), padding=(1, 1), dilation=(1, 1), groups=shape[1])
     for op, arrays, attrs, result, terms in three(shape, (3, 3), geometry, np.random.default_rng(0)):
         close(*compared(op, arrays, attrs, result, counts=(1, 2, 3, 4)), terms, 1)
@@ -170,7 +170,7 @@ def test_depthwise_of_many_pixels(shape, stride):
 @pytest.mark.parametrize("size, stride", [((8, 8), 1), ((5, 3), 1), ((4, 4), 2), ((5, 5), 2), ((2, 2), 1)])
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_depthwise_propagates_nonfinite_values(size, stride, value):
-    """At each place of both arrays, as NumPy's kernels, which meet no border either."""
+    """At each position of both arrays, like NumPy's kernels, which do not multiply the border either."""
     shape, geometry = (2, 16, *size), dict(stride=(stride, stride), padding=(1, 1), dilation=(1, 1), groups=16)
     for op, arrays, attrs, result, _ in three(shape, (3, 3), geometry, np.random.default_rng(0)):
         for changed in (0, 1):
@@ -189,7 +189,7 @@ def test_depthwise_propagates_nonfinite_values(size, stride, value):
 
 
 def test_depthwise_falls_back_for_other_geometries():
-    """Several filters for a channel, and groups of several channels."""
+    """Several filters per channel, and groups of several channels."""
     attrs = dict(shape=(2, 16, 5, 5), stride=(1, 1), padding=(0, 0), dilation=(1, 1), act="")
     x = nchw16c.in_blocks(np.ones((2, 16, 5, 5), "f4"))
     for shape, groups in (((16, 8, 3, 3), 2), ((32, 1, 3, 3), 16)):
@@ -204,7 +204,7 @@ WINDOW = dict(stride=(2, 2), padding=(0, 0), dilation=(1, 1), ceil_mode=False)
 
 @st.composite
 def pools(draw, dilated=True):
-    """Windows with borders and without, that end with the image, before it, or (ceil_mode) beyond."""
+    """Windows with and without borders that end at the image's edge, before it, or (ceil_mode) beyond it."""
     size, kernel, stride = draw(SIZES), draw(PAIR), draw(PAIR)
     kernel, stride = draw(st.sampled_from([(kernel, stride), ((2, 2), (2, 2)), ((2, 2), (3, 2)), ((3, 3), (2, 2))]))
     padding = tuple(draw(st.integers(0, k // 2)) for k in kernel)
@@ -218,7 +218,7 @@ def pools(draw, dilated=True):
 @FEW
 @given(pools(), st.integers(0, 9))
 def test_max_pool(case, seed):
-    """With many equal numbers, some NaN and many of -inf; the cotangent is added where windows share pixels."""
+    """With many ties, some NaN and many -inf; cotangents are added where windows overlap."""
     shape, attrs = case
     rng = np.random.default_rng(seed)
     x = rng.integers(-2, 3, shape).astype("f4")
@@ -227,11 +227,11 @@ def test_max_pool(case, seed):
     size, arrays = nchw16c.pooled(**attrs), (in_blocks(x),)
     found = call(nchw16c.blocks_max_pool2d, arrays, attrs)
     if found is None:
-        assert max(attrs["dilation"]) > 1  # a window steps over the image
+        assert max(attrs["dilation"]) > 1  # a stride larger than the window
         return
     right = exactly(nchw16c.blocks_max_pool2d, arrays, attrs)
     assert np.array_equal(images(found[0], size), nchw16c.out_of_blocks(right[0], size), equal_nan=True)
-    places = nchw16c.out_of_blocks(found[1], size)  # in channels beyond the last they may be anything
+    places = nchw16c.out_of_blocks(found[1], size)  # channels beyond the last may hold anything
     assert np.array_equal(places, nchw16c.out_of_blocks(right[1], size))
     arrays = in_blocks(rng.integers(-9, 9, size).astype("f4")), in_blocks(places)
     assert np.array_equal(*compared(nchw16c.blocks_max_pool2d_grad, arrays, attrs, shape))
@@ -254,7 +254,7 @@ def test_avg_pool(case, include, override, seed):
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_avg_pool_propagates_nonfinite_values(value):
-    """At each pixel it reaches the windows that meet it, and no others."""
+    """A non-finite pixel reaches the windows that contain it, and no others."""
     shape = (1, 17, 5, 4)
     attrs = dict(
         shape=shape,
@@ -295,13 +295,13 @@ def test_global_average(shape, seed):
         close(*compared(op, (in_blocks(normal(rng, *given_size)),), attrs, result), terms, 1)
 
 
-# ---- another size ----------------------------------------------------------------------------------------------------
+# ---- resampling ------------------------------------------------------------------------------------------------------
 
 
 @FEW
 @given(SHAPES, st.sampled_from([2, 3]), st.integers(1, 20), st.booleans(), st.integers(0, 9))
 def test_resample(shape, axis, many, two, seed):
-    """With one tap the bits of the result are NumPy's; pixels that are met nowhere have no gradient."""
+    """With one tap the bits are NumPy's; pixels that no tap reads have zero gradient."""
     rng, size = np.random.default_rng(seed), nchw16c.resized(shape, axis, many)
     taps = (
         [
@@ -322,7 +322,7 @@ def test_resample(shape, axis, many, two, seed):
 
 
 def test_resample_propagates_nonfinite_values():
-    """Two taps meet it as in NumPy, which multiplies it by 0, too; one tap leaves the rest alone."""
+    """Two taps multiply it by 0 too, as NumPy does; one tap does not touch other pixels."""
     x, zeros = np.zeros((1, 16, 3, 3), "f4"), np.zeros(4, "f4")
     x[0, 5, 1, 1] = np.inf
     for taps in ((np.array([0, 1, 2, 1]), 0, 0, 0), (np.array([0, 1, 2, 1]), zeros + 1, np.array([1, 2, 2, 1]), zeros)):

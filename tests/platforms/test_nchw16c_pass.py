@@ -1,4 +1,4 @@
-"""The layout pass: what goes into blocks, what stays outside, and the same numbers where NumPy runs both."""
+"""The NCHW16c pass: what it blocks, what stays unblocked, and equal results where NumPy runs both."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ WITH_LAYOUT = [*PASSES[:-1], layout, PASSES[-1]]
 
 
 class Convolved(nn.Module):
-    """A net of many turns: see `forward`."""
+    """A net with many layouts: see `forward`."""
 
     def __init__(self, *names, channels=20):
         super().__init__()
@@ -113,8 +113,8 @@ def run(names, passes, mode, steps=2):
 @pytest.mark.parametrize("mode", ["train", "predict", "frozen"])
 @pytest.mark.parametrize("net", NETS)
 def test_results_are_unchanged(net, mode):
-    """What an operation on blocks means is said by the kernels of NCHW: nothing differs, but for the order in which
-    NumPy adds what lies in another order; and the scale of a batch norm that predicts goes into the filters.
+    """The NCHW kernels define the meaning of blocked operations: results are equal, except for the order of sums in the
+    other layout and for the scale of a predicting batch norm, which is folded into the filters.
     """
     _, losses, state = run(NETS[net], [*PASSES], mode)
     graph, now, other = run(NETS[net], WITH_LAYOUT, mode)
@@ -141,7 +141,7 @@ def activations(nodes, op):
 
 
 def test_images_are_reordered_once():
-    """In where few channels become many, out before the dense layer; and once on the way back."""
+    """Blocked where few channels become many, unblocked before the dense layer; and once on the way back."""
     for net in (
         "bias, activation, pool",
         "norm and activation",
@@ -162,14 +162,14 @@ def test_convolution_fuses_its_epilogue():
     assert activations(nodes, nchw16c.blocks_batch_norm) == ["relu6", "relu"]
     assert activations(nodes, nchw16c.blocks_batch_norm_grad) == ["relu", "relu6"]
     assert not {"relu6", "relu6_grad", "relu_grad"} & {*found}
-    found, nodes = ops("norm and activation", "predict")  # its scale and bias are those of the convolution
+    found, nodes = ops("norm and activation", "predict")  # the convolution applies its scale and bias
     assert "batch_norm" not in found and "relu6" not in found
     assert activations(nodes, nchw16c.blocks_conv2d) == ["relu6", "relu", ""]
     assert all(n.inputs[2] != 0 for n in nodes[:-1] if n.op is nchw16c.blocks_conv2d and n.attrs["act"])
 
 
 def test_convolution_fuses_max_pool():
-    """Where nobody else reads its result; the gradient of the filters of the first one then makes its own cotangent."""
+    """If its result has no other users; the filter gradient of the first convolution then computes its own cotangent."""
     found, nodes = ops("bias, activation, pool")
     assert "blocks_max_pool2d" not in found and "blocks_max_pool2d_grad" not in found
     (pooled,) = [node for node in nodes if node.op is nchw16c.blocks_conv2d_max_pool2d]
@@ -177,11 +177,11 @@ def test_convolution_fuses_max_pool():
     (filters,) = [node for node in nodes if node.op is nchw16c.blocks_max_pool2d_weight_grad]
     assert [part.op.name for part in filters.parts] == ["max_pool2d_grad", "conv2d_weight_grad"]
     sums = [node for node in nodes if node.op is nchw16c.blocks_channel_sum]
-    assert sums[-1].inputs[0].spec is pooled.out_specs[0], "what was spread is summed up before it is"
+    assert sums[-1].inputs[0].spec is pooled.out_specs[0], "the spread cotangent is summed before spreading"
     found, nodes = ops("pool and pool")
     assert found.count("blocks_conv2d_max_pool2d") == 2 and found.count("blocks_max_pool2d_weight_grad") == 1
-    assert found.count("blocks_max_pool2d_grad") == 1, "which the gradient of images reads, too"
-    assert "blocks_conv2d_max_pool2d" not in ops("windows that meet")[0], "the slope of the ReLU reads all pixels"
+    assert found.count("blocks_max_pool2d_grad") == 1, "the gradient of images uses it too"
+    assert "blocks_conv2d_max_pool2d" not in ops("windows that meet")[0], "the ReLU gradient reads all pixels"
     assert "blocks_conv2d_max_pool2d" in ops("windows that meet", "predict")[0]
 
 
@@ -241,7 +241,7 @@ class Alone(nn.Graph):
     ],
 )
 def test_single_operation(function, monkeypatch):
-    """It goes into blocks where it is large, and has many channels, and comes out again."""
+    """A single operation is blocked and unblocked again if it is large and has many channels."""
     for shape, least, inside in (((2, 20, 40, 31), 1, True), ((2, 4, 40, 31), 1, False), ((2, 8, 9, 8), 10**6, False)):
         monkeypatch.setattr("minflow.compiler.fusion.layout.ALONE", least)
         x = flow.randn(*shape)
@@ -256,7 +256,7 @@ def test_single_operation(function, monkeypatch):
 
 @pytest.mark.parametrize("number, inside", [(2.0, True), (np.inf, False), (-np.inf, False), (np.nan, False)])
 def test_blocked_images_are_scaled_by_finite_literals(number, inside):
-    """The zeros of lanes that belong to no channel would be NaN, and then all that the next convolution gives."""
+    """Otherwise zeros of unused lanes would become NaN, and so would all results of the next convolution."""
     first, second = nn.Conv2d(3, 20, 1), nn.Conv2d(20, 5, 1)
     graph = Alone(lambda x, number: second(flow.relu(first(x)) * number), number)
     graph(flow.randn(1, 3, 6, 6), flow.ones(1, 5, 6, 6))
@@ -265,7 +265,7 @@ def test_blocked_images_are_scaled_by_finite_literals(number, inside):
 
 
 def test_phases_and_source_lines_are_kept():
-    """Of a fused operation too: its module, its line, whether it is of backward, and whose gradient it is."""
+    """Fused operations too keep module, source line, phase, and the link from a gradient to its forward node."""
     graph = graph_of("norm and activation")
     for node in graph.nodes:
         if node.op.name in nchw16c.BLOCKED:
@@ -306,12 +306,12 @@ def machine_passes(monkeypatch):
 
 
 def test_compare_with_eager_allows_rounding(machine_passes):
-    """A graph built with a pass of the machine; config.exact leaves it out."""
+    """For a graph built with a pass for compiled kernels, which config.exact disables."""
     flow.manual_seed(0)
     x, y = flow.randn(6, 3, 24, 22), flow.tensor([0, 1, 2, 3, 4, 0])
     model = Convolved(*NETS["norm and activation"])
     model(x)
-    model.eval()  # the scale of a norm goes into the filters, which rounds
+    model.eval()  # folding the scale of a norm into the filters rounds
     graph = Train(model, [*PASSES], True)
     graph(x, y)
     assert [s.name for s in graph._last.parts[0].stages][-2:] == ["layout", "memory"]
@@ -324,8 +324,8 @@ def test_compare_with_eager_allows_rounding(machine_passes):
 
 
 def normed(name):
-    """A training graph in which the gradient of the convolution's bias is 0 but for rounding, since a batch norm comes
-    after it; and a batch.
+    """A training graph in which the gradient of the convolution's bias is 0 except for rounding, because a batch norm
+    follows; and a batch.
     """
     flow.manual_seed(0)
     model = nn.Sequential(
@@ -387,7 +387,7 @@ def test_gradient_of_pure_rounding_is_not_a_difference(name, machine_passes):
 
 @pytest.mark.parametrize("change", [other_rate, other_gradient])
 def test_wrong_update_is_a_difference(change, machine_passes):
-    """By 2 % more than the rate, and by a gradient that is not of rounding."""
+    """Wrong by 2 % of the learning rate, or by a gradient that is not only rounding."""
     graph, x, y = normed("Adam")
     graph.passes = [*PASSES, of_bias(change)]
     found = graph.compare_eager(x, y)

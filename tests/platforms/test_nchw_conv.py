@@ -1,9 +1,9 @@
 """minflow.platforms.compiled.kernels.nchw_conv: convolutions and their gradients by micro-kernels, against NumPy's in
 float64.
 
-What is asked of all three directions, direct and by Winograd's algorithm: rounding as NumPy's float32 has it; the same
-bits at each call, in any split of the images and beside another thread; nothing written outside of the result; nothing
-read that another call left in scratch memory; no NaN or infinity lost.
+For all three directions, direct and by Winograd's algorithm: rounding errors like NumPy's float32; the same bits at
+each call, for any split of the batch and beside another thread; no write outside the result; no read of old scratch
+memory; NaN and infinity are propagated.
 """
 
 import functools
@@ -33,8 +33,8 @@ conv2d, conv2d_input_grad, conv2d_weight_grad = [
 
 
 def tiled(case):
-    """The directions that go by Winograd's algorithm."""
-    if case.groups > 1:  # those of whole vectors are convolutions of their own, and none of the small ones
+    """Directions computed by Winograd's algorithm."""
+    if case.groups > 1:  # whole vectors are separate convolutions, and never small
         c, f = case.c // case.groups, case.f // case.groups
         return tiled(case._replace(c=c, f=f, groups=1)) if c % LANES == 0 else set()
     x, _, g = case.shapes
@@ -59,7 +59,7 @@ def small_ones_fit():
 
 
 def ours(case, x, w, g, bias=0, of=np.empty):
-    """direction -> what the machine computes, but for what it leaves to NumPy."""
+    """Dictionary from direction to the compiled result, without the directions left to NumPy."""
     found = {
         "results": conv2d(x, w, **case.names, out=of(g.shape, "f4")),
         "images": conv2d_input_grad(g, w, shape=x.shape, **case.names, out=of(x.shape, "f4")),
@@ -69,7 +69,7 @@ def ours(case, x, w, g, bias=0, of=np.empty):
 
 
 def plain(case):
-    """Without what follows a convolution of blocks."""
+    """Without the epilogue of a blocked convolution."""
     return case._replace(bias=False, act="", as_they_are=True)
 
 
@@ -89,12 +89,12 @@ def test_small_groups_are_compiled(size):
 @example(Case(1, 32, (5, 5), 32, (5, 5), groups=2), 0)
 @example(Case(1, 1, (1, 1), 8, (1, 1)), 0)  # one pixel of one image
 @example(Case(1, 16, (3, 3), 8, (3, 3)), 0)  # few filters, whose gradient is an image of few channels
-@example(Case(6, 40, (1, 1), 33, (3, 3), padding=(1, 1)), 0)  # all but one of the filter's pixels meet the border
+@example(Case(6, 40, (1, 1), 33, (3, 3), padding=(1, 1)), 0)  # all but one filter pixel is on the border
 @example(Case(2, 16, (2, 3), 16, (5, 5), padding=(2, 2)), 0)  # images smaller than the filter
 @example(Case(6, 17, (13, 7), 47, (3, 3), padding=(3, 2)), 0)  # a border as wide as the filter
-@example(Case(2, 20, (9, 9), 20, (1, 1), padding=(1, 1)), 0)  # results that meet nothing but the border
+@example(Case(2, 20, (9, 9), 20, (1, 1), padding=(1, 1)), 0)  # results computed from the border only
 @example(Case(3, 32, (8, 8), 70, (3, 3), (2, 2), (1, 1)), 0)
-@example(Case(2, 16, (10, 9), 48, (1, 1), (3, 2)), 0)  # pixels between the positions of the filter meet nothing
+@example(Case(2, 16, (10, 9), 48, (1, 1), (3, 2)), 0)  # pixels that no filter tap reads
 @example(Case(1, 16, (17, 33), 32, (2, 4), (1, 3), (1, 2), (2, 1)), 0)
 @example(Case(1, 3, (31, 30), 64, (5, 4), (2, 3), (5, 4), (3, 1)), 0)  # few channels
 def test_rounding_error_is_that_of_numpy(case, seed):
@@ -112,7 +112,7 @@ def test_rounding_error_is_that_of_numpy(case, seed):
     ids=["5x5", "3x3", "1x1", "stride 2"],
 )
 def test_typical_layers_are_within_tolerance(case):
-    """Root mean square of the errors over that of the right numbers: 5 eps, and 20 by Winograd's algorithm."""
+    """Relative root mean square error: 5 eps, and 20 eps for Winograd's algorithm."""
     single = arrays(case)
     right = numpys(case, *[array.astype("f8") for array in single], exact=True)
     for direction, found in ours(case, *single).items():
@@ -147,7 +147,7 @@ def test_algorithm_names_match_algorithms():
 def test_results_do_not_depend_on_scratch_memory(case):
     given_ = arrays(case)
     first = ours(case, *given_)
-    for other in KINDS.args[1]:  # leave their numbers in scratch memory, infinities among them
+    for other in KINDS.args[1]:  # leave their values, including infinities, in scratch memory
         ours(other, *[np.full_like(array, np.inf) for array in arrays(other)])
     eager.KEPT.memory[:] = task_scheduler.OWN.memory[:] = 0xFF  # NaN
     assert bytes_of(ours(case, *given_)) == bytes_of(first)
@@ -162,7 +162,7 @@ def test_bits_do_not_depend_on_thread_count(case):
 @KINDS
 @pytest.mark.parametrize("pieces", [1, 2])
 def test_bits_do_not_depend_on_batch_split(case, pieces):
-    """At multiples of CHUNK: results image by image; gradients of filters as sums of the chunks', in their order."""
+    """At multiples of CHUNK: results image by image; filter gradients as ordered sums over chunks."""
     x, w, g = arrays(case)
     whole, step = ours(case, x, w, g), pieces * conv_geometry.CHUNK
     starts = list(range(0, case.n, step))
@@ -224,7 +224,7 @@ def test_no_write_outside_the_result(case):
 
 @pytest.mark.parametrize("case", [*EVERYWHERE, Case(9, 40, (4, 3), 33)])
 def test_no_write_outside_scratch_memory(case, monkeypatch):
-    """Nor outside of a room."""
+    """And not outside a workspace."""
     held, empty = [], np.empty
 
     def within(shape, dtype=float):
@@ -250,14 +250,16 @@ def test_strided_arrays_fall_back_to_numpy(case):
     assert not ours(case, x, w, g, of=lambda shape, dtype: np.empty(shape, dtype, order="F"))
 
 
-# ---- what is not a number --------------------------------------------------------------------------------------------
+# ---- non-finite values ----------------------------------------------------------------------------------------------
 
 
 @KINDS
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("which", ["pixel", "weight", "gradient"])
 def test_nonfinite_values_are_propagated(case, value, which):
-    """Where NumPy's result is not finite, neither is ours. Elsewhere ours is NumPy's, but where `reach` says."""
+    """Where NumPy's result is not finite, neither is ours. Elsewhere ours matches NumPy's, except where `reach` allows
+    more.
+    """
     case = case._replace(n=2)
     single = dict(zip(("pixel", "weight", "gradient"), arrays(case)))
     single[which][{"pixel": (1, 2, 3, 4), "weight": (5, 2, 1, 1), "gradient": (1, 5, 2, 3)}[which]] = value
@@ -270,9 +272,9 @@ def test_nonfinite_values_are_propagated(case, value, which):
 
 
 def reach(case, direction, lost, which):
-    """Where a number that is not finite may come besides the places that are `lost` in NumPy's result: Winograd's
-    algorithm fills the m x m results of a tile, or all pixels of a filter of a channel; and the gradient of the images
-    multiplies a weight with the border too, which NumPy leaves out.
+    """Positions that may be non-finite besides those that are `lost` in NumPy's result: Winograd's algorithm fills the
+    m x m results of a tile, or all pixels of one channel of a filter; and the gradient of the images also multiplies
+    weights with the border, which NumPy skips.
     """
     if (direction == "images" and which == "weight") or (direction == "filters" and direction in tiled(case)):
         return np.broadcast_to(lost.any((2, 3), keepdims=True), lost.shape)

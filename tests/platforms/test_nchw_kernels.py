@@ -1,7 +1,7 @@
-"""Depthwise convolutions, batch norm and pooling by the machine, against the reference kernels in float64.
+"""Compiled NCHW kernels for depthwise convolution, batch norm and pooling, against the reference kernels in float64.
 
-What is asked of each: rounding as NumPy's float32 has it; the same bits at each call and with any number of threads;
-nothing written outside of the result; NaN and infinity where NumPy's kernels have them.
+For each: rounding errors like NumPy's float32; the same bits at each call and thread count; no write outside the
+result; NaN and infinity where NumPy's kernels have them.
 """
 
 import functools
@@ -37,7 +37,7 @@ conv2d, conv2d_input_grad, conv2d_weight_grad, batch_norm, batch_norm_grad, max_
 
 
 def call(run, arrays, attrs, shapes, kinds=None):
-    """The results of a kernel of the machine, or None; it writes nothing else, and the same bits once more."""
+    """Results of a compiled kernel, or None; asserts that it writes nothing else and repeats its bits."""
     made = [guarded_array(shape, kind) for shape, kind in zip(shapes, kinds or ["f4"] * len(shapes))]
     out = tuple([array for array, _ in made])
     found = run(*arrays, **attrs, out=out if len(out) > 1 else out[0])
@@ -54,7 +54,7 @@ def call(run, arrays, attrs, shapes, kinds=None):
 
 
 def three(x, kernel, attrs, rng):
-    """Images, filters and cotangents; the calls of the three directions on them."""
+    """Images, filters and cotangents, and the calls of the three directions on them."""
     out = conv.positions(x[2:], kernel, attrs["stride"], attrs["padding"], attrs["dilation"])
     shapes = x, (x[1], 1, *kernel), (*x[:2], *out)
     x, w, g = [normal(rng, *shape) for shape in shapes]
@@ -78,7 +78,7 @@ def test_depthwise(case, seed):
 @pytest.mark.parametrize("size, stride", [((8, 8), 1), ((5, 3), 1), ((4, 4), 2), ((2, 2), 1)])
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_depthwise_propagates_nonfinite_values(size, stride, value):
-    """At each place of both arrays, as NumPy's kernels, which meet no border either."""
+    """At each position of both arrays, like NumPy's kernels, which do not multiply the border either."""
     attrs = dict(stride=(stride, stride), padding=(1, 1), dilation=(1, 1), groups=16)
     for op, run, arrays, more, result, _ in three((2, 16, *size), (3, 3), attrs, np.random.default_rng(0)):
         for changed in (0, 1):
@@ -96,9 +96,9 @@ def test_depthwise_propagates_nonfinite_values(size, stride, value):
 def test_depthwise_leaves_the_rest_to_numpy():
     x = np.ones((2, 16, 5, 5), "f4")
     attrs = dict(stride=(1, 1), padding=(0, 0), dilation=(1, 1))
-    assert conv2d(x, np.ones((32, 1, 3, 3), "f4"), **attrs, groups=16) is None  # two filters for each channel
+    assert conv2d(x, np.ones((32, 1, 3, 3), "f4"), **attrs, groups=16) is None  # two filters per channel
     w = np.ones((16, 1, 3, 3), "f4")
-    assert conv2d(x[:, :8].copy(), w[:8], **attrs, groups=8) is None  # fewer than a vector has lanes
+    assert conv2d(x[:, :8].copy(), w[:8], **attrs, groups=8) is None  # fewer channels than vector lanes
     assert conv2d(x.astype("f8"), w.astype("f8"), **attrs, groups=16) is None
     assert conv2d(x[:, :, ::-1], w, **attrs, groups=16) is None
     assert conv2d(x[:0], w, **attrs, groups=16) is None
@@ -117,7 +117,7 @@ def test_batch_norm(shape, seed):
     ours = call(batch_norm, (x, weight, bias), dict(eps=1e-5), [shape, channel, channel])
     right = exactly(norm.batch_norm, (x, weight, bias), dict(eps=1e-5))
     if right[2].min() < 0.1:
-        return  # two numbers near each other: their difference is rounded, whoever divides by it
+        return  # two close numbers: their difference is rounded before any division
     for a, b in zip(ours, right):
         close(a, b, 4 * terms + 100)
     arrays = g, x, weight, ours[1], ours[2]
@@ -179,7 +179,7 @@ def pooled(x):
 @FEW
 @given(st.integers(0, 3), st.integers(1, 3), st.integers(2, 9), st.integers(2, 70), st.integers(0, 9))
 def test_max_pool(n, c, height, width, seed):
-    """Exactly, with ties, and with NaN and infinity among them."""
+    """Exactly, including ties, NaN and infinity."""
     rng = np.random.default_rng(seed)
     x = rng.integers(-3, 4, (n, c, height, width)).astype("f4")
     x[x == 3] = rng.choice([np.nan, np.inf, -np.inf, 3, -0.0], (x == 3).sum())

@@ -1,4 +1,4 @@
-"""What a program gets that does not ask for the machine: large graphs and jobs run on it, all else by NumPy."""
+"""Programs that do not ask for compiled kernels: large graphs and jobs use them, everything else uses NumPy."""
 
 import os
 import textwrap
@@ -53,7 +53,7 @@ NO_OTHER = """
 
 
 def said(first="", sizes=((400, False),), **environment):
-    """What the program says of graphs of these sizes, exact or not."""
+    """Output of the program for graphs of these sizes, exact or not."""
     return printed(f"{first}\n    SIZES = {sizes}\n{PROGRAM}", **environment)
 
 
@@ -87,7 +87,7 @@ def test_other_systems_do_not_compile():
 
 
 def test_empty_cache_starts_a_compiler_process(tmp_path):
-    """This one is NumPy's, and says so once."""
+    """The current call uses NumPy and says so once."""
     lines, messages = said(NO_OTHER, MINFLOW_KERNELS=str(tmp_path))
     assert lines == ["switch.compile_all(patient=True)", "plain True", "False True"]
     assert messages.count("are compiled in the background") == 1
@@ -95,7 +95,7 @@ def test_empty_cache_starts_a_compiler_process(tmp_path):
 
 @pytest.mark.parametrize("name", ["numba", "llvmlite"])
 def test_missing_numba_warns_once(tmp_path, name):
-    """Without llvmlite nothing can be loaded, without numba nothing be compiled."""
+    """Without llvmlite nothing can be loaded, and without numba nothing can be compiled."""
     (tmp_path / "sitecustomize.py").write_text(
         textwrap.dedent(f"""
         import importlib.util as util, sys
@@ -119,7 +119,7 @@ def test_versions_of_numba(monkeypatch, version, known):
 
 
 def test_unsupported_numba_version_is_not_used(tmp_path):
-    """It may have changed what the kernels are compiled by; a program may ask for it all the same."""
+    """A new version may have changed what the kernels rely on; a program can still ask for it explicitly."""
     lines, messages = said(
         NO_OTHER
         + """

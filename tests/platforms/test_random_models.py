@@ -1,4 +1,4 @@
-"""Random models by the machine, in a process of their own: see `tests/fuzz/models.py` and `uses.py`."""
+"""Random models with compiled kernels, in a child process: see `tests/fuzz/models.py` and `uses.py`."""
 
 import subprocess
 import sys

@@ -1,5 +1,5 @@
-"""How many threads there are; each chunk is noted once, with the thread that did it and when, and the numbers are those
-without a recorder. Who takes which chunk: `test_task_scheduler.py`.
+"""Thread counts, and the recorder of chunks: each chunk is recorded once with its thread and times, and results do not
+change. Distribution of chunks to threads: `test_task_scheduler.py`.
 """
 
 import contextlib
@@ -73,7 +73,7 @@ def test_chunks_of_tasks():
 
 
 def test_chunks_of_a_graph(on):
-    """A profiled call of a graph: the chunks of its compiled kernels, and the same numbers."""
+    """A profiled call of a graph records the chunks of its compiled kernels and gives the same results."""
     model = nn.Sequential(nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2))
     graph, x = Predict(model), flow.rand(20, 16, 16, 16)
     first = graph(x)
@@ -81,6 +81,6 @@ def test_chunks_of_a_graph(on):
     assert flow.equal(graph(x), first)
     _caller, calls, chunks = graph._last.recorded
     program = [step for call in graph._last.parts[0].plan.calls for step in getattr(call, "steps", ())]
-    assert len(chunks) >= sum(step.chunks for step in program) > 10, "what is written to a new output is cut, too"
+    assert len(chunks) >= sum(step.chunks for step in program) > 10, "writes to a new output are split too"
     assert all(any(start <= note[2] and note[3] <= end for _, _, start, end in calls) for note in chunks)
     assert sum(bar.thread >= 0 for bar in graph.threads().record.bars) >= len(chunks)

@@ -1,4 +1,4 @@
-"""Recurrent layers by the machine: values and gradients against float64, at odd sizes, at any number of threads."""
+"""Compiled recurrent layers: values and gradients against float64, at odd sizes, at any thread count."""
 
 import numpy as np
 import pytest
@@ -53,7 +53,7 @@ def by_machine(op, args, like, **attrs):
 
 
 def both(kind, args, **attrs):
-    """What the layer and its gradient give, from float32 of these arguments, and the same in float64."""
+    """Results of the layer and its gradient in float32, and the same in float64."""
     op, grad, _, more = LAYERS[kind]
     attrs = dict(sizes=(), reverse=False) | more | attrs
     exact = op.kernel(*args, **attrs)

@@ -1,4 +1,4 @@
-"""What the processor can do at most: measured once, in a way that other programs disturb little."""
+"""Peaks of the roofline: measured once, and little affected by other programs."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def test_peaks_are_measured_once_per_thread_count(monkeypatch):
 
 
 class Clock:
-    """Each look at it takes a microsecond, what is timed as long as `seconds` says."""
+    """Each read of the clock takes a microsecond; a timed call takes `seconds`."""
 
     def __init__(self, seconds):
         self.now, self.seconds = 0.0, iter(seconds)
@@ -51,4 +51,4 @@ def test_rate_is_work_divided_by_time(monkeypatch):
     monkeypatch.setattr(roofline_peaks, "shortest", lambda call, long=1.0: [call(), 0.25][1])
     monkeypatch.setattr(roofline_peaks, "SHORT", 0.5)
     assert product_rate(2, False) == 2 * (2 * roofline_peaks.ROWS) * roofline_peaks.SIDE * roofline_peaks.SIDE / 0.25
-    assert copy_rate(SIZES[0], 2) == SIZES[0] * 2 / 0.25, "half a second is two copies at a time"
+    assert copy_rate(SIZES[0], 2) == SIZES[0] * 2 / 0.25, "half a second is two simultaneous copies"

@@ -1,4 +1,4 @@
-"""Layer norm and group norm by the machine, against what NumPy gives in float64."""
+"""Compiled layer norm and group norm, against NumPy in float64."""
 
 import math
 
@@ -39,7 +39,7 @@ def test_layer_norm(rows, columns, seed):
         normal(seed + 1, columns),
     )
     if x.var(1).min() < 0.1:
-        return  # two numbers near each other: their difference is rounded, whoever divides by it
+        return  # two close numbers: their difference is rounded before any division
     attrs, scale = dict(columns=columns, eps=1e-5), np.abs(g).max() * max(np.abs(w).max(), 1) * 4
     for numbers in ((w, b), (1, 0), (w, 0)):
         check(norms.layer_norm, [x, *numbers], [x.shape], 4 * columns, 4, **attrs)
@@ -74,7 +74,7 @@ def test_single_element_rows_and_large_means(columns):
     x, w = normal(0, 5, columns) + np.float32(1000), normal(1, columns)
     (y,) = call(norms.layer_norm, [x, w, w], [x.shape], columns=columns, eps=1e-5)
     (right,) = exactly(norms.layer_norm, [x, w, w], dict(columns=columns, eps=1e-5))
-    assert np.abs(y - right).max() <= 4000 * EPS * max(np.abs(w).max(), 1)  # the mean is rounded, which all share
+    assert np.abs(y - right).max() <= 4000 * EPS * max(np.abs(w).max(), 1)  # the shared mean is rounded
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

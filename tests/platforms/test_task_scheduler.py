@@ -1,4 +1,4 @@
-"""Programs of steps: what Python computes, the same bits at any number of threads, whoever else runs one."""
+"""Programs of tasks: Python's results, with the same bits at any thread count and beside other callers."""
 
 import os
 import signal
@@ -27,12 +27,12 @@ from tests import sampling
 from tests.single_tasks import tasks_of
 from tests.threads import run_in_threads
 
-PART = 8  # numbers of a chunk
+PART = 8  # elements of a chunk
 
 
 @instruction
 def scale(words, chunk, scratch):
-    """out = x * factor, by way of scratch memory: words x, out, factor."""
+    """Compute out = x * factor through scratch memory. Arguments: x, out, factor."""
     x, out, factor = word_at(words, 0), word_at(words, 1), np.float32(real_at(words, 2))
     for i in range(8):
         put(scratch, i, number_at(x, chunk * 8 + i) * factor)
@@ -42,7 +42,7 @@ def scale(words, chunk, scratch):
 
 @instruction
 def mix(words, chunk, scratch):
-    """out = x + y: words x, y, out."""
+    """Compute out = x + y. Arguments: x, y, out."""
     x, y, out = word_at(words, 0), word_at(words, 1), word_at(words, 2)
     for i in range(8):
         put(out, chunk * 8 + i, number_at(x, chunk * 8 + i) + number_at(y, chunk * 8 + i))
@@ -50,7 +50,7 @@ def mix(words, chunk, scratch):
 
 @instruction
 def partial(words, chunk, scratch):
-    """The sum of the numbers of a chunk: words x, sums."""
+    """Sum the elements of a chunk. Arguments: x, sums."""
     total = np.float32(0)
     for i in range(8):
         total += number_at(word_at(words, 0), chunk * 8 + i)
@@ -59,7 +59,7 @@ def partial(words, chunk, scratch):
 
 @instruction
 def total(words, chunk, scratch):
-    """The sums of all chunks, in their order: words sums, count, out."""
+    """Add the sums of all chunks in order. Arguments: sums, count, out."""
     found = np.float32(0)
     for i in range(word_at(words, 1)):
         found += number_at(word_at(words, 0), i)
@@ -68,7 +68,7 @@ def total(words, chunk, scratch):
 
 @instruction
 def long(words, chunk, scratch):
-    """Takes some time and writes 2 plus a number of its scratch memory: words out, rounds."""
+    """Take some time and write 2 plus an element of scratch memory. Arguments: out, rounds."""
     x = np.float32(chunk)
     for _ in range(word_at(words, 1)):
         x = x * np.float32(0.5) + np.float32(1)
@@ -83,7 +83,7 @@ def as_before():
 
 
 def random_program(seed, count=40):
-    """Arrays, steps on them, and the same in Python."""
+    """Arrays, tasks on them, and the same in Python."""
     rng = np.random.default_rng(seed)
     arrays = [rng.standard_normal(PART * int(rng.integers(1, 24))).astype("f4") for _ in range(4)]
     arrays = [np.concatenate([a, a[:-PART], a]) if len(a) > PART else a for a in arrays] + [np.zeros(1, "f4")]
@@ -158,7 +158,7 @@ def test_empty_program():
 
 
 def test_workers_take_chunks():
-    """Each thread has scratch memory of its own: of some run the chunks have seen that of several."""
+    """Each thread has its own scratch memory: in some run, chunks have seen more than one."""
     Settings.threads = 2
     out = np.zeros(400, "f4")
     run = task_scheduler.Program([long(400, out, 20000, scratch=16)])
@@ -170,7 +170,7 @@ def test_workers_take_chunks():
 
 
 def repeated(seed, runs, stop=None):
-    """A random program time and again, from the same numbers: the same bits each time."""
+    """A random program, run repeatedly from the same inputs, has the same bits each time."""
     arrays, steps, _ = random_program(seed)
     begin, run, first = [a.copy() for a in arrays], task_scheduler.Program(steps), None
     for _ in range(runs):
@@ -195,7 +195,7 @@ def memory():
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="this system does not say what memory is used")
 def test_many_runs_under_load():
-    """Two callers, a third thread that holds Python's lock now and then, a process that takes a core now and then."""
+    """Two callers, a third thread that holds the GIL now and then, a process that takes a core now and then."""
     Settings.threads = 2
     stop, rng = threading.Event(), np.random.default_rng(0)
     child = os.fork()
@@ -228,7 +228,7 @@ def test_many_runs_under_load():
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_fork_during_a_run():
-    """While another thread runs programs; the child has helpers of its own, the parent keeps its own."""
+    """Fork while another thread runs programs: the child starts its own workers, the parent keeps its workers."""
     Settings.threads = 2
     stop = threading.Event()
     other = threading.Thread(target=repeated, args=(1, 10**9, stop))
@@ -270,7 +270,7 @@ def test_program_is_freed_while_workers_sleep():
     Settings.threads = 2
     for seed in range(20):
         repeated(seed, 2)
-        time.sleep(0.002)  # long enough to fall asleep
+        time.sleep(0.002)  # long enough for workers to sleep
     assert task_scheduler.TEAM.words[task_scheduler.SLEEPING // 8] == task_scheduler.TEAM.helpers
 
 
@@ -290,7 +290,7 @@ def test_process_exits_while_workers_spin():
 
 
 def adding(arrays, outs, space, **attrs):
-    """A builder of a sum, in two steps by way of its room."""
+    """Builder of a sum as two tasks through a workspace."""
     (x, y), (out,) = arrays, outs
     if not all(isinstance(a, np.ndarray) and a.size % PART == 0 and a.dtype == np.float32 for a in (x, y)):
         return None
@@ -306,8 +306,8 @@ def steps_for_add(monkeypatch):
 
 def chain(x, y):
     z = x + y + x  # two sums, one call
-    z = (-z) + y  # an island before the third
-    return z + x + 1.0  # a number does not fit
+    z = (-z) + y  # a NumPy call before the third
+    return z + x + 1.0  # a scalar operand is not supported
 
 
 def plan_of(graph) -> Plan:
@@ -367,7 +367,7 @@ def test_error_names_its_node_in_a_merged_call(steps_for_add, monkeypatch):
 
 
 def test_workspace_is_shared(steps_for_add):
-    """By all ops of a plan: the most that one of them needs."""
+    """All ops of a plan share one workspace, of the largest size needed."""
     graph = Gives(chain)
     graph(flow.randn(4, 16), flow.randn(4, 16))
     calls = [call for call in plan_of(graph).calls if hasattr(call, "join")]
@@ -376,7 +376,7 @@ def test_workspace_is_shared(steps_for_add):
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_kernel_memory_is_checked(steps_for_add, monkeypatch, count):
-    """The room of the plan, and what each thread takes for itself: without them it would be refused by nobody."""
+    """The plan's workspace and the scratch memory of each thread count; the rest alone would fit."""
     Settings.threads = count
     x = flow.randn(300, 16)
     graph = Gives(chain)
@@ -397,7 +397,7 @@ def test_kernel_memory_is_checked(steps_for_add, monkeypatch, count):
 
 
 def test_thread_creation_failure(monkeypatch):
-    """Its work is done by who calls."""
+    """The calling thread does the work."""
 
     def refused(self):
         raise RuntimeError("can't start new thread")

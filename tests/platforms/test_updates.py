@@ -1,4 +1,4 @@
-"""Optimizers' rules by the machine: NumPy's bits, in graphs of every optimizer that has one."""
+"""Compiled optimizer updates: NumPy's bits, in graphs of every optimizer that has one."""
 
 import numpy as np
 import pytest
@@ -90,7 +90,7 @@ OPTIMIZERS = {
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_graph_trains_with_the_bits_of_eager(name, on):
-    """Also where the rate changes between two steps."""
+    """Also if the learning rate changes between two steps."""
     found, x = [], flow.tensor(np.random.default_rng(0).standard_normal((8, 30)).astype("f4"))
     for as_graph in (False, True):
         flow.manual_seed(0)

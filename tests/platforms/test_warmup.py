@@ -1,4 +1,6 @@
-"""The machine switched on and off: the same programs, the same bits eager and as a graph, NumPy's where it is off."""
+"""Compiled kernels switched on and off: the same programs, the same bits eager and as a graph, NumPy's kernels when
+off.
+"""
 
 import json
 import os
@@ -45,7 +47,7 @@ def batch():
 
 
 def test_graph_keeps_its_kernels(on):
-    """Its kernels and its passes, also after the machine is switched off."""
+    """Kernels and passes, even after compiled kernels are switched off."""
     graph, x = Predict(net()), batch()[0]
     before = graph(x).numpy()
     compiled.use(False)
@@ -86,14 +88,14 @@ def test_switching_off_restores_numpy():
     before = conv.conv2d.kernel
     compiled.use()
     assert compiled.used() and conv.conv2d.kernel is not before
-    compiled.use()  # once more changes nothing
+    compiled.use()  # a second call changes nothing
     compiled.use(False)
     compiled.use(False)
     assert not compiled.used() and conv.conv2d.kernel is before
 
 
 def test_unsupported_calls_fall_back_to_numpy(on):
-    """Double precision, groups, one pixel, nothing at all."""
+    """Double precision, groups, one pixel, empty input."""
     for dtype, groups, shape, weight in [
         ("f8", 1, (4, 16, 20, 20), (16, 16, 3, 3)),
         ("f4", 4, (4, 16, 20, 20), (16, 4, 3, 3)),
@@ -123,7 +125,7 @@ def test_warmup_command_compiles(capsys):
 
 @pytest.mark.parametrize("value, expected", [("1", "True"), ("", "False")])
 def test_environment_variable_enables_kernels(value, expected):
-    """With "0": `test_policy.py`."""
+    """The value "0": `test_policy.py`."""
     program = """
         import minflow, minflow.platforms.compiled, sys
         print(minflow.platforms.compiled.used(), "minflow.platforms.compiled.codegen.jit" in sys.modules)
@@ -132,7 +134,7 @@ def test_environment_variable_enables_kernels(value, expected):
 
 
 def test_changed_source_invalidates_the_cache(tmp_path, monkeypatch):
-    """Of a function that is kept on disk other files may have become a part."""
+    """Compiled functions may have inlined code of other files."""
     monkeypatch.setattr(compile_cache, "ROOM", tmp_path)
     (tmp_path / "one.py").write_text("a = 1")
     stamps = [compile_cache.stamp.__wrapped__()]
@@ -145,7 +147,7 @@ def test_changed_source_invalidates_the_cache(tmp_path, monkeypatch):
 
 @pytest.fixture
 def archive(monkeypatch, tmp_path):
-    """A small one, of a process that has loaded nothing; what would be linked is given back."""
+    """A small archive made by a process that has loaded nothing; returns what would be linked."""
     monkeypatch.setenv("MINFLOW_KERNELS", str(tmp_path))
     monkeypatch.setattr(compile_cache, "LOADED", set())
     monkeypatch.setattr(compile_cache, "ADDRESSES", {})
@@ -160,7 +162,7 @@ def archive(monkeypatch, tmp_path):
 
 
 def test_damaged_archive_is_ignored(archive):
-    """Whatever byte it is that changed, and wherever it ends."""
+    """Whichever byte changed, and wherever the file is truncated."""
     file, linked = archive
     assert (
         compile_cache.load_part(0) and compile_cache.ADDRESSES == {"one": 6, "two": 12} and linked == [b"code of both"]
@@ -171,7 +173,7 @@ def test_damaged_archive_is_ignored(archive):
             file.write_bytes(whole[:place] + bytes([whole[place] ^ change]) + whole[place + 1 :])
             compile_cache.LOADED.clear()
             if compile_cache.load_part(0):
-                assert linked.pop() == b"code of both", "a name, or a number that nobody reads"
+                assert linked.pop() == b"code of both", "a name, or an unused number"
     for length in range(0, len(whole) - 1, 7):
         file.write_bytes(whole[:length])
         compile_cache.LOADED.clear()
@@ -179,7 +181,7 @@ def test_damaged_archive_is_ignored(archive):
 
 
 def test_code_with_missing_symbols_is_not_loaded(monkeypatch, tmp_path):
-    """LLVM would end the process."""
+    """Otherwise LLVM would end the process."""
     monkeypatch.setenv("MINFLOW_KERNELS", str(tmp_path))
     monkeypatch.setattr(compile_cache, "LOADED", set())
     symbols, code = (
@@ -194,7 +196,7 @@ def test_code_with_missing_symbols_is_not_loaded(monkeypatch, tmp_path):
 
 
 def test_compiled_kernels_run_without_numba():
-    """All that they call of each other is with them, nothing is counted, and numba's errors are never raised."""
+    """The kernels contain everything they call, count no references, and never raise numba's errors."""
     switch.warmup()
     for part in compile_cache.PARTS:
         [file] = [
@@ -250,13 +252,13 @@ FRESH = """
 
 
 def fresh(folder):
-    """What a process says that knows no compiled kernels but those of a folder."""
+    """Output of a process that only knows the compiled kernels in a folder."""
     return " ".join(printed(FRESH, MINFLOW_KERNELS=str(folder), MINFLOW_MACHINE="0")[0]).split()
 
 
 @pytest.mark.slow
 def test_first_compilation_uses_two_processes_and_is_cached(tmp_path):
-    """Afterwards numba is not even imported; archives that are damaged are made anew."""
+    """After that numba is not even imported; damaged archives are rebuilt."""
     assert fresh(tmp_path) == ["1", "True", "True", "True"]
     archives = sorted(tmp_path.iterdir())
     assert [path.name[-6:] for path in archives] == ["-0.zip", "-1.zip"]
@@ -277,7 +279,9 @@ def single(subject):
 
 
 def test_explorer_shows_each_operation(on):
-    """By plans beside the fused one, which a call goes on with; the gradient of the last call is the fused plan's."""
+    """With unfused plans beside the fused one, which calls continue to use; the gradient of the last call is the fused
+    plan's.
+    """
     from minflow.introspection.graph.explore.subject import graph_subject
 
     model, (x, y) = net(), batch()
@@ -292,7 +296,7 @@ def test_explorer_shows_each_operation(on):
     assert np.array_equal(gradient, graph.grads[name].numpy())
     recorded = graph_subject(graph, (x, y))
     assert single(recorded) and recorded.instructions and recorded.seconds()
-    assert np.array_equal(next(graph.model.parameters()).numpy(), weights), "what a recorded step wrote is put back"
+    assert np.array_equal(next(graph.model.parameters()).numpy(), weights), "writes of a recorded step are restored"
     assert recorded.gradients[name].size == gradient.size
     graph(x, y)
     assert graph._last is fused and len(graph._plans) == 1 and not fused.exact

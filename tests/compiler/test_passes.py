@@ -128,7 +128,7 @@ def test_memory_pass_schedules_updates_early():
 
 
 def test_memory_pass_keeps_old_state_for_its_users():
-    """Two states swap their values, a third is used after its update is known: no user may see a new value too early."""
+    """Two states swap their values, a third is used after its update is known: no user may see a new value early."""
     a, b, c = flow.tensor([1.0]), flow.tensor([2.0]), flow.tensor([3.0])
 
     def program(x):

@@ -169,7 +169,7 @@ def test_convolution_fuses_its_epilogue():
 
 
 def test_convolution_fuses_max_pool():
-    """If its result has no other users; the filter gradient of the first convolution then computes its own cotangent."""
+    """If its result has no other users; the filter gradient of the first convolution computes its own cotangent."""
     found, nodes = ops("bias, activation, pool")
     assert "blocks_max_pool2d" not in found and "blocks_max_pool2d_grad" not in found
     (pooled,) = [node for node in nodes if node.op is nchw16c.blocks_conv2d_max_pool2d]

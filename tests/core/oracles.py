@@ -1,4 +1,4 @@
-"""For each op the same result by other means: numpy and scipy, not the engine. None: see the op's own tests."""
+"""For each op, the same result computed by numpy and scipy instead of the engine. None: see the op's own tests."""
 
 import numpy as np
 from scipy import special
@@ -17,14 +17,14 @@ from tests.core import (
 
 
 def met(*arrays, floating: bool = False):
-    """Inputs in the dtype in which PyTorch lets them meet."""
+    """Inputs promoted to a common dtype, as in PyTorch."""
     dtype = promote(*[a.__class__ if isinstance(a, bool | int | float) else spec_of(a) for a in arrays])
     name = "float32" if floating and not dtype.floating else dtype.name
     return [np.asarray(a, name) for a in arrays]
 
 
 def of(function, floating: bool = False):
-    """An elementwise function of numpy on inputs that have met."""
+    """An elementwise function of numpy on promoted inputs."""
     return lambda *arrays: function(*met(*arrays, floating=floating))
 
 
@@ -95,7 +95,7 @@ def product(a, b, ta, tb):
 
 
 def ordered(x, axis, descending):
-    """Stable by Python's own sort."""
+    """Sort stably with Python's own sort."""
 
     def along(v):
         order = sorted(range(len(v)), key=lambda i: -v[i] if descending else v[i])
@@ -252,7 +252,7 @@ ORACLES = {
 
 TOLERANCE: dict[str, float] = {"fmod": 1e-6, "remainder": 1e-6, "pow": 1e-6, **oracles_linalg.TOLERANCE}
 
-# Outputs without gradient to their own: what a rule leaves out because nobody differentiates it.
+# Outputs without a gradient of their own, which a rule omits because they are never differentiated.
 FREE_GRADIENT: dict[str, tuple[int, ...]] = {
     "dropout": (1,),
     "batch_norm": (1, 2),
@@ -261,5 +261,5 @@ FREE_GRADIENT: dict[str, tuple[int, ...]] = {
     "gru": (2,),
 }
 
-# Inputs that depend on others: how they are brought in line before gradients are compared.
+# Inputs that depend on others: functions that make them consistent before gradients are compared.
 IN_LINE = {"batch_norm_grad": oracles_nn.with_batch_statistics, **oracles_linalg.IN_LINE}

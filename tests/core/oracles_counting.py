@@ -1,4 +1,4 @@
-"""For the ops that count, order, cumulate and place: the same results by other means. See `oracles.py`."""
+"""Oracles of the ops that count, sort, accumulate and scatter. See `oracles.py`."""
 
 import itertools
 
@@ -14,7 +14,7 @@ def recurrence(a, b, axis):
 
 
 def running(function):
-    """Each slice is the function of all slices up to it."""
+    """Apply the function to all slices up to each slice."""
 
     def along(x, axis):
         parts = [np.take(x, range(i + 1), axis) for i in range(x.shape[axis])]

@@ -1,17 +1,17 @@
-"""The same for the ops of images: loops over windows and pixels, one number at a time."""
+"""Oracles of image ops: loops over windows and pixels, one element at a time."""
 
 import numpy as np
 
 
 def counts_of(size, kernel_size, stride, padding, dilation):
-    """How many positions a window has along each axis."""
+    """Number of window positions along each axis."""
     return [
         len(range(0, n + 2 * p - d * (k - 1), s)) for n, k, s, p, d in zip(size, kernel_size, stride, padding, dilation)
     ]
 
 
 def met(shape, kernel_size, stride, padding, dilation):
-    """((n, row of the columns, column), place in the image) of every pixel that a window meets."""
+    """((n, row of the columns, column), position in the image) of every pixel of every window."""
     n, c, *size = shape
     counts = counts_of(size, kernel_size, stride, padding, dilation)
     for image, channel, i, j, u, v in np.ndindex(n, c, *counts, *kernel_size):

@@ -18,7 +18,7 @@ def pair_distances(a, b, p):
 
 
 def pair_distances_grad(grad, a, b, distance, p):
-    """As the formula says: sign(d) * |d|**(p - 1) / distance**(p - 1)."""
+    """Gradient by the formula sign(d) * |d|**(p - 1) / distance**(p - 1)."""
     apart = a[:, None].astype("float64") - b
     if p == 0:
         return np.zeros(a.shape)
@@ -27,7 +27,7 @@ def pair_distances_grad(grad, a, b, distance, p):
 
 
 def alignments(log_probs, targets, frames, labels, blank):
-    """(n, way, log probability) of every way of classes whose repeats and blanks left out are the target."""
+    """(n, path, log probability) of every path of classes that becomes the target without repeats and blanks."""
     starts = np.cumsum(labels) - labels
     for n in range(log_probs.shape[1]):
         row = targets[n] if targets.ndim == 2 else targets[starts[n] :]

@@ -1,4 +1,4 @@
-"""What inverses and factorisations must be, by SciPy, by sums over permutations, and by putting them together again."""
+"""Oracles of inverses and factorisations: SciPy, sums over permutations, and products of the factors."""
 
 import itertools
 
@@ -7,13 +7,13 @@ from scipy import linalg
 
 
 def each(function):
-    """A function of one matrix, on stacks of them."""
+    """Apply a function of one matrix to stacks of matrices."""
 
     def over(a, *others, **attrs):
         batch = np.broadcast_shapes(a.shape[:-2], *[b.shape[:-2] for b in others])
         whole = [np.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, *others)]
         found = [function(*[x[i] for x in whole], **attrs) for i in np.ndindex(*batch)]
-        if not found:  # one matrix says which shapes there would be
+        if not found:  # one matrix tells the shapes of the results
             one = function(*[np.eye(*x.shape[-2:]) for x in whole], **attrs)
             one = one if isinstance(one, tuple) else (one,)
             made = tuple(np.zeros((*batch, *x.shape), x.dtype) for x in one)
@@ -52,7 +52,7 @@ def signed(a):
 
 
 def gram_schmidt(a, complete):
-    """Column by column; the signs are those of Householder's, whose diagonal of r is what numpy gives."""
+    """Column by column; signs as in Householder's method, with numpy's diagonal of r."""
     q, r = np.linalg.qr(a.astype("float64"), "complete" if complete else "reduced")
     assert np.allclose(q @ r, a, atol=1e-5) and np.allclose(q.T @ q, np.eye(q.shape[1]), atol=1e-5)
     return q.astype(a.dtype), r.astype(a.dtype)
@@ -89,7 +89,7 @@ def packed(a):
 
 
 def permutation(pivots, size, dtype):
-    """Swap by swap, as products of matrices."""
+    """Swap by swap, as a product of matrices."""
     found = np.broadcast_to(np.eye(size, dtype=dtype.np), (*pivots.shape[:-1], size, size)).copy()
     for place in np.ndindex(*pivots.shape[:-1]):
         for i, other in enumerate(pivots[place] - 1):
@@ -124,5 +124,5 @@ ORACLES = {
     "lu_permutation": permutation,
     "matrix_exp": each(series),
 }
-TOLERANCE = dict.fromkeys(ORACLES, 3e-5)  # of float32; errors grow with the condition of a matrix
+TOLERANCE = dict.fromkeys(ORACLES, 3e-5)  # of float32; errors grow with the condition number
 IN_LINE = {name: lambda a: [(a + a.swapaxes(-1, -2)) / 2] for name in ("cholesky", "eigh")}

@@ -1,4 +1,4 @@
-"""Oracles of the ops of two numbers and of the special functions: other formulas, in double precision."""
+"""Oracles of binary ops and special functions: other formulas, in double precision."""
 
 import math
 
@@ -10,7 +10,7 @@ from minflow.core.spec import promote, spec_of
 
 
 def wide(function):
-    """A function of floats computed in float64; Python numbers and integers become floats."""
+    """Compute a function of floats in float64; Python numbers and integers become floats."""
 
     def run(*arrays, **attrs):
         dtype = promote(*[a.__class__ if isinstance(a, bool | int | float) else spec_of(a) for a in arrays])
@@ -21,7 +21,7 @@ def wide(function):
 
 
 def each(function):
-    """A Python function of numbers, one by one."""
+    """Apply a Python function to each element."""
     return wide(np.vectorize(function, otypes=["float64"]))
 
 
@@ -31,7 +31,7 @@ def frexp(x):
 
 
 def bessel(order, sign):
-    """The integral of Bessel, for the first kind (sign -1 gives the modified one)."""
+    """Bessel's integral for the first kind (sign -1 gives the modified function)."""
     angle = (
         (lambda t, x: math.cos(order * t - x * math.sin(t)))
         if sign > 0

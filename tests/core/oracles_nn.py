@@ -1,4 +1,4 @@
-"""The same for the ops of networks and optimizers: loops over pixels, windows and examples, one number at a time."""
+"""Oracles of the ops of networks and optimizers: loops over pixels, windows and examples, one element at a time."""
 
 import itertools
 
@@ -22,7 +22,7 @@ def softmax_log(x, dim):
 
 
 def places(labels, ignore_index):
-    """(index of the label's score, label's place) of each example that counts."""
+    """(index of the label's score, position of the label) of each example that is not ignored."""
     for at in np.ndindex(labels.shape):
         if labels[at] != ignore_index:
             yield ((*at[:1], int(labels[at]), *at[1:])) if labels.ndim else (int(labels),), at
@@ -65,7 +65,7 @@ def cross_entropy_grad(probs, labels, grad, ignore_index, reduction):
 
 
 def meetings(x_shape, w_shape, out_shape, stride, padding, dilation, groups):
-    """(place in the result, in the images, in the filters) of every product of a convolution."""
+    """(index in the result, in the images, in the filters) of every product of a convolution."""
     filters_per_group = w_shape[0] // groups
     for n, f, i, j in np.ndindex(out_shape):
         for c, u, v in np.ndindex(w_shape[1:]):
@@ -103,7 +103,7 @@ def conv2d_weight_grad(grad, x, shape, **options):
 
 
 def window(i, j, shape, kernel_size, stride, padding, dilation=(1, 1)):
-    """The pixels of one window that lie in the image, row by row."""
+    """Pixels of one window that are inside the image, row by row."""
     for u, v in np.ndindex(*kernel_size):
         row, column = i * stride[0] + u * dilation[0] - padding[0], j * stride[1] + v * dilation[1] - padding[1]
         if 0 <= row < shape[2] and 0 <= column < shape[3]:
@@ -114,7 +114,7 @@ def pooled_shape(shape, kernel_size, stride, padding, ceil_mode, dilation=(1, 1)
     sizes = []
     for n, k, s, p, d in zip(shape[2:], kernel_size, stride, padding, dilation):
         count = len([start for start in range(-p, n + p, s) if start + d * (k - 1) < n + p])
-        if ceil_mode:  # one more that begins in the image or its left border
+        if ceil_mode:  # one more window if it begins in the image or its left border
             count += count * s - p < n and (n + 2 * p - d * (k - 1) - 1) % s != 0
         sizes.append(count)
     return (*shape[:2], *sizes)
@@ -142,7 +142,7 @@ def max_pool2d_pick(x, indices):
 
 
 def shares(shape, out_shape, kernel_size, stride, padding, count_include_pad, divisor_override):
-    """(window, pixel, what the window's sum is divided by)."""
+    """(window, pixel, divisor of the window's sum)."""
     for i, j in np.ndindex(out_shape[2:]):
         inside = list(window(i, j, shape, kernel_size, stride, padding))
         reach = [
@@ -172,7 +172,7 @@ def avg_pool2d_grad(grad, shape, ceil_mode, **options):
 
 
 def parts(size: int, into: int):
-    """The windows of adaptive pooling along one axis: from floor to ceil of equal parts."""
+    """Windows of adaptive pooling along one axis: from floor to ceil of equal parts."""
     return [range(k * size // into, -(-(k + 1) * size // into)) for k in range(into)]
 
 
@@ -214,18 +214,22 @@ def batch_norm_grad(grad, x, weight, mean, var, eps):
     centred, spread = x - mean.reshape(shape), (var + eps).reshape(shape)
     to_hat = grad * weight.reshape(shape)
     to_var = (to_hat * centred * -0.5 * spread**-1.5).sum(axes, keepdims=True)
-    to_mean = -(to_hat / np.sqrt(spread)).sum(axes, keepdims=True)  # its second term is 0: centred has the mean 0
+    to_mean = -(to_hat / np.sqrt(spread)).sum(
+        axes, keepdims=True
+    )  # its second term is 0, because the mean of `centred` is 0
     gx = to_hat / np.sqrt(spread) + to_var * 2 * centred / m + to_mean / m
     return gx, (grad * centred / np.sqrt(spread)).sum(axes), grad.sum(axes)
 
 
 def with_batch_statistics(grad, x, weight, mean, var):
-    """The gradient of batch_norm_grad with respect to x counts what x does to the statistics: they must be its own."""
+    """The gradient of batch_norm_grad with respect to x includes the dependence of the statistics on x, so they must
+    belong to x.
+    """
     axes = (0, *range(2, x.ndim))
     return [grad, x, weight, x.mean(axes), x.var(axes)]
 
 
-# ---- optimizers, as PyTorch's documentation writes them -----------------------------------------------------------
+# ---- optimizers, as in PyTorch's documentation --------------------------------------------------------------------
 
 
 def sgd(p, grad, lr, weight_decay, maximize):

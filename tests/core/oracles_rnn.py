@@ -1,6 +1,7 @@
 """Oracles of the recurrent ops: one sequence, one step and one unit at a time; gradients by imaginary steps.
 
-f(x + ih) = f(x) + ih f'(x) + O(h^2): with h = 1e-30 the slope is exact to the last digit, with nothing derived by hand.
+f(x + ih) = f(x) + ih f'(x) + O(h^2): with h = 1e-30 the derivative is exact to the last digit, without deriving
+anything by hand.
 """
 
 import numpy as np
@@ -15,7 +16,7 @@ def relu(x):
 
 
 def walks(x, sizes, reverse):
-    """For each sequence the places of its steps, in the order in which the layer meets them."""
+    """Positions of the steps of each sequence, in the order in which the layer processes them."""
     if not sizes:
         rows = [[(t, n) for t in range(x.shape[0])] for n in range(x.shape[1])]
     else:
@@ -63,7 +64,7 @@ def gru(x, h0, w_ih, w_hh, b_ih, b_hh, sizes=(), reverse=False):
 
 
 def slopes(forward, cotangents, inputs, attrs):
-    """d (sum of cotangent * output) / d each number of each input."""
+    """d (sum of cotangent * output) / d each element of each input."""
     inputs, result = [np.array(x, complex) for x in inputs], []
     for x in inputs:
         slope = np.zeros(x.shape)
@@ -75,11 +76,11 @@ def slopes(forward, cotangents, inputs, attrs):
     return result
 
 
-BIAS = 0.1  # in the examples of the gradient ops, which are not given the biases
+BIAS = 0.1  # in the examples of gradient ops, which do not get the biases
 
 
 def gradient(forward, states: int, saved: int, biases: int = 1):
-    """The gradients that the op of a layer gives: of x, the states, the weights, the biases, and of a projection."""
+    """Gradients returned by the op of a layer: of x, the states, the weights, the biases, and of a projection."""
 
     def oracle(*arrays, **attrs):
         cotangents, given = arrays[: 1 + states], arrays[1 + states :]

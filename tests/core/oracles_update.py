@@ -1,4 +1,4 @@
-"""The rules of optimizers as PyTorch's documentation writes them (LAMB: as OneFlow's), one step on numpy arrays."""
+"""Rules of optimizers as in PyTorch's documentation (LAMB: OneFlow's), one step on numpy arrays."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ def downhill(p, grad, weight_decay, maximize):
 
 
 def rmsprop(p, grad, v, mean, buf, step, lr, alpha, eps, weight_decay, maximize, momentum=0.0):
-    """All four forms: a mean or a buffer that is None stays out of the results."""
+    """All four forms: a mean or a buffer that is None is omitted from the results."""
     g = downhill(p, grad, weight_decay, maximize)
     v = alpha * v + (1 - alpha) * g**2
     spread = v

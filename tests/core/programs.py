@@ -1,4 +1,4 @@
-"""Run a program eagerly and as a graph, and compare: shared by the tests of the engine."""
+"""Run a program eagerly and as a graph, and compare the results: shared by the tests of the engine."""
 
 import numpy as np
 
@@ -19,7 +19,7 @@ def f8(*shape, seed=0, requires_grad=True):
 
 
 class Compiled:
-    """fn as a graph: traced once, run at each call by the reference executor and by a plan after all passes.
+    """A function as a graph: traced once, run at each call by the reference executor and by a plan after all passes.
 
     Both start from the same states and must give the same bits, in the results and in the states.
     """
@@ -35,7 +35,7 @@ class Compiled:
 
 
 def planned(graph, kept, arrays):
-    """The results of a trace, by the reference executor and by a plan after all passes, which must be the same bits."""
+    """Results of a trace by the reference executor and by a plan after all passes; asserts equal bits."""
     return run_both(graph, kept, Plan(run_passes(graph, PASSES)[-1].graph), arrays)
 
 
@@ -57,7 +57,7 @@ def run_both(graph, kept, plan, inputs):
 
 
 def both(program, *make):
-    """The gradients of make()'s tensors under `program`, eagerly and as a graph: must agree bit for bit."""
+    """Gradients of make()'s tensors under `program`, eagerly and as a graph; asserts equal bits."""
 
     def run(*inputs):
         program(*inputs).backward()
@@ -73,7 +73,7 @@ def both(program, *make):
 
 
 def check(function, *inputs, rtol=1e-5):
-    """Gradients in float64 against central differences, along a random direction."""
+    """Compare gradients in float64 with central differences along a random direction."""
     random = np.random.default_rng(1)
     weights = [random.standard_normal(x.shape) for x in inputs]
     found = flow.autograd.grad(function(*inputs), inputs)

@@ -9,9 +9,9 @@ from minflow.core.base.errors import MinflowError
 
 
 def refusals(rows: Iterable[tuple], kind: type[MinflowError] = MinflowError) -> Callable:
-    """`test_mistakes = refusals([(call, words), ...])`: a test of each row, which may begin with its kind of error.
+    """Make a parametrized test: `test_mistakes = refusals([(call, words), ...])`. A row may begin with its error class.
 
-    The text of the error matches the words, and it says the line of the call and what to do instead.
+    The error text must match the words, and name the line of the call and a remedy.
     """
     rows = [row if len(row) == 3 else (kind, *row) for row in rows]
     names = [f"{' '.join(call.__code__.co_names)}: {words}" for _, call, words in rows]

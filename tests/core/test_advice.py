@@ -1,4 +1,4 @@
-"""The advice of an error, tried: an expression of the hint works on the arguments that failed."""
+"""Try out the advice of errors: an expression in a hint works on the arguments that failed."""
 
 import ast
 import builtins
@@ -22,7 +22,7 @@ KNOWN = {*dir(builtins), "flow", "nn", "F", "L"}
 
 
 def expressions(hint: str):
-    """The calls and indexings that a hint consists of, or has among its words."""
+    """Calls and indexings that a hint consists of or contains."""
     for text in {hint, *PUT_APART.split(hint)}:
         try:
             tree = ast.parse(text.strip(), mode="eval").body
@@ -34,7 +34,7 @@ def expressions(hint: str):
 
 
 def arguments(line: str, space: dict) -> dict:
-    """The arguments of the call on that line, by their names; a method's own tensor as x and input."""
+    """Arguments of the call on that line, by name; a method's own tensor as x and input."""
     call = ast.parse(line).body[0].value
     run = lambda node: eval(compile(ast.Expression(node), line, "eval"), space)
     function, owner = run(call.func), run(call.func.value) if isinstance(call.func, ast.Attribute) else None
@@ -44,7 +44,7 @@ def arguments(line: str, space: dict) -> dict:
 
 
 def advice(lines: list[str]):
-    """(expression, its names and their values, error) of each expression in the hint of the error of a program."""
+    """(expression, its names and values, error) of each expression in the hint of a program's error."""
     space = dict(SPACE)
     for line in lines:
         try:
@@ -75,7 +75,7 @@ def test_calls_in_hints_work():
             except Exception as failed:
                 wrong.append(f"{lines[-1]}\n{error}\n{text}: {failed!r}")
     assert not wrong, "\n\n".join(wrong)
-    assert tried, "no hint is an expression"
+    assert tried, "no hint contains an expression"
 
 
 def test_useless_advice_is_detected(monkeypatch):
@@ -162,7 +162,9 @@ def test_only_the_last_number_read_is_blamed():
     with pytest.raises(flow.GradError, match=r"(?s)last read  item\(\) at test_advice.py:\d+.*requires_grad=True on"):
         flow.tensor(total).backward()
     (w * w).numpy()
-    with pytest.raises(flow.GradError, match=r"last read  numpy\(\)"):  # several elements are not compared
+    with pytest.raises(
+        flow.GradError, match=r"last read  numpy\(\)"
+    ):  # comparisons of several elements are not covered
         flow.ones(2).backward(flow.ones(2))
 
 

@@ -1,4 +1,4 @@
-"""autocast gives each operation the dtype that PyTorch's gives it on a CPU; parameters keep theirs."""
+"""autocast gives each operation the dtype that PyTorch gives it on a CPU; parameters keep their dtype."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ X, W, B = (RNG.randn(*shape).astype("float32") for shape in ((4, 6), (5, 6), (5,
 IMAGES, KERNEL = RNG.randn(2, 3, 8, 8).astype("float32"), RNG.randn(4, 3, 3, 3).astype("float32")
 LOW, SINGLE = "low", "float32"
 
-# name -> (program, what it gives, as PyTorch 2.13 says); y is a product and so of the lower dtype
+# name -> (program, its result in PyTorch 2.13); y is a product and so of the lower dtype
 PROGRAMS = {
     "matmul": (lambda L, p: p.x @ p.w.T, LOW),
     "mm": (lambda L, p: L.mm(p.x, p.w.T), LOW),

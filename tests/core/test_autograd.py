@@ -1,4 +1,4 @@
-"""The tape: backward, higher derivatives, hooks, modes, functions of one's own, and memory."""
+"""The tape: backward, higher derivatives, hooks, modes, custom functions, and memory."""
 
 import gc
 import sys
@@ -98,7 +98,7 @@ def test_only_declared_tensors_are_saved():
     x, w = param(1, 2), flow.tensor([3.0, 4.0])
     y = x * w
     assert [s[0] is w.array for s in y.value.node.saved] == [True]
-    x.data.mul_(5.0)  # nobody needs x's old numbers
+    x.data.mul_(5.0)  # the old values of x are not needed
     y.sum().backward()
     assert x.grad.tolist() == [3, 4] and not (x + w).value.node.saved
 

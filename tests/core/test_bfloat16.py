@@ -17,7 +17,7 @@ Y = [[0.5, 1.1, -3.0, 0.01], [2.0, -1.0, 0.4, 9.0], [1.3, 1.7, 0.6, -0.2]]
 
 
 def rounded(x) -> np.ndarray:
-    """float32 rounded to the nearest number of 8 bits, halves to the even one; by hand."""
+    """Round float32 to the nearest number of 8 bits, ties to even; written by hand."""
     bits = np.asarray(x, "float32").view("uint32")
     return ((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000).astype("uint32").view("float32")
 
@@ -120,7 +120,7 @@ PROGRAMS = {
 @needs_torch
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_results_match_pytorch(name):
-    """Values and gradients within two steps of the last bit, dtypes the same."""
+    """Values and gradients within two ulp, and equal dtypes."""
     results = []
     for L in (flow, torch):
         x, y = (L.tensor(numbers).to(L.bfloat16).requires_grad_() for numbers in (X, Y))

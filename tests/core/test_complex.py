@@ -1,4 +1,4 @@
-"""Complex numbers: dtypes, values, printing, gradients; `flow.fft`. PyTorch, numpy and differences are the oracles."""
+"""Complex numbers: dtypes, values, printing, gradients; `flow.fft`. Oracles: PyTorch, numpy and finite differences."""
 
 import math
 
@@ -17,7 +17,7 @@ Z = [[1 + 2j, -0.5 + 0.25j, 0j], [3 - 1j, 0.125j, -2 + 0j]]
 W = [[0.5 - 1j, 1 + 1j, 2 - 0.5j], [-1 + 0.5j, 0.75j, 1 - 3j]]
 R = [[1.0, -2.0, 0.5], [3.0, 0.25, -1.5]]
 
-# A real loss of two complex tensors and a real one, in either library. PyTorch's own gradients are the oracle.
+# A real loss of two complex tensors and a real one, in either library. Oracle: PyTorch's gradients.
 PROGRAMS = {
     "arithmetic": lambda L, z, w, r: (z * w + z - w * 2 - r).abs().sum(),
     "division": lambda L, z, w, r: (z / w).imag.sum() + (1 / w + w.reciprocal()).real.sum(),
@@ -67,7 +67,7 @@ def test_gradients(name, dtypes):
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_gradients_match_finite_differences(name):
-    """The gradient's real part is the slope along x, its imaginary part that along y: without PyTorch."""
+    """Without PyTorch: the gradient's real part is the slope along x, its imaginary part the slope along y."""
     _value, *grads = run(flow, PROGRAMS[name], "complex128", "float64")
     numbers = [np.array(x, dtype) for x, dtype in ((Z, "c16"), (W, "c16"), (R, "f8"))]
     rng = np.random.RandomState(0)
@@ -196,7 +196,7 @@ NAMES = [kind + end for end in ("", "2", "n") for kind in ("fft", "ifft", "rfft"
 @in_cases("norm", [None, "ortho", "forward"])
 @pytest.mark.parametrize("name", NAMES)
 def test_transforms(name, norm):
-    """numpy's transform is the oracle; float32 gives complex64."""
+    """Oracle: numpy's transform; float32 gives complex64."""
     x = SIGNAL if name.startswith(("rfft", "ihfft")) else SIGNAL + 1j * SIGNAL[::-1]
     ours, theirs = getattr(flow.fft, name), getattr(np.fft, name)
     cases = [({}, {}), ({"n": 4}, {"n": 4}), ({"n": 9, "dim": 0}, {"n": 9, "axis": 0})]

@@ -1,4 +1,4 @@
-"""Counting, quantiles, differences: mistakes by their text, and the names that are OneFlow's."""
+"""Counting, quantiles, differences: error texts, and names of OneFlow."""
 
 import minflow as flow
 from minflow.core.base.errors import TraceError
@@ -77,7 +77,7 @@ def test_unique():
     assert (values.tolist(), inverse.tolist(), counts.tolist()) == ([0, 1, 3], [2, 1, 1, 0], [1, 2, 1])
     assert flow.unique_consecutive(IDS, return_counts=True)[1].tolist() == [1, 2, 1]
     assert flow.unique(flow.tensor([[2, 1], [1, 2], [2, 1]]), dim=0).tolist() == [[1, 2], [2, 1]]
-    assert flow.unique(flow.tensor([float("nan"), 1.0, float("nan")])).shape == (3,)  # NaN equals nothing
+    assert flow.unique(flow.tensor([float("nan"), 1.0, float("nan")])).shape == (3,)  # NaN differs from itself
 
 
 def test_differences_and_areas():

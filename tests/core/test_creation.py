@@ -1,4 +1,4 @@
-"""Making tensors: what each call gives, what it shares, what it refuses."""
+"""Creating tensors: results, shared memory, and errors."""
 
 import numpy as np
 import pytest
@@ -43,7 +43,7 @@ test_refused = refusals(
 
 @pytest.mark.parametrize("make", [flow.tensor, flow.as_tensor, flow.FloatTensor, flow.Tensor, flow.ones(1).new_tensor])
 def test_mismatched_tensor_in_a_list_is_named(make):
-    """What fits: `constructors` of `../oracle/families.py`."""
+    """Valid lists: `constructors` of `../oracle/families.py`."""
     with pytest.raises(ShapeError, match=r"must have one element, got shape \(2,\)[\s\S]*flow.stack"):
         make([flow.ones(2), flow.ones(2)])
     with pytest.raises(ShapeError, match=r"must have one axis, got shape \(2, 2\)"):

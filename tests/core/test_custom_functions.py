@@ -1,4 +1,6 @@
-"""autograd.Function: what forward says about its arguments and results, and what backward may return, as in PyTorch."""
+"""autograd.Function: what forward declares about its arguments and results, and what backward may return, as in
+PyTorch.
+"""
 
 import pytest
 
@@ -91,7 +93,7 @@ def test_write_after_saving_is_detected_in_backward():
 
     x, w = param(3), param(5)
     h = x * 2
-    k = h * h  # needs h as it was
+    k = h * h  # needs the old value of h
     Times.apply(h, w)
     (h * h).sum().backward()
     assert x.grad.tolist() == [600] and w.grad.tolist() == [360]
@@ -134,7 +136,7 @@ def test_dirty_tensor_must_be_an_argument():
 
 
 @pytest.mark.parametrize(("backward", "gradient"), [
-    (lambda ctx, g: flow.ones(5, 2), [5, 5]),  # summed, as a broadcast is
+    (lambda ctx, g: flow.ones(5, 2), [5, 5]),  # summed, like a broadcast
     (lambda ctx, g: g.double(), [1, 1]),
     (lambda ctx, g: (g * 3, None, None), [3, 3]),
     (lambda ctx, g: None, None),

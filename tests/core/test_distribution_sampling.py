@@ -1,4 +1,4 @@
-"""Random numbers whose law tensors give: their distributions, the same numbers again, mistakes."""
+"""Random numbers with distributions given by tensors: the distributions, reproducibility, mistakes."""
 
 import numpy as np
 from scipy import stats
@@ -12,7 +12,7 @@ P = flow.tensor([0.1, 0.0, 0.6, 0.3])
 
 
 def fits(found, chances) -> bool:
-    """Are whole numbers distributed so? Rare ones are taken together."""
+    """True if the integers follow these probabilities; rare values are pooled."""
     counts, wanted = np.bincount(found.astype("int64"), minlength=len(chances))[: len(chances)], chances * len(found)
     often = wanted > 10
     rest = [len(found) - counts[often].sum()], [len(found) - wanted[often].sum()]
@@ -27,7 +27,7 @@ def test_multinomial_indices():
     assert fits(found, P.numpy().astype("float64")) and 1 not in found
     rows = flow.multinomial(P.expand(BIG, 4), 3, generator=generator).numpy()
     assert fits(rows[:, 0], P.numpy().astype("float64")) and all(len(set(row)) == 3 for row in rows[:100].tolist())
-    assert flow.multinomial(P, 4).tolist()[-1] == 1  # what cannot be drawn comes last
+    assert flow.multinomial(P, 4).tolist()[-1] == 1  # impossible values come last
 
 
 def test_counts():

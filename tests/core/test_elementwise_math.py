@@ -1,4 +1,4 @@
-"""Elementary and special functions: graphs, gradients, and what they refuse and say. Values: `../oracle/`."""
+"""Elementwise and special functions: graphs, gradients, and errors. Values: `../oracle/`."""
 
 import math
 
@@ -95,5 +95,5 @@ def test_polynomials():
     np.testing.assert_allclose(legendre(x, 2).numpy(), (3 * x.numpy() ** 2 - 1) / 2)
     assert legendre(x, -1).tolist() == [0, 0, 0] and legendre(x, 1.9).equal(x)
     assert legendre(x, -0.5).tolist() == [1, 1, 1]
-    assert legendre(x, 1001).isnan().all() and legendre(x, 2**62).isnan().all()  # and no loop of so many steps
+    assert legendre(x, 1001).isnan().all() and legendre(x, 2**62).isnan().all()  # without a loop over that many steps
     np.testing.assert_allclose(flow.special.chebyshev_polynomial_v(x, flow.tensor([0, 1, 2])).numpy(), [1, -2, 11])

@@ -1,4 +1,4 @@
-"""The classes of errors: public names, under which tracebacks show them and pickles find them, and PyTorch's kinds."""
+"""Error classes: public names in tracebacks and pickles, and the matching classes of PyTorch."""
 
 import inspect
 import pickle

@@ -1,4 +1,4 @@
-"""Fast kernels against their references at sizes that the examples of ops do not reach: large, odd, not contiguous."""
+"""Fast kernels against their references, at sizes beyond the examples of ops: large, odd, not contiguous."""
 
 import numpy as np
 import pytest
@@ -139,7 +139,7 @@ def test_gather_many(dim, low):
 @in_cases("axis", [0, 1, 2])
 @in_cases("descending", [False, True])
 def test_sorting_is_stable(axis, descending):
-    x = numbers(11, 13, 17).round(1)  # many are equal
+    x = numbers(11, 13, 17).round(1)  # many ties
     x[0] = np.nan
     assert (x == 0).any() and np.signbit(x[x == 0]).any()
     out = np.empty_like(x), np.empty(x.shape, "i8")
@@ -189,6 +189,6 @@ def test_global_average_pool():
     ],
 )
 def test_leaky_relu_gradient_of_scalars_and_rows(grad, x):
-    """What is no array of the result's shape goes to the reference."""
+    """An operand that is not an array of the result's shape goes to the reference kernel."""
     expected = np.where(np.asarray(x) > 0, grad, np.multiply(grad, -0.5))
     np.testing.assert_array_equal(leaky_relu_grad.kernel(grad, x, -0.5), expected)

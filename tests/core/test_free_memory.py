@@ -1,4 +1,4 @@
-"""Results for which there is no memory: refused in four parts before anything of their size is allocated."""
+"""Results that exceed the memory are refused with a complete error before anything of their size is allocated."""
 
 import pytest
 
@@ -63,7 +63,7 @@ def test_allocation_above_the_free_memory_is_refused(name, monkeypatch):
     x = flow.tensor([0.1, 0.2, 0.3, 0.4])
 
     def call():
-        for _ in range(2):  # what was inferred once is kept
+        for _ in range(2):  # an inferred spec is cached
             with pytest.raises(OutOfMemoryError, match=r"(?s)of memory, and 134.2 MB are free.*Try: ") as caught:
                 CALLS[name](x)
             assert int(caught.value.values["needed"].split()[0]) > FREE
@@ -75,11 +75,11 @@ def test_allocation_above_the_free_memory_is_refused(name, monkeypatch):
 def test_allocation_of_the_free_memory_is_allowed(monkeypatch):
     monkeypatch.setattr(memory, "free_bytes", lambda: FREE)
     assert flow.zeros(FREE // 4).shape == (FREE // 4,)
-    assert flow.ones(1).expand(N).shape == (N,)  # takes none
+    assert flow.ones(1).expand(N).shape == (N,)  # allocates nothing
 
 
 def test_process_limit(tmp_path):
-    """`ulimit -v`, as a cluster sets it."""
+    """A limit by `ulimit -v`, as clusters set it."""
     (tmp_path / "proc/self").mkdir(parents=True)
     (tmp_path / "proc/meminfo").write_text("MemAvailable:  9000 kB\n")
     (tmp_path / "proc/self/status").write_text("Name:\tx\nVmSize:\t    100 kB\n")

@@ -1,4 +1,4 @@
-"""autograd.functional, func, utils.checkpoint and the forms of autograd.Function, against PyTorch's."""
+"""autograd.functional, func, utils.checkpoint and the forms of autograd.Function, against PyTorch."""
 
 import numpy as np
 import pytest

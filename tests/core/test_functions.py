@@ -1,4 +1,4 @@
-"""The public functions by themselves: what they refuse and say, numpy's names of arguments, accuracy, graphs."""
+"""Public functions: errors, numpy's argument names, accuracy, graphs."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ X = flow.arange(12.0).reshape(3, 4)
 
 
 def refused(kind, program, *words: str) -> None:
-    """The error is of this kind, at this file's line, and its text has these words (names, values, what to try)."""
+    """Assert an error of this class at this file's line, with these words in its text (names, values, remedies)."""
     with pytest.raises(kind) as caught:
         program()
     text = str(caught.value)
@@ -19,7 +19,7 @@ def refused(kind, program, *words: str) -> None:
         assert word in text, f"{word!r} is not in:\n{text}"
 
 
-# ---- what they refuse and say ------------------------------------------------------------------------------------
+# ---- errors ------------------------------------------------------------------------------------------------------
 
 
 def test_shapes_that_do_not_multiply():
@@ -91,7 +91,7 @@ def test_axes_and_sizes():
     refused(ShapeError, lambda: X.gather(0, flow.tensor([1])), "(1,)", "(3, 4)")
 
 
-# ---- what they accept --------------------------------------------------------------------------------------------
+# ---- accepted arguments ------------------------------------------------------------------------------------------
 
 
 def test_numpy_argument_names():

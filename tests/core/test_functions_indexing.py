@@ -1,4 +1,4 @@
-"""x[index] and x[index] = value against numpy, for indices of every kind mixed."""
+"""x[index] and x[index] = value against numpy, for indices of mixed kinds."""
 
 import numpy as np
 import pytest
@@ -63,10 +63,9 @@ def numpy_takes(x, index) -> bool:
 
 
 def selected(x, index):
-    """A view of x, and an index of it, that numpy takes as PyTorch takes the index of x: ints take their axes away
-    first.
+    """A view of x and an index of it with which numpy gives PyTorch's x[index]: integers remove their axes first.
 
-    numpy counts an int among the arrays, so that in x[0, :, [1, 2]] it puts the new axis first.
+    numpy counts an integer among the arrays, so that in x[0, :, [1, 2]] it puts the new axis first.
     """
     used = sum(
         p.ndim if isinstance(p, np.ndarray) and p.dtype == bool else p is not None and p is not Ellipsis for p in index
@@ -85,7 +84,7 @@ def selected(x, index):
 
 
 def ours(index):
-    """Arrays as tensors every other time."""
+    """Convert arrays to tensors, every second one."""
     return tuple([flow.from_numpy(p) if isinstance(p, np.ndarray) and p.size % 2 else p for p in index])
 
 
@@ -141,7 +140,7 @@ def test_masks_of_any_number_of_axes():
     np.testing.assert_array_equal(t[0, x[0] > 5].numpy(), x[0, x[0] > 5])
 
 
-SHAPES = {  # of x[index], x being 3 x 4 x 5 x 6; PyTorch's
+SHAPES = {  # of x[index] with x of 3 x 4 x 5 x 6, from PyTorch
     "0, :, [1, 2]": (4, 2, 6), "t(0), :, [0, 1]": (4, 2, 6), "None, 0, :, [0, 1]": (1, 4, 2, 6),
     ":, [0, 1], :, 0": (3, 2, 5),
     ":, [0, 1], :, t(0)": (3, 2, 5), ":, [0, 1], 1, [1, 2]": (3, 2), ":, [0, 1], t(1), [1, 2]": (3, 2),
@@ -185,7 +184,7 @@ def test_gradient_through_assignment():
 def test_data_dependent_index_in_a_graph_suggests_an_alternative():
     x = flow.arange(4.0)
     for program in (lambda x: x[x > 1], lambda x: flow.nonzero(x), lambda x: flow.masked_select(x, x > 1)):
-        program(x)  # eager first: what it remembers must not let the trace pass
+        program(x)  # eager first: its cache must not let the trace pass
         with pytest.raises(TraceError, match="flow.where"):
             trace(program, [x])
 

@@ -1,4 +1,4 @@
-"""Functions of several ops in a graph: they never look at numbers, and give the bits of eager code."""
+"""Functions of several ops in a graph: they never read elements, and give the bits of eager mode."""
 
 import pytest
 

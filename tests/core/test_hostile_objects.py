@@ -1,4 +1,4 @@
-"""Objects whose special methods raise: the error of a call is ours, in four parts, and not that of the object."""
+"""Objects whose special methods raise: a call reports our complete error instead of the object's."""
 
 import contextlib
 import io
@@ -15,11 +15,11 @@ from tests.graphs import Predict
 
 
 class OwnError(Exception):
-    """No error that Python or NumPy raises."""
+    """An error that neither Python nor NumPy raises."""
 
 
 def raising(name):
-    """A method of this name, in a file of the user's, that raises."""
+    """A method of this name that raises, in a file of the user."""
     names = {"OwnError": OwnError}
     exec(compile(f"def {name}(self, *args, **options): raise OwnError('from {name}')", "user.py", "exec"), names)
     return names[name]
@@ -33,7 +33,7 @@ def odd(name, base=object, *args):
     return type("Odd", (base,), members)(*args)
 
 
-# what a message, a type check or a conversion calls
+# methods used by messages, type checks and conversions
 METHODS = [
     "__repr__",
     "__str__",
@@ -152,7 +152,7 @@ def test_error_text_mentions_the_failing_repr():
 
 
 def test_errors_of_user_functions_propagate():
-    """What a dataset, a hook or a closure raises is not a mistake in a call of ours."""
+    """Errors of a dataset, a hook or a closure are not mistakes in a minflow call."""
 
     class Broken(flow.utils.data.Dataset):
         def __len__(self):
@@ -175,7 +175,7 @@ def test_errors_of_user_functions_propagate():
 
 @pytest.mark.parametrize("method", [m for m in METHODS if m not in ("__class__", "__getattribute__")])
 def test_modules_with_hostile_attributes(method):
-    """repr, show, summary, a call, a graph and a state of a module with such an attribute."""
+    """Try repr, show, summary, a call, a graph and a state of a module with such an attribute."""
     model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
     model.odd = model[0].odd = odd(method)
     used(model)

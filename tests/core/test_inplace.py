@@ -1,4 +1,4 @@
-"""Writing in place by rebinding: the programs that the design names, eager and traced."""
+"""In-place writes by rebinding, eager and traced."""
 
 import numpy as np
 import pytest
@@ -161,7 +161,7 @@ def test_writes_outside_the_tape():
     assert both(unrecorded_writes, lambda: param(1, 2)) == [[29, 50]]
 
 
-OVERWRITES = {  # of numbers that were computed from x, and are replaced without being read
+OVERWRITES = {  # of elements computed from x that are replaced without being read
     "zero_": lambda y: y.zero_(),
     "fill_": lambda y: y.fill_(3.0),
     "fill_ of a view": lambda y: y[:].fill_(3.0),
@@ -180,7 +180,7 @@ OVERWRITES = {  # of numbers that were computed from x, and are replaced without
 
 @pytest.mark.parametrize("name", OVERWRITES)
 def test_overwritten_values_get_zero_gradient(name):
-    """As in PyTorch: a gradient of zeros and none differ for weight decay."""
+    """As in PyTorch: weight decay distinguishes a gradient of zeros from none."""
 
     def program(x):
         y = x * 2.0
@@ -219,7 +219,7 @@ def written_by_data(x):
 
 
 def test_write_through_data_bypasses_the_tape():
-    """The gradient reads the numbers that are there now, and nothing is refused; in a graph too."""
+    """The gradient reads the current elements, and nothing is refused; in a graph too."""
     assert both(written_by_data, lambda: param(1, 2)) == [[4 * 20 + 2 * (6 * 4) + 2, 4 * 7 + 4]]
     x = param(1, 2)
     y = x * 2.0
@@ -240,7 +240,7 @@ def tracked_write_after_data(x):
 
 
 def test_backward_reads_data_that_a_tracked_write_changed():
-    """As in PyTorch: the tape saves what `.data` gave without its version, and reads it when backward runs."""
+    """As in PyTorch: the tape saves the array of `.data` without its version, and reads it when backward runs."""
     [found] = both(tracked_write_after_data, lambda: param(1, 2))
     np.testing.assert_allclose(found, 2 * sum(np.tanh([6.0, 12.0])) * np.ones(2), rtol=1e-6)
 
@@ -259,7 +259,7 @@ def test_view_follows_a_base_that_became_a_view_of_itself():
 
 
 def test_writes_are_counted_also_through_data():
-    """What compares a copy with a storage asks for all writes; a tape asks for the version."""
+    """A comparison of a copy with its storage counts all writes; a tape uses the version."""
     x = flow.ones(3)
     row = x[1:]
     version, before = x.cell.version, writes_of(x)
@@ -417,7 +417,7 @@ def test_copy_is_independent(traced):
 
     def program():
         a, b = flow.zeros(2), p * 1.0
-        a.copy_(p)  # not p itself: it may be written, and hooks on it are its own
+        a.copy_(p)  # not p itself: it can be written, and has its own hooks
         a.mul_(2.0)
         c = flow.zeros(2)
         c.copy_(b)

@@ -1,4 +1,4 @@
-"""The command that installs what is missing fits the environment of the Python that runs."""
+"""Install commands in hints fit the environment of the running Python."""
 
 import importlib.util
 import os
@@ -16,7 +16,7 @@ PACKAGES = {"onnx": "onnx", "scipy": "scipy", "PIL": "notebook", "llvmlite": "fa
 
 @pytest.fixture
 def house(tmp_path, monkeypatch):
-    """A checkout with the environment that uv made, and a function that says where Python is."""
+    """A checkout with an environment made by uv, and a function that sets the path of Python."""
     top = tmp_path / "minflow"
     (top / ".venv/bin").mkdir(parents=True)
     (top / "pyproject.toml").touch()
@@ -30,7 +30,7 @@ def house(tmp_path, monkeypatch):
 
 @pytest.fixture
 def pip(monkeypatch):
-    """A function that says whether there is pip."""
+    """A function that sets whether pip exists."""
     find = importlib.util.find_spec
 
     def there(is_there):
@@ -80,7 +80,7 @@ def test_python_outside_the_checkout_environment_uses_pip(house, pip, tmp_path, 
 
 
 def test_notebook_paths_are_absolute(house, pip, monkeypatch):
-    """The terminal in which the command is typed is in another folder than the kernel."""
+    """The terminal may be in another folder than the kernel."""
     monkeypatch.setattr(optional, "checkout", lambda: None)
     shell = SimpleNamespace(kernel=None)
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
@@ -89,7 +89,7 @@ def test_notebook_paths_are_absolute(house, pip, monkeypatch):
 
 
 def test_python_of_uv_run_is_named_by_path(house, pip, monkeypatch):
-    """PATH finds it by its name in this process alone."""
+    """PATH finds it by name in this process only."""
     monkeypatch.setenv("UV", "/opt/bin/uv")
     monkeypatch.setattr("shutil.which", lambda name, **options: sys.executable)
     pip(False)

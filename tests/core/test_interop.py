@@ -1,4 +1,4 @@
-"""What other libraries do with tensors: NumPy's functions, DLPack both ways, pickle and copies."""
+"""Tensors in other libraries: NumPy's functions, DLPack both ways, pickle and copies."""
 
 import copy
 import pickle

@@ -30,7 +30,7 @@ def program(path):
 
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
-    """A process outside of any environment, in a folder `here`, on whose PATH there is only `bin`."""
+    """A process outside any environment, in a folder `here`, with only `bin` on its PATH."""
     for name in ("UV", "VIRTUAL_ENV"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))

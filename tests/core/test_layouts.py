@@ -1,4 +1,4 @@
-"""Memory formats and layouts: accepted where PyTorch takes them, and without effect on the numbers."""
+"""Memory formats and layouts: accepted where PyTorch accepts them, without effect on values."""
 
 import inspect
 import pickle

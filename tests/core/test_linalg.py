@@ -1,4 +1,4 @@
-"""Matrices: what is refused and how it is said, stacks, gradients where a factor is not unique, graphs."""
+"""Matrices: errors, stacks, gradients where a factor is not unique, graphs."""
 
 import numpy as np
 import pytest
@@ -71,7 +71,7 @@ def test_determinant_gradient_of_a_singular_matrix():
 
 
 def test_matrix_norms_differ_from_vector_norms():
-    """ord=2 is the largest singular value, which the root of all squares is not."""
+    """ord=2 is the largest singular value, unlike the root of the sum of squares."""
     a = flow.tensor([[1.0, 2.0], [3.0, 4.0]])
     assert linalg.norm(a).item() == pytest.approx(np.sqrt(30))
     assert linalg.norm(a, 2).item() == pytest.approx(np.linalg.norm(a.numpy(), 2))

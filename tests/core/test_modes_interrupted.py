@@ -1,4 +1,6 @@
-"""Ctrl-C at each line of the contexts that change a mode, and of calls that change it for a while: it is as before."""
+"""Ctrl-C at each line of the contexts that change a mode, and of calls that change it temporarily: the mode is
+restored.
+"""
 
 import gc
 import linecache
@@ -45,7 +47,7 @@ INTERRUPTS = str(Path(modes.__file__).parent / "base" / "interrupts.py")
 
 
 def around(make):
-    """A call that enters and leaves the context, twice inside itself where it may be."""
+    """Enter and leave the context, nested in itself if it is reentrant."""
 
     def call():
         context = make()
@@ -115,7 +117,7 @@ def state():
 
 @pytest.mark.parametrize("name", CALLS)
 def test_mode_is_restored(name):
-    """At each line but those that set a mode for good, which is what a plain `set_grad_enabled(False)` does."""
+    """At each line except those that set a mode permanently, like a plain `set_grad_enabled(False)`."""
     call = CALLS[name]
     call()
     before = state()

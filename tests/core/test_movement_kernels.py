@@ -1,4 +1,4 @@
-"""Kernels that move numbers, bit for bit as numpy's own functions, over sizes that no band divides."""
+"""Kernels that move elements: the bits of numpy's functions, at sizes that are not multiples of a band."""
 
 import numpy as np
 import pytest

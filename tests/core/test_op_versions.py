@@ -1,10 +1,10 @@
-"""An op of one version keeps its signature and what it gives for its examples: saved graphs count on that.
+"""An op keeps its signature and the results of its examples until its version changes: saved graphs rely on it.
 
-`tests/golden/ops.txt` has an op on each line: name@version, signature, and of each example its key, and dtype, shape
-and digest of each result. A digest is a sum in which every place has a weight of its own, compared to four digits: it
-is the same on another machine, BLAS or NumPy, and not after a change of sign, place or meaning. Random ops draw by key
-and counter, so they too give the same each time; of an op whose shape depends on numbers, the shape is a result.
-`--update-golden` writes new ops, versions and examples, and never another result of the same version.
+`tests/golden/ops.txt` has one op per line: name@version, signature, and for each example its key, and dtype, shape and
+digest of each result. A digest is a weighted sum of the elements, compared to four digits: it is the same on another
+machine, BLAS or NumPy, but changes with a sign, a position or the meaning. Random ops draw by key and counter, so they
+are reproducible too; for an op with a data-dependent shape, the shape is a result. `--update-golden` writes new ops,
+versions and examples, and never another result of the same version.
 """
 
 import re
@@ -17,16 +17,16 @@ import pytest
 from minflow.core.dispatch import apply
 from minflow.core.functions.creation import from_numpy
 from minflow.core.op import OPS
-from minflow.core.ops import update_adaptive as update_adaptive  # read at the first optimizer of these
+from minflow.core.ops import update_adaptive as update_adaptive  # read by the first optimizer
 from minflow.core.ops.examples import Maker, case, cases, floats
 from tests.core.test_ops import many, tensors
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "ops.txt"
-TOLERANCE, TOLERANCE_OF_HALF = 1e-4, 5e-3  # of the size of each number
-NOISE = {2: 1e-3, 4: 1e-6, 8: 1e-12}  # by bytes: what is smaller counts as 0
+TOLERANCE, TOLERANCE_OF_HALF = 1e-4, 5e-3  # relative to each element
+NOISE = {2: 1e-3, 4: 1e-6, 8: 1e-12}  # by dtype size: smaller values count as 0
 FAR = np.array([1, np.inf, np.nan, -np.inf])
 Z = np.array([1 + 2j, -0.5 + 0.25j, 3j])
-# Examples beside those of the blocks: of complex numbers, and of what only the engine calls.
+# Examples in addition to those of op definitions: complex numbers, and ops that only the engine calls.
 EXAMPLES = {
     "isnan": case(FAR), "isinf": case(FAR), "isfinite": case(FAR), "firsts": case(np.array([0, 0, 1, 0, 2])),
     "complex": case(floats(3), floats(3)), "conj": case(Z), "real": case(Z), "imag": case(Z), "view_as_real": case(Z),
@@ -36,12 +36,12 @@ EXAMPLES = {
 
 
 def in_order(values, vectors):
-    """Eigenvalues have no order, and of an eigenvector only its direction is determined."""
+    """Eigenvalues have no order, and eigenvectors are determined only up to a factor."""
     order = np.lexsort((values.imag, values.real.round(4)))
     return np.take_along_axis(values, order, -1), np.take_along_axis(abs(vectors), order[..., None, :], -1)
 
 
-# What of the results the input determines: a library is free to choose the signs.
+# The part of each result that the input determines: signs are up to the library.
 DETERMINED = {
     "qr": lambda q, r: (abs(q), abs(r)), "svd": lambda u, s, v: (abs(u), s, abs(v)),
     "eigh": lambda values, vectors: (values, abs(vectors)),
@@ -54,7 +54,7 @@ DETERMINED = {
 
 
 def total(array):
-    """(the sum of the numbers by the weights of their places, how far that of another machine may be)."""
+    """(weighted sum of the elements, tolerance for another machine)."""
     if array.dtype.kind == "c":
         array = array[..., None].view(f"f{array.itemsize // 2}")
     weights = 128 + (np.arange(1, array.size + 1) * 2654435769 % 2**32 >> 25)
@@ -71,20 +71,20 @@ def kind(array):
 
 
 def word(x):
-    """An input of an example."""
+    """Text of an example's input."""
     if not isinstance(x, Maker):
         return repr(x)
     return f"{x.dtype}{x.shape} {x.low} {x.high} {x.distinct} {x.layout and x.layout.__qualname__}"
 
 
 def key(example):
-    """Four signs that stand for an example: other inputs or attrs, other signs."""
+    """Key of four characters of an example; other inputs or attrs give another key."""
     attrs = [f"{name}={value!r}" for name, value in sorted(example.attrs.items())]
     return f"{zlib.crc32('; '.join([*map(word, example.inputs), *attrs]).encode()) & 0xFFFF:04x}"
 
 
 def results(op):
-    """Key -> results, for each example of an op."""
+    """Dictionary from key to results, for each example of an op."""
     found = {}
     for example in [*cases(op), *[EXAMPLES[name] for name in EXAMPLES if name == op.name]]:
         whole = all(not isinstance(x, np.ndarray) for x in example.inputs)
@@ -105,7 +105,7 @@ PARTS = re.compile(r"(\w+)@(\d+)(\(.*?\) -> [^|]*)((?: \| [^|]*)*)")
 
 
 def line(op, found, kept=None):
-    """The line of an op. kept: key -> text that stays as it is."""
+    """Line of an op. kept: key -> text that stays unchanged."""
     texts = {
         k: ", ".join(
             f"{kind(array)} {total(array)[0]:.5g}"
@@ -120,7 +120,7 @@ def line(op, found, kept=None):
 
 
 def read(text):
-    """Name -> (version, signature, key -> text of results) of each line."""
+    """Dictionary from name to (version, signature, key -> text of results), from the lines."""
     rows = {}
     for name, version, said, examples in [PARTS.fullmatch(row).groups() for row in text.splitlines()]:
         rows[name] = int(version), said, dict(part.split(" ", 1) for part in examples.split(" | ")[1:])
@@ -128,7 +128,7 @@ def read(text):
 
 
 def changes(op, found, said, texts):
-    """What is not as it was, in words."""
+    """Description of all changes."""
     if said != signature(op):
         yield f"its signature was {said}, and is {signature(op)}"
     for k in [k for k in texts if k in found]:
@@ -142,7 +142,7 @@ def changes(op, found, said, texts):
 
 
 def verdict(op, found, rows):
-    """None, or what is wrong about an op, and whether `--update-golden` mends it."""
+    """None, or a description of what is wrong with an op, and whether `--update-golden` fixes it."""
     if op.name not in rows:
         return f"{op.name} has no line in {GOLDEN.name}: write it with --update-golden", True
     version, said, texts = rows[op.name]
@@ -162,7 +162,7 @@ def verdict(op, found, rows):
 
 @pytest.fixture(scope="module")
 def found():
-    """Op -> what its examples give."""
+    """Dictionary from op to the results of its examples."""
     return {op: results(op) for _, op in sorted(OPS.items()) if not op.custom}
 
 
@@ -190,7 +190,7 @@ def test_every_op_has_results(found):
     assert all(found.values())
 
 
-# ---- what is noticed, and what is not --------------------------------------------------------------------------------
+# ---- which changes are detected --------------------------------------------------------------------------------------
 
 
 def turned(array):
@@ -274,4 +274,4 @@ def test_update_golden_writes_the_table(monkeypatch, found, rows):
     fewer = {"sum": (version, said, {k: texts[k] for k in others})}
     assert verdict(op, found[op], fewer) == ("sum has other examples: --update-golden writes them", True)
     assert read(line(op, found[op], texts)) == {"sum": rows["sum"]}
-    assert line(op, found[op], {first: "f8[] 7"}).count("7 |") == 1, "what is written stays as it was"
+    assert line(op, found[op], {first: "f8[] 7"}).count("7 |") == 1, "recorded lines do not change"

@@ -1,8 +1,9 @@
-"""Every op against what it promises, generated from its examples: one test an op, with all checks of all examples.
+"""Check every op against its definition, with its examples: one test per op, with all checks of all examples.
 
-For each op in OPS: inferred spec = real spec; eager = an independent oracle (numpy, scipy); gradients and theirs
-against central differences; out= and fresh results alike; traced and executed = eager, bit for bit. An op without
-examples, or without an oracle here, fails. At the end each gradient rule is turned wrong, and the check must notice.
+For each op in OPS: inferred spec = real spec; eager = an independent oracle (numpy, scipy); gradients and second
+gradients against central differences; out= gives the same as fresh results; traced and executed = eager, bit for bit.
+An op without examples, or without an oracle here, fails. At the end each gradient rule is made wrong, and the check
+must notice.
 """
 
 import math
@@ -32,7 +33,7 @@ from tests.core.oracles import FREE_GRADIENT, IN_LINE, ORACLES, TOLERANCE
 # Complex numbers have tests of their own: test_complex.py.
 COMPLEX = {"complex", "conj", "real", "imag", "view_as_real", "view_as_complex", "fft"}
 BY_DESIGN = {"unrecorded", "strided_look", "recompute", *COMPLEX}
-NO_FORMULA = {"igamma", "igammac", "zeta"}  # for the slope in their first input: backward is refused
+NO_FORMULA = {"igamma", "igammac", "zeta"}  # for the derivative in their first input: backward is refused
 NO_FRESH = {"cast"}
 
 
@@ -50,7 +51,7 @@ def tensors(arrays: list) -> list:
 
 
 def view_of(x: np.ndarray) -> Tensor:
-    """A tensor with the layout that `strided` makes: axes moved, every other column."""
+    """A tensor with the layout of `strided`: axes permuted, every second column."""
     moved = np.moveaxis(x, -1, 0)
     base = np.zeros((2 * moved.shape[0], *moved.shape[1:]), x.dtype)
     base[::2] = moved
@@ -115,14 +116,14 @@ def forward(op, arrays, attrs):
 
 
 def out(op, arrays, attrs):
-    """The result in a given array is that of a fresh one, also where it overwrites an input, if the op says it may."""
+    """A result in a given array equals a fresh one, even if it overwrites an input, if the op allows that."""
     results = many(apply(op, *tensors(arrays), **attrs))
     if not op.takes_out:
         assert op.is_view or op.infer is data_dependent, f"{op.name} takes no out="
         return
     mixed = any(a.__class__ not in NUMBERS and a.dtype != results[0].spec.np for a in arrays)
     if op.elementwise and op.elementwise != "bool" and mixed:
-        return  # the door casts first
+        return  # dispatch casts first
 
     def into(outs, arrays):
         op.kernel(*arrays, **attrs, out=outs if op.many else outs[0])
@@ -140,7 +141,7 @@ def out(op, arrays, attrs):
         for k, x in enumerate(arrays):
             if x.__class__ not in NUMBERS and spec_of(x) is results[0].spec and x.flags.c_contiguous:
                 copies = [a if a.__class__ in NUMBERS else a.copy() for a in arrays]
-                into([copies[k].reshape(copies[k].shape)], copies)  # another array object on the same memory
+                into([copies[k].reshape(copies[k].shape)], copies)  # another array object over the same memory
                 assert copies[k].tobytes() == results[0].array.tobytes(), f"out= on input {k}"
 
 
@@ -167,7 +168,7 @@ def traced(op, arrays, attrs):
 
 def differentiable(op, arrays, attrs) -> bool:
     """Float64 examples of ops with gradient rules."""
-    if attrs.get("dtype", float64) is not float64:  # a cast that rounds has no differences to look at
+    if attrs.get("dtype", float64) is not float64:  # a rounding cast has no useful differences
         return False
     floats = [a for a in arrays if a.__class__ not in NUMBERS and a.dtype.kind == "f"]
     return bool(op.differentiable) and bool(floats) and all(a.dtype == "float64" for a in floats)
@@ -183,7 +184,7 @@ def wanting(op, arrays) -> list[int]:
 
 
 def outputs(op, inputs, attrs) -> list:
-    """The results whose gradient is looked at."""
+    """Results whose gradient is checked."""
     free = FREE_GRADIENT.get(op.name, ())
     return [t for k, t in enumerate(many(apply(op, *inputs, **attrs))) if t.spec.floating and k not in free]
 
@@ -270,16 +271,16 @@ def second_order(op, arrays, attrs):
     )
 
 
-# ---- rules that are wrong ----------------------------------------------------------------------------------------
+# ---- wrong rules -------------------------------------------------------------------------------------------------
 
 
 def wrong_sign(g):
-    """The other sign; a 1 too many of a gradient that is 0."""
+    """The opposite sign; 1 in place of a gradient that is 0."""
     return -g if bool((g.array != 0).any()) else g + 1
 
 
 def spoiled(op):
-    """(input, how to spoil its gradient rule) for each input with one; a rule may serve several inputs."""
+    """(input, function that corrupts its gradient rule) for each input with one; a rule may serve several inputs."""
     for k, (rule, asks) in op.rules.items():
         if k or op.name not in NO_FORMULA:
             yield k, "rules", {**op.rules, k: (lambda *args, rule=rule: wrong_sign(rule(*args)), asks)}
@@ -295,7 +296,7 @@ def spoiled(op):
 
 
 def notices(op, k: int, examples: list) -> bool:
-    """True if the gradient of input k differs from differences in an example."""
+    """True if the gradient of input k differs from finite differences in an example."""
     return any(
         name == op.inputs[k] and not agree(got, want)
         for arrays, attrs in examples

@@ -1,4 +1,4 @@
-"""Random ops: the distributions, the same bits again, and any part of a tensor drawn alone."""
+"""Random ops: the distributions, reproducibility, and draws of any slice of a tensor."""
 
 import math
 

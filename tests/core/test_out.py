@@ -1,4 +1,4 @@
-"""`out=`: the result is written into a tensor of the caller's, eagerly and in a graph. Every name that has it:
+"""`out=`: the result is written into the caller's tensor, eagerly and in a graph. Every name with `out`:
 `../test_public_calls.py`.
 """
 
@@ -13,7 +13,7 @@ from tests.core.refusals import refusals
 from tests.graphs import Predict
 
 X, ONE = flow.tensor([[1.0, 4.0], [9.0, 2.0]]), flow.tensor([1.0, 2.0])
-CALLS = {  # of each kind of public function: an op, a function, one of two meanings, of a namespace, of a list
+CALLS = {  # one of each kind of public function: an op, a function, an overload, of a namespace, of a list
     "sqrt": lambda **o: flow.sqrt(X, **o),
     "hypot": lambda **o: flow.hypot(input=X, other=X, **o),
     "add": lambda **o: flow.add(X, ONE, alpha=2, **o),

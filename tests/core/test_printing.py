@@ -1,4 +1,4 @@
-"""How tensors print, by text: the form of PyTorch with our names."""
+"""Printed tensors: PyTorch's format with our names."""
 
 import tracemalloc
 

@@ -1,4 +1,4 @@
-"""Arguments outside their range, and dtypes that have no answer, in functions without a kernel of their own."""
+"""Arguments out of range, and unsupported dtypes, in functions without a kernel of their own."""
 
 import pytest
 

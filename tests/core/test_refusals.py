@@ -1,7 +1,7 @@
-"""What has no answer is refused, and not answered in silence.
+"""Calls without an answer are refused and not answered silently.
 
-Checks of numbers stand in kernels (`core/ops/checks.py`): eager, a graph and a job say the same, once, at their own
-line. Checks of arguments need no numbers, and come before.
+Checks of values are in kernels (`core/ops/checks.py`): eager, a graph and a job report the same error, once, at their
+own line. Checks of arguments need no values, and come first.
 """
 
 import math
@@ -30,7 +30,7 @@ X = np.arange(12, dtype="float32").reshape(3, 4)
 P = np.array([0.25, 0.5, 1], "float32")
 I = np.array([2, 0, 3])
 
-# name -> (the program, good inputs, the wrong one for the last of them, the kind of error, words of its text)
+# name -> (program, valid inputs, invalid last input, error class, words of its text)
 NUMBERS = {
     "//": (lambda a, b: a // b, (I, I + 1), [1, 0, 1], DivisionError, "floor_divide: .*0 .at position 1 of b"),
     "%": (lambda a, b: a % b, (I, I + 1), [1, 1, 0], DivisionError, "remainder: .*0 .at position 2 of b"),
@@ -135,7 +135,7 @@ def annotated(program, inputs):
 
 @pytest.fixture
 def checked(monkeypatch):
-    """The checks of numbers that ran, by name: each kernel that holds one of them gets one that counts."""
+    """Names of the value checks that ran: each kernel with a check gets one that counts."""
     ran = []
 
     def counting(check):
@@ -143,7 +143,7 @@ def checked(monkeypatch):
 
     for module in [m for name, m in list(sys.modules.items()) if name.startswith("minflow.") and m is not checks]:
         for name in ("check_bounds", "check_divisor", "check_unit", "check_labels"):
-            if vars(module).get(name) is getattr(checks, name):  # getattr would ask a module for names that are near
+            if vars(module).get(name) is getattr(checks, name):  # getattr would ask a module for similar names
                 monkeypatch.setattr(module, name, counting(getattr(checks, name)))
     yield ran
     flow.clear_default_session()
@@ -171,7 +171,7 @@ def test_values_are_refused_in_every_mode(name, checked):
     with pytest.raises(kind, match=words) as traced:
         graph(*map(flow.tensor, bad))
     assert traced.value.what == eager.value.what and here in traced.value.where
-    assert graph(*map(flow.tensor, good)).tolist() == first.tolist()  # and the graph goes on
+    assert graph(*map(flow.tensor, good)).tolist() == first.tolist()  # and the graph still works
 
     job = annotated(program, good)
     job(*good)
@@ -339,7 +339,7 @@ def IMAGE():
     return flow.zeros(1, 1, 4, 4)
 
 
-BYTES = {  # a sequence of ints that nobody means
+BYTES = {  # an accidental sequence of ints
     "repeat": lambda b: ROWS().repeat(b), "new_empty": lambda b: ROWS().new_empty(b),
     "roll": lambda b: ROWS().roll(b, 0),
     "dims": lambda b: ROWS().roll(1, b), "sum": lambda b: ROWS().sum(b), "reshape": lambda b: ROWS().reshape(b),
@@ -358,7 +358,7 @@ def test_bytes_are_not_numbers(name):
             BYTES[name](wrong)
 
 
-ALONG = {  # what goes along an axis, or several
+ALONG = {  # functions along one or several axes
     **{
         name: getattr(flow, name)
         for name in ("softmax", "log_softmax", "argmax", "argmin", "sort", "argsort", "unsqueeze", "max")

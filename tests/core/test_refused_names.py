@@ -1,4 +1,4 @@
-"""Names that are not here on purpose: each row says why or what to use, at every place where it can be asked for."""
+"""Deliberately missing names: each row explains why or suggests an alternative, wherever the name is used."""
 
 import pytest
 
@@ -52,4 +52,4 @@ def test_refused_names_do_not_exist():
 
 def test_reasons():
     assert reason("nn.OFRecordSomething") == REFUSED["nn.OFRecordReader"] and reason("nn.Linear") is None
-    assert all(len(why) > 8 and "\n" not in why for why in REFUSED.values())  # nn.Module says it all
+    assert all(len(why) > 8 and "\n" not in why for why in REFUSED.values())  # covered by nn.Module

@@ -1,4 +1,4 @@
-"""Arguments by OneFlow's names: each row of the table is accepted, and gives what our names give."""
+"""OneFlow's argument names: each row of the table is accepted, and equals a call with our names."""
 
 import functools
 import inspect

@@ -1,7 +1,6 @@
-"""What a user, a file or a stranger called something reaches no terminal as it is: errors, warnings, reports, reprs.
+"""Names given by a user, a file or a stranger are sanitized in all output: errors, warnings, reports, reprs.
 
-Control characters, terminal escapes and what turns the order of letters are escaped; of a long name the middle is left
-out.
+Control characters, terminal escapes and bidirectional marks are escaped; long names are shortened in the middle.
 """
 
 import warnings
@@ -66,7 +65,7 @@ def refused(call, kind=MinflowError):
 
 
 def from_a_file(name, folder):
-    """A tensor of that name in a file, which no one asked to be of a dtype that there is not."""
+    """A tensor of that name in a file, with an unknown dtype."""
     header = container.json.dumps({name: {"dtype": "Q7", "shape": [1], "data_offsets": [0, 1]}}).encode()
     (folder / "x.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + b"1")
     return refused(lambda: flow.load(folder / "x.safetensors"), CheckpointError)
@@ -130,7 +129,7 @@ def test_our_own_lines_are_kept():
 
 @pytest.mark.filterwarnings("ignore")
 def test_long_names_in_a_graph_are_truncated(capsys):
-    """61 lines of a name of a million letters were 61 MB."""
+    """61 lines with a name of a million letters would be 61 MB."""
 
     class Model(nn.Module):
         def __init__(self):

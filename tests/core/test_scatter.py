@@ -1,4 +1,4 @@
-"""Placing by index, mask and view, and looks by strides: views that are written through, graphs, mistakes."""
+"""Writes by index, mask and view, and strided views: views write to their base, graphs, mistakes."""
 
 import pytest
 
@@ -17,8 +17,8 @@ def test_strided_views_are_writable():
     windows[0, 0] = 9.0
     x.as_strided((2,), (3,), 1).zero_()
     assert x.tolist() == [9, 0, 2, 3, 0, 5, 6] and windows[1].tolist() == [2, 3, 0]
-    assert X[1:].as_strided((2,), (1,)).tolist() == [3, 4]  # from where the view begins
-    assert X.t().as_strided((2,), (1,), 0).tolist() == [0, 1]  # of the storage, not of the view
+    assert X[1:].as_strided((2,), (1,)).tolist() == [3, 4]  # offset of the view
+    assert X.t().as_strided((2,), (1,), 0).tolist() == [0, 1]  # offset in the storage, not in the view
 
 
 def test_overlapping_views_accumulate_gradients():
@@ -63,7 +63,7 @@ test_mistakes = refusals(
 )
 
 
-REFUSED = {  # tensors of values lose no fraction in silence, as in PyTorch
+REFUSED = {  # tensors of values are not truncated silently, as in PyTorch
     "index_put_": lambda x, v: x.index_put_((flow.tensor([0]),), v),
     "index_put_ adding": lambda x, v: x.index_put_((flow.tensor([0]),), v, True),
     "scatter_": lambda x, v: x.scatter_(0, flow.tensor([0]), v),

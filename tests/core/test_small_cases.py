@@ -1,4 +1,4 @@
-"""Small cases in which the answer of PyTorch, or the reason of a refusal, was not given."""
+"""Small cases in which PyTorch's answer, or the reason of a refusal, was missing."""
 
 import math
 

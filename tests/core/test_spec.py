@@ -1,4 +1,4 @@
-"""Specs are one object when equal; dtypes, devices and their limits."""
+"""Specs are one object if equal; dtypes, devices and their limits."""
 
 import copy
 import gc
@@ -57,7 +57,7 @@ def test_dtypes():
 
 
 def test_default_dtype_and_back():
-    """What was inferred before is inferred anew."""
+    """Cached inferences are repeated."""
     x = flow.tensor([1, 2])
     inferred = lambda: {y.dtype for y in (x + 0.5, x.sqrt(), flow.tensor(1.5), flow.zeros(2), flow.rand(2))}
     assert inferred() == {flow.float32}

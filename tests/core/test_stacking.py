@@ -1,4 +1,4 @@
-"""Stacks, cuts, windows: what stays a view, and mistakes."""
+"""Stacking, splitting, windows: which results are views, and mistakes."""
 
 import minflow as flow
 from tests.core.refusals import refusals

@@ -1,4 +1,4 @@
-"""What kind of tensor it is, its storage, and Python functions of its numbers."""
+"""Type queries of a tensor, its storage, and Python functions of its elements."""
 
 import pytest
 

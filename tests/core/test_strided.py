@@ -1,6 +1,6 @@
-"""Writing into columns of an array: the numbers are those of the same operation on a copy.
+"""Writes to columns of an array give the values of the same operation on a copy.
 
-NumPy 2.4 negates wrong places where input and result are both strided, by some strides.
+NumPy 2.4 negates wrong elements if input and result are both strided, for some strides.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""What is told where a name or an argument is misspelt: in every room, by the nearest names that are there."""
+"""Suggestions for misspelt names and arguments in every namespace, from the existing names."""
 
 import inspect
 import random
@@ -35,7 +35,7 @@ def module(room: str):
 
 
 def slip(draw: random.Random, name: str) -> str:
-    """One letter left out, doubled, or swapped with the next, not at the end; never a digit, which is no slip."""
+    """Omit or double one letter, or swap it with the next, not at the end; never a digit, which is not a typo."""
     i = draw.choice([i for i in range(len(name) - 2) if name[i : i + 2].isalpha()] or [0])
     return draw.choice(
         (name[:i] + name[i + 1 :], name[: i + 1] + name[i:], name[:i] + name[i + 1] + name[i] + name[i + 2 :])
@@ -167,7 +167,7 @@ CALLS = [
 def test_unknown_argument_is_reported(call, what, hint):
     with pytest.raises(TypeError) as caught:
         call()
-    if what:  # a method without anything to be left out has no frame of its own for this
+    if what:  # a method without optional arguments has no extra frame
         error = caught.value
         assert isinstance(error, CallError) and what in error.what and error.hint.startswith(hint), str(error)
         assert "test_suggestions.py:" in error.where and error.hint
@@ -184,10 +184,10 @@ def test_typo_in_an_argument_name_is_reported_in_any_namespace(room):
     looked, house = 0, module(room)
     for name in dir(house):
         it = getattr(house, name)
-        init = it.__init__ if inspect.isclass(it) else it  # what Python itself makes, and ops, have other errors
+        init = it.__init__ if inspect.isclass(it) else it  # functions made by Python, and ops, have other errors
         if type(init) is not FunctionType or not init.__module__.startswith("minflow"):
             continue
-        if room == "flow.autograd" and inspect.isclass(it):  # modes, which stand elsewhere
+        if room == "flow.autograd" and inspect.isclass(it):  # modes are defined elsewhere
             continue
         known = inspect.signature(it).parameters.values()
         names = [p.name for p in known if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and len(p.name) > 4]
@@ -230,7 +230,7 @@ def test_tensor_attributes_are_suggested_when_the_error_is_shown():
 
 
 def test_very_long_names_are_not_compared(monkeypatch):
-    """The distance of two texts takes their lengths multiplied: a name of a file, of 20,000 letters, took minutes."""
+    """Edit distance is quadratic: a file with a name of 20,000 letters took minutes."""
     from minflow.core.messages import suggestions
 
     longest = []

@@ -1,4 +1,4 @@
-"""What a Tensor is and does, beside its arithmetic."""
+"""Tensor, except its arithmetic."""
 
 import concurrent.futures
 import copy

@@ -39,7 +39,7 @@ def test_promotion_with_python_numbers(number, shape):
 
 
 def words(text: str) -> list[str]:
-    """Without the dtype, whose presence alone moves line breaks after the last bracket."""
+    """Text without the dtype, which moves the line breaks after the last bracket."""
     return re.sub(r",\s+dtype=\S+?(?=[,)])", "", text).splitlines()
 
 

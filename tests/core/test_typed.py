@@ -1,4 +1,4 @@
-"""Tensors by the name of their type: `flow.LongTensor`, `x.type("FloatTensor")`, `flow.Tensor`; limits and casts."""
+"""Tensor types by name: `flow.LongTensor`, `x.type("FloatTensor")`, `flow.Tensor`; limits and casts."""
 
 import numpy as np
 import pytest
@@ -84,7 +84,7 @@ def test_default_tensor_type():
 
 
 NAMES = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128".split()
-# PyTorch 2.13's promote_types: for each row the columns in the order of NAMES, by their numbers there.
+# PyTorch 2.13's promote_types: a row per dtype, with columns in the order of NAMES, as indices into NAMES.
 PROMOTED = """
 0 1 2 3 4 5 6 7 8 9 10 11 / 1 1 3 3 4 5 6 7 8 9 10 11 / 2 3 2 3 4 5 6 7 8 9 10 11 / 3 3 3 3 4 5 6 7 8 9 10 11
 / 4 4 4 4 4 5 6 7 8 9 10 11 / 5 5 5 5 5 5 6 7 8 9 10 11 / 6 6 6 6 6 6 6 8 8 9 10 11 / 7 7 7 7 7 7 8 7 8 9 10 11

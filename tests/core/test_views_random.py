@@ -1,7 +1,7 @@
-"""Random programs of views, writes in place, detach and no_grad: eager, as a graph, and in PyTorch, against a model.
+"""Random programs of views, in-place writes, detach and no_grad: eager, as a graph, and in PyTorch, against a model.
 
-A graph has no storage to overwrite, so it takes every program; eager refuses where a write destroyed what backward
-needs, and PyTorch refuses more. Whoever takes a program gives the model's numbers and gradients.
+A graph has no storage to overwrite, so it accepts every program; eager refuses if a write destroyed a value that
+backward needs, and PyTorch refuses more. Each that accepts a program gives the model's values and gradients.
 """
 
 import warnings
@@ -16,8 +16,8 @@ from minflow.core.base.errors import GradError, TraceError
 from tests.cases import in_cases
 from tests.pytorch import installed, needs_torch, torch
 
-# A write that the tape sees, to the storage of a `.data` that backward needs: eager reads the new numbers, as PyTorch
-# does, and a graph those that it saved (142). PyTorch has other numbers (2775). The trace of a fill_ fails (2811).
+# A tracked write to the storage of a `.data` that backward needs: eager reads the new values, as PyTorch does, and a
+# graph those that it saved (142). PyTorch has other values (2775). The trace of a fill_ fails (2811).
 STRIDED_CLONES = {2775}  # PyTorch's clone keeps strides, so that contiguous() copies it: docs/differences.md
 
 
@@ -26,7 +26,7 @@ def start(program, tensor):
 
 
 def answers(program, library, tensors, tensor):
-    """The tensors at the end, and the gradients of the leaves."""
+    """The final tensors, and the gradients of the leaves."""
     alive = program.run_in(library, tensors)
     leaves = [alive[k] for k, _, _ in program.leaves]
     grads = library.autograd.grad(program.loss(library, alive, tensor), leaves, allow_unused=True)
@@ -34,7 +34,7 @@ def answers(program, library, tensors, tensor):
 
 
 def compare(program, alive, grads):
-    """grads: None if they are not those of the model."""
+    """Compare with the model. grads: None if they differ from the model's."""
     numbers, wanted = program.expected()
     for what, theirs, ours in (("tensor", numbers, alive), ("gradient", *((wanted, grads) if grads else ((), ())))):
         for k, (a, b) in enumerate(zip(theirs, ours, strict=True)):
@@ -42,10 +42,11 @@ def compare(program, alive, grads):
 
 
 def three_ways(seed, **options):
-    """Which of eager, the graph and PyTorch took the program; whoever did must agree with the model.
+    """Run the program eagerly, as a graph and in PyTorch; return which accepted it. Each that did must agree with the
+    model.
 
-    A write through `.data` is hidden from backward, which then reads the new numbers, as in PyTorch: of such a program
-    the gradients of eager count, and none if eager refuses it for another write.
+    A write through `.data` is hidden from backward, which then reads the new values, as in PyTorch: for such a program
+    the gradients of eager count, and none if eager refuses it because of another write.
     """
     program = Program(seed, **options)
     took, hidden = [], any(step[0] == "data" for step in program.steps)
@@ -65,7 +66,7 @@ def three_ways(seed, **options):
 
     try:
         results = Compiled(build)()
-    except (GradError, TraceError) as refusal:  # rare: some of 1,000
+    except (GradError, TraceError) as refusal:  # rare: a few of 1,000
         assert "a view of a leaf that is itself a view" in str(refusal) or "made under no_grad" in str(refusal), refusal
         return program, took
     compare(program, results[:count], None if hidden else results[count:])
@@ -73,7 +74,7 @@ def three_ways(seed, **options):
         for a, b in zip(grads, results[count:], strict=True):
             np.testing.assert_allclose(b, a.numpy(), rtol=1e-7, atol=1e-9, err_msg=str(program.steps))
     outside = any(not grad or name in ("detach", "data", "leaf") for name, grad, _, _ in program.steps)
-    if took and not outside:  # where the storage was written outside the tape, gradients are added up in another order
+    if took and not outside:  # writes outside the tape change the order in which gradients are added
         assert all(np.array_equal(a.numpy(), b) for a, b in zip([*alive, *grads], results)), program.steps
     return program, took
 
@@ -84,11 +85,11 @@ def test_eager_and_graph(seed):
 
 
 def torch_agrees(program, took):
-    """PyTorch takes no program that eager refuses, but where its `.data` hides a write from backward."""
+    """PyTorch accepts no program that eager refuses, except if its `.data` hides a write from backward."""
     tensors = start(program, torch.tensor)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # .T of other than two axes
+            warnings.simplefilter("ignore")  # .T if there are not two axes
             alive, grads = answers(program, torch, tensors, torch.tensor)
     except RuntimeError:
         return False

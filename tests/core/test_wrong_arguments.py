@@ -1,4 +1,4 @@
-"""Wrong arguments that are worth a text of their own; every argument of every name: `../test_public_calls.py`."""
+"""Wrong arguments with an error text of their own; every argument of every name: `../test_public_calls.py`."""
 
 import math
 
@@ -13,7 +13,7 @@ from tests.graphs import Training
 
 
 class Picture:
-    """As much of a PIL image as a mistake needs: no tensor, no array, no number."""
+    """Just enough of a PIL image for a mistake: not a tensor, an array or a number."""
 
     def getbands(self):
         return ("L",)

@@ -1,18 +1,18 @@
-"""Random programs of views, writes in place, detach and no_grad, and what they mean: a model in a hundred lines of
+"""Random programs of views, in-place writes, detach and no_grad, and their meaning: a model in a hundred lines of
 numpy.
 
-The model has no tape: each storage is a flat array, each history of it one tangent per number and leaf number, and a
-tensor is an array of positions. So a view is numpy's own, a write puts numbers and tangents at positions, `detach`
-takes new tangents (zeros) for the same numbers, and under no_grad tangents are left as they are.
+The model has no tape: each storage is a flat array, each of its histories has one tangent per element and leaf element,
+and a tensor is an array of positions. So a view is numpy's own, a write puts values and tangents at positions, `detach`
+takes new tangents (zeros) for the same values, and under no_grad tangents are unchanged.
 """
 
 from contextlib import nullcontext
 
 import numpy as np
 
-LEAVES = {"p": (3, 4), "q": (2, 3)}  # want a gradient
-PLAIN = {"a": (3, 4), "b": (4,)}  # do not
-UNARY = {  # name -> value, slope
+LEAVES = {"p": (3, 4), "q": (2, 3)}  # requires grad
+PLAIN = {"a": (3, 4), "b": (4,)}  # does not require grad
+UNARY = {  # name -> function, derivative
     "neg": (np.negative, lambda x: -np.ones_like(x)),
     "sin": (np.sin, np.cos),
     "tanh": (np.tanh, lambda x: 1 - np.tanh(x) ** 2),
@@ -26,16 +26,14 @@ OPTIONS = {"clamp": (-1.0, 1.0)}
 
 
 class History:
-    """Tangents of a storage. leaf: nothing may be written to it where gradients are recorded. barred: as under
-    no_grad.
-    """
+    """Tangents of a storage. leaf: must not be written while gradients are recorded. barred: same, but from no_grad."""
 
     def __init__(self, size, count, needs=False, leaf=False, barred=False):
         self.tangents, self.needs, self.leaf, self.barred = np.zeros((size, count)), needs, leaf, barred
 
 
 class Model:
-    """A tensor of the model. whole: it is no view."""
+    """A tensor of the model. whole: True if it is not a view."""
 
     def __init__(self, storage, history, at, whole=True):
         self.storage, self.history, self.at, self.whole = storage, history, at, whole
@@ -69,7 +67,9 @@ class Model:
 
 
 class Program:
-    """A random list of steps, each `(name, under no_grad, which tensors, arguments)`, drawn while the model runs it."""
+    """A random list of steps, each `(name, under no_grad, indices of tensors, arguments)`, drawn while the model runs
+    it.
+    """
 
     def __init__(self, seed, length=14):
         self.rng = np.random.default_rng(seed)
@@ -149,7 +149,7 @@ class Program:
             self.steps.append((name, grad, which, args))
 
     def run(self, name, grad, t, other):
-        """One step of the model: the arguments that it drew, or None if it does not fit."""
+        """Run one step of the model; return its random arguments, or None if it does not apply."""
         if name in LOOKS:
             found = self.look(name, grad, t, other) if len(self.alive) <= 22 else None
             if found is None:
@@ -257,7 +257,7 @@ class Program:
     # ---- running it elsewhere ------------------------------------------------------------------------------------
 
     def run_in(self, library, tensors, upto=None):
-        """The same steps with the tensors of a library (minflow or torch): all tensors that there are at the end."""
+        """Run the steps with the tensors of a library (minflow or torch); return all final tensors."""
         alive = list(tensors)
         for name, grad, (i, j), args in self.steps[:upto]:
             with nullcontext() if grad else library.no_grad():
@@ -265,7 +265,7 @@ class Program:
         return alive
 
     def loss(self, library, alive, tensor):
-        """A number that depends on all of them, twice differentiable."""
+        """A scalar that depends on all tensors, twice differentiable."""
         terms = [(t * tensor(w) + t * t * 0.1).sum() for t, w in zip(alive, self.weights)]
         total = terms[0]
         for term in terms[1:]:
@@ -273,7 +273,7 @@ class Program:
         return total
 
     def expected(self):
-        """[numbers of all tensors], and the gradient of each leaf."""
+        """[values of all tensors], and the gradient of each leaf."""
         total = sum(
             [
                 (t.tangents * (w + 0.2 * t.numbers)[..., None]).reshape(-1, t.tangents.shape[-1]).sum(0)
@@ -315,7 +315,7 @@ def cut(at, d, size):
     return [np.moveaxis(np.moveaxis(at, d, 0)[k : k + size], 0, d) for k in range(0, at.shape[d], size)]
 
 
-VIEWS = {  # name -> what draws arguments or None, of (program, tensor, another tensor); positions of the view
+VIEWS = {  # name -> function of (program, tensor, another tensor) that draws arguments or None; positions of the view
     "getitem": (lambda p, t, other: (p.index(t),),
                 lambda at, index: at[index if Ellipsis in index else (*index, ...)]),
     "T": (lambda p, t, other: () if t.at.ndim <= 2 else None, np.transpose),
@@ -342,7 +342,7 @@ VIEWS = {  # name -> what draws arguments or None, of (program, tensor, another 
     "unflatten": (an_unfolding, lambda at, d, shape: at.reshape(*at.shape[:d], *shape, *at.shape[d + 1 :])),
     "contiguous": (lambda p, t, other: (), lambda at: at if at.flags.c_contiguous else at.copy()),
 }  # fmt: skip
-ALONG = "transpose movedim narrow select diagonal unbind split chunk unflatten".split()  # an axis that has elements
+ALONG = "transpose movedim narrow select diagonal unbind split chunk unflatten".split()  # a non-empty axis
 LOOKS = [*VIEWS, *"getitem getitem reshape flatten detach detach detach data leaf".split()]
 COMPUTED = ["mulsum", "mulsum", "clone", *UNARY]
 WRITES = [*[f"{name}_" for name in UNARY], *"""fill_ zero_ scale_ scale_ masked_fill_ setitem setitem setsum setsum
@@ -350,7 +350,7 @@ WRITES = [*[f"{name}_" for name in UNARY], *"""fill_ zero_ scale_ scale_ masked_
 
 
 def perform(library, name, t, other, args):
-    """One step; the new tensors, if it makes any."""
+    """Run one step; return the new tensors, if any."""
     if name in ("T", "mT", "data"):
         return [getattr(t, name)]
     if name == "getitem":

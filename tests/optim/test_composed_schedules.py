@@ -1,4 +1,4 @@
-"""Schedules that need more than their own steps: a metric, another schedule, PyTorch's state, a program's own class."""
+"""Schedules that need more than a step count: a metric, another schedule, PyTorch's state, a user's class."""
 
 import pytest
 
@@ -56,7 +56,7 @@ def test_plateau_state_resumes():
     assert second.get_last_lr() == [pytest.approx(0.0001)] and second.best == 3.0 and second.last_epoch == 2
 
 
-# The numbers of the formulas in OneFlow's documentation: base 0.001.
+# Values of the formulas in OneFlow's documentation, with base 0.001.
 @pytest.mark.parametrize(
     ("make", "expected"),
     [
@@ -120,7 +120,7 @@ def test_pytorch_state(name):
 
 
 def test_state_of_nested_schedules():
-    """Each that holds a schedule takes its first step back, so that one in two of them begins at -2."""
+    """Each schedule that wraps another undoes its first step, so that every second one begins at -2."""
 
     def nested():
         o = sgd(1.0)

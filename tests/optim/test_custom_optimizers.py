@@ -1,4 +1,4 @@
-"""Optimizers of a program: `step()` over `p.grad` and `self.state[p]`, as in PyTorch, and hooks of steps."""
+"""Custom optimizers: `step()` over `p.grad` and `self.state[p]`, as in PyTorch, and hooks of steps."""
 
 import copy
 
@@ -108,7 +108,7 @@ def test_wrapped_step_counts_once():
     assert optimizer.steps == 1 and optimizer.traceable
 
 
-# ---- hooks and methods around a state --------------------------------------------------------------------------------
+# ---- hooks and methods of states -------------------------------------------------------------------------------------
 
 
 def stepped(kind=flow.optim.SGD, **options):

@@ -1,4 +1,4 @@
-"""LBFGS against PyTorch's, step by step; what it refuses; its state."""
+"""LBFGS against PyTorch, step by step; its errors and state."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Schedules: closed forms, state, OneFlow's names, and what they refuse. PyTorch's numbers: test_optim_torch."""
+"""Schedules: closed forms, state, OneFlow's names, and errors. PyTorch's values: `test_optim_torch.py`."""
 
 import math
 
@@ -45,7 +45,7 @@ FORMULAS = {
         lambda o: s.SequentialLR(o, [s.LinearLR(o, 0.5, total_iters=3), s.StepLR(o, 2)], milestones=[3]),
         lambda t: 0.8 * (0.5 + t / 6) if t < 3 else 0.8 * 0.1 ** ((t - 3) // 2),
     ),
-    "SequentialLR in another": (  # PyTorch begins the inner second one a step too early
+    "SequentialLR in another": (  # PyTorch starts the second inner schedule a step too early
         lambda o: s.SequentialLR(
             o,
             [

@@ -1,4 +1,4 @@
-"""Optimizers against the formulas of their papers, their groups, their state, and what they refuse."""
+"""Optimizers against the formulas of their papers; groups, state, and errors."""
 
 import warnings
 
@@ -102,7 +102,7 @@ def test_formula(cls, formula, options, dtype):
             expected[i] = formula(expected[i], p.grad.numpy().astype("f8"), states[i], t, lr=0.1 / t, **options)
         arrays = [p.array for p in params]
         optimizer.step()
-        assert all(p.array is a for p, a in zip(params, arrays)), "the storage was not kept"
+        assert all(p.array is a for p, a in zip(params, arrays)), "the storage was replaced"
     for p, e in zip(params, expected):
         np.testing.assert_allclose(
             p.detach().numpy(),
@@ -114,7 +114,7 @@ def test_formula(cls, formula, options, dtype):
 
 @pytest.mark.parametrize("name", ["sgd", "sgd_momentum", "sgd_dampened", "adam", "adam_amsgrad"])
 def test_kernels_agree_in_place_in_chunks_and_strided(name, monkeypatch):
-    """Fresh results, in place, in small pieces and on non-contiguous arrays: the same bits."""
+    """Fresh results, in place, in small chunks and on non-contiguous arrays have the same bits."""
     from minflow.core.backend.fast import update
     from minflow.core.ops.examples import cases
 
@@ -185,7 +185,7 @@ def test_infinite_gradients_raise_only_our_warning():
 
 
 def test_step_increments_versions():
-    """A step between forward and backward is refused: the weights are not the ones that forward saw."""
+    """Backward after a step is refused: the weights are not those that forward used."""
     w = flow.tensor([2.0], requires_grad=True)
     loss = (w * w).sum()
     w.grad = flow.tensor([1.0])
@@ -374,7 +374,7 @@ def test_unused_initial_state():
 
 
 def test_updates_are_dispatched_to_the_mode():
-    """What a trace would record: the op, its targets and inputs; nothing else touches the parameters."""
+    """A trace would record the op, its targets and its inputs; nothing else touches the parameters."""
 
     class Spy(type(MODE.get())):
         seen = []
@@ -412,7 +412,7 @@ def test_steps_notify_listeners():
     assert [(e.step, e.lr, e.optimizer) for e in heard] == [(1, (0.1,), optimizer), (2, (0.1,), optimizer)]
 
 
-# ---- the silent mistake ------------------------------------------------------------------------------------------
+# ---- silent mistakes ---------------------------------------------------------------------------------------------
 
 
 def model_and_loss():
@@ -421,7 +421,7 @@ def model_and_loss():
 
 
 def test_steps_without_any_gradient_warn_once():
-    """backward() is forgotten; or the model was made anew, and the optimizer was not."""
+    """backward() is missing; or the model was recreated, and the optimizer was not."""
     model, loss = model_and_loss()
     new = flow.optim.SGD(model.parameters(), lr=0.1)
     with pytest.warns(MinflowWarning) as caught:
@@ -446,14 +446,14 @@ def test_steps_without_any_gradient_warn_once():
 
 
 def test_deliberate_steps_without_gradient_do_not_warn():
-    """In tests a warning is an error."""
+    """Warnings are errors in tests."""
     model, loss = model_and_loss()
     optimizer = flow.optim.SGD(model.parameters(), lr=0.1)
-    optimizer.step()  # the first one, so that a scheduler may step
+    optimizer.step()  # the first step, so that a scheduler may step
     for _ in range(3):
         loss().backward()
         optimizer.step()
-        for _ in range(5):  # its turn comes every few steps
+        for _ in range(5):  # stepped only every few iterations
             optimizer.zero_grad()
             optimizer.step()
     empty = flow.optim.SGD([], lr=0.1)
@@ -465,7 +465,7 @@ def test_deliberate_steps_without_gradient_do_not_warn():
         frozen.step()
     looked_at = flow.optim.SGD(nn.Linear(2, 1).parameters(), lr=0.1)
     schedule = flow.optim.lr_scheduler.StepLR(looked_at, 5)
-    for _ in range(20):  # no training: the rates are drawn
+    for _ in range(20):  # no training: the learning rates are plotted
         looked_at.step()
         schedule.step()
 
@@ -475,7 +475,7 @@ def test_valid_zero_grad_positions_do_not_warn(set_to_none):
     model, loss = model_and_loss()
     optimizer = flow.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     for clear in (optimizer.zero_grad, model.zero_grad):
-        for _ in range(3):  # after the step, in place of before backward
+        for _ in range(3):  # after step() instead of before backward()
             loss().backward()
             optimizer.step()
             clear(set_to_none)

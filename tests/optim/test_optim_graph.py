@@ -1,6 +1,7 @@
-"""Every optimizer traced, as a graph and from a file: each step has the bits of the eager one, and follows the rates.
+"""Every optimizer traced, as a graph and from a file: each step has the bits of the eager one and uses the scheduled
+rates.
 
-A test is named by its optimizer; its cases are the options of `tests/exported_cases.py`.
+Tests are named by optimizer; the cases are the options of `tests/exported_cases.py`.
 """
 
 import copy
@@ -65,7 +66,7 @@ def test_optimizer(name, tmp_path):
 
 
 def check_traced(make):
-    """One trace, run for six batches while a schedule moves the rate; tracing itself changes nothing."""
+    """Run one trace for six batches while a schedule changes the rate; tracing itself changes nothing."""
     batches = [np.random.default_rng(i).standard_normal((5, 4)).astype("f4") for i in range(6)]
     model = new_model()
     twin = copy.deepcopy(model)
@@ -75,7 +76,7 @@ def check_traced(make):
     other.prepare()
     before = bits(twin.state_dict())
     graph, _ = trace(step_of(twin, other), [flow.tensor(batches[0])])
-    assert other.steps == 0 and bits(twin.state_dict()) == before, "tracing has changed numbers"
+    assert other.steps == 0 and bits(twin.state_dict()) == before, "tracing has changed values"
     names = [node.op.name for node in graph.nodes]
     assert names.count(other.rule(other.param_groups[0])[0].name) == 4
     assert len(graph.updates) == 4 * (1 + len(other.names(other.param_groups[0])))

@@ -1,4 +1,4 @@
-"""Optimizers and their state against PyTorch's."""
+"""Optimizers and their state against PyTorch."""
 
 import numpy as np
 import pytest
@@ -102,12 +102,12 @@ def test_state_dicts_are_exchangeable(name, options):
     as_torch = {n: {k: torch.tensor(v.numpy()) for k, v in s.items()} for n, s in a["state"].items()}
     other2.load_state_dict({"state": as_torch, "param_groups": a["param_groups"]})
     run(range(3, 6), mine, theirs, ours2, other2)
-    # loading, PyTorch makes float64 of the float32 numbers of these, which then go on more finely
+    # PyTorch converts the float32 state of these to float64 when loading, and continues with more digits
     close(mine, theirs, "float32" if name in ("NAdam", "ASGD") else "float64")
 
 
 def scheduled(build, steps, change=None):
-    """The rates of minflow's and of PyTorch's schedule, step by step, with two groups."""
+    """Learning rates of minflow's and PyTorch's schedule, step by step, with two groups."""
     rates = []
     for lib in (flow, torch):
         ps = [lib.zeros(1, requires_grad=True) for _ in range(2)]

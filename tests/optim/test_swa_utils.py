@@ -1,4 +1,4 @@
-"""Averaged models and their schedule against PyTorch's, and the statistics of batch norms."""
+"""Averaged models and their schedule against PyTorch, and batch norm statistics."""
 
 import numpy as np
 import pytest

@@ -34,7 +34,7 @@ conv2d, conv2d_input_grad, conv2d_weight_grad = [
 
 def tiled(case):
     """Directions computed by Winograd's algorithm."""
-    if case.groups > 1:  # whole vectors are separate convolutions, and never small
+    if case.groups > 1:  # groups of whole vectors run as separate convolutions
         c, f = case.c // case.groups, case.f // case.groups
         return tiled(case._replace(c=c, f=f, groups=1)) if c % LANES == 0 else set()
     x, _, g = case.shapes

@@ -80,10 +80,9 @@ class Training(nn.Graph):
 flow.manual_seed(0)
 loader = DataLoader(datasets.Digits(transform=transforms.ToTensor()), batch_size=50, shuffle=True)
 graph = Training(Net())
-for epoch in range(5):
-    for x, y in loader:
-        loss = graph(x, y)
-x, y = x[:8], y[:8]
+for x, y in loader:
+    loss = graph(x, y)
+x, y = x[:4], y[:4]
 graph(x, y);"""
 EXPLORE = "explore(graph, x, y)"
 # The training takes a second. Every batch waits, so that there is time for pictures; the losses are the same.
@@ -232,7 +231,7 @@ def main(names: Sequence[str]) -> None:
                     studio.still("wrong", [CHECK, WRONG], 560)
                 if "explorer" in names:
                     box = '.mfx .row[aria-label^="conv1"] g[data-column="0"]'
-                    studio.still("explorer", [MODEL, EXPLORE], 1120, [["click", box], ["wait", 1500]])
+                    studio.still("explorer", [MODEL, EXPLORE], 1140, [["click", box], ["wait", 1500]])
                 if "curve" in names:
                     studio.curve()
 

@@ -1,4 +1,4 @@
-"""Programs of OneFlow and PyTorch that run unchanged."""
+"""Programs of OneFlow and PyTorch run unchanged."""
 
 import os
 import subprocess
@@ -16,8 +16,10 @@ TOP = Path(__file__).parents[2]
 
 @pytest.fixture
 def run(tmp_path, monkeypatch, capsys):
-    """Runs a program of a text here; what that changes in this process is as before after the test. Gives its stdout,
-    stderr and exit code. site: packages that are installed, name -> text.
+    """Run the text of a program in this process, whose state is restored after the test; return stdout, stderr and exit
+    code.
+
+    site: packages that count as installed, name -> text.
     """
     for name in [n for n in sys.modules if n.partition(".")[0] in ("torch", "torchvision", "oneflow", "flowvision")]:
         monkeypatch.delitem(sys.modules, name)
@@ -47,7 +49,7 @@ def run(tmp_path, monkeypatch, capsys):
     sys.modules.pop("minflow.compat.torch", None)
 
 
-def test_a_program_of_oneflow(run):
+def test_oneflow_program(run):
     out, err, code = run(
         """
         import sys
@@ -103,29 +105,29 @@ PYTORCH = """
     """
 
 
-def test_a_program_of_pytorch(run):
+def test_pytorch_program(run):
     out, err, code = run(PYTORCH, flags=["--torch"])
     assert (out, err, code) == ("minflow True minflow.vision True\n", "", 0)
 
 
-def test_a_real_torch_is_left_alone_unless_asked(run):
+def test_real_torch_is_kept_by_default(run):
     real = [("torch", "print('the real one')"), ("flowvision", "print('their own')")]
     out, err, code = run("import torch, oneflow, flowvision\nprint(oneflow.__name__)", site=real)
     assert (out, err, code) == ("the real one\ntheir own\nminflow\n", "", 0)
 
 
-def test_an_explicit_import_is_asking(run):
+def test_explicit_import_replaces_torch(run):
     text = "import minflow.compat.torch, torch, torch.nn as nn, minflow\nassert torch is minflow and nn is minflow.nn"
     assert run(text, site=[("torch", "print('the real one')")]) == ("", "", 0)
 
 
-def test_a_real_torch_that_is_imported_is_not_replaced(run):
+def test_imported_torch_is_not_replaced(run):
     _out, err, code = run("import torch\nimport minflow.compat.torch", site=[("torch", "")])
     assert code == 1 and "StateError: compat: the real torch is already imported" in err
     assert "\n  file  '" in err and "at script.py:2" in err and "Try: import minflow.compat.torch before it" in err
 
 
-def test_a_traceback_begins_at_the_program(run):
+def test_traceback_begins_at_the_program(run):
     _out, err, code = run("""\
         import oneflow as flow
 
@@ -149,17 +151,17 @@ def test_a_traceback_begins_at_the_program(run):
         ("import oneflow.fx", "Try: flow.save", 1),
     ],
 )
-def test_how_a_program_ends(run, text, said, code):
+def test_exit_codes(run, text, said, code):
     _out, err, ended = run(text)
     assert said in err and ended == code and "runpy" not in err and "__main__.py" not in err
 
 
 @pytest.mark.parametrize("words", [[], ["-x"], ["-m"], ["nowhere.py"]])
-def test_how_it_is_called(words, capsys):
+def test_command_line(words, capsys):
     assert main(words) == 2 and "minflow.compat" in capsys.readouterr().err
 
 
-def test_a_module_by_its_name(tmp_path):
+def test_run_module_by_name(tmp_path):
     (tmp_path / "pack").mkdir()
     (tmp_path / "pack" / "train.py").write_text("import sys, oneflow\nprint(__name__, __package__, sys.argv[1:])")
     path = os.pathsep.join([str(TOP), os.environ.get("PYTHONPATH", "")])

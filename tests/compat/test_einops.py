@@ -1,4 +1,4 @@
-"""einops takes our tensors: no line is needed for its functions; its layers are those of `einops.layers.minflow`."""
+"""einops accepts our tensors: its functions need no setup; its layers are in `einops.layers.minflow`."""
 
 import subprocess
 import sys
@@ -90,7 +90,7 @@ def test_einops_is_imported_first():
 
 
 def test_programs_of_other_libraries():
-    """`from einops.layers.torch import Rearrange`, as models of vision transformers have it, after minflow."""
+    """`from einops.layers.torch import Rearrange`, as in vision transformers, after minflow."""
     for_each = """
 import minflow.compat.{0}, {0}
 from einops import rearrange, repeat

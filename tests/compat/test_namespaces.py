@@ -1,4 +1,6 @@
-"""What programs set or ask for on other machines: accepted, answered for one process and one CPU, or a clear error."""
+"""Settings and queries of programs for other machines: accepted, answered for one process and one CPU, or a clear
+error.
+"""
 
 import inspect
 import warnings
@@ -54,13 +56,13 @@ def test_no_accelerator():
     ],
     ids=range(13),
 )
-def test_what_needs_a_gpu_says_that_there_is_none(call):
+def test_gpu_functions_report_that_there_is_none(call):
     with pytest.raises(DeviceError, match="no device cuda:0 here") as caught:
         call()
     assert caught.value.values["available"] == "cpu" and "is_available() else" in caught.value.hint
 
 
-def test_what_needs_none():
+def test_functions_that_need_no_gpu():
     assert cuda.device_count() == cuda.memory_allocated() == cuda.max_memory_reserved() == 0
     cuda.manual_seed_all(3), cuda.empty_cache(), cuda.synchronize(), cuda.reset_peak_memory_stats(), cuda.set_device(-1)
     state = cuda.get_rng_state()
@@ -92,7 +94,7 @@ def test_threads_and_exactness():
     assert not flow.are_deterministic_algorithms_enabled() and not flow.set_flush_denormal(True)
 
 
-def test_compile_and_script_give_the_model_back_and_say_so_once():
+def test_compile_and_script_return_the_model_and_warn_once():
     model = nn.Linear(2, 2)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -120,7 +122,7 @@ def test_compile_and_script_give_the_model_back_and_say_so_once():
     assert jit.wait(jit.fork(double, 2)) == 4 and jit.annotate(int, 3) == 3 and jit.Attribute(3, int).value == 3
 
 
-def test_one_process_is_a_world():
+def test_single_process_world():
     assert dist.is_available() and not dist.is_initialized()
     dist.init_process_group("nccl", init_method="env://", world_size=1, rank=0)
     assert dist.is_initialized() and (dist.get_rank(), dist.get_world_size(), dist.get_backend()) == (0, 1, "nccl")
@@ -165,7 +167,7 @@ def test_more_than_one_process_is_refused(call, value):
     assert value in caught.value.values.values()
 
 
-def test_world_size_of_the_environment(monkeypatch):
+def test_world_size_in_the_environment(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(DeviceError) as caught:
         dist.init_process_group("gloo")
@@ -182,7 +184,7 @@ def test_multiprocessing():
 
 
 @pytest.mark.parametrize("wrapper", [nn.DataParallel, nn.parallel.DistributedDataParallel])
-def test_a_wrapped_model_is_the_model(wrapper):
+def test_wrapped_model_behaves_like_the_model(wrapper):
     model = nn.Linear(3, 2)
     with pytest.warns(MinflowWarning, match=wrapper.__name__):
         wrapped = wrapper(model, device_ids=[0])
@@ -209,7 +211,7 @@ def test_dlpack_and_variables():
 
 
 @pytest.mark.parametrize("room", ["accelerator", "comm", "cuda", "distributed", "jit", "mps"])
-def test_every_function_has_a_doc_and_says_which_argument_is_unknown(room):
+def test_functions_are_documented_and_name_unknown_arguments(room):
     namespace = getattr(flow, room)
     for name in dir(namespace):
         function = getattr(namespace, name)

@@ -17,7 +17,7 @@ def test_shapes_are_those_of_load_mnist(size):
     assert train_images.min() == 0 and 0.9 < train_images.max() <= 1
 
 
-def test_they_are_scikit_learns():
+def test_digits_equal_scikit_learns():
     parts = [digit_arrays(train, 8) for train in (True, False)]
     assert [len(labels) for _, labels in parts] == [1497, 300]
     sums = sum(float(images.sum(dtype="float64")) for images, _ in parts) * 16
@@ -37,17 +37,17 @@ def test_they_are_scikit_learns():
     assert parts[1][0][0][0].tolist() == [v / 16 for v in (0, 0, 5, 13, 9, 1, 0, 0)]
 
 
-def test_28_is_a_digit_of_20_in_the_middle():
+def test_size_28_centres_digits_of_size_20():
     images, _ = digit_arrays(False, 28)
     border = np.ones((28, 28), bool)
     border[4:24, 4:24] = False
     assert images.shape[1:] == (28, 28) and not images[:, border].any()
     small, _ = digit_arrays(False, 8)
-    # Linear interpolation keeps the mean of what it stretches, but for the rim.
+    # Linear interpolation keeps the mean of the stretched image, except at the border.
     assert abs(images.sum() / small.sum() - (20 / 8) ** 2) < 0.05
 
 
-def test_what_is_handed_out_may_be_written_to():
+def test_returned_arrays_are_writable_copies():
     first, again = digits(50)[0][0], digits(50)[0][0]
     first[:] = 7
     assert again.max() <= 1 and digits(50)[0][0].max() <= 1

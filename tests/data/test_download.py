@@ -1,4 +1,4 @@
-"""Fetching, against a server on this machine that can break off, lie and continue."""
+"""Downloads from a local server that can break off, send wrong data and continue."""
 
 import hashlib
 import http.server
@@ -67,7 +67,7 @@ def check(path, folder):
 
 
 @pytest.mark.parametrize("name", ["good", "nolength"])
-def test_it_comes_whole(server, tmp_path, name, capsys):
+def test_complete_download(server, tmp_path, name, capsys):
     check(fetch([f"{server.url}/{name}"], tmp_path / "deep" / "file.bin", SHA256, LIMIT), tmp_path / "deep")
     out, err = capsys.readouterr()
     assert out == "" and "file.bin: 0.2 " in err and err.count("\n") == 1
@@ -76,13 +76,13 @@ def test_it_comes_whole(server, tmp_path, name, capsys):
 def test_next_mirror(server, tmp_path):
     (tmp_path / "source.bin").write_bytes(CONTENT)
     urls = [f"{server.url}/missing", f"{server.url}/other", "http://127.0.0.1:9/closed"]
-    for last in (f"{server.url}/good", (tmp_path / "source.bin").as_uri()):  # a file copied by hand, too
+    for last in (f"{server.url}/good", (tmp_path / "source.bin").as_uri()):  # also a file copied by hand
         folder = tmp_path / last[:4]
         check(fetch([*urls, last], folder / "file.bin", SHA256, LIMIT), folder)
 
 
-def test_what_broke_off_goes_on(server, tmp_path):
-    """At the next mirror, and at the next call."""
+def test_interrupted_download_resumes(server, tmp_path):
+    """From the next mirror, and at the next call."""
     target = tmp_path / "file.bin"
     with pytest.raises(DataError, match="connection ended|IncompleteRead|more expected"):
         fetch([f"{server.url}/breaks"], target, SHA256, LIMIT)
@@ -99,12 +99,12 @@ def test_what_broke_off_goes_on(server, tmp_path):
     ],
     ids=["another", "another, no range", "whole", "more", "another of this length"],
 )
-def test_a_beginning_of_another_file_is_forgotten(server, tmp_path, name, have):
+def test_part_of_another_file_is_discarded(server, tmp_path, name, have):
     (tmp_path / "file.bin.part").write_bytes(have)
     check(fetch([f"{server.url}/{name}"], tmp_path / "file.bin", SHA256, LIMIT), tmp_path)
 
 
-def test_the_error_names_all(server, tmp_path):
+def test_error_names_all_mirrors(server, tmp_path):
     target = tmp_path / "file.bin"
     with pytest.raises(DataError) as caught:
         fetch(
@@ -116,15 +116,17 @@ def test_the_error_names_all(server, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_more_than_there_can_be(server, tmp_path):
+def test_oversized_download_is_refused(server, tmp_path):
     with pytest.raises(DataError, match="more than the limit of 1000"):
         fetch([f"{server.url}/nolength"], tmp_path / "file.bin", None, 1000)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files to other users")
-def test_a_part_that_another_user_planted(tmp_path):
-    """A link in a folder like /tmp would let us append to a file of ours, and a file of theirs could change later."""
+def test_partial_file_of_another_user_is_ignored(tmp_path):
+    """A link in a shared folder like /tmp would let us append to one of our files; a file of another user could
+    change later.
+    """
     (tmp_path / "mine").write_text("precious")
     (tmp_path / "public").mkdir()
     (tmp_path / "public").chmod(0o1777)
@@ -139,8 +141,8 @@ def test_a_part_that_another_user_planted(tmp_path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="file locks of POSIX")
-def test_sweep_takes_only_what_is_ours(server, tmp_path):
-    """The machine is part of the name: another one may use the same folder, and its processes are not seen here."""
+def test_sweep_removes_only_our_files(server, tmp_path):
+    """Names contain the host: another one may use the same folder, and its processes are not visible here."""
     dead = subprocess.Popen([sys.executable, "-c", "pass"])
     dead.wait()
     ours = tmp_path / f"file.bin.{host()}.{dead.pid}.part"
@@ -156,7 +158,7 @@ def test_sweep_takes_only_what_is_ours(server, tmp_path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="file locks of POSIX")
-def test_two_fetch_the_same(server, tmp_path):
+def test_two_processes_download_the_same_file(server, tmp_path):
     import fcntl
 
     with open(tmp_path / "file.bin.part", "wb") as other:
@@ -167,7 +169,7 @@ def test_two_fetch_the_same(server, tmp_path):
         assert (tmp_path / "file.bin.part").read_bytes() == b"of the other one"
 
 
-def test_no_room(server, tmp_path, monkeypatch):
+def test_full_disk(server, tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 

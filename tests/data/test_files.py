@@ -1,4 +1,4 @@
-"""Data files that are damaged, cut, swapped or hostile: one DataError, whatever the damage."""
+"""Damaged, truncated, swapped or hostile data files: every one raises DataError."""
 
 import gzip
 import io
@@ -39,7 +39,7 @@ def test_npz(npz):
     (np.arange(5.0), r"float64\[5\]"),
     (np.array([None] * 5), r"object\[5\]"),
 ])  # fmt: skip
-def test_npz_of_another_kind(npz, labels, said):
+def test_npz_with_other_contents(npz, labels, said):
     with pytest.raises(DataError, match=rf"some.npz: its array labels has another dtype or shape[\s\S]*{said}"):
         read_npz(npz(labels=labels), EXPECTED)
     with pytest.raises(DataError, match="has no array extra"):
@@ -59,13 +59,13 @@ def test_npz_damaged_anywhere(npz, save):
             except DataError as error:
                 assert "some.npz" in str(error) and "Try:" in str(error)
                 seen += 1
-            else:  # a flip in what nobody reads, such as a date
+            else:  # a flipped bit in an unused field, such as a date
                 assert all(np.array_equal(found[name], ARRAYS[name]) for name in EXPECTED)
     assert seen > len(whole) // 11
 
 
 def test_npz_bomb(tmp_path):
-    """A member that says it is small and unpacks to more than its array needs."""
+    """A member that claims to be small and unpacks to more than its array needs."""
     path = tmp_path / "some.npz"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, array in ARRAYS.items():
@@ -76,7 +76,7 @@ def test_npz_bomb(tmp_path):
         read_npz(path, EXPECTED)
 
 
-def test_no_file_and_no_zip(tmp_path):
+def test_missing_file_and_invalid_zip(tmp_path):
     with pytest.raises(DataError, match="no such file"):
         read_npz(tmp_path / "none.npz", EXPECTED)
     (tmp_path / "page.npz").write_text("<html>404</html>")
@@ -122,7 +122,7 @@ NO_IDX = [
         ],
     ],
 )
-def test_idx_that_is_none(tmp_path, content, said):
+def test_invalid_idx(tmp_path, content, said):
     (tmp_path / "a.gz").write_bytes(content)
     with pytest.raises(DataError, match=rf"a.gz: [\s\S]*{said}"):
         read_idx(tmp_path / "a.gz", 3)
@@ -167,7 +167,7 @@ def test_cifar(archive, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
 
 
-def test_cifar_that_is_none(archive, tmp_path):
+def test_invalid_cifar(archive, tmp_path):
     good = cifar_file(0).tobytes()
     link = tarfile.TarInfo("test_batch.bin")
     link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"

@@ -1,4 +1,4 @@
-"""load_mnist: OneFlow's shapes, where the file may lie, and what is said about it."""
+"""load_mnist: OneFlow's shapes, locations of the file, and errors."""
 
 import hashlib
 
@@ -11,7 +11,7 @@ from minflow.vision import datasets
 
 
 def write_npz(path, train, test):
-    """A file of the right kind whose images tell their number."""
+    """Write a valid file whose images contain their index."""
     arrays = {}
     for part, n in (("train", train), ("test", test)):
         images = np.zeros((n, 28, 28), "uint8")
@@ -23,7 +23,7 @@ def write_npz(path, train, test):
 
 @pytest.fixture
 def npz(tmp_path_factory, monkeypatch):
-    """A file of a hundredth of the images, which is accepted."""
+    """A file with a hundredth of the images, which is accepted."""
     small = {name: ((size // 100, *rest), dtype) for name, ((size, *rest), dtype) in mnist.EXPECTED.items()}
     monkeypatch.setattr(mnist, "EXPECTED", small)
     return write_npz(tmp_path_factory.mktemp("mnist") / "mnist.npz", 600, 100)
@@ -54,17 +54,17 @@ def test_shapes(empty, capsys):
     assert nhwc.shape == (60, 1000, 28, 28, 1) and len(capsys.readouterr().out.splitlines()) == 1
 
 
-def test_it_is_fetched_once_into_the_cache(npz, empty, capsys):
+def test_file_is_downloaded_once_into_the_cache(npz, empty, capsys):
     sha256 = hashlib.sha256(npz.read_bytes()).hexdigest()
     for _ in range(2):
         load_mnist(url=npz.as_uri(), hash_check=sha256)
     out, err = capsys.readouterr()
     assert out == f"File mnist.npz already exist, path: {empty}/cache/mnist.npz\n" and err.count("mnist.npz") == 1
     assert [p.name for p in (empty / "cache").iterdir()] == ["mnist.npz"]
-    assert len(datasets.MNIST(train=False)) == 100  # the same file serves the dataset
+    assert len(datasets.MNIST(train=False)) == 100  # the dataset uses the same file
 
 
-def test_fetched_with_the_wrong_checksum(npz, empty):
+def test_download_with_wrong_checksum(npz, empty):
     with pytest.raises(DataError, match="has the sha256"):
         load_mnist(url=npz.as_uri())
     assert not (empty / "cache" / "mnist.npz").exists()

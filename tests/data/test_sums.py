@@ -1,4 +1,4 @@
-"""All sums as symbols: every one once, the held-out ones apart."""
+"""All sums as symbols: each occurs once, and the held-out ones are separate."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from minflow.data import sums
 
 
 @pytest.mark.parametrize("digits, backwards", [(1, False), (2, False), (2, True)])
-def test_every_sum_is_there_once_and_right(digits, backwards):
+def test_every_sum_occurs_once_and_is_correct(digits, backwards):
     data = sums(digits, backwards=backwards)
     n, length = 100**digits, 3 * digits + 4
     assert data.seen.shape == (n * 4 // 5, length) and data.held_out.shape == (n // 5, length)

@@ -1,4 +1,4 @@
-"""The books that ship with the package, whole and as their sources have them."""
+"""The books that ship with the package, complete and identical to their sources."""
 
 import hashlib
 from pathlib import Path
@@ -12,7 +12,7 @@ from minflow.data import text
 FILES = Path(flow.__file__).parent / "data" / "texts"
 
 
-def test_alice_is_the_whole_book():
+def test_alice_is_complete():
     book = text("alice")
     assert len(book) == 144_354 and len(set(book)) == 69 and book.isascii()
     head = "Lewis Carroll\n\nCHAPTER I. Down the Rabbit-Hole\n\nAlice was beginning to get very tired"
@@ -22,7 +22,7 @@ def test_alice_is_the_whole_book():
     assert "utenberg" not in book and "\n\n\n" not in book and "\r" not in book and " \n" not in book
 
 
-def test_tang_is_three_hundred_poems():
+def test_tang_has_three_hundred_poems():
     book = text("tang")
     assert len(book) == 28_002 and len(set(book)) == 2579
     poems = book.removesuffix("\n").split("\n\n")
@@ -30,7 +30,7 @@ def test_tang_is_three_hundred_poems():
     assert "夜思 李白\n床前明月光，疑是地上霜。\n举头望明月，低头思故乡。\n\n" in book
 
 
-def test_the_files_are_small_and_those_that_were_checked():
+def test_files_are_small_and_have_the_known_checksums():
     assert {file.name for file in FILES.iterdir()} == {"alice.txt.gz", "tang.txt.gz"}
     assert sum(file.stat().st_size for file in FILES.iterdir()) < 100_000
     digests = {name: hashlib.sha256(text(name).encode()).hexdigest()[:16] for name in ("alice", "tang")}
@@ -40,7 +40,7 @@ def test_the_files_are_small_and_those_that_were_checked():
 
 
 @pytest.mark.parametrize("name, said", [("alic", '"alice"'), ("tolstoy", '"alice" or "tang"'), (3, "name  3")])
-def test_another_name(name, said):
+def test_unknown_name(name, said):
     with pytest.raises(OutOfRangeError) as error:
         flow.data.text(name)
     assert said in str(error.value)

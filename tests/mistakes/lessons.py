@@ -1,6 +1,6 @@
-"""Mistakes as learners write them. Each: what it is, the kind of error, what its text must say, and the program.
+"""Mistakes as learners write them: a description, the class of the error, what its text must contain, and the program.
 
-The line that must be named is marked with `# <-`. Texts are matched on values, names and hints, not on prose.
+The line that the error must name is marked with `# <-`. Texts are matched on values, names and hints, not on wording.
 """
 
 import warnings
@@ -14,14 +14,14 @@ import minflow.nn.functional as F
 
 
 def run(program: str, tmp_path) -> None:
-    """Run a program as a script called lesson.py."""
+    """Run a program as a script lesson.py."""
     file = tmp_path / "lesson.py"
     file.write_text(HEAD + program)
     exec(compile(file.read_text(), str(file), "exec"), {"__name__": "__main__"})
 
 
 def warned(program: str, tmp_path) -> list[warnings.WarningMessage]:
-    """Run a program. Returns all that it warns of."""
+    """Run a program. Return its warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         run(program, tmp_path)

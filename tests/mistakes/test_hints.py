@@ -1,4 +1,4 @@
-"""What an error says to try, and what its card says was expected, is put into the program; the program must then run.
+"""Apply the hint of an error, and the expectation on its card, to the program, which must then run.
 
 The calls are drawn at random from those that a learner writes, with shapes and dtypes that often do not fit.
 """
@@ -21,7 +21,7 @@ from minflow.diagnosis.card_record import card_of
 SIZES = (1, 2, 3, 4, 6, 8, 12)
 SPACE = {"flow": flow, "nn": nn, "F": F}
 
-# What is called, and the names of what it is called with; a layer is made anew for each run, from random sizes.
+# Functions, and the names of their arguments; a layer is constructed for each run, with random sizes.
 CALLS = {
     "add": ("a + b", "a b"), "mul": ("a * b", "a b"), "where": ("flow.where(a > 0, a, b)", "a b"),
     "maximum": ("flow.maximum(a, b)", "a b"),
@@ -62,7 +62,7 @@ def tensor(draw: Random, ndim: int) -> Tensor:
 
 
 def program(draw: Random, name: str) -> tuple[str, dict]:
-    """The call, with numbers in it, and what its names stand for."""
+    """Return the source of a call with values, and the objects that its names refer to."""
     call, given = CALLS[name]
     numbers = {letter: draw.choice(SIZES) for letter in "pq"}
 
@@ -82,7 +82,7 @@ def run(call: str, names: dict):
 
 
 def fragments(hint: str, names: dict) -> list[str]:
-    """The longest pieces of a hint that are Python expressions of what the program has."""
+    """Return the longest parts of a hint that are Python expressions in the program's names."""
     words, found, end = hint.split(" "), [], 0
     for i in range(len(words)):
         for j in range(len(words), max(i, end), -1):
@@ -105,7 +105,7 @@ def fragments(hint: str, names: dict) -> list[str]:
 
 
 def repaired(call: str, names: dict, means: dict, pieces: list[str]) -> None:
-    """Run the program with what an alternative of the hint says to try in its place."""
+    """Run the program with an alternative of the hint in place of the mistake."""
     means = {short: long for short, long in ALIAS.items() if short not in names and long in names} | means
     changed, names = dict(names), {**names, **{k: names[meant] for k, meant in means.items()}}
     program = ast.parse(call, mode="eval").body
@@ -119,28 +119,28 @@ def repaired(call: str, names: dict, means: dict, pieces: list[str]) -> None:
         elif isinstance(value, nn.Module):
             return run("loss(input, target)", {**names, "loss": value})
         elif isinstance(value, int | float):
-            return None  # the number is all that was wanted
+            return None  # only the value was expected
         elif isinstance(tree, ast.BinOp) or form(tree) == form(program) or call == "x.t()":
-            return None  # it is the repaired program itself
+            return None  # the repaired program itself
         elif used and isinstance(value, Tensor):
             changed[means.get(used[0], used[0])] = value
     return run(call, changed)
 
 
 def form(tree: ast.AST) -> str:
-    """The method that is called, or that it is indexed."""
+    """Return the method that is called, or the indexing."""
     return (
         tree.func.attr if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Attribute) else type(tree).__name__
     )
 
 
 def told_of(error: MinflowError) -> dict[str, str]:
-    """The tensors that an error names, without the layer's own."""
+    """Return the tensors that an error names, without the layer's own."""
     return {k: v.partition("  (")[0] for k, v in error.values.items() if k.isidentifier() and "[" in v}
 
 
 def kind(error: MinflowError) -> tuple:
-    """What was wrong, without the numbers."""
+    """Return the problem without its values."""
     return type(error), re.sub(r"[^a-z_]+", " ", re.sub(r"(float|int)\d+", "", error.what))
 
 
@@ -148,7 +148,7 @@ def kind(error: MinflowError) -> tuple:
     "seed, count", [pytest.param("", 40, id="40"), pytest.param(" again", 80, id="80", marks=pytest.mark.slow)]
 )
 @pytest.mark.parametrize("name", CALLS)
-def test_what_is_told_works(name, seed, count):
+def test_hints_work(name, seed, count):
     draw, refused = Random(name + seed), 0
     for _ in range(count):
         call, names = program(draw, name)
@@ -164,7 +164,7 @@ def test_what_is_told_works(name, seed, count):
         if card is not None and card.expected and "[" in card.expected:
             label, spec = card.expected.split(None, 1)
             got = dict(card.got).get(label, "")
-            # an op has names of its own
+            # an op has its own argument names
             meant = [k for k, v in names.items() if isinstance(v, Tensor) and str(v.spec) == got]
             if len(meant) == 1:
                 dtype, _, shape = spec.partition("[")
@@ -174,7 +174,7 @@ def test_what_is_told_works(name, seed, count):
                 except MinflowError as again:
                     if kind(again) == kind(error):
                         pytest.fail(f"{told}{card.expected}\nbut then: {again}")
-        means = {}  # an op inside of what is called has its own names for the inputs
+        means = {}  # an inner op has its own names for the inputs
         for k, spec in told_of(error).items():
             meant = [n for n, v in names.items() if isinstance(v, Tensor) and str(v.spec) == spec]
             means[k] = k if k in meant else meant[0] if len(meant) == 1 else None
@@ -184,8 +184,8 @@ def test_what_is_told_works(name, seed, count):
             pieces = fragments(alternative, {**names, **means})
             try:
                 repaired(call, names, means, pieces)
-            except Exception as again:  # another mistake of the same program may be told next, but not the same
+            except Exception as again:  # another mistake of the same program may be reported next, but not the same one
                 if not pieces or (isinstance(again, MinflowError) and kind(again) != kind(error)):
                     continue
                 pytest.fail(f"{told}\nafter {' and '.join(pieces)!r}: {again}")
-    assert refused, "nothing was refused, so nothing was looked at"
+    assert refused, "no program was refused, so no hint was tried"

@@ -1,6 +1,4 @@
-"""Each mistake is told in four parts: what, the values by name, the learner's line, what to try; and it loses
-nothing.
-"""
+"""Each mistake is reported in four parts: problem, values by name, the learner's line, suggestion; no state is lost."""
 
 import pytest
 from lessons import ERRORS, HEAD, WARNINGS, run, warned
@@ -12,14 +10,14 @@ from minflow.core.source_location import WARNED
 
 
 def marked(program: str) -> str | None:
-    """ "lesson.py:7": the line that must be named."""
+    """Return "lesson.py:7": the line that must be named."""
     lines = (HEAD + program).splitlines()
     found = [i for i, line in enumerate(lines, 1) if line.rstrip().endswith("# <-")]
     return f"lesson.py:{found[0]}" if found else None
 
 
 @pytest.mark.parametrize("what, kind, says, program", ERRORS, ids=[e[0] for e in ERRORS])
-def test_a_mistake_is_told(what, kind, says, program, tmp_path):
+def test_mistake_is_reported(what, kind, says, program, tmp_path):
     before = MODE.get()
     with pytest.raises(getattr(errors, kind)) as caught:
         run(program, tmp_path)
@@ -33,7 +31,7 @@ def test_a_mistake_is_told(what, kind, says, program, tmp_path):
 
 
 @pytest.mark.parametrize("what, says, program", WARNINGS, ids=[w[0] for w in WARNINGS])
-def test_a_silent_mistake_warns_once(what, says, program, tmp_path):
+def test_silent_mistake_warns_once(what, says, program, tmp_path):
     WARNED.clear()
     caught = warned(program, tmp_path)
     assert len(caught) == 1, [str(w.message) for w in caught]
@@ -47,7 +45,7 @@ def test_a_silent_mistake_warns_once(what, says, program, tmp_path):
     ), text
 
 
-def test_a_refused_write_changes_nothing():
+def test_refused_write_changes_nothing():
     w = flow.ones(3, requires_grad=True)
     with pytest.raises(errors.GradError):
         w.mul_(2.0)
@@ -57,7 +55,7 @@ def test_a_refused_write_changes_nothing():
     assert w.tolist() == [1, 1, 1] and x.tolist() == [1, 2]
 
 
-def test_an_error_survives_pickling():
+def test_error_survives_pickling():
     import pickle
 
     with pytest.raises(errors.ShapeError) as caught:

@@ -1,4 +1,4 @@
-"""Textbook programs: what is right must not be warned of. In tests our warnings are errors."""
+"""Correct textbook programs must not cause warnings. In tests our warnings are errors."""
 
 import copy
 
@@ -29,14 +29,14 @@ def mlp():
 
 
 def step(optimizer, loss):
-    """One step of training, as every textbook has it."""
+    """One training step, as in every textbook."""
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
     return loss.item()
 
 
-def test_classifier_with_scheduler_evaluation_and_early_stopping():
+def test_classifier_with_scheduler_evaluation_and_early_stopping_is_silent():
     x, y = data()
     model, loss_fn = mlp(), nn.CrossEntropyLoss()
     optimizer = flow.optim.SGD(model.parameters(), lr=0.2, momentum=0.9, weight_decay=1e-4)
@@ -101,7 +101,7 @@ def test_two_optimizers_with_detach():
         step(g_step, loss_fn(critic(fake), flow.ones(8, 1)))
 
 
-def test_a_recurrent_net_by_hand_and_hand_written_steps():
+def test_handwritten_recurrent_net_and_optimizer():
     flow.manual_seed(0)
     w = (flow.randn(5, 5) * 0.1).requires_grad_()
     u = (flow.randn(3, 5) * 0.1).requires_grad_()
@@ -118,10 +118,10 @@ def test_a_recurrent_net_by_hand_and_hand_written_steps():
     assert w.grad.abs().sum().item() == 0
 
 
-def test_a_loss_that_explodes_is_inf_not_a_warning():
+def test_exploding_loss_is_inf_without_a_warning():
     x = flow.tensor([1e20, 1e30], requires_grad=True)
     y = (x * x * x).exp().sum()
-    before = flow.notices(False)  # backward tells of it, numpy does not
+    before = flow.notices(False)  # backward reports it, numpy does not
     y.backward()
     flow.notices(before)
     x.detach().mul_(1e30).add_(float("inf"))

@@ -1,4 +1,4 @@
-"""Mistakes that run: each is told once, with its values; programs in which the same looks right are told nothing."""
+"""Mistakes that run: each is reported once, with its values; similar correct programs are not."""
 
 import gc
 import runpy
@@ -193,7 +193,7 @@ def told_by(program: str, tmp_path) -> list[str]:
 
 
 @pytest.mark.parametrize(("what", "says", "program"), LESSONS, ids=[lesson[0] for lesson in LESSONS])
-def test_a_mistake_that_runs_is_told_once_and_can_be_silenced(what, says, program, tmp_path):
+def test_silent_mistake_is_reported_once_and_can_be_silenced(what, says, program, tmp_path):
     told = told_by(program, tmp_path)
     assert len(told) == 1, "\n".join(told)
     missing = [part for part in (*says, "Try: ") if part not in told[0]]
@@ -203,7 +203,7 @@ def test_a_mistake_that_runs_is_told_once_and_can_be_silenced(what, says, progra
 
 
 @pytest.mark.parametrize("name", ["gan", "style_transfer", "mc_dropout", "grad_scaler"])
-def test_programs_in_which_it_is_meant_are_told_nothing(name):
+def test_intended_uses_are_not_reported(name):
     names = runpy.run_path(str(PROGRAMS / f"{name}.py"))
     if name == "grad_scaler":
         assert names["skipped"] > 0, "the scaler of its own met infinity"
@@ -259,11 +259,11 @@ train(flow.optim.SGD([p], lr=1e-38), lambda: (p * 1e30).sum())
 
 
 @pytest.mark.parametrize("name", RIGHT)
-def test_what_is_right_is_told_nothing(name, tmp_path):
+def test_correct_programs_are_not_reported(name, tmp_path):
     assert not told_by(RIGHT[name], tmp_path)
 
 
-def test_models_are_freed_though_they_are_looked_at():
+def test_checked_models_are_freed():
     import weakref
 
     model = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5))

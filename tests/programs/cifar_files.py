@@ -1,4 +1,4 @@
-"""Writes a small archive of CIFAR-10's own form, so that the programs here read files and fetch nothing."""
+"""Write a small archive in the format of CIFAR-10, so that programs read files and download nothing."""
 
 import io
 import tarfile
@@ -10,9 +10,9 @@ NAMES = [*(f"data_batch_{part}.bin" for part in range(1, 6)), "test_batch.bin"]
 
 
 def write_cifar10(folder, rows, seed=0):
-    """`cifar-10-binary.tar.gz` in `folder`: five parts to train on and one to test, each of `rows` images.
+    """Write `cifar-10-binary.tar.gz`: five parts for training and one for testing, each of `rows` images.
 
-    A record is a label and 3072 bytes, the red, green and blue planes. Every class has a colour of its own under noise.
+    A record is a label and 3072 bytes, the red, green and blue planes. Every class has its own colour, with noise.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)

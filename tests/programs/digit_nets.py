@@ -1,6 +1,4 @@
-"""The two networks that the job programs share. By the names of their layers, train and predict jobs share the
-numbers.
-"""
+"""The two networks of the job programs. Train and predict jobs share variables through the names of their layers."""
 
 import minflow as flow
 
@@ -20,7 +18,7 @@ def mlp(images):
 
 
 def lenet(images, dropout):
-    """Two convolutions, each with a pool that halves the image; then two dense layers: 10 logits."""
+    """Two convolutions, each with a pool that halves the image, and two dense layers: 10 logits."""
     maps = images
     for name, filters in (("conv1", 8), ("conv2", 16)):
         maps = flow.layers.conv2d(
@@ -35,7 +33,7 @@ def lenet(images, dropout):
 
 
 def train_on(labels, logits):
-    """Minimize the cross entropy by plain SGD; the loss of each image."""
+    """Minimize the cross entropy by plain SGD; return the loss of each image."""
     losses = flow.nn.sparse_softmax_cross_entropy_with_logits(labels, logits, name="loss")
     rate = flow.optimizer.PiecewiseConstantScheduler([], [0.1])
     flow.optimizer.SGD(rate, momentum=0).minimize(losses)

@@ -1,4 +1,4 @@
-"""A GAN: two models, two optimizers; the generator makes examples under no_grad, in training mode, and shows some at
+"""A GAN: two models, two optimizers; the generator makes examples under no_grad in training mode, and shows some at
 the end.
 """
 
@@ -21,7 +21,7 @@ for step in range(80):
     loss = loss_fn(critic(real), flow.ones(32, 1)) + loss_fn(critic(fake), flow.zeros(32, 1))
     loss.backward()
     of_critic.step()
-    of_generator.zero_grad()  # not the critic's: what it gets here, zero_grad at its next step forgets
+    of_generator.zero_grad()  # the critic's gradients are ignored: zero_grad clears them at its next step
     loss = loss_fn(critic(generator(flow.randn(32, 4))), flow.ones(32, 1))
     loss.backward()
     of_generator.step()

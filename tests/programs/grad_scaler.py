@@ -1,6 +1,4 @@
-"""Scaled gradients: GradScaler as PyTorch programs write it, and a scaler of one's own in float16 that meets
-infinity.
-"""
+"""Scaled gradients: GradScaler as in PyTorch programs, and a custom float16 scaler that meets infinity."""
 
 import minflow as flow
 from minflow import nn

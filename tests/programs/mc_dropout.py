@@ -1,4 +1,4 @@
-"""MC dropout: one input through a model many times, dropout on, in the three ways that programs turn it on."""
+"""MC dropout: one input through a model many times with dropout on, enabled in the three usual ways."""
 
 import minflow as flow
 from minflow import nn

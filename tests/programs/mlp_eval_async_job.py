@@ -1,4 +1,4 @@
-"""How many digits the MLP of mlp_model/ reads right: a job that hands a tuple of two arrays to a callback."""
+"""Accuracy of the MLP of mlp_model/: a job that passes a tuple of two arrays to a callback."""
 
 from typing import Tuple  # noqa: UP035 - as programs of that generation annotate
 
@@ -33,7 +33,7 @@ def main():
     _, (test_images, test_labels) = flow.data.digits(nets.BATCH, image_size=28)
     for images, labels in zip(test_images, test_labels):
         read_mlp(images, labels)(count)
-    flow.sync_default_session()  # the last two callbacks may not have run yet: without it the count is short
+    flow.sync_default_session()  # the last two callbacks may not have run yet: without it the count is too small
     print(f"{right} of {total} right")
     return right / total
 

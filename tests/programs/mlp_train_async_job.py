@@ -1,4 +1,4 @@
-"""Train an MLP on digits with a job that hands each loss to a callback, and save it as mlp_model/."""
+"""Train an MLP on digits with a job that passes each loss to a callback, and save it as mlp_model/."""
 
 import digit_nets as nets
 
@@ -31,7 +31,7 @@ def main(epochs=12):
     for _ in range(epochs):
         for images, labels in zip(train_images, train_labels):
             train_mlp(images, labels)(show)
-    check_point.save("mlp_model")  # waits for every step and its callback
+    check_point.save("mlp_model")  # wait for every step and its callback
     print("saved mlp_model after", len(means), "steps")
 
 

@@ -1,8 +1,8 @@
-"""Take the programs out of a tutorial that was saved as plain text, where the code has lost its indentation.
+"""Restore programs from a tutorial that was saved as plain text, in which the code has lost its indentation.
 
-What is code is told by the form of its lines, and its indentation by four habits of such programs: a method belongs to
-the last class, `return` ends a function, a class or a function without `self` starts at the margin, and loops run to
-the end of their program. Knows nothing of what the programs do.
+Code is recognised by the form of its lines, and its indentation by four habits of such programs: a method belongs to
+the last class, `return` ends a function, a class or a function without `self` starts at the margin, and loops extend to
+the end of their program. It does not depend on what the programs do.
 """
 
 import ast
@@ -27,18 +27,18 @@ MODULES = [
 
 
 def code_of(line: str) -> str:
-    """The line without its comment. A # inside of a text in quotes does not start one."""
+    """Return the line without its comment. A # in a string does not start one."""
     return re.sub(r"""("[^"]*"|'[^']*')|\s*#.*""", lambda found: found[1] or "", line)
 
 
 def depth_of(line: str) -> int:
-    """Brackets that the line opens, less those that it closes."""
+    """Return the brackets that the line opens, minus those that it closes."""
     bare = re.sub(r"\"[^\"]*\"|'[^']*'", "", code_of(line))
     return sum(map(bare.count, "([{")) - sum(map(bare.count, ")]}"))
 
 
 def programs(text: str) -> list[str]:
-    """Every program of the text, in order, indented again; what does not parse is no program."""
+    """Return every program of the text, in order and indented; text that does not parse is not a program."""
     runs: list[list[str]] = []
     run: list[str] = []
     depth, before, given = 0, "", False
@@ -46,7 +46,7 @@ def programs(text: str) -> list[str]:
         line = line.strip()
         form = not CJK.search(code_of(line)) and (depth > 0 or STATEMENT.match(line))
         if form and not run:
-            given = bool(OUTPUT.search(before))  # it is what a program printed
+            given = bool(OUTPUT.search(before))  # output of a program
         if form:
             run.append(line)
             depth = max(0, depth + depth_of(line))
@@ -65,8 +65,8 @@ def parses(source: str) -> bool:
 
 
 def indented(lines: list[str]) -> str:
-    """The program with the indentation that its lines must have had."""
-    blocks: list[str] = []  # the openers of the blocks that are open here
+    """Return the program with the indentation that its lines must have had."""
+    blocks: list[str] = []  # the first lines of the open blocks
     out: list[str] = []
     depth, returned = 0, False
     for line in lines:
@@ -90,7 +90,7 @@ def indented(lines: list[str]) -> str:
 
 
 def for_minflow(source: str) -> str:
-    """The program with its import lines changed to minflow's names, and nothing else."""
+    """Return the program with its import lines changed to minflow's names, and no other change."""
     lines = source.splitlines(keepends=True)
     for pattern, new in MODULES:
         lines = [re.sub(pattern, new, line) for line in lines]
@@ -98,7 +98,7 @@ def for_minflow(source: str) -> str:
 
 
 def blocks(text: str) -> list[str]:
-    """Every program of a text that kept its indentation, in order: what stands between two lines of prose or fences."""
+    """Return every program of an indented text, in order: the code between lines of prose or fences."""
     runs: list[list[str]] = [[]]
     for line in text.splitlines():
         if CJK.search(code_of(line)) or line.lstrip().startswith(("```", "•")):

@@ -1,4 +1,4 @@
-"""Save a training run of a graph, and go on with it elsewhere as if nothing had happened."""
+"""Save a training run of a graph, and resume it elsewhere with identical results."""
 
 import shutil
 from pathlib import Path
@@ -49,11 +49,11 @@ if Path(FOLDER).exists():
 flow.save(whole.step.state_dict(), FOLDER)
 whole.train(batches[2:])
 
-at_once = Run(seed=1)  # takes the state over before anything was compiled
+at_once = Run(seed=1)  # takes over the state before compiling
 at_once.step.load_state_dict(flow.load(FOLDER))
 at_once.train(batches[2:])
 
-later = Run(seed=2)  # has made a step of its own before
+later = Run(seed=2)  # has already made a step
 later.step(*batches[0])
 later.step.load_state_dict(flow.load(FOLDER))
 later.train(batches[2:])

@@ -1,6 +1,6 @@
-"""Three models over sequences, as textbooks write them: characters, nanoGPT, sentences of any length.
+"""Three sequence models, as textbooks write them: characters, nanoGPT, sentences of any length.
 
-Each function gives (model, optimizer, what computes the loss of a batch, the batch). Only the imports say minflow.
+Each function returns (model, optimizer, function of the loss of a batch, batch). Only the imports name minflow.
 """
 
 import math
@@ -12,7 +12,7 @@ from minflow.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_
 
 
 def fill(model):
-    """The same weights everywhere, without random numbers."""
+    """Set reproducible weights without random numbers."""
     model = model.double()
     with torch.no_grad():
         for k, p in enumerate(model.parameters()):
@@ -148,7 +148,7 @@ class SentenceClassifier(nn.Module):
             out, last = self.gru(x)
             out, lengths = pad_packed_sequence(out, batch_first=True)
             last = last[-1]
-        else:  # a graph has no numbers to pack by: the padded places are left out by a mask
+        else:  # a graph cannot read lengths to pack by: a mask leaves out padded positions
             out, _ = self.gru(x)
             out = out * (torch.arange(out.shape[1]) < lengths.unsqueeze(1)).unsqueeze(2)
             last = out[torch.arange(out.shape[0]), lengths - 1]

@@ -1,8 +1,7 @@
-"""Run a program where MNIST is small: `python small_mnist.py program.py`, in a folder that `write_mnist` has filled.
+"""Run a program with a small MNIST: `python small_mnist.py program.py`, in a folder that `write_mnist` has filled.
 
-`load_mnist` refuses a file whose arrays have other sizes than MNIST's. Here, and nowhere else, it is told other sizes;
-everything else of it runs as it stands. The programs do not seed: here they start from seed 0, and print the same
-losses each time.
+`load_mnist` refuses files whose arrays are not of MNIST's sizes; only here it expects other sizes, and everything else
+is unchanged. The programs set no seed: here they start from seed 0, and print the same losses each time.
 """
 
 import runpy
@@ -11,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-TRAIN, TEST = 200, 300  # images: 2 batches of 100 and 3
+TRAIN, TEST = 200, 300  # images: 2 and 3 batches of 100
 
 
 def sizes():
-    """What `load_mnist` expects of mnist.npz, with our numbers of images."""
+    """Return the arrays that `load_mnist` expects in mnist.npz, with our numbers of images."""
     parts = (("train", TRAIN), ("test", TEST))
     return {f"x_{part}": ((n, 28, 28), "uint8") for part, n in parts} | {
         f"y_{part}": ((n,), "uint8") for part, n in parts
@@ -23,7 +22,7 @@ def sizes():
 
 
 def write_mnist(folder):
-    """mnist.npz with the first digits of the packaged data, in grey values from 0 to 255."""
+    """Write mnist.npz with the first digits of the packaged data, in grey values from 0 to 255."""
     import minflow as flow
 
     arrays = {}

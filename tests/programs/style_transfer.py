@@ -1,4 +1,4 @@
-"""Style transfer: an image is trained, by what a frozen and a forgotten-to-freeze network see in it."""
+"""Style transfer: an image is trained through a frozen network, and through one that its author forgot to freeze."""
 
 import minflow as flow
 from minflow import nn
@@ -19,7 +19,7 @@ with flow.no_grad():
     wanted, texture = features(content), gram(features(style))
 image = content.clone().requires_grad_(True)
 optimizer, losses = flow.optim.Adam([image], lr=0.05), []
-for _ in range(80):  # the network's own parameters get gradients, and nobody wants them
+for _ in range(80):  # the network's own parameters get gradients that are not used
     optimizer.zero_grad()
     seen = features(image)
     loss = nn.functional.mse_loss(seen, wanted) + 100 * nn.functional.mse_loss(gram(seen), texture)

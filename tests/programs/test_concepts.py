@@ -1,6 +1,4 @@
-"""What a list of concepts of that generation promises, in programs of our own: placeholders, a job with several
-mistakes, and two devices.
-"""
+"""Features in a list of concepts of job functions: placeholders, a job with several mistakes, and two devices."""
 
 import typing
 import warnings
@@ -37,17 +35,17 @@ def both(
     return images, labels
 
 
-def test_placeholders_say_what_a_job_takes():
+def test_placeholders_describe_the_inputs_of_a_job():
     images, labels = np.random.default_rng(0).random((BATCH, 1, 6, 6), "float32"), np.arange(BATCH, dtype="int32")
-    assert both(images, labels) == (images, labels)  # annotations alone make no job
+    assert both(images, labels) == (images, labels)  # annotations alone do not make a job
     job = flow.global_function()(both)
     first, second = job(images, labels)
     assert first.tobytes() == images.tobytes() and second.dtype == np.int32 and second.tolist() == labels.tolist()
-    images[:] = 0  # what came out is not what went in
+    images[:] = 0  # the output is not the input
     assert first.any()
 
 
-# ---- several mistakes at once ----------------------------------------------------------------------------------------
+# ---- several mistakes in one pass ------------------------------------------------------------------------------------
 
 
 IMAGES, LABELS = tp.Numpy.Placeholder((BATCH, 6)), tp.Numpy.Placeholder((BATCH,), dtype=flow.int32)
@@ -55,7 +53,7 @@ NORMAL = flow.truncated_normal(0.1)
 
 
 def faulty(swapped=False, unnamed=False, no_optimizer=False):
-    """A train job with the mistakes that are asked for."""
+    """Return a train job with the requested mistakes."""
     first, second = ({}, {}) if unnamed else ({"name": "first"}, {"name": "second"})
 
     @flow.global_function(type="train")
@@ -75,7 +73,7 @@ BATCH_OF_TWO = np.ones((BATCH, 6), "float32"), np.zeros(BATCH, "int32")
 SIGNS = {"unnamed": "Dense-weight", "swapped": "logits, labels|labels, logits", "no_optimizer": "no optimizer"}
 
 
-def test_three_mistakes_are_told_in_one_pass():
+def test_three_mistakes_are_reported_in_one_pass():
     job = faulty(swapped=True, unnamed=True, no_optimizer=True)
     with pytest.raises(JobError, match="two_words has 3 mistakes") as caught:
         job(*BATCH_OF_TWO)
@@ -83,7 +81,7 @@ def test_three_mistakes_are_told_in_one_pass():
     told = list(map(str, caught.value.problems))
     assert len(told) == 3 and all(text in str(caught.value) for text in (f"{i}. " for i in (1, 2, 3)))
     first, *_, last = str(caught.value).split("\n")
-    # no place after the last mistake's own
+    # no line after the last mistake
     assert f"it is defined at test_concepts.py:{line + 4}" in first and "Try:" in last
     assert "Dense-weight" in told[0] and f":{line + 6}" in told[0] and f":{line + 7}" in told[0]
     assert "labels" in told[1] and f":{line + 9}" in told[1] and "float32[8, 3]" in told[1] and "int32[8]" in told[1]
@@ -94,7 +92,7 @@ LEFT = ["swapped unnamed", "swapped no_optimizer", "unnamed no_optimizer", "swap
 
 
 @pytest.mark.parametrize("left", LEFT)
-def test_mended_mistakes_are_no_longer_told(left):
+def test_fixed_mistakes_are_no_longer_reported(left):
     left = left.split()
     with pytest.raises(JobError) as caught:
         faulty(**dict.fromkeys(left, True))(*BATCH_OF_TWO)
@@ -105,10 +103,10 @@ def test_mended_mistakes_are_no_longer_told(left):
         assert any(part in told for part in sign.split("|")) == (name in left), (name, told)
 
 
-def test_a_mended_job_runs_in_the_same_session():
+def test_fixed_job_runs_in_the_same_session():
     with pytest.raises(JobError):
         faulty(True, True, True)(*BATCH_OF_TWO)
-    with pytest.raises(CheckpointError, match="job two_words"):  # the only job there is cannot make its variables
+    with pytest.raises(CheckpointError, match="job two_words"):  # the only job cannot create its variables
         flow.get_all_variables()
     assert not SESSION.variables
     seen = []
@@ -139,7 +137,7 @@ def on_one_device(batches):
     return losses, {name: variable.numpy() for name, variable in flow.get_all_variables().items()}
 
 
-def test_a_program_is_told_once_that_there_is_no_gpu():
+def test_missing_gpu_is_reported_once():
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         flow.config.gpu_device_num(1)
@@ -167,7 +165,7 @@ def made(steps):
     ]
 
 
-def test_mirrored_halves_train_as_the_whole_batch():
+def test_mirrored_halves_train_like_the_whole_batch():
     batches = made(6)
     expected, variables = on_one_device(batches)
     flow.clear_default_session()
@@ -187,7 +185,7 @@ def test_mirrored_halves_train_as_the_whole_batch():
     for name in ("scores-weight", "scores-bias"):
         np.testing.assert_allclose(found[name], variables[name], rtol=1e-5, atol=1e-7)
     with pytest.raises(JobError, match=r"x of job halves(.|\n)*devices +2\n +got +list of 1"):
-        halves([batches[0][0][:half]], [batches[0][1][:half]])  # one array, and there are two devices
+        halves([batches[0][0][:half]], [batches[0][1][:half]])  # one array for two devices
 
 
 def test_consistent_view_is_one_logical_tensor_on_two_devices():

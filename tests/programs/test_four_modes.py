@@ -1,7 +1,7 @@
-"""One program in four modes: eager, as a graph, as a job whose calls wait and as one whose calls do not.
+"""One program in four modes: eager, as a graph, as a sync job and as an async job.
 
-Each step uses the values that its captures had when it was called, in all modes and bit for bit; minflow warns about
-a value that a plan cannot follow, or refuses it. The programs are in `tests/fuzz/modes.py`.
+In all modes each step uses, bit for bit, the values that its captures had when it was called; minflow warns about a
+value that a plan cannot track, or refuses it. The programs are in `tests/fuzz/modes.py`.
 """
 
 import warnings
@@ -15,14 +15,14 @@ from tests.fuzz.modes import MODES, THINGS, Program, outcome, results, same
 
 
 def expected(name: str, use: str, write: str, mode: str) -> str:
-    """What a program does in a mode; each of the words is in the answer of one of `outcome`."""
+    """Return words for what a program does in a mode; each is part of the result of one `outcome`."""
     if "backward()" in use and mode != "eager":
-        return "refuses"  # a graph without an optimizer, a job that predicts
+        return "refuses"  # a graph without an optimizer, a predict job
     if "total[0].item()" in use and mode != "eager":
-        return "refuses"  # a number of a tensor that the plan may write
+        return "refuses"  # a Python number read from a tensor that the plan may write
     writes_captured = name == "own" and ("total." in use or "count +=" in use)
     if mode in ("sync", "async") and (writes_captured or "autograd.grad" in use):
-        return "refuses"  # a job that predicts
+        return "refuses"  # a predict job
     return "warns" if name == "containers" and mode == "graph" else "gives"
 
 
@@ -37,7 +37,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "use", "write"), CASES)
-def test_one_kind_of_use_and_of_write(name, use, write):
+def test_single_kinds_of_uses_and_writes(name, use, write):
     program = Program((name,), (use,), (write,) * 5)
     _, wanted = outcome("eager", program)
     for mode in MODES:
@@ -47,7 +47,7 @@ def test_one_kind_of_use_and_of_write(name, use, write):
 
 
 @pytest.mark.parametrize("write", THINGS["containers"].unfollowed)
-def test_a_job_follows_what_a_graph_warns_about(write):
+def test_job_tracks_values_that_a_graph_warns_about(write):
     program = Program(("containers",), THINGS["containers"].uses[:1], (write,) * 5)
     _, wanted = outcome("eager", program)
     for mode in ("sync", "async"):
@@ -74,7 +74,7 @@ def test_many_random_programs(share):
         assert found is None, modes.report(program, found)
 
 
-# ---- values that are not followed ----------------------------------------------------------------------------------
+# ---- values that are not tracked ------------------------------------------------------------------------------------
 
 
 class Settings:
@@ -120,7 +120,7 @@ UNFOLLOWED = {
 
 @pytest.mark.parametrize("mode", MODES[1:])
 @pytest.mark.parametrize("value", UNFOLLOWED)
-def test_a_value_that_no_plan_follows_is_warned_about(value, mode):
+def test_untracked_value_warns(value, mode):
     make, notice = UNFOLLOWED[value]
 
     def program():
@@ -131,7 +131,7 @@ def test_a_value_that_no_plan_follows_is_warned_about(value, mode):
         results(mode, program)
 
 
-def test_a_value_that_is_followed_is_not_warned_about():
+def test_tracked_value_does_not_warn():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for name in ("module", "tensors", "arrays", "read modules"):
@@ -142,8 +142,8 @@ def test_a_value_that_is_followed_is_not_warned_about():
 # ---- the runner itself ---------------------------------------------------------------------------------------------
 
 
-def test_a_difference_is_found_and_minimised(monkeypatch):
-    """A kernel that is wrong in plans only, as a fault of the compiler would be."""
+def test_difference_is_found_and_minimised(monkeypatch):
+    """With a kernel that is wrong only in plans, like a compiler bug."""
     program = Program(
         ("tensors", "own"),
         ("y = y * t + view + shared", "z = y.clone(); z.mul_(2); y = z"),

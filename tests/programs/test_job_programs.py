@@ -1,4 +1,4 @@
-"""Programs of job functions, each in a process of its own, as a user runs them: what one saves the next one loads."""
+"""Programs of job functions, each in a separate process, as users run them: each loads what the previous one saved."""
 
 import os
 import re
@@ -31,7 +31,7 @@ def run(folder, *command):
 
 
 def program(name, folder):
-    """What a program printed that ended well."""
+    """Return the output of a program, which must succeed."""
     ran = run(folder, HERE / name)
     assert ran.returncode == 0 and "Traceback" not in ran.stderr, ran.stderr
     return ran.stdout
@@ -51,7 +51,7 @@ def test_train_save_load_evaluate(tmp_path):
     assert int(re.fullmatch(r"(\d+) of 300 right\n", printed)[1]) > 270
 
 
-def test_a_second_save_into_the_folder_is_refused(tmp_path):
+def test_second_save_into_the_folder_is_refused(tmp_path):
     (tmp_path / "mlp_model").mkdir()
     (tmp_path / "mlp_model" / "mine").touch()
     ran = run(tmp_path, "-c", "import mlp_train_async_job as program; program.main(epochs=1)")
@@ -59,7 +59,7 @@ def test_a_second_save_into_the_folder_is_refused(tmp_path):
     assert [p.name for p in (tmp_path / "mlp_model").iterdir()] == ["mine"]
 
 
-# ---- the same training in both ways ----------------------------------------------------------------------------------
+# ---- the same training, sync and async -------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -81,14 +81,14 @@ def training_job(net, gives):
 
 
 def trained(gives, net, steps):
-    """What each step gave, and the variables afterwards."""
+    """Return the result of each step, and the final variables."""
     flow.clear_default_session()
     flow.manual_seed(7)
     (images, labels), _ = flow.data.digits(nets.BATCH, image_size=28)
     job, given = training_job(net, gives), []
     buffer = np.empty_like(images[0])
     for i in range(steps):
-        np.copyto(buffer, images[i % len(images)])  # one buffer for all batches: a call copies what it is given
+        np.copyto(buffer, images[i % len(images)])  # one buffer for all batches: a call copies its arguments
         answer = job(buffer, labels[i % len(images)])
         given.append(answer) if gives is BOTH else answer(given.append)
     numbers = {name: variable.numpy() for name, variable in flow.get_all_variables().items()}

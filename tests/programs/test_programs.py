@@ -1,4 +1,4 @@
-"""Whole programs, run as they stand in a folder with generated CIFAR-10 files: what a user of the tutorial would do."""
+"""Complete programs, run unmodified in a folder with generated CIFAR-10 files, as a user of the tutorial would."""
 
 import contextlib
 import functools
@@ -21,7 +21,7 @@ HEAD_THAT_NEVER_RAN = {"model.classifer", "model.classifer.0", "model.classifer.
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """Run a program in a folder of its own, once: its names afterwards, its output and the folder."""
+    """Run a program in a new folder, once. Return its globals, its output and the folder."""
 
     @functools.cache
     def ran(name):
@@ -51,7 +51,7 @@ def state_bits(run):
 def test_train_eager(run):
     names, printed, _ = run("train_eager.py")
     assert len(names["losses"]) == 4 and names["seen"] == 5 * ROWS  # the last batch has 8 images
-    assert abs(names["losses"][0] - math.log(1000)) < 0.15  # the head of a thousand classes, not that of ten
+    assert abs(names["losses"][0] - math.log(1000)) < 0.15  # the head with a thousand outputs, not the one with ten
     head = dict(names["model"].named_parameters())
     assert head["classifer.1.weight"].grad is None and head["classifier.1.weight"].grad is not None
     assert "200 of 200: loss" in printed
@@ -67,13 +67,13 @@ def test_train_graph(run):
     assert modules.findall(names["before"]) == modules.findall(names["after"])
     assert len(modules.findall(names["after"])) == 1 + len(list(names["model"].modules())) and inputs in names["after"]
 
-    # The new head is in the model and does nothing: three rows of the tree say so, and no other.
+    # The new head is in the model and has no effect: three rows of the tree say so, and no other.
     rows = step.tree().record.rows
     assert {row.path for row in rows if "never ran" in row.badges} == HEAD_THAT_NEVER_RAN
     assert [row.path for row in rows if "no gradient" in row.badges] == ["model.classifer.1"]
     assert len(re.findall(r"classifer: Sequential .*\[never ran\]$", str(step.tree()), re.MULTILINE)) == 1
 
-    # debug(1) told of the one build, module by module, before the first loss was printed.
+    # debug(1) reported the only build, module by module, before the first loss was printed.
     assert printed.count("start building graph.") == 1
     assert printed.index("start building graph.") < printed.index("(MODULE:model:MobileNetV2())\n")
     assert (
@@ -83,7 +83,7 @@ def test_train_graph(run):
     )
     lines = {line.strip() for line in printed.splitlines()}
     assert "(MODULE:model.classifier.1:Linear(in_features=1280, out_features=1000, bias=True))" in lines
-    assert not any(line.startswith("(MODULE:model.classifer") for line in lines)  # no call of it, so no line
+    assert not any(line.startswith("(MODULE:model.classifer") for line in lines)  # not called, so no line
 
 
 def test_both_trainings_agree(run):

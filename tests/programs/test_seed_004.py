@@ -1,8 +1,8 @@
-"""The programs of OneFlow's tutorial on static graphs, with their import lines changed and nothing else.
+"""The programs of OneFlow's tutorial on static graphs, with only their import lines changed.
 
 The tutorial's text is not part of this project: MINFLOW_SEEDS names a folder that has it as `004*.txt`. Its last part,
-deployment (`flow.save(graph, path)`) and a network that transfers styles, is left out until graphs are saved whole.
-Read next: `restored.py`, which finds the programs in the text.
+deployment (`flow.save(graph, path)`) and a style transfer network, is left out until graphs are saved whole. Read next:
+`restored.py`, which finds the programs in the text.
 """
 
 import ast
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(
     not SEEDS, reason="needs the text of the tutorial: MINFLOW_SEEDS names the folder that holds it as 004*.txt"
 )
 
-# What each program is known by, in the order of the tutorial.
+# A line that identifies each program, in the order of the tutorial.
 EAGER, LINEAR, CALL_LINEAR, UNUSED = (
     "optimizer.step()",
     "class ModuleMyLinear",
@@ -50,7 +50,7 @@ def text():
 
 @pytest.fixture(scope="module")
 def sources(text):
-    """What a program is known by -> the program; every program of the text is run, or is one of those left out."""
+    """Return identifying line -> program; every program of the text is run, or is one of those left out."""
     found, left_out = {}, []
     for source in programs(text):
         names = [known for known in RUN if known in source and not (ELLIPSIS in source or DEPLOY.search(source))]
@@ -66,7 +66,7 @@ def sources(text):
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """A folder with CIFAR-10 files under data/, where programs are run; nothing is fetched."""
+    """A folder with CIFAR-10 files under data/, in which programs run; nothing is downloaded."""
     monkeypatch.setattr(files, "CIFAR_ROWS", ROWS)
     monkeypatch.setattr(base, "fetch", lambda *args: pytest.fail("a download was tried, and the files are there"))
     monkeypatch.setenv("MINFLOW_DATA", str(tmp_path / "cache"))
@@ -76,14 +76,14 @@ def here(tmp_path, monkeypatch):
 
 
 def run(source, names, file="program.py"):
-    """Run a program among `names`, from a file, so that errors and the graph's levels can show its lines."""
+    """Run a program from a file, with `names`, so that errors and the graph's debug levels can show its lines."""
     Path(file).write_text(source, encoding="utf-8")
     exec(compile(source, file, "exec"), names)
     return names
 
 
 def before_and_after(source, word):
-    """The program cut in two before its first statement that begins with `word`."""
+    """Split the program before its first statement that begins with `word`."""
     tree = ast.parse(source).body
     line = next(s.lineno for s in tree if source.splitlines()[s.lineno - 1].startswith(word)) - 1
     lines = source.splitlines(keepends=True)
@@ -96,24 +96,24 @@ def printed_losses(out):
 
 
 def one_line(listing):
-    """A listing without what differs by machine and package: one space for each break, no device, no graph's number."""
+    """Normalize a listing: single spaces, no device, no index of the graph."""
     listing = listing.replace("oneflow", "minflow").replace("device='cuda:0', ", "")
     return re.sub(r"\s+", " ", re.sub(r"GraphMobileNetV2_\d+", "GraphMobileNetV2_N", listing))
 
 
 def shown(text, first):
-    """The tutorial's own listing that holds the line `first`, cut where it leaves something out."""
+    """Return the tutorial's listing that contains the line `first`, cut where it omits something."""
     parts = re.split(r"^\.\.\.$", text[text.index(first) :], flags=re.MULTILINE)
     return [one_line(part).strip() for part in parts]
 
 
-def test_import_lines_alone_are_changed(text, sources):
+def test_only_import_lines_are_changed(text, sources):
     originals = [source for source in programs(text) if any(known in source for known in RUN)]
     for name, source in sources.items():
         original = next(s for s in originals if for_minflow(s) == source)
         changed = [(a, b) for a, b in zip(original.splitlines(), source.splitlines(), strict=True) if a != b]
         assert all(re.match("(import|from) ", a) and "minflow" in b for a, b in changed), (name, changed)
-        # Nothing but white space was put between the words of the tutorial.
+        # Only white space was inserted between the words of the tutorial.
         assert re.sub(r"\s", "", original) in re.sub(r"\s", "", text)
 
 
@@ -145,7 +145,7 @@ def test_linear(sources, here, capsys):
 
 def test_train_print_debug_save_load(text, sources, here, capsys):
     flow.manual_seed(0)
-    # The tutorial says to take the # off this line, and to print the graph before it is called.
+    # The tutorial says to uncomment this line, and to print the graph before it is called.
     source = sources[TRAIN].replace("# graph_mobile_net_v2.debug()", "graph_mobile_net_v2.debug()")
     start, loop = before_and_after(source, "for t in")
     names = run(start, {})
@@ -174,13 +174,13 @@ def test_train_print_debug_save_load(text, sources, here, capsys):
         assert graph._level == 1
     capsys.readouterr()
     state = graph.state_dict()
-    graph(names["x"][:32], names["y"][:32])  # a plan of its own, so it is built
+    graph(names["x"][:32], names["y"][:32])  # its own plan, so it is built
     graph.load_state_dict(state)
     out = capsys.readouterr().out
     assert out.count("(MODULE:model.features.0.0:Conv2d(3, 32, ") == 1 and "classifer" not in out
     graph.debug(-1)
 
-    # What the tutorial removes must be there, and the module that removes it is one it forgets to import.
+    # The modules that the tutorial removes must exist; it forgets to import the one that removes them.
     (here / "GraphMobileNetV2").mkdir()
     (here / "GraphMobileNetV2" / "old").touch()
     run("import shutil\n" + sources[SAVE], names)
@@ -191,14 +191,14 @@ def test_train_print_debug_save_load(text, sources, here, capsys):
     run(sources[LOAD], names)
     assert state_bits(names) == saved and graph._steps == 5 and list(names["state_dict"])[:2] == ["model", "loss_fn"]
 
-    # With OneFlow this is an error; here the graph's model is the module it was.
+    # With OneFlow this is an error; here the graph's model is the original module.
     shutil.rmtree("GraphMobileNetV2")
     run(sources[SAVE_MODULE], names)
     assert flow.load("GraphMobileNetV2").keys() == names["model"].state_dict().keys()
 
 
 def before_listing(text):
-    """The pieces of the listing before the first call: its head, and its end from the head that never runs."""
+    """Return the parts of the listing before the first call: its head, and the end from the head that never runs."""
     head, end, *_ = shown(text, "(GRAPH:GraphMobileNetV2_0:GraphMobileNetV2): (\n")
     return head.removesuffix(")").strip(), end.partition("(MODULE:loss_fn:CrossEntropyLoss()): ()")[0].strip()
 

@@ -1,8 +1,8 @@
-"""The programs and snippets of OneFlow's pages on job functions, with their import lines changed and nothing else.
+"""The programs and snippets of OneFlow's pages on job functions, with only their import lines changed.
 
-The pages are not part of this project: MINFLOW_SEEDS names a folder that has them as `000*.txt` to `003*.txt`. The four
-whole programs run each in a process of its own, on a small MNIST, and the two that evaluate load what the two others
-saved. Read next: `restored.py`, which finds the code in the text; `small_mnist.py`.
+The pages are not part of this project: MINFLOW_SEEDS names a folder that has them as `000*.txt` to `003*.txt`. Each of
+the four complete programs runs in a separate process, on a small MNIST, and the two that evaluate load what the two
+others saved. Read next: `restored.py`, which finds the code in the text; `small_mnist.py`.
 """
 
 import ast
@@ -47,7 +47,7 @@ def page(number):
 
 
 def one(sources, *known):
-    """The one piece of code in which all of these words stand."""
+    """Return the only piece of code that contains all of these words."""
     found = [source for source in sources if all(word in source for word in known)]
     assert len(found) == 1, (known, len(found))
     return found[0]
@@ -62,7 +62,7 @@ def whole_programs():
 
 @pytest.fixture(scope="module")
 def printed(tmp_path_factory):
-    """What each of the four printed, run one after the other in one folder."""
+    """The output of each of the four programs, run in one folder in turn."""
     folder = tmp_path_factory.mktemp("mnist")
     write_mnist(folder)
     out = {}
@@ -86,7 +86,7 @@ def printed(tmp_path_factory):
     return folder, out
 
 
-def test_import_lines_alone_are_changed():
+def test_only_import_lines_are_changed():
     for source in whole_programs():
         pairs = zip(source.splitlines(), for_minflow(source).splitlines(), strict=True)
         changed = [pair for pair in pairs if pair[0] != pair[1]]
@@ -96,27 +96,27 @@ def test_import_lines_alone_are_changed():
         ]
 
 
-def test_sync_training_prints_losses_that_fall_and_saves(printed):
+def test_sync_training_prints_falling_losses_and_saves(printed):
     folder, out = printed
     *losses, last = out["lenet_train.py"]
     losses = [float(x) for x in losses]
-    assert last == "model saved" and len(losses) == 20  # one for each epoch: an epoch has fewer than 20 batches
+    assert last == "model saved" and len(losses) == 20  # one per epoch: an epoch has fewer than 20 batches
     assert losses[0] > 2.3 and losses[-1] < 0.3
     assert (folder / "lenet_models_1" / "snapshot_done").read_bytes() == b""
     assert np.fromfile(folder / "lenet_models_1" / "conv2-weight" / "out", "<f4").size == 64 * 32 * 5 * 5
 
 
-def test_async_training_calls_back_once_for_each_step(printed):
+def test_async_training_calls_back_once_per_step(printed):
     folder, out = printed
     losses = [float(x) for x in out["mlp_train.py"]]
-    assert len(losses) == 20 * (TRAIN // 100) // 20  # each 20th of the steps of 20 epochs
+    assert len(losses) == 20 * (TRAIN // 100) // 20  # every 20th of the steps of 20 epochs
     assert losses[0] > 2 and losses[-1] < 0.5
     steps = np.fromfile(folder / "mlp_models_1" / "System-Train-TrainStep-train_job" / "out", "<i8")
     assert steps == [20 * (TRAIN // 100)]
 
 
 @pytest.mark.parametrize("file", ["lenet_eval.py", "mlp_eval.py"])
-def test_evaluation_finds_what_the_training_saved(file, printed):
+def test_evaluation_loads_the_saved_variables(file, printed):
     [line] = printed[1][file]
     accuracy = float(re.fullmatch(r"accuracy: ([\d.]+)%", line)[1])
     assert 80 < accuracy <= 100  # of the few digits of a small training set
@@ -128,7 +128,7 @@ def test_evaluation_finds_what_the_training_saved(file, printed):
 
 @pytest.fixture
 def names(tmp_path, monkeypatch):
-    """The names that a snippet finds, as if the page's programs had begun: imports, a batch size, one batch, nets."""
+    """The names that a snippet uses, as if the page's programs had begun: imports, a batch size, one batch, nets."""
     flow.clear_default_session()
     flow.manual_seed(0)
     monkeypatch.chdir(tmp_path)
@@ -155,7 +155,7 @@ def run(source, names, file="snippet.py"):
 
 
 def function_of(source, name):
-    """The source of one function of a program."""
+    """Return the source of one function of a program."""
     found = [part for part in ast.parse(source).body if isinstance(part, ast.FunctionDef) and part.name == name]
     return ast.get_source_segment(source, found[0])
 
@@ -171,7 +171,7 @@ def test_page_on_definition_and_call(names, capsys):
 
     run(one(sources, "def get_train_config"), names)
     head = re.search(r"^@\S+\(.*function_config.*\n(?:.*\n)*?\) -> tp\.Numpy:\n", page("001"), re.MULTILINE)[0]
-    # the page leaves its body out: as the one before
+    # the page omits its body: same as before
     run(head + body.partition("-> tp.Callback[tp.Numpy]:\n")[2], names)
     assert names["train_job"].config.data_type is flow.float32
     capsys.readouterr()
@@ -235,7 +235,7 @@ def test_concepts_layers(names):
     assert out.shape == (1, 128, 64, 64) and out.dtype == np.float32 and np.isfinite(out).all() and out.std() > 1
 
 
-def test_concepts_all_three_mistakes_are_told_at_once(names):
+def test_concepts_all_three_mistakes_are_reported_together(names):
     concept("(logits, labels)", names)
     with pytest.raises(JobError, match="3 mistakes") as caught:
         names["train_job"](names["images"], names["labels"])

@@ -1,6 +1,6 @@
-"""Models over sequences for 20 steps, eagerly and as a graph, against the losses that PyTorch gives.
+"""Sequence models for 20 steps, eagerly and as a graph, against losses of PyTorch.
 
-`python tests/programs/test_sequence_models.py` prints them anew, where PyTorch is installed.
+`python tests/programs/test_sequence_models.py` prints the losses, if PyTorch is installed.
 """
 
 from pathlib import Path
@@ -85,7 +85,7 @@ PYTORCH = {
 
 
 def losses_of(names: dict, program: str) -> list[float]:
-    """The loss before each of 20 steps."""
+    """Return the loss before each of 20 steps."""
     _, optimizer, loss_of, batch = names[program]()
     losses = []
     for _ in range(STEPS):
@@ -105,22 +105,22 @@ def run_program(library: str = "minflow") -> dict:
 
 
 @pytest.mark.parametrize("program", PYTORCH)
-def test_losses_are_those_of_pytorch(program):
+def test_losses_match_pytorch(program):
     np.testing.assert_allclose(losses_of(run_program(), program), PYTORCH[program], rtol=1e-8)
 
 
 @pytest.mark.parametrize("program", PYTORCH)
-def test_a_graph_gives_the_same(program):
+def test_graph_gives_the_same_losses(program):
     names = run_program()
     model, optimizer, loss_of, batch = names[program](*[False] * (program == "sentences"))
     step = Step(model, optimizer, loss_of)
     losses = [step(*batch).item() for _ in range(STEPS)]
     np.testing.assert_allclose(losses, PYTORCH[program], rtol=1e-8)
-    if program != "sentences":  # there the eager run is packed
+    if program != "sentences":  # the eager run is packed
         assert losses == losses_of(names, program)
 
 
-def test_our_gpt_is_that_model():
+def test_our_gpt_equals_nanogpt():
     """From the same weights, and with its own attention."""
     model, _, loss_of, (x, y) = run_program()["nanogpt"]()
     ours = GPT(GPTConfig(8, 11, 2, 2, 12)).double()

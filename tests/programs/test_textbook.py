@@ -1,6 +1,6 @@
-"""Programs of textbooks, written as their authors write them: with the import lines changed they give PyTorch's losses.
+"""Textbook programs, as their authors wrote them: with changed import lines they give PyTorch's losses.
 
-`python -m tests.programs.textbook.record` wrote these down; PyTorch is not needed here.
+`python -m tests.programs.textbook.record` recorded these; PyTorch is not needed here.
 """
 
 import json
@@ -17,7 +17,7 @@ def test_each_program_has_its_losses():
 
 
 @pytest.mark.parametrize("name", running.PROGRAMS)
-def test_losses_are_those_of_pytorch(name):
+def test_losses_match_pytorch(name):
     assert running.losses(name, "minflow") == pytest.approx(RECORDED[name], rel=2e-3, abs=2e-5)
 
 
@@ -30,5 +30,5 @@ def test_losses_are_those_of_pytorch(name):
         ("from torchvision import models", "from torchvision import models"),
     ],
 )
-def test_only_the_import_line_changes(line, expected):
+def test_only_import_lines_are_changed(line, expected):
     assert running.changed(line) == expected

@@ -1,4 +1,4 @@
-"""Train MobileNetV2 on CIFAR-10 step by step, each operation run as its line is reached."""
+"""Train MobileNetV2 on CIFAR-10 eagerly: each op runs when its line is reached."""
 
 import minflow as flow
 from minflow import nn
@@ -11,7 +11,7 @@ images = datasets.CIFAR10(root="data", train=True, transform=transforms.ToTensor
 loader = flow.utils.data.DataLoader(images, 64, shuffle=True)
 
 model = models.mobilenet_v2().to(device)
-# Misspelt, so the model gets one module more and forward goes on using the old head with its thousand classes.
+# Misspelt, so the model gets an extra module and forward keeps using the old head with its thousand classes.
 model.classifer = nn.Sequential(nn.Dropout(0.2), nn.Linear(model.last_channel, 10))
 model.train()
 loss_fn = nn.CrossEntropyLoss().to(device)

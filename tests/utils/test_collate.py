@@ -1,4 +1,4 @@
-"""default_collate: forms, dtypes, and what it says about samples that do not fit together."""
+"""default_collate: forms, dtypes, and errors for samples that do not fit together."""
 
 from collections import OrderedDict, UserDict, defaultdict, deque
 from types import MappingProxyType
@@ -61,7 +61,7 @@ def test_mistakes(samples, kind, said):
         default_collate(samples)
 
 
-def test_a_picture_says_what_to_do():
+def test_picture_error_has_a_suggestion():
     image = pytest.importorskip("PIL.Image").new("L", (4, 4))
     with pytest.raises(DTypeError, match=r"transforms.ToTensor\(\)"):
         default_collate([(image, 1)])
@@ -78,7 +78,7 @@ def test_convert():
     ([flow.tensor(1), flow.tensor(2.5)], "float32", [1, 2.5]), ([np.array(1), np.array(2.5)], "float64", [1, 2.5]),
     ([np.array([1], "int32"), np.array([2.5], "float32")], "float32", [[1], [2.5]]),
 ])  # fmt: skip
-def test_what_differs_within_a_batch_is_promoted(samples, dtype, numbers):
+def test_mixed_dtypes_are_promoted(samples, dtype, numbers):
     batch = default_collate(samples)
     assert batch.dtype.name == dtype and np.allclose(batch.numpy(), numbers)
     (in_a_dict,) = default_collate([{"a": x} for x in samples]).values()
@@ -86,15 +86,15 @@ def test_what_differs_within_a_batch_is_promoted(samples, dtype, numbers):
 
 
 class Named(dict):
-    """A mapping of a class of its own."""
+    """A custom mapping."""
 
 
 class Listed(list):
-    """A list of a class of its own."""
+    """A custom list."""
 
 
 def test_containers_keep_their_class():
-    """As in PyTorch: all but a tuple, which becomes a list; what cannot be made anew becomes a dict."""
+    """As in PyTorch: tuples become lists, and classes that cannot be reconstructed become dicts."""
     for first in (OrderedDict(a=1), defaultdict(list, a=1), Named(a=1), UserDict(a=1)):
         for made in (default_collate([first, first]), default_convert(first)):
             assert type(made) is type(first) and list(made) == ["a"]

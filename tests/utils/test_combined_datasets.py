@@ -1,4 +1,4 @@
-"""Datasets made of datasets, the sampler for several processes, and the addresses of PyTorch's modules."""
+"""Datasets made of datasets, the sampler for several processes, and the import paths of PyTorch."""
 
 import functools
 import operator
@@ -53,7 +53,7 @@ def test_stack():
 @needs_torch
 @pytest.mark.parametrize("drop_last", [False, True])
 @pytest.mark.parametrize(("count", "processes"), [(10, 3), (9, 3), (2, 5), (7, 1)])
-def test_each_process_has_its_part(count, processes, drop_last):
+def test_each_process_gets_its_part(count, processes, drop_last):
     for rank in range(processes):
         options = {"num_replicas": processes, "rank": rank, "shuffle": False, "drop_last": drop_last}
         theirs = torch.utils.data.DistributedSampler(list(range(count)), **options)
@@ -61,7 +61,7 @@ def test_each_process_has_its_part(count, processes, drop_last):
         assert list(ours) == list(theirs) and len(ours) == len(theirs) and ours.total_size == theirs.total_size
 
 
-def test_parts_of_a_shuffle_are_disjoint_and_change_by_epoch():
+def test_shuffled_parts_are_disjoint_and_differ_by_epoch():
     samplers = [DistributedSampler(range(12), 3, rank, seed=5) for rank in range(3)]
     first = [list(sampler) for sampler in samplers]
     assert sorted(functools.reduce(operator.iadd, first, [])) == list(range(12)) and first == [
@@ -74,7 +74,7 @@ def test_parts_of_a_shuffle_are_disjoint_and_change_by_epoch():
         DistributedSampler(range(5), 3, 3)
 
 
-def test_what_is_accepted():
+def test_accepted_arguments():
     loader = DataLoader(
         [1, 2],
         2,

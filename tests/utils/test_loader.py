@@ -1,4 +1,4 @@
-"""DataLoader: the same batches with any workers, order, errors, and nothing left behind."""
+"""DataLoader: the same batches with any number of workers, order, errors, and cleanup."""
 
 import multiprocessing
 import random
@@ -37,13 +37,13 @@ def left_behind():
 def nothing_left_behind():
     yield
     for thread in threading.enumerate():
-        if thread.name.startswith("minflow-loader"):  # after a timeout it still has its sample in hand
+        if thread.name.startswith("minflow-loader"):  # after a timeout the worker still has its sample
             thread.join(60)
     assert left_behind() == []
 
 
 class Of(Dataset):
-    """n samples, each what a function makes of its number."""
+    """n samples, each computed from its index."""
 
     def __init__(self, n, sample):
         self.n, self.sample = n, sample
@@ -56,7 +56,7 @@ class Of(Dataset):
 
 
 class Numbers(Dataset):
-    """Samples that draw, of all forms."""
+    """Samples with random numbers, in all forms."""
 
     def __init__(self, n=23, bad=(), error=KeyError):
         self.n, self.bad, self.error = n, bad, error
@@ -104,15 +104,15 @@ def same(a, b):
 @pytest.mark.parametrize(
     "options", [dict(batch_size=4, shuffle=True), dict(batch_size=5, drop_last=True), dict(batch_size=None)], ids=str
 )
-def test_workers_change_no_bit(crew, options):
+def test_workers_do_not_change_bits(crew, options):
     alone = walk(Numbers(), **options)
     assert same(alone, walk(Numbers(), **options, **crew))
     assert not same(alone[: len(alone) // 2], alone[len(alone) // 2 :])  # the epochs differ
 
 
 @pytest.mark.parametrize("crew", CREWS, ids=IDS)
-def test_a_sample_draws_alone(crew):
-    """Its numbers depend on the epoch and on its own number, not on the batch that it is in."""
+def test_sample_randomness_is_independent_of_batching(crew):
+    """Its numbers depend on the epoch and its own index, not on its batch."""
 
     def by_sample(**options):
         loader = DataLoader(Numbers(), generator=flow.Generator().manual_seed(3), **options)
@@ -130,7 +130,7 @@ def test_the_default_generator(monkeypatch):
     assert same(draw(), draw(num_workers=2)) and same(draw(), draw(num_workers=2, workers="process"))
 
 
-def test_collate_draws_too():
+def test_collate_randomness_is_reproducible():
     def collate(samples):
         return len(samples), flow.rand(3)
 
@@ -177,7 +177,7 @@ def test_lengths_and_order():
 
 
 @pytest.mark.parametrize("crew", [{}, *CREWS], ids=["none", *IDS])
-def test_one_gather_is_the_same_as_many_samples(crew):
+def test_one_gather_equals_many_samples(crew):
     x, y = flow.randn(50, 3, 4), flow.arange(50)
     quick, slow = TensorDataset(x, y), [(x[i], y[i]) for i in range(50)]
     for data in (quick, Subset(quick, list(range(49, -1, -1)))):
@@ -202,7 +202,7 @@ def test_getitems():
 
 
 @pytest.mark.parametrize("crew", [{}, *CREWS], ids=["none", *IDS])
-def test_an_error_shows_where_it_came_from(crew):
+def test_error_shows_its_origin(crew):
     seen = []
     with pytest.raises(KeyError, match="sample 9") as caught:
         for batch in DataLoader(Numbers(bad=[9]), 4, **crew):
@@ -220,13 +220,13 @@ class Unpicklable(Exception):
         self.lock = threading.Lock()
 
 
-def test_an_error_that_cannot_travel():
+def test_unpicklable_error():
     with pytest.raises(WorkerError, match="Unpicklable: sample 9") as caught:
         list(DataLoader(Numbers(bad=[9], error=Unpicklable), 4, num_workers=2, workers="process"))
     assert "raise self.error" in str(caught.value.__cause__)
 
 
-def test_an_error_of_ours_names_the_loop():
+def test_four_part_error_names_the_loop():
     said = r"other shapes[\s\S]*\[1\][\s\S]*\[2\][\s\S]*test_loader.py:\d+\n"
     for crew in [{}, *CREWS]:
         with pytest.raises(ShapeError, match=said) as caught:
@@ -234,13 +234,13 @@ def test_an_error_of_ours_names_the_loop():
         assert "batch 0" in caught.value.__notes__[0]
 
 
-def test_a_batch_that_cannot_travel():
+def test_unpicklable_batch():
     with pytest.raises(Exception, match="(?i)pickle") as caught:
         list(DataLoader(Numbers(), 4, num_workers=1, workers="process", collate_fn=lambda samples: threading.Lock()))
     assert any("cannot be pickled" in line for line in str(caught.value.__cause__).splitlines())
 
 
-def test_an_error_of_the_sampler_comes_in_its_turn():
+def test_sampler_error_is_raised_in_order():
     class Own:
         def __iter__(self):
             yield from range(6)
@@ -256,7 +256,7 @@ def test_an_error_of_the_sampler_comes_in_its_turn():
 
 @pytest.mark.parametrize("crew", CREWS, ids=IDS)
 def test_leaving_early(crew):
-    """The workers have ended when the loop is left; test_loader_leaks waits for those that are slow."""
+    """Workers end when the loop is left; test_loader_leaks waits for slow ones."""
     for _ in DataLoader(Numbers(400), 2, **crew):
         break
     assert left_behind() == []
@@ -266,7 +266,7 @@ def test_leaving_early(crew):
     assert left_behind() == []
 
 
-def test_two_at_once():
+def test_two_concurrent_iterators():
     """A worker that is forked later does not hold the pipes of an earlier one."""
     for crew in CREWS:
         a, b = DataLoader(Numbers(), 4, **crew), DataLoader(Numbers(), 4, num_workers=2, workers="process")
@@ -319,16 +319,16 @@ def test_no_grad_holds_in_threads():
 
 
 @pytest.mark.parametrize("crew", CREWS, ids=IDS)
-def test_after_a_timeout_the_sample_is_not_waited_for(crew):
-    go = threading.Event()  # in a process a copy, which stays as it is
+def test_timeout_does_not_wait_for_the_sample(crew):
+    go = threading.Event()  # a copy in a process, which stays unchanged
     with pytest.raises(WorkerError, match="did not finish batch 0 within 0.05 s"):
         for _ in DataLoader(Of(23, lambda i: go.wait(60)), 1, timeout=0.05, **crew):
             pass
     assert not go.is_set()
-    go.set()  # the fixture sees that the threads end then
+    go.set()  # the fixture checks that the threads end then
 
 
-def test_big_batches_can_be_written_to():
+def test_large_batches_are_writable():
     x = flow.randn(64, 1000)
     for (batch,) in DataLoader(TensorDataset(x), 32, num_workers=2, workers="process"):
         batch += 1
@@ -355,7 +355,7 @@ def test_mistakes(arguments, said):
     assert "test_loader.py" in str(caught.value)
 
 
-def test_data_errors_travel_whole():
+def test_data_errors_keep_their_parts_across_processes():
     def bad(i):
         raise DataError("image broken.png: is damaged", values={"file": "broken.png"}, hint="another copy")
 
@@ -382,7 +382,7 @@ def shift(number):
 
 @pytest.mark.parametrize("workers", ["thread", "process"])
 @pytest.mark.parametrize("inside", [False, True])
-def test_worker_init_fn_writes_the_dataset_of_its_worker_alone(workers, inside):
+def test_worker_init_fn_changes_only_its_workers_dataset(workers, inside):
     dataset = Shifted()
     loader = DataLoader(
         Subset(dataset, range(6)) if inside else dataset,

@@ -1,6 +1,4 @@
-"""What a loop over a DataLoader leaves behind, however it ends: no thread, no process, no descriptor. They are
-counted.
-"""
+"""A loop over a DataLoader leaves no thread, process or descriptor behind, however it ends. They are counted."""
 
 import functools
 import gc
@@ -21,7 +19,7 @@ from minflow.utils import data
 from minflow.utils.data import DataLoader, Dataset, IterableDataset, workers
 from tests.interrupts import Interrupter
 
-LONG = 60  # seconds after which a test gives up
+LONG = 60  # seconds before a test gives up
 FILES = {str(path) for path in Path(data.__file__).parent.glob("*.py")}
 THREADS, PROCESSES = dict(num_workers=2), dict(num_workers=2, workers="process")
 CREWS = [dict(num_workers=0), THREADS, PROCESSES]
@@ -33,7 +31,7 @@ def descriptors():
 
 
 def left_behind():
-    """Threads and processes that do not end, and how many descriptors are open."""
+    """Return the threads and processes that do not end, and the number of open descriptors."""
     gc.collect()
     threads = [t for t in threading.enumerate() if t.name.startswith("minflow-loader")]
     for thread in threads:
@@ -46,7 +44,7 @@ def left_behind():
 
 
 class Numbers(Dataset):
-    """Batches large enough to travel through shared memory."""
+    """Batches large enough for shared memory."""
 
     def __len__(self):
         return 12
@@ -132,8 +130,8 @@ ENDS = {
 
 @pytest.mark.parametrize("crew", CREWS, ids=IDS)
 @pytest.mark.parametrize("end", ENDS)
-def test_nothing_is_left_behind(end, crew):
-    ENDS[end](crew)  # what Python itself opens at the first time stays open
+def test_no_resource_is_left(end, crew):
+    ENDS[end](crew)  # descriptors that Python itself opens on first use stay open
     before = left_behind()[2]
     for _ in range(3):
         ENDS[end](crew)
@@ -143,7 +141,7 @@ def test_nothing_is_left_behind(end, crew):
 @pytest.mark.parametrize("crew", [THREADS, PROCESSES], ids=IDS[1:])
 @pytest.mark.parametrize("failing", [0, 1, 2])
 def test_workers_that_cannot_be_started(crew, failing, monkeypatch):
-    """Those that were started end."""
+    """The workers that were started end."""
     kind, error = (
         (threading.Thread, RuntimeError)
         if crew is THREADS
@@ -168,7 +166,7 @@ def test_workers_that_cannot_be_started(crew, failing, monkeypatch):
     assert left_behind() == ([], [], before)
 
 
-def test_a_loop_that_is_left_does_not_wait_long_for_a_slow_sample(monkeypatch):
+def test_leaving_a_loop_does_not_wait_for_a_slow_sample(monkeypatch):
     go, entered = threading.Event(), threading.Event()
 
     class Slow(Numbers):
@@ -188,14 +186,14 @@ def test_a_loop_that_is_left_does_not_wait_long_for_a_slow_sample(monkeypatch):
 
 
 def interrupts(crew, walk, monkeypatch):
-    """Interrupt `walk` at each line of utils/data, first and last time; afterwards nothing is left, and the next walk
-    is right.
+    """Interrupt `walk` at each line of utils/data, first and last time; nothing is left, and the next loop is
+    correct.
     """
     walk(crew)
     tracer = Interrupter(FILES)
     assert not tracer.run(lambda: walk(crew))
     before, places, came = left_behind()[2], tracer.places(), 0
-    monkeypatch.setattr(sys, "unraisablehook", lambda error: None)  # pytest's would keep what the error keeps
+    monkeypatch.setattr(sys, "unraisablehook", lambda error: None)  # pytest's would keep the error's objects alive
     for i in places:
         tracer = Interrupter(FILES, i)
         came += tracer.run(lambda: walk(crew))
@@ -209,8 +207,8 @@ def interrupts(crew, walk, monkeypatch):
 
 
 @pytest.mark.parametrize("walk", [whole, left_early])
-def test_an_interrupt_at_any_line_of_a_loop_with_threads(walk, monkeypatch):
-    """Where the loop is left, Python may call a generator's `close`, which can only print what it raises."""
+def test_interrupt_at_any_line_with_threads(walk, monkeypatch):
+    """When the loop is left, Python may call a generator's `close`, which can only print its error."""
     places, came = interrupts(THREADS, walk, monkeypatch)
     assert places > 100 and came > places * 0.8
 
@@ -218,13 +216,13 @@ def test_an_interrupt_at_any_line_of_a_loop_with_threads(walk, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.skipif(workers.START != "fork", reason="processes are started by fork")
 @pytest.mark.parametrize("walk", [whole, left_early])
-def test_an_interrupt_at_any_line_of_a_loop_with_processes(walk, monkeypatch):
+def test_interrupt_at_any_line_with_processes(walk, monkeypatch):
     places, came = interrupts(PROCESSES, walk, monkeypatch)
     assert places > 150 and came > places * 0.8
 
 
-def test_an_interrupt_while_a_sample_is_waited_for():
-    """The loop ends at once; the thread that has the sample in hand ends after it."""
+def test_interrupt_while_waiting_for_a_sample():
+    """The loop ends immediately; the thread that holds the sample ends later."""
     go, waiting = threading.Event(), threading.Event()
 
     class Slow(Numbers):
@@ -252,8 +250,8 @@ def test_an_interrupt_while_a_sample_is_waited_for():
     assert not go_was_set and left_behind()[0] == []
 
 
-def test_the_numbers_of_a_walk_after_an_interrupt():
-    """An interrupted walk has taken its epoch: the next one is another, and right."""
+def test_random_numbers_after_an_interrupt():
+    """An interrupted loop has used up its epoch: the next one differs, and is correct."""
     loader = DataLoader(Numbers(), 4, shuffle=True, generator=flow.Generator().manual_seed(1), **THREADS)
     tracer = Interrupter(FILES, 60)
     tracer.run(lambda: numbers(loader))

@@ -1,4 +1,4 @@
-"""Samplers and datasets: order, lengths, splits, and mistakes."""
+"""Samplers and datasets: order, lengths, splits, and errors."""
 
 import numpy as np
 import pytest
@@ -27,11 +27,11 @@ def gen(seed=5):
 
 
 @pytest.mark.parametrize("key, counter", [(0, 0), (7, 1), (2**64 - 1, 2**33 + 5), (123456789123, 2**63)])
-def test_four_words_are_the_arrays_bits(key, counter):
+def test_four_words_equal_the_array_version(key, counter):
     assert list(four_words(key, counter)) == bits(np, key, counter, 4).tolist()
 
 
-def test_words_take_counters():
+def test_words_accept_counters():
     g = gen()
     assert words(g) != words(g) and g.take(0) == 2
     s = SampleGenerator(5, "loader", 0, 3)
@@ -55,7 +55,7 @@ def test_sequential_and_random():
     assert list(RandomSampler([], generator=g)) == []
 
 
-def test_it_draws_when_the_walk_begins():
+def test_sampler_draws_when_iteration_begins():
     g = gen()
     walk = iter(BatchSampler(RandomSampler(range(10), generator=g), 3))
     before = g.take(0)
@@ -63,7 +63,7 @@ def test_it_draws_when_the_walk_begins():
     assert before == g.take(0) == 1
 
 
-def test_every_order_is_as_likely():
+def test_all_orders_are_equally_likely():
     counts = {}
     g = gen(0)
     for _ in range(3000):
@@ -146,7 +146,7 @@ def test_random_split():
         random_split(data, [5, 4])
 
 
-def test_what_a_subclass_has_to_write():
+def test_required_methods_of_a_subclass():
     with pytest.raises(LoaderError, match="Mine has no __getitem__"):
         type("Mine", (Dataset,), {})()[0]
     with pytest.raises(LoaderError, match="Mine has no __iter__"):

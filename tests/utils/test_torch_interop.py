@@ -1,4 +1,4 @@
-"""utils.tensor: the same memory for PyTorch's tensors and ours; a stand-in takes PyTorch's place."""
+"""utils.tensor: PyTorch's tensors and ours share memory; a stub replaces PyTorch."""
 
 import sys
 from types import SimpleNamespace
@@ -35,7 +35,7 @@ def test_both_ways_share_memory(monkeypatch):
         (lambda: to_torch(np.ones(1)), "array([1.])"),
     ],
 )
-def test_something_else_is_refused(call, value):
+def test_other_objects_are_refused(call, value):
     with pytest.raises(DTypeError) as caught:
         call()
     assert value in caught.value.values.values()

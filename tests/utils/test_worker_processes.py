@@ -1,4 +1,4 @@
-"""Worker processes in programs of their own: notebooks, Ctrl-C, kills, live BLAS threads, systems that cannot fork."""
+"""Worker processes in separate programs: notebooks, Ctrl-C, kills, live BLAS threads, systems without fork."""
 
 import os
 import signal
@@ -66,7 +66,7 @@ for pid, i in DataLoader(Mine(), 2, num_workers=2, workers="process"):
 @pytest.mark.parametrize(
     "body", ["time.sleep(0.02)", "time.sleep(600 if i > 40 else 0)"], ids=["between batches", "in the middle of one"]
 )
-def test_ctrl_c_leaves_no_process(body):
+def test_ctrl_c_leaves_no_process_running(body):
     with start(body, LOOP) as program:
         pids = list(map(int, program.stdout.readline().split()))
         assert len(pids) == 2 and all(map(alive, pids))
@@ -77,7 +77,7 @@ def test_ctrl_c_leaves_no_process(body):
         assert gone(pids, 0)
 
 
-def test_the_owner_is_killed():
+def test_killed_parent():
     with start("time.sleep(0.02)", LOOP) as program:
         pids = list(map(int, program.stdout.readline().split()))
         program.kill()
@@ -85,8 +85,8 @@ def test_the_owner_is_killed():
         assert gone(pids)
 
 
-def test_a_class_of_the_program_itself_and_live_blas_threads():
-    """Forked while BLAS has threads, using BLAS in the workers and here, with Python's warnings as errors."""
+def test_class_of_main_and_live_blas_threads():
+    """Forked while BLAS has threads, with BLAS in the workers and here, and Python's warnings as errors."""
     body = "a = flow.ones(200, 200) @ flow.ones(200, 200); assert a[0, 0].item() == 200"
     program = """
 import numpy as np
@@ -101,8 +101,8 @@ print(n)
         assert out == "60\n" and err == ""
 
 
-def test_the_last_iterator_of_a_program():
-    """A loop that is still open when the program ends does not keep it."""
+def test_open_iterator_at_exit():
+    """A loop that is still open does not keep the program from exiting."""
     program = (
         'it = iter(DataLoader(Mine(), 2, num_workers=2, workers="process")); print(next(it)[0][0].item(), flush=True)'
     )
@@ -125,7 +125,7 @@ class Dies(Dataset):
 
 
 @pytest.mark.parametrize("how, said", [("killed", "killed by SIGKILL"), ("exits", "exit code 3")])
-def test_a_worker_that_dies(how, said):
+def test_dying_worker(how, said):
     seen = []
     with pytest.raises(
         WorkerError, match=rf"process 0 died while it was making batch 2[\s\S]*{said}[\s\S]*test_worker_processes.py"
@@ -135,8 +135,8 @@ def test_a_worker_that_dies(how, said):
     assert seen == [[0, 1, 2, 3], [4, 5, 6, 7]]
 
 
-def test_memory_is_given_back():
-    """Batches that travel through shared memory leave neither descriptors nor mappings nor files."""
+def test_memory_is_released():
+    """Batches in shared memory leave neither descriptors nor mappings nor files."""
     data = TensorDataset(flow.zeros(64, 4096))
 
     def state():
@@ -152,7 +152,7 @@ def test_memory_is_given_back():
     assert state() == before
 
 
-def test_many_large_tasks_and_answers_do_not_wait_for_each_other():
+def test_many_large_tasks_and_results_do_not_deadlock():
     data = TensorDataset(flow.arange(200_000))
     crew = dict(num_workers=2, workers="process", prefetch_factor=20)
     assert sum(b[0].sum().item() for b in DataLoader(data, 4000, shuffle=True, **crew)) == sum(range(200_000))
@@ -161,7 +161,7 @@ def test_many_large_tasks_and_answers_do_not_wait_for_each_other():
 
 
 def test_without_fork(monkeypatch):
-    """Where processes are started afresh: what can be imported works, the rest is refused in time."""
+    """With the spawn method: importable objects work, others are refused early."""
     monkeypatch.setattr(workers, "START", "spawn")
     data = TensorDataset(flow.arange(10))
     assert [b[0].tolist() for b in DataLoader(data, 4, num_workers=1, workers="process")] == [
@@ -187,7 +187,7 @@ def test_without_fork_in_a_notebook(monkeypatch):
 
 @pytest.mark.slow
 def test_in_a_notebook(real_kernel):
-    """A class of a cell, workers of both kinds, an interrupt, and no process afterwards: in a real kernel."""
+    """A class of a cell, both kinds of workers, an interrupt, and no process afterwards, in a real kernel."""
 
     def interrupt(kind, content):
         if "started" in content.get("text", ""):

@@ -1,4 +1,4 @@
-"""Random transforms, colours and places: against pillow, colorsys and NumPy; reproducible; mistakes."""
+"""Random transforms, colours and points against Pillow, colorsys and NumPy; reproducibility; errors."""
 
 import colorsys
 
@@ -19,7 +19,7 @@ FLOATS = BYTES.float() / 255
 
 
 def back(tensor):
-    """A tensor [C, H, W] as an array [H, W, C]."""
+    """Convert a tensor [C, H, W] to an array [H, W, C]."""
     return tensor.numpy().transpose(1, 2, 0)
 
 
@@ -32,7 +32,7 @@ COLOURS = [
 
 
 @pytest.mark.parametrize(("function", "kind", "factor"), COLOURS)
-def test_colours_as_pillow_changes_them(function, kind, factor):
+def test_colour_changes_match_pillow(function, kind, factor):
     from PIL import ImageEnhance
 
     expected = np.asarray(getattr(ImageEnhance, kind)(PICTURE).enhance(factor))
@@ -57,7 +57,7 @@ def test_hues():
         )
         assert np.allclose(back(F.adjust_hue(FLOATS, turn)), expected, atol=1e-5)
         assert np.abs(back(F.adjust_hue(BYTES, turn)) - expected * 255).max() <= 1.01
-        assert np.abs(np.asarray(F.adjust_hue(PICTURE, turn)) - expected * 255).max() <= 18  # pillow's has 256 steps
+        assert np.abs(np.asarray(F.adjust_hue(PICTURE, turn)) - expected * 255).max() <= 18  # Pillow has 256 steps
     grey = PICTURE.convert("L")
     assert F.adjust_hue(grey, 0.2) is grey and flow.equal(F.adjust_hue(FLOATS[:1], 0.2), FLOATS[:1])
 
@@ -90,7 +90,7 @@ def test_quarter_turns():
 
 
 def both(function, array):
-    """The function of a PIL image and of a tensor, as arrays of integers."""
+    """Return the results for a PIL image and for a tensor as integer arrays."""
     tensor = flow.tensor(array.transpose(2, 0, 1).copy())
     return np.asarray(function(Image.fromarray(array))).astype(int), back(function(tensor)).astype(int)
 
@@ -105,8 +105,8 @@ MOVES = [
 
 
 @pytest.mark.parametrize("move", MOVES)
-def test_places_of_tensors_are_those_of_pillow(move):
-    """Of a smooth picture, away from its borders, where the two round in their own ways."""
+def test_tensor_sampling_points_match_pillow(move):
+    """For a smooth picture, away from its borders, where rounding differs."""
     y, x = np.mgrid[0:40, 0:48]
     one, other = both(move, np.stack([4 * x, 5 * y, 2 * (x + y)], -1).astype("uint8"))
     inside = np.logical_and(*(w.min(-1) == 255 for w in both(move, np.full((40, 48, 3), 255, "uint8"))))
@@ -115,7 +115,7 @@ def test_places_of_tensors_are_those_of_pillow(move):
     assert inside.mean() > 0.2 and np.abs(one - other)[inside].max() <= 2
 
 
-def test_what_lies_outside_is_filled():
+def test_area_outside_is_filled():
     assert np.array_equal(back(F.affine(BYTES, 0, (3, 2), 1.0, 0.0, fill=7))[:2], np.full((2, 16, 3), 7))
     assert np.array_equal(back(F.affine(BYTES, 0, (3, 2), 1.0, 0.0))[2:, 3:], RGB[:-2, :-3])
     corner = F.rotate(FLOATS, 45, fill=[0.1, 0.2, 0.3])[:, 0, 0]
@@ -191,7 +191,7 @@ def test_random_and_reproducible(name):
         assert array(t(image)).dtype == array(image).dtype
 
 
-def test_how_often_and_where():
+def test_probability_and_positions():
     flow.manual_seed(0)
     t, black = T.RandomErasing(0.7, (0.1, 0.3), (0.5, 2.0), value=1), flow.zeros(3, 20, 30)
     parts = [t(black)[0].numpy() for _ in range(300)]

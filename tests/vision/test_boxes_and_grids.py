@@ -1,4 +1,4 @@
-"""Boxes of images, and many images in one picture."""
+"""Boxes, and many images in one picture."""
 
 import io
 
@@ -17,7 +17,7 @@ def test_areas_and_overlaps():
     iou = ops.box_iou(BOXES, BOXES[:2])
     expected = np.array([[1, 2 / 22], [2 / 22, 1], [0, 0], [6 / 62, 4 / 72]], "float32")
     assert np.allclose(iou.numpy(), expected) and iou.shape == (4, 2) and ops.box_iou(BOXES[:0], BOXES).shape == (0, 4)
-    assert np.isnan(ops.box_iou(BOXES[2:3], BOXES[2:3]).numpy()).all()  # 0 / 0, as PyTorch's
+    assert np.isnan(ops.box_iou(BOXES[2:3], BOXES[2:3]).numpy()).all()  # 0 / 0, as in PyTorch
     boxes = BOXES[:2].clone().requires_grad_()
     ops.box_iou(boxes, BOXES[3:]).sum().backward()
     assert np.isfinite(boxes.grad.numpy()).all() and boxes.grad.abs().sum().item() > 0
@@ -44,7 +44,7 @@ def test_boxes_of_several_classes():
     assert ops.batched_nms(boxes[:0], scores[:0], classes[:0], 0.5).tolist() == []
 
 
-def test_a_grid():
+def test_grid():
     images = flow.arange(5 * 3 * 2 * 4).reshape(5, 3, 2, 4).float()
     grid = utils.make_grid(images, nrow=3, padding=1, pad_value=-1.0)
     assert grid.shape == (3, 7, 16) and grid.dtype is flow.float32
@@ -62,7 +62,7 @@ def test_a_grid():
     assert flow.equal(each[:, :, :4], each[:, :, 4:8]) and not flow.equal(images, images.clamp(0, 1))
 
 
-def test_a_picture_in_a_file(tmp_path):
+def test_picture_in_a_file(tmp_path):
     Image = pytest.importorskip("PIL.Image")
     images = flow.rand(4, 3, 5, 6, requires_grad=True)
     utils.save_image(images, tmp_path / "images.png", nrow=2)

@@ -1,4 +1,4 @@
-"""Datasets of images, from files made here; where they are looked for, and what is said if they are not there."""
+"""Image datasets from generated files; where the files are searched for, and errors if they are missing."""
 
 import gzip
 import hashlib
@@ -46,7 +46,7 @@ def mnist_files(folder, packed=True):
 
 
 def archive_of(path, contents):
-    """A tar.gz of these names and bytes."""
+    """Return a tar.gz with these names and bytes."""
     path.parent.mkdir(exist_ok=True)
     with tarfile.open(path, "w:gz") as archive:
         for name, data in contents.items():
@@ -68,7 +68,7 @@ def test_mnist(tmp_path, below, packed):
 
 
 @pytest.mark.parametrize("kind", [datasets.MNIST, datasets.FashionMNIST])
-def test_fetched_from_a_mirror(tmp_path, cache, monkeypatch, kind, capsys):
+def test_downloaded_from_a_mirror(tmp_path, cache, monkeypatch, kind, capsys):
     sums = mnist_files(tmp_path / "mirror")
     monkeypatch.setattr(kind, "mirrors", [(tmp_path / "none").as_uri() + "/", (tmp_path / "mirror").as_uri() + "/"])
     monkeypatch.setattr(kind, "checksums", sums)
@@ -83,7 +83,7 @@ def test_fetched_from_a_mirror(tmp_path, cache, monkeypatch, kind, capsys):
         kind("elsewhere", download=True)
 
 
-def test_files_exchanged_by_hand(tmp_path):
+def test_manually_replaced_files(tmp_path):
     mnist_files(tmp_path / "data")
     (tmp_path / "data" / "train-images-idx3-ubyte.gz").write_bytes(
         (tmp_path / "data" / "t10k-images-idx3-ubyte.gz").read_bytes()
@@ -160,7 +160,7 @@ def test_digits():
 @pytest.mark.parametrize(
     "transform", [None, TO_TENSOR, transforms.Compose([TO_TENSOR, transforms.Normalize(0.3, 0.7)])], ids=str
 )
-def test_a_batch_at_once_is_the_same(transform):
+def test_whole_batches_equal_single_samples(transform):
     data = datasets.Digits(transform=transform)
     plain = [data[i] for i in range(100)]
     for indices in ([3, 99, 0], list(range(100))):
@@ -185,6 +185,6 @@ def test_fake():
         datasets.FakeData(5, (2, 4, 4))
 
 
-def test_a_class_in_the_place_of_a_transform():
+def test_class_in_place_of_a_transform():
     with pytest.raises(LoaderError, match=r"transform=ToTensor\(\)"):
         datasets.Digits(transform=transforms.ToTensor)

@@ -1,4 +1,4 @@
-"""Images in folders, from files made here; what is said where there are none."""
+"""Images in folders, from generated files; errors if there are none."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def picture(number, size=(6, 4), mode="RGB"):
 
 @pytest.fixture
 def root(tmp_path):
-    """Cats 0 and 1, dogs 10 to 12, one in a folder below; a text between them."""
+    """Cats 0 and 1, dogs 10 to 12, one in a subfolder; a text file among them."""
     for name, number in (("cat/b.png", 1), ("cat/a.JPG", 0), ("dog/x.png", 10), ("dog/more/y.bmp", 11)):
         (tmp_path / "data" / name).parent.mkdir(parents=True, exist_ok=True)
         picture(number).save(tmp_path / "data" / name, "PNG" if name.endswith("png") else None)

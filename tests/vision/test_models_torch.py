@@ -1,4 +1,4 @@
-"""Models against the same weights in PyTorch; and files that PyTorch wrote."""
+"""Models with the same weights as in PyTorch, and files written by PyTorch."""
 
 import inspect
 
@@ -14,7 +14,7 @@ pytestmark = needs_torch
 
 
 def twin(module):
-    """The same layers in PyTorch, built from ours."""
+    """Build the same layers in PyTorch."""
     import torch.nn as tnn
 
     from minflow import nn
@@ -67,12 +67,12 @@ def test_same_logits():
 
 
 def weights_of(model):
-    """The state_dict as PyTorch's tensors."""
+    """Return the state_dict as PyTorch tensors."""
     return {name: torch.from_numpy(np.array(t.numpy())) for name, t in model.state_dict().items()}
 
 
 def resnet_in_torch(w, x):
-    """The logits of a ResNet in evaluation, from its state_dict alone."""
+    """Return the logits of a ResNet in eval mode, computed by PyTorch from the state_dict alone."""
     F = torch.nn.functional
 
     def conv_norm(x, conv, norm, stride=1):
@@ -127,7 +127,7 @@ def test_vision_transformers():
         assert np.allclose(model(flow.from_numpy(x)).numpy(), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_weights_in_a_file_of_pytorch(tmp_path, monkeypatch):
+def test_weights_in_a_pytorch_file(tmp_path, monkeypatch):
     monkeypatch.setenv("MINFLOW_DATA", str(tmp_path))
     trained = models.squeezenet1_1().eval()
     torch.save(weights_of(trained), tmp_path / "squeezenet1_1-b8a52dc0.pth")

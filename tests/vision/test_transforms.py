@@ -1,4 +1,4 @@
-"""Transforms on PIL images, arrays and tensors; random ones in loaders; mistakes."""
+"""Transforms on PIL images, arrays and tensors; random ones in loaders; errors."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ GREY = RGB[:, :, 0].copy()
 
 
 def kinds(array):
-    """One picture as PIL image, array and tensor, each with its way back to an array [H, W(, C)]."""
+    """One picture as PIL image, array and tensor, each with a function that returns an array [H, W(, C)]."""
     planes = array[None] if array.ndim == 2 else array.transpose(2, 0, 1)
 
     def back(tensor):
@@ -40,7 +40,7 @@ def equal_on_all(function, array, expected=None):
 
 
 @pytest.mark.parametrize("array", [RGB, GREY], ids=["colour", "grey"])
-def test_all_kinds_give_the_same(array):
+def test_all_input_types_give_the_same_result(array):
     equal_on_all(F.hflip, array, array[:, ::-1])
     equal_on_all(F.vflip, array, array[::-1])
     equal_on_all(lambda i: F.crop(i, 2, 3, 5, 7), array, array[2:7, 3:10])
@@ -152,7 +152,7 @@ AUGMENT = transforms.Compose(
 )
 
 
-def test_workers_change_no_bit():
+def test_workers_do_not_change_bits():
     data = Subset(datasets.Digits(image_size=28, transform=AUGMENT), range(130))
 
     def walk(**crew):
@@ -165,8 +165,8 @@ def test_workers_change_no_bit():
         assert all(np.array_equal(a, b) for a, b in zip(alone, walk(**crew)))
 
 
-def test_arrays_and_pictures_give_the_same():
-    """A function of one's own in the chain is given a PIL image; the numbers are those of the bare array."""
+def test_arrays_and_pictures_give_the_same_result():
+    """A user's function in the chain gets a PIL image; the values are those of the array."""
     seen = []
 
     def look(image):
@@ -182,7 +182,7 @@ def test_arrays_and_pictures_give_the_same():
 
 
 def test_without_pillow():
-    """Only what needs it asks for it, and says how to get it."""
+    """Only functions that use Pillow require it, and the error says how to install it."""
     program = """
 import sys
 sys.modules["PIL"] = None

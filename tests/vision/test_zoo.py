@@ -1,4 +1,4 @@
-"""The models: torchvision's names, shapes and numbers of parameters, a step eagerly and as a graph, their weights."""
+"""Models: torchvision's names, shapes and parameter counts, a step eagerly and as a graph, pretrained weights."""
 
 import contextlib
 import copy
@@ -26,7 +26,7 @@ SIZES = {
 
 @contextlib.contextmanager
 def undrawn():
-    """No weights are drawn: memory that nothing writes to takes neither time nor room."""
+    """Skip the random initialization: untouched memory costs neither time nor space."""
     with pytest.MonkeyPatch.context() as patch:
         for name in [n for n in vars(nn.init) if n.endswith("_") and n[0] != "_"]:
             patch.setattr(nn.init, name, lambda tensor, *args, **options: tensor)
@@ -44,7 +44,7 @@ def shapes(model):
 
 
 def of_norm(name, channels):
-    """The entries of a batch norm in a state, with their shapes."""
+    """Return the entries of a batch norm in a state dict, with their shapes."""
     entries = dict.fromkeys(("weight", "bias", "running_mean", "running_var"), (channels,))
     return {f"{name}.{entry}": shape for entry, shape in (entries | {"num_batches_tracked": ()}).items()}
 
@@ -53,7 +53,7 @@ def count(model):
     return sum(p.numel() for p in model.parameters())
 
 
-def test_as_many_parameters_as_published(blank):
+def test_parameter_counts_match_publications(blank):
     assert {name: count(models.get_model(name)) for name in models.list_models()} == SIZES
     assert count(models.UNet(3, 2)) == 31_037_698 and count(models.UNet(3, 1, bilinear=True)) == 17_262_977
     assert count(models.DCGANGenerator()) == 3_576_704 and count(models.DCGANDiscriminator()) == 2_765_568
@@ -87,7 +87,7 @@ def test_names_of_resnets(blank):
 
 
 def names_of_mobilenet_v2():
-    """From the table of the paper, (expansion, channels, blocks), and torchvision's way of nesting."""
+    """Computed from the table of the paper, (expansion, channels, blocks), and torchvision's nesting."""
     names = {"features.0.0.weight": (32, 3, 3, 3)} | of_norm("features.0.1", 32)
     number, inside = 1, 32
     for expansion, channels, blocks in [
@@ -188,7 +188,7 @@ def test_names_of_the_others(blank):
 
 
 def small(name):
-    """A model for three classes. VGG and AlexNet get another classifier, as they do where one has little memory."""
+    """A model for three classes. VGG and AlexNet get a smaller classifier, as is usual with little memory."""
     if name not in ("vgg11_bn", "alexnet"):
         return models.get_model(name, num_classes=3)
     with undrawn():
@@ -213,7 +213,7 @@ class Step(nn.Graph):
 
 
 def trained(model, x, y, loss, as_graph):
-    """The loss of one step, the parameters and running statistics after it, and what the model gives then."""
+    """Return the loss of one step, the parameters and running statistics after it, and the output then."""
     flow.manual_seed(3)
     optimizer = flow.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9)
     if as_graph:
@@ -248,7 +248,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_step_as_a_graph_gives_the_same(case):
+def test_graph_step_equals_eager_step(case):
     make, shape, loss = CASES[case]
     model, x = make(), flow.randn(*shape)
     with flow.no_grad():
@@ -288,7 +288,7 @@ def test_mistakes(mistake, kind, said):
     ((2, 1, 8, 9), "x float32[2, 1, 28, 28]", "and these are 8x9", "transforms.Resize((28, 28))"),
     ((1, 28, 28), "x float32[1, 1, 28, 28]", "and this is a single one", "x.unsqueeze(0)"),
 ])  # fmt: skip
-def test_lenet_says_which_images_it_takes(shape, expected, what, hint):
+def test_lenet_error_names_its_image_size(shape, expected, what, hint):
     with pytest.raises(ShapeError) as caught:
         models.lenet()(flow.rand(*shape))
     assert caught.value.what == f"LeNet takes batches of images of 28x28, {what}" and caught.value.hint.startswith(hint)
@@ -296,7 +296,7 @@ def test_lenet_says_which_images_it_takes(shape, expected, what, hint):
     assert "test_zoo.py:" in caught.value.where
 
 
-# ---- trained weights -------------------------------------------------------------------------------------------------
+# ---- pretrained weights ----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -306,7 +306,7 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("make", [models.lenet, models.mobilenet_v2])
-def test_pretrained_says_how_to_load(make):
+def test_pretrained_error_says_how_to_load(make):
     with pytest.raises(DataError, match=rf"{make.__name__}\(pretrained=True\)[\s\S]*load_state_dict[\s\S]*safetensors"):
         make(pretrained=True)
 
@@ -319,7 +319,7 @@ def test_pretrained_says_how_to_load(make):
     (lambda: models.vgg16(models.VGG16_Weights.DEFAULT), "vgg16-397923af"),
     (lambda: models.vit_b_16(weights="ViT_B_16_Weights.IMAGENET1K_V1"), "vit_b_16-c867db91"),
 ])  # fmt: skip
-def test_a_file_that_is_not_here(folder, call, file):
+def test_missing_file(folder, call, file):
     with pytest.raises(DataError) as caught:
         call()
     error = caught.value
@@ -341,7 +341,7 @@ def test_weights_from_a_file(folder):
 
 
 def test_styles_from_a_file(folder):
-    """A file of PyTorch's example also holds statistics of the instance norms, which are not used."""
+    """A file of PyTorch's example also has statistics of the instance norms, which are not used."""
     with pytest.raises(DataError, match=r"candy.pth is missing[\s\S]*saved_models.zip"):
         models.neural_style_transfer(pretrained=True, style_model="candy")
     trained = models.neural_style_transfer()
@@ -361,11 +361,11 @@ def test_older_names_of_vision_transformers():
     assert sum("linear" in name for name in state) == 16
     other.load_state_dict(state)
     assert flow.equal(one(x := flow.rand(1, 3, 32, 32)), other(x))
-    assert "encoder.layers.encoder_layer_0.mlp.linear_1.bias" in state  # the dict that was given stays as it was
+    assert "encoder.layers.encoder_layer_0.mlp.linear_1.bias" in state  # the given dict is unchanged
 
 
 def test_programs_of_flowvision(folder):
-    """The address that OneFlow's course imports from, and what it does with the model."""
+    """The import path of OneFlow's course, and its uses of the model."""
     from minflow.vision.models.neural_style_transfer.stylenet import neural_style_transfer
 
     model = neural_style_transfer(progress=True).eval()
@@ -376,7 +376,7 @@ def test_programs_of_flowvision(folder):
 
 
 def test_transfer_learning():
-    """What a course does with a trained model: freeze it, give it another head, train that."""
+    """A typical course exercise: freeze a pretrained model, replace its head, train that."""
     model = models.resnet18(num_classes=5)
     for p in model.parameters():
         p.requires_grad = False
@@ -389,5 +389,5 @@ def test_transfer_learning():
     assert changed == ["fc.weight", "fc.bias"]
 
 
-def test_all_weights_belong_to_a_model():
+def test_every_weight_file_belongs_to_a_model():
     assert weights.KNOWN.keys() <= {*models.list_models()}

@@ -1,4 +1,4 @@
-"""Convolutions of signals, transposed ones, and pads: small sums by hand, sizes, and what errors say."""
+"""1d and transposed convolutions, and padding: small sums by hand, sizes, and errors."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,7 @@
-"""Every layer and every loss in all modes, each built once: traced, trained eagerly and as a graph, of strided inputs,
-saved and loaded, with compiled kernels. The bits are the same.
+"""Every layer and every loss in all modes, each built once: traced, trained eagerly and as a graph, with strided
+inputs, saved and loaded, with compiled kernels. The bits are the same.
 
-A test is named by its layer; its cases are the rows of `tests/exported_cases.py`. Read next: `tests/graphs.py`.
+Tests are named by layer; the cases are the rows of `tests/exported_cases.py`. Read next: `tests/graphs.py`.
 """
 
 import copy
@@ -32,13 +32,13 @@ for name, make, x in layer_cases():
 for name, options in loss_cases():
     LOSSES[name].append(options)
 PREDICTING = {"evaluated": {}, "compiled": {}, "exact": {"exact": True}}
-SAVED_IN_ALL_WAYS = sampled(LAYERS, 0.25)  # the others are saved in training
+SAVED_IN_ALL_WAYS = sampled(LAYERS, 0.25)  # the others are saved while training
 COMPILED = importlib.util.find_spec("numba") is not None
 
 
 @pytest.fixture
 def kernels():
-    """`kernels(True)` switches compiled kernels on until the end of the test."""
+    """`kernels(True)` uses compiled kernels until the end of the test."""
     before = compiled.used()
     yield compiled.use
     compiled.use(before)
@@ -73,7 +73,7 @@ def test_layer(name, tmp_path, kernels):
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_loss(name):
-    """Of elements between 0 and 1, which are valid probabilities, logits and log-probabilities."""
+    """With elements between 0 and 1, which are valid probabilities, logits and log-probabilities."""
     x, target = np.random.default_rng(0).uniform(0.1, 0.9, (2, 4, 3)).astype("float32")
     targets = TARGETS.get(name, target)
     inputs = [flow.tensor(x), *map(flow.tensor, targets if isinstance(targets, tuple) else [targets])]
@@ -93,7 +93,7 @@ def outputs_and_gradients(model, *inputs):
 
 
 def check_traced(model, inputs, check):
-    """A trace, run node by node, has the bits of eager code, and its attributes are read as they were written."""
+    """Assert that a trace run node by node has the bits of eager mode, and that its attributes round-trip."""
     eager, traced = copy.deepcopy(model), copy.deepcopy(model)
     flow.manual_seed(3)
     wanted = outputs_and_gradients(eager, *inputs)
@@ -113,7 +113,7 @@ def check_traced(model, inputs, check):
 
 
 def check_training(model, x, folder, check):
-    """A graph trains as eager code does, and so does what is saved after its first step and loaded."""
+    """Assert that a graph trains like eager mode, and so does the graph saved after its first step and loaded."""
 
     def sgd(model):
         return flow.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
@@ -140,12 +140,12 @@ def check_training(model, x, folder, check):
 
 
 def check_predicting(model, array, folder, check, exact=False):
-    """A graph computes what eager code does; saved, unless the folder is None, and loaded it computes the same with the
-    same kernels. exact: of strided inputs, with the bits of eager code.
+    """Assert that a graph computes what eager mode does; saved, unless the folder is None, and loaded it computes the
+    same with the same kernels. exact: with strided inputs, with the bits of eager mode.
     """
 
     def call(function, seed):
-        """The outputs of two calls, since a call may move running statistics."""
+        """Outputs of two calls, since a call may update running statistics."""
         flow.manual_seed(seed)
         rng = np.random.default_rng(seed)
         inputs = [laid_out(rng, array) if exact else flow.tensor(array) for _ in range(2)]

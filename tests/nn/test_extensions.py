@@ -1,4 +1,4 @@
-"""Methods that a class of the program overrides, and hooks of states: all that PyTorch calls is called, or refused."""
+"""Overridden methods of user classes, and state hooks: all that PyTorch calls is called, or refused."""
 
 import copy
 import pickle
@@ -16,7 +16,7 @@ from tests.pytorch import needs_torch, torch
 
 
 class Counter(nn.Module):
-    """Numbers beside its tensors: extra state."""
+    """Extra state: numbers beside its tensors."""
 
     _version = 3
 
@@ -63,7 +63,7 @@ def test_graph_state_includes_extra_state():
         graph(flow.ones(2))
         model.count = 9
         graph.load_state_dict(copy.deepcopy(saved) if whole else saved)
-        assert model.count == 5 and (model.w.tolist() == before) is whole  # state_dict() of a module is no copy
+        assert model.count == 5 and (model.w.tolist() == before) is whole  # state_dict() of a module does not copy
 
 
 def test_incomplete_extra_state_is_refused():
@@ -74,7 +74,7 @@ def test_incomplete_extra_state_is_refused():
     module = Half()
     state = module.state_dict()
     assert state["_extra_state"] == 1
-    with pytest.raises(StateError, match="1 unexpected of"):  # as PyTorch: nothing takes it
+    with pytest.raises(StateError, match="1 unexpected of"):  # as in PyTorch: the key is unexpected
         module.load_state_dict(state)
     for verb in ("get", "set"):
         with pytest.raises(StateError, match=f"Linear has no {verb}_extra_state"):
@@ -113,7 +113,7 @@ def test_saving_and_loading_may_be_overridden():
     assert list(state) == ["0.w", "0.more", "1.weight", "1.bias"] and state["0.more"].item() == 4
     state["0.w"] = flow.tensor([5.0, 6.0])
     assert not model.load_state_dict(state).unexpected_keys
-    assert model[0].cache == [10, 12]  # what it loads is there when super() returns
+    assert model[0].cache == [10, 12]  # the loaded values are in place when super() returns
     assert model[0].seen == [("0.", 2, True, ["0.more", "0.w"])]
     old = {"0.old": flow.tensor([7.0, 8.0]), "1.weight": flow.ones(1, 2), "1.bias": flow.ones(1)}
     model.load_state_dict(old)
@@ -163,14 +163,16 @@ def test_loading_by_parts_accepts_the_same_states():
     new = {**model.state_dict(), "0.old": flow.ones(2)}
     new["2.weight"], new["0.w"] = flow.ones(2, 2), new["0.w"]
     weight = model[2].weight
-    model.load_state_dict({**new, "2.bias": model[1].bias, "1.bias": model[2].bias})  # each the other's memory
+    model.load_state_dict(
+        {**new, "2.bias": model[1].bias, "1.bias": model[2].bias}
+    )  # each overwrites the other's memory
     assert model[2].weight is weight and weight.tolist() == [[1, 1], [1, 1]]
     model.load_state_dict(new, assign=True)
     assert model[2].weight is not weight and isinstance(model[2].weight, nn.Parameter)
 
 
 def test_assigned_state_uses_setattr():
-    """As in PyTorch: a class that overrides it sees each tensor that it is given."""
+    """As in PyTorch: a class that overrides it sees each assigned tensor."""
     seen = []
 
     class Watches(nn.Linear):
@@ -218,7 +220,7 @@ def test_module_versions():
     assert not hasattr(inner, "_metadata") and "model.0.w" in inner
 
 
-# ---- hooks of states -------------------------------------------------------------------------------------------------
+# ---- state hooks -----------------------------------------------------------------------------------------------------
 
 
 def test_pre_load_hooks_see_their_part_and_extend_the_lists():
@@ -289,7 +291,10 @@ def test_state_dict_hooks_return_none_or_have_the_old_form():
             model.state_dict()
     model._register_state_dict_hook(lambda module, state, prefix, metadata: {"v": metadata["version"], **state})
     assert list(model.state_dict()) == ["v", "0.weight", "0.bias"]
-    assert list(nn.Sequential(model).state_dict()) == ["0.0.weight", "0.0.bias"]  # as PyTorch: of the outermost alone
+    assert list(nn.Sequential(model).state_dict()) == [
+        "0.0.weight",
+        "0.0.bias",
+    ]  # as in PyTorch: only of the outermost module
 
 
 def test_graph_uses_the_state_hooks_of_its_modules():
@@ -318,7 +323,7 @@ def test_graph_uses_the_state_hooks_of_its_modules():
 
 
 class Holds(nn.Module):
-    """A tensor beside its parameters."""
+    """A module with a tensor that is not a parameter."""
 
     def __init__(self):
         super().__init__()

@@ -1,8 +1,8 @@
-"""Every registration of a hook that PyTorch and OneFlow offer, in four modes: it works alike, or it is refused.
+"""Every hook registration of PyTorch and OneFlow, in four modes: it works the same, or it is refused.
 
-One program: `w` is trained, `h = x * w`, and the loss is the sum of what a frozen model makes of `h`. A row of WORKS
+One program: `w` is trained, `h = x * w`, and the loss is the sum of a frozen model's output for `h`. A row of WORKS
 says how a hook is registered; the loss and the new `w` are the same eagerly, in an nn.Graph, in a sync and an async
-job, and in PyTorch where it is installed.
+job, and in PyTorch if it is installed.
 """
 
 import copy
@@ -29,7 +29,7 @@ def net(library):
 
 
 class Hooks:
-    """What a row registers. model: before the call.  leaf: on `w`.  inner: on the computed tensor `h`."""
+    """Registrations of a row. model: before the call.  leaf: on `w`.  inner: on the computed tensor `h`."""
 
     def __init__(self, model=None, leaf=None, inner=None):
         self.model = model or (lambda m, every: None)
@@ -53,7 +53,7 @@ def once_more(t):
 
 
 def of_relu(hook):
-    """A hook of every module that does something at one of them."""
+    """A hook on every module that acts at one of them."""
     return lambda m, *rest: hook(m, *rest) if type(m).__name__ == "ReLU" else None
 
 
@@ -138,7 +138,7 @@ EVERY_ROW = {**WORKS, **NOT_IN_JOBS}
 
 
 def normed(model, norm):
-    """A layer whose weight is computed; of the library that the model is of."""
+    """A layer whose weight is computed, in the library of the model."""
     library = flow if isinstance(model, nn.Module) else pytest.importorskip("torch")
     layer = library.nn.Linear(2, 1, bias=False)
     with library.no_grad():
@@ -151,7 +151,7 @@ def normed(model, norm):
 
 
 class Registered:
-    """The module-wide registrations of a library, which are removed at the end."""
+    """The module-wide registrations of a library, removed at the end."""
 
     def __init__(self, module):
         self.module, self.handles = module, []
@@ -267,7 +267,7 @@ def test_hooks_match_eager_in_each_mode(name):
 
 
 def test_loss_and_weights_of_each_row(golden):
-    """Without PyTorch, which gives the same, a hook that no mode calls is seen here."""
+    """Detects, even without PyTorch, a hook that is not called in any mode."""
     found = {name: eager(EVERY_ROW[name]) for name in EVERY_ROW}
     golden("hooks", "\n".join(f"{name}: {loss:.4f} {w[0]:.4f} {w[1]:.4f}" for name, (loss, w) in found.items()))
 
@@ -440,7 +440,7 @@ def test_accumulating_graph_refuses_post_accumulate_hooks():
 
     model = Whole(net(flow), lambda h: None)
     model.w.register_hook(lambda g: g * 3)
-    eagerly = eager(Hooks(leaf=lambda w: w.register_hook(lambda g: g * 1.5)))[1]  # a mean of two losses
+    eagerly = eager(Hooks(leaf=lambda w: w.register_hook(lambda g: g * 1.5)))[1]  # the mean of two losses
     Accumulating(model)(flow.tensor(X))
     assert model.w.tolist() == eagerly
     model.w.register_post_accumulate_grad_hook(lambda p: None)
@@ -535,7 +535,7 @@ def test_hook_on_a_captured_tensor():
     assert graph(x).tolist() == plain
 
 
-# ---- what a hook returns, and the order of hooks ---------------------------------------------------------------------
+# ---- hook results, and the order of hooks ----------------------------------------------------------------------------
 
 RETURNED = {
     "a number": (lambda g: 3, "must return a tensor, or None to keep the gradient, got an int", "3"),
@@ -611,7 +611,7 @@ def test_hook_order_matches_pytorch():
     y.sum().backward(retain_graph=True)
     assert order == ["y", "w2", "after w2", "h", "w1", "after w1"]
     order.clear()
-    flow.autograd.grad(y.sum(), [w2], retain_graph=True)  # h and w1 do not lead to w2
+    flow.autograd.grad(y.sum(), [w2], retain_graph=True)  # w2 does not depend on h and w1
     assert order == ["y", "w2"]
     order.clear()
     y.sum().backward(inputs=[w1], retain_graph=True)

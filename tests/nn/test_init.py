@@ -1,4 +1,4 @@
-"""Initialisation: bounds, moments, and that a seed gives the same numbers again."""
+"""Initialisation: bounds, moments, and reproducibility by seed."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Losses, activations, distances, norms of weights and hooks of modules: what mistakes say, what old names mean."""
+"""Losses, activations, distances, weight norms and module hooks: error texts and legacy names."""
 
 import copy
 import warnings

@@ -1,4 +1,4 @@
-"""Layers and functions by hand: batch norm, dropout, embeddings, writes in place, and what they refuse.
+"""Layers and functions by hand: batch norm, dropout, embeddings, in-place writes, and errors.
 
 The values of every layer and function: `../test_public_calls.py`.
 """
@@ -69,7 +69,7 @@ def test_embedding():
     assert layer.weight.grad.tolist() == [[1, 1], [0, 0], [0, 0], [0, 0], [2, 2]]
     frozen = nn.Embedding.from_pretrained(flow.ones(3, 2))
     assert not frozen.weight.requires_grad and frozen(flow.tensor(2)).tolist() == [1, 1]
-    for wrong in (1.5, np.float32(1), True, flow.tensor(True)):  # also where there is nothing to look up
+    for wrong in (1.5, np.float32(1), True, flow.tensor(True)):  # even for an empty index
         with pytest.raises(flow.MinflowError, match="padding_idx must be an integer, not"):
             F.embedding(flow.zeros(0, dtype=flow.int64), flow.ones(3, 2), padding_idx=wrong)
 

@@ -1,5 +1,5 @@
-"""Layers against PyTorch: reprs, state, outputs, gradients and running statistics, from the same numbers in float64;
-and states that PyTorch has saved.
+"""Layers against PyTorch: reprs, state, outputs, gradients and running statistics, from the same float64 values; and
+states saved by PyTorch.
 
 Values at kinks, of all options and of functions: `../test_public_calls.py`, which needs no PyTorch.
 """
@@ -48,7 +48,7 @@ OF_SPACE = [  # name, arguments
     ],
 ]
 TABLE, SIGNALS, IMAGES = (4, 6), (3, 6, 5), (2, 6, 9, 8)
-OTHERS = [  # name, arguments, the shape of the input
+OTHERS = [  # name, arguments, input shape
     ("Linear", dict(in_features=6, out_features=3), TABLE),
     ("Linear", dict(in_features=6, out_features=3), (6,)),
     ("Linear", dict(in_features=8, out_features=3, bias=False), IMAGES),
@@ -88,7 +88,7 @@ CASES = OTHERS + [
 ]
 
 
-@pytest.mark.filterwarnings("ignore")  # PyTorch's own, on even kernels and new names
+@pytest.mark.filterwarnings("ignore")  # PyTorch's warnings about even kernels and new names
 @pytest.mark.parametrize(("name", "options", "shape"), CASES, ids=[f"{name}-{len(shape)}d" for name, _, shape in CASES])
 def test_layers_match_pytorch(name, options, shape):
     ours, theirs = [getattr(lib, name)(**options).double() for lib in (nn, T)]
@@ -98,7 +98,7 @@ def test_layers_match_pytorch(name, options, shape):
         p.data = torch.from_numpy(rng.standard_normal(p.shape))
     ours.load_state_dict({k: v.numpy() for k, v in theirs.state_dict().items()})
     numbers = rng.standard_normal(shape)
-    for training in (True, True, False):  # twice, so that running statistics add up
+    for training in (True, True, False):  # twice, so that running statistics accumulate
         ours.train(training), theirs.train(training)
         x, y = flow.tensor(numbers, requires_grad=True), torch.tensor(numbers, requires_grad=True)
         out, want = ours(x), theirs(y)

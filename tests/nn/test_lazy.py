@@ -1,4 +1,4 @@
-"""Lazy layers: what the first input decides, states before and after it, and who refuses them before it."""
+"""Lazy layers: shapes from the first input, states before and after it, and refusals before it."""
 
 import copy
 

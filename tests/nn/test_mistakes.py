@@ -1,4 +1,4 @@
-"""What a learner is told: the values and names in the messages, and the line."""
+"""Error messages for learners: their values, names and line."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Module: what it holds, how it walks, copies, converts and prints."""
+"""Module: members, traversal, copies, conversion and printing."""
 
 import copy
 import inspect
@@ -233,9 +233,7 @@ def test_source_location_is_the_line_of_the_call():
 
     net = Net()
     out = net(flow.ones(1, 3))
-    line = (
-        Net.forward.__code__.co_firstlineno + 1
-    )  # the innermost line that is not ours: where Net calls its Sequential
+    line = Net.forward.__code__.co_firstlineno + 1  # the innermost line outside minflow: where Net calls its Sequential
     assert where_text(out.value.node.where).endswith(f"test_module.py:{line}")
     out = nn.Sequential(nn.ReLU())(out)
     line = sys._getframe().f_lineno - 1
@@ -347,7 +345,7 @@ def test_call_leaves_no_reference_cycles():
 
 
 def test_class_signature_is_that_of_its_constructor():
-    """Python 3.11.2 looks at `__new__` first."""
+    """Python 3.11.2 inspects `__new__` first."""
 
     class Own(nn.Linear):
         def __init__(self, width: int, *, depth: int = 2):

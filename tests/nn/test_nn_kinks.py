@@ -1,7 +1,7 @@
-"""Losses and activations where random floats never come: at 0, at the ends, at infinity. Numbers by hand or PyTorch's.
+"""Losses and activations where random floats are unlikely: at 0, at the limits, at infinity. Values by hand or from
+PyTorch.
 
-A row: what is computed of x (a tensor), x, its values, and the gradient of their sum. Those of other functions:
-`../core/test_kinks.py`.
+A row: the function, x (a tensor), its values, and the gradient of their sum. Other functions: `../core/test_kinks.py`.
 """
 
 import math
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("no_notices")
 
 
 def against(target, loss):
-    """`loss` of x and a target of its dtype, no reduction."""
+    """Apply `loss` to x and a target of its dtype, without reduction."""
     return lambda x: loss(x, flow.tensor(target, dtype=x.dtype), reduction="none")
 
 
@@ -40,7 +40,7 @@ def legacy_logits(target):
 
 
 def labelled(loss, weight=None):
-    """`loss` of two rows of x, the first one ignored."""
+    """Apply `loss` to two rows of x, ignoring the first."""
 
     def losses(x):
         given = None if weight is None else flow.tensor(weight, dtype=x.dtype)
@@ -132,9 +132,7 @@ def test_row(name, dtype):
 
 
 def test_gradient_of_a_confident_model():
-    """A sigmoid that has come to 0 or 1 exactly: PyTorch's gradient g * (p - t) / max(p * (1 - p), 1e-12), never
-    NaN.
-    """
+    """A sigmoid of exactly 0 or 1: PyTorch's gradient g * (p - t) / max(p * (1 - p), 1e-12), never NaN."""
     x = flow.tensor([200.0, -200.0, 200.0, -200.0], requires_grad=True)
     p, target = x.sigmoid(), flow.tensor([1.0, 0.0, 0.0, 1.0])
     loss = F.binary_cross_entropy(p, target, reduction="none")

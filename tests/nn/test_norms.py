@@ -1,4 +1,4 @@
-"""Norms that PyTorch does not have, batch norm by other names, and what norms refuse. Read next: `test_layers.py`."""
+"""Norms that PyTorch does not have, batch norm aliases, and errors of norms. Read next: `test_layers.py`."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Pools of signals and volumes, adaptive ones, and their way back: ties, NaN, -inf, positions, and errors."""
+"""Pooling of signals and volumes, adaptive pooling, and unpooling: ties, NaN, -inf, indices, and errors."""
 
 import numpy as np
 import pytest

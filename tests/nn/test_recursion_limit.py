@@ -1,6 +1,4 @@
-"""Modules 2,000 levels inside each other: whatever can be done with a module works, and an endless recursion is
-reported.
-"""
+"""2,000 nested modules: every operation on modules works, and endless recursion is reported."""
 
 import contextlib
 import copy
@@ -16,7 +14,9 @@ from minflow.core.base.errors import LoaderError, MinflowError
 from tests.cases import Cases
 from tests.graphs import Predict, Training
 
-DEEP = 2_000 if sys.version_info[:2] != (3, 12) or sys.version_info >= (3, 12, 3) else 150  # nesting.py says why
+DEEP = (
+    2_000 if sys.version_info[:2] != (3, 12) or sys.version_info >= (3, 12, 3) else 150
+)  # `recursion_limit.py` explains why
 X = flow.ones(1, 2)
 
 
@@ -186,7 +186,7 @@ def test_overridden_traversal_is_called():
 
 
 class OwnWalks(nn.Linear):
-    """Every walk that a class can answer for itself."""
+    """Every traversal that a class can override."""
 
     def train(self, mode=True):
         return super().train(mode)
@@ -229,7 +229,7 @@ def of_classes_of_their_own():
 
 @pytest.mark.parametrize("make", [itself, through_a_child, in_several_ways, of_classes_of_their_own])
 def test_module_that_contains_itself(make):
-    """PyTorch's train() and state_dict() end in a RecursionError. Here each walk meets the module once."""
+    """PyTorch's train() and state_dict() end in a RecursionError. Here each traversal visits the module once."""
     module, x = make(), flow.ones(1, 2)
     names = [name for name, _ in module.named_parameters()]
     state = module.state_dict()

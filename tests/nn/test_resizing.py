@@ -1,4 +1,4 @@
-"""Other sizes, other places, windows as columns, channels as pixels: against PyTorch, by hand, and what errors say."""
+"""Resizing, grid sampling, fold and unfold, pixel shuffle: against PyTorch, by hand, and errors."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ RNG = np.random.default_rng(0)
 
 
 def same(name, *arrays, **options):
-    """Values and gradients of a function of nn.functional, in float64."""
+    """Compare values and gradients of a function of nn.functional in float64."""
     ours = [flow.tensor(a, requires_grad=True) for a in arrays]
     theirs = [torch.tensor(a, requires_grad=True) for a in arrays]
     y, z = getattr(F, name)(*ours, **options), getattr(torch.nn.functional, name)(*theirs, **options)
@@ -51,7 +51,7 @@ def test_grid_sample(mode, padding_mode, align_corners):
 
 
 @needs_torch
-@pytest.mark.filterwarnings("ignore:Since version 1.3.0")  # PyTorch's own remark on align_corners
+@pytest.mark.filterwarnings("ignore:Since version 1.3.0")  # PyTorch's warning about align_corners
 def test_affine_grid_fold_and_shuffle():
     for align in (False, True):
         same("affine_grid", RNG.standard_normal((2, 2, 3)), size=(2, 1, 3, 1), align_corners=align)

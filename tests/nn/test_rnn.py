@@ -39,7 +39,7 @@ def test_layer_is_one_node(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_axes(kind):
-    """batch_first swaps two axes, one sequence is a batch of one, and states given as zeros are those left out."""
+    """batch_first swaps two axes, one sequence is a batch of one, and omitted states are zeros."""
     layer = getattr(nn, kind)(3, 4, 2, batch_first=True, bidirectional=True)
     other = getattr(nn, kind)(3, 4, 2, bidirectional=True)
     other.load_state_dict(layer.state_dict())

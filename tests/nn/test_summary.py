@@ -1,4 +1,4 @@
-"""What `summary` counts: multiply-accumulates against numbers worked out by hand, and against PyTorch's counter."""
+"""Counts of `summary`: multiply-accumulates against values computed by hand, and against PyTorch's counter."""
 
 import re
 
@@ -9,7 +9,7 @@ from minflow import nn
 
 
 class Attention(nn.Module):
-    """Heads by functions alone: no module computes the scores and their sum."""
+    """Attention made of functions: no module computes the scores and their sum."""
 
     def __init__(self, size, heads):
         super().__init__()
@@ -91,6 +91,6 @@ def test_reused_layer_counts_operations_twice_and_parameters_once():
 
 
 def test_result_bytes():
-    """A product and a sum of 3 x 8, the relu of it; a reshape is a view."""
+    """A product and a sum of 3 x 8, and its relu; a reshape is a view."""
     record = flow.summary(nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Flatten(0)), (3, 4)).record
     assert record.written == 3 * (3 * 8 * 4) and record.children[0].written == 2 * (3 * 8 * 4)

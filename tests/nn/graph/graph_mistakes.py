@@ -1,4 +1,4 @@
-"""How the tests of mistakes look at an error or a warning, and at what it left behind. Read next:
+"""Helpers for tests of mistakes: check an error or a warning and its side effects. Read next:
 `test_mistakes_graph.py`.
 """
 
@@ -15,9 +15,7 @@ from minflow import nn
 
 
 class Setup:
-    """A small model with its loss, optimizer and a batch, the optimizer with a moment so that there is state to
-    lose.
-    """
+    """A small model with loss, optimizer and batch; the optimizer has a moment, so that there is state to lose."""
 
     def __init__(self):
         flow.manual_seed(7)
@@ -28,7 +26,7 @@ class Setup:
         self.optimizer.zero_grad()
 
     def graph(self, build, *optimizers, **attributes):
-        """A graph `Learner` of this build, with the model and the loss, and whatever attributes."""
+        """A graph `Learner` with this build, the model, the loss, and any further attributes."""
 
         class Learner(nn.Graph):
             def __init__(inner):
@@ -43,7 +41,7 @@ class Setup:
         return Learner()
 
     def state(self):
-        assert all(p.grad is None for p in self.model.parameters()), "a gradient was left behind"
+        assert all(p.grad is None for p in self.model.parameters()), "the build left a gradient"
         return (
             state_bits(self.model, self.optimizer),
             set(vars(self.model)),
@@ -51,7 +49,7 @@ class Setup:
         )
 
     def goes_on(self):
-        """A graph of the model and the optimizer as they are now takes a step, and it is eager's step."""
+        """Assert that a new graph of the model and the optimizer takes a step equal to eager's."""
         twin = MLP()
         twin.load_state_dict(self.model.state_dict())
         optimizer = flow.optim.SGD(twin.parameters(), lr=0.1, momentum=0.9)
@@ -62,7 +60,7 @@ class Setup:
 
 
 def line_of(place) -> str:
-    """`file.py:12`: the line of a lambda; of a function that which is marked `# here`, else the first of its body."""
+    """Location `file.py:12` of a lambda, or of a function's line marked `# here`, or else of its first line."""
     code = place.__code__
     if code.co_name == "<lambda>":
         return f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}"
@@ -73,8 +71,8 @@ def line_of(place) -> str:
 
 
 def fails(call, kind, what, values, hint, at=None):
-    """Assert that a call fails with an error of this class and no other: a pattern of its sentence, patterns of all its
-    values, its line and its hint.
+    """Assert that a call fails with exactly this error class, and that patterns match its sentence, all its values, its
+    line and its hint.
 
     at: the function whose line it is, see `line_of`; the call itself by default. Returns the error.
     """
@@ -94,7 +92,7 @@ def fails(call, kind, what, values, hint, at=None):
 
 @contextmanager
 def noticed(*patterns, at):
-    """Exactly these warnings, in any order, each at the line and with a hint."""
+    """Assert exactly these warnings, in any order, each at its line and with a hint."""
     with pytest.warns(flow.MinflowWarning) as records:
         yield records
     assert len(records) == len(patterns), [str(r.message) for r in records]

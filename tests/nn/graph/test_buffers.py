@@ -1,4 +1,4 @@
-"""A buffer is bound to the tensor that is assigned to it, in eager and in graphs, as in PyTorch."""
+"""Assigning to a buffer rebinds it, in eager and in graphs, as in PyTorch."""
 
 import pytest
 from graph_models import Predict, Step, bits
@@ -9,7 +9,7 @@ from minflow import nn
 
 
 class Buffered(nn.Module):
-    """One buffer `state`; `forward` of a subclass assigns it."""
+    """A module with one buffer `state`; `forward` of a subclass assigns it."""
 
     def __init__(self):
         super().__init__()
@@ -24,7 +24,7 @@ class MovingAverage(Buffered):
 
 
 class Remembers(Buffered):
-    """Uses the old tensor after the assignment."""
+    """Use the old tensor after the assignment."""
 
     def forward(self, x):
         before = self.state
@@ -33,7 +33,7 @@ class Remembers(Buffered):
 
 
 class Statistics(Buffered):
-    """Running mean and variance by hand, of which one needs the other's old value."""
+    """Running mean and variance computed by hand; one needs the old value of the other."""
 
     def __init__(self):
         super().__init__()
@@ -49,7 +49,7 @@ class Statistics(Buffered):
 
 
 class View(Buffered):
-    """The buffer starts as a view of a tensor that forward reads, too."""
+    """The buffer starts as a view of a tensor that forward reads as well."""
 
     def __init__(self):
         super().__init__()
@@ -62,7 +62,7 @@ class View(Buffered):
 
 
 class Shared(Buffered):
-    """Two names of one tensor at first."""
+    """Two names that start as one tensor."""
 
     def __init__(self):
         super().__init__()
@@ -84,7 +84,7 @@ class Swap(Buffered):
 
 
 class Untouched(Buffered):
-    """Only written: the last input."""
+    """Write only: the last input."""
 
     def forward(self, x):
         self.state = x[0]
@@ -100,7 +100,7 @@ class Twice(Buffered):
 
 
 class Captured(Buffered):
-    """A variable around the module names the first tensor of its buffer."""
+    """A variable outside the module refers to the first tensor of its buffer."""
 
     def __init__(self):
         super().__init__()
@@ -141,7 +141,7 @@ def test_twenty_steps_match_eager(kind):
             assert bits(eager(x)) == bits(graph(x))
             for name, tensor in eager.named_buffers():
                 assert bits(tensor) == bits(model.get_buffer(name)), name
-    # who kept the tensor of an earlier step finds its elements unchanged
+    # a tensor kept from an earlier step is unchanged
     assert all(bits(a) == b == bits(c) == d for a, b, c, d in kept)
     assert len(graph._history) <= 2
 
@@ -239,7 +239,7 @@ def test_second_step_handles_a_buffer_no_longer_shared(kind):
     model = made(kind)
     model.__class__ = step
     graph = training(model)
-    for x, state in zip(inputs(4), wanted):  # no other module moves the epoch in between
+    for x, state in zip(inputs(4), wanted):  # no other module bumps the mutation counter in between
         graph(x)
         assert bits(model.state) == state
 
@@ -355,7 +355,7 @@ def test_saved_graph_resumes(tmp_path):
     graph, xs = exact(model), inputs(4)
     for x in xs[:2]:
         graph(x), eager(x)
-    model.state, eager.state = flow.ones(3), flow.ones(3)  # not yet seen by a call
+    model.state, eager.state = flow.ones(3), flow.ones(3)  # not yet used by a call
     flow.save(graph, tmp_path / "model")
     loaded = flow.load_graph(tmp_path / "model")
     for x in xs[2:]:

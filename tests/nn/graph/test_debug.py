@@ -1,4 +1,4 @@
-"""What is printed while a graph is built, level by level, and the tree so far where a build fails."""
+"""Output of `graph.debug` level by level, and the partial tree if a build fails."""
 
 import json
 import re
@@ -36,7 +36,7 @@ def trained():
 
 def printed(level, capsys, plain=False, **options):
     graph = trained()
-    graph.config.exact(True)  # the passes are those of every machine
+    graph.config.exact(True)  # the passes that every machine has
     graph.debug(level, **options)
     graph(X, Y)
     text = re.sub(r"\d+\.\d+s\b", "0.00s", capsys.readouterr().out)
@@ -50,7 +50,7 @@ def test_each_level(level, capsys, golden):
 
 @pytest.mark.parametrize("parts", [1, 2])
 def test_every_operation_is_printed_once_with_its_plan_name(parts, capsys):
-    """Also those of an autograd.Function, of a recomputed module, and of the update after accumulated gradients."""
+    """Including operations of an autograd.Function, of a recomputed module, and of the update after accumulation."""
 
     class Twice(flow.autograd.Function):
         @staticmethod
@@ -213,7 +213,7 @@ class Wrong(nn.Module):
 
 
 def told(graph, *inputs, capsys, error=flow.MinflowError, match=None):
-    """The lines printed by a call that fails, and the error."""
+    """Lines printed by a failing call, and the error."""
     with pytest.raises(error, match=match) as caught:
         graph(*inputs)
     return capsys.readouterr().out.rstrip("\n").split("\n"), caught.value
@@ -416,7 +416,7 @@ def test_interrupt_is_not_reported_as_an_error(capsys):
 
 @pytest.fixture
 def displayed(monkeypatch):
-    """The bundles of each display, as a notebook gets them."""
+    """MIME bundles of each display, as a notebook gets them."""
     from minflow.diagnosis import notebook
     from minflow.introspection.graph.listing import build_log as debug
 

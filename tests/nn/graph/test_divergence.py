@@ -1,4 +1,4 @@
-"""graph.compare(reference): the first node where two implementations part, and that comparing changes nothing."""
+"""graph.compare(reference): the first node where two implementations differ, and no side effects."""
 
 from collections import namedtuple
 
@@ -93,7 +93,7 @@ def test_plan_that_differs_from_eager_is_shown(reference):
     same = graph.compare_eager(X)
     assert isinstance(same, Comparison) and same.equal and same.largest == 0 and all(row.same for row in same.rows)
     html = same._repr_mimebundle_()["text/html"]
-    assert 0 < html.index("the last operations</summary>") < html.index("<img alt="), "there is nothing to find in it"
+    assert 0 < html.index("the last operations</summary>") < html.index("<img alt="), "it has no difference"
     graph.passes.append(forgets_relu)
     found = graph.compare_eager(X)
     assert not found.equal and found.first.name == "model.fc2-matmul-1" and found.first is found.rows[found.at]
@@ -204,13 +204,13 @@ def test_tolerance_is_that_of_allclose(reference):
 
     small = flow.ones(4) * 1e-7
     assert equal(small, 2.0) and not equal(small, 2.0, atol=0) and not equal(small, 2.0, atol=1e-8), (
-        "of float32, as torch.testing"
+        "default of float32, as in torch.testing"
     )
     assert not equal(flow.ones(4) * 3, 1 + 1e-5) and equal(flow.ones(4) * 3, 1 + 1e-6)
     exact = flow.ones(4, dtype=flow.float64)
-    assert not equal(exact, 1 + 1e-6) and equal(exact, 1 + 1e-8), "of float64 more digits count"
+    assert not equal(exact, 1 + 1e-6) and equal(exact, 1 + 1e-8), "float64 has a smaller tolerance"
     coarse = flow.ones(4, dtype=flow.float16)
-    assert equal(coarse, 1.001) and not equal(coarse, 1.01), "and of float16 fewer"
+    assert equal(coarse, 1.001) and not equal(coarse, 1.01), "and float16 a larger one"
 
 
 @pytest.mark.parametrize("dtype, x, y, equal", [
@@ -338,7 +338,7 @@ Batch = namedtuple("Batch", "x more")
 
 
 def in_parts(model):
-    """A graph that takes a batch in two parts."""
+    """A graph that splits a batch into two micro-batches."""
     return Step(
         model,
         flow.optim.SGD(model.parameters(), lr=0.1),
@@ -356,7 +356,7 @@ def test_accumulation_compares_the_first_micro_batch(reference):
         assert len(told.rows) > 10 and told.first is None
         assert {row.phase for row in told.rows} == {"forward", "backward"}
         assert graph.compare(lambda b: (reference(b.x) * b.more["weight"]).square().mean(), batch).equal
-        assert graph.compare(in_parts(reference), batch).equal  # of which one was called, and the other was not
+        assert graph.compare(in_parts(reference), batch).equal  # one of them was called, and the other was not
         model = {key: t.numpy().copy() for key, t in reference.state_dict().items()}
         graph(batch)
         for key, array in model.items():
@@ -374,7 +374,7 @@ def test_scalar_is_compared_as_scalar():
 
 def test_only_elements_beyond_the_tolerance_are_counted():
     factors = np.ones(8, "float32")
-    factors[3], factors[4] = 1.5, 1 + 2e-7  # the second differs by less than float32 tells apart in a sum
+    factors[3], factors[4] = 1.5, 1 + 2e-7  # the second differs by less than a float32 sum resolves
     told = Scale(1.0).compare(lambda x: x * flow.from_numpy(factors), flow.ones(8) * 1e6)
     assert dict(told.why)["differs"] == "by at most 5e+05; 1 of 8 elements differ"
 
@@ -386,7 +386,7 @@ def test_common_infinities_and_nan_are_equal():
 
 
 def test_numpy_and_python_numbers_are_outputs():
-    assert Gives(lambda x: x.sum()).compare(lambda x: x.numpy().sum(), X).equal, "a numpy scalar is no float"
+    assert Gives(lambda x: x.sum()).compare(lambda x: x.numpy().sum(), X).equal, "a numpy scalar is not a float"
     assert Gives(lambda x: x.sum() > 0).compare(lambda x: x.numpy().sum() > 0, X).equal
     assert Gives(lambda x: x.sum() > 1e9).compare(lambda x: False, X).equal
 
@@ -426,7 +426,7 @@ def test_wrong_tolerance_is_refused(options):
 def test_reference_without_operations_has_outputs_only(reference):
     told = student(reference).compare(lambda x: x.numpy() @ np.ones((8, 4), "float32"), X)
     assert told.at is None and not told.equal and "so only outputs could be compared" in told.title
-    assert "differs" not in {n.mark for n in told.graph.nodes}, "nobody knows which"
+    assert "differs" not in {n.mark for n in told.graph.nodes}, "which one is unknown"
     more = Gives(lambda x: x * 2).compare(lambda x: x * 2 + 1, X)
     assert more.at is None and more.title.endswith("all operations are equal, and <lambda> has more")
 
@@ -452,7 +452,7 @@ def test_thousands_of_differing_operations_are_not_matched_pairwise():
 
     found = []
     each = calls(lambda: found.append(Gives(times(1.001)).compare(times(1.002), X))) / 1200
-    assert each < 10_000  # a fifth of it, and 100,000 and more where each is compared with all
+    assert each < 10_000  # a fifth of it; comparing each with all takes 100,000 or more
     assert found[0].at == 0 and found[0].first.state == "differs"
 
 
@@ -461,11 +461,11 @@ def test_whole_arrays_are_compared_only_if_samples_match(monkeypatch):
     monkeypatch.setattr(closeness, "count_unequal", lambda *args: looked.append(1) or beyond(*args))
     nets = [nn.Sequential(*[nn.Linear(8, 8) for _ in range(20)]) for _ in range(2)]
     told = Predict(nets[0]).compare(nets[1], X)
-    assert told.at == 0 and len(told.rows) == 40 and len(looked) < 50  # 20 for each, if all of a shape are looked at
+    assert told.at == 0 and len(told.rows) == 40 and len(looked) < 50  # 20 for each, if all of a shape are compared
 
 
 def test_sampling_finds_the_same_operation_as_full_comparison():
-    """Steps of few numbers and kinds, many of them equal up to the tolerance, against every pair of them."""
+    """Random steps with few elements and ops, many of them equal within the tolerance, against comparing every pair."""
     rng = np.random.default_rng(1)
     edges = np.array([0.0, -0.0, 1.0, 1.0 + 1e-6, 1e30, 1e-30, np.inf, -np.inf, np.nan])
     for options in ({}, {"rtol": 0.0, "atol": 0.0}, {"rtol": 1e6}, {"atol": 0.5}):

@@ -1,4 +1,4 @@
-"""What a comparison runs in eager: nobody hears of it, and everything that it wrote is put back."""
+"""The eager run of a comparison: it notifies no listener, and all its writes are restored."""
 
 from contextlib import ExitStack
 
@@ -15,7 +15,7 @@ X, Y = flow.tensor(np.random.default_rng(0).normal(size=(6, 8)).astype("float32"
 
 
 class Holding(nn.Module):
-    """Its buffer holds what was computed last, with its history."""
+    """A module whose buffer keeps the last result with its history."""
 
     def __init__(self):
         super().__init__()
@@ -79,7 +79,7 @@ def test_comparison_notifies_no_listener(parts):
 def test_comparison_restores_gradients_steps_and_values(parts, options):
     model, optimizer, graph = trained(parts, **options)
     step = by_eager(model, optimizer)
-    step(X, Y)  # leaves gradients that a step has used
+    step(X, Y)  # leave gradients that a step has used
     graph(X, Y)
 
     def state():
@@ -134,7 +134,7 @@ def test_comparison_restores_schedules_and_graphs(by_graph, sequential):
 
 
 def test_grads_and_values_are_those_of_the_last_call():
-    # the last is too large for the plan's own places
+    # the last is too large for the plan's arena
     for width, name in ((3, "model.3"), (3, "model"), (6000, "model.3")):
         model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 8), nn.Linear(8, width))
         graph, reference = (train_graph(m, flow.optim.SGD(m.parameters(), lr=0.1)) for m in (model, net()))
@@ -142,7 +142,7 @@ def test_grads_and_values_are_those_of_the_last_call():
         graph(X, Y)
         grads, value = [g.numpy().tolist() for g in graph.grads.values()], graph.values(name).numpy().tolist()
         other = flow.randn(4, 8), flow.tensor([1, 1, 1, 1])
-        for x, y in ((X * 3, Y), other, (flow.randn(4, 8), other[1])):  # the same plan, and another
+        for x, y in ((X * 3, Y), other, (flow.randn(4, 8), other[1])):  # the same plan, and a new one
             graph.compare_eager(x, y)
             graph.compare(reference, x, y)
             graph.compare(lambda x, y, model=model: nn.CrossEntropyLoss()(model(x), y), x, y)
@@ -196,7 +196,7 @@ def test_moving_states_is_not_a_difference():
 
     for step in (by_eager(model, optimizer), without_step):
         told = train_graph(model, optimizer).compare(step, X, Y)
-        assert told.equal and told.extra == (), "gradients and an optimizer's step are left out too"
+        assert told.equal and told.extra == (), "gradients and an optimizer's step are omitted too"
 
 
 def test_values_read_by_numpy_are_compared():
@@ -218,7 +218,7 @@ def test_value_in_both_state_and_output_is_compared():
             return self.read(held)
 
     for read in (lambda mean: mean * 3, lambda mean: mean, lambda mean: mean[2:]):
-        for before in (lambda mean: mean, lambda mean: mean[1:]):  # a view sees what is written into its base later
+        for before in (lambda mean: mean, lambda mean: mean[1:]):  # a view sees later writes to its base
             told = Predict(nn.Flatten()).compare(Exp(read, before), X)
             assert not told.equal and any("exp" in name for name in told.extra)
     told = Predict(nn.Flatten()).compare(Exp(lambda mean: 1.0), X)

@@ -1,4 +1,4 @@
-"""`config.exact(True)` gives the bits of eager for inputs that are strided views, of every op and of many layers."""
+"""`config.exact(True)` gives the bits of eager for strided views as inputs, for every op and many layers."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ from tests.graphs import Predict
 
 
 def laid_out(rng, array):
-    """A tensor with these elements: axes of the storage in a random order, with random steps."""
+    """A tensor with these elements whose storage has its axes in random order, with random strides."""
     order = rng.permutation(array.ndim)
     steps = rng.integers(1, 4, array.ndim)
     moved = array.transpose(order)
@@ -35,7 +35,7 @@ def exact_graph(function):
 
 
 def check(function, inputs):
-    """Two calls, with other numbers in the second, against eager."""
+    """Compare two calls, the second with other values, with eager."""
     graph = exact_graph(function)
     for _ in range(2):
         wanted, found = function(*inputs), graph(*inputs)
@@ -49,7 +49,7 @@ def check(function, inputs):
 
 
 WITHOUT = {"unrecorded", "strided_look", "recompute"}
-WITHOUT |= {"reshape", "as_strided"}  # of contiguous tensors: their functions copy others first
+WITHOUT |= {"reshape", "as_strided"}  # contiguous tensors: the functions copy other inputs first
 PLAIN_OPS = [op for op in OPS.values() if op.name not in WITHOUT and op.examples and op.infer is not data_dependent]
 
 
@@ -70,7 +70,7 @@ def test_every_op(op):
                 check(function, inputs)
 
 
-FUNCTIONS = {  # of two float32 tensors of one random shape, 37 to 130 long in each of 2 axes
+FUNCTIONS = {  # of two float32 tensors of a random shape, 37 to 130 by 37 to 130
     "layer_norm": lambda x, y: F.layer_norm(x, x.shape[-1:]),
     "layer_norm over all": lambda x, y: F.layer_norm(x, x.shape),
     "sums": lambda x, y: [x.sum(), x.sum(0), x.sum(1), x.mean(0), x.mean(-1)],
@@ -159,7 +159,9 @@ def test_exact_graph_of_a_view_is_compared_saved_and_loaded(function, tmp_path):
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_exact_job_that_captures_a_view(name):
-    """A job's arguments are copied in one piece, as `flow.tensor(array)` is; what it captures keeps its strides."""
+    """A job copies its arguments to contiguous tensors, like `flow.tensor(array)`; captured tensors keep their
+    strides.
+    """
     rng = np.random.default_rng(sum(map(ord, name)))
     shape = tuple(map(int, rng.integers(37, 131, 2)))
     y, config = laid_out(rng, rng.standard_normal(shape).astype("float32")), flow.function_config()

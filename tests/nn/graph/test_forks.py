@@ -1,6 +1,6 @@
-"""Forks while other threads work: the child computes, whatever lock was held at that moment.
+"""Forks while other threads work: the child can compute, whatever locks were held.
 
-Each program runs in a process of its own; a child that hangs is ended by SIGALRM.
+Each program runs in its own process; a child that hangs is ended by SIGALRM.
 """
 
 import os
@@ -53,7 +53,7 @@ def ran(program):
 
 
 def test_forks_while_a_thread_runs_a_large_graph():
-    """Without jobs, whose module is imported at first use: the lock of the plans belongs to no part of the package."""
+    """Without jobs, whose module is imported on first use: the lock of the plans is not part of the package."""
     assert (
         ran(
             f"COUNT = {30 if sampling.complete else 8}"
@@ -90,8 +90,8 @@ print("end")
 
 
 def test_fork_with_every_lock_held():
-    """A thread holds all locks of the package during the fork; the child draws numbers, emits events, builds a graph,
-    calls modules inside one another, and draws a picture.
+    """A thread holds all locks of the package during the fork; the child draws random numbers, emits events, builds a
+    graph, calls nested modules, and draws a picture.
     """
     assert (
         ran("""

@@ -1,4 +1,4 @@
-"""One program, every mode: training eagerly and as nn.Graph gives the same bits, losses and state alike."""
+"""One program in every mode: training eagerly and as nn.Graph gives the same bits, both losses and state."""
 
 import numpy as np
 import pytest
@@ -67,7 +67,7 @@ def mobilenet():
 
 
 class Tokens(nn.Module):
-    """Cross-entropy of every position."""
+    """Cross-entropy at every position."""
 
     def forward(self, scores, y):
         return nn.functional.cross_entropy(scores.flatten(0, 1), y.flatten(), ignore_index=0)
@@ -99,7 +99,7 @@ def test_training_gives_the_same_bits(name):
     assert_same(results)
     graph = results[1][2]
     assert len(graph._plans) == 1 and len(graph._last.parts[0].stages) == len(graph.passes) + 1
-    assert len(set(results[0][0])) > steps // 2  # it does learn, or at least move
+    assert len(set(results[0][0])) > steps // 2  # the model learns, or at least changes
 
 
 def test_graph_runs_when_eager_cannot(monkeypatch):
@@ -252,14 +252,14 @@ def test_clip_grad_norm_inside_build():
 
 
 class Sawtooth(flow.optim.lr_scheduler.LRScheduler):
-    """A schedule of a learner's own."""
+    """A user-defined schedule."""
 
     def get_lr(self):
         return [base * (1 - 0.2 * (self.last_epoch % 4)) for base in self.base_lrs]
 
 
 class NoClass:
-    """Anything with a `step` that writes the rate."""
+    """Any object with a `step` that sets the learning rate."""
 
     def __init__(self, optimizer):
         self.optimizer = optimizer

@@ -1,4 +1,4 @@
-"""What a plan depends on: each thing that can change between calls takes effect, and is named by the event."""
+"""Plan keys: each thing that can change between calls takes effect, and the event names it."""
 
 import copy
 import gc
@@ -37,7 +37,9 @@ def trainer(**options):
 
 
 def same_as_eager(change):
-    """Two steps, the change, two steps: as a graph and eagerly. Gives the graph's losses, and the changes told."""
+    """Two steps, the change, two steps: as a graph and eagerly. Returns the graph's losses, and the reported
+    changes.
+    """
     found = []
     with events.subscribe(events.GraphCompiled, found.append):
         losses, states = [], []
@@ -111,7 +113,7 @@ def another_rate(model, optimizer):
         (replaced, {("model.layers.2", "'Linear'", "another 'Linear'")}),
         (another_activation, {("model.layers.1", "'ReLU'", "'Tanh'")}),
         (weight_decay_and_momentum, {("optimizer.weight_decay", "0.0", "0.1"), ("optimizer.momentum", "0.5", "0.25")}),
-        (another_rate, set()),  # a rate is no part of the key
+        (another_rate, set()),  # the learning rate is not part of the key
     ],
 )
 def test_changes_between_steps_match_eager(change, expected):
@@ -120,7 +122,7 @@ def test_changes_between_steps_match_eager(change, expected):
 
 
 ROW = flow.tensor([[-1.0, -2.0, 3.0]])
-CHANGED = {  # what the graph is made of, the input after the change, the change, what of it is told
+CHANGED = {  # arguments of the graph, the input after the change, the change, what is reported
     "a module's attribute": (
         nn.LeakyReLU(0.1),
         ROW,
@@ -161,7 +163,7 @@ def test_eval_and_back(told):
     for mode in (True, False, True):
         model.train(mode)
         graph(ROW)
-    assert len(told) == 2  # the first plan is used again
+    assert len(told) == 2  # the first plan is reused
 
 
 def test_grad_mode_and_default_dtype(told):
@@ -243,11 +245,11 @@ def test_graph_is_freed_with_its_last_reference():
     assert gone() is None
 
 
-# ---- Python state that a module holds, or that stands around build ---------------------------------------------------
+# ---- Python state in modules and around build ------------------------------------------------------------------------
 
 
 class Holder(nn.Module):
-    """Scales by whatever `read` finds in `self.held`."""
+    """Scale by whatever `read` finds in `self.held`."""
 
     def __init__(self, held, read):
         super().__init__()
@@ -258,7 +260,7 @@ class Holder(nn.Module):
 
 
 ONE = flow.tensor([1.0, 1.0])
-# (what is held, how forward reads it, what changes between two calls)
+# (the held object, how forward reads it, what changes between two calls)
 HELD = {
     "list": (lambda: [2.0, 3.0], lambda h: h[0], lambda h: h.__setitem__(0, 5.0)),
     "appended": (lambda: [2.0], lambda h: sum(h), lambda h: h.append(1.5)),
@@ -304,7 +306,7 @@ def test_graph_and_optimizer_containers_are_tracked(told):
     graph.scales[0] = 5
     assert graph(x).tolist() == [5, 5] and told[1].changes == (("self.scales", "[2, 3]", "[5, 3]"),)
     graph.scales[0] = 2
-    assert graph(x).tolist() == [2, 2] and len(told) == 2  # the first plan is used again
+    assert graph(x).tolist() == [2, 2] and len(told) == 2  # the first plan is reused
 
 
 def test_containers_are_checked_only_for_models_that_have_them(monkeypatch):
@@ -372,7 +374,7 @@ def test_rebound_variable_is_tracked(told, monkeypatch):
     around = flow.tensor([1.0, 2.0])
     assert graph(x).tolist() == [6, 7] and told[2].changes == (("around", "float32[]", "float32[2]"),)
     around = first
-    assert graph(x).tolist() == [6, 6] and len(told) == 3  # the plan of before is used again
+    assert graph(x).tolist() == [6, 6] and len(told) == 3  # the earlier plan is reused
     around.add_(1)
     assert graph(x).tolist() == [7, 7] and len(told) == 3
     around = 4.0

@@ -1,4 +1,4 @@
-"""Saving and resuming: a resumed run goes on bit for bit, and states go between graphs and modules."""
+"""Saving and resuming: a resumed run continues bit for bit, and states are exchanged between graphs and modules."""
 
 import numpy as np
 import pytest
@@ -56,7 +56,7 @@ def test_contents_of_a_state():
     assert bits(state["model.fc1.weight-momentum_buffer"]) == bits(optimizer.state[model.fc1.weight]["momentum_buffer"])
     held = bits(state["model"]["fc1.weight"])
     graph(*data(1))
-    assert bits(state["model"]["fc1.weight"]) == held != bits(model.fc1.weight)  # a copy, it does not move on
+    assert bits(state["model"]["fc1.weight"]) == held != bits(model.fc1.weight)  # a copy: later steps do not change it
 
 
 def test_states_are_exchanged_between_graphs_and_modules():
@@ -74,7 +74,7 @@ def test_states_are_exchanged_between_graphs_and_modules():
 
 
 def test_mismatched_moment_writes_nothing():
-    """What does not fit elsewhere: `test_mistakes_settings.py`."""
+    """Other mismatches: `test_mistakes_settings.py`."""
     model, optimizer, _, graph = trainer("momentum", 0)
     graph(*data(0))
     state = graph.state_dict()

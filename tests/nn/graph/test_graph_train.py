@@ -1,4 +1,4 @@
-"""Gradient accumulation, checkpointing, interrupts, errors in the middle of a step: what a training step promises."""
+"""Guarantees of a training step: gradient accumulation, checkpointing, interrupts, errors within a step."""
 
 import os
 import signal
@@ -224,7 +224,7 @@ def test_checkpointed_module_with_a_captured_tensor():
 
 
 class Slow(nn.Module):
-    """Parameters that are all equal at the end of each step, and are not in the middle of one."""
+    """Parameters that are all equal at the end of each step, but not within one."""
 
     def __init__(self, n=40):
         super().__init__()
@@ -256,7 +256,7 @@ def test_interrupt_waits_for_the_end_of_the_step():
             timer.join()
         assert not done
         values = {float(p.numpy(force=True).ravel()[i]) for p in model.parts for i in (0, -1)}
-        assert len(values) == 1, "a torn step"
+        assert len(values) == 1, "an incomplete step"
         moments = {float(optimizer.state[p]["momentum_buffer"].numpy()[0]) for p in model.parts}
         assert len(moments) == 1 and signal.getsignal(signal.SIGINT) is handler
         expected, p, buf = graph._steps, 0.0, 0.0
@@ -284,7 +284,7 @@ def test_wrong_labels_change_nothing():
     graph(x, y)
 
 
-# ---- looking ---------------------------------------------------------------------------------------------------------
+# ---- inspection ------------------------------------------------------------------------------------------------------
 
 
 def test_gradients_rates_and_values():

@@ -1,6 +1,4 @@
-"""Ctrl-C at every line of looking, tracing and compiling: afterwards nothing is left behind, and the next call is
-right.
-"""
+"""Ctrl-C at every line of inspecting, tracing and compiling leaves nothing behind, and the next call is right."""
 
 import builtins
 import random
@@ -25,7 +23,7 @@ X, Y = flow.tensor(np.random.default_rng(1).standard_normal((4, 3)).astype("floa
 
 
 def places(function, wanted=None):
-    """Where to interrupt: every line that ran (of the functions of these names), at its first and at its last time."""
+    """Places to interrupt: every line that ran (in functions of these names), at its first and its last execution."""
     tracer = Interrupter(FILES)
     assert not tracer.run(function)
     return tracer.places(wanted)
@@ -74,7 +72,7 @@ def nothing(model, optimizer):
 
 
 def outcome(model, optimizer, graph):
-    """Two steps and what they left."""
+    """Two steps and the resulting state."""
     losses = [bits(graph(X, Y)), bits(graph(X, Y))]
     return losses, state_bits(model, optimizer), flow.get_rng_state().tolist()
 
@@ -83,9 +81,10 @@ PATCHED = [(builtins, "print"), (random, "random"), (np.random, "rand"), (time, 
 
 
 def check(change, called, wanted_in=None):
-    """Interrupt compiled_for at every line (of functions named so), and compare what follows with a run without.
+    """Interrupt `compiled_for` at every line (in functions of these names), and compare the rest with an uninterrupted
+    run.
 
-    Returns how many lines there are.
+    Returns the number of lines.
     """
 
     def ready():
@@ -111,7 +110,7 @@ def check(change, called, wanted_in=None):
     return len(at)
 
 
-@pytest.mark.filterwarnings("ignore:TrainGraph")  # Net counts its calls, and the graph says that it will not
+@pytest.mark.filterwarnings("ignore:TrainGraph")  # Net counts its calls, and the graph warns that it will not
 @pytest.mark.parametrize("change", [evaluated, frozen, decayed])
 def test_interrupt_during_the_key_check(change):
     assert check(change, 1, ("prepare", "find", "look", "compile", "compile_graph", "add", "watched", "restore")) > 20

@@ -1,6 +1,4 @@
-"""Large models: what a first call does grows with the number of layers, not with its square; and models of many
-nestings.
-"""
+"""Large models: the cost of a first call is linear in the number of layers; and deeply nested models."""
 
 import gc
 import time
@@ -26,7 +24,7 @@ def predicting(layers):
 
 
 def outside(layers):
-    """Layers and tensors that are no members: build reads them from the function around."""
+    """Layers and tensors that are not members: build reads them from the enclosing function."""
     modules, tensors = [nn.Linear(4, 4) for _ in range(layers)], [flow.ones(2, 4) for _ in range(layers)]
 
     def build(x):
@@ -56,7 +54,7 @@ def test_first_call_of_5000_layers_takes_at_most_six_times_that_of_1000(make):
         return time.process_time() - start
 
     make(3)()
-    for _ in range(8):  # pairs, since beside other work a large model waits longer for memory than a small one
+    for _ in range(8):  # pairs, because under load a large model waits longer for memory than a small one
         small, large = seconds(1000), seconds(5000)
         if large < 10 and large < 6 * small:
             return

@@ -1,4 +1,4 @@
-"""print(graph): OneFlow's listing, before and after the first call, in the seed's form and in the newer one."""
+"""print(graph): OneFlow's listing, before and after the first call, in the older and the newer style."""
 
 import itertools
 import re
@@ -46,7 +46,7 @@ def test_before_and_after_the_first_call(golden, kernels_of_numpy):
 
 
 def test_oneflow_listing():
-    """MobileNetV2 with the misspelt head: what the document shows, with cuda:0 gone and our name in the dtype."""
+    """MobileNetV2 with the misspelt head: OneFlow's listing, without cuda:0 and with our name in the dtype."""
     model = models.mobilenet_v2()
     model.classifer = nn.Sequential(nn.Dropout(0.2), nn.Linear(model.last_channel, 10))
     graph = TrainGraph(model, nn.CrossEntropyLoss(), flow.optim.SGD(model.parameters(), lr=1e-3))
@@ -97,7 +97,7 @@ def test_long_lines_break_at_80_columns():
 
 
 class Fake:
-    """A tensor by its spec alone: there is no GPU here, and the rule can be asked all the same."""
+    """A tensor with a spec only: there is no GPU here, but the rule can be tested."""
 
     needs = True
 
@@ -109,7 +109,7 @@ class Fake:
 @pytest.mark.parametrize("shape", [(), (7,), (64, 3, 32, 32), (0, 3), (1024, 512, 3, 3), (2,) * 25 + (1,) * 10])
 @pytest.mark.parametrize(("lazy", "parameter"), [(True, False), (False, True)])
 def test_wrap_rule(device, shape, lazy, parameter):
-    """A piece that would end beyond column 80 starts a line, indented by seven."""
+    """A piece that would extend beyond column 80 starts a new line, indented by seven."""
     text = listing.meta(Fake(shape, device=device), lazy, parameter)
     lines = text.split("\n")
     start = "tensor([]" if 0 in shape else "tensor(..."
@@ -123,10 +123,10 @@ def test_wrap_rule(device, shape, lazy, parameter):
     assert pieces == ", ".join(wanted + ["requires_grad=True"] * parameter)
     for line, following in itertools.pairwise(lines):
         used = len(line) - 1 + 2 * (line is lines[0])  # without the comma; the first line starts two ahead
-        assert used + 2 + len(following.strip().rstrip(",)")) > 80, "broken too early"
+        assert used + 2 + len(following.strip().rstrip(",)")) > 80, "wrapped too early"
     for line in lines:
         assert len(line.rstrip(",)")) + 2 * (line is lines[0]) <= 80 or line.count("=") == 1, (
-            "a piece alone may be longer"
+            "a single piece may be longer"
         )
 
 
@@ -219,7 +219,7 @@ def test_operators_of_v1():
         re.sub(r"\.py:\d+", ".py:0", lines[2])
         == f"(OPERATOR: model-cat-0([{x}, {y}]) -> {out}, {where}, location=(test_listing.py:0))"
     )
-    assert len(lines) == 3, "a parameter that nothing reads is no operator"
+    assert len(lines) == 3, "an unused parameter is not an operator"
 
 
 def test_graph_names_are_numbered_per_class():
@@ -282,10 +282,10 @@ def test_settings_in_the_config_line():
     text = repr(graph)
     assert "(INPUT:_TrainGraph_0-input_0:tensor(..., size=(4, 1, 4, 4)" in text
     assert "(INPUT:_model-input_0:tensor(..., is_lazy='True', size=(2, 1, 4, 4)" in text
-    assert "(OUTPUT:_TrainGraph_0-output_0:tensor(..., size=(2,)" in text, "a loss for each part of the batch"
+    assert "(OUTPUT:_TrainGraph_0-output_0:tensor(..., size=(2,)" in text, "a loss for each micro-batch"
 
 
-# ---- where modules stand ---------------------------------------------------------------------------------------------
+# ---- positions of modules -------------------------------------------------------------------------------------------
 
 
 def heads(graph):
@@ -372,7 +372,7 @@ def test_thousand_nested_modules():
     for _ in range(999):
         model = nn.Sequential(model)
     graph, texts = Predict(model), []
-    assert calls(lambda: texts.append(repr(graph))) < 2_000_000  # some 500 a module
+    assert calls(lambda: texts.append(repr(graph))) < 2_000_000  # about 500 per module
     (text,) = texts
     assert text.count("(MODULE:") == 61 and text.endswith(")\n)")
     depths = [len(line) - len(line.lstrip()) for line in text.split("\n") if "(MODULE:" in line]

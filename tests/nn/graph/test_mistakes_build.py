@@ -1,7 +1,7 @@
-"""Mistakes inside build: backward and steps, numbers of symbolic tensors, what build returns.
+"""Mistakes in build: backward and steps, values of symbolic tensors, outputs of build.
 
-Each is told with its values, the line and a hint, and leaves model, optimizer and graph as they were.
-Read next: `test_mistakes_leaks.py`.
+Each error has values, a line and a hint, and leaves model, optimizer and graph unchanged. Read next:
+`test_mistakes_leaks.py`.
 """
 
 import math
@@ -21,14 +21,14 @@ from minflow.core.base.errors import DeviceError, DTypeError, GradError, GraphEr
 def setup():
     found = Setup()
     yield found
-    assert flow.ones(2).sum().item() == 2, "the mode of a build is still on"
+    assert flow.ones(2).sum().item() == 2, "the build did not leave its mode"
     found.goes_on()
 
 
 def refused(setup, build, kind, what, values, hint, optimizer=True, at_call=False):
-    """A graph of this build is refused, twice in the same words, and nothing moves.
+    """Assert that a graph with this build is refused, twice with the same text, without side effects.
 
-    values: `@here` stands for the marked line of build, `@before` for the line before it, `@def` for that of its def.
+    values: `@here` is replaced by the marked line of build, `@before` by the line before it, `@def` by that of its def.
     """
     before = setup.state()
     graph = setup.graph(build, *[setup.optimizer] * optimizer)
@@ -47,7 +47,7 @@ MISTAKES = []
 
 
 def mistake(kind, what, values, hint, **options):
-    """Add a build to the table of those that are refused with this error: see `refused`."""
+    """Add a build to the table of those refused with this error: see `refused`."""
     return lambda build: MISTAKES.append(pytest.param(build, (kind, what, values, hint), options, id=build.__name__))
 
 
@@ -314,7 +314,7 @@ def test_settings_inside_build(setup):
     assert graph.config.accumulation == 1
 
 
-# ---- numbers of symbolic tensors -------------------------------------------------------------------------------------
+# ---- values of symbolic tensors -------------------------------------------------------------------------------------
 
 RETURN_IT = "to look at it, return it from build"
 
@@ -346,7 +346,7 @@ def test_values_of_symbolic_tensors(verb, hint, ask, setup):
     graph = setup.graph(build)
     values = {"tensor": rf"float32\[\]  \(made at {re.escape(line_of(build))}\)"}
     fails(lambda: graph(setup.x), TraceError, rf"^{verb}\(\) asks a symbolic tensor for its numbers", values, hint, ask)
-    ask(flow.tensor(1))  # a plain tensor may be asked
+    ask(flow.tensor(1))  # the condition is a plain tensor
 
 
 @pytest.mark.parametrize(
@@ -421,7 +421,7 @@ def test_graph_called_inside_a_build(setup):
     assert not inner.is_compiled and bits(inner(setup.x)) == bits(setup.model(setup.x))
 
 
-# ---- what build returns ----------------------------------------------------------------------------------------------
+# ---- outputs of build -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

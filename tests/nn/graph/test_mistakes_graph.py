@@ -1,7 +1,7 @@
-"""Mistakes around a graph: in defining it, adding optimizers, calling it.
+"""Mistakes around a graph: defining it, adding optimizers, calling it.
 
-Each is told with its values, the line and a hint, and leaves model, optimizer and graph as they were.
-Read next: `test_mistakes_settings.py`, and `test_mistakes_build.py` for mistakes inside build.
+Each error has values, a line and a hint, and leaves model, optimizer and graph unchanged. Read next:
+`test_mistakes_settings.py`, and `test_mistakes_build.py` for mistakes in build.
 """
 
 import functools
@@ -30,7 +30,7 @@ def setup():
 
 
 class Late(nn.Graph):
-    """One whose __init__ forgets super().__init__()."""
+    """A graph whose __init__ does not call super().__init__() first."""
 
     def __init__(self, first=None, value=None):
         if first:
@@ -108,7 +108,7 @@ LACKING = [
     ("modle", "did you mean model"),
     ("qwxzv", "it holds model"),
 ]
-NO_OPTIMIZER = [  # (what it is, how it is shown, hint, it)
+NO_OPTIMIZER = [  # (what it is, its repr, hint, the object)
     ("None", "None", HINT_SGD, lambda s: None),
     ("the class Adam", ".*Adam'>", "flow.optim.Adam(model.parameters(), lr=0.1)", lambda s: flow.optim.Adam),
     ("a float", "0.1", HINT_SGD, lambda s: 0.1),
@@ -121,7 +121,7 @@ NO_SCHEDULER = [
     ("an int", "3", lambda s: 3),
     ("an SGD", "an SGD", lambda s: s.optimizer),
 ]
-MISUSES = [  # (the class of the error, its sentence, its values, its hint, the misuse)
+MISUSES = [  # (error class, sentence, values, hint, misuse)
     (
         GraphError,
         ": an optimizer is set as the attribute 'thing'",
@@ -350,7 +350,7 @@ def test_input_must_be_a_tensor(value, name, kind, shown, hint, setup):
     what = f": the input {re.escape(name)} is {kind}; a graph takes tensors and None"
     for call in [*calls, *calls]:
         error = fails(call, GraphError, what, {name: shown}, hint)
-        assert error.__context__ is None, "what happened inside is not the learner's business"
+        assert error.__context__ is None, "frames inside minflow are hidden from the learner"
         if not graph.is_compiled or call is calls[1]:
             assert bits(graph(setup.x)) == bits(setup.model(setup.x))
 

@@ -1,8 +1,7 @@
-"""Symbolic tensors that stay in modules, lists and buffers, or are used after their build; and all that build does
-once.
+"""Symbolic tensors that stay in modules, lists and buffers, or are used after their build; and side effects of build.
 
-After a leak everything is as before the build; a notice comes once, at the learner's line, and changes nothing.
-Read next: `nn/graph/side_effects.py`.
+After a leak the state from before the build is restored; a warning appears once, at the learner's line, and changes
+nothing. Read next: `nn/graph/side_effects.py`.
 """
 
 import builtins
@@ -30,7 +29,7 @@ def setup():
 
 
 class Net(nn.Module):
-    """A layer with places where a forward may leave something."""
+    """A layer with places where forward may leave something."""
 
     def __init__(self):
         super().__init__()
@@ -276,7 +275,7 @@ def test_symbolic_tensor_of_an_earlier_build(setup):
         setup.graph(returns)(setup.x)
 
 
-# ---- what will not repeat --------------------------------------------------------------------------------------------
+# ---- side effects ----------------------------------------------------------------------------------------------------
 
 CASES = {
     "print": (r"print\(\) runs while the graph is built", lambda g: print("built")),
@@ -315,7 +314,7 @@ def test_side_effects_warn_once(case, setup, capsys):
     )
     assert f"at {line}" in str(records[0].message) and line.startswith("test_mistakes_leaks.py:")
     assert (builtins.print, time.time, np.random.rand, random.randint, clock) == watched
-    done += [graph(setup.x), graph(setup.x)]  # warnings are errors here: no other one comes
+    done += [graph(setup.x), graph(setup.x)]  # warnings are errors here: there is no other one
     graph(setup.x[:2])  # nor at another build
     assert {bits(t) for t in done} == {bits(setup.model(setup.x))}
     assert capsys.readouterr().out.count("built") == (4 if case == "print" else 0)
@@ -357,9 +356,9 @@ def test_no_warning_for_repeated_or_library_effects(setup):
 
     def build(self, x):
         logging.getLogger("of a library").debug("reads the clock")
-        logging.LogRecord("a", 10, "b", 1, "c", (), None)  # so does this, always
+        logging.LogRecord("a", 10, "b", 1, "c", (), None)  # this one does too, always
         look()
-        self.count = 0  # the value that it had
+        self.count = 0  # its value from the build
         return self.model(x) + 0 * flow.rand(4, 5) + nn.functional.dropout(x).sum() * 0
 
     setup.graph(build, count=0)(setup.x)  # a warning would be an error here

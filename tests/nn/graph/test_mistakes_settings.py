@@ -1,7 +1,7 @@
-"""Mistakes with the state of a graph and with its settings; and the settings that have no effect.
+"""Mistakes with the state and the settings of a graph; and settings without effect.
 
-Each is told with its values, the line and a hint, and leaves model, optimizer and graph as they were.
-Read next: `test_mistakes_build.py`.
+Each error has values, a line and a hint, and leaves model, optimizer and graph unchanged. Read next:
+`test_mistakes_build.py`.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""How much a call has to do, held to counts that were worked out by hand."""
+"""Operations and bytes of a call, compared with counts worked out by hand."""
 
 import pytest
 from graph_models import TrainGraph
@@ -26,7 +26,7 @@ def node(op, *inputs, **attrs):
 
 GEOMETRY = dict(stride=(1, 1), padding=(2, 2), dilation=(1, 1), groups=1)
 FILTERS, IMAGES = (64, 32, 5, 5), (10, 32, 14, 14)
-BLOCKS, RESULT = value(2, 1968, 16), value(4, 1968, 16)  # those images and what a convolution gives, in blocks
+BLOCKS, RESULT = value(2, 1968, 16), value(4, 1968, 16)  # these images and the output of the convolution, blocked
 CONV = 2 * 10 * 64 * 14 * 14 * 32 * 5 * 5
 LABELS = dict(ignore_index=-100, reduction="mean")
 COUNTED = {
@@ -78,7 +78,7 @@ def test_operations(what):
 
 
 def test_recurrent_layers():
-    """7 steps of 3 rows: each of these 21 meets each weight once forward, and twice backward."""
+    """7 steps of 3 rows: each of these 21 is multiplied by each weight once in forward, and twice in backward."""
     x, state, y, gates = value(7, 3, 8), value(3, 16), value(7, 3, 16), value(7, 3, 64)
     weights, lstm = (value(16, 8), value(16, 16)), (value(64, 8), value(64, 16))
 
@@ -97,9 +97,9 @@ def test_recurrent_layers():
 def test_bytes():
     x, w = value(3, 4), value(4, 5)
     assert bytes_moved(node("matmul", x, w, ta=False, tb=False)) == 4 * (12 + 20 + 15)
-    assert bytes_moved(node("add", x, x)) == 4 * (12 + 12), "what is read twice is read once"
+    assert bytes_moved(node("add", x, x)) == 4 * (12 + 12), "repeated operands count once"
     assert bytes_moved(node("mul", x, 2.0)) == 4 * (12 + 12), "a Python number takes no memory"
-    assert bytes_moved(node("reshape", x, shape=(12,))) == 0, "a view moves nothing"
+    assert bytes_moved(node("reshape", x, shape=(12,))) == 0, "a view moves no data"
     assert bytes_moved(node("take", value(1000, 5), value(3, dtype=int64), axis=0, by=())) == 4 * 15 + 8 * 3 + 4 * 15
 
 
@@ -126,7 +126,7 @@ def test_tables_name_existing_operations():
 
 
 def test_training_step_is_counted():
-    """Of a network as lessons have them no call is left out."""
+    """For a network as in the lessons, no call is omitted."""
     model = nn.Sequential(
         nn.Conv2d(1, 8, 3),
         nn.BatchNorm2d(8),

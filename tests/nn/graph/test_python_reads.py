@@ -1,4 +1,4 @@
-"""Numbers that `build` reads in Python: of tensors (`item()`) and of NumPy arrays. A graph sees each later change, or
+"""Values that `build` reads in Python, from tensors (`item()`) and NumPy arrays: a graph sees later changes, or
 refuses.
 """
 
@@ -15,7 +15,7 @@ from minflow.core.base.errors import TraceError
 X = np.arange(6, dtype="float32").reshape(2, 3)
 TEN = 10 * np.arange(9, dtype="float32")
 
-READS = {  # (of a float buffer n of one element and an integer buffer k, both written alike) -> a number
+READS = {  # (of a float buffer n of one element and an integer buffer k, both with equal writes) -> a number
     "item": lambda m: m.n.item(),
     "float": lambda m: float(m.n),
     "int": lambda m: int(m.n),
@@ -37,7 +37,7 @@ READS = {  # (of a float buffer n of one element and an integer buffer k, both w
 
 
 class Counts(nn.Module):
-    """read: of READS.  order: reads and writes n and k in this order, "rw"; only reads, "r"."""
+    """read: an entry of READS.  order: reads and writes n and k in this order, "rw"; only reads, "r"."""
 
     def __init__(self, read, order):
         super().__init__()
@@ -139,7 +139,7 @@ USES = {
 
 
 def holder(place, use, a):
-    """A module that finds the array in this place."""
+    """A module that holds the array in this place."""
 
     class Holds(nn.Module):
         def __init__(self):
@@ -191,11 +191,11 @@ def test_copied_array_keeps_its_strides():
         assert not a.size or copy_.strides == a.strides
 
 
-# ---- tensors that build makes ----------------------------------------------------------------------------------------
+# ---- tensors created in build ----------------------------------------------------------------------------------------
 
 
 class Lazily(nn.Module):
-    """Makes a tensor in its first call, and writes it in every call."""
+    """Create a tensor in the first call, and write it in every call."""
 
     def __init__(self, make):
         super().__init__()

@@ -1,5 +1,5 @@
-"""Records of a graph: the tree with its badges, passes, lanes, memory, timeline, what is frozen, why it compiled
-again.
+"""Reports of a graph: the tree with its badges, passes, lanes, memory, timeline, frozen values, recompilation
+reasons.
 """
 
 import itertools
@@ -264,7 +264,7 @@ def test_threads():
     assert all(bar.stop - bar.start <= seconds for bar, seconds in zip(whole, plan.seconds))
     assert {bar.thread for bar in record.bars} == set(range(-1, record.count))
     graph(X, Y)
-    assert graph.threads().record == record, "only profiled calls are watched"
+    assert graph.threads().record == record, "only profiled calls are observed"
 
 
 def test_threads_of_accumulation_cover_all_micro_steps():
@@ -277,7 +277,9 @@ def test_threads_of_accumulation_cover_all_micro_steps():
 
 
 def test_chunks_are_within_their_calls():
-    """The second call: 2 ms before the first chunk, one that two threads share, and a gap in which the caller works."""
+    """The second call: 2 ms before the first chunk, a chunk shared by two threads, and a gap in which the
+    caller works.
+    """
     graph = called()
     graph._last.recorded = (
         7,
@@ -408,7 +410,7 @@ def test_training_picture_opens_forward_and_folds_backward():
         "x", "y", "conv1", "relu", "pool1: max_pool2d", "conv2", "relu", "pool2: max_pool2d", "reshape", "fc1", "relu",
         "dropout", "fc2", "loss_fn", "loss_fn backward", "model backward", "optimizer"]  # fmt: skip
     place = {n.id: i for i, n in enumerate(boxes)}
-    assert all(place[x.ref] < place[n.id] for n in boxes for x in n.inputs if x.ref), "a box reads what comes later"
+    assert all(place[x.ref] < place[n.id] for n in boxes for x in n.inputs if x.ref), "a box reads a later one"
     assert sum(n.count for n in boxes if n.kind in ("op", "folded")) == len(graph.nodes)
 
 

@@ -1,6 +1,4 @@
-"""A graph that several threads call at once, and a kernel that raises in the middle of a step: the numbers stay
-right.
-"""
+"""A graph called by several threads, and a kernel that raises within a step: the results stay right."""
 
 import functools
 import operator
@@ -37,7 +35,7 @@ def test_graph_called_by_several_threads(size):
 
 
 def test_training_graph_called_by_several_threads_takes_every_step():
-    """The gradient of a sum is the same at each step, so the order of the steps changes nothing."""
+    """The gradient of a sum is the same at each step, so the order of the steps does not matter."""
     model, one = linear(), flow.ones(1, 5)
     before = model.bias.numpy(force=True).copy()
     graph = Step(model, flow.optim.SGD(model.parameters(), lr=0.125), lambda x: model(x).sum())
@@ -73,7 +71,7 @@ class Refused(Exception):
 
 
 def refusing():
-    """A custom op that refuses a negative first number, in its kernel."""
+    """A custom op whose kernel refuses a negative first element."""
 
     @custom_op("test_refusing(x)", vjp=lambda g: g)
     def op(xp, x):
@@ -87,8 +85,8 @@ def refusing():
 @pytest.mark.parametrize("threads", [1, 4])
 @pytest.mark.parametrize("steps", [1, 2], ids=["whole batch", "accumulated"])
 def test_failing_kernel_leaves_the_graph_usable(steps, threads):
-    """The lock is free, the parameters stand at the last step, and the next steps are those of a graph without the
-    error.
+    """The lock is released, the parameters are those of the last step, and the next steps are those of a graph without
+    the error.
     """
 
     def trained(calls, threads=1):

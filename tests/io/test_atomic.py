@@ -1,4 +1,4 @@
-"""Saving is all or nothing: full disks, forbidden folders, killed processes, several writers."""
+"""Saving is all or nothing: full disks, forbidden folders, killed processes, concurrent writers."""
 
 import errno
 import os
@@ -88,7 +88,7 @@ def test_unwritable_folder(old):
 
 
 def test_unwritable_even_for_root(tmp_path):
-    """/proc takes no files, not even from root."""
+    """/proc accepts no files, not even from root."""
     if not Path("/proc/self").is_dir():
         pytest.skip("no /proc")
     with pytest.raises(CheckpointError, match="there is none"):
@@ -120,7 +120,7 @@ def test_stale_temporaries_are_swept(old):
 
 def test_temporaries_of_this_process_are_kept(old):
     def write(file):
-        flow.save({"w": flow.ones(4)}, old)  # another thread's save, say, while this one is under way
+        flow.save({"w": flow.ones(4)}, old)  # for example a concurrent save of another thread
         file.write(b"later")
 
     atomic.replace(old, write)
@@ -129,7 +129,7 @@ def test_temporaries_of_this_process_are_kept(old):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="a lock is inherited by a fork")
 def test_child_process_inherits_no_lock(tmp_path):
-    """A worker that is forked while another thread saves lives longer than the save."""
+    """A worker that is forked while another thread saves outlives the save."""
     ends, end = os.pipe()
     with exclusive_lock(tmp_path) as free:
         assert free
@@ -149,7 +149,7 @@ def test_child_process_inherits_no_lock(tmp_path):
 
 @pytest.mark.parametrize("form", ["file", "graph"])
 def test_file_systems_without_ownership(tmp_path, monkeypatch, form):
-    """On an exFAT stick, or where root is mapped to another user, our own files seem to be another user's."""
+    """On an exFAT stick, or if root is mapped to another user, our own files seem to belong to another user."""
     monkeypatch.setattr(os, "geteuid", lambda: 4711)
     for n in (1, 2):
         if form == "file":
@@ -162,14 +162,14 @@ def test_file_systems_without_ownership(tmp_path, monkeypatch, form):
 
 
 def test_memory_of_a_save_and_a_load(tmp_path):
-    """The numbers are hashed, written and read in pieces: no second copy of them."""
+    """Elements are hashed, written and read in chunks, without a second copy."""
     w, path, little = flow.ones(4_000_000), tmp_path / "x.mf", 4 << 20
     assert peak(lambda: flow.save({"w": w}, path), below=little) < little
     assert peak(lambda: flow.load(path), below=w.nbytes + little) < w.nbytes + little
     assert flow.load(path)["w"].sum().item() == 4_000_000
 
 
-# ---- what is in the way of a path ------------------------------------------------------------------------------------
+# ---- obstacles in a path ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o444, 0o666])
@@ -178,7 +178,7 @@ def test_file_mode_is_kept(old, mode):
     try:
         flow.save({"w": flow.ones(2)}, old)
     except CheckpointError as error:
-        # who protected the file meant it; root may all the same
+        # a read-only file is protected deliberately; root may write it all the same
         assert mode == 0o444 and "Permission denied" in str(error)
         unchanged(old)
     assert stat.S_IMODE(old.stat().st_mode) == mode
@@ -216,7 +216,7 @@ def test_unusual_file_names(tmp_path, form, letter):
 
 
 def test_links(tmp_path, old):
-    """A link stays one, to a file, a folder or nothing yet; a circle is told."""
+    """A link stays a link, to a file, a folder or nothing yet; a cycle is reported."""
     (tmp_path / "link.mf").symlink_to(old)
     flow.save({"w": flow.ones(4)}, tmp_path / "link.mf")
     assert (tmp_path / "link.mf").is_symlink() and flow.load(old)["w"].sum().item() == 4
@@ -261,7 +261,7 @@ def test_working_directory_may_change_during_a_save(tmp_path, monkeypatch):
     assert (os.listdir(tmp_path / "a"), os.listdir(tmp_path / "b")) == (["x.mf"], [])
 
 
-# ---- what is no file -------------------------------------------------------------------------------------------------
+# ---- special files ---------------------------------------------------------------------------------------------------
 
 
 def special(folder):
@@ -296,7 +296,7 @@ def test_special_files_do_not_block(tmp_path):
 )
 @pytest.mark.parametrize("name", ["stat", "open", "listdir"])
 def test_operating_system_errors(tmp_path, monkeypatch, number, name):
-    """Every call on the way to the numbers may fail, for a file and for a folder."""
+    """Every system call before the data may fail, for a file and for a folder."""
     flow.save(1, tmp_path / "folder")
     flow.checkpoint.save(tmp_path / "job", {"w": np.ones(2, "f4")})
     real, text = getattr(os, name), os.strerror(number)

@@ -1,8 +1,7 @@
-"""Corrupt states: what is loaded is taken whole or refused with a StateError, and then nothing at all has changed.
+"""Corrupt states: a load is complete, or refused with a StateError without any change.
 
-A seeded mutator changes what state_dict() gave: other types, keys, numbers, shapes, dtypes, nested junk. What is
-refused leaves every bit as it was, and the next step equals that of a twin that was left alone; what is taken can step
-and be saved.
+A seeded mutator changes a state_dict(): other types, keys, values, shapes, dtypes, nested junk. A refused state leaves
+every bit unchanged, and the next step equals that of an untouched twin; an accepted one can step and be saved.
 """
 
 import copy
@@ -37,7 +36,7 @@ class Net(nn.Module):
 
 
 class Power:
-    """A rate with a state of its own."""
+    """A learning rate with its own state."""
 
     def __init__(self, base):
         self.base, self.name, self.table = base, "power", {"a": 1.0}
@@ -73,7 +72,7 @@ SCHEDULERS = SCHEDULES | {
 
 
 class Setup:
-    """A model, its optimizer and its schedule, two steps on."""
+    """A model, its optimizer and its schedule, after two steps."""
 
     def __init__(self, optimizer="momentum", scheduler="StepLR", graph=False):
         flow.manual_seed(7)
@@ -122,7 +121,7 @@ class Setup:
 
 
 class Random:
-    """The default generator in the form of the others."""
+    """The default generator with the interface of the others."""
 
     def state_dict(self):
         return {"words": flow.get_rng_state()}
@@ -147,7 +146,7 @@ def text(x):
 
 
 class Odd:
-    """An object that answers nothing."""
+    """An object whose attributes all fail."""
 
     def __repr__(self):
         return "Odd()"
@@ -184,7 +183,7 @@ def junk(rng):
 
 
 def of_array(x, rng):
-    """Another array, near to x."""
+    """An array similar to x."""
     array = np.array(x.detach().numpy() if isinstance(x, flow.Tensor) else x)
     way = rng.randrange(7)
     if way == 0:
@@ -293,7 +292,7 @@ def test_corrupt_states(kind, optimizer, scheduler, mutants):
             refused += 1
             assert text(setup.everything()) == good, (number, state)
             assert error.what and error.where and error.hint and len(str(error)) < 20_000, (number, state)
-            if refused % 10 == 0 or kind == "graph":  # the next step is that of a twin whose state stayed as it was
+            if refused % 10 == 0 or kind == "graph":  # the next step is that of a twin whose state is unchanged
                 assert one_step(setup) == one_step(twin), (number, state)
                 good = text(setup.everything())
                 assert good == text(twin.everything()), (number, state)
@@ -316,7 +315,7 @@ def test_corrupt_states(kind, optimizer, scheduler, mutants):
 
 
 def test_interrupt_waits_until_all_is_written(monkeypatch):
-    """Ctrl-C in the middle of a load: the load is whole, and then the interrupt is raised."""
+    """Ctrl-C during a load: the load completes, and then the interrupt is raised."""
     one, two = Setup("Adam", "StepLR", graph=True), Setup("Adam", "StepLR", graph=True)
     two.step()
     copy_, calls = flow.Tensor.copy_, []
@@ -337,9 +336,7 @@ def test_interrupt_waits_until_all_is_written(monkeypatch):
 @pytest.mark.filterwarnings("ignore::minflow.MinflowWarning")
 @pytest.mark.parametrize("kind", ["model", "optimizer", "scheduler", "graph"])
 def test_interrupt_at_each_line(kind):
-    """Wherever it was interrupted, to load again is enough: everything, and the next step, are as of one that was
-    not.
-    """
+    """Wherever a load was interrupted, loading again gives the state and the next step of an uninterrupted load."""
     rooms = ("nn.loading", "nn.state", "nn.graph.state", "optim.optimizer", "optim.lr_scheduler", "optim.groups")
     files = [sys.modules[f"minflow.{name}"].__file__ for name in rooms]
     setup, later = Setup("amsgrad", "SequentialLR", graph=True), Setup("amsgrad", "SequentialLR", graph=True)
@@ -398,7 +395,7 @@ def test_corrupt_variables_of_jobs(tmp_path):
 
 
 class Own(nn.Linear):
-    """A user's module that loads in its own way, and fails half-way."""
+    """A user's module with its own loading code, which fails half-way."""
 
     def load_state_dict(self, state_dict, strict=True, assign=False):
         if "half" in state_dict:

@@ -1,6 +1,6 @@
-"""All writers on a disk that is full in the middle of a file: the old file stays whole, and the call says so.
+"""All writers on a disk that fills up in the middle of a file: the old file stays complete, and the call reports it.
 
-The system itself refuses (RLIMIT_FSIZE): it writes a part first, which a raw `file.write` takes for success.
+The operating system refuses (RLIMIT_FSIZE) after writing a part, which a raw `file.write` takes for success.
 """
 
 import ast
@@ -134,10 +134,10 @@ left = {name: files for name, folder in new.items()
         if (files := [file for file, (data, *_) in contents(folder).items() if data is not None])}
 print(json.dumps({"said": result, "changed": changed, "left": left}))
 """
-# Kernels are a cache, which is compiled again; the page of a learner is written again after the next exercise.
+# Kernels are a cache, which can be rebuilt; a learner's page is written again after the next exercise.
 SILENT = {"compiled kernels": "no error", "the welcome page": "no error, but None"}
 
-# Writers beside `core/files/atomic.py`, and why.
+# Writers that do not use `core/files/atomic.py`, and why.
 OTHER_WRITERS = {
     "minflow/core/files/atomic.py": "the writer of a file",
     "minflow/io/atomic.py": "the writer of a folder",

@@ -1,7 +1,6 @@
-"""Files that somebody damaged or made on purpose: each gives one of our errors, in the memory that the file itself
-would take.
+"""Damaged or malicious files: each gives one of our errors, in the memory that the file itself would take.
 
-A seeded mutator flips, cuts, copies and inserts bytes, and writes numbers over those of headers.
+A seeded mutator flips, cuts, copies and inserts bytes, and overwrites numbers in headers.
 """
 
 import gzip
@@ -48,8 +47,8 @@ WORDS = [
     b"[0,4611686018427387904]",
 ]
 SHARE = 1 if sampling.complete else 4  # the short command tries the first quarter of the mutants
-STATE = Path(__file__).parent / "files" / "state.pth"  # written by torch.save
-LIMIT = 1 << 23  # bytes that reading a file of a few thousand may take
+STATE = Path(__file__).parent / "files" / "state.pth"  # files of torch.save
+LIMIT = 1 << 23  # memory in bytes for reading a file of a few thousand bytes
 
 
 def safetensors(folder):
@@ -105,7 +104,7 @@ def torch_zip(folder):
 
 
 def pickle_in_a_torch_zip(folder):
-    """Its CRC is right: a mutant reaches the reader of pickles."""
+    """With a correct CRC, so that a mutant reaches the pickle reader."""
     with zipfile.ZipFile(STATE) as archive:
         contents = {name: archive.read(name) for name in archive.namelist()}
     pickled = next(name for name in contents if name.endswith("data.pkl"))
@@ -124,7 +123,7 @@ def mutated(data, rng):
     data = bytearray(data)
     for _ in range(rng.choice([1, 1, 2, 4])):
         at, way = rng.randrange(len(data) + 1), rng.randrange(7)
-        at = rng.randrange(min(len(data), 200) + 1) if rng.random() < 0.5 else at  # headers are where it hurts
+        at = rng.randrange(min(len(data), 200) + 1) if rng.random() < 0.5 else at  # headers do the most damage
         if way == 0:
             del data[at:]
         elif way == 1:
@@ -171,11 +170,11 @@ def test_mutants(make, tmp_path, monkeypatch):
     assert peak(reads, below=LIMIT) < LIMIT
 
 
-# ---- what is small in the file and large when it is read -------------------------------------------------------------
+# ---- small files with large contents ---------------------------------------------------------------------------------
 
 
 def refused(call, kind, match):
-    """Refused; the most memory that it took."""
+    """Assert a refusal; return the peak memory."""
 
     def is_refused():
         with pytest.raises(kind, match=match):
@@ -185,7 +184,7 @@ def refused(call, kind, match):
 
 
 def test_zip_bomb(tmp_path, monkeypatch):
-    """A member before the wanted ones, and a header of tar's own, of 3 GB each."""
+    """A member before the wanted ones, and a tar header, of 3 GB each."""
     monkeypatch.setattr(data_files, "UNPACKED", 1 << 24)
     for kind in (tarfile.REGTYPE, tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME):
         info = tarfile.TarInfo("big")
@@ -215,7 +214,7 @@ def test_many_members(tmp_path):
 
 
 def test_arrays_that_exceed_memory(tmp_path, monkeypatch):
-    """300 kB that unpack to 300 MB: numbers like these are packed so by NumPy, too, so the memory decides."""
+    """300 kB that unpack to 300 MB: NumPy compresses such elements equally well, so memory decides."""
     with zipfile.ZipFile(tmp_path / "x.npz", "w", zipfile.ZIP_DEFLATED) as archive:
         for name in "abc":
             with archive.open(f"{name}.npy", "w") as file:
@@ -234,7 +233,7 @@ def test_arrays_that_exceed_memory(tmp_path, monkeypatch):
 
 
 def test_overlapping_members(tmp_path):
-    """Two names for one array: a small file would unpack to as many arrays as its list of contents has lines."""
+    """Two names for one array: a small file would unpack to an array per line of its directory."""
     path = tmp_path / "x.npz"
     np.savez_compressed(path, a=np.zeros(1 << 16), b=np.zeros(1 << 16))
     with zipfile.ZipFile(path) as archive:
@@ -267,7 +266,7 @@ def test_many_duplicate_names(make, tmp_path):
     assert calls(load) < 4_000_000  # 200 for each name
 
 
-# ---- names of folders that are none ----------------------------------------------------------------------------------
+# ---- invalid folder names --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("path", ["~nobody-of-that-name", "a\0b", "\ud800", 5, b"x"], ids=ascii)

@@ -1,7 +1,7 @@
-"""A save killed anywhere: the old or the new state is there, whole, and the next save leaves nothing of it.
+"""A save killed at any moment: the old or the new state is complete, and the next save cleans up.
 
-A kill leaves what is on the disk, and nothing else: a line that changes nothing there need not be tried. So a child is
-forked for each change of the disk, and its tracer ends it at the next line, as a kill -9 would.
+A kill leaves only what is on the disk, so lines that change nothing there need not be tried. A child is forked for each
+change of the disk, and its tracer ends it at the next line, as kill -9 would.
 """
 
 import json
@@ -138,13 +138,13 @@ for form in sys.argv[2:]:
         result[form] = traceback.format_exc()
 print(json.dumps(result))
 """
-# Form -> how often at least a temporary of the killed save is there: otherwise too few moments were looked at.
+# Form -> minimum number of kills that leave a temporary of the save: fewer would mean too few moments were tried.
 LEFT = {"file": 3, "folder": 3, "job": 15, "job in an empty folder": 15, "graph": 11, "graph by moving files": 13}
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    """What became of the saves of each form: counts, or the text of an error."""
+    """Outcomes of the saves of each form: counts, or the text of an error."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TOP), os.environ.get("PYTHONPATH", "")])}
     command = [sys.executable, "-c", PROGRAM, str(tmp_path_factory.mktemp("killed")), *LEFT]
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)

@@ -1,7 +1,7 @@
-"""Files that somebody planted among ours: a save deletes and moves nothing that this user did not create.
+"""Files planted among ours: a save deletes and moves nothing that this user did not create.
 
-The names of temporaries can be guessed by anybody who may write into a folder, in /tmp for instance. With root's
-permissions the tests give them to another user; otherwise they are this user's own, as after unpacking an archive.
+Anyone who may write into a folder, such as /tmp, can guess the names of temporaries. As root, the tests give planted
+files to another user; otherwise they belong to this user, as after unpacking an archive.
 """
 
 import json
@@ -38,7 +38,7 @@ OWNERS = [
 
 @pytest.fixture(autouse=True)
 def in_time():
-    """A planted pipe must not hang a save."""
+    """A planted pipe must not block a save."""
 
     def stop(*_):
         raise AssertionError("the save waits")
@@ -52,7 +52,7 @@ def in_time():
 
 @pytest.fixture(scope="module")
 def pid():
-    """The number of a process that has ended."""
+    """Id of a process that has ended."""
     process = subprocess.Popen([sys.executable, "-c", "pass"])
     process.wait()
     return process.pid
@@ -60,7 +60,7 @@ def pid():
 
 @pytest.fixture
 def public(tmp_path):
-    """A folder like /tmp, with files of others beside and in it."""
+    """A folder like /tmp, with foreign files beside and in it."""
     (tmp_path / "public" / "neighbour").mkdir(parents=True)
     (tmp_path / "public" / "neighbour" / "data").write_text("precious")
     (tmp_path / "public" / "file").write_text("precious")
@@ -115,7 +115,7 @@ def folder_in(stage):
     (stage / ".moving.tmp").mkdir(parents=True)
 
 
-# What is planted under the name of a temporary. stage.parent is the folder that something is saved into.
+# Files planted under the name of a temporary. stage.parent is the folder that is saved into.
 PLANTS = {
     "the folder above": lambda s: journal(s, {"..": number_of(s.parent), "x": 0}),
     "two above": lambda s: journal(s, {"../..": number_of(s.parent.parent), "x": 0}),
@@ -162,7 +162,7 @@ CALLS = {
 
 
 def tree(folder):
-    """All that is in a folder but new*: kind, owner, number and contents."""
+    """Everything in a folder except new*: kind, owner, inode and contents."""
     found = {}
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
@@ -215,7 +215,7 @@ def test_damaged_graph_is_only_read(public, pid, plant):
 @pytest.mark.parametrize("way", ["in one step", "by moving files"])
 @pytest.mark.parametrize("plant", PLANTS)
 def test_foreign_files_in_a_graph_folder(public, pid, plant, way, monkeypatch):
-    """What lies in the folder that is written over stays in it."""
+    """Foreign files in an overwritten folder stay in it."""
     if way == "by moving files":
         monkeypatch.setattr("minflow.io.atomic.exchange", lambda a, b: False)
     path = public / "new"
@@ -232,7 +232,7 @@ def test_foreign_files_in_a_graph_folder(public, pid, plant, way, monkeypatch):
 
 
 def test_copy_is_verified(public, monkeypatch):
-    """A kept copy that somebody wrote is not what was saved."""
+    """A backup written by another user is not what was saved."""
     path = public / "model"
     saved_graph.write(path, *graph(1))
     right = (path / "graph.json").read_bytes()
@@ -254,7 +254,7 @@ def test_copy_is_verified(public, monkeypatch):
 
 
 def test_locked_temporary_is_in_use(public, pid):
-    """Another container has another set of process numbers, and may have the same name."""
+    """Another container has its own process ids, and may have the same host name."""
     fcntl = pytest.importorskip("fcntl")
     (public / names(pid)[0]).write_text("written now")
     with open(public / names(pid)[0]) as file:
@@ -276,7 +276,7 @@ needs_root = pytest.mark.skipif(
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("place", ["target", "parent", "further link"])
 def test_foreign_links_are_not_followed(public, call, place):
-    """Linux refuses the same to `open` (fs.protected_symlinks), for the last part of a path."""
+    """Linux's `open` refuses them too (fs.protected_symlinks), for the last part of a path."""
     (public.parent / "outside" / "new.mf").write_text("precious")
     suffix = {
         "flow.save": "new.mf",
@@ -314,7 +314,7 @@ def test_foreign_links_are_not_followed(public, call, place):
 
 @needs_root
 def test_foreign_files_are_not_replaced(public):
-    """In /tmp another user may create the file before us, and would own what we write into it."""
+    """In /tmp another user may create the file first, and would own what we write into it."""
     (public / "new.mf").write_text("theirs")
     os.lchown(public / "new.mf", NOBODY, NOBODY)
     with pytest.raises(CheckpointError, match="it belongs to another user, in a folder that all users may write"):
@@ -330,7 +330,7 @@ def test_foreign_files_are_not_replaced(public):
 
 @needs_root
 def test_other_users_keep_their_permissions(public):
-    """The owner of a sticky folder, and who owns the link, may use it."""
+    """The owner of a sticky folder, and the owner of the link, may use it."""
     os.chown(public, NOBODY, NOBODY)
     (public / "new.mf").symlink_to(public.parent / "outside" / "new.mf")
     os.lchown(public / "new.mf", NOBODY, NOBODY)

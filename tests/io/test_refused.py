@@ -1,4 +1,4 @@
-"""What save and load refuse, and what they say."""
+"""Refusals of save and load, and their messages."""
 
 import io
 import json
@@ -76,7 +76,7 @@ def test_paths(tmp_path):
 
 
 class Trap:
-    """Unpickling this would end the process."""
+    """An object that would end the process when unpickled."""
 
     def __reduce__(self):
         return exit, (3,)
@@ -121,7 +121,7 @@ def saved(tmp_path):
 
 
 def test_every_flipped_bit_is_detected(saved):
-    """One bit of each byte, another one in the next; all of them with --complete."""
+    """One bit of each byte, at alternating positions; all bits with --complete."""
     whole, bits = saved.read_bytes(), 8 if sampling.complete else 1
     for place in range(len(whole)):
         for bit in range(place, place + bits):
@@ -145,7 +145,7 @@ def test_every_truncation_is_detected(saved):
 
 
 def rewrite(path, change):
-    """Change the header, with a right checksum where structure and arrays allow to compute one."""
+    """Change the header, with a valid checksum if structure and arrays allow computing one."""
     data = path.read_bytes()
     (length,) = struct.unpack("<Q", data[:8])
     header = json.loads(data[8 : 8 + length])
@@ -261,7 +261,7 @@ TREES = [
     ],
 )
 def test_structures(structure, text, tmp_path):
-    """With a right checksum: written by a program with a bug, or by somebody who wants to find one."""
+    """With a valid checksum: from a program with a bug, or from an attacker."""
     with open(tmp_path / "x.safetensors", "wb", buffering=0) as file:
         container.write(file, {"w": np.ones(2, "f4"), "n": np.ones(2, "i8")}, structure)
     with pytest.raises(CheckpointError, match=text):
@@ -339,7 +339,7 @@ def test_flipped_and_truncated_npz(tmp_path):
             found = flow.load(path)
         except CheckpointError:
             continue
-        assert before == {k: v.tolist() for k, v in found.items()}, place  # it was in a field without users
+        assert before == {k: v.tolist() for k, v in found.items()}, place  # it was in an unused field
     for length in range(len(whole)):
         path.write_bytes(whole[:length])
         with pytest.raises(CheckpointError):

@@ -1,4 +1,4 @@
-"""What save writes, load gives back; other programs can read it too."""
+"""load returns what save wrote, and other programs can read it."""
 
 import json
 import math

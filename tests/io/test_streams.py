@@ -1,4 +1,4 @@
-"""Open files and io.BytesIO in the place of paths; the options of PyTorch's load and save."""
+"""Open files and io.BytesIO instead of paths; the options of PyTorch's load and save."""
 
 import io
 

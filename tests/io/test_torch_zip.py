@@ -1,4 +1,4 @@
-"""PyTorch's own files: read without running their pickle, and files that lie. Mutants: test_hostile_files.py."""
+"""PyTorch's files: read without running their pickle, and files with false claims. Mutants: `test_hostile_files.py`."""
 
 import io
 import os
@@ -80,7 +80,7 @@ def test_state_is_read(tmp_path):
 
 @needs_torch
 def test_files_of_current_pytorch(tmp_path):
-    """A model with its optimizer, trained for a step."""
+    """A model with its optimizer, after one training step."""
     layers = torch.nn.Conv2d(1, 2, 3), torch.nn.BatchNorm2d(2), torch.nn.Flatten(), torch.nn.Linear(8, 2)
     net = torch.nn.Sequential(*layers)
     optimizer = torch.optim.Adam(net.parameters())
@@ -103,7 +103,7 @@ def test_files_of_current_pytorch(tmp_path):
 
 
 class Called:
-    """What it writes when it is unpickled: nothing may."""
+    """Unpickling this would write a file, which must not happen."""
 
     def __reduce__(self):
         return Path.touch, (Path("called"),)
@@ -177,7 +177,9 @@ KEYS = 4_000
 
 
 def doubled(step: bytes, first: bytes = b")") -> bytes:
-    """An object that contains the one before it twice, 40 times over. step: opcodes; X stands for the one before."""
+    """An object that contains the previous one twice, 40 levels deep. step: opcodes; X is replaced by the previous
+    object.
+    """
     return first + b"".join(b"q%c0" % k + step.replace(b"X", b"h%c" % k) for k in range(40))
 
 
@@ -248,7 +250,7 @@ for path in sorted(Path(sys.argv[1]).iterdir()):
 
 
 def attacked(folder) -> list[str]:
-    """Load each file of a folder in a process of its own, whose memory and processor time are limited."""
+    """Load each file of a folder in a process of its own, with limited memory and processor time."""
     ended = subprocess.run([sys.executable, "-c", ATTACKS, str(folder)], capture_output=True, text=True)
     assert ended.returncode == 0, f"after {ended.stdout.splitlines()[-1:]}: {ended.returncode} {ended.stderr[-2000:]}"
     return ended.stdout.splitlines()
@@ -256,7 +258,9 @@ def attacked(folder) -> list[str]:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limits of processor time")
 def test_small_files_stay_small(tmp_path):
-    """None of them hangs, or takes gigabytes. Before each was counted, a file of 240 bytes could not be interrupted."""
+    """None of them hangs, or takes gigabytes. Before opcodes were counted, a file of 240 bytes could not be
+    interrupted.
+    """
     for name, program in GROWING.items():
         zipped(tmp_path / name, b"\x80\x02" + program + b".", _0=bytes(16))
     assert [line for line in attacked(tmp_path) if line.startswith("read")] == ["read a nested tuple as a state"]
@@ -300,7 +304,7 @@ PARTS = [
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limits of processor time")
 def test_random_programs(tmp_path):
-    """Any order of the opcodes gives data or a CheckpointError."""
+    """Any order of opcodes gives data or a CheckpointError."""
     rng = np.random.default_rng(1)
     for k in range(int(os.environ.get("MINFLOW_TEST_PROGRAMS", "150"))):
         chosen = rng.integers(0, len(PARTS), int(rng.integers(1, 40)))
@@ -316,7 +320,7 @@ def test_opcodes_are_counted(tmp_path, monkeypatch):
 
 
 def test_keys_of_all_kinds(tmp_path):
-    """Texts, numbers, None, truth values and tuples of them, as torch.save writes them."""
+    """Strings, numbers, None, booleans and tuples of them, as torch.save writes them."""
     state = {"a": 1, 2: 3, None: 4, 0.5: 5, ("a", 1, (True, None)): 6, -7: 8, (): 9}
     assert flow.load(zipped(tmp_path / "x.pth", pickle.dumps(state, 2))) == state
 

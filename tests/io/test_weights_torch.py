@@ -1,4 +1,4 @@
-"""Weights go from PyTorch to minflow and back, by the lines that docs/loading-weights.md shows."""
+"""Weights go from PyTorch to minflow and back, by the lines of docs/loading-weights.md."""
 
 import re
 from pathlib import Path
@@ -36,18 +36,18 @@ def outputs(mine, theirs):
 def trained():
     torch.manual_seed(0)
     theirs = net(torch.nn)
-    theirs(torch.randn(8, 2, 5, 5))  # moves the running statistics
+    theirs(torch.randn(8, 2, 5, 5))  # updates the running statistics
     return theirs
 
 
 def line(beginning):
-    """The line of the page that begins so, without its comment."""
+    """Line of the page with this beginning, without its comment."""
     (found,) = re.findall(rf"^{re.escape(beginning)}.*$", PAGE, re.M)
     return found.partition("   #")[0]
 
 
 def fill(theirs, path):
-    """A file of this suffix with the weights of PyTorch's model."""
+    """Write a file of this suffix with the weights of PyTorch's model."""
     state = theirs.state_dict()
     if path.suffix == ".safetensors":
         safetensors_torch.save_file(state, path)

@@ -1,8 +1,8 @@
 """`python -m tests.fuzz --calls 20000 --programs 2000 --seed N`: random calls and programs, in minflow and in PyTorch.
 
-Calls are of every public name (`calls.py`); programs are sequences of statements (`statements.py`), and functions in
-four modes (`modes.py`). Returns 0 if every difference is in docs/differences.md or is a refusal of minflow; prints,
-and with --out writes, each finding with the least program that shows it.
+Calls cover every public name (`calls.py`); programs are sequences of statements (`statements.py`), and functions in
+four modes (`modes.py`). Returns 0 if every difference is in docs/differences.md or is a refusal of minflow; prints, and
+with --out writes, each finding with a minimised program.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BAD = [kind for kind in KINDS if kind != "refused"]
 
 
 def run(calls: int, seed: int, only: str = "", progress: bool = False) -> tuple[list[Finding], Counter]:
-    """The findings that are not deliberate differences, and how often each of those was met, by its row."""
+    """Return the findings that are not deliberate differences, and a count of deliberate ones by row."""
     import torch
 
     torch.set_num_threads(1)
@@ -49,9 +49,9 @@ def run(calls: int, seed: int, only: str = "", progress: bool = False) -> tuple[
 
 
 def smallest(finding: Finding, rows: list, torch, examples: int = 300) -> Finding:
-    """The smallest call of this name with a fault of this kind that seeds or hypothesis find, or the finding itself.
+    """Smallest call of this name with this kind of fault that seeds or hypothesis find, or the finding itself.
 
-    The constants in loaded modules are among what hypothesis draws: it may find another call in another process.
+    Hypothesis also draws constants of loaded modules, so it may find another call in another process.
     """
     least = finding
 
@@ -84,7 +84,7 @@ def smallest(finding: Finding, rows: list, torch, examples: int = 300) -> Findin
 
 
 def run_programs(programs: int, seed: int) -> tuple[list[Finding], list[str]]:
-    """The minimised findings of programs of statements, and reports of programs that differ between modes."""
+    """Minimised findings of programs of statements, and reports of programs that differ between modes."""
     import torch
 
     found, reports = [], []
@@ -111,7 +111,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="a folder: NAME__KIND.md for each group of findings")
     parser.add_argument("--examples", type=int, default=3, help="of each group")
     options = parser.parse_args()
-    with suppress(ImportError):  # a wild size fails at once, in both libraries
+    with suppress(ImportError):  # a wild size fails immediately, in both libraries
         import resource
 
         resource.setrlimit(resource.RLIMIT_AS, (16 << 30, resource.RLIM_INFINITY))

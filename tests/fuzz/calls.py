@@ -1,7 +1,7 @@
-"""Which arguments every public name takes: by the name of the argument, and for some calls by a function of their own.
+"""Arguments of every public name: by argument name, and for some calls by a function.
 
-`HOLDERS` are the namespaces that users see. A public name is called, or is in `UNCALLED` with the reason: a test says
-which name has neither. `call_of(name, draw)` gives one call as a program. Read next: `comparison.py`.
+`HOLDERS` are the namespaces that users see. A public name is called, or is in `UNCALLED` with the reason; a test fails
+for a name with neither. `call_of(name, draw)` gives one call as a program. Read next: `comparison.py`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ AXES = "dim dim0 dim1 dim2 axis0 axis1 start_dim end_dim source destination inde
 TRUTHS = """keepdim keepdims unbiased descending stable largest sorted equal_nan as_tuple training inplace ceil_mode
 count_include_pad bias affine track_running_stats elementwise_affine copy force non_blocking nesterov maximize amsgrad
 requires_grad"""
-WORDS = {  # the name of an argument -> texts, one of which it gets
+WORDS = {  # argument name -> texts, one of which is drawn
     "correction": "0 1 2 0.5 10",
     "device": "None 'cpu'",
     "generator": "None",
@@ -33,7 +33,7 @@ WORDS = {  # the name of an argument -> texts, one of which it gets
     "approximate": "'none' 'tanh' 'x'",
     **dict.fromkeys(("diagonal", "offset", "decimals"), "0 1 -1 2 -2 3 -3"),
 }
-ARGUMENTS = {  # the name of an argument -> a function that draws it
+ARGUMENTS = {  # argument name -> a function that draws it
     **{name: lambda d, words=words: d.of(words) for name, words in WORDS.items()},
     **dict.fromkeys("input self x tensor a".split(), Draw.first),
     **dict.fromkeys("other end tensor1 tensor2 b".split(), Draw.partner),
@@ -60,11 +60,11 @@ flip""".split()
 )
 
 
-# ---- calls whose arguments hang together ---------------------------------------------------------------------------
+# ---- calls with related arguments ----------------------------------------------------------------------------------
 
 
 def sizes_that_fit(d: Draw, *letters: str) -> list[tuple]:
-    """Shapes by letters that mean the same size everywhere; rarely one is off."""
+    """Shapes by letters with the same size everywhere; rarely one is off."""
     of = {c: d.one(1, 2, 3, 4, 2, 3, 0 if d.chance(0.15) else 2) for c in dict.fromkeys("".join(letters))}
     shapes = [[of[c] for c in word] for word in letters]
     if d.chance(0.08):
@@ -320,7 +320,7 @@ def tensordots(d: Draw):
 
 
 def kthings(d: Draw):
-    x = d.first(profile="distinct")  # which of several equal numbers is told is not said anywhere
+    x = d.first(profile="distinct")  # which of several ties is returned is unspecified
     n = x.shape[-1] if x.ndim else 1
     args = [str(x), str(d.randrange(n + 2))]
     return args, {"dim": d.axis(), "largest": d.truth(), "sorted": "True"} if d.chance(0.5) else {}
@@ -484,7 +484,7 @@ def one_hots(d: Draw):
     return [str(x)], {"num_classes": d.one(str(classes), str(classes + 1), "-1", "1", "0")} if d.chance(0.7) else {}
 
 
-# ---- layers: what stands in the constructor, and an input that fits ------------------------------------------------
+# ---- layers: constructor arguments, and a valid input --------------------------------------------------------------
 
 
 def channels(d: Draw, c: int, *shapes):
@@ -511,7 +511,7 @@ LAYERS = {
         channels(d, 3, (2, 3), (1, 2, 3), (0, 3), (3,)),
     ),
 }
-FUNCTIONS = {  # a layer -> the function that it calls, if it has another name
+FUNCTIONS = {  # layer -> the function that it calls, if it has another name
     "BCELoss": "F.binary_cross_entropy",
     "BCEWithLogitsLoss": "F.binary_cross_entropy_with_logits",
     "CrossEntropyLoss": "F.cross_entropy",
@@ -571,7 +571,7 @@ SCHEDULERS["SequentialLR"] = lambda d: ([d.of(SEQUENCES), d.of("[2] [3] [1] [1,2
 
 
 def clipped(*more):
-    """clip_grad_norm_ and its kind: parameters with gradients."""
+    """clip_grad_norm_ and similar functions: parameters with gradients."""
 
     def make(d: Draw):
         dtype = d.dtype_of("float32", "float64", "float16")
@@ -616,7 +616,7 @@ ARRAYS = """np.ones(3)|np.arange(4)[::2]|np.float32(1)|[1]|np.zeros((2,0))|np.ar
 np.array([True])|np.ones(2,dtype=np.float16)|np.arange(3)[::-1]|
 np.ones(2,dtype=complex)|np.arange(3,dtype='>i4')""".replace("\n", "")
 P, EPS = WORDS["p"].replace(" ", "|"), WORDS["eps"].replace(" ", "|")
-# name of the function -> its arguments, where their names do not say enough
+# function name -> its arguments, if their names are not sufficient
 CALLS = {
     **dict.fromkeys(("mm",), product("ij jk")),
     "bmm": product("bij bjk"),
@@ -740,7 +740,7 @@ init.calculate_gain: 'relu'|'tanh'|'leaky_relu'|'linear'|'sigmoid'|'selu'|'x'|'c
     **calls_dtypes.CALLS,
 }
 
-# what only has random numbers in common with PyTorch: its shape and dtype are judged
+# random results: only shape and dtype are compared with PyTorch
 RANDOM = set(
     """rand randn randint randperm rand_like randn_like randint_like bernoulli normal empty empty_like
 Tensor.new_empty Tensor.uniform_ Tensor.normal_ Tensor.bernoulli_ Tensor.random_ Tensor.exponential_ Tensor.bernoulli
@@ -852,7 +852,7 @@ INPLACE_OPERATORS = {f"__i{n}__": f"{s}=" for n, s in (ARITHMETIC | LOGIC).items
 
 
 def public_names() -> list[str]:
-    """Every public name that can be called: "add", "F.conv2d", "nn.Linear", "Tensor.add_", ..."""
+    """Every public callable: "add", "F.conv2d", "nn.Linear", "Tensor.add_", ..."""
     found = []
     for prefix, holder in HOLDERS.items():
         for name in dir(holder):
@@ -862,7 +862,7 @@ def public_names() -> list[str]:
             )
             if hidden or inspect.ismodule(value) or not (callable(value) or isinstance(value, property)):
                 continue
-            if prefix in ("init.", "lr_scheduler."):  # files, whose imports are nobody's face
+            if prefix in ("init.", "lr_scheduler."):  # files whose imports are not public
                 ours = value.__module__.startswith(holder.__name__) and (
                     name.endswith("_") or isinstance(value, type) or name == "calculate_gain"
                 )
@@ -875,7 +875,7 @@ def public_names() -> list[str]:
 
 
 def why_not(name: str) -> str | None:
-    """The reason why a public name is not called, or None."""
+    """Reason why a public name is not called, or None."""
     if name in UNCALLED:
         return UNCALLED[name]
     if "." not in name and (name in flow.job.FLOW or name in flow.job.GROUPS):
@@ -889,7 +889,7 @@ def why_not(name: str) -> str | None:
 
 
 def parameters(name: str) -> list[inspect.Parameter]:
-    """Of our function."""
+    """Parameters of our function."""
     prefix = next(p for p in sorted(HOLDERS, key=len, reverse=True) if name.startswith(p))
     value = getattr(HOLDERS[prefix], name.removeprefix(prefix))
     try:
@@ -931,7 +931,7 @@ def by_signature(name: str, d: Draw) -> tuple[list, dict]:
 
 
 def generator(name: str):
-    """The function that draws this name's arguments."""
+    """Function that draws this name's arguments."""
     plain = name.rpartition(".")[2]
     inplace = plain[3:-2] if plain.startswith("__i") else ""
     operator = plain[2:-2] if plain.startswith("__") else ""
@@ -939,7 +939,7 @@ def generator(name: str):
 
 
 def wrong(d: Draw, args: list, kw: dict, first: int = 0) -> None:
-    """Put a stranger in the place of one argument, leave out the last, or add one."""
+    """Replace one argument by an invalid one, omit the last, or add one."""
     kind = d.random()
     stranger = lambda: d.choice(STRANGERS) if d.chance(0.75) else str(d.tensor())
     if kind < 0.75 and (len(args) > first or kw):
@@ -965,7 +965,7 @@ def arguments(name: str, d: Draw) -> tuple[list, dict]:
 
 
 def layer_call(name: str, d: Draw) -> tuple[list, dict, str]:
-    """The arguments of a constructor, its keywords, and the inputs: from LAYERS, or from a call of its function."""
+    """Arguments of a constructor, its keywords, and the inputs: from LAYERS, or from a call of its function."""
     if name in LAYERS:
         args, kw, inputs = LAYERS[name](d)
         return list(args), dict(kw), str(inputs)
@@ -977,7 +977,7 @@ def layer_call(name: str, d: Draw) -> tuple[list, dict, str]:
     options = [p.name for p in parameters(f"nn.{name}")]
     inputs = [given.pop(key) for key in [*given] if key not in options]
     args = []
-    by_place = "Loss" not in name  # PyTorch's losses begin with names that are no longer in use
+    by_place = "Loss" not in name  # PyTorch's losses begin with deprecated names
     while by_place and len(args) < len(options) and options[len(args)] in given and d.chance(0.5):
         args.append(given.pop(options[len(args)]))
     return args, given, ", ".join(inputs)
@@ -1036,7 +1036,7 @@ def call_of(name: str, seed, valid: bool | None = None, **fixed) -> list[str]:
         fields = "[i.min, i.max, i.bits" + (", i.eps, i.tiny]" if name == "finfo" else "]")
         return [*d.lines, f"i = L.{name}({joined(args, kw)})", f"r = {fields}"]
     if not method:
-        if plain.endswith("_") and prefix in ("", "F") and args:  # a leaf is not written into
+        if plain.endswith("_") and prefix in ("", "F") and args:  # leaves are not written to
             args[0] = f"{args[0]}.clone()"
         return [*d.lines, f"r = {PATHS[prefix + '.' if prefix else '']}{plain}({joined(args, kw)})"]
     target = args[0]

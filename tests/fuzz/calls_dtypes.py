@@ -1,4 +1,4 @@
-"""What takes dtypes, and complex tensors. Read next: `calls.py`."""
+"""Calls with dtypes, and complex tensors. Read next: `calls.py`."""
 
 from __future__ import annotations
 

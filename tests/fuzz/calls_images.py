@@ -1,4 +1,4 @@
-"""Calls of the layers of signals, images and volumes. `calls.py` takes them over; n is how many axes of space."""
+"""Calls of the layers of signals, images and volumes, merged in `calls.py`; n is the number of spatial axes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def signal(d: Draw, n: int, c: int | None = None, **fixed) -> Made:
 
 
 def window(d: Draw, n: int) -> str:
-    """An int or one for each axis."""
+    """An int or one per axis."""
     if d.chance(0.03):
         return d.of("0 -1 (1,2,3,4) 100 2.5")
     many = str(tuple(d.one(1, 2, 2, 3) for _ in range(n)))
@@ -82,7 +82,7 @@ MODES = "'constant' 'reflect' 'replicate' 'circular'"
 
 
 def padded(n: int, constant: bool = False, least: int = -1):
-    """least: PyTorch's circular pad reads memory that nobody wrote where one side is negative and another is not."""
+    """least: PyTorch's circular pad reads uninitialised memory if one side is negative and another is not."""
 
     def make(d: Draw):
         many = tuple(d.one(0, 1, 1, 2, least) for _ in range(2 * n))
@@ -107,7 +107,7 @@ def vector(d: Draw, c: int, dtype: str, profile: str | None = None) -> str:
 
 
 def some_numbers(d: Draw, n: int | None = None):
-    """(x, channels) for a norm, of floats."""
+    """(x, channels) for a norm, with float elements."""
     n, c = n or d.one(1, 1, 2, 3), d.one(2, 4, 2, 1)
     space = [d.one(2, 2, 3) for _ in range(n)]
     shape = (d.one(1, 2, 2, 0 if d.chance(0.2) else 2), c, *space)
@@ -223,7 +223,7 @@ def interpolate(d: Draw):
 
 
 def upsampling(call):
-    """Without the argument that interpolate alone takes."""
+    """Without the argument that only interpolate takes."""
 
     def make(d: Draw):
         args, kw = call(d)
@@ -240,7 +240,7 @@ def images_resized(d: Draw):
 def grid_sample(d: Draw):
     n = d.one(2, 2, 3)
     x = d.floats((d.one(1, 2), d.one(1, 2), *[d.one(2, 3, 1) for _ in range(n)]))
-    profile = d.of("plain kinks unit ties")  # finite: PyTorch may crash on infinite places
+    profile = d.of("plain kinks unit ties")  # finite: PyTorch may crash on infinite coordinates
     grid = d.tensor((x.shape[0], *[d.one(1, 2) for _ in range(n)], n if d.chance(0.97) else 1), x.dtype, profile)
     kw = {"mode": d.of("'bilinear' 'nearest' 'bilinear' 'bicubic'")} if n == 2 or d.chance(0.1) else {}
     return [str(x), str(grid)], kw | d.some(padding_mode="'zeros' 'border' 'reflection'", align_corners="True False")

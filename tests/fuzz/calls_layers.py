@@ -1,4 +1,4 @@
-"""Calls of the losses, activations and distances whose arguments hang together. Merged in `calls.py`."""
+"""Calls of losses, activations and distances with related arguments, merged in `calls.py`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def signs(d: Draw, shape: tuple, dtype: str) -> str:
 
 
 def pairs(target="same", **choices):
-    """A loss of an input and a target alike."""
+    """A loss of an input and a target of the same kind."""
 
     def make(d: Draw):
         x = d.floats()
@@ -93,7 +93,7 @@ def weighted_labels(d: Draw):
 
 
 def texts(d: Draw):
-    """ctc_loss, of frames that log_softmax gave."""
+    """ctc_loss on frames from log_softmax."""
     frames, n, c = d.one(3, 4, 6), d.one(1, 2, 3), d.one(2, 3, 4)
     x = d.floats((frames, n, c), profile=d.one("plain", "ties", "saturated"), layout="plain")
     longest = d.one(1, 2, 3)
@@ -114,7 +114,7 @@ def texts(d: Draw):
 
 
 def two(*shapes, **choices):
-    """Two tensors of shapes that fit."""
+    """Two tensors of compatible shapes."""
 
     def make(d: Draw):
         a, b = d.choice(shapes)
@@ -155,7 +155,7 @@ CALLS = {
     "cosine_similarity": two(*COSINES, dim="1 0 -1 5", eps="1e-8 0.1 0.0"),
     "pairwise_distance": two(*DISTANCES, p=ORDER, eps="1e-6 0.0 0.1", keepdim="True False"),
     "cdist": two(*SETS, p=ORDER),
-    # of other shapes and layouts PyTorch may read what is not its own
+    # with other shapes and layouts PyTorch may read out of bounds
     "pdist": lambda d: ([str(d.floats(d.one((3, 2), (4, 3), (2, 1)), layout="plain"))], d.some(p=ORDER)),
 }
 NUMBERS = "0.5 0.0 1.0 2 -1.0"
@@ -187,7 +187,7 @@ def channel_dropouts(*shapes):
 def bags(d: Draw):
     n, size = d.one(3, 4), d.one(1, 2, 5)
     kw = d.some(mode="'sum' 'mean' 'max'", padding_idx="0 1 -1", max_norm="1.0 2.0")
-    row = lambda: [d.randrange(n) for _ in range(size)]  # never outside: there PyTorch reads what is not its own
+    row = lambda: [d.randrange(n) for _ in range(size)]  # never outside: PyTorch reads out of bounds there
     if d.chance(0.5):
         index, offsets = f"L.tensor({row()})", f"L.tensor({sorted([0, d.randrange(size + 1)])})"
     else:

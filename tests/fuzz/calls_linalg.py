@@ -1,4 +1,4 @@
-"""What the functions of matrices take: such that can be solved and inverted, and now and then such that cannot.
+"""Arguments of matrix functions: usually solvable and invertible, sometimes not.
 
 Read next: `calls.py`.
 """

@@ -1,4 +1,4 @@
-"""Arguments of the names of shape, order, count and placing, where they hang together. See `calls.py`."""
+"""Related arguments of functions that reshape, sort, count and scatter, merged in `calls.py`."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def areas(d: Draw):
 
 def shares(d: Draw):
     dtype, shape = d.fixed.get("dtype", d.one("float32", "float32", "float64")), d.fixed.get("shape", d.choice(SHAPES))
-    # of more than 16 equal ones it is not said anywhere which gets the gradient
+    # for more than 16 ties it is unspecified which gets the gradient
     x = d.first(dtype=dtype, shape=shape, profile="distinct" if prod(shape) > 16 else None)
     q = d.one(
         "0.5", "0.0", "1.0", "0.3", f"L.tensor([0.25, 0.5, 0.9], dtype=L.{dtype})", f"L.tensor(0.1, dtype=L.{dtype})"
@@ -135,7 +135,7 @@ def edges(swapped: bool):
 
 
 def reduced_places(rows: bool):
-    """scatter_reduce, index_reduce: x, axis, index, source, how."""
+    """scatter_reduce, index_reduce: x, axis, index, source, reduction."""
 
     def make(d: Draw):
         x = d.first(shape=d.fixed.get("shape") or d.choice(PLACED))
@@ -326,7 +326,7 @@ Tensor.apply_: buffer abs|3
     ),
 }
 
-RANDOM = {  # shapes and dtypes alone are judged
+RANDOM = {  # only shapes and dtypes are compared
     "multinomial",
     "poisson",
     "binomial",

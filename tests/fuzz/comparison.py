@@ -1,4 +1,4 @@
-"""One call in minflow and in PyTorch, and what differs. Read next: `differences.py`."""
+"""Run one call in minflow and in PyTorch, and compare. Read next: `differences.py`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .calls import RANDOM
 TOLERANCE = {"float16": 4e-3, "float32": 3e-5, "float64": 1e-8}
 SILENT = ("value", "dtype", "shape", "gradient", "written")  # written: an argument or a buffer, or through a view
 KINDS = (*SILENT, "accepted", "raw", "hang", "refused")
-# Python itself refuses a call that a signature does not fit
+# Python itself refuses a call that does not match the signature
 SIGNATURE = re.compile(
     r"required positional|unexpected keyword|positional arguments? but|multiple values for|required "
     r"keyword-only|takes no arguments"
@@ -41,7 +41,7 @@ class Hung(Exception):
 
 
 class Outcome(NamedTuple):
-    """What a program gave: arrays by name, or the error (its text, if it was recorded)."""
+    """Result of a program: arrays by name, or the error (its text, if it was recorded)."""
 
     seen: dict
     error: BaseException | str | None
@@ -54,9 +54,9 @@ def alarm(*_):
 
 
 def plain(x: Any) -> Any:
-    """A result as arrays, numbers and lists, whatever library it is of."""
+    """A result of either library as arrays, numbers and lists."""
     if hasattr(x, "detach") and hasattr(x, "dtype"):
-        if "bfloat16" in str(x.dtype):  # NumPy has none
+        if "bfloat16" in str(x.dtype):  # NumPy has no bfloat16
             return ["bfloat16", plain(x.detach().float())]
         return str(x.detach()) if "complex" in str(x.dtype) else np.array(x.detach().numpy(force=True))
     if isinstance(x, (list, tuple)):
@@ -77,13 +77,13 @@ def tensors_in(x: Any) -> list:
 
 
 def weights(shape) -> np.ndarray:
-    """The gradient that a backward starts from: small numbers, none of them 0, that float16 holds."""
+    """Gradient with which a backward starts: small nonzero values that float16 represents."""
     n = int(np.prod(shape, dtype=np.int64))
     return ((np.arange(n) % 5 - 1.5) / 2).reshape(shape)
 
 
 def observe(lib, lines) -> Outcome:
-    """Run the program; then go backward from its floating results."""
+    """Run the program; then backward from its floating results."""
     lib.manual_seed(0)
     space = {"L": lib, "inf": inf, "nan": nan, "np": np}
     try:
@@ -125,12 +125,12 @@ def observe(lib, lines) -> Outcome:
 
 
 def overwritten(results: list, inputs: dict) -> list[str] | None:
-    """Which inputs change when the results are written to: those that they look into. None if a write is refused."""
+    """Indices of inputs that change when the results are written to, since they alias. None if a write is refused."""
     before = {k: plain(v) for k, v in inputs.items()}
     for t in results:
         try:
             t.detach().fill_(77)
-        except Exception:  # a view that has one place for many numbers
+        except Exception:  # a view with several elements in one place
             return None
     return [k for k, v in inputs.items() if not np.array_equal(plain(v), before[k], equal_nan=v.is_floating_point())]
 
@@ -154,7 +154,7 @@ def limited(lib, lines) -> Outcome:
 
 
 def close(a: np.ndarray, b: np.ndarray, tol: float = 0.0, truth: np.ndarray | None = None) -> bool:
-    """Equal within the tolerance; or, where the numbers in double precision are known, as exact as PyTorch."""
+    """True if equal within the tolerance, or, if the double precision values are known, as accurate as PyTorch."""
     if a.dtype.kind != "f":
         return bool((a == b).all())
     tol = max(tol, TOLERANCE[a.dtype.name])
@@ -169,14 +169,14 @@ def close(a: np.ndarray, b: np.ndarray, tol: float = 0.0, truth: np.ndarray | No
     return bool(good.all())
 
 
-# functions that add up: what cancels leaves an error of the largest number that came in
+# functions with sums: cancellation leaves an error relative to the largest input
 SUMS = re.compile(
     r"sum|mean|var|std|norm|pool|conv|linear|mm|mv|mul|dot|einsum|loss|entropy|softmax|inner|kron|Norm|Pool|Conv|Linear|Loss"
 )
 
 
 def differs(a: Any, b: Any, random: bool, tol: float, truth: Any = None) -> str | None:
-    """The kind of difference of two plain results, or None."""
+    """Kind of difference of two plain results, or None."""
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         if a.shape != b.shape:
             return "shape"
@@ -194,7 +194,7 @@ def differs(a: Any, b: Any, random: bool, tol: float, truth: Any = None) -> str 
         return "dtype"
     if isinstance(a, float):
         return None if random or close(np.array(a), np.array(b), 3e-5) else "value"
-    if isinstance(a, str):  # of a complex tensor; only one of the two libraries leaves the default dtype out
+    if isinstance(a, str):  # of a complex tensor; only one of the two libraries omits the default dtype
         a, b = (re.sub(r",\s+dtype=[\w.]+", "", x) for x in (a, b))
     return None if random or a == b else "value"
 
@@ -213,7 +213,7 @@ def text(x: Any) -> str:
 
 
 def place(error: BaseException) -> str:
-    """The file in which an error was raised: "<call>" is the program itself."""
+    """File in which an error was raised: "<call>" is the program itself."""
     return traceback.extract_tb(error.__traceback__)[-1].filename
 
 
@@ -228,18 +228,18 @@ def spoken(error: BaseException) -> bool:
 
 
 def judge(name: str, lines: list[str], torch) -> Finding | None:
-    """What minflow and PyTorch make of one call; None where they agree."""
+    """Difference between minflow and PyTorch for one call; None if they agree."""
     return compare(name, lines, limited(minflow, lines), limited(torch, lines), lambda: in_double(lines, torch))
 
 
 def in_double(lines: list[str], torch) -> Outcome:
-    """What PyTorch makes of the call in double precision."""
+    """PyTorch's result of the call in double precision."""
     exact = [re.sub(r"float(16|32)", "float64", line) for line in lines]
     return limited(torch, [f"{line}.double()" if line.startswith("m = L.nn.") else line for line in exact])
 
 
 def picks(seen: dict) -> bool:
-    """Are the two results of a topk numbers of an input, and the places where they stand?"""
+    """True if the two results of a topk are elements of an input, and their indices."""
     values, places = seen["r"]
     for x in seen.values():
         for axis in range(getattr(x, "ndim", 0) if values.shape == places.shape else 0):
@@ -252,7 +252,7 @@ def picks(seen: dict) -> bool:
 def compare(  # noqa: C901
     name: str, lines: list[str], ours: Outcome, theirs: Outcome, double: Callable[[], Outcome | None]
 ) -> Finding | None:
-    """The first difference of two outcomes. `double` gives that in double precision, where it is wanted."""
+    """First difference of two outcomes. `double` computes the result in double precision, if needed."""
     found = lambda kind, a, b: Finding(name, kind, tuple(lines), a, b)
     if ours.error is not None:
         if isinstance(ours.error, Hung):
@@ -269,7 +269,7 @@ def compare(  # noqa: C901
         return found("accepted", text(ours.seen["r"]), text(theirs.error))
     random = name in RANDOM
     if name in ("topk", "Tensor.topk") and all(picks(outcome.seen) for outcome in (ours, theirs)):
-        theirs.seen["r"][1] = ours.seen["r"][1]  # of equal numbers either may be named: PyTorch promises no order
+        theirs.seen["r"][1] = ours.seen["r"][1]  # any of several ties may be returned: PyTorch promises no order
     tol = max([TOLERANCE[t] for t in re.findall(r"float\d\d", " ".join(lines))], default=TOLERANCE["float32"])
     known: list = []
     if SUMS.search(name):
@@ -288,7 +288,7 @@ def compare(  # noqa: C901
     for key, value in theirs.seen.items():
         if key == "shared" and None in (value, ours.seen[key]):
             continue
-        if key == "needs":  # a gradient of zeros and none are the same: ours may know better that there is none
+        if key == "needs":  # zeros and no gradient are equal: ours may know that there is none
             value = [a and b for a, b in zip(ours.seen[key], value)] + ours.seen[key][len(value) :]
         kind = differs(ours.seen.get(key), value, random, tol)
         if kind == "value":
@@ -323,7 +323,7 @@ def compare(  # noqa: C901
 
 
 def reproduction(finding: Finding) -> str:
-    """A program of two lines; `torch` in the place of `minflow` runs it in PyTorch."""
+    """A program of two lines; replace `minflow` by `torch` to run it in PyTorch."""
     if any(line.startswith("with ") for line in finding.lines):
         body = "\n".join(finding.lines)
     else:

@@ -1,8 +1,8 @@
-"""The table of deliberate differences in docs/differences.md, as rows that a finding is held against.
+"""Table of deliberate differences in docs/differences.md, as rows that findings are compared with.
 
 `| call | kind | when | minflow | PyTorch | reason |`: call is one or more patterns of public names (`add`, `Tensor.*_`,
-`F.*`), separated by commas; kind is one of `KINDS` or several; when is `always`, or `theirs: TEXT` or `ours: TEXT`,
-regular expressions looked for in what PyTorch or minflow said, or `call: TEXT`, one looked for in the program.
+`F.*`), separated by commas; kind is one or several of `KINDS`; when is `always`, or `theirs: TEXT` or `ours: TEXT`,
+regular expressions searched in the text of PyTorch or minflow, or `call: TEXT`, searched in the program.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def cells(line: str) -> list[str]:
 
 
 def read(text: str | None = None) -> list[Row]:
-    """The rows; raises ValueError on one that is not well formed."""
+    """Read the rows; raise ValueError for a malformed one."""
     rows = []
     for line in (FILE.read_text(encoding="utf-8") if text is None else text).splitlines():
         if not line.startswith("| `"):

@@ -1,8 +1,8 @@
-"""What random calls are made of: tensors at kinks and edges, numbers, axes, shapes, and arguments of a wrong kind.
+"""Building blocks of random calls: tensors at kinks and edges, numbers, axes, shapes, and arguments of a wrong kind.
 
 All of it is text in which `L` is the library, so that one call runs in minflow and in PyTorch, and prints as a program.
-The choices come from a generator: a seeded one, or hypothesis's, which makes a failing call smaller. Read next:
-`calls.py`, where the public names say which of these they take.
+The choices come from a seeded generator, or from hypothesis's, which minimises a failing call. Read next: `calls.py`,
+where the public names say which of these they take.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ VALUES = {
     "zeros": [0.0],
 }
 LIMITS = {"uint8": (0, 255), "int8": (-128, 127), "int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
-STRANGERS = [  # arguments of a wrong kind, in the place of any argument
+STRANGERS = [  # arguments of a wrong kind, to replace any argument
     *"None 'x' 2.5 -1 0 1 7 -4 True () [] [0] (0,0) (1,-1) {} nan inf -0.5 2**63 object() 1j b'x' np.ones(2)".split(),
     *"np.float32(2) np.int64(1) [1.5,2.0] L.float32 L.int64 'mean' slice(None)".split(),
 ]
@@ -62,7 +62,7 @@ class Made(NamedTuple):
         return len(self.shape)
 
     def resized(self, axis: int, size: int) -> tuple:
-        """Its shape with another size of an axis."""
+        """Its shape with another size along an axis."""
         return (*self.shape[:axis], size, *self.shape[axis + 1 :]) if self.shape else ()
 
     def __str__(self) -> str:
@@ -78,10 +78,10 @@ def nested(values: list, shape: tuple) -> str:
 
 
 class Draw:
-    """Random arguments of one call. `lines` makes its tensors; `x` is the first of them.
+    """Random arguments of one call. `lines` create its tensors; `x` is the first of them.
 
-    seed: of the choices, or the generator that makes them.  fixed: values that are not left to chance: dtype and shape
-    (of x), profile, layout, grad.
+    seed: of the choices, or the generator that makes them.  fixed: values that are not random: dtype and shape (of x),
+    profile, layout, grad.
     """
 
     def __init__(self, seed, **fixed):
@@ -104,7 +104,7 @@ class Draw:
         return self.choice(words.split())
 
     def some(self, **choices) -> dict:
-        """Some of these keywords: each has the words of its text, or a function that draws it."""
+        """Some of these keywords: each is a choice from its text, or drawn by a function."""
         return {k: v(self) if callable(v) else self.of(v) for k, v in choices.items() if self.chance(0.4)}
 
     # ---- tensors -----------------------------------------------------------------------------------------------------
@@ -129,7 +129,7 @@ class Draw:
             return self.sample([i / 2 for i in range(-count, count)], count)
         if profile in VALUES:
             return [self.choice(VALUES[profile]) for _ in range(count)]
-        values: list = [self.randint(-80, 80) / 16 for _ in range(count)]  # float16 holds these exactly
+        values: list = [self.randint(-80, 80) / 16 for _ in range(count)]  # exact in float16
         if profile == "one nan" and count:
             values[self.randrange(count)] = "nan"
         return values
@@ -169,7 +169,7 @@ class Draw:
         return made
 
     def dtype_of(self, *options):
-        """The dtype that is fixed, else one of these."""
+        """The fixed dtype, or one of these."""
         dtype = self.fixed.get("dtype")
         return dtype if dtype and (dtype in options or options == tuple(DTYPES)) else self.choice(options)
 
@@ -182,7 +182,7 @@ class Draw:
         return tuple(parts[self.randrange(len(parts) + 1) if self.chance(0.3) else 0 :])
 
     def partner(self, number: float = 0.3, **fixed):
-        """What meets x in a broadcast: a tensor, or a Python number."""
+        """Other operand of a broadcast with x: a tensor, or a Python number."""
         if self.chance(number):
             return self.number()
         x = self.x
@@ -191,12 +191,13 @@ class Draw:
         return self.tensor(shape, **fixed)
 
     def same(self, **fixed) -> Made:
-        """A tensor like x, as a rule."""
+        """Usually a tensor like x."""
         shape = self.x.shape if self.chance(0.9) else self.choice(SHAPES)
         fixed.setdefault("dtype", self.x.dtype if self.chance(0.9) else None)
         return self.tensor(shape, **fixed)
 
-    # ---- what is no tensor -------------------------------------------------------------------------------------------
+    # ---- arguments that are not tensors
+    # --------------------------------------------------------------------------------
 
     def number(self) -> str:
         return self.of(NUMBERS)
@@ -229,7 +230,7 @@ class Draw:
         return str(tuple(picked) if self.chance(0.7) else picked)
 
     def along(self, x: Made) -> tuple[int, int]:
-        """A random axis of x and its size; 0 and 1 if x has no axes."""
+        """A random axis of x and its size; 0 and 1 if x is a scalar."""
         axis = self.randrange(max(x.ndim, 1))
         return axis, x.shape[axis] if x.ndim else 1
 
@@ -246,7 +247,7 @@ class Draw:
         return self.shape_text(self.choice(SHAPES) if self.chance(0.9) else (-1, 2))
 
     def reshaped(self) -> list:
-        """The sizes of another shape with as many elements, perhaps with a -1."""
+        """Sizes of another shape with the same number of elements, perhaps with a -1."""
         n = prod(self.x.shape)
         options = [list(s) for s in [(n,), (1, n), (n, 1), *[(n // d, d) for d in (2, 3, 4) if n % d == 0]]]
         shape = self.choice(options)
@@ -255,7 +256,7 @@ class Draw:
         return shape if self.chance(0.9) else list(self.choice(SHAPES))
 
     def spread(self, sizes) -> list[str]:
-        """Sizes as one tuple, or each an argument of its own."""
+        """Sizes as one tuple, or as separate arguments."""
         return [self.shape_text(sizes)] if self.chance(0.5) or not len(sizes) else [str(n) for n in sizes]
 
     def labels(self, shape, classes: int, ignored: bool = False) -> Made:
@@ -269,7 +270,7 @@ class Draw:
         return self.add(self.literal(values, tuple(shape), dtype), tuple(shape), dtype)
 
 
-# ---- arguments in words --------------------------------------------------------------------------------------------
+# ---- arguments described by words ----------------------------------------------------------------------------------
 
 KINDS = {
     "x": Draw.first, "float": Draw.floats, "axis": Draw.axis, "axes": Draw.axes, "number": Draw.number,
@@ -284,14 +285,14 @@ KINDS = {
 
 
 def word(d: Draw, text: str) -> str:
-    """The text of a kind of argument, or one of several texts: `axis`, `0|1|-1`."""
+    """Text of a kind of argument, or one of several texts: `axis`, `0|1|-1`."""
     return str(KINDS[text](d)) if text in KINDS else d.choice(text.split("|"))
 
 
 def table(text: str) -> dict:
-    """Name -> a function that draws its arguments; a line is `NAMES: ARGUMENTS`.
+    """Dictionary from name to a function that draws its arguments; a line is `NAMES: ARGUMENTS`.
 
-    An argument is a word; `[word]` is there now and then, and so is the keyword `name=word`.
+    An argument is a word; `[word]` is optional, and so is the keyword `name=word`.
     """
 
     def drawing(arguments: str):

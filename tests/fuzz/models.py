@@ -1,9 +1,9 @@
-"""`python -m tests.fuzz.models --models 1000 --seed N`: random models run by the machine, and by NumPy.
+"""`python -m tests.fuzz.models --models 1000 --seed N`: random models with compiled kernels, and with NumPy.
 
-A model is a chain of random layers of odd sizes, with branches between them, its loss and its optimizer. `checked` runs
-a step of it as `tests/platforms/test_checked_tasks.py` does: each operation on what the machine's own operation read,
-with guard bands around every value, and NaN in all memory that nobody has written to. `compared` runs some steps with
-the machine, with other threads, and without it. Processes of their own run the models, and one that ends is named.
+A model is a chain of random layers of odd sizes, with branches, a loss and an optimizer. `checked` runs a step as
+`tests/platforms/test_checked_tasks.py` does: NumPy recomputes each operation from the inputs that its task read, with
+guard bands around every value, and NaN in all uninitialised memory. `compared` runs some steps with compiled kernels,
+with another thread count, and without them. Child processes run the models, and one that crashes is named.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from minflow.platforms.compiled.runtime import task_scheduler, tasks
 from .draw import Draw
 
 F = nn.functional
-LARGEST = 40_000  # numbers of a value, and millions of multiplications of a layer
+LARGEST = 40_000  # elements of a value, and millions of multiplications of a layer
 CLASSES = 5
 
 
 class Apply(nn.Module):
-    """A function of the input and of some layers."""
+    """A module that applies a function to the input and some layers."""
 
     def __init__(self, function: Callable, *layers: nn.Module):
         super().__init__()
@@ -149,7 +149,7 @@ def pool(d: Draw, c: int, h: int, w: int):
 
 
 def chain(d: Draw, c: int, h: int, w: int):
-    """What passes bring together: a convolution, a norm, an activation, a pool; or a bottleneck with its sum."""
+    """Sequences that passes fuse: convolution, norm, activation, pool; or a bottleneck with its sum."""
     first = d.one(conv, conv, depthwise)(d, c, h, w)
     out, acts = first.out_channels, (nn.ReLU, nn.ReLU6, nn.ReLU, nn.SiLU)
     layers = [first, *([nn.BatchNorm2d(out)] if d.chance(0.6) else []), *([d.one(*acts)()] if d.chance(0.8) else [])]
@@ -187,7 +187,7 @@ def gate(d: Draw, c: int, h: int, w: int):
 
 
 def shifted(d: Draw, c: int, h: int, w: int):
-    """What views and cuts do."""
+    """Views and slices."""
     a, b = sorted([d.randint(0, c), d.randint(0, c)])
     b = max(b, a + 1)
     return d.one(
@@ -227,7 +227,7 @@ class Attention(nn.Module):
 
 
 class Repeated(nn.Module):
-    """Cells called in a loop, one after the other, and a layer called twice: parameters that several nodes read."""
+    """Cells called in a loop, and a layer called twice: parameters with several users."""
 
     def __init__(self, cell: nn.Module, layer: nn.Module):
         super().__init__()
@@ -242,7 +242,7 @@ class Repeated(nn.Module):
 
 
 def recurrent(d: Draw, wide: int, some: int):
-    """Of all kinds; what comes out is (N, T, D)."""
+    """A recurrent layer of any kind; the output is (N, T, D)."""
     kind, first = d.one(nn.RNN, nn.LSTM, nn.GRU), dict(batch_first=True)
     options = first | d.one(
         {},
@@ -351,7 +351,7 @@ def rows(d: Draw, *shape: int):
     return d.one(*found)()
 
 
-# ---- of any shape ----------------------------------------------------------------------------------------------------
+# ---- layers of any shape ---------------------------------------------------------------------------------------------
 
 
 def activation(d: Draw):
@@ -419,7 +419,7 @@ def arithmetic(d: Draw, *shape: int):
 
 
 def branch(d: Draw, make: Callable, shape: tuple):
-    """Two ways, joined where they fit."""
+    """Two branches, joined if their shapes match."""
     a, b = make(d), make(d)
     axis = 1 if len(shape) > 1 else -1
     return d.one(
@@ -458,7 +458,7 @@ def layer(d: Draw, shape: tuple, deep: int = 0):
 
 
 def turned(d: Draw, shape: tuple):
-    """From images to rows."""
+    """Convert images to rows."""
     if len(shape) == 3:
         return d.one(
             nn.Flatten(),
@@ -473,7 +473,7 @@ def turned(d: Draw, shape: tuple):
 
 
 def graphs_of(case: Case, model: nn.Module, more: bool = False) -> tuple[type[nn.Graph], type[nn.Graph]]:
-    """Graphs of a step of training and of a prediction. more: training also returns other values of the output."""
+    """Graphs of a training step and of a prediction. more: training also returns other values of the output."""
 
     class Training(nn.Graph):
         def __init__(self, optimizer, scheduler=None):
@@ -503,7 +503,7 @@ def graphs_of(case: Case, model: nn.Module, more: bool = False) -> tuple[type[nn
 class Case:
     """model: the layers.  x, y: one batch for each step.  loss(out, y).  optimizer(parameters).  graph(): for training.
 
-    All by its seed.
+    Everything is determined by the seed.
     """
 
     def __init__(self, seed: object, small: bool = False):
@@ -549,7 +549,7 @@ class Case:
         self.batches = [self.drawn() for _ in range(3)]
 
     def grow(self, made: nn.Module, shape: tuple, batch: int) -> tuple:
-        """Append a layer if it takes what there is; the shape after it."""
+        """Append a layer if it accepts the shape; return the shape after it."""
         x = (
             flow.tensor(self.random.randint(0, 30, (batch, *shape)))
             if isinstance(made, nn.Embedding)
@@ -586,7 +586,7 @@ class Case:
         return F.mse_loss(out, target) if self.kind == "square" else (out * target).mean()
 
     def fresh(self) -> None:
-        """The model and the generator as at the start."""
+        """Reset the model and the generator."""
         self.model.load_state_dict({k: flow.tensor(v.copy()) for k, v in self.start.items()})
         for p in self.model.parameters():
             p.grad = None
@@ -602,7 +602,7 @@ class Case:
         return [flow.tensor(a) for a in self.batches[k]]
 
     def results(self, train: bool = True, tasks: int = 2) -> dict[str, np.ndarray]:
-        """Of some steps, and what the model is after them."""
+        """Results of some steps, and the state of the model after them."""
         graph = self.graph(train)
         found = {}
         for k in range(tasks):
@@ -637,11 +637,11 @@ class Case:
         )
 
 
-# ---- what is compared ------------------------------------------------------------------------------------------------
+# ---- comparisons -----------------------------------------------------------------------------------------------------
 
 
 def plain(node, inputs: list) -> list[np.ndarray]:
-    """What NumPy's kernel gives for a node."""
+    """NumPy's result for a node."""
     found = switch.PLAIN.get(node.op, node.op.kernel)(*inputs, **node.attrs)
     return list(found) if node.op.many else [found]
 
@@ -651,7 +651,7 @@ def read_numbers(inputs: list) -> int:
 
 
 class Spoiled:
-    """NumPy, where memory that nobody has written to is NaN."""
+    """NumPy with uninitialised memory filled with NaN."""
 
     def __getattr__(self, name: str):
         return getattr(np, name)
@@ -666,13 +666,13 @@ def spoiled(x: np.ndarray) -> np.ndarray:
 
 
 def spoil_scratch() -> None:
-    """What steps compute in holds NaN, in this thread."""
+    """Fill this thread's scratch memory of tasks with NaN."""
     task_scheduler.OWN.grow(max(task_scheduler.OWN.bytes, 1 << 22))
     spoiled(task_scheduler.OWN.memory)
 
 
 def checked(case: Case, train: bool) -> list[str]:
-    """What goes wrong in one step, operation by operation."""
+    """Faults of one step, operation by operation."""
     from minflow.compiler import plan_cache
     from minflow.compiler.buffer_assignment import Layout
     from tests.platforms.test_checked_tasks import Guarded, check_operations, near
@@ -685,15 +685,15 @@ def checked(case: Case, train: bool) -> list[str]:
     try:
         compiled.use()
         graph = case.graph(train)
-        x, y = [t[: max(case.batch, 2)] for t in case.tensors(0)]  # a batch norm that grew with 2 refuses 1
+        x, y = [t[: max(case.batch, 2)] for t in case.tensors(0)]  # batch norm: a size that grew with 2 refuses 1
         graph(x, y)
     finally:
         plan_cache.Plan, Layout.dying = before, dying
         tasks.np = np
 
     def close(wanted, got, node, pixels, read, inputs, i):
-        """As `near`, or as close as NumPy comes where inputs have other last bits. An Inf times the zeros of the lanes
-        that belong to no channel is NaN, so of blocks with Inf nothing is asked.
+        """As `near`, or as close as NumPy is when the last bits of inputs change. An Inf times the zeros of unused
+        lanes is NaN, so blocked values with Inf are not compared.
         """
         if pixels and wanted.ndim == 3:
             wanted, got = wanted[:, :pixels], got[:, :pixels]
@@ -727,13 +727,13 @@ def checked(case: Case, train: bool) -> list[str]:
 
 
 def compared(case: Case, train: bool) -> list[str]:
-    """What differs with and without the machine, and with other threads."""
+    """Differences between compiled kernels and NumPy, and between thread counts."""
     compiled.use(False)
     plain = case.results(train)
     compiled.use()
     flow.set_num_threads(1)
     fast = case.results(train)
-    Settings.threads = case.d.one(2, 3, 4)  # of the machine: BLAS has other bits with other threads
+    Settings.threads = case.d.one(2, 3, 4)  # of compiled kernels: BLAS has other bits with other thread counts
     again = case.results(train)
     Settings.threads = 1
     bad = [f"threads: {k} differs" for k in fast if not np.array_equal(fast[k], again[k], equal_nan=True)]
@@ -741,7 +741,7 @@ def compared(case: Case, train: bool) -> list[str]:
 
 
 def noisy(case: Case, results: Callable[[], dict]) -> dict[str, np.ndarray]:
-    """The results where inputs and parameters have other last bits."""
+    """Results when the last bits of inputs and parameters change."""
     batches, start = case.batches, case.start
     case.batches = [(rounded(x, case.random), y) for x, y in batches]
     case.start = {k: rounded(v, case.random) for k, v in start.items()}
@@ -751,13 +751,13 @@ def noisy(case: Case, results: Callable[[], dict]) -> dict[str, np.ndarray]:
 
 
 def rounded(x: np.ndarray, random: np.random.RandomState) -> np.ndarray:
-    """With other last bits."""
+    """The same with other last bits."""
     return x if x.dtype.kind != "f" else (x * (1 + 1e-6 * random.randn(*x.shape))).astype(x.dtype)
 
 
 def differences(plain: dict, fast: dict, case: Case, results: Callable[[], dict]) -> list[str]:
-    """What the machine's results differ in by more than rounding, and than NumPy's where other last bits lead to
-    another side of a kink. Of models that grow beyond all bounds nothing is asked, nor of those of NaN and Inf.
+    """Differences of compiled results beyond rounding, and beyond NumPy's own when other last bits cross a kink. Models
+    that diverge, and those with NaN or Inf, are not compared.
     """
     if plain.keys() != fast.keys():
         return [f"names {plain.keys() ^ fast.keys()}"]
@@ -794,7 +794,7 @@ def eager(case: Case) -> list[str]:
 
 
 def findings(seed: object) -> list[str]:
-    """All that is wrong with the models of this seed."""
+    """All faults of the models of this seed."""
     thresholds(small=int(str(seed).split()[-1]) % 2 == 0)
     compiled.use(False)
     case = Case(seed)
@@ -813,7 +813,7 @@ def findings(seed: object) -> list[str]:
                 try:
                     case.eager() if what == "eager" else case.results(what != "predicting")
                 except MinflowError:
-                    continue  # the same without the machine
+                    continue  # the same without compiled kernels
                 found.append(f"{what}: {traceback.format_exc()}")
             except Exception:
                 found.append(f"{what}: {traceback.format_exc()[-1500:]}")
@@ -821,7 +821,7 @@ def findings(seed: object) -> list[str]:
 
 
 def thresholds(small: bool) -> None:
-    """small: what is too small to gain by it goes into blocks and products, too."""
+    """small: also block and fuse what is too small to gain by it."""
     from minflow.compiler.fusion import elementwise_fusion, gemm_epilogue, layout
     from minflow.platforms.compiled.kernels import gemm
 

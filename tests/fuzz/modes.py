@@ -1,8 +1,8 @@
-"""Random programs in four modes: eager, as an nn.Graph, as a synchronous and as an asynchronous job.
+"""Random programs in four modes: eager, as an nn.Graph, as a sync and as an async job.
 
-A program is data: the things that it captures (`THINGS`), the statements of its function, and a write after each call.
-`source` prints it. Each call gives the bits that eager mode gives, or minflow refuses the program or warns about it.
-Read next: `statements.py`, programs against PyTorch.
+A program is data: the objects that it captures (`THINGS`), the statements of its function, and a write after each call.
+`source` prints it. Each call gives the bits of eager mode, or minflow refuses the program or warns about it. Read next:
+`statements.py`, programs against PyTorch.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from .comparison import place, spoken
 
 MODES = ["eager", "graph", "sync", "async"]
 INPUTS = np.random.default_rng(7).standard_normal((8, 4, 3)).astype("float32")
-LONG = 60  # seconds, for a result of an asynchronous job
+LONG = 60  # seconds, for a result of an async job
 
 
 class Thing(NamedTuple):
-    """setup: lines that make it.  uses: statements of the function.  writes: statements between calls; `{i}` is the
+    """setup: lines that create it.  uses: statements of the function.  writes: statements between calls; `{i}` is the
     index of the call, from 1.  unfollowed: writes that a graph warns about, because it reads the value only once.
     """
 
@@ -37,7 +37,7 @@ class Thing(NamedTuple):
 
 
 class Program(NamedTuple):
-    """train: each call is a step of SGD on all parameters; eager mode and the graph have it."""
+    """train: True if each call is a step of SGD on all parameters, in eager mode and in the graph."""
 
     things: tuple[str, ...]
     body: tuple[str, ...]
@@ -341,13 +341,13 @@ def draw(seed: object, calls: int = 5) -> Program:
 
 
 def stored(nodes) -> set[str]:
-    """The names that these statements assign."""
+    """Names that these statements assign."""
     names = [n for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name)]
     return {n.id for n in names if isinstance(n.ctx, ast.Store)}
 
 
 def source(program: Program) -> str:
-    """A function `make` that returns the function of a program, its writes, and the values that it captures."""
+    """Source of a function `make` that returns the function of a program, its writes, and its captured values."""
     setup = "\n".join(dict.fromkeys("\n".join(THINGS[name].setup for name in program.things).split("\n\n")))
     captured = stored([s for s in ast.parse(setup).body if not isinstance(s, ast.ClassDef)])
 
@@ -370,7 +370,7 @@ def source(program: Program) -> str:
 def caller(mode: str, f, trained: list | None = None):
     """A function that starts a step on an array and returns a function that waits for its result.
 
-    trained: the parameters that a step changes; None if it only predicts.
+    trained: the parameters that a step changes; None for predictions.
     """
     optimizer = flow.optim.SGD(trained, 0.1, momentum=0.9) if trained is not None else None
 
@@ -426,8 +426,8 @@ def waiting(step):
 
 
 def results(mode: str, make, train: bool = False) -> list[np.ndarray]:
-    """The results of the calls, and the parameters after them. make: returns a function, its writes, one after each
-    call, and what it captures.
+    """Results of the calls, and the parameters after them. make: returns a function, its writes, one after each call,
+    and its captured values.
     """
     flow.manual_seed(3)
     flow.clear_default_session()
@@ -468,7 +468,7 @@ def outcome(mode: str, program: Program) -> tuple[str, object]:
             found = results(mode, maker(program), program.train)
         except Exception as error:
             flow.clear_default_session()
-            by_program = place(error) == "<program>"  # an error of Python that is not about minflow
+            by_program = place(error) == "<program>"  # an error of Python unrelated to minflow
             return "refuses" if spoken(error) or by_program else "raw", "".join(traceback.format_exception(error)[-3:])
     return "warns" if any(
         "later change is not seen" in str(w.message) or "while it is built" in str(w.message) for w in told
@@ -476,7 +476,7 @@ def outcome(mode: str, program: Program) -> tuple[str, object]:
 
 
 def fault(program: Program) -> str | None:
-    """The mode and kind of the first fault: "graph: differs" is a silent difference from eager mode."""
+    """Mode and kind of the first fault: "graph: differs" is a silent difference from eager mode."""
     kind, wanted = outcome("eager", program)
     if kind == "raw":
         return "eager: raw"
@@ -502,7 +502,7 @@ def minimised(program: Program, found: str) -> Program:
         try:
             if fault(less) == found:
                 return minimised(less, found)
-        except SyntaxError:  # nothing is left of a part
+        except SyntaxError:  # a part is empty
             continue
     return program
 

@@ -1,4 +1,4 @@
-"""Calls of what runs over sequences: recurrent layers and functions, packing, attention. Read next: `calls.py`."""
+"""Calls of functions of sequences: recurrent layers and functions, packing, attention. Read next: `calls.py`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ PROFILES = ("plain", "unit", "ties", "zeros", "saturated")
 
 
 def given(d: Draw, *shape: int, dtype: str | None = None, **fixed) -> str:
-    """A tensor of this shape, now and then of one that does not fit."""
+    """A tensor of this shape, sometimes of a mismatched one."""
     return str(d.tensor(shape if d.chance(0.98) else (*shape, 1), dtype or d.x.dtype, layout="plain", **fixed))
 
 
 def recurrent(**more: str):
-    """A layer of input size 3, and its input: (T, N, I), (T, I), or no step, no sequence."""
+    """A layer of input size 3, and its input: (T, N, I), (T, I), or without steps or sequences."""
 
     def make(d: Draw):
         kw = d.some(num_layers="1 2", bias="True False", batch_first="True False", bidirectional="True False", **more)
@@ -33,7 +33,7 @@ def cell(**more: str):
 
 
 def layers(gates: int):
-    """lstm(input, hx, params, ...) and the others, one or two layers, one or two directions; packed too."""
+    """lstm(input, hx, params, ...) and similar, with one or two layers and directions; packed too."""
 
     def make(d: Draw):
         packed, biases, count, both, first = (d.chance(p) for p in (0.3, 0.7, 0.3, 0.4, 0.3))

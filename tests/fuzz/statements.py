@@ -1,7 +1,7 @@
-"""Random programs of statements, in minflow and in PyTorch: hooks, writes in place, views, nested values, modules.
+"""Random programs of statements, in minflow and in PyTorch: hooks, in-place writes, views, nested values, modules.
 
-A program is a list of lines. Both libraries run it line by line, and after each line all that can be seen is compared:
-the values, gradients and flags of all variables, and the log that hooks and overrides write. See also `modes.py`.
+A program is a list of lines. Both libraries run it line by line, and after each line all visible state is compared:
+values, gradients and flags of all variables, and the log that hooks and overrides write. See also `modes.py`.
 """
 
 from __future__ import annotations
@@ -294,13 +294,13 @@ STATEMENTS = {
     """,
 }
 STATEMENTS = {family: [line.strip() for line in block.strip().splitlines()] for family, block in STATEMENTS.items()}
-# What PyTorch refuses and minflow computes on purpose, by PyTorch's message: see docs/differences.md.
+# Programs that PyTorch refuses and minflow computes on purpose, by PyTorch's message: see docs/differences.md.
 DELIBERATE = re.compile(
     "Can't detach views in-place|refer to a single memory location|"
     "has been modified by an inplace operation|allow the output views to be modified|"
     "returned an invalid gradient at index|expected dtype \\w+ for `end`|maximum recursion depth"
 )
-# A view follows its base where the base's history ends; in PyTorch it keeps the history that it had.
+# A view follows its base where the base's history ends; in PyTorch it keeps its old history.
 ENDS = re.compile(r"\.(detach_\(|requires_grad_\(False|requires_grad = False)")
 START = [
     "t0 = L.tensor([[1.0, -2.0, 3.0], [0.5, 0.0, -1.0]], requires_grad=True)",
@@ -312,7 +312,7 @@ KINDS = {"T": "t", "G": "t", "M": "m", "H": "h", "S": "s", "O": "o"}
 
 
 def draw(seed: object, length: int = 14) -> list[str]:
-    """The lines of a program. Each statement uses variables that an earlier one has made."""
+    """Lines of a program. Each statement uses variables of earlier ones."""
     rng = random.Random(f"statements {seed}")
     families = rng.sample(sorted(STATEMENTS), rng.randint(2, 5))
     known = {"t": ["t0", "t1", "t2"], "g": ["t0", "t1"], "m": [], "h": [], "s": [], "o": []}
@@ -356,7 +356,7 @@ def space_of(lib) -> dict:
 
 
 def seen(space: dict) -> dict:
-    """What a program can see of its variables: plain values."""
+    """Visible state of a program's variables as plain values."""
     found = {"log": plain(list(space["log"]))}
     for name, value in space.items():
         if name[0] == "t" and hasattr(value, "is_leaf"):
@@ -380,7 +380,7 @@ def ran(space: dict, line: str) -> Exception | None:
 
 
 def fault(lines: list[str], torch) -> Finding | None:
-    """The first difference, with the line that shows it. A line that both refuse is skipped."""
+    """First difference, with the line that shows it. A line that both refuse is skipped."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         ours, theirs = space_of(minflow), space_of(torch)
@@ -398,7 +398,7 @@ def fault(lines: list[str], torch) -> Finding | None:
             if mine is None and yours is not None:
                 return found("accepted", "accepted", text(yours))
             if mine is not None and ("backward" in line or "load_state_dict" in line):
-                return None  # how far a backward came is not the same, and a refused load loses nothing here
+                return None  # the progress of a failed backward may differ, and a refused load changes nothing here
             a, b = seen(ours), seen(theirs)
             for key in b:
                 if kind := differs(a.get(key), b[key], False, 1e-4):

@@ -1,4 +1,4 @@
-"""The fuzzer itself: it knows every public name, and the table of deliberate differences is well formed."""
+"""The fuzzer itself: it covers every public name, and the table of deliberate differences is well formed."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from tests.fuzz.comparison import Finding, judge
 
 
 def test_every_public_name_is_called_or_has_a_reason():
-    """A new name needs no more than its arguments' names in ARGUMENTS, else a line of CALLS or UNCALLED."""
+    """A new name needs its arguments' names in ARGUMENTS, or a line in CALLS or UNCALLED."""
     for name in public_names():
         if why_not(name) is None:
             assert call_of(name, 0)[-1].startswith("r = "), name
@@ -23,7 +23,7 @@ def test_calls_are_deterministic_per_seed():
 
 
 class Wrong:
-    """minflow in the place of PyTorch, with a clamp that forgets its upper limit."""
+    """minflow instead of PyTorch, with a clamp that ignores its upper limit."""
 
     def __getattr__(self, name):
         return (lambda x, low=None, high=None, **kw: x.clamp(low)) if name == "clamp" else getattr(minflow, name)
@@ -59,7 +59,7 @@ def test_malformed_row_is_refused(line):
 
 @pytest.mark.slow
 def test_no_unlisted_difference():
-    """Nor is anything accepted that PyTorch refuses, nor does anything raise but our errors."""
+    """Also, no call accepts what PyTorch refuses, and only our errors are raised."""
     pytest.importorskip("torch")
     found, _ = run(2000, seed=0)
     bad = [f for f in found if f.kind in BAD]

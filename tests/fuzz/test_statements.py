@@ -1,4 +1,4 @@
-"""Random programs of statements: what they found stays mended, and the runner sees each kind of difference.
+"""Random programs of statements: regressions that they found, and every kind of difference is detected.
 
 The outcomes in FOUND were recorded from PyTorch.
 """
@@ -12,7 +12,7 @@ from tests.fuzz import statements
 
 LEAF = "t0 = L.tensor([[1.0, -2.0, 3.0]], requires_grad=True)"
 LAYER = "m0 = Extra()"
-# lines, an expression, its value or the text of the error
+# lines, an expression, its value or the error text
 FOUND = [
     (
         [LEAF, "with L.no_grad(): t0.t_()", "(t0 * 2).sum().backward()"],
@@ -61,7 +61,7 @@ def test_every_kind_of_statement_can_be_drawn():
 
 
 class Wrong:
-    """minflow, whose `ones` and `zeros` are swapped: the runner holds it against minflow itself."""
+    """minflow with `ones` and `zeros` swapped: the runner compares it with minflow itself."""
 
     def __getattr__(self, name):
         return getattr(minflow, {"ones": "zeros", "zeros": "ones"}.get(name, name))

@@ -1,10 +1,10 @@
-"""`python -m tests.fuzz.uses --models 300 --seed N`: graphs as programs use them, by the machine and by NumPy.
+"""`python -m tests.fuzz.uses --models 300 --seed N`: graphs as programs use them, with compiled kernels and NumPy.
 
-A use is a random model (`models.py`) whose training graph is called time and again, while other things happen between
-the calls: batches of other sizes, of none, in memory of another order or written to, parameters that are set, loaded
-and frozen, another learning rate, a second graph that predicts with the same model, values that are kept, a training
-that stops and goes on in new objects. What all calls give is compared: with NumPy's graphs within rounding; and bit for
-bit with another number of threads, a second run of the same, and a run that stops and goes on.
+A use is a random model (`models.py`) whose training graph is called repeatedly, with other events between the calls:
+batches of other sizes, empty ones, in another memory order or written to, parameters that are set, loaded and frozen,
+another learning rate, a second graph that predicts with the same model, outputs that are kept, training that stops and
+resumes in new objects. The results of all calls are compared: with NumPy's graphs within rounding; and bit for bit with
+another thread count, a second run, and a run that stops and resumes.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ EVENTS = {
 
 
 class Use(Case):
-    """events: what happens, one after the other; each with numbers of its own.  clip: of gradients, or None."""
+    """events: a list in order, each with its own numbers.  clip: of gradients, or None."""
 
     def __init__(self, seed: object):
         super().__init__(f"use {seed}")
@@ -107,8 +107,8 @@ class Use(Case):
         return x, random.randint(0, CLASSES, (size,))
 
     def results(self, train: bool = True, steps: int = 2, stops: bool = False) -> dict[str, np.ndarray]:
-        """What all events give, and what the model is in the end. stops: the training goes on in new objects where an
-        event says so.
+        """Results of all events, and the final model. stops: training resumes in new objects at the events that
+        say so.
         """
         self.fresh()
         self.model.train()
@@ -132,7 +132,7 @@ class Use(Case):
         return found
 
     def happens(self, event: str, number: int, model: nn.Module, graph, predicting, optimizer) -> list:
-        """One event; the tensors that it gives."""
+        """Run one event; return its tensors."""
         size, parameters = self.batch * self.accumulated, list(model.parameters())
         if event in ("other batch", "no batch", "one"):
             size = self.accumulated * {"other batch": 1 + number % 9, "no batch": 0, "one": 1}[event]
@@ -185,7 +185,7 @@ class Use(Case):
         return []
 
     def resumed(self, number: int, model: nn.Module, graph) -> tuple:
-        """(model, training, predicting, optimizer): new objects, which go on."""
+        """(model, training, predicting, optimizer): new objects that resume."""
         state, random = graph.state_dict(), flow.get_rng_state()
         other = pickled(model) if number % 2 else copy.deepcopy(model)
         for p, before in zip(other.parameters(), model.parameters()):
@@ -203,7 +203,7 @@ class Use(Case):
 
 
 def pickled(model: nn.Module) -> nn.Module:
-    """By pickle where its functions can be."""
+    """Copy by pickle if the functions can be pickled."""
     try:
         return pickle.loads(pickle.dumps(model))
     except Exception:
@@ -219,7 +219,7 @@ def unequal(a: dict, b: dict) -> list[str]:
 
 
 def findings(seed: object) -> list[str]:
-    """All that is wrong with the use of this seed."""
+    """All faults of the use of this seed."""
     thresholds(small=int(str(seed)) % 2 == 0)
     compiled.use(False)
     Settings.threads = 1

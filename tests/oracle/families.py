@@ -1,7 +1,7 @@
-"""Programs that go through one question, for all names: Python values that become tensors, batches, writes in place.
+"""Programs about one question for all names: Python values that become tensors, batches, in-place writes.
 
-Each program has the public name that it is about, by which docs/differences.md speaks of it. `record.py` writes down
-what PyTorch gives; PyTorch is not needed here. Read next: `test_families.py`.
+Each program has the public name it is about, as docs/differences.md spells it. `record.py` records PyTorch's results;
+PyTorch is not needed here. Read next: `test_families.py`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from tests.fuzz.calls import RANDOM, call_of, called_names
 
-Program = tuple[str, list[str]]  # a public name, and lines that end with `r = ...`
+Program = tuple[str, list[str]]  # public name, and lines that end with `r = ...`
 
 
 def split(text: str) -> list[str]:
@@ -57,7 +57,7 @@ SIZES = split("1 | 2, 3 | L.Size([2, 3]) | np.int64(2) | (2, 3) | [2, 3] | 0 | 2
 
 
 def constructors() -> Iterator[Program]:
-    """`tensor` and its kin: shape, dtype and numbers of what they are given, or a refusal."""
+    """`tensor` and similar: shape, dtype and values of their arguments, or a refusal."""
     for x in DATA:
         yield "tensor", [f"r = L.tensor({x})"]
         yield "as_tensor", [f"r = L.as_tensor({x})"]
@@ -123,12 +123,12 @@ UserDict(a=np.array([1])) | {1: {2: np.array(1.5)}} | () | [] | {} | ['a', 'b'] 
 
 
 def collate() -> Iterator[Program]:
-    """Batches of samples, and samples that are not batched: classes of containers, dtypes, refusals."""
+    """Batches of samples, and samples that cannot be batched: container classes, dtypes, refusals."""
     for name, arguments in (("default_collate", BATCHES), ("default_convert", SAMPLES)):
         yield from [(f"utils.data.{name}", [*CLASSES, f"r = f(L.utils.data.{name}({x}))"]) for x in arguments]
 
 
-# ---- dtypes of writes in place -------------------------------------------------------------------------------------
+# ---- dtypes of in-place writes -------------------------------------------------------------------------------------
 
 TARGETS = {"int64": "[1, -2, 3]", "uint8": "[1, 200, 3]", "bool": "[True, False, True]", "float32": "[1.5, -2.5, 0.]"}
 NUMBERS = "0.7 -1.7 2 -1 True 300 1j inf nan".split()
@@ -137,7 +137,7 @@ L.tensor(0.7) | L.tensor(-1.7) | L.tensor(2) | L.tensor(True) | L.tensor([0.7, 1
 L.tensor([0.7, 1.7, -2.7], dtype=L.float64) | L.tensor([True, False, True]) | L.tensor([1j, 2, 3])
 """)
 MASK, INDEX = "L.tensor([True, False, True])", "L.tensor([0, 2])"
-WRITES = {  # {v}: a number or tensor, {s}: its first two
+WRITES = {  # {v}: a number or tensor, {s}: its first two elements
     "fill_": "y.fill_({v})", "copy_": "y.copy_({v})", "masked_fill_": f"y.masked_fill_({MASK}, {{v}})",
     "index_fill_": f"y.index_fill_(0, {INDEX}, {{v}})", "scatter_": f"y.scatter_(0, {INDEX}, {{v}})",
     "index_put_": f"y.index_put_(({INDEX},), {{s}})", "index_put_ ": f"y.index_put_(({INDEX},), {{s}}, True)",
@@ -169,7 +169,7 @@ __setitem__(0, None)
 
 
 def dtypes() -> Iterator[Program]:
-    """Numbers and tensors of other dtypes, written in place: cut off, converted, or refused."""
+    """Numbers and tensors of other dtypes, written in place: truncated, converted, or refused."""
     for dtype, numbers in TARGETS.items():
         target = f"y = L.tensor({numbers}, dtype=L.{dtype})"
         for name, call in WRITES.items():
@@ -180,7 +180,7 @@ def dtypes() -> Iterator[Program]:
         yield from [(f"Tensor.{call.partition('(')[0]}", [target, f"y.{call}", "r = y"]) for call in ALONE]
 
 
-# ---- writes into what a tape may have saved ------------------------------------------------------------------------
+# ---- writes to tensors that a tape may have saved ------------------------------------------------------------------
 
 SETTINGS = [
     dict(profile="plain", dtype="float32", layout="plain"),
@@ -190,8 +190,8 @@ RESULTS = "for t in [t for t in (r if isinstance(r, (tuple, list)) else [r]) if 
 
 
 def overwritten(lines: list[str]) -> list[list[str]]:
-    """A program as it is, but on tensors that were computed; and then with a write into its result, by a factor or with
-    zeros, into each tensor that it read, and into the parameters of its layer.
+    """A program unchanged, but on computed tensors; and then with a write to its result, by a factor or with zeros, to
+    each tensor that it read, and to the parameters of its layer.
     """
     made = [m[1] for line in lines if (m := re.match(r"(x\d+) = .*requires_grad_\(\)$", line))]
     if not made or not lines[-1].startswith("r ="):
@@ -206,7 +206,7 @@ def overwritten(lines: list[str]) -> list[list[str]]:
 
 
 def writes() -> Iterator[tuple[str, list[list[str]]]]:
-    """A write after a call and before backward: several programs about one call, the first of them without a write.
+    """A write after a call and before backward: several programs per call, the first of them without a write.
     `record.py` takes the first call of a name that has a gradient in PyTorch.
     """
     for name in called_names():

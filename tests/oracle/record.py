@@ -1,12 +1,12 @@
-"""`python -m tests.oracle.record`: run the cases of every public name in PyTorch and write down what came out.
+"""`python -m tests.oracle.record`: run the cases of every public name in PyTorch and record the results.
 
-    python -m tests.oracle.record                 all names anew
-    python -m tests.oracle.record --only add,mul  these names, the others stay
-    python -m tests.oracle.record --families      the programs of `families.py` anew
-    python -m tests.oracle.record --check         nothing is written: is what is recorded what PyTorch gives here?
+    python -m tests.oracle.record                 all names
+    python -m tests.oracle.record --only add,mul  these names, keeping the others
+    python -m tests.oracle.record --families      the programs of `families.py`
+    python -m tests.oracle.record --check         compare the record with PyTorch's results here, writing nothing
 
-A name's cases go through the kinks (0, -0, ties, saturation, infinities, NaN), the dtypes, shapes without elements or
-axes, and arrays that are not contiguous; what else a call takes is drawn as the fuzzer draws it.
+The cases of a name cover the kinks (0, -0, ties, saturation, infinities, NaN), the dtypes, shapes without elements or
+axes, and arrays that are not contiguous; other arguments are drawn as the fuzzer draws them.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ TYPES = [{"dtype": d, "profile": "small" if "int" in d else "plain"} for d in di
 SHAPES = [{"shape": s, "dtype": "float32", "profile": "plain"} for s in ((), (0,), (0, 3), (2, 3))]
 LAYOUTS = [{"layout": x, "dtype": "float32", "profile": "plain"} for x in ("turned", "strided")]
 SETTINGS = [*KINKS, *TYPES, *SHAPES, *LAYOUTS]
-FEWER = [*KINKS[1:6:2], *TYPES, SHAPES[0], SHAPES[1], LAYOUTS[0]]  # of a method: it is one line around its function
-REPEATS = {"F": 3, "nn": 3, "optim": 2}  # programs of a setting, where a call has many options
-TRIES = 8  # seeds of a setting, until PyTorch accepts the call; else its refusal is the case
+FEWER = [*KINKS[1:6:2], *TYPES, SHAPES[0], SHAPES[1], LAYOUTS[0]]  # of a method: a single line calls its function
+REPEATS = {"F": 3, "nn": 3, "optim": 2}  # programs per setting, for calls with many options
+TRIES = 8  # seeds per setting, until PyTorch accepts the call; otherwise its refusal is the case
 
 
 def settings_of(name: str) -> list[dict]:
@@ -45,7 +45,7 @@ def told(outcome: Outcome) -> Outcome:
 
 
 def inexact(outcome: Outcome, double: Outcome) -> bool:
-    """Is a result of PyTorch's so far from the one in double precision that ours may be elsewhere, and as good?"""
+    """True if PyTorch's result is so far from double precision that a different one may be as good."""
 
     def far(a, b) -> bool:
         if isinstance(a, list) and isinstance(b, list):
@@ -67,7 +67,7 @@ def blank(x):
 
 def case_of(name: str, lines: list[str], torch) -> dict:
     outcome = told(limited(torch, lines))
-    if name in RANDOM:  # what is drawn is no one's to expect: shapes and dtypes alone
+    if name in RANDOM:  # random results: compare only shapes and dtypes
         outcome = outcome._replace(seen={k: blank(v) for k, v in outcome.seen.items()}, grads={})
     case = {"p": lines, **store.pack(outcome)}
     if outcome.error is None and name not in RANDOM:
@@ -99,8 +99,8 @@ def family_case(name: str, lines: list[str], torch) -> dict:
 
 
 def family_cases(torch) -> dict[str, list[dict]]:
-    """Family -> its cases. Of writes, those about the first call of each name that has a gradient; "w" says which of
-    its programs a case is, 0 for the one without a write.
+    """Dictionary from family to its cases. For writes, the first call of each name that has a gradient; "w" is the
+    index of a case's program, 0 for the one without a write.
     """
     cases = {name: [family_case(*program, torch) for program in make()] for name, make in families.FAMILIES.items()}
     cases["writes"], done = [], set()
@@ -115,7 +115,7 @@ def family_cases(torch) -> dict[str, list[dict]]:
 
 
 def agrees(name: str, one: Outcome, other: Outcome) -> bool:
-    """Does the other give each result of this one?"""
+    """True if the other outcome has each result of this one."""
     return not any(
         differs(b.get(k), v, name in RANDOM, 0.0)
         for a, b in ((one.seen, other.seen), (one.grads, other.grads))
@@ -125,8 +125,8 @@ def agrees(name: str, one: Outcome, other: Outcome) -> bool:
 
 
 def as_exact(was: Outcome, now: Outcome, double: Outcome) -> bool:
-    """Is the record as exact as what PyTorch gives here, where processors round differently? Where numbers cancel, both
-    err by more than the tolerance; of an eigenvector each sign is right, and complex numbers are texts.
+    """True if the record is as accurate as PyTorch's result here, on a processor that rounds differently. If values
+    cancel, both err by more than the tolerance; both signs of an eigenvector are right, and complex numbers are texts.
     """
 
     def exact(a, b, truth) -> bool:
@@ -140,7 +140,7 @@ def as_exact(was: Outcome, now: Outcome, double: Outcome) -> bool:
         if not all(isinstance(x, np.ndarray) and x.shape == a.shape and x.dtype.kind == "f" for x in (a, b, truth)):
             return False
         mine, theirs, size = (np.abs(x.astype("float64")).max() for x in (a - truth, b - truth, truth))
-        return bool(mine <= 8 * theirs + 1e-5 * size)  # of the whole array: a small number may come from large ones
+        return bool(mine <= 8 * theirs + 1e-5 * size)  # of the whole array: a small element may come from large ones
 
     return all(
         exact(v, b.get(k), t.get(k))
@@ -151,12 +151,12 @@ def as_exact(was: Outcome, now: Outcome, double: Outcome) -> bool:
 
 
 def numbers(text: str) -> list[float]:
-    """Those in a text, without their signs."""
+    """Numbers in a text, without their signs."""
     return [float(one) for one in re.findall(r"\d+\.\d*(?:e[-+]\d+)?", text)]
 
 
 def check(torch) -> list[str]:
-    """Which recorded outcomes PyTorch does not give here."""
+    """Recorded outcomes that PyTorch does not give here."""
     wrong = []
     recorded = [(name, case) for name, cases in store.read().items() for case in cases]
     recorded += [(case["n"], case) for cases in store.read(store.FAMILIES).values() for case in cases]

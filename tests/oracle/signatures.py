@@ -1,7 +1,7 @@
-"""`python -m tests.oracle.signatures`: write down the names of the arguments that PyTorch's public functions take.
+"""`python -m tests.oracle.signatures`: record the argument names of PyTorch's public functions.
 
-Those of compiled functions are in PyTorch's stubs, all others are asked for. One line for each name; the overloads of a
-function are taken together. `tests/test_public_calls.py` asks minflow for each of them.
+Those of compiled functions are in PyTorch's stubs, all others are inspected. One line per name; overloads of a function
+are merged. `tests/test_public_calls.py` calls minflow with each of them.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ OWN = {"self", "cls", "out", "input_"}  # `out` is tested by tests/core/test_out
 
 
 def of_stub(path: Path, kind: str = "") -> Iterator[tuple[str, set[str]]]:
-    """(function, names of its arguments) of each overload in a stub; of the methods of a class."""
+    """(function, argument names) of each overload in a stub, or of the methods of a class."""
     body = ast.parse(path.read_text()).body
     if kind:
         body = next(n for n in body if isinstance(n, ast.ClassDef) and n.name == kind).body
     for node in body:
         if isinstance(node, ast.FunctionDef):
             names = {a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
-            yield node.name, {"from" if name == "from_" and kind else name for name in names}  # a word of Python
+            yield node.name, {"from" if name == "from_" and kind else name for name in names}  # a keyword of Python
 
 
 def of_members(owner) -> Iterator[tuple[str, set[str]]]:
@@ -39,7 +39,7 @@ def of_members(owner) -> Iterator[tuple[str, set[str]]]:
 
 
 def signatures(torch) -> dict[str, list[str]]:
-    """Name ("Tensor.permute", "nn.Linear") -> the names of its arguments."""
+    """Dictionary from name ("Tensor.permute", "nn.Linear") to its argument names."""
     stubs, found = Path(torch.__file__).parent / "_C", {}
 
     def add(space: str, pairs) -> None:
@@ -59,7 +59,7 @@ def signatures(torch) -> dict[str, list[str]]:
 
 
 def read() -> dict[str, list[str]]:
-    """What was written down."""
+    """Read the record."""
     return {name: arguments for name, *arguments in map(str.split, FILE.read_text().splitlines())}
 
 

@@ -1,6 +1,6 @@
-"""What PyTorch gave for each case, in one file: packed JSON, the same bytes for the same contents.
+"""Recorded results of PyTorch in one file: packed JSON, with the same bytes for the same contents.
 
-A case is a program of `tests.fuzz.calls` with what came out. Nothing here needs PyTorch.
+A case is a program of `tests.fuzz.calls` with its result. Nothing here needs PyTorch.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 9, "dict_size": 1 << 24}]
 def packed(x):
     """A plain result as JSON: an array is {"d": dtype, "s": shape, "v": numbers}."""
     if isinstance(x, complex) or (isinstance(x, np.ndarray) and x.dtype.kind == "c"):
-        return str(x)  # minflow has none: its refusal is listed
+        return str(x)  # minflow has no such dtype: its refusal is listed
     if isinstance(x, np.ndarray):
         short = (lambda v: float(str(v))) if x.dtype.kind == "f" else (lambda v: v.item())
         return {"d": str(x.dtype), "s": list(x.shape), "v": [short(v) for v in x.reshape(-1)]}
@@ -37,7 +37,7 @@ def unpacked(x):
 
 
 def pack(outcome: Outcome) -> dict:
-    """An outcome with its empty parts left out. The inputs are left out too: cases that write do it on a copy."""
+    """An outcome without its empty parts and its inputs: cases with writes work on a copy."""
     parts = {
         "r": {k: packed(v) for k, v in outcome.seen.items() if k[0] != "x"},
         "g": {k: packed(v) for k, v in outcome.grads.items()},
@@ -58,5 +58,7 @@ def write(cases: dict[str, list[dict]], file: Path = FILE) -> None:
 
 
 def read(file: Path = FILE) -> dict[str, list[dict]]:
-    """Public name -> its cases; of `FAMILIES` the family -> its cases, each of which has its public name under "n"."""
+    """Dictionary from public name to its cases; for `FAMILIES` from family to its cases, each with its public name
+    under "n".
+    """
     return json.loads(lzma.decompress(file.read_bytes()))

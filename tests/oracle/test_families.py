@@ -1,6 +1,6 @@
-"""Values that become tensors, batches, dtypes of writes in place, writes before backward: against what PyTorch gave.
+"""Values that become tensors, batches, dtypes of in-place writes, writes before backward: against PyTorch's results.
 
-`python -m tests.oracle.record --families` wrote it down. What differs on purpose is in docs/differences.md. A write
+`python -m tests.oracle.record --families` recorded them. Deliberate differences are in docs/differences.md. A write
 that PyTorch refuses in backward may pass if the gradient is right all the same: minflow saves less in some places.
 """
 
@@ -55,14 +55,14 @@ def test_results_match_the_record(family):
 
 @pytest.mark.parametrize("part", range(4))
 def test_writes_before_backward(part):
-    """Where PyTorch goes backward, so does minflow, with its gradients."""
+    """Where PyTorch can run backward, minflow can too, with the same gradients."""
     names = list(dict.fromkeys(case["n"] for case in CASES["writes"]))[part::4]
     assert_same(unexpected([case for case in CASES["writes"] if case["n"] in set(names)]))
 
 
 @pytest.mark.parametrize("family", families.FAMILIES)
 def test_all_programs_are_recorded(family):
-    """`python -m tests.oracle.record --families` writes them down anew."""
+    """`python -m tests.oracle.record --families` records them again."""
     assert [[case["n"], case["p"]] for case in CASES[family]] == [list(p) for p in families.FAMILIES[family]()]
 
 
@@ -73,7 +73,9 @@ def test_most_writes_are_accepted_and_refused_by_pytorch():
 
 
 def test_wrong_gradient_after_a_write_is_detected():
-    """The test can fail: a gradient as if nothing was written, a refusal, and an acceptance of what was refused."""
+    """The test can fail: for a gradient that ignores the write, a refusal, and an accepted call that PyTorch
+    refuses.
+    """
     base, *_, zeroed, read = [case for case in CASES["writes"] if case["n"] == "sin"]
     assert unexpected([base, zeroed, read]) == [] and "b" in read and re.search("zero_", zeroed["p"][-1])
     assert [f.kind for f in unexpected([base, {**zeroed, "g": base["g"]}])] == ["gradient"]

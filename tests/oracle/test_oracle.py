@@ -1,6 +1,6 @@
-"""The record of what PyTorch gave for every public name: it is whole, and a wrong result is seen.
+"""The record of PyTorch's results for every public name is complete, and a wrong result is detected.
 
-That minflow gives the same: `../test_public_calls.py`. `python -m tests.oracle.record` wrote it down.
+Comparison with minflow: `../test_public_calls.py`. `python -m tests.oracle.record` wrote the record.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ def test_every_public_name_has_cases():
 
 
 def test_most_names_have_results_and_gradients():
-    """Not only refusals; and what is differentiable is asked for its gradient."""
+    """Not only refusals; and gradients of differentiable functions."""
     assert [name for name, rows in cases().items() if not any("r" in case for case in rows)] == []
     assert sum("g" in case for rows in cases().values() for case in rows) > 3000
 
@@ -52,7 +52,7 @@ def test_record_is_small_and_deterministic():
 
 
 def test_kinks_are_covered():
-    """A recorded name meets infinities, NaN, zeros of both signs, no elements, and no axes."""
+    """A recorded name is called with infinities, NaN, zeros of both signs, no elements, and no axes."""
     text = {name: " ".join(line for case in rows for line in case["p"]) for name, rows in cases().items()}
     for word in ("inf", "nan", "-0.0", "L.zeros(0", "float16", "int8", "bool", ".mT", "::2"):
         assert word in text["exp"], word
@@ -61,7 +61,7 @@ def test_kinks_are_covered():
 
 @pytest.mark.slow
 def test_open_differences_are_not_stale():
-    """What is mended is taken out of open.txt, so that it stays mended."""
+    """Fixed differences are removed from open.txt, so that they cannot return."""
     open_still = {
         (name, f.kind) for name, rows in cases().items() for case in rows if (f := difference(name, case)) is not None
     }
@@ -69,7 +69,7 @@ def test_open_differences_are_not_stale():
 
 
 def test_results_that_round_differently_on_other_processors():
-    """A record may err as PyTorch does here, no more; texts of complex numbers may differ in signs and last digits."""
+    """A record may err as much as PyTorch does here; texts of complex numbers may differ in signs and last digits."""
 
     def outcome(r):
         return Outcome({"r": r}, None, {})

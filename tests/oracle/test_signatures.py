@@ -1,4 +1,4 @@
-"""Calls by PyTorch's names of arguments; that every name is taken: `../test_public_calls.py`."""
+"""Calls with PyTorch's argument names. Whether every name is accepted: `../test_public_calls.py`."""
 
 import pytest
 

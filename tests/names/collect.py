@@ -1,7 +1,7 @@
-"""`python -m tests.names.collect`: write down the public names of the PyTorch that is installed, as torch.tsv.
+"""`python -m tests.names.collect`: record the public names of the installed PyTorch in torch.tsv.
 
-A line is the page of the name and the name: what `nn`, `nn.functional`, `nn.init`, `nn.utils`, `optim`, `lr_scheduler`,
-`utils.data`, `linalg`, `fft` and `special` export, and the functions and methods that `torch.overrides` lists.
+A line is the page of the name and the name: the exports of `nn`, `nn.functional`, `nn.init`, `nn.utils`, `optim`,
+`lr_scheduler`, `utils.data`, `linalg`, `fft` and `special`, and the functions and methods listed by `torch.overrides`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PAGES = {
 
 
 def exported(module) -> list[str]:
-    """`__all__`, or the functions that are the module's own."""
+    """`__all__`, or the functions defined in the module."""
     own = [name for name, it in vars(module).items() if inspect.isroutine(it)]
     return [
         name

@@ -1,7 +1,7 @@
-"""`python -m tests.names.coverage`: write docs/coverage.md, which of OneFlow's and PyTorch's public names are there.
+"""`python -m tests.names.coverage`: write docs/coverage.md, the status of OneFlow's and PyTorch's public names.
 
-A name is there, there with a difference (a row of docs/differences.md is about it), refused (`refused.py` of the
-package says what to use), or missing. Nothing here needs PyTorch: `collect.py` wrote down its names.
+A name exists, exists with a difference (a row of docs/differences.md is about it), is refused (`refused.py` of the
+package suggests an alternative), or is missing. Nothing here needs PyTorch: `collect.py` recorded its names.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from tests.fuzz import differences
 HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs" / "coverage.md"
 LISTS = {"OneFlow 1.0": "oneflow-1.0.tsv", "PyTorch 2.13": "torch.tsv"}
-OBJECTS = {"Tensor": minflow.ones(1), "nn.Module": minflow.nn.Linear(1, 1)}  # whose attributes are asked for
-MOST = 12  # names that a pattern of differences.md may fit and still be about some names only
-SHORT = {"nn.functional.": "F.", "nn.init.": "init."}  # how docs/differences.md writes a namespace
+OBJECTS = {"Tensor": minflow.ones(1), "nn.Module": minflow.nn.Linear(1, 1)}  # namespaces whose attributes are listed
+MOST = 12  # names that a pattern of differences.md may match without being about most names
+SHORT = {"nn.functional.": "F.", "nn.init.": "init."}  # spelling of a namespace in docs/differences.md
 
 
 class Name(NamedTuple):
@@ -32,7 +32,7 @@ class Name(NamedTuple):
 
 
 def listed(file: str) -> list[tuple[str, str]]:
-    """(page, name) of each line; the root of the library is left out."""
+    """(page, name) of each line, without the root of the library."""
     lines = (HERE / file).read_text(encoding="utf-8").splitlines()
     rows = [line.split("\t") for line in lines]
     return [(page, name.removeprefix("oneflow.")) for page, name in rows]
@@ -44,8 +44,8 @@ def kernels() -> list[str]:
 
 
 def heard(name: str) -> str | None:
-    """What a program hears that asks for this name: None where it is there, as an attribute or as a module that can be
-    imported; else the hint of the error.
+    """Hint of the error that a program gets for this name; None if it exists as an attribute or as an importable
+    module.
     """
     it, steps = minflow, name.split(".")
     for i, step in enumerate(steps, 1):
@@ -60,8 +60,8 @@ def heard(name: str) -> str | None:
 
 
 def differing() -> list[tuple[str, str]]:
-    """(pattern of a public name, reason) of the rows that tell of other numbers or refusals, for some names only: that
-    minflow accepts more is no difference that a program meets, and a row for most names is a rule of its own.
+    """(pattern of a public name, reason) of the rows about other values or refusals of some names. If minflow accepts
+    more, programs do not notice; a row for most names is a general rule.
     """
     names = [short_name(name) for file in LISTS.values() for _, name in listed(file)]
     rows = [(call, row.reason) for row in differences.read() if set(row.kinds) != {"accepted"} for call in row.calls]
@@ -86,7 +86,7 @@ def status(page: str, name: str, rows: list[tuple[str, str]]) -> Name:
 
 
 def coverage(library: str) -> list[Name]:
-    """The names of one library, those of its kernels left out."""
+    """Names of one library, without those of its kernels."""
     rows, kernel = differing(), kernels()
     called = [
         (page, name)

@@ -1,4 +1,4 @@
-"""docs/coverage.md tells the truth, and the aims it was made for are reached."""
+"""docs/coverage.md is up to date, and its goals are reached."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def test_nine_tenths_of_pytorch_names_exist(names):
 
 
 def test_refused_names_suggest_an_alternative(names):
-    """A sentence of the table, or of what the job functions' generation had."""
+    """By a sentence of the table, or of the hints of legacy names."""
     said = {n.name: n.reason for library in names.values() for n in library if n.status == "refused"}
     assert not [name for name, hint in said.items() if not hint or "lists what is there" in hint or "did you" in hint]
     jobs = ("placement", "sbp", "nn.image")

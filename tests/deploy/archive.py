@@ -16,7 +16,7 @@ KEPT = Path(__file__).parent / "kept"
 
 
 class Small(nn.Module):
-    """Many kinds of operations in few numbers."""
+    """Many kinds of operations with few elements."""
 
     def __init__(self):
         super().__init__()
@@ -61,7 +61,7 @@ LABELS = flow.tensor([0, 1, 2, 0])
 
 
 def answers(name, graph):
-    """The numbers that a kept graph gives, to be compared."""
+    """Outputs of an archived graph, to be compared."""
     if name == "predict":
         results = [graph(images(n)) for n in (4, 1, 3)]
         return {

@@ -1,8 +1,8 @@
-"""Saved graphs that no program made: any operations with any attrs, any texts, hashes that fit.
+"""Forged saved graphs: any operations with any attrs, any texts, valid hashes.
 
     forge(path, ["float32[4]"], [("exp", ["%0"], {}), ("topk", ["%1"], {"k": 2})])
 
-Values are numbered as in a file: the inputs, the states, then what the nodes give.
+Values are numbered as in a file: the inputs, the states, then the outputs of the nodes.
 """
 
 import json
@@ -28,7 +28,7 @@ SETTINGS = {
 
 
 def rows_of(inputs, arrays, nodes):
-    """The nodes as a file has them: (op, inputs, attrs), and the specs that they give if they are not to be true."""
+    """Nodes as in a file: (op, inputs, attrs), and their output specs if they are meant to be false."""
     specs = [spec(text, "") for text in inputs] + [spec_of(array) for array in arrays]
     rows = []
     for name, given, attrs, *outs in nodes:
@@ -42,7 +42,7 @@ def rows_of(inputs, arrays, nodes):
 
 
 def forge(path, inputs=("float32[2]",), nodes=(), constants=(), outputs=None, meta=None, **changes):
-    """Write the folder. changes: entries of graph.json to replace. constants: arrays, or (state, array)."""
+    """Write the folder. changes: replaced entries of graph.json. constants: arrays, or (state, array)."""
     held = [x if isinstance(x, tuple) else ({"name": f"c{i}", "kind": "constant"}, x) for i, x in enumerate(constants)]
     states = [{"spec": spec_text(spec_of(array)), **state} for state, array in held]
     rows, count = rows_of(inputs, [array for _, array in held], nodes)
@@ -70,7 +70,7 @@ def forge(path, inputs=("float32[2]",), nodes=(), constants=(), outputs=None, me
 
 
 def changed(path, graph=None, meta=None):
-    """Of a folder that is there: `graph(data)` and `meta(data)` change what it says; the hashes are made anew."""
+    """Change an existing folder with `graph(data)` and `meta(data)`, and recompute the hashes."""
     data, description = (json.loads((path / name).read_bytes()) for name in (GRAPH, META))
     arrays = folder.container.read(path / WEIGHTS)[0]
     del description["sha256"]
@@ -83,6 +83,6 @@ def changed(path, graph=None, meta=None):
 
 
 def zeros(path):
-    """Arguments for the inputs that the file tells of."""
+    """Arguments for the inputs listed in the file."""
     rows = json.loads((path / GRAPH).read_bytes())["inputs"]
     return [np.zeros(s.shape, s.dtype.np) for s in [spec(row["spec"], "") for row in rows]]

@@ -1,8 +1,8 @@
 """Calls of ops with attrs and inputs that no program makes: `python -m tests.deploy.hostile_calls FIRST COUNT`.
 
-Mutant number n is an example of an op with some of its attrs and inputs changed, each to a value of its own kind.
-Either the rule of the op refuses it, or its kernel gives what was promised: in a child process, so that what kills
-Python or takes all memory is found. A line on standard output for each mutant that does neither; the last line counts.
+Mutant n is an example of an op with some of its attrs and inputs changed, each to a value of its own kind. The op's
+rule refuses it, or its kernel gives the promised result: in a child process, so that crashes and out-of-memory errors
+are found. Prints a line for each mutant that does neither; the last line has the counts.
 """
 
 import faulthandler
@@ -47,7 +47,7 @@ EXAMPLES = {name: [*cases(op), *MORE.get(name, [])] for name, op in OPS.items() 
 NAMES = [name for name, found in EXAMPLES.items() if found]
 WITH_ATTRS = [name for name in NAMES if OPS[name].attrs]
 LARGEST = 1 << 24  # bytes of results: more is refused before it is allocated
-SECONDS = 3  # of the processor, for one kernel; a thousand times what any of them takes
+SECONDS = 3  # processor time for one kernel; a thousand times what any of them takes
 
 
 class TooLong(BaseException):
@@ -66,7 +66,7 @@ class Mutant:
 
 
 def other_value(rng, x):
-    """Another value of the kind of x."""
+    """Another value of the same kind as x."""
     if isinstance(x, bool):
         return not x
     if isinstance(x, int):
@@ -85,7 +85,7 @@ def other_value(rng, x):
         return rng.choice([None, rng.choice(INTS), (rng.choice(INTS),)])
     if x is Ellipsis:
         return rng.choice([None, 0, (None, None, -1)])
-    return rng.choice([op for op in OPS.values() if op.is_view])  # an op of a path
+    return rng.choice([op for op in OPS.values() if op.is_view])  # an op in a view path
 
 
 def other_tuple(rng, x):
@@ -108,13 +108,13 @@ def other_tuple(rng, x):
 
 
 def other_input(rng, x):
-    """Another array, or a number where an array was."""
+    """Another array, or a number instead of an array."""
     way = rng.random()
     if not isinstance(x, np.ndarray):
         return rng.choice([*INTS[:6], *FLOATS, True, 1j, np.arange(3.0)])
     if way < 0.15:
         return rng.choice([True, 2, 2**62, 1.5, math.nan, 1j])
-    if way < 0.45 and x.dtype.kind in "iu":  # places, labels, lengths
+    if way < 0.45 and x.dtype.kind in "iu":  # indices, labels, lengths
         x = x.copy()
         wrong = [-1, -(2**31), 2**31 - 1, 7, 100] if x.dtype.itemsize > 1 else [77, 127]
         x.reshape(-1)[: rng.randrange(1, 4)] = rng.choice(wrong)
@@ -140,7 +140,7 @@ def other_input(rng, x):
 
 
 def without_numbers(rng, inputs):
-    """The inputs with one size 0 and another one huge, where they have these sizes: no loop over it ends."""
+    """Replace one size by 0 and another by a huge one in the inputs that have them: a loop over it would never end."""
     sizes = sorted({n for x in inputs if isinstance(x, np.ndarray) for n in x.shape})
     none, huge = rng.choice(sizes or [1]), rng.choice(sizes or [1])
     other = {huge: rng.choice([2**10, 2**20]), none: 0}
@@ -174,11 +174,12 @@ def mutant(number: int) -> Mutant:
     return Mutant(op.name, inputs, attrs)
 
 
-# ---- judging one -----------------------------------------------------------------------------------------------------
+# ---- checking a mutant
+# ------------------------------------------------------------------------------------------------
 
 
 def promised(op, inputs, attrs):
-    """(inputs in the dtypes that the rule asks for, the specs of the results)."""
+    """(inputs in the dtypes that the rule requires, the specs of the results)."""
     specs = tuple([x.__class__ if x.__class__ in NUMBERS else spec_of(x) for x in inputs])
     dtype, outs = consult(op, specs, attrs)
     if dtype is not None:
@@ -193,7 +194,7 @@ def promised(op, inputs, attrs):
 
 
 def places(specs, fill: int):
-    """Arrays to write into, with 64 bytes of canaries around each."""
+    """Output arrays with 64 bytes of canaries around each."""
     result = []
     for spec in specs:
         whole = np.full(spec.nbytes + 128, fill, "uint8")
@@ -202,7 +203,7 @@ def places(specs, fill: int):
 
 
 def ran(op, inputs, attrs, specs):
-    """What the kernel gives, run twice over other bytes; or AssertionError."""
+    """Results of the kernel, run twice over different bytes; raises AssertionError for a fault."""
     before = [x.tobytes() if isinstance(x, np.ndarray) else None for x in inputs]
     if op.is_view:
         view = op.kernel(*inputs, **attrs)
@@ -211,7 +212,7 @@ def ran(op, inputs, attrs, specs):
         while isinstance(owner.base, np.ndarray):
             owner = owner.base
         first, last = byte_bounds(owner) if owner is not view else (low, high)
-        assert not view.size or first <= low <= high <= last, "a view outside of its storage"
+        assert not view.size or first <= low <= high <= last, "a view outside its storage"
         return
     results = []
     for fill in (0, 0x5B):
@@ -233,7 +234,7 @@ def ran(op, inputs, attrs, specs):
 
 
 def fault(m: Mutant) -> str:
-    """Why this mutant is neither refused nor run safely; "" if it is, "refused" or "ran"."""
+    """Reason why this mutant is neither refused nor run safely; "" if it is, "refused" or "ran"."""
     op = OPS[m.op]
     try:
         decode_attrs(op, json.loads(json.dumps({name: encode(x) for name, x in m.attrs.items()})))

@@ -1,9 +1,9 @@
-"""Endless seeded mutants of a saved graph: its bytes, its text, its weights, its files; half of them with hashes made
-anew, as by somebody who means it.
+"""Endless seeded mutants of a saved graph: its bytes, text, weights and files; half of them with recomputed hashes, as an
+attacker would write them.
 
     for name, number in zip(range(2000), Mutants(saved, work, seed=0)): ...
 
-Each is written to `work / "mutant"`, which the next one takes over.
+Each is written to `work / "mutant"` and replaces the previous one.
 """
 
 import copy
@@ -16,7 +16,7 @@ import struct
 
 from minflow.io.files import GRAPH, META, SAVED_GRAPH, WEIGHTS
 
-# No sizes between: what a machine can hold, slowly, tells nothing.
+# No sizes in between: values that this machine can hold, slowly, test nothing.
 NUMBERS = [0, 1, -1, 2, 3, 7, 255, 4096, 2**40, 2**62, 2**63 - 1, -(2**63), 2**63, 10**30, 0.5, -0.0, 1e308]
 TEXTS = [
     "",
@@ -111,7 +111,7 @@ def at(x, path):
 
 
 def text_of(data):
-    """As `lines.py` writes it, of anything: what is no JSON and what is too long too."""
+    """Serialise anything as `strict_json.py` would, including invalid JSON and overlong values."""
     if not isinstance(data, dict):
         return json.dumps(data).encode()
     rows = []
@@ -124,7 +124,7 @@ def text_of(data):
 
 
 class Mutants:
-    """An iterator of names of what was done. other: a second saved graph, for files that are swapped."""
+    """Iterator over descriptions of mutations. other: a second saved graph, for swapping files."""
 
     def __init__(self, saved, work, seed=0, other=None):
         self.rng, self.path, self.work = random.Random(seed), work / "mutant", work
@@ -161,7 +161,7 @@ class Mutants:
         return f"{change.__name__}: {said}{', hashes made anew' if rehashed else ''}"
 
     def rehash(self, files):
-        """Make the hashes fit, where there is something to fit."""
+        """Recompute the hashes, if possible."""
         try:
             meta = json.loads(files[META])
             meta["sha256"] = {name: hashlib.sha256(files[name]).hexdigest() for name in (GRAPH, WEIGHTS)}
@@ -172,7 +172,7 @@ class Mutants:
         files[META] = json.dumps(meta, indent=1).encode()
         return True
 
-    # ---- what is done ------------------------------------------------------------------------------------------------
+    # ---- mutations ---------------------------------------------------------------------------------------------------
 
     def raw(self, files):
         name, rng = self.rng.choice(SAVED_GRAPH), self.rng
@@ -214,7 +214,7 @@ class Mutants:
         return copy.deepcopy(rng.choice(rng.choice([NUMBERS, TEXTS, OTHERS])))
 
     def changed(self, data):
-        """One change of a structure at a random place; what was done."""
+        """Make one change at a random place of a structure; return its description."""
         rng = self.rng
         path = rng.choice(list(places(data))[1:])
         around, key = at(data, path[:-1]), path[-1]
@@ -249,7 +249,7 @@ class Mutants:
         return "; ".join(said)
 
     def values(self, files):
-        """What nodes read: other values, later ones, those of another; ops that another has; specs of other sizes."""
+        """Inputs of nodes: other values, later ones, those of another node; another node's op; specs of other sizes."""
         rng, data = self.rng, copy.deepcopy(self.graph)
         nodes = data["nodes"]
         what = rng.choice(["reads", "op", "order", "out", "attrs", "updates", "states", "inputs"])

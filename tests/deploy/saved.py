@@ -1,4 +1,4 @@
-"""A small saved graph for tests of its files: data as `writing.py` makes it, in three states that differ."""
+"""A small saved graph for tests of its files: data as `writing.py` makes it, in three distinguishable states."""
 
 import copy
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def changed(data, path, value):
-    """A copy of nested data with another value at a path; `...` in place of a value takes the entry away."""
+    """Copy of nested data with another value at a path; `...` as the value removes the entry."""
     if not path:
         return value
     data = copy.deepcopy(data)
@@ -50,7 +50,7 @@ def graph(n=0):
 
 
 def number(saved):
-    """Which of the graphs it is; an error if it is a mixture."""
+    """Index of the graph; an error if it is a mixture."""
     data, meta, arrays = saved
     n = meta["n"]
     wanted = graph(n)

@@ -1,5 +1,5 @@
-"""Steps of a training graph and everything that they change. `python -m tests.deploy.stepping FOLDER...` loads graphs
-and goes on with the batches in FOLDER.npz, in a process that never saw the classes of their models.
+"""Steps of a training graph and all state that they change. `python -m tests.deploy.stepping FOLDER...` loads graphs
+and continues with the batches in FOLDER.npz, in a process without the classes of their models.
 """
 
 import json
@@ -12,13 +12,13 @@ from tests.graphs import bits
 
 
 def batches(path):
-    """The inputs of each of five steps."""
+    """Inputs of each of five steps."""
     data = np.load(path)
     return [[data[f"{step}.{i}"] for i in range(len(data.files) // 5)] for step in range(5)]
 
 
 def text(values):
-    """All bits, in an order that processes agree on."""
+    """All bits, in an order that does not depend on the process."""
     return json.dumps(bits(values), default=repr, sort_keys=True)
 
 
@@ -27,17 +27,17 @@ def rates(graph):
 
 
 def stepped(graph, batch):
-    """The outputs and the learning rates after one step."""
+    """Outputs and learning rates after one step."""
     return {"outs": text(graph(*map(flow.tensor, batch))), "rates": rates(graph)}
 
 
 def state_of(graph):
-    """Everything that a step changes, including the state of the generator."""
+    """All state that a step changes, including the generator's."""
     return {name: text(value) for name, value in graph.state_dict().items()}
 
 
 def going_on(graph, batches):
-    """The results of some steps, and the state after them."""
+    """Results of some steps, and the state after them."""
     rows = [stepped(graph, batch) for batch in batches]
     return {"rows": rows, "state": state_of(graph), "steps": graph._steps, "config": repr(graph.config)}
 

@@ -1,4 +1,4 @@
-"""Graphs that earlier versions saved: loaded for ever, with the answers that they gave."""
+"""Graphs saved by earlier versions load and give their recorded outputs."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ def test_archived_graph_gives_its_recorded_outputs(folder):
     wanted = np.load(folder.with_suffix(".npz"))
     got = answers(folder.name, flow.load_graph(folder))
     assert set(wanted) == set(got)
-    for name in wanted:  # another machine's BLAS rounds otherwise
+    for name in wanted:  # another machine's BLAS rounds differently
         np.testing.assert_allclose(got[name], wanted[name], rtol=2e-4, atol=1e-5)
 
 

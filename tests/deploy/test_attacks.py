@@ -1,7 +1,7 @@
-"""What an attacker writes who knows the code: each folder is refused when it is loaded, or each call of it is, with one
-error of four parts; nothing of it is executed, and nothing takes time or memory without end.
+"""Folders written by an attacker who knows the code: loading or each call is refused with one complete error; nothing
+in them is executed, and nothing takes unbounded time or memory.
 
-The hashes of all of them fit. What changes at random does so in `mutants.py`.
+All hashes are valid. Random changes: `mutants.py`.
 """
 
 import os
@@ -32,7 +32,7 @@ def refused(path, *words):
 
 
 def call_refused(path, *args, words=()):
-    """It is loaded, and each call ends with an error of ours."""
+    """Assert that it loads, and that each call ends with one of our errors."""
     graph = flow.load_graph(path)
     for _ in range(2):
         with pytest.raises(MinflowError) as caught:
@@ -42,7 +42,7 @@ def call_refused(path, *args, words=()):
 
 
 def runs(path):
-    """It is loaded, and what people do with a graph ends soon."""
+    """Assert that it loads, and that typical uses of a graph end soon."""
     graph = flow.load_graph(path)
     result = graph(*[flow.tensor(x) for x in zeros(path)])
     print(graph)
@@ -171,7 +171,7 @@ def test_fixed_attrs_are_checked(tmp_path):
 
 
 def drawing(path, draws, op="dropout", outputs="%2"):
-    """One node that reads a generator, which is said to be drawn from so often."""
+    """One node that reads a generator, with a false number of draws."""
     forge(path, nodes=EXP)
 
     def change(data):
@@ -247,7 +247,7 @@ def test_oversized_results(tmp_path, nodes):
 
 
 def test_oversized_kernel_workspace(tmp_path):
-    """Of 16 million pixels and a window of 4 million: the columns would be 128 TiB."""
+    """With 16 million pixels and a window of 4 million, the columns would be 128 TiB."""
     nodes = [
         ("expand", ["%0"], {"shape": [1, 1, 2**12, 2**12]}),
         ("expand", ["%1"], {"shape": [1, 1, 2**11, 2**11]}),
@@ -276,7 +276,7 @@ CYCLIC = {
 
 @pytest.fixture
 def trained(tmp_path):
-    """The folder of a training graph."""
+    """Folder of a training graph."""
     model = flow.nn.Linear(2, 1)
     graph = Step(model, flow.optim.SGD(model.parameters(), lr=0.1))
     graph(flow.ones(3, 2))
@@ -296,7 +296,7 @@ def trained(tmp_path):
     {"class": "CyclicLR", **CYCLIC, "mode": "exp_range", "scale_mode": "iterations"},
 ], ids=lambda x: x["class"])  # fmt: skip
 def test_infinite_schedule_values(trained, schedule):
-    """2 ** (2 ** 53) has more digits than a machine; as a float it is infinite at once."""
+    """2 ** (2 ** 53) has more digits than memory holds; as a float it is infinite at once."""
     changed(trained, meta=lambda meta: meta["optimizers"][0].update(schedulers=[COMMON | schedule]))
     loaded = flow.load_graph(trained)
     for _ in range(3):

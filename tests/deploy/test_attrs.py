@@ -1,4 +1,4 @@
-"""Attrs of operations as data and back, and what hostile ones do: refused by the rule of the op, or run safely."""
+"""Attrs of operations as data and back; hostile ones are refused by the op's rule, or run safely."""
 
 import json
 import math
@@ -42,12 +42,12 @@ STORED = [op for op in OPS.values() if storable(op)]
 
 
 def again(op, attrs):
-    """Through the text of a file."""
+    """Round-trip through the text of a file."""
     return decode_attrs(op, json.loads(json.dumps(encode_attrs(op, attrs))))
 
 
 def written(value):
-    """With the types of all numbers, and NaN equal to itself."""
+    """Representation with the types of all numbers, and NaN equal to itself."""
     if isinstance(value, tuple):
         return [written(x) for x in value]
     if isinstance(value, dict):
@@ -183,7 +183,7 @@ def test_wrong_inputs_are_refused(op, inputs):
         check_inputs(OPS[op], inputs)
 
 
-# Attrs of the right kinds that fit no input, or ask for memory or time without end: what the rules once let pass.
+# Attrs of the right kinds that match no input, or need unbounded memory or time: rules once accepted them.
 F, I = (lambda *shape: Spec(shape, float64)), (lambda *shape: Spec(shape, int64))
 WINDOW = dict(stride=(1, 1), padding=(0, 0), dilation=(1, 1))
 LSTM = [F(4, 2, 3), F(2, 2), F(2, 2), F(8, 3), F(8, 2), F(8), F(8)]
@@ -289,7 +289,7 @@ def test_bfloat16_round_trips():
 
 
 def hostile_calls(first: int, count: int) -> tuple[list[str], dict]:
-    """The faults found, and how the mutants ended, by a child process with little memory."""
+    """Faults found, and counts of the mutants' outcomes, from a child process with little memory."""
     path = os.pathsep.join([str(TOP), str(TOP / "widgets")])
     ran = subprocess.run(
         [sys.executable, "-m", "tests.deploy.hostile_calls", str(first), str(count)],

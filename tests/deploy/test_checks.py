@@ -1,4 +1,4 @@
-"""Each check gives back what is right, and names what was wanted, what is there and the place of what is wrong."""
+"""Each check returns valid values, and names expected value, actual value and path of invalid ones."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The programs of docs/deployment.md, run in order as a reader would: saved, loaded without the classes, served."""
+"""Programs of docs/deployment.md, run in order like a reader would: saved, loaded without the classes, served."""
 
 import os
 import re

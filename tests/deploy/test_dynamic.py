@@ -1,4 +1,4 @@
-"""Dynamic axes: what of a program follows them at all sizes, and what is refused with its line and values."""
+"""Dynamic axes: sizes that follow them, and what is refused with its line and values."""
 
 import copy
 import itertools
@@ -24,7 +24,7 @@ from tests.graphs import bits
 
 
 class Graph(nn.Graph):
-    """The graph of a function and of the modules that it calls. With an optimizer the function is a loss."""
+    """Graph of a function and of the modules that it calls. With an optimizer the function is a loss."""
 
     def __init__(self, function, *modules, optimizer=None, accumulation=1):
         super().__init__()
@@ -55,7 +55,7 @@ def saved(graph, folder, dynamic, *inputs):
 @pytest.fixture
 def check(tmp_path):
     """`check(graph, dynamic, first, *others)`: call the graph with the first inputs, save and load it. For the others
-    the loaded graph has the same outputs, and afterwards the same states. Return the program that was traced.
+    the loaded graph has the same outputs, and afterwards the same states. Return the traced program.
     """
 
     def check(graph, dynamic, first, *others):
@@ -78,14 +78,14 @@ def text(x):
 
 
 def attrs_of(program):
-    """(op, attr or place, text) of everything that follows."""
+    """(op, attr or path, text) of each dependent size."""
     return [(node.op.name, key, text(x)) for node, changes in program.follows.items() for key, x in changes.items()]
 
 
 BATCH = {0: {0: "batch"}}
 
 
-# ---- numbers that follow ---------------------------------------------------------------------------------------------
+# ---- dependent numbers ----------------------------------------------------------------------------------------------
 
 
 def test_sizes_follow_dynamic_axes():
@@ -171,7 +171,7 @@ def test_cnn(check):
     assert attrs_of(found) == [("reshape", "shape", "x_0, 8")]
 
 
-@pytest.mark.parametrize("time", [1, 3, 8])  # 8 is its block size: no longer text can be traced
+@pytest.mark.parametrize("time", [1, 3, 8])  # 8 is its block size: longer text cannot be traced
 def test_gpt(time, check):
     model = GPT(GPTConfig(8, 11, 1, 2, 4)).eval()
     graph = Graph(lambda x: model(x)[0], model)
@@ -283,7 +283,7 @@ class Square(flow.autograd.Function):
 
     @staticmethod
     def backward(ctx, g):
-        return ctx.saved_tensors[0] * g  # half of what is right, so that one sees whose gradient it is
+        return ctx.saved_tensors[0] * g  # half the right gradient, to tell the two apart
 
 
 @pytest.mark.parametrize("checkpointed", [False, True])
@@ -354,7 +354,7 @@ def test_random_programs(seed, check):
     check(Graph(build), {"x": {0: "b", 1: "t"}}, *[[flow.randn(n, draw.randint(2, 6), 4)] for n in (4, 1, 3)])
 
 
-# ---- nothing of the graph changes ------------------------------------------------------------------------------------
+# ---- no side effects on the graph ------------------------------------------------------------------------------------
 
 
 def test_trace_has_no_side_effects(capsys):
@@ -447,7 +447,7 @@ def test_named_and_nested_inputs():
         program_of(graph, {"batch[0]": {0: "n"}, 2: {0: "n"}})
 
 
-# ---- which axes ------------------------------------------------------------------------------------------------------
+# ---- choosing axes ---------------------------------------------------------------------------------------------------
 
 SPECS = [flow.zeros(4, 784).spec, flow.zeros(4).spec]
 
@@ -504,7 +504,7 @@ def test_sizes_of_dynamic_axes():
         sizes_of({"n": ((0, 0),)}, [flow.tensor(1.0).spec])
 
 
-# ---- what does not follow --------------------------------------------------------------------------------------------
+# ---- unsupported sizes -----------------------------------------------------------------------------------------------
 
 
 def loop(x):

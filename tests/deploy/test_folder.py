@@ -1,5 +1,5 @@
-"""The folder of a saved graph: three files that people read, all or nothing, never over what is not ours, and an error
-of four parts for each damage.
+"""Folder of a saved graph: three readable files, written all or nothing, never over foreign files; and a complete error
+for each kind of damage.
 """
 
 import errno
@@ -41,12 +41,12 @@ def way(request, monkeypatch):
 
 
 def whole(path, n):
-    """Graph n is there, and nothing else, there or beside it."""
+    """Assert that graph n is there, and nothing else, there or beside it."""
     assert number(read(path)) == n
     assert sorted(os.listdir(path)) == sorted(SAVED_GRAPH) and os.listdir(path.parent) == [path.name]
 
 
-# ---- what is written -------------------------------------------------------------------------------------------------
+# ---- writing ---------------------------------------------------------------------------------------------------------
 
 
 def test_text_has_one_line_per_entry(tmp_path):
@@ -115,7 +115,7 @@ def test_unreadable_graphs_are_not_written(tmp_path, entry, words):
     assert os.listdir(tmp_path) == []
 
 
-# ---- over an older one -----------------------------------------------------------------------------------------------
+# ---- overwriting ----------------------------------------------------------------------------------------------------
 
 
 def test_overwriting_an_older_graph(old, way):
@@ -263,7 +263,7 @@ def test_one_of_two_concurrent_saves_wins(tmp_path, way):
 
 @pytest.mark.parametrize("which", range(1, 6))
 def test_load_retries_if_the_folder_is_replaced(old, monkeypatch, which):
-    """A saver deletes the files of the folder that it took away while another one lists them."""
+    """A save deletes the files of the replaced folder while another process lists them."""
     listdir, listed = os.listdir, []
     monkeypatch.setattr(atomic, "PATIENCE", 0.01)
 
@@ -282,7 +282,9 @@ def test_load_retries_if_the_folder_is_replaced(old, monkeypatch, which):
 
 
 def test_lock_that_is_never_released(old, monkeypatch, way):
-    """Whoever may read the folder above can hold its lock: a save waits a while, and then needs no lock or says so."""
+    """Anyone who may read the parent folder can hold its lock: a save waits a while, and then works without it or
+    reports it.
+    """
     fcntl = pytest.importorskip("fcntl")
     monkeypatch.setattr(atomic, "PATIENCE", 0.01)
     handle = os.open(old.parent, os.O_RDONLY)
@@ -297,7 +299,7 @@ def test_lock_that_is_never_released(old, monkeypatch, way):
 
 
 def test_files_are_copied_without_hard_links(old, monkeypatch):
-    """A file system such as exFAT gives a file no second name."""
+    """File systems such as exFAT have no hard links."""
 
     def fail(*_):
         raise OSError(errno.EPERM, os.strerror(errno.EPERM))
@@ -318,7 +320,7 @@ def test_files_are_copied_without_hard_links(old, monkeypatch):
     whole(old, 2)
 
 
-# ---- what is read ----------------------------------------------------------------------------------------------------
+# ---- reading ---------------------------------------------------------------------------------------------------------
 
 
 def test_wrong_paths_are_explained(tmp_path):
@@ -346,7 +348,7 @@ def test_load_of_a_saved_graph_suggests_load_graph(old):
 
 
 def rehashed(path):
-    """Make the hashes fit what is there, as somebody would who means it."""
+    """Recompute the hashes, as an attacker would."""
     meta = json.loads((path / META).read_bytes())
     meta["sha256"] = {GRAPH: sha(path / GRAPH), WEIGHTS: sha(path / WEIGHTS)}
     plain = folder.dumps({k: x for k, x in meta.items() if k != "sha256"}, "", indent=1)
@@ -384,7 +386,7 @@ def test_missing_and_special_files(old, tmp_path, name):
 
 @pytest.mark.parametrize("name", SAVED_GRAPH)
 def test_every_changed_byte_is_detected(old, name):
-    """Flipped, cut, doubled: the hash finds it, or what is read says the same."""
+    """Flipped, truncated, duplicated: the hash detects it, or the loaded graph is the same."""
     data, rng = (old / name).read_bytes(), random.Random(3)
     for _ in range(60):
         i = rng.randrange(len(data))

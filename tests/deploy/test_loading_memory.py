@@ -1,6 +1,6 @@
-"""Loading a saved graph takes at most 20 MB and ten times the size of its files, whatever its texts say.
+"""Loading a saved graph takes at most 20 MB plus ten times the size of its files, whatever they contain.
 
-Measured by the system, in a process of its own for each folder.
+Measured by the operating system, in a process for each folder.
 """
 
 import os
@@ -41,7 +41,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reas
 
 
 def memories(paths):
-    """(bytes of memory, what is said) of reading each, one after the other in a process of its own."""
+    """(bytes of memory, output) of reading each folder, in consecutive child processes."""
     command = [sys.executable, "-c", PROGRAM, *map(str, paths)]
     ended = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=300)
     assert ended.returncode == 0, ended.stderr
@@ -55,7 +55,7 @@ def bound(path):
 
 
 def rows(*entries):
-    """A graph.json of about 6 MB of these entries."""
+    """A graph.json of about 6 MB with these entries."""
     count = 6_000_000 // sum(len(entry) + 6 for entry in entries)
     return b'{\n  "nodes": [\n' + b"".join(b"    %s,\n" % entry for entry in entries * count) + b"    0\n  ]\n}\n"
 
@@ -121,7 +121,7 @@ def test_weights_are_read_once(tmp_path):
 
 
 def test_many_modules_are_accepted(tmp_path):
-    """Rows of calls are the most expensive that minflow writes; names are counted once, for Python shares them."""
+    """Rows of calls are the most expensive part that minflow writes; names count once, because Python shares them."""
     data, meta, arrays = graph()
     data["calls"] = [
         {

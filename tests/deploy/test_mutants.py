@@ -1,4 +1,4 @@
-"""Mutants of a saved graph: one GraphFormatError, or a graph that runs."""
+"""Mutants of a saved graph give one GraphFormatError, or a graph that runs."""
 
 import itertools
 import json
@@ -18,7 +18,7 @@ from tests.deploy.mutants import Mutants
 from tests.graph_models import Step
 from tests.graphs import Predict
 
-LARGEST = 10_000_000  # numbers of an input: more of them say nothing more
+LARGEST = 10_000_000  # elements of an input: larger ones add nothing
 
 
 class Small(nn.Module):
@@ -46,7 +46,7 @@ def saved(path, graph, *args, **options):
 
 
 def outcome(path):
-    """What becomes of a folder: refused, ran, refused when it ran, or too large to try."""
+    """Outcome for a folder: refused, ran, refused when it ran, or too large to try."""
     try:
         graph = flow.load_graph(path)
     except GraphFormatError as error:
@@ -58,7 +58,7 @@ def outcome(path):
     print(graph)
     try:
         graph(*[flow.tensor(np.zeros(s.shape, s.dtype.np)) for s in inputs])
-    except MinflowError:  # what only the numbers show, or arguments that have other names now
+    except MinflowError:  # changes visible only in values, or arguments with other names
         return "refused when run"
     return "ran"
 

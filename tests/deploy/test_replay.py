@@ -1,6 +1,4 @@
-"""A saved graph, loaded: the same bits as the one that was saved, shown in the same words. Every layer:
-`../nn/test_every_layer.py`.
-"""
+"""A loaded graph has the bits of the saved one, and the same display. Every layer: `../nn/test_every_layer.py`."""
 
 import copy
 import json
@@ -34,7 +32,7 @@ def meta_of(tmp_path):
 
 
 class Deep(nn.Module):
-    """Shared and tied modules, a buffer that stays out of the state, lists, a parameter that nothing reads."""
+    """Shared and tied modules, a non-persistent buffer, lists, an unused parameter."""
 
     def __init__(self):
         super().__init__()
@@ -77,7 +75,7 @@ def test_structures_and_modules(tmp_path):
     assert ("captured tensor weights" in str(loaded.frozen())) and "mask" in str(loaded.frozen())
     assert [name for name, _ in loaded.named_members()] == [name for name, _ in graph.named_members()]
     again = tmp_path / "again"
-    flow.save(loaded, again)  # what was loaded can be saved, and is the same
+    flow.save(loaded, again)  # the loaded graph can be saved, and is the same
     assert (again / "graph.json").read_text().replace(loaded.name, graph.name) == (
         (tmp_path / "saved" / "model" / "graph.json").read_text()
     )
@@ -143,7 +141,7 @@ def test_predict_job(tmp_path):
 
 @pytest.mark.parametrize("exact", [True, False])
 def test_results_match_eager(exact, tmp_path):
-    """As it was saved. Where nothing is said, meta.json is what earlier versions wrote, and they can read it."""
+    """As it was saved. Without a setting, meta.json is what earlier versions wrote, and they can read it."""
     graph = Predict(nn.Linear(3, 2))
     graph.config.exact(exact)
     loaded = around(graph, tmp_path, floats(4, 3))
@@ -303,7 +301,7 @@ def test_inputs_by_position_or_name(tmp_path):
             return first - rest[0] * scale + more["bias"]["a"] * more["bias"]["b"]
 
     a, b, c, d = (floats(2, 3, seed=n) for n in range(4))
-    loaded = around(Masked(), tmp_path, a)  # what has a default may be left out again
+    loaded = around(Masked(), tmp_path, a)  # arguments with defaults may be omitted again
     for result in (loaded(a), loaded(x=a), loaded(a, None), loaded(a, mask=None)):
         assert same(result, a * 2)
     with pytest.raises(flow.GraphError) as caught:
@@ -340,7 +338,7 @@ def test_mismatched_call_raises_one_error(tmp_path, capsys):
     with pytest.raises(flow.DTypeError):
         loaded(floats(2, 4, 3))
     out, _ = capsys.readouterr()
-    assert "was built up to here" in out and "at replay.py" not in out  # no line of ours as one of the program
+    assert "was built up to here" in out and "at replay.py" not in out  # no line of minflow as one of the program
 
 
 def test_loaded_graph_saves_its_dynamic_axes(tmp_path):

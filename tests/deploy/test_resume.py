@@ -1,4 +1,4 @@
-"""A training graph saved after some steps goes on in a process that never saw its source: equal in all bits."""
+"""A training graph saved after some steps continues in a process without its source: equal in all bits."""
 
 import json
 import os
@@ -32,7 +32,7 @@ class Block(nn.Module):
 
 
 class Game(nn.Graph):
-    """Two models against each other, as a GAN's, each with an optimizer and a schedule of its own."""
+    """Two adversarial models, as in a GAN, each with its own optimizer and schedule."""
 
     def __init__(self, generator, critic, first, second):
         super().__init__()
@@ -105,7 +105,7 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory):
-    """Case -> (what five further steps gave here, what they gave in another process)."""
+    """Dictionary from case to (results of five further steps here, and in another process)."""
     top, here = tmp_path_factory.mktemp("saved"), {}
     for number, (name, make) in enumerate(CASES.items()):
         flow.manual_seed(number)
@@ -134,7 +134,7 @@ def test_process_without_the_classes_resumes(both, name):
 
 
 def test_loaded_graph_can_be_saved(tmp_path):
-    """The second copy goes on as the first."""
+    """The second copy continues like the first."""
     graph, batch = CASES["two optimizers"]()
     stepped(graph, batch(0))
     flow.save(graph, tmp_path / "first")
@@ -157,7 +157,7 @@ def test_tensor_named_like_an_optimizer_state(tmp_path):
 
 
 def test_other_accumulation_is_refused(tmp_path):
-    """The saved gradients are divided by the number of parts that there was."""
+    """The saved gradients are divided by the number of micro-batches."""
     graph, batch = CASES["accumulation"]()
     stepped(graph, batch(0))
     flow.save(graph, tmp_path / "saved")
@@ -170,7 +170,7 @@ def test_other_accumulation_is_refused(tmp_path):
 
 
 class Queries(nn.Module):
-    """A parameter is what a layer is called with, a buffer changes between two calls."""
+    """A layer is called with a parameter, and a buffer changes between two calls."""
 
     def __init__(self):
         super().__init__()
@@ -196,7 +196,7 @@ def test_layers_called_with_parameters_and_buffers(tmp_path):
 
 
 def test_parameter_outside_all_modules_is_refused(tmp_path):
-    """An image, say, of which a step changes the pixels."""
+    """For example an image whose pixels a step changes."""
     model, outside = nn.Linear(3, 2), nn.Parameter(flow.ones(2, 3))
     graph = Step(model, flow.optim.Adam([outside], lr=0.1), lambda: model(outside).square().mean())
     graph()

@@ -1,4 +1,4 @@
-"""Optimizers and schedules as data and back: what goes on from it has the same bits at every step."""
+"""Optimizers and schedules as data and back: training continues with the same bits at every step."""
 
 import copy
 import json
@@ -44,7 +44,7 @@ def two_groups(model, kind, **options):
 
 
 def graph_of(kind=flow.optim.SGD, change=lambda optimizer: None, **options):
-    """A graph with an optimizer of all parameters, which is changed afterwards."""
+    """A graph with an optimizer of all parameters, whose options are changed afterwards."""
     model = new_model()
     optimizer = kind(model.parameters(), **{"lr": 0.1, **options})
     graph = Training(model, (optimizer, []))
@@ -53,7 +53,7 @@ def graph_of(kind=flow.optim.SGD, change=lambda optimizer: None, **options):
 
 
 def scheduled(make, **options):
-    """A graph with an optimizer of two groups and the schedule, or the list of them, that `make` gives for it."""
+    """A graph with an optimizer of two groups and the schedule, or list of schedules, that `make` returns for it."""
     model = new_model()
     optimizer = two_groups(model, flow.optim.SGD, lr=0.1, **options)
     scheduler = make(optimizer)
@@ -61,7 +61,7 @@ def scheduled(make, **options):
 
 
 def eager_step(graph):
-    """One step without compiling, as the graph's own."""
+    """One step without compiling, like the graph's own."""
     loss = (graph.model(flow.tensor(X)) ** 2).mean()
     for optimizer, _ in graph.optimizers:
         optimizer.zero_grad()
@@ -74,7 +74,7 @@ def eager_step(graph):
 
 
 def through_text(graph):
-    """A graph with another model of the same elements, and optimizers that were a text in between."""
+    """A graph with another model of the same elements, and optimizers that were converted to text and back."""
     model = copy.deepcopy(graph.model)
     data, tensors = optimizers_as_data(graph)
     text = json.dumps(data, allow_nan=False)
@@ -87,7 +87,7 @@ def through_text(graph):
 
 
 def everything(graph):
-    """The bits that a step changes."""
+    """All bits that a step changes."""
     return bits(
         [
             graph.state_dict(),
@@ -104,7 +104,7 @@ def same_at_each_step(graph, other, steps):
         assert everything(graph) == everything(other)
 
 
-STEPS = {0: 1, 1: 6, 7: 5}  # before it becomes a text: the steps that are compared afterwards
+STEPS = {0: 1, 1: 6, 7: 5}  # before conversion to text: the steps that are compared afterwards
 
 
 @pytest.mark.parametrize("name", optimizers())
@@ -199,7 +199,7 @@ def test_extra_param_group_options():
 
 
 def test_state_after_option_changes():
-    """Buffers of an option that is off now are there again when it is switched on."""
+    """Buffers of a disabled option exist again when it is re-enabled."""
     graph = graph_of(momentum=0.9)
     eager_step(graph)
     graph.optimizers[0][0].param_groups[0]["momentum"] = 0.0
@@ -383,7 +383,7 @@ def test_state_is_a_copy(saved):
     assert state.array is not array and state.array.flags.writeable
 
 
-# ---- the graph's own -------------------------------------------------------------------------------------------------
+# ---- settings of the graph -------------------------------------------------------------------------------------------
 
 
 def configured():

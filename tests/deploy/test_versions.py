@@ -1,4 +1,6 @@
-"""Versions of operations in a saved graph: ours, older ones that are converted, and others that are refused by name."""
+"""Versions of operations in a saved graph: current ones, older ones that are converted, and unknown ones that are
+refused.
+"""
 
 import pytest
 
@@ -15,7 +17,7 @@ NODE = {"value": "%2", "op": "sum", "in": ["%1"], "attrs": {"axis": [0], "keepdi
 
 
 class Matrix(nn.Graph):
-    """Uses diagonal in the path of a view_write alone."""
+    """A module that uses diagonal only in the path of a view_write."""
 
     def build(self, x):
         return flow.diag(x * 2)
@@ -23,7 +25,7 @@ class Matrix(nn.Graph):
 
 @pytest.fixture
 def older(monkeypatch):
-    """`older("sum", 3)`: as if our sum were of version 3."""
+    """`older("sum", 3)`: pretend that our sum has version 3."""
     return lambda name, version: monkeypatch.setattr(OPS[name], "version", version)
 
 
@@ -66,7 +68,7 @@ def test_custom_op_versions():
 
 
 def test_older_op_is_converted_step_by_step(monkeypatch, older):
-    """Version 2 of our sum calls its axis `dim`, as it might; version 3 counts the axes from the end."""
+    """Version 2 of our sum hypothetically calls its axis `dim`; version 3 counts the axes from the end."""
 
     def second(node):
         return {**node, "attrs": {"dim": node["attrs"]["axis"], "keepdims": node["attrs"]["keepdims"]}}
@@ -82,7 +84,7 @@ def test_older_op_is_converted_step_by_step(monkeypatch, older):
     other = {"value": "%3", "op": "add", "in": ["%2", 1]}
     now = converted([NODE, other], check_versions({"sum": 1, "add": 1}))
     assert now == [{**NODE, "attrs": {"dim": [-2], "keepdims": False}}, other]
-    assert NODE["attrs"]["axis"] == [0], "what was read is not written into"
+    assert NODE["attrs"]["axis"] == [0], "loaded data is not written to"
     half = {**NODE, "attrs": now[0]["attrs"] | {"dim": [1]}}
     assert converted([half], check_versions({"sum": 2})) == [{**half, "attrs": {"dim": [-1], "keepdims": False}}]
 
@@ -112,7 +114,7 @@ def test_converter_accepts_any_node(monkeypatch, older, node):
 
 
 def test_saved_graph_of_another_version(monkeypatch, older, tmp_path):
-    """As if two of our ops had changed since it was saved."""
+    """As if two of our ops had changed since the graph was saved."""
     graph, x = Matrix(), flow.tensor([1.0, -3.0])
     wanted = graph(x)
     flow.save(graph, tmp_path / "model")

@@ -1,4 +1,4 @@
-"""Where onnxruntime gives other numbers than we do: NaN, infinities, and zeros with a sign, op by op."""
+"""Edge cases where onnxruntime differs from us: NaN, infinities, and signed zeros, op by op."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from minflow.onnx.builder import FORMS
 from tests.onnx.helpers import run, traced_model
 
 NAN_LOSES = "a NaN does not win: the ONNX standard leaves it open"
-CORNERS = {  # op -> what differs
+CORNERS = {  # op -> description of the difference
     "sign": "of NaN it is NaN, ours is 0",
     "floor_divide": "a negative number by inf, or a positive one by -inf, is NaN, ours is -1",
     "atan2": "NaN of two infinities; zeros with a sign count as 0",
@@ -59,7 +59,7 @@ ALONG = {  # op -> its attrs over rows
 
 
 def agree(op, arrays, attrs) -> bool | None:
-    """Do both give the same? A difference of rounding counts for nothing; None where the op refuses these numbers."""
+    """True if both agree except for rounding; None if the op refuses these values."""
 
     def call(*tensors):
         return apply(OPS[op], *tensors, **attrs)
@@ -75,7 +75,7 @@ def agree(op, arrays, attrs) -> bool | None:
 
 
 def differing() -> set[str]:
-    """The ops that differ anywhere, of those that take one or two floats or go along an axis."""
+    """All ops with a difference, among unary and binary ops on floats and ops along an axis."""
     grid = [x.reshape(-1).copy() for x in np.meshgrid(VALUES, VALUES)]
     found = {op for op, attrs in ALONG.items() if agree(op, [ROWS], attrs) is False}
     for op in FORMS:

@@ -1,4 +1,4 @@
-"""What the tests of minflow/onnx share: models of traced functions, and quiet runs of onnxruntime."""
+"""Helpers of the tests of minflow/onnx: models of traced functions, and quiet runs of onnxruntime."""
 
 import pytest
 
@@ -9,14 +9,14 @@ from minflow.onnx.model import model_of
 
 
 def traced(function, tensors):
-    """The Program of `function(*tensors)`, whose inputs are input_0, input_1, ..."""
+    """Program of `function(*tensors)` with inputs named input_0, input_1, ..."""
     graph, _ = trace(function, tensors)
     held = [ProgramTensor(f"state_{i}", "constant", None, source) for i, source in enumerate(graph.states)]
     return Program("traced", "test", graph, op_names(graph.nodes), (), None, None, held)
 
 
 def traced_model(function, tensors):
-    """The checked ModelProto of `function(*tensors)`."""
+    """Checked ModelProto of `function(*tensors)`."""
     return checked_model(traced(function, tensors))
 
 
@@ -32,12 +32,12 @@ def session(model):
     """A quiet session of onnxruntime on a ModelProto, on one thread."""
     onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime has no wheel for this system or Python")
     options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4  # what is wrong raises; the rest would go to stderr
+    options.log_severity_level = 4  # errors raise; the rest would go to stderr
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 
 def run(model, *arrays):
-    """The outputs of a model for these inputs, in order."""
+    """Outputs of a model for these inputs, in order."""
     runner = session(model)
     return runner.run(None, dict(zip([i.name for i in runner.get_inputs()], arrays)))

@@ -1,4 +1,4 @@
-"""`python -m tests.onnx.page`: write docs/onnx.md, which layers, losses and ops can leave as ONNX.
+"""`python -m tests.onnx.page`: write docs/onnx.md, the layers, losses and ops that can be exported to ONNX.
 
 Each layer of `exported_cases.py` is exported in eval mode; its file passes onnx.checker and runs in onnxruntime.
 """
@@ -26,9 +26,9 @@ from tests.onnx.edge_cases import CORNERS
 from tests.onnx.helpers import run
 
 PAGE = Path(__file__).parents[2] / "docs" / "onnx.md"
-AIM = 1e-5  # of the largest value of an output
-REFUSED = "minflow.onnx.forms.refused"  # where ops stand that have a reason and no form
-RULES = "minflow.core.ops.update"  # of optimizers, which no file has
+AIM = 1e-5  # relative to the largest element of an output
+REFUSED = "minflow.onnx.forms.refused"  # modules of the ops that have a reason instead of a form
+RULES = "minflow.core.ops.update"  # of optimizers, which are never exported
 HEAD = """# ONNX
 
 `flow.onnx.export(model, x, "model.onnx")` writes the computation of a module or an `nn.Graph` as an ONNX file of opset
@@ -62,18 +62,18 @@ the parameters.
 class Row(NamedTuple):
     name: str
     options: str
-    reason: str  # why it cannot be written; "" if it can
+    reason: str  # reason why it cannot be exported; "" if it can
 
 
 def difference(model: nn.Module, inputs: tuple, dynamic: dict | None = None) -> float:
-    """Of onnxruntime on the exported file, by the largest value of each output. With a dynamic axis it runs on an input
-    that is longer than the one that was exported.
+    """Difference between onnxruntime and minflow, relative to the largest element of each output. With a dynamic axis
+    it runs on a longer input than the exported one.
     """
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a notice about a layer is not what is asked here
+        warnings.simplefilter("ignore")  # warnings about layers are not tested here
         path = Path(folder, "model.onnx")
         flow.onnx.export(model, inputs, path, dynamic)
-        arrays = [x.numpy().copy() for x in inputs]  # a layer may write into its input
+        arrays = [x.numpy().copy() for x in inputs]  # a layer may write to its input
         arrays = [np.concatenate([x, x, x[:1]]) for x in arrays] if dynamic else arrays
         want = [t.detach().numpy() for t in tensors_in(model.eval()(*map(flow.tensor, arrays)))]
         got = run(onnx.load(path), *arrays)
@@ -86,7 +86,7 @@ def difference(model: nn.Module, inputs: tuple, dynamic: dict | None = None) -> 
 
 
 def tried(name: str, model: nn.Module, inputs: tuple, options: str = "", dynamic: dict | None = None) -> Row:
-    """Export it, and compare; a difference is no row of a table but a mistake."""
+    """Export it and compare; a numeric difference is an error, not a row of the table."""
     try:
         worst = difference(model, inputs, dynamic)
     except GraphError as error:
@@ -108,7 +108,7 @@ def layers(dynamic: dict | None = None) -> list[Row]:
 
 
 def losses() -> list[Row]:
-    """Of numbers between 0 and 1, which are probabilities, logits and log-probabilities enough."""
+    """With values between 0 and 1, which serve as probabilities, logits and log-probabilities."""
     rows = []
     numbers = np.random.default_rng(0).uniform(0.1, 0.9, (2, 4, 3)).astype("float32")
     for name, options in loss_cases():
@@ -121,7 +121,7 @@ def losses() -> list[Row]:
 
 
 def listed(title: str, rows: list[Row]) -> str:
-    """A list of what can be written in every way that was tried, and a table of what cannot."""
+    """A list of those that can be exported in every tried way, and a table of the others."""
     names = set(row.name for row in rows)
     good = sorted(names - {row.name for row in rows if row.reason}, key=str.lower)
     return (
@@ -131,7 +131,7 @@ def listed(title: str, rows: list[Row]) -> str:
 
 
 def table(head: str, rows: list[Row]) -> str:
-    """Those that cannot be written, and why."""
+    """Table of those that cannot be exported, and why."""
     if not any(row.reason for row in rows):
         return ""
     text = f"\n| {head} | because |\n| --- | --- |\n"
@@ -143,7 +143,7 @@ def table(head: str, rows: list[Row]) -> str:
 
 
 def ops() -> str:
-    """Those of the forward part: no gradient, no optimizer, nothing that a graph cannot have."""
+    """Ops of forward passes: without gradients, optimizers, and ops that cannot be in a graph."""
     names = [
         name
         for name, op in OPS.items()

@@ -1,4 +1,4 @@
-"""Functions and methods as programs write them, several ops each: onnxruntime gives what they give."""
+"""Functions and methods of several ops: onnxruntime gives the same results."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,8 @@
-"""Whole models as ONNX files: the numbers of onnxruntime against ours, and the parameters by their names.
+"""Whole models as ONNX files: values of onnxruntime against ours, and the names of parameters.
 
-Batch norms have the statistics of a batch, not 0 and 1, and no parameter is all zeros, as some layers begin. One size
-of each family is small enough for every run; the others are slow. An error counts by the largest value of its output.
+Batch norms have the statistics of a batch, not 0 and 1, and no parameter is all zeros, as some layers are initialised.
+One size of each family is small enough for every run; the others are slow. Errors are relative to the largest element
+of an output.
 """
 
 import re
@@ -20,11 +21,12 @@ AIM = 1e-5
 
 
 def stirred(model, *inputs):
-    """The model in eval mode, with numbers where a layer begins with zeros, and batch norms as after training.
+    """The model in eval mode, with nonzero values where a layer is initialised with zeros, and batch norms as after
+    training.
 
-    inputs: what their running statistics come from, so that they are neither 0 and 1 nor far from what they will meet.
-    No variance is below 0.1: that of 4 numbers may be tiny, and dividing by its root makes the last bits of float32
-    large. Their weights are below 1: with 1, fifty residual blocks would make those bits large as well.
+    inputs: give the running statistics, so that they are neither 0 and 1 nor far from the data. Variances are at least
+    0.1: that of 4 elements may be tiny, and dividing by its root would magnify rounding errors. Weights are below 1:
+    with 1, fifty residual blocks would magnify rounding errors as well.
     """
     rng = np.random.default_rng(0)
     norms = [m for m in model.modules() if isinstance(m, nn.BatchNorm2d)]
@@ -42,7 +44,7 @@ def stirred(model, *inputs):
 
 
 def stirred_by(make, shape):
-    """One of the models for images: with batch norms of a batch of at least 4."""
+    """An image model with batch norm statistics of a batch of at least 4."""
     return stirred(make(), images(max(4, shape[0]), *shape[1:]))
 
 
@@ -55,26 +57,26 @@ def tokens(n, steps, vocabulary):
 
 
 def flat(x):
-    """The tensors of nested results, in order."""
+    """Tensors of nested results, in order."""
     if isinstance(x, dict):
         x = list(x.values())
     return [t for each in x for t in flat(each)] if isinstance(x, list | tuple) else [] if x is None else [x]
 
 
 def error(got, want):
-    """The largest difference by the largest value."""
+    """Largest difference relative to the largest element."""
     assert (got.shape, got.dtype) == (want.shape, want.dtype)
     return float(np.abs(got - want).max() / np.abs(want).max())
 
 
 def check(model, *inputs, path):
-    """Export the model, run it, compare all results and look for its parameters; returns the ModelProto."""
+    """Export the model, run it, compare all results and find its parameters; return the ModelProto."""
     flow.onnx.export(model, inputs, path)
     proto = onnx.load(path)
     onnx.checker.check_model(proto, full_check=True)
     want = [t.numpy() for t in flat(model(*inputs))]
     got = run(proto, *[x.numpy() for x in inputs])
-    for a in want:  # else the errors would say little
+    for a in want:  # otherwise errors would mean little
         assert a.size == 1 or a.std(dtype="float64") > 0.002 * np.abs(a).max()
     errors = [error(a, b) for a, b in zip(got, want, strict=True)]
     print(
@@ -83,7 +85,7 @@ def check(model, *inputs, path):
     )
     assert max(errors) <= AIM
     arrays = {i.name: onnx.numpy_helper.to_array(i) for i in proto.graph.initializer}
-    names = {}  # of each parameter; one that is shared has several, of which the file has one
+    names = {}  # of each parameter; a shared one has several, of which the file has one
     for name, parameter in model.state_dict(keep_vars=True).items():
         if isinstance(parameter, nn.Parameter):
             names.setdefault(id(parameter), (parameter, set()))[1].add(name)
@@ -105,7 +107,7 @@ FAMILIES = {
     "dcgan discriminator": (lambda: models.DCGANDiscriminator(3, 32, 16), (4, 3, 16, 16)),
     "style transfer": (lambda: models.neural_style_transfer(), (1, 3, 16, 20)),
 }
-SIZES = {  # one VGG: the others are the same layers in other numbers, and each takes half a minute to draw
+SIZES = {  # one VGG: the others have the same layers in other sizes, and each takes half a minute to initialise
     "alexnet": 64,
     "vgg16": 32,
     "resnet34": 64,
@@ -140,7 +142,7 @@ def test_every_listed_family_is_tested():
     assert {family(name) for name in models.list_models()} - set(map(family, (*FAMILIES, *SIZES))) == {"neural"}
 
 
-# ---- of text ---------------------------------------------------------------------------------------------------------
+# ---- text models -----------------------------------------------------------------------------------------------------
 
 
 class Recurrent(nn.Module):
@@ -206,7 +208,7 @@ def test_gpt_with_its_loss(tmp_path):
 
 
 class Encoder(nn.Module):
-    """Which of 4 classes a text belongs to."""
+    """A classifier of texts into 4 classes."""
 
     def __init__(self):
         super().__init__()
@@ -266,7 +268,7 @@ def test_batch_norm_in_training_is_refused(tmp_path):
 
 
 def check_at(model, example, others, dynamic, path):
-    """Export by one example; the file gives what the model gives for the others."""
+    """Export with one example; the file gives the results of the model for the others."""
     flow.onnx.export(model, example, path, dynamic=dynamic)
     proto = onnx.load(path)
     for x in others:
@@ -306,7 +308,7 @@ def test_other_image_sizes(tmp_path):
 
 
 def test_constant_subgraphs_are_folded(tmp_path):
-    """A mask is no node of the file, and both blocks share it; so do the places of an image's pixels."""
+    """The file has no node for a mask, and both blocks share it; the same for the coordinates of an image's pixels."""
     flow.manual_seed(0)
     model = GPT(GPTConfig(block_size=16, vocab_size=40, n_layer=2, n_head=2, n_embd=32)).eval()
     proto = check(model, tokens(2, 12, 40), path=tmp_path / "model.onnx")

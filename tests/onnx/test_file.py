@@ -1,4 +1,4 @@
-"""flow.onnx.export: names, modes, graphs, what is refused before anything is written."""
+"""flow.onnx.export: names, modes, graphs, and refusals before anything is written."""
 
 import io
 import sys

@@ -1,6 +1,6 @@
-"""Every form against its op: the examples of each op as a model, checked by onnx and run by onnxruntime.
+"""Every ONNX form against its op: the examples of each op as a model, checked by onnx and run by onnxruntime.
 
-Floats are float32 here: it is what models have, and onnxruntime lacks many of its kernels in float64.
+Floats are float32 here: models use it, and onnxruntime lacks many of its kernels in float64.
 """
 
 import itertools
@@ -22,10 +22,10 @@ from tests.cases import Cases
 from tests.onnx import edge_cases
 from tests.onnx.helpers import checked_model, run, traced, traced_model
 
-TOLERANCE = 1e-5  # of the largest value
+TOLERANCE = 1e-5  # relative to the largest element
 LOOSE = {}  # op -> its own, and why
 RANDOM = "uniform normal randint randperm bernoulli multinomial poisson binomial".split()
-REFUSED = {  # (op, number of the example) -> a part of what export says
+REFUSED = {  # (op, index of the example) -> part of export's error text
     **{("dropout", i): "random numbers" for i in range(4)},
     **{(op, i): "random numbers" for op in RANDOM for i in range(9)},
     **{("cumprod", i): "opset 26" for i in range(9)},
@@ -33,8 +33,8 @@ REFUSED = {  # (op, number of the example) -> a part of what export says
     **{("rnn", i): "packed" for i in (2, 3, 6, 7)},
 }
 FORWARD = {"lstm": 3, "gru": 2, "lstm_projected": 3}  # outputs; the others are for gradients
-OWN_SHAPE = {"conv2d_input_grad", "col2im"}  # an attr says the result's shape, which in a program follows the input
-NO_KERNEL = {}  # (op, number of the example) -> what onnxruntime lacks; the model passes onnx.checker
+OWN_SHAPE = {"conv2d_input_grad", "col2im"}  # an attr is the result's shape, which in a program follows the input
+NO_KERNEL = {}  # (op, index of the example) -> what onnxruntime lacks; the model passes onnx.checker
 
 
 def single(x):
@@ -45,7 +45,7 @@ def single(x):
 
 
 def example(op, i):
-    """(tensors, function of them alone) of an example: literals stay in the function."""
+    """(tensors, function of the tensors) of an example: literals stay in the function."""
     case = cases(OPS[op])[i]
     inputs = [x if x.__class__ in NUMBERS else from_numpy(x) for x in map(single, case.arrays())]
 
@@ -69,7 +69,7 @@ def assert_same(got, want, tolerance=TOLERANCE):
 
 
 def assert_all_same(outputs, results, tolerance=TOLERANCE):
-    """The outputs of a model are the results of the call."""
+    """Assert that the outputs of a model are the results of the call."""
     for got, want in zip(outputs, results if isinstance(results, list | tuple) else [results], strict=True):
         assert_same(got, want.numpy(), tolerance)
 
@@ -100,7 +100,7 @@ def test_every_form_belongs_to_an_op():
     assert not set(FORMS) - set(OPS)
 
 
-NARROW = {  # op -> a call of it; ONNX has its op for wider integers alone
+NARROW = {  # op -> a call of it; ONNX supports only wider integers
     "matmul": lambda x: flow.matmul(x, x),
     "pow": lambda x: x**3,
     "sum": lambda x: x.sum(0),
@@ -153,13 +153,13 @@ def test_labels_of_narrow_integers():
 
 
 def longer(array):
-    """Twice as long along axis 0, and one more; no number that was not there."""
+    """Twice as long along axis 0, plus one; without new values."""
     return np.concatenate([array, array, array[:1]])
 
 
 def with_open_axis(op, i):
-    """(program, arrays, call) of an example whose tensors have an open axis 0 where they are as long as the first;
-    None where the op takes one length alone.
+    """(program, arrays, call) of an example whose tensors have a dynamic axis 0 if they are as long as the first; None
+    if the op takes only one length.
     """
     tensors, call = example(op, i)
     n = next((t.shape[0] for t in tensors if t.ndim and t.shape[0] > 1), 0)
@@ -182,7 +182,7 @@ def with_open_axis(op, i):
 
 
 def test_forms_support_dynamic_axes():
-    """Two examples of each op, run at a length that no trace had; what a form cannot follow it refuses."""
+    """Two examples of each op, run at an untraced length; forms refuse what they cannot follow."""
     refused, followed = set(), set()
     for op in FORMS:
         numbers = [i for i in range(len(cases(OPS[op]))) if op not in OWN_SHAPE and (op, i) not in REFUSED]
@@ -200,7 +200,7 @@ def test_forms_support_dynamic_axes():
     assert len(followed) > 120
 
 
-# ---- corners ---------------------------------------------------------------------------------------------------------
+# ---- edge cases ------------------------------------------------------------------------------------------------------
 
 
 def test_edge_case_differences_are_listed():

@@ -1,6 +1,6 @@
-"""Layers for signals, images and volumes over their options: onnxruntime gives what they give.
+"""Options of layers for signals, images and volumes: onnxruntime gives the same results.
 
-The forms of single ops: `test_forms.py`; each layer and loss: `page.py`. Here are options that meet.
+Forms of single ops: `test_forms.py`; each layer and loss: `page.py`. Here options are combined.
 """
 
 from itertools import product
@@ -28,7 +28,7 @@ class Applied(nn.Module):
 
 
 def same(function, *inputs, path):
-    """The function gives in onnxruntime what it gives here; integers exactly."""
+    """Assert that the function gives the same in onnxruntime; integers exactly."""
     model = function if isinstance(function, nn.Module) else Applied(function)
     model.eval()
     flow.onnx.export(model, inputs, path)
@@ -127,6 +127,6 @@ def test_attention(tmp_path):
     flow.manual_seed(0)
     path, (q, k, v) = tmp_path / "x.onnx", [images(2, 3, n, m) for n, m in ((5, 8), (6, 8), (6, 4))]
     mask = flow.tensor(np.random.default_rng(3).random((5, 6)) > 0.5)
-    mask[2] = False  # may look nowhere
+    mask[2] = False  # every key is masked
     same(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True), q, k, v, path=path)
     same(F.scaled_dot_product_attention, q, k, v, mask, path=path)

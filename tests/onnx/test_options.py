@@ -1,4 +1,4 @@
-"""Calls of torch.onnx.export as programs have them: the same arguments, with only the import changed."""
+"""Typical calls of torch.onnx.export: the same arguments, with only the import changed."""
 
 import io
 
@@ -12,7 +12,7 @@ from tests.onnx.helpers import session
 
 
 class Masked(nn.Module):
-    """As in textbooks: keeps what it computed, and asks whether it is exported."""
+    """As in textbooks: stores a computed mask, and asks whether it is being exported."""
 
     def __init__(self):
         super().__init__()
@@ -29,7 +29,7 @@ X, MASK = torch.rand(2, 3), torch.rand(2, 3)
 
 
 def exported(*args, **options):
-    """The session of what is written, and the shapes of its inputs and outputs by their names."""
+    """Session of the exported file, and the shapes of its inputs and outputs by name."""
     model, file = args[0] if args else options["model"], options.pop("f", None) or io.BytesIO()
     assert torch.onnx.export(*args, f=file, **options) is None and not torch.onnx.is_in_onnx_export()
     assert model.training
@@ -66,7 +66,7 @@ def test_common_export_call():
     assert (inputs, outputs) == ({"input": ["batch_size", 3]}, {"output": ["batch_size", 3]})
     for n in (1, 2, 7):
         agrees(runner, model, torch.rand(n, 3))
-    assert float(model.kept.sum()) != 0  # what forward keeps has numbers again
+    assert float(model.kept.sum()) != 0  # the stored value is a plain tensor again
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""docs/onnx.md says what can be written: every layer and loss is exported, checked, and run in onnxruntime."""
+"""docs/onnx.md lists what can be exported: every layer and loss is exported, checked, and run in onnxruntime."""
 
 from tests.onnx import page
 

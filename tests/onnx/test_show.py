@@ -1,4 +1,4 @@
-"""`flow.onnx.show`: pictures of ONNX files that other programs write, and of files that nobody should."""
+"""`flow.onnx.show`: pictures of ONNX files of other programs, and of malicious files."""
 
 import os
 import random
@@ -40,7 +40,7 @@ def model(nodes, inputs, outputs, tensors=(), functions=(), opsets=(), **more):
 
 
 def conv_net(name="conv1"):
-    """A small net, named as PyTorch's exporter names it."""
+    """A small net with the names of PyTorch's exporter."""
     nodes = [
         node("Conv", f"x {name}.weight {name}.bias", "a", f"/features/{name}/Conv", kernel_shape=[3, 3], pads=[1] * 4),
         node("Relu", "a", "b", "/features/relu/Relu"),
@@ -66,7 +66,7 @@ def conv_net(name="conv1"):
 
 
 def mixed():
-    """Everything that a file may hold besides: graphs inside operations, a function, a small constant."""
+    """Everything else that a file may hold: subgraphs, a function, a small constant."""
     then = helper.make_graph([node("Add", "b w", "t")], "then", [], [value("t")])
     other = helper.make_graph([node("Identity", "b", "e")], "else", [], [value("e")])
     body = helper.make_graph(
@@ -100,7 +100,7 @@ def mixed():
 
 @pytest.fixture
 def shown(tmp_path):
-    """Shows a model, or the bytes of one, by way of a file."""
+    """Show a model, or the bytes of one, through a file."""
 
     def show(what, name="model.onnx"):
         path = tmp_path / name
@@ -117,7 +117,7 @@ def refused(show, what, match):
     assert error.values and error.where and error.hint, str(error)
 
 
-# ---- what is shown ---------------------------------------------------------------------------------------------------
+# ---- pictures --------------------------------------------------------------------------------------------------------
 
 
 def test_conv_net_is_drawn(shown):
@@ -367,7 +367,7 @@ sys.addaudithook(watch)
 
 
 class files_opened:
-    """The names of the files that are opened inside."""
+    """Names of the files opened in the block."""
 
     def __enter__(self):
         WATCHED.append([])
@@ -377,7 +377,7 @@ class files_opened:
         WATCHED.clear()
 
 
-# ---- large ones ------------------------------------------------------------------------------------------------------
+# ---- large files -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("scoped", [False, True])
@@ -422,7 +422,7 @@ def test_long_lists_and_names_are_truncated(shown):
     assert view.record.nodes[-1].every == "d, ints=(0, 1, 2, 3, 4, 5, 6, 7, ... 100,000 in all)"
 
 
-# ---- files that are none ---------------------------------------------------------------------------------------------
+# ---- invalid files ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("data, what", [
@@ -504,7 +504,7 @@ def test_hostile_files_are_refused(shown, what):
 
 
 def test_exponentially_nested_functions(shown):
-    """Each calls the next one ten times: 10**12 operations. Shapes are not inferred then."""
+    """Each calls the next one ten times: 10**12 operations. Shapes are not inferred in that case."""
     functions = [function(chr(65 + i), [chr(66 + i)] * 10 if i < 12 else []) for i in range(13)]
     view = shown(graph_of(CALL, functions=functions, opsets=[("f", 1)]))
     assert "13 functions" in view.head["functions"] or "and 9 more" in view.head["functions"]
@@ -626,7 +626,7 @@ def messages(message):
 
 
 def fields_changed(data, rng, words):
-    """What byte mutants seldom reach: the file is well-formed, and says other things."""
+    """Mutations that byte mutants seldom reach: the file is well-formed, but its fields differ."""
     net = onnx.ModelProto.FromString(data)
     for _ in range(rng.choice([1, 2, 3, 6])):
         message = rng.choice(messages(net))

@@ -320,7 +320,7 @@ def show(name: str, layers: int) -> dict[str, int]:
     return {"script": len((widget_class()._esm + widget_class()._css).encode())}
 
 
-# ---- in the parent process -----------------------------------------------------------------------------------------------
+# ---- in the parent process -------------------------------------------------------------------------------------------
 
 
 def in_kernel(client, call: str) -> tuple[Any, dict[str, int]]:

@@ -61,7 +61,7 @@ def chain(lib) -> Callable:
     return ten_ops
 
 
-# ---- contestants -------------------------------------------------------------------------------------------------------
+# ---- contestants -----------------------------------------------------------------------------------------------------
 
 
 def eager_step(training) -> Callable[[], Any]:
@@ -146,7 +146,7 @@ def make_row(name: str, flow_library, torch_library, compiling: bool) -> tuple[R
     return Row(steps, graph, inputs, clear), without
 
 
-# ---- measurements ------------------------------------------------------------------------------------------------------
+# ---- measurements ----------------------------------------------------------------------------------------------------
 
 
 def compile_times(graph, inputs: tuple) -> dict[str, float]:

@@ -82,7 +82,7 @@ def parse(words: list[str] | None = None) -> argparse.Namespace:
     return parser.parse_args(words)
 
 
-# ---- contestants -------------------------------------------------------------------------------------------------------
+# ---- contestants -----------------------------------------------------------------------------------------------------
 
 
 def names(options: argparse.Namespace, kind: str) -> list[str]:
@@ -188,7 +188,7 @@ def onnx_step(training, threads: int) -> Callable[[], Any]:
     return lambda: session.run(None, inputs)
 
 
-# ---- measurements ------------------------------------------------------------------------------------------------------
+# ---- measurements ----------------------------------------------------------------------------------------------------
 
 
 def set_threads(threads: int, pin: bool, with_torch: bool) -> None:

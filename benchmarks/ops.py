@@ -236,7 +236,7 @@ def chosen(options: argparse.Namespace) -> list[tuple[str, str, str]]:
     ]
 
 
-# ---- contestants -------------------------------------------------------------------------------------------------------
+# ---- contestants -----------------------------------------------------------------------------------------------------
 
 
 def arrays(inputs: tuple) -> list[np.ndarray]:
@@ -327,7 +327,7 @@ def graph_of(nn, function: Callable, computed: Callable):
     return Operation()
 
 
-# ---- measurements ------------------------------------------------------------------------------------------------------
+# ---- measurements ----------------------------------------------------------------------------------------------------
 
 
 def measure(name: str, kind: str, size: str, options: argparse.Namespace) -> dict[str, Any]:

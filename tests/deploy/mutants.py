@@ -1,5 +1,5 @@
-"""Endless seeded mutants of a saved graph: its bytes, text, weights and files; half of them with recomputed hashes, as an
-attacker would write them.
+"""Endless seeded mutants of a saved graph: its bytes, text, weights and files; half of them with recomputed hashes, as
+an attacker would write them.
 
     for name, number in zip(range(2000), Mutants(saved, work, seed=0)): ...
 

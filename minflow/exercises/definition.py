@@ -208,7 +208,7 @@ def recall(number: str, *questions: tuple[str, str, str]) -> Exercise:
         level="recall",
         answer="recall",
         fact="",
-        question="What is left of the lessons before?",
+        question="What do you remember of the earlier lessons?",
         hint='One letter for each question, such as ("a", "b", "c").',
     )
     right = tuple(letter for text, letter, again in questions)

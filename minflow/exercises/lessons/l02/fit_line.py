@@ -147,7 +147,7 @@ def fit_line(x, y, rate, steps):
 
 @exercise.wrong("b and w",
                 "These are the right numbers, in the wrong order. Return (w, b).",
-                "`return w, b`: first how steep the line is, then how high it lies at x = 0.")
+                "`return w, b`: first how steep the line is, then how high it is at x = 0.")
 def fit_line(x, y, rate, steps):
     w, b = 0.0, 0.0
     for step in range(steps):

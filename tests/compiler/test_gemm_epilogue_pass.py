@@ -15,9 +15,14 @@ from tests.sampling import sampled
 pytestmark = pytest.mark.usefixtures("kernels_of_numpy")
 
 
+@pytest.fixture
+def default_limits():
+    """Keep the smallest sizes at which the pass applies; other tests use tiny arrays."""
+
+
 @pytest.fixture(autouse=True)
-def small_ones_too(request, monkeypatch):
-    if "stay" not in request.node.name:
+def no_size_limits(request, monkeypatch):
+    if "default_limits" not in request.fixturenames:
         monkeypatch.setattr(module, "LEAST", 1)
         monkeypatch.setattr(module, "NARROW", 1)
         monkeypatch.setattr(module, "FEW", 1)
@@ -57,6 +62,7 @@ def test_products_fuse_their_epilogues(expected, program, kernels):
     same_numbers(graph, after, X, W, V, B)
 
 
+@pytest.mark.usefixtures("default_limits")
 @pytest.mark.parametrize("n, k", [(1, 400), (2, 400), (400, 2)])
 def test_few_rows_and_short_sums_are_not_fused(n, k):
     """BLAS reads the matrix once; packing would read it twice."""
@@ -64,6 +70,7 @@ def test_few_rows_and_short_sums_are_not_fused(n, k):
     assert ops(dense(traced(lambda x, w: x @ w.T, x, w))) == ["matmul"]
 
 
+@pytest.mark.usefixtures("default_limits")
 def test_small_and_float64_products_are_not_fused():
     x, w = numbers(40, 40), numbers(8, 40)
     assert ops(dense(traced(lambda x: x @ x, x))) == ["linear"]
@@ -130,6 +137,7 @@ def test_weight_updates_are_fused(keep, kernels):
             assert np.allclose(with_pass.grads[name], grad, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.usefixtures("default_limits")
 @pytest.mark.parametrize("options", [dict(weight_decay=0.1), dict(maximize=True), dict(momentum=0.9)])
 def test_other_updates_are_not_fused(options):
     graph, losses, _ = trained((*PASSES[:-1], dense, PASSES[-1]), **options)

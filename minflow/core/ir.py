@@ -175,7 +175,8 @@ class Outside:
     __slots__ = ("order", "lent")
 
     def __init__(self) -> None:
-        self.order, self.lent = None, False
+        self.order: Any = None
+        self.lent = False
 
 
 class Freed(NamedTuple):

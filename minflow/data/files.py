@@ -11,7 +11,7 @@ import os
 import struct
 import zlib
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 
@@ -144,7 +144,7 @@ UNPACKED = 1 << 28  # bytes; the whole archives have 184,320,000 and 184,440,000
 class LimitedReader:
     """A readable stream of at most `limit` bytes, because a few packed bytes may unpack to any size."""
 
-    def __init__(self, file: IO[bytes], limit: int):
+    def __init__(self, file: Any, limit: int):
         self.file, self.left = file, limit
 
     def read(self, size: int) -> bytes:
@@ -187,7 +187,7 @@ def cifar_rows(path: Path, dataset: str, wanted: list[str], count: int, record: 
         with (
             open_regular(path) as raw,
             gzip.open(raw) as packed,
-            tarfile.open(fileobj=LimitedReader(packed, UNPACKED), mode="r|") as archive,
+            tarfile.open(fileobj=LimitedReader(packed, UNPACKED), mode="r|") as archive,  # type: ignore[call-overload]
         ):
             for number, member in enumerate(archive):
                 name = member.name.rpartition("/")[2]

@@ -32,7 +32,7 @@ class Sums(NamedTuple):
             fail(OutOfRangeError, "encode: a symbol is not in the alphabet", f"only {self.alphabet}", symbol=unknown[0])
         return np.array([self.alphabet.index(symbol) for symbol in str(text)], np.int64)
 
-    def decode(self, ids: Iterable[int] | Any) -> str:
+    def decode(self, ids: Any) -> str:
         """The text for a row of ids, an array, a Tensor or a list. Raises ShapeError for several rows, and
         OutOfRangeError for an id without a symbol.
         """

@@ -107,8 +107,8 @@ def load(path: str | os.PathLike | BinaryIO, map_location: Any) -> Any:
         map_location = map_location.get("cpu")
     map_location = None if map_location is None or callable(map_location) else Device(map_location)
     try:
-        result = files.status(path)
-        if result is not None and stat.S_ISDIR(result.st_mode):
+        status = files.status(path)
+        if status is not None and stat.S_ISDIR(status.st_mode):
             file = file_in(path)
         kind = other_formats.kind_of(file)
         if kind == "pickle":

@@ -212,7 +212,7 @@ class Builder:
         del self.stack[at - 1 :]
         return taken
 
-    def copied(self, entries: Any, kinds: type | tuple[type, ...] = (list, tuple)) -> Any:
+    def copied(self, entries: Any, kinds: Any = (list, tuple)) -> Any:
         """Arguments that a call copies. Raises Malformed unless they are of these kinds; limits their size."""
         if not isinstance(entries, kinds):
             raise Malformed(f"a {type(entries).__name__} as entries")
@@ -352,14 +352,14 @@ class Builder:
             self.refuse(f"its pickle calls {name.text.replace(' ', '.', 1)!r}")
 
     def tensor(self, name: str, arguments: tuple) -> SavedTensor:
-        described = arguments[: REBUILD[name]]
+        described: Any = arguments[: REBUILD[name]]
         if name.endswith("parameter"):
             (tensor,) = described
             if not isinstance(tensor, SavedTensor):
                 raise Malformed("a parameter without a tensor")
             return tensor
         kind = arguments[6].text.removeprefix("torch ") if name.endswith("v3") else None
-        return self.storages.tensor(*described, dtype=kind)
+        return self.storages.tensor(*described, dtype=kind)  # type: ignore[misc]  # REBUILD counts four
 
     def op_build(self, _):
         """Keep the module versions that PyTorch attaches to a dict, and ignore other attributes."""

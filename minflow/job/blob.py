@@ -36,7 +36,8 @@ def restore_masks(index: Any) -> Any:
     """The index with the int8 results of comparisons turned back into bool masks; as int8 they would be positions."""
     if isinstance(index, tuple):
         return tuple([restore_masks(x) for x in index])
-    node = index.value.node if isinstance(index, Blob) and index.spec.dtype is int8 else None
+    masks = isinstance(index, Blob) and index.spec.dtype is int8 and index.value is not None
+    node = index.value.node if masks else None
     if isinstance(node, Node) and node.op is cast and node.inputs[0].spec.dtype is bool_:
         return Blob(None, node.inputs[0].spec, node.inputs[0], False)
     return index
@@ -58,6 +59,7 @@ class Blob(Tensor):
     @property
     def op_name(self) -> str:
         """Name of the op that computes it, such as "dense1-relu"; of an argument or a variable, its own name."""
+        assert self.value is not None
         node = self.value.node
         if isinstance(node, Source):
             return node.name or "variable"
@@ -110,7 +112,7 @@ class Blob(Tensor):
     def described(self) -> str:
         return f"{self.op_name}: {self.spec.dtype.name}{list(self.spec.shape)}"
 
-    def __repr__(self, **options: Any) -> str:
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
         return (
             f"Blob({clean(str(self.op_name))}, shape={tuple(self.spec.shape)}, dtype=minflow.{self.spec.dtype.name}; "
             "no numbers yet: see flow.watch)"

@@ -88,7 +88,7 @@ class Job(Display):
 
     def __reduce__(self) -> str:
         """Pickle by qualified name, as functions are; a copy is the job itself."""
-        return self.__qualname__
+        return self.__qualname__  # type: ignore[attr-defined]  # set by `update_wrapper`
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Submit one step. Returns arrays, or a handle if the job is annotated with Callback or has no return
@@ -159,9 +159,9 @@ class Job(Display):
 
     def compile(self) -> CompiledJob:
         """Compile for inputs of the placeholders' shapes without running a step, so that the variables exist."""
-        columns = []
+        columns: list[Any] = []
         for leaf in self.leaves:
-            empty = np.empty(leaf.kind.shape, leaf.kind.dtype.np)
+            empty: np.ndarray = np.empty(leaf.kind.shape or (), leaf.kind.dtype.np)
             if issubclass(leaf.kind, ListListNumpy):
                 columns.append([[empty]] * self.devices)
             elif issubclass(leaf.kind, ListNumpy) or self.devices == 1:
@@ -193,7 +193,7 @@ def global_function(type: str = "predict", function_config: FunctionConfig | Non
     if isinstance(type, FunctionConfig):
         what = "global_function(config): the config is the second argument"
         warn(what, 'global_function(type="predict", function_config=config)')
-        type, function_config = "predict", type
+        type, function_config = "predict", type  # type: ignore[assignment]  # an error in the order
     if callable(type):
         what = "global_function is called before it decorates"
         hint = '@flow.global_function(type="predict"), with brackets'

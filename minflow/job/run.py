@@ -37,7 +37,10 @@ class Run:
 
     def __init__(self, job: Job, loader: Iterable, epochs: int, callback: Callable | None):
         self.job, self.loader, self.epochs, self.callback = job, loader, epochs, callback
-        self.epoch, self.steps, self.values, self.times, self.starts = 0, 0, [], [], []
+        self.epoch, self.steps = 0, 0
+        self.values: list[Any] = []
+        self.times: list[float] = []
+        self.starts: list[Any] = []
         self.error: BaseException | None = None
         self.last: Any = None
         self.stopping, self.raised = False, False
@@ -46,7 +49,8 @@ class Run:
         self.where = here()
         self.going, self.over = Latch(), Latch()
         self.going.open()
-        self.started, self.ended = clock(), None
+        self.started = clock()
+        self.ended: float | None = None
 
     @property
     def state(self) -> str:

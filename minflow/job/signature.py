@@ -6,6 +6,7 @@ Also checks and copies the arguments of each call, and arranges its results. Rea
 from __future__ import annotations
 
 import inspect
+import math
 import typing
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -242,6 +243,7 @@ class Signature:
     def checked(self, argument: Argument, array: Any, shape: tuple | None, at: str = "") -> np.ndarray:
         """Check an array. shape: the exact shape; None: the placeholder's rank and at most its number of elements."""
         kind = argument.kind
+        sizes = kind.shape or ()
         if not isinstance(array, np.ndarray):
             hint = "np.asarray(..., dtype=...) makes an array of numbers"
             if isinstance(array, Handle):
@@ -266,12 +268,10 @@ class Signature:
             what = "does not have the shape of its placeholder"
             values = {"expected": f"{kind.dtype.name}{list(shape)}", f"got {argument.path}{at}": described(array)}
             self.refuse(argument, what, values, hint)
-        if shape is None and (
-            array.ndim != len(kind.shape) or array.size > np.prod(kind.shape, dtype=int) or not array.size
-        ):
+        if shape is None and (array.ndim != len(sizes) or array.size > math.prod(sizes) or not array.size):
             what = "does not fit into its placeholder"
             hint = "as many axes as the placeholder, and at most as many elements"
-            values = {"at most": f"{kind.dtype.name}{list(kind.shape)}", f"got {argument.path}{at}": described(array)}
+            values = {"at most": f"{kind.dtype.name}{list(sizes)}", f"got {argument.path}{at}": described(array)}
             self.refuse(argument, what, values, hint)
         if array.dtype != kind.dtype.np:
             dtype = array.dtype.name
@@ -281,7 +281,7 @@ class Signature:
                 f'{argument.path.partition("[")[0]}.astype("{kind.dtype.name}")'
                 + f", or dtype=flow.{dtype} in the placeholder" * there
             )
-            values = {"expected": f"{kind.dtype.name}{list(kind.shape)}", f"got {argument.path}{at}": described(array)}
+            values = {"expected": f"{kind.dtype.name}{list(sizes)}", f"got {argument.path}{at}": described(array)}
             self.refuse(argument, what, values, hint)
         return array
 

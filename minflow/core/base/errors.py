@@ -166,7 +166,13 @@ class SbpError(MinflowError, ValueError):
 
 
 class JobError(MinflowError, RuntimeError):
-    """A job function that is defined or called incorrectly."""
+    """A job function that is defined or called incorrectly.
+
+    step: index of the step that failed.  problems: the mistakes of a build that has several.
+    """
+
+    step: int
+    problems: tuple
 
 
 class ModuleError(MinflowError, RuntimeError):

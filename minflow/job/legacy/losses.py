@@ -81,8 +81,8 @@ def class_labels(what: str, labels: Tensor, scores: Tensor, second: str) -> Tens
     try:
         check_labels(np, what, flat.array, classes, NOTHING)
     except OutOfRangeError as error:
-        wanted = error.values["expected"].replace("target", "labels")
-        error.values = {"labels": describe(labels), "expected": wanted, second: describe(scores)}
+        expected = error.values["expected"].replace("target", "labels")
+        error.values = {"labels": describe(labels), "expected": expected, second: describe(scores)}
         raise
     return flat
 

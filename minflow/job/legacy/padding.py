@@ -63,7 +63,8 @@ def sides(name: str, x, padding) -> tuple[int, int, int, int]:
     four = (padding,) * 4 if isinstance(padding, int) else tuple(padding) if isinstance(padding, Sequence) else ()
     if len(four) != 4:
         fail(ShapeError, f"{name}: padding is {padding!r}", "an int, or (left, right, top, bottom)", x=x)
-    return tuple([integer(n, "padding") for n in four])
+    left, right, top, bottom = [integer(n, "padding") for n in four]
+    return left, right, top, bottom
 
 
 @takes_name

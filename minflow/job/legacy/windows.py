@@ -34,7 +34,7 @@ Sizes = int | Sequence[int]
 class Axis(NamedTuple):
     """Windows along one axis: their number, and the padding before and after the image in pixels."""
 
-    count: int
+    count: int  # type: ignore[assignment]  # the method of tuples is not used
     before: int
     after: int
 
@@ -283,7 +283,8 @@ def conv2d_transpose(
     channels are last in all three. padding: as in conv2d, for the image of output_shape.
     """
     what = "nn.conv2d_transpose"
-    x, w = (input if value is None else value), (filters if filter is None else filter)
+    x: Any = input if value is None else value
+    w: Any = filters if filter is None else filter
     last = is_last(what, data_format)
     check_rank(what, x, 2, data_format)
     check_rank(what, w, 2, data_format)
@@ -333,8 +334,8 @@ def pooled(
     most = [k // 2 for k in kernel]
     if kind == "max":
         x, sym = fitted(x, axes, kernel, stride, ones, most, -math.inf)
-        options = dict(kernel_size=kernel, stride=stride, padding=sym, dilation=ones, ceil_mode=False)
-        out = pool_max_of_volumes(x, **options) if rank == 3 else pool_max(x, **options)[0]
+        options: dict[str, Any] = dict(kernel_size=kernel, stride=stride, padding=sym, dilation=ones, ceil_mode=False)
+        out: Any = pool_max_of_volumes(x, **options) if rank == 3 else pool_max(x, **options)[0]
     else:
         pool = pool_mean_of_volumes if rank == 3 else pool_mean
         wide, sym = fitted(x, axes, kernel, stride, ones, most)

@@ -81,7 +81,7 @@ class Step(Handle):
         self.job: Any = None  # the job function that was called
         self.reads: frozenset = frozenset()  # storages that its plan captures: see `ordering.py`
         self.waited_for = False  # True if the call is synchronous
-        self.cell = None  # the notebook cell that submitted it
+        self.cell: object = None  # the notebook cell that submitted it
         self.result: Any = None
         self.error: BaseException | None = None
         self.callback: Callable | None = None

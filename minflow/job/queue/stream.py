@@ -62,7 +62,7 @@ class Stream:
         self.thread: threading.Thread | None = None
         self.starting, self.submitting = threading.RLock(), threading.RLock()
         self.interval: float | None = None
-        self.cell = None
+        self.cell: object = None
         self.hooked = False
         self.counts: dict[str, itertools.count] = {}
         self.callers = CallerState()
@@ -232,7 +232,7 @@ class Stream:
             text = "inside an operation of a graph or job that runs or is built: no step starts before its end"
             hint = "do it before or after the call, and pass the result as an input"
             raise JobError(f"{what} {text}", where=here(), hint=hint)
-        if self.submitting._is_owned():
+        if self.submitting._is_owned():  # type: ignore[attr-defined]
             what = f"{what} inside another call of a job, which waits for a free place in the queue"
             raise JobError(what, where=here(), hint="a __del__ or a signal handler appends to a list, or sets a flag")
         if inside or self.on_worker():
@@ -341,7 +341,7 @@ class Stream:
 
     def call(self, step: Step) -> None:
         """Run the callback of a step."""
-        if step.state != "done":
+        if step.state != "done" or step.callback is None:
             return
         step.record.called = clock()
         try:

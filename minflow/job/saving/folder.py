@@ -15,7 +15,7 @@ import re
 import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -151,13 +151,13 @@ class FileVariable:
             refuse(what, hint, folder=self.folder)
         return self.read(self.shape, self.dtype)
 
-    def read(self, shape: tuple[int, ...], dtype: DType) -> np.ndarray:
+    def read(self, shape: Any, dtype: Any) -> np.ndarray:
         """Read its elements as an array of this shape and dtype; the file must have exactly that size."""
         self.judge(self.size_of(self.path), shape, dtype)
         try:
             array = np.empty(shape, dtype.np.newbyteorder("<"))
             with open(self.path, "rb", buffering=0) as file:
-                view, got = memoryview(array.reshape(-1).view("u1")), 0
+                view, got = array.reshape(-1).view(np.uint8).data, 0
                 while got < array.nbytes and (n := file.readinto(view[got:])):
                     got += n
         except (OSError, MemoryError, ValueError) as error:
@@ -175,7 +175,7 @@ class FileVariable:
         return self.numpy() if dtype is None else self.numpy().astype(dtype)
 
     def __repr__(self) -> str:
-        kind = "shape unknown" if self.shape is None else f"{self.dtype.name}{list(self.shape)}"
+        kind = "shape unknown" if self.shape is None or self.dtype is None else f"{self.dtype.name}{list(self.shape)}"
         return clean(f"<variable {self.name} in a file: {kind}, {self.folder}>")
 
 
@@ -340,7 +340,7 @@ def fill(stage: Path, arrays: Mapping[str, np.ndarray]) -> None:
             folder = folder.parent
         folder = stage.joinpath(*name.split("/"))
         little = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(-1)
-        put(folder / NUMBERS, memoryview(little.view("u1")))
+        put(folder / NUMBERS, little.view(np.uint8).data)
         put(folder / META, meta_text(array.shape, as_dtype(array.dtype.newbyteorder("="))).encode())
     put(stage / DONE, b"")
     for folder in folders:

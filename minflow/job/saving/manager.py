@@ -354,8 +354,8 @@ def load_values(
     with LOCK, uninterrupted():  # no step and no Ctrl-C between the writes
         for name, array in new.items():
             there[name].tensor.array[...] = array
-            if there[name].tensor.cell is not None:
-                there[name].tensor.cell.version += 1
+            if (cell := there[name].tensor.cell) is not None:
+                cell.version += 1
         session.steps.update(steps)
         if random is not None and any(job.kind == "train" for job in session.jobs.values()):
             default_generator.set_state(random)
@@ -494,7 +494,7 @@ class SimpleCheckPointManager:
 
     def latest_checkpoint(self) -> str | None:
         """The name of the newest one, or None."""
-        return (self.list_checkpoints() or [None])[-1]
+        return next(reversed(self.list_checkpoints()), None)
 
     def initialize_or_restore(self) -> LoadReport | None:
         """Load the newest checkpoint; if there is none, save the first."""

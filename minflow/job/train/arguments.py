@@ -34,6 +34,7 @@ class DeclaredArguments:
 
     arguments: ClassVar[str] = ""
     takes: ClassVar[Signature] = Signature()
+    __signature__: ClassVar[Signature]
 
     def __init_subclass__(cls) -> None:
         by_place = Parameter.POSITIONAL_OR_KEYWORD
@@ -66,22 +67,22 @@ class DeclaredArguments:
         return f"{type(self).__name__}({inside})"
 
 
-def real(default: Any = Parameter.empty, low: float = -math.inf, high: float = math.inf, **ends: bool) -> Argument:
-    """Declare a float in a range. ends: open_low, open_high."""
+def real(default: Any = Parameter.empty, low: float = -math.inf, high: float = math.inf, **ends: Any) -> Any:
+    """Declare a float in a range. ends: open_low, open_high. Like `dataclasses.field`, it has the type of the value."""
     check = partial(number, low=low, high=high, **ends)
     return Argument(check, "float | None" if default is None else "float", default)
 
 
-def integer(low: int) -> Argument:
+def integer(low: int) -> Any:
     """Declare an int of at least `low`."""
     return Argument(partial(whole, low=low), "int")
 
 
-def flag(default: bool) -> Argument:
+def flag(default: bool) -> Any:
     return Argument(lambda owner, name, value: bool(value), "bool", default)
 
 
-def instance(kind: type, hint: str, expected: str = "", default: Any = None) -> Argument:
+def instance(kind: type, hint: str, expected: str = "", default: Any = None) -> Any:
     """Declare an instance of a class. expected: names the instance in the error; default: the class."""
 
     def check(owner: str, name: str, value: Any) -> Any:

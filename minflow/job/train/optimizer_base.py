@@ -42,8 +42,8 @@ class Optimizer(DeclaredArguments):
     """
 
     arguments = "loss_scale_factor train_step_lbn loss_scale_policy"
-    loss_scale_factor = Argument(lambda owner, name, value: value, "float | None", None)
-    train_step_lbn = Argument(refuse_counter, "str | None", None)
+    loss_scale_factor: Any = Argument(lambda owner, name, value: value, "float | None", None)
+    train_step_lbn: Any = Argument(refuse_counter, "str | None", None)
     loss_scale_policy = instance(LossScalePolicy, "loss_scale_policy=flow.optimizer.loss_scale.dynamic_loss_scale()")
 
     def complete(self) -> None:
@@ -64,7 +64,7 @@ class Optimizer(DeclaredArguments):
         """
         what = f"flow.optimizer.{type(self).__name__}.minimize"
         build = building(what)
-        losses = list(loss) if isinstance(loss, list | tuple) else [loss]
+        losses: list[Any] = list(loss) if isinstance(loss, list | tuple) else [loss]
         if not losses:
             fail(OptimError, f"{what}: the list of losses is empty", "minimize(loss)")
         for i, x in enumerate(losses):
@@ -140,9 +140,9 @@ class OneRule(Optimizer):
 
     last = "grad_clipping train_step_lbn loss_scale_policy variables"
     arguments = f"lr_scheduler loss_scale_factor {last}"
-    lr_scheduler = Argument(check_schedule, "LrScheduler")
+    lr_scheduler: Any = Argument(check_schedule, "LrScheduler")
     grad_clipping = instance(ClipGradientConf, "grad_clipping=flow.optimizer.grad_clipping.by_global_norm(1.0)")
-    variables = Argument(names_of_variables, "Names", None)
+    variables: Any = Argument(names_of_variables, "Names", None)
 
     def own(self, pairs: Sequence[tuple[Any, Tensor, Tensor]]) -> list[tuple[Any, Tensor, Tensor]]:
         """The pairs of the variables that this optimizer trains."""
@@ -172,8 +172,8 @@ class OneRule(Optimizer):
         """Arguments of the rule for this step, as 0-d Blobs: first the learning rate."""
         return (self.lr_scheduler.symbol(build),)
 
-    def rule(self, build: Any, variable: Any, w: Tensor, g: Tensor, rate: Tensor) -> list[Update]:
-        """The weight and its states, each with its new value."""
+    def rule(self, *args: Any, **kwargs: Any) -> list[Update]:
+        """The weight and its states, each with its new value. Arguments: build, variable, w, g, and those of `now`."""
         raise NotImplementedError
 
 
@@ -199,7 +199,8 @@ class Decaying(OneRule):
 
     last = f"weight_decay weight_decay_includes weight_decay_excludes {OneRule.last}"
     weight_decay = real(None, 0)
-    weight_decay_includes = weight_decay_excludes = Argument(patterns, "str | Sequence[str] | None", None)
+    weight_decay_includes: Any = Argument(patterns, "str | Sequence[str] | None", None)
+    weight_decay_excludes: Any = weight_decay_includes
 
     def complete(self) -> None:
         super().complete()

@@ -208,7 +208,7 @@ class CombinedOptimizer(Optimizer):
     """
 
     arguments = f"optimizers {Optimizer.arguments}"
-    optimizers = Argument(lambda owner, name, value: list(value), "Sequence[Optimizer]")
+    optimizers: Any = Argument(lambda owner, name, value: list(value), "Sequence[Optimizer]")
 
     def complete(self) -> None:
         super().complete()

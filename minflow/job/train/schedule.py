@@ -66,7 +66,7 @@ class LrScheduler(DeclaredArguments):
     """
 
     arguments = "base_lr warmup"
-    base_lr = real(low=0)
+    base_lr: float = real(low=0)
     warmup = instance(
         Warmup,
         "warmup=flow.optimizer.warmup.linear(100, 0.1): steps, and the share of the rate to start from",
@@ -124,8 +124,8 @@ class PiecewiseConstantScheduler(LrScheduler):
     """
 
     arguments = "boundaries values warmup"
-    boundaries = Argument(ascending, "Sequence[int]")
-    values = Argument(numbers, "Sequence[float]")
+    boundaries: Any = Argument(ascending, "Sequence[int]")
+    values: Any = Argument(numbers, "Sequence[float]")
 
     def complete(self) -> None:
         pieces, values = len(self.boundaries) + 1, len(self.values)
@@ -147,8 +147,8 @@ class PiecewiseScalingScheduler(LrScheduler):
     """
 
     arguments = "base_lr boundaries scale warmup"
-    boundaries = Argument(ascending, "Sequence[int]")
-    scale = Argument(lambda owner, name, value: value, "float | Sequence[float]")
+    boundaries: Any = Argument(ascending, "Sequence[int]")
+    scale: Any = Argument(lambda owner, name, value: value, "float | Sequence[float]")
 
     def complete(self) -> None:
         owner, count = "PiecewiseScalingScheduler", len(self.boundaries)
@@ -169,7 +169,7 @@ class Decay(LrScheduler):
     """Base class of schedules that measure time in units of `steps`."""
 
     arguments = "base_lr steps warmup"
-    steps = integer(1)
+    steps: int = integer(1)
 
     def until(self, t: int) -> float:
         """Fraction of `steps` that has passed, at most 1."""
@@ -180,7 +180,7 @@ class CosineScheduler(Decay):
     """base_lr * ((1 - alpha) * (1 + cos(pi * u)) / 2 + alpha), u = min(t, steps) / steps: down to base_lr * alpha."""
 
     arguments = "base_lr steps alpha warmup"
-    alpha = real(0.0)
+    alpha: float = real(0.0)
 
     def decayed(self, t: int) -> float:
         cosine = 0.5 * (1 + math.cos(math.pi * self.until(t)))
@@ -272,7 +272,7 @@ class CustomScheduler(LrScheduler):
     """
 
     arguments = "lbn"
-    lbn = Argument(rate_or_function, "Tensor | Callable[[int], float]")
+    lbn: Any = Argument(rate_or_function, "Tensor | Callable[[int], float]")
     warmup = None
 
     def decayed(self, t: int) -> float:

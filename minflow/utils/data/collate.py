@@ -96,10 +96,10 @@ def container_like(first: Any, parts: Any) -> Any:
             copy.update(parts)
             return copy
         if isinstance(first, MutableSequence):
-            copy = copy_of(first)
+            twin = copy_of(first)
             for i, part in enumerate(parts):
-                copy[i] = part
-            return copy
+                twin[i] = part
+            return twin
         return parts if isinstance(first, tuple) else type(first)(parts)
     except TypeError:
         return parts

@@ -211,12 +211,13 @@ class Subset(Dataset):
         raise AttributeError(f"'Subset' object has no attribute '{name}'")
 
 
-def random_split(dataset: Dataset, lengths: Sequence[int | float], generator=None) -> list[Subset]:
+def random_split(dataset: Any, lengths: Sequence[int | float], generator=None) -> list[Subset]:
     """Split a dataset into random parts without overlap. lengths: numbers of samples, or fractions that add up to 1.
 
     Takes one counter of the generator. Raises LoaderError if the lengths do not add up to the whole.
     """
-    count, sizes = len(dataset), list(lengths)
+    count = len(dataset)
+    sizes: list[Any] = list(lengths)
     if all(0 <= n <= 1 for n in sizes) and abs(sum(sizes) - 1) < 1e-6:
         sizes = [int(count * share) for share in sizes]
         for i in range(count - sum(sizes)):  # the samples left over by rounding go to the first parts, one each

@@ -52,12 +52,13 @@ class SampleGenerator(Generator):
     """The Generator of one sample: its key is computed only if something is drawn. Not thread-safe."""
 
     def __init__(self, *words: object):
-        self.words, self.counter, self.found, self.device = words, 0, None, "cpu"
+        self.words, self.counter, self.device = words, 0, "cpu"
+        self.found: int | None = None
 
     @property
     def key(self) -> int:
         if self.found is None:
-            self.found = derive_key(*self.words)
+            self.found = derive_key(*self.words)  # type: ignore[arg-type]  # the first word is the seed
         return self.found
 
     @key.setter

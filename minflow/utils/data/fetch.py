@@ -81,7 +81,8 @@ class Recipe:
     ):
         self.dataset, self.collate_fn, self.batched = dataset, collate_fn, batched
         self.key, self.epoch, self.batch_size, self.drop_last = key, epoch, batch_size, drop_last
-        self.walk, self.position = None, 0
+        self.walk: Any = None
+        self.position = 0
         self.iterable = isinstance(dataset, IterableDataset)
 
     def apart(self) -> Recipe:
@@ -89,7 +90,8 @@ class Recipe:
         The contents of the dataset are shared.
         """
         twin = copy.copy(self)
-        twin.dataset = holder = copy.copy(self.dataset)
+        holder: Any = copy.copy(self.dataset)
+        twin.dataset = holder
         while isinstance(holder, Subset):
             holder.dataset = holder = copy.copy(holder.dataset)
         return twin
@@ -97,8 +99,8 @@ class Recipe:
     def make(self, number: int, indices: Any) -> Any:
         """The batch; END if an IterableDataset has no more samples."""
         if self.iterable:
-            samples = list(itertools.islice(self.further(), self.batch_size if self.batched else 1))
-            if not samples or (self.batched and self.drop_last and len(samples) < self.batch_size):
+            samples: Any = list(itertools.islice(self.further(), self.batch_size if self.batched else 1))
+            if not samples or (self.batched and self.drop_last and len(samples) < (self.batch_size or 0)):
                 return END
         elif not self.batched:
             samples = self.samples([indices])

@@ -132,7 +132,9 @@ class DataLoader:
             num_workers,
             timeout,
         )
-        self.sampler, self.batch_sampler, self.generator = sampler, batch_sampler, generator
+        self.sampler: Any = sampler
+        self.batch_sampler: Any = batch_sampler
+        self.generator = generator
         self.batched = batch_sampler is not None or batch_size is not None
         self.collate_fn = collate_fn or (default_collate if self.batched else default_convert)
         self.worker_init_fn, self.workers, self.prefetch_factor = worker_init_fn, workers, prefetch_factor or 2
@@ -173,11 +175,14 @@ class DataLoader:
     def ahead(self, recipe: Recipe, batches: Iterator) -> Iterator[Any]:
         """The batches, made by workers before they are requested."""
         count = 1 if self.iterable else self.num_workers
-        crew, finished, started = None, False, perf_counter()
+        finished, started = False, perf_counter()
+        crew: Any = None
         try:
             with uninterrupted():  # Ctrl-C must come before the workers start, or after `crew` knows them
                 crew = KINDS[self.workers](recipe, count, self.worker_init_fn, self.timeout, self.prefetch_factor)
-            numbered, under_way, broken = enumerate(batches), deque(), None
+            numbered = enumerate(batches)
+            under_way: deque[tuple[int, Any]] = deque()
+            broken: Exception | None = None
 
             def submit(upto: int) -> None:
                 nonlocal broken

@@ -210,5 +210,5 @@ class BatchSampler(Sampler):
             yield batch
 
     def __len__(self) -> int:
-        count = len(self.sampler)
+        count = len(self.sampler)  # type: ignore[arg-type]  # Python's error if it has no length
         return count // self.batch_size if self.drop_last else -(-count // self.batch_size)

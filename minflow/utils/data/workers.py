@@ -90,8 +90,8 @@ class Threads:
     def __init__(self, recipe: Recipe, count: int, init: Callable | None, timeout: float, prefetch: int):
         self.timeout, self.stopped, self.in_flight, self.patience = timeout, threading.Event(), prefetch, PATIENCE
         self.owner = os.getpid()
-        self.tasks = [queue.SimpleQueue() for _ in range(count)]
-        self.answers = [queue.SimpleQueue() for _ in range(count)]
+        self.tasks: list[queue.SimpleQueue] = [queue.SimpleQueue() for _ in range(count)]
+        self.answers: list[queue.SimpleQueue] = [queue.SimpleQueue() for _ in range(count)]
         self.threads = []
         for k in range(count):
             worker = Worker(recipe if init is None else recipe.apart(), k, count, init, False)
@@ -167,7 +167,7 @@ class Processes:
     def __init__(self, recipe: Recipe, count: int, init: Callable | None, timeout: float, prefetch: int):
         import multiprocessing
 
-        context = multiprocessing.get_context(START)
+        context: Any = multiprocessing.get_context(START)
         if START != "fork":
             check_sendable(recipe, init)
         self.timeout, self.owner = timeout, os.getpid()
@@ -253,8 +253,9 @@ class Processes:
 
 def stop_processes(running: list, how: str | None, seconds: float) -> None:
     """Signal each process that still runs, wait for it, and remove ended ones from the list."""
-    for process in running if how else ():
-        getattr(process, how)()
+    if how:
+        for process in running:
+            getattr(process, how)()
     for process in running:
         process.join(seconds)
     running[:] = [process for process in running if process.exitcode is None]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,7 @@ EXPECTED = {"images": ((1797, 8, 8), "uint8"), "labels": ((1797,), "uint8")}
 EVERY = 6  # every sixth image is for testing: 300 of them, 1,497 for training
 
 
-def digits(batch_size: int = 100, image_size: int = 8, data_format: str = "NCHW"):
+def digits(batch_size: int = 100, image_size: int = 8, data_format: str = "NCHW") -> Any:
     """The digits in batches: `(train_images, train_labels), (test_images, test_labels)`, as load_mnist returns them.
 
     images: `float32[n, batch_size, 1, image_size, image_size]` in [0, 1]; labels: `int32[n, batch_size]`.

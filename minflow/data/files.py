@@ -11,7 +11,7 @@ import os
 import struct
 import zlib
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -41,7 +41,7 @@ def read_errors() -> tuple[type[BaseException], ...]:
     )
 
 
-def file_error(path: Path, what: str, hint: str = "", **values) -> DataError:
+def file_error(path: Path, what: str, hint: str = "", **values: Any) -> DataError:
     """The error for an unusable file."""
     path = Path(path)
     if os.path.isfile(path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -58,7 +59,7 @@ def load_mnist(
 
 
 def mnist_arrays(
-    url: str | None = None, sha256: str | None = SHA256, out_dir=None, say: bool = True
+    url: str | None = None, sha256: str | None = SHA256, out_dir: Any = None, say: bool = True
 ) -> dict[str, np.ndarray]:
     """The four arrays of `mnist.npz`, found or downloaded. Any file with the right arrays is accepted."""
     if sha256 is not None and (not isinstance(sha256, str) or len(sha256) != 64):

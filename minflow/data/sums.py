@@ -5,7 +5,6 @@ Read next: `text.py`, and `../models/gpt.py`, a model that learns them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -15,7 +15,7 @@ import math
 import os
 import struct
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, NoReturn
@@ -116,7 +116,7 @@ def layout(arrays: Mapping[str, np.ndarray]) -> list[Entry]:
     return entries
 
 
-def byte_chunks(array: np.ndarray):
+def byte_chunks(array: np.ndarray) -> Iterator:
     """The bytes of an array, little-endian in C order, in pieces; a contiguous array is not copied."""
     array = np.asarray(array, array.dtype.newbyteorder("<"), order="C")
     flat = array.reshape(-1).view(np.uint8)

@@ -223,53 +223,53 @@ class Builder:
 
     # ---- containers --------------------------------------------------------------------------------------------------
 
-    def op_mark(self, _):
+    def op_mark(self, _: Any) -> None:
         self.stack.append(MARK)
         self.marks.append(len(self.stack))
 
-    def op_empty_dict(self, _):
+    def op_empty_dict(self, _: Any) -> None:
         self.stack.append(PendingDict())
 
-    def op_empty_list(self, _):
+    def op_empty_list(self, _: Any) -> None:
         self.stack.append([])
 
-    def op_tuple(self, _):
+    def op_tuple(self, _: Any) -> None:
         self.stack.append(tuple(self.since_mark()))
 
-    def op_list(self, _):
+    def op_list(self, _: Any) -> None:
         self.stack.append(self.since_mark())
 
-    def op_tuple1(self, _):
+    def op_tuple1(self, _: Any) -> None:
         self.tuple_of(1)
 
-    def op_tuple2(self, _):
+    def op_tuple2(self, _: Any) -> None:
         self.tuple_of(2)
 
-    def op_tuple3(self, _):
+    def op_tuple3(self, _: Any) -> None:
         self.tuple_of(3)
 
-    def tuple_of(self, count: int):
+    def tuple_of(self, count: int) -> None:
         if len(self.stack) < count:
             raise Malformed("a tuple of too few entries")
         self.stack[-count:] = [tuple(self.stack[-count:])]
 
-    def op_append(self, _):
+    def op_append(self, _: Any) -> None:
         value = self.stack.pop()
         self.only(list).append(value)
 
-    def op_appends(self, _):
+    def op_appends(self, _: Any) -> None:
         values = self.since_mark()
         self.only(list).extend(values)
 
-    def op_setitem(self, _):
+    def op_setitem(self, _: Any) -> None:
         value, key = self.stack.pop(), self.stack.pop()
         self.only(PendingDict).extend((key, value))
 
-    def op_setitems(self, _):
+    def op_setitems(self, _: Any) -> None:
         pairs = self.since_mark()
         self.only(PendingDict).extend(self.paired(pairs))
 
-    def op_dict(self, _):
+    def op_dict(self, _: Any) -> None:
         self.stack.append(PendingDict(self.paired(self.since_mark())))
 
     def paired(self, pairs: list) -> list:
@@ -284,42 +284,42 @@ class Builder:
 
     # ---- memo ---------------------------------------------------------------------------------------
 
-    def op_binput(self, place):
+    def op_binput(self, place: Any) -> None:
         self.memo[place] = self.stack[-1]
 
     op_put = op_long_binput = op_binput
 
-    def op_memoize(self, _):
+    def op_memoize(self, _: Any) -> None:
         self.memo[len(self.memo)] = self.stack[-1]
 
-    def op_binget(self, place):
+    def op_binget(self, place: Any) -> None:
         self.stack.append(self.memo[place])
 
     op_get = op_long_binget = op_binget
 
-    def op_pop(self, _):
+    def op_pop(self, _: Any) -> None:
         if self.stack.pop() is MARK:
             self.marks.pop()
 
-    def op_proto(self, _):
+    def op_proto(self, _: Any) -> None:
         pass
 
     op_frame = op_proto
 
     # ---- tensors -----------------------------------------------------------------------------------------------------
 
-    def op_global(self, text):
+    def op_global(self, text: Any) -> None:
         if text not in KNOWN and not (text.startswith("torch ") and text[6:] in DType.table):
             self.refuse(f"its pickle names {text.replace(' ', '.', 1)!r}")
         self.stack.append(GlobalName(text))
 
-    def op_stack_global(self, _):
+    def op_stack_global(self, _: Any) -> None:
         name, module = self.stack.pop(), self.stack.pop()
         if not isinstance(name, str) or not isinstance(module, str):
             raise Malformed(f"a name that is a {type(name).__name__} of a {type(module).__name__}")
         self.op_global(f"{module} {name}")
 
-    def op_binpersid(self, _):
+    def op_binpersid(self, _: Any) -> None:
         parts = self.stack.pop()
         if (
             type(parts) is not tuple
@@ -335,7 +335,7 @@ class Builder:
             refuse(self.path, f"its elements are {dtype}, for which minflow has no dtype", "tensor.float() in PyTorch")
         self.stack.append(Storage(key, dtype, size))
 
-    def op_reduce(self, _):
+    def op_reduce(self, _: Any) -> None:
         arguments, name = self.stack.pop(), self.stack.pop()
         if not isinstance(name, GlobalName) or type(arguments) is not tuple:
             self.refuse("its pickle calls something that is not a name")
@@ -361,7 +361,7 @@ class Builder:
         kind = arguments[6].text.removeprefix("torch ") if name.endswith("v3") else None
         return self.storages.tensor(*described, dtype=kind)  # type: ignore[misc]  # REBUILD counts four
 
-    def op_build(self, _):
+    def op_build(self, _: Any) -> None:
         """Keep the module versions that PyTorch attaches to a dict, and ignore other attributes."""
         state = self.stack.pop()
         if not isinstance(top := self.stack[-1], PendingOrderedDict | SavedTensor):

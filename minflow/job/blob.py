@@ -75,30 +75,30 @@ class Blob(Tensor):
     with_gradient_distribute = with_distribute
 
     # legacy comparisons return int8: OneFlow had no bool yet
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> Tensor:  # type: ignore[override]
         return comparison_result(eq(self, other)) if comparable(other) else NotImplemented  # x == None is False
 
-    def __ne__(self, other):
+    def __ne__(self, other: object) -> Tensor:  # type: ignore[override]
         return comparison_result(ne(self, other)) if comparable(other) else NotImplemented
 
-    def __lt__(self, other):
+    def __lt__(self, other: Any) -> Tensor:
         return comparison_result(lt(self, other))
 
-    def __le__(self, other):
+    def __le__(self, other: Any) -> Tensor:
         return comparison_result(le(self, other))
 
-    def __gt__(self, other):
+    def __gt__(self, other: Any) -> Tensor:
         return comparison_result(gt(self, other))
 
-    def __ge__(self, other):
+    def __ge__(self, other: Any) -> Tensor:
         return comparison_result(ge(self, other))
 
     __hash__ = Tensor.__hash__
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: Any) -> Tensor:
         return Tensor.__getitem__(self, restore_masks(index))
 
-    def __setitem__(self, index, value):
+    def __setitem__(self, index: Any, value: Any) -> None:
         Tensor.__setitem__(self, restore_masks(index), value)
 
     def numbers(self, verb: str) -> NoReturn:
@@ -112,7 +112,7 @@ class Blob(Tensor):
     def described(self) -> str:
         return f"{self.op_name}: {self.spec.dtype.name}{list(self.spec.shape)}"
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]  # of equal signature
         return (
             f"Blob({clean(str(self.op_name))}, shape={tuple(self.spec.shape)}, dtype=minflow.{self.spec.dtype.name}; "
             "no numbers yet: see flow.watch)"

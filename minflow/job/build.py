@@ -52,7 +52,7 @@ class JobTrace(Trace):
         self.drawn: dict[Any, np.ndarray] = {}
         self.lent: dict[Any, np.ndarray] = {}
 
-    def symbol_of(self, tensor):
+    def symbol_of(self, tensor: Any) -> Any:
         """Refuse a field of a NumPy record array: its storage is not an array, so a step cannot have a copy of it."""
         path = tensor.alias.path or () if tensor.alias is not None else ()
         if any(stride % tensor.itemsize for op, attrs in path if op is strided_look for stride in attrs["strides"]):
@@ -61,7 +61,7 @@ class JobTrace(Trace):
             raise JobError(what, values={"tensor": described(tensor)}, where=here(), hint=hint)
         return super().symbol_of(tensor)
 
-    def held(self, array, tensor):
+    def held(self, array: Any, tensor: Any) -> Any:
         """Replace memory that NumPy shares by a copy that is refilled for each step: see `queue/ordering.py`."""
         if tensor is None or id(array) in self.created or not outside_of(tensor).lent:
             return array, None
@@ -69,9 +69,9 @@ class JobTrace(Trace):
         self.lent[key] = self.drawn[key] = array
         return copied(array), lambda: self.drawn[key]
 
-    def resolve(self, tensor):
+    def resolve(self, tensor: Any) -> Any:
         """Refuse a Blob of another build: its value is not computed in this trace."""
-        owned = super().resolve(tensor)
+        owned: Any = super().resolve(tensor)
         if tensor.array is None and not self.has(owned.value.node):
             what = f"a Blob of another build is used while job {current().job.name} is built"
             hint = "return it from its own job, and hand its array to this one; jobs share variables by name"
@@ -79,13 +79,13 @@ class JobTrace(Trace):
             raise JobError(what, where=here(), values=values, hint=hint)
         return owned
 
-    def has(self, node) -> bool:
+    def has(self, node: Any) -> bool:
         """True if `node` is a node or a source of this trace."""
         if isinstance(node, Source):
             return Value(node, 0, node.out_specs[0]) in self.leaves or any(node is known for known in self.graph.inputs)
         return node.number < len(self.graph.nodes) and self.graph.nodes[node.number] is node
 
-    def draw(self, generator):
+    def draw(self, generator: Generator | None) -> Any:
         if generator not in self.draws:
             entry = self.draws[generator] = [0, None]
             self.drawn[generator] = np.zeros(2, "int64")

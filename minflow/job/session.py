@@ -41,7 +41,7 @@ class Variable:
         with LOCK:  # a run may keep submitting
             return self.tensor.array.copy()
 
-    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         array = self.numpy()
         return array if dtype is None else array.astype(dtype)
 

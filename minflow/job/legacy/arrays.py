@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from ...core import functions as F
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
@@ -23,8 +24,11 @@ from ..blob import Blob
 from .op_name import also_called, folded, takes_name
 from .segments import several
 
+if TYPE_CHECKING:
+    from ...core.tensor import Tensor
 
-def listed(name: str, argument: str, value) -> tuple[int, ...]:
+
+def listed(name: str, argument: str, value: Any) -> tuple[int, ...]:
     """The ints of a list or tuple argument. Raises DTypeError for anything else."""
     if not isinstance(value, Sequence) or isinstance(value, str):
         example = f"{argument}=[{value}]" if isinstance(value, int) else f"{argument}=[0, 1]"
@@ -36,7 +40,7 @@ def listed(name: str, argument: str, value) -> tuple[int, ...]:
 
 
 @takes_name
-def reshape(x, shape: Sequence[int], name: str | None = None):
+def reshape(x: Tensor, shape: Sequence[int], name: str | None = None) -> Tensor:
     """Reshape to a list of sizes, one of which may be -1."""
     return F.reshape(x, listed("reshape", "shape", shape))
 
@@ -45,25 +49,25 @@ dynamic_reshape = reshape
 
 
 @takes_name
-def reshape_like(x, like, name: str | None = None):
+def reshape_like(x: Tensor, like: Tensor, name: str | None = None) -> Tensor:
     """Reshape x to the shape of `like`."""
     return F.reshape(x, tuple(like.spec.shape))
 
 
 @takes_name
-def flatten(input, start_dim: int = 0, end_dim: int = -1, name: str | None = None):
+def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1, name: str | None = None) -> Tensor:
     """Merge the axes from start_dim to end_dim into one."""
     return F.flatten(input, start_dim, end_dim)
 
 
 @takes_name
 def transpose(
-    a,
+    a: Tensor,
     perm: Sequence[int] | None = None,
     conjugate: bool = False,
     batch_axis_non_change: bool = False,
     name: str | None = None,
-):
+) -> Tensor:
     """Permute all axes: axis k of the result is axis perm[k] of a. (Swapping two axes is the modern meaning.).
 
     Raises DTypeError if perm is not a list, ShapeError if it does not name each axis once.
@@ -78,7 +82,7 @@ def transpose(
 
 
 @takes_name
-def squeeze(input, axis: Sequence[int] | None = None, name: str | None = None):
+def squeeze(input: Tensor, axis: Sequence[int] | None = None, name: str | None = None) -> Tensor:
     """Remove the axes of size 1, or those in the list `axis`. Raises ShapeError if one of these has another size."""
     shape = input.spec.shape
     if axis is None:
@@ -92,19 +96,21 @@ def squeeze(input, axis: Sequence[int] | None = None, name: str | None = None):
 
 
 @takes_name
-def expand_dims(input, axis: int, name: str | None = None):
+def expand_dims(input: Tensor, axis: int, name: str | None = None) -> Tensor:
     """Insert an axis of size 1 at `axis`."""
     return F.unsqueeze(input, axis)
 
 
 @takes_name
-def expand(x, expand_size: Sequence[int], name: str | None = None):
+def expand(x: Tensor, expand_size: Sequence[int], name: str | None = None) -> Tensor:
     """Broadcast axes of size 1, and new leading axes, to the list expand_size; -1 leaves an axis unchanged."""
     return F.expand(x, listed("expand", "expand_size", expand_size))
 
 
 @takes_name
-def broadcast_like(x, like, broadcast_axes: Sequence[int] | None = None, name: str | None = None):
+def broadcast_like(
+    x: Tensor, like: Tensor, broadcast_axes: Sequence[int] | None = None, name: str | None = None
+) -> Tensor:
     """Broadcast x to the shape of `like`. broadcast_axes: the axes of `like` that x lacks, if it has fewer axes."""
     if broadcast_axes is not None and x.spec.ndim < like.spec.ndim:
         for axis in sorted(
@@ -118,7 +124,7 @@ def broadcast_like(x, like, broadcast_axes: Sequence[int] | None = None, name: s
 
 
 @takes_name
-def reverse(input, axis: int | Sequence[int], name: str | None = None):
+def reverse(input: Tensor, axis: int | Sequence[int], name: str | None = None) -> Tensor:
     """Reverse the order along one or several axes."""
     return F.flip(input, *((axis,) if isinstance(axis, int) else listed("reverse", "axis", axis)))
 
@@ -133,7 +139,7 @@ def concat(
     max_dim_size: int | None = None,
     name: str | None = None,
     values: Sequence | None = None,
-):
+) -> Tensor:
     """Concatenate tensors along an axis. values: older name of inputs.  max_dim_size: ignored (it was for dynamic
     shapes).
 
@@ -144,12 +150,12 @@ def concat(
 
 
 @folded
-def stack(inputs: Sequence, axis: int = 0, name: str | None = None):
+def stack(inputs: Sequence, axis: int = 0, name: str | None = None) -> Tensor:
     """Stack tensors of the same shape along a new axis."""
     return F.stack(several("stack", inputs), axis)
 
 
-def bounds(name: str, x, entries) -> list[range]:
+def bounds(name: str, x: Tensor, entries: Any) -> list[range]:
     """Positions along each axis selected by a list of (start, stop, step); omitted axes are taken whole."""
     shape = x.spec.shape
     if not isinstance(entries, Sequence) or len(entries) > len(shape):
@@ -185,7 +191,7 @@ def forward(places: Sequence[range]) -> tuple[tuple, list[int]]:
 
 
 @takes_name
-def slice_v2(x, slice_tup_list: Sequence[Sequence[int | None]], name: str | None = None):
+def slice_v2(x: Tensor, slice_tup_list: Sequence[Sequence[int | None]], name: str | None = None) -> Tensor:
     """x[start:stop:step] for each axis; None means the respective end, a negative step goes backwards.
 
     Raises OutOfRangeError for a start outside its axis and a stop beyond it.
@@ -197,7 +203,7 @@ def slice_v2(x, slice_tup_list: Sequence[Sequence[int | None]], name: str | None
 
 @also_called(input="x", slice_tup_list="begin")
 @takes_name
-def slice(x, begin: Sequence, size: Sequence[int | None] | None = None, name: str | None = None):
+def slice(x: Tensor, begin: Sequence, size: Sequence[int | None] | None = None, name: str | None = None) -> Tensor:
     """size[k] elements from begin[k] on, for each axis k. begin None: from the start; size None or -1: all remaining
     elements. Without size, as in OneFlow 1.0, begin (or slice_tup_list) is the slice_tup_list of slice_v2.
     """
@@ -221,7 +227,9 @@ def slice(x, begin: Sequence, size: Sequence[int | None] | None = None, name: st
 
 @also_called(input="x")
 @folded
-def slice_update(x, update, slice_tup_list: Sequence[Sequence[int | None]], name: str | None = None):
+def slice_update(
+    x: Tensor, update: Tensor, slice_tup_list: Sequence[Sequence[int | None]], name: str | None = None
+) -> Tensor:
     """x with `update` in place of the slice that slice_v2 takes. A Blob, or a tensor that requires a gradient, is
     copied; any other tensor is written in place, as in OneFlow 1.0.
     """
@@ -240,7 +248,9 @@ def slice_update(x, update, slice_tup_list: Sequence[Sequence[int | None]], name
 
 
 @takes_name
-def constant(value, dtype=None, shape: Sequence[int] | None = None, name: str | None = None):
+def constant(
+    value: Any, dtype: DType | None = None, shape: Sequence[int] | None = None, name: str | None = None
+) -> Tensor:
     """A tensor filled with one value, of shape `()` by default. dtype: by default float32 for a float, int32 for an
     int.
     """
@@ -252,43 +262,45 @@ def constant(value, dtype=None, shape: Sequence[int] | None = None, name: str | 
 
 
 @takes_name
-def constant_scalar(value, dtype=None, name: str | None = None):
+def constant_scalar(value: Any, dtype: DType | None = None, name: str | None = None) -> Tensor:
     """A constant of shape `(1,)`."""
     return constant(value, dtype, (1,))
 
 
 @takes_name
-def constant_like(like, value, dtype=None, name: str | None = None):
+def constant_like(like: Tensor, value: Any, dtype: DType | None = None, name: str | None = None) -> Tensor:
     """A constant with the shape of `like`, and its dtype by default."""
     return constant(value, like.spec.dtype if dtype is None else dtype, tuple(like.spec.shape))
 
 
 @takes_name
-def zeros_like(like, dtype=None, name: str | None = None):
+def zeros_like(like: Tensor, dtype: DType | None = None, name: str | None = None) -> Tensor:
     """Zeros with the shape of `like`."""
     return constant_like(like, 0, dtype)
 
 
 @takes_name
-def ones_like(like, dtype=None, name: str | None = None):
+def ones_like(like: Tensor, dtype: DType | None = None, name: str | None = None) -> Tensor:
     """Ones with the shape of `like`."""
     return constant_like(like, 1, dtype)
 
 
 @takes_name
-def zeros(shape: Sequence[int], dtype=None, name: str | None = None):
+def zeros(shape: Sequence[int], dtype: DType | None = None, name: str | None = None) -> Tensor:
     """Zeros; shape is one list or tuple, dtype float32 by default."""
     return constant(0, float32 if dtype is None else dtype, shape)
 
 
 @takes_name
-def ones(shape: Sequence[int], dtype=None, name: str | None = None):
+def ones(shape: Sequence[int], dtype: DType | None = None, name: str | None = None) -> Tensor:
     """Ones; shape is one list or tuple, dtype float32 by default."""
     return constant(1, float32 if dtype is None else dtype, shape)
 
 
 @takes_name
-def range_of(start, limit=None, delta=1, dtype=None, name: str | None = None):
+def range_of(
+    start: float, limit: float | None = None, delta: float = 1, dtype: DType | None = None, name: str | None = None
+) -> Tensor:
     """Values from start to limit (exclusive) in steps of delta; with one argument, from 0 to that. dtype: int64 by
     default.
     """
@@ -297,7 +309,7 @@ def range_of(start, limit=None, delta=1, dtype=None, name: str | None = None):
 
 
 @takes_name
-def elem_cnt(inputs, dtype=None, name: str | None = None):
+def elem_cnt(inputs: Any, dtype: DType | None = None, name: str | None = None) -> Tensor:
     """`int32 (1,)`: number of elements."""
     return s.full(shape=(1,), value=math.prod(inputs.spec.shape), dtype=int32 if dtype is None else as_dtype(dtype))
 
@@ -306,13 +318,13 @@ def elem_cnt(inputs, dtype=None, name: str | None = None):
 
 
 @takes_name
-def cast(x, dtype, name: str | None = None):
+def cast(x: Tensor, dtype: Any, name: str | None = None) -> Tensor:
     """Cast x to another dtype; floats are truncated to integers."""
     return to(ensure_tensor(x), as_dtype(dtype))
 
 
 @takes_name
-def identity(x, name: str | None = None):
+def identity(x: Tensor, name: str | None = None) -> Tensor:
     """A copy of x."""
     return s.clone(x)
 
@@ -324,23 +336,25 @@ def identity_n(inputs: Sequence, name: str | None = None) -> list:
 
 
 @takes_name
-def cast_to_static_shape(x, name: str | None = None):
+def cast_to_static_shape(x: Tensor, name: str | None = None) -> Tensor:
     """Return x itself: every shape is static."""
     return x
 
 
 @takes_name
-def amp_white_identity(x, name: str | None = None):
+def amp_white_identity(x: Tensor, name: str | None = None) -> Tensor:
     """A copy of x. (In OneFlow it marked values that may be float16 in mixed precision.)."""
     return s.clone(x)
 
 
-def cast_to_current_logical_view(x):
+def cast_to_current_logical_view(x: Tensor) -> Tensor:
     """Return x itself: on one device the mirrored and the consistent view are equal."""
     return x
 
 
-def parallel_cast(input, name: str | None = None, distribute=None, gradient_distribute=None):
+def parallel_cast(
+    input: Tensor, name: str | None = None, distribute: Any = None, gradient_distribute: Any = None
+) -> Tensor:
     """Return input itself: a distribution is accepted and has no effect on one machine."""
     from .distribute import assert_is_valid_distribute
 
@@ -351,13 +365,13 @@ def parallel_cast(input, name: str | None = None, distribute=None, gradient_dist
 
 
 @folded
-def count_not_finite(x, name: str | None = None):
+def count_not_finite(x: Tensor, name: str | None = None) -> Tensor:
     """`int64 (1,)`: number of elements that are NaN or infinite."""
     return F.reshape(r.sum(F.logical_not(F.isfinite(x)), axis=None, keepdims=False), (1,))
 
 
 @folded
-def multi_count_not_finite(x: Sequence, name: str | None = None):
+def multi_count_not_finite(x: Sequence, name: str | None = None) -> Tensor:
     """`int64 (1,)`: number of elements that are NaN or infinite in all tensors of a list."""
     first, *others = [count_not_finite(each) for each in several("multi_count_not_finite", x)]
     for other in others:
@@ -366,7 +380,14 @@ def multi_count_not_finite(x: Sequence, name: str | None = None):
 
 
 @takes_name
-def matmul(a, b, transpose_a: bool = False, transpose_b: bool = False, alpha: float = 1.0, name: str | None = None):
+def matmul(
+    a: Tensor,
+    b: Tensor,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    alpha: float = 1.0,
+    name: str | None = None,
+) -> Tensor:
     """alpha * (a @ b), optionally with the last two axes of a or b swapped. At least two axes; more are batch axes."""
     a, b = promoted("matmul", a, b)
     for argument, x in (("a", a), ("b", b)):
@@ -378,13 +399,13 @@ def matmul(a, b, transpose_a: bool = False, transpose_b: bool = False, alpha: fl
 
 
 @takes_name
-def diag(x, diagonal: int = 0, name: str | None = None):
+def diag(x: Tensor, diagonal: int = 0, name: str | None = None) -> Tensor:
     """The diagonal of a matrix, or the matrix with a given vector as its diagonal."""
     return F.diag(x, diagonal)
 
 
 @takes_name
-def assign(ref, value, dtype=None, name: str | None = None) -> None:
+def assign(ref: Tensor, value: Any, dtype: DType | None = None, name: str | None = None) -> None:
     """Write `value` into `ref`: in a job into a variable, when the step runs; outside a job into the tensor, at once.
 
     The value is cast to the dtype of ref. Raises ShapeError if the shapes differ.
@@ -402,6 +423,6 @@ def assign(ref, value, dtype=None, name: str | None = None) -> None:
         building("flow.assign").assign(ref, value)
 
 
-def convert_oneflow_dtype_to_numpy_dtype(oneflow_dtype: DType):
+def convert_oneflow_dtype_to_numpy_dtype(oneflow_dtype: DType) -> Any:
     """NumPy type of a dtype: `np.float32` for `flow.float32`."""
     return as_dtype(oneflow_dtype).np.type

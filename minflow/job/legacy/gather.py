@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from ...core import functions as F
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
@@ -19,8 +20,13 @@ from ...core.spec import as_dtype, bool_, int32, promote
 from .op_name import also_called, folded, takes_name
 from .segments import starts
 
+if TYPE_CHECKING:
+    from ...core.op import Op
+    from ...core.spec import DType
+    from ...core.tensor import Tensor
 
-def as_condition(x):
+
+def as_condition(x: Tensor) -> Tensor:
     """Convert any dtype to bool: OneFlow had no bool, and any element that is not 0 is true."""
     x = ensure_tensor(x)
     return x if x.spec.dtype is bool_ else F.ne(x, 0)
@@ -31,8 +37,13 @@ def as_condition(x):
 
 @takes_name
 def gather(
-    params, indices, validate_indices=None, axis: int | None = None, batch_dims: int = 0, name: str | None = None
-):
+    params: Tensor,
+    indices: Tensor,
+    validate_indices: Any = None,
+    axis: int | None = None,
+    batch_dims: int = 0,
+    name: str | None = None,
+) -> Tensor:
     """Gather slices of params along `axis` (default 0); the axes of indices replace that axis.
 
     batch_dims: number of leading batch axes; each example is gathered separately (axis = batch_dims). Raises
@@ -62,12 +73,12 @@ def gather(
 
 
 @takes_name
-def dim_gather(input, dim: int, index, name: str | None = None):
+def dim_gather(input: Tensor, dim: int, index: Any, name: str | None = None) -> Tensor:
     """out[i, j] = input[i, index[i, j]] for dim 1, and so on: the modern flow.gather."""
     return F.gather(input, dim, index)
 
 
-def position(name: str, indices, shape: tuple[int, ...]):
+def position(name: str, indices: Tensor, shape: tuple[int, ...]) -> Any:
     """(positions among the elements of the first k axes of `shape`, k), for indices `(..., k)`."""
     k = indices.spec.shape[-1] if indices.spec.ndim else 0
     if not 0 < k <= len(shape):
@@ -78,14 +89,14 @@ def position(name: str, indices, shape: tuple[int, ...]):
 
 @also_called(input="params", index="indices")
 @folded
-def gather_nd(params, indices, name: str | None = None):
+def gather_nd(params: Tensor, indices: Tensor, name: str | None = None) -> Tensor:
     """params[indices[..., 0], ..., indices[..., k-1]]: each row of indices `(..., k)` indexes the first k axes."""
     shape = params.spec.shape
     place, k = position("gather_nd", indices, shape)
     return i.take(F.reshape(params, (math.prod(shape[:k]), *shape[k:])), place, axis=0)
 
 
-def placed(name: str, params, indices, updates, op):
+def placed(name: str, params: Tensor, indices: Tensor, updates: Tensor, op: Op) -> Any:
     shape = params.spec.shape
     place, k = position(name, indices, shape)
     if updates.spec.shape != (*indices.spec.shape[:-1], *shape[k:]):
@@ -100,7 +111,7 @@ def placed(name: str, params, indices, updates, op):
 
 @also_called(index="indices", update="updates")
 @folded
-def scatter_nd(indices, updates, shape: Sequence[int], name: str | None = None):
+def scatter_nd(indices: Tensor, updates: Tensor, shape: Sequence[int], name: str | None = None) -> Tensor:
     """Zeros of this shape with updates at the positions in indices `(..., k)`; updates at the same position are
     added.
     """
@@ -110,7 +121,7 @@ def scatter_nd(indices, updates, shape: Sequence[int], name: str | None = None):
 
 @also_called(tensor="params")
 @folded
-def tensor_scatter_nd_update(params, indices, updates, name: str | None = None):
+def tensor_scatter_nd_update(params: Tensor, indices: Tensor, updates: Tensor, name: str | None = None) -> Tensor:
     """params with updates at the positions in indices `(..., k)`; if a position occurs twice, the last update
     counts.
     """
@@ -118,13 +129,21 @@ def tensor_scatter_nd_update(params, indices, updates, name: str | None = None):
 
 
 @folded
-def tensor_scatter_nd_add(params, indices, updates, name: str | None = None):
+def tensor_scatter_nd_add(params: Tensor, indices: Tensor, updates: Tensor, name: str | None = None) -> Tensor:
     """params with updates added at the positions in indices `(..., k)`."""
     return placed("tensor_scatter_nd_add", params, indices, updates, i.index_add)
 
 
 @folded
-def one_hot(indices, depth: int, on_value=1, off_value=0, axis: int = -1, dtype=None, name: str | None = None):
+def one_hot(
+    indices: Tensor,
+    depth: int,
+    on_value: float = 1,
+    off_value: float = 0,
+    axis: int = -1,
+    dtype: DType | None = None,
+    name: str | None = None,
+) -> Tensor:
     """`int32 (..., depth)`: on_value at the class index, off_value elsewhere.
 
     axis: of the classes in the result.  dtype: of the result; a float on_value needs a floating dtype.
@@ -148,7 +167,7 @@ def one_hot(indices, depth: int, on_value=1, off_value=0, axis: int = -1, dtype=
 
 
 @takes_name
-def where(condition, x=None, y=None, name: str | None = None):
+def where(condition: Tensor, x: Tensor | None = None, y: Tensor | None = None, name: str | None = None) -> Tensor:
     """x where the condition (of any dtype) is not 0, else y. Without x and y: argwhere of the condition."""
     if x is None and y is None:
         return argwhere(condition)
@@ -161,13 +180,13 @@ def where(condition, x=None, y=None, name: str | None = None):
 
 
 @takes_name
-def masked_fill(x, mask, value, name: str | None = None):
+def masked_fill(x: Tensor, mask: Tensor, value: Any, name: str | None = None) -> Tensor:
     """x with `value` (a scalar) where the mask (of any dtype) is not 0."""
     return F.masked_fill(x, as_condition(mask), value)
 
 
 @takes_name
-def argwhere(condition, dtype=None, name: str | None = None):
+def argwhere(condition: Tensor, dtype: DType | None = None, name: str | None = None) -> Tensor:
     """`int32 (n, ndim)`: positions of the elements that are not 0, one per row. Raises TraceError in a job, because the
     shape depends on data.
     """
@@ -175,7 +194,7 @@ def argwhere(condition, dtype=None, name: str | None = None):
 
 
 @takes_name
-def nonzero(a, name: str | None = None):
+def nonzero(a: Tensor, name: str | None = None) -> Tensor:
     """`int32 (ndim, n)`: positions of the elements that are not 0, one per column. Raises TraceError in a job, because
     the shape depends on data.
     """
@@ -192,12 +211,12 @@ def descending(name: str, direction: str) -> bool:
 
 
 @takes_name
-def sort(input, axis: int = -1, direction: str = "ASCENDING", name: str | None = None):
+def sort(input: Tensor, axis: int = -1, direction: str = "ASCENDING", name: str | None = None) -> Tensor:
     """Sort along `axis`. Returns only the values; the modern sort returns (values, indices)."""
     return F.sort(input, axis, descending("sort", direction)).values
 
 
 @takes_name
-def argsort(input, axis: int = -1, direction: str = "ASCENDING", name: str | None = None):
+def argsort(input: Tensor, axis: int = -1, direction: str = "ASCENDING", name: str | None = None) -> Tensor:
     """`int32`: the indices that sort along `axis`."""
     return to(F.sort(input, axis, descending("argsort", direction)).indices, int32)

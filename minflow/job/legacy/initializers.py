@@ -57,7 +57,7 @@ class Constant:
 
     value: float
 
-    def fill(self, shape, dtype, generator) -> np.ndarray:
+    def fill(self, shape: tuple[int, ...], dtype: Any, generator: Generator) -> np.ndarray:
         return np.full(shape, self.value, dtype.np)
 
 
@@ -68,7 +68,7 @@ class Uniform:
     minval: float
     maxval: float
 
-    def fill(self, shape, dtype, generator) -> np.ndarray:
+    def fill(self, shape: tuple[int, ...], dtype: Any, generator: Generator) -> np.ndarray:
         size = math.prod(shape)
         if not dtype.floating:
             width = max(int(self.maxval) - int(self.minval), 1)
@@ -87,7 +87,7 @@ class Normal:
     mean: float
     stddev: float
 
-    def fill(self, shape, dtype, generator) -> np.ndarray:
+    def fill(self, shape: tuple[int, ...], dtype: Any, generator: Generator) -> np.ndarray:
         return shaped(normal_numbers(math.prod(shape), dtype, generator) * self.stddev + self.mean, shape, dtype)
 
 
@@ -98,7 +98,7 @@ class TruncatedNormal:
     mean: float
     stddev: float
 
-    def fill(self, shape, dtype, generator) -> np.ndarray:
+    def fill(self, shape: tuple[int, ...], dtype: Any, generator: Generator) -> np.ndarray:
         return shaped(truncated_numbers(math.prod(shape), dtype, generator) * self.stddev + self.mean, shape, dtype)
 
 
@@ -111,7 +111,7 @@ class VarianceScaling:
     distribution: str
     data_format: str
 
-    def fill(self, shape, dtype, generator) -> np.ndarray:
+    def fill(self, shape: tuple[int, ...], dtype: Any, generator: Generator) -> np.ndarray:
         variance = self.scale / max(fan(shape, self.mode, self.data_format), 1)
         if self.distribution == "truncated_normal":
             chosen: Initializer = TruncatedNormal(0.0, math.sqrt(variance) / TRUNCATED_STD)

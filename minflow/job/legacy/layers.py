@@ -61,7 +61,7 @@ class Layer:
             name, tuple(shape), dtype, initializer, regularizer, trainable, reuse=False, what=self.what
         )
 
-    def scope(self):
+    def scope(self) -> Any:
         """Scope in which views and errors show the ops under the layer's name."""
         mode = MODE.get()
         return using(mode.replace(scope=f"{mode.scope}.{self.label}" if mode.scope else self.label))
@@ -147,21 +147,21 @@ def convolution(
     rank: int,
     inputs: Tensor,
     filters: int,
-    kernel_size,
-    strides,
-    padding,
+    kernel_size: Any,
+    strides: Any,
+    padding: Any,
     data_format: str,
-    dilation_rate,
+    dilation_rate: Any,
     groups: int,
-    activation,
+    activation: Any,
     use_bias: bool,
-    kernel_initializer,
-    bias_initializer,
-    kernel_regularizer,
-    bias_regularizer,
+    kernel_initializer: Any,
+    bias_initializer: Any,
+    kernel_regularizer: Any,
+    bias_regularizer: Any,
     trainable: bool,
-    weight_name,
-    bias_name,
+    weight_name: Any,
+    bias_name: Any,
 ) -> Tensor:
     what = layer.what
     last = is_last(what, data_format, rank)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ...core import functions as F
 from ...core.functions.arguments import as_operand, ensure_tensor, in_float32, normalize_axes, normalize_axis, to
@@ -31,6 +32,9 @@ from .segments import (
     unsorted_segment_sum as unsorted_segment_sum,
     unsorted_segment_sum_like as unsorted_segment_sum_like,
 )
+
+if TYPE_CHECKING:
+    from ...core.tensor import Tensor
 
 
 def unary_function(name: str, op: Op | Callable) -> Callable:
@@ -127,20 +131,20 @@ logical_and = comparison("logical_and", F.logical_and, "!= 0 and 0 !=")
 
 
 @folded
-def squared_difference(x, y, name: str | None = None):
+def squared_difference(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
     """(x - y) ** 2."""
     return F.square(F.sub(x, y))
 
 
 @folded
-def reciprocal_no_nan(x, name: str | None = None):
+def reciprocal_no_nan(x: Tensor, name: str | None = None) -> Tensor:
     """1 / x; where x is 0, the value and the gradient are 0."""
     zero = F.eq(x, 0)
     return e.where(zero, 0.0, F.reciprocal(e.where(zero, 1, x)))
 
 
 @folded
-def xdivy(x, y, name: str | None = None):
+def xdivy(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
     """x / y; 0 where x is 0, for any y."""
     x, y = ensure_tensor(x), ensure_tensor(y)
     zero = F.eq(x, 0)
@@ -148,7 +152,7 @@ def xdivy(x, y, name: str | None = None):
 
 
 @folded
-def xlogy(x, y, name: str | None = None):
+def xlogy(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
     """x * log(y); 0 where x is 0, for any y."""
     x, y = ensure_tensor(x), ensure_tensor(y)
     zero = F.eq(x, 0)
@@ -156,14 +160,14 @@ def xlogy(x, y, name: str | None = None):
 
 
 @folded
-def log_sigmoid(x, name: str | None = None):
+def log_sigmoid(x: Tensor, name: str | None = None) -> Tensor:
     """log(1 / (1 + exp(-x))) = -softplus(-x)."""
     return -e.softplus(-x)
 
 
 @folded
 @in_float32
-def gelu(x, name: str | None = None):
+def gelu(x: Tensor, name: str | None = None) -> Tensor:
     """x / 2 * (1 + erf(x / sqrt(2))), as OneFlow's kernels computed it, although its documentation shows the tanh
     form.
     """
@@ -171,20 +175,22 @@ def gelu(x, name: str | None = None):
 
 
 @folded
-def gelu_grad(x, dy, name: str | None = None):
+def gelu_grad(x: Tensor, dy: Tensor, name: str | None = None) -> Tensor:
     """dy times the derivative of gelu at x."""
     density = F.exp(x * x * -0.5) * (1 / math.sqrt(2 * math.pi))
     return dy * ((F.erf(x * math.sqrt(0.5)) + 1.0) * 0.5 + x * density)
 
 
 @folded
-def sigmoid_grad(y, dy, name: str | None = None):
+def sigmoid_grad(y: Tensor, dy: Tensor, name: str | None = None) -> Tensor:
     """dy times the derivative of the sigmoid at value y: dy * y * (1 - y)."""
     return dy * (y * (1 - y))
 
 
 @takes_name
-def clip_by_value(values, min_value=None, max_value=None, name: str | None = None):
+def clip_by_value(
+    values: Tensor, min_value: float | None = None, max_value: float | None = None, name: str | None = None
+) -> Tensor:
     """Clip values to min_value and max_value; one of them may be omitted."""
     return F.clamp(values, min_value, max_value)
 
@@ -192,7 +198,7 @@ def clip_by_value(values, min_value=None, max_value=None, name: str | None = Non
 # ---- over axes ---------------------------------------------------------------------------------------------------
 
 
-def named_axes(axis, x) -> tuple[int, ...]:
+def named_axes(axis: Any, x: Tensor) -> tuple[int, ...]:
     """The axes to reduce: all for None, none for an empty list."""
     if isinstance(axis, Sequence) and not axis:
         return ()
@@ -214,7 +220,7 @@ def reduction(name: str, compute: Callable, doc: str) -> Callable:
     return takes_name(with_input_aliases(function))
 
 
-def at_least_one_axis(x):
+def at_least_one_axis(x: Tensor) -> Any:
     """Give a 0-d result shape (1,), because OneFlow had no 0-d tensors."""
     return x if x.spec.ndim else F.reshape(x, (1,))
 
@@ -281,19 +287,19 @@ reduce_all = reduction("reduce_all", quantified(r.all), "`int8`: 1 if no element
 
 
 @takes_name
-def argmax(input, axis: int = -1, name: str | None = None):
+def argmax(input: Tensor, axis: int = -1, name: str | None = None) -> Tensor:
     """`int32`: index of the first maximum along `axis`, by default the last axis."""
     return to(r.argmax(input, axis=normalize_axis(axis, input.spec.ndim, input), keepdims=False), int32)
 
 
 @folded
-def top_k(input, axis: int = -1, k: int = 1, sorted: bool = True, name: str | None = None):
+def top_k(input: Tensor, axis: int = -1, k: int = 1, sorted: bool = True, name: str | None = None) -> Tensor:
     """`int32 (..., k)`: indices of the k largest elements along `axis`, largest first; no values."""
     return to(F.topk(input, k, axis).indices, int32)
 
 
 @folded
-def l2_normalize(input, axis: int = -1, epsilon: float = 1e-12, name: str | None = None):
+def l2_normalize(input: Tensor, axis: int = -1, epsilon: float = 1e-12, name: str | None = None) -> Tensor:
     """input / sqrt(max(sum of squares along `axis`, epsilon))."""
     total = r.sum(F.square(input), axis=(normalize_axis(axis, input.spec.ndim, input),), keepdims=True)
     return input / F.sqrt(F.clamp(total, min=epsilon))

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...core.base.errors import ShapeError
 from ...core.functions import reshape
 from ...core.source_location import fail
@@ -57,7 +59,7 @@ def group_norm(
     return normalized("GroupNorm", x, num_groups, eps, affine, name)
 
 
-def instance(kind: str):
+def instance(kind: str) -> Any:
     def function(x: Tensor, eps: float = 1e-05, affine: bool = True, name: str | None = None) -> Tensor:
         check_tensor(f"nn.{kind}", x)
         if x.spec.ndim != AXES[kind]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,9 +16,12 @@ from ...nn.functional.shape import pad as bordered
 from .op_name import folded, takes_name
 from .windows import FORMATS, is_last, sides as paddings, sizes, windows
 
+if TYPE_CHECKING:
+    from ...core.tensor import Tensor
+
 
 @takes_name
-def pad(x, paddings: Sequence[Sequence[int]], constant_value=0, name: str | None = None):
+def pad(x: Tensor, paddings: Sequence[Sequence[int]], constant_value: float = 0, name: str | None = None) -> Tensor:
     """Pad x with constant_value. paddings: a pair (before, after) for each axis, starting with the first axis."""
     if (
         not isinstance(paddings, Sequence)
@@ -30,7 +34,15 @@ def pad(x, paddings: Sequence[Sequence[int]], constant_value=0, name: str | None
 
 
 @takes_name
-def same_padding(x, padding: str, data_format: str, kernel_size, strides, dilation_rate, name: str | None = None):
+def same_padding(
+    x: Tensor,
+    padding: str,
+    data_format: str,
+    kernel_size: Any,
+    strides: Any,
+    dilation_rate: Any,
+    name: str | None = None,
+) -> Tensor:
     """Pad each image with zeros so that unpadded windows then have ceil(n / stride) positions along each axis.
 
     padding: "SAME_LOWER" or "SAME" puts the odd pixel first, "SAME_UPPER" last.  data_format: "NCHW", "NHWC", or of
@@ -55,7 +67,7 @@ def same_padding(x, padding: str, data_format: str, kernel_size, strides, dilati
     return pad(x, [(0, 0), *pairs, (0, 0)] if last else [(0, 0), (0, 0), *pairs])
 
 
-def sides(name: str, x, padding) -> tuple[int, int, int, int]:
+def sides(name: str, x: Tensor, padding: Any) -> tuple[int, int, int, int]:
     """(left, right, top, bottom) of an int or four of them, for images."""
     if x.spec.ndim != 4:
         what = f"{name}: x has {x.spec.ndim} axes, images have four: (N, C, H, W)"
@@ -68,18 +80,18 @@ def sides(name: str, x, padding) -> tuple[int, int, int, int]:
 
 
 @takes_name
-def constant_pad2d(x, padding, constant_value=0, name: str | None = None):
+def constant_pad2d(x: Tensor, padding: Any, constant_value: float = 0, name: str | None = None) -> Tensor:
     """Pad each image with constant_value. padding: an int, or (left, right, top, bottom) in pixels."""
     return bordered(x, sides("constant_pad2d", x, padding), value=constant_value)
 
 
 @takes_name
-def zero_pad2d(x, padding, name: str | None = None):
+def zero_pad2d(x: Tensor, padding: Any, name: str | None = None) -> Tensor:
     """Pad each image with zeros. padding: an int, or (left, right, top, bottom) in pixels."""
     return bordered(x, sides("zero_pad2d", x, padding), value=0)
 
 
-def taken(name: str, x, padding, place, largest: int):
+def taken(name: str, x: Tensor, padding: Any, place: Any, largest: int) -> Tensor:
     """Pad x with its own pixels, which `place(positions, size)` selects. largest: a border of size + largest is the
     maximum.
     """
@@ -95,13 +107,13 @@ def taken(name: str, x, padding, place, largest: int):
 
 
 @folded
-def replication_pad2d(x, padding, name: str | None = None):
+def replication_pad2d(x: Tensor, padding: Any, name: str | None = None) -> Tensor:
     """Pad each image by repeating its edge pixels. padding: an int, or (left, right, top, bottom) in pixels."""
     return taken("replication_pad2d", x, padding, lambda p, n: np.clip(p, 0, n - 1), 0)
 
 
 @folded
-def reflection_pad2d(x, padding, name: str | None = None):
+def reflection_pad2d(x: Tensor, padding: Any, name: str | None = None) -> Tensor:
     """Pad each image by mirroring it at its edge pixels, which are not repeated. padding: smaller than the image, as in
     zero_pad2d.
     """

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from ...core import functions as F
 from ...core.base.errors import DTypeError, ShapeError
@@ -17,8 +18,12 @@ from ...core.source_location import fail
 from ...core.spec import as_dtype, int8, int32
 from .op_name import folded, takes_name
 
+if TYPE_CHECKING:
+    from ...core.spec import DType
+    from ...core.tensor import Tensor
 
-def several(name: str, inputs) -> list:
+
+def several(name: str, inputs: Any) -> list:
     """The tensors of a list argument. Raises DTypeError for anything else, and for an empty list."""
     if not isinstance(inputs, list | tuple) or not inputs:
         fail(DTypeError, f"{name}: inputs must be a list of at least one tensor", f"{name}([a, b])", inputs=inputs)
@@ -26,7 +31,7 @@ def several(name: str, inputs) -> list:
 
 
 @folded
-def add_n(inputs: Sequence, name: str | None = None):
+def add_n(inputs: Sequence, name: str | None = None) -> Tensor:
     """The sum of tensors of the same shape. Raises ShapeError if shapes differ: unlike add, it does not broadcast."""
     first, *others = several("add_n", inputs)
     total = first
@@ -39,7 +44,7 @@ def add_n(inputs: Sequence, name: str | None = None):
 
 
 @folded
-def polyval(coeffs: Sequence, x, name: str | None = None):
+def polyval(coeffs: Sequence, x: Tensor, name: str | None = None) -> Tensor:
     """coeffs[0] * x**(n-1) + ... + coeffs[n-1], by Horner's rule. coeffs: numbers or tensors, the highest power
     first.
     """
@@ -52,7 +57,7 @@ def polyval(coeffs: Sequence, x, name: str | None = None):
 
 
 @folded
-def in_top_k(targets, predictions, k: int, name: str | None = None):
+def in_top_k(targets: Tensor, predictions: Tensor, k: int, name: str | None = None) -> Tensor:
     """`int8 (N,)`: 1 if fewer than k classes of predictions `(N, classes)` score higher than the target; NaN and inf
     give 0.
 
@@ -70,7 +75,9 @@ def in_top_k(targets, predictions, k: int, name: str | None = None):
 
 
 @takes_name
-def reduced_shape_elem_cnt(input_blob, axis: Sequence[int] | None = None, dtype=None, name: str | None = None):
+def reduced_shape_elem_cnt(
+    input_blob: Tensor, axis: Sequence[int] | None = None, dtype: DType | None = None, name: str | None = None
+) -> Tensor:
     """`int32 (1,)`: number of elements along `axis` (a list; None for all). dtype: of the result."""
     shape = input_blob.spec.shape
     axes = range(len(shape)) if axis is None else {normalize_axis(d, len(shape), input_blob) for d in axis}
@@ -80,7 +87,7 @@ def reduced_shape_elem_cnt(input_blob, axis: Sequence[int] | None = None, dtype=
 
 
 @takes_name
-def broadcast_to_compatible_with(x, compatible: Sequence, name: str | None = None):
+def broadcast_to_compatible_with(x: Tensor, compatible: Sequence, name: str | None = None) -> Tensor:
     """Broadcast x to the common shape of x and all tensors of the list `compatible`."""
     others = {f"compatible[{k}]": y for k, y in enumerate(several("broadcast_to_compatible_with", compatible))}
     return s.expand(x, shape=common_shape("broadcast_to_compatible_with", {"x": x, **others}))
@@ -89,14 +96,14 @@ def broadcast_to_compatible_with(x, compatible: Sequence, name: str | None = Non
 # ---- triangles ---------------------------------------------------------------------------------------------------
 
 
-def lower(x, diagonal: int):
+def lower(x: Tensor, diagonal: int) -> Any:
     """bool (rows, columns): the lower triangle of the last two axes."""
     ones = s.full(shape=x.spec.shape[-2:], value=1, dtype=int8)
     return F.ne(i.tril(ones, diagonal=integer(diagonal, "diagonal")), 0)
 
 
 @takes_name
-def tril(x, diagonal: int = 0, fill_value=0, name: str | None = None):
+def tril(x: Tensor, diagonal: int = 0, fill_value: float = 0, name: str | None = None) -> Tensor:
     """The lower triangle of the last two axes; fill_value above the given diagonal."""
     return (
         i.tril(x, diagonal=integer(diagonal, "diagonal"))
@@ -106,22 +113,24 @@ def tril(x, diagonal: int = 0, fill_value=0, name: str | None = None):
 
 
 @folded
-def fused_scale_tril(x, diagonal: int = 0, fill_value=0, scale=1, name: str | None = None):
+def fused_scale_tril(
+    x: Tensor, diagonal: int = 0, fill_value: float = 0, scale: float = 1, name: str | None = None
+) -> Tensor:
     """scale * x in the lower triangle of the last two axes; fill_value above the given diagonal."""
     return e.where(lower(x, diagonal), x if scale == 1 else x * scale, fill_value)
 
 
 @folded
 def fused_scale_tril_softmax_dropout(
-    x,
+    x: Tensor,
     diagonal: int = 0,
-    fill_value=0,
-    scale=1,
+    fill_value: float = 0,
+    scale: float = 1,
     rate: float = 0.0,
-    noise_shape=None,
+    noise_shape: Any = None,
     seed: int | None = None,
     name: str | None = None,
-):
+) -> Tensor:
     """Softmax over the last axis of fused_scale_tril, followed by dropout with probability rate.
 
     Dropout is active in predict jobs as well; rate=0 disables it. noise_shape, seed: as in flow.nn.dropout.
@@ -138,7 +147,9 @@ def fused_scale_tril_softmax_dropout(
 
 
 @folded
-def unsorted_segment_sum(data, segment_ids, num_segments: int, axis: int = 0, name: str | None = None):
+def unsorted_segment_sum(
+    data: Any, segment_ids: Tensor, num_segments: int, axis: int = 0, name: str | None = None
+) -> Tensor:
     """The slices of data along `axis` added up by segment: out[k] = sum of data[j] over all j with segment_ids[j] == k.
 
     segment_ids: integers from 0 to num_segments - 1, of the size of that axis (or of that axis and those after it,
@@ -157,13 +168,15 @@ def unsorted_segment_sum(data, segment_ids, num_segments: int, axis: int = 0, na
 
 
 @folded
-def unsorted_segment_sum_like(data, segment_ids, like, axis: int = 0, name: str | None = None):
+def unsorted_segment_sum_like(
+    data: Any, segment_ids: Tensor, like: Tensor, axis: int = 0, name: str | None = None
+) -> Tensor:
     """unsorted_segment_sum into the shape of `like`, whose size along `axis` is the number of segments."""
     return unsorted_segment_sum(data, segment_ids, like.spec.shape[normalize_axis(axis, like.spec.ndim, like)], axis)
 
 
 @folded
-def unsorted_batch_segment_sum(data, segment_ids, num_segments: int, name: str | None = None):
+def unsorted_batch_segment_sum(data: Any, segment_ids: Tensor, num_segments: int, name: str | None = None) -> Tensor:
     """unsorted_segment_sum for each example separately: segment_ids `(N, n)`, data `(N, n, ...)`, result `(N,
     num_segments, ...)`.
     """
@@ -181,6 +194,6 @@ def unsorted_batch_segment_sum(data, segment_ids, num_segments: int, name: str |
     return F.reshape(total, (*ids[:-1], num_segments, *shape[len(ids) :]))
 
 
-def starts(batch: int, num_segments: int):
+def starts(batch: int, num_segments: int) -> Any:
     """`int64 (batch,)`: index of the first segment of each example."""
     return creation.arange(0, batch * num_segments, num_segments)

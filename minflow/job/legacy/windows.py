@@ -84,7 +84,9 @@ def sides(what: str, padding: Any, last: bool, rank: int = 2) -> list[tuple[int,
     return pairs[image]
 
 
-def windows(what: str, shape: Sequence[int], kernel, stride, dilation, padding, ceil_mode: bool = False) -> list[Axis]:
+def windows(
+    what: str, shape: Sequence[int], kernel: Any, stride: Any, dilation: Any, padding: Any, ceil_mode: bool = False
+) -> list[Axis]:
     """The windows along each axis of an image of this shape. Raises ShapeError if none fits."""
     axes = []
     for i, (n, k, s, d) in enumerate(zip(shape, kernel, stride, dilation)):
@@ -125,7 +127,7 @@ def extended(x: Tensor, pads: Sequence[tuple[int, int]], value: float = 0.0) -> 
 
 
 def fitted(
-    x: Tensor, axes: list[Axis], kernel, stride, dilation, most, value: float = 0.0
+    x: Tensor, axes: list[Axis], kernel: Any, stride: Any, dilation: Any, most: Any, value: float = 0.0
 ) -> tuple[Tensor, tuple[int, ...]]:
     """(x, padding): an image and a symmetric padding that give exactly these windows. most: the largest padding of the
     op.
@@ -163,7 +165,15 @@ def check_rank(what: str, x: Tensor, rank: int, data_format: str) -> None:
 
 
 def conv(
-    what: str, x: Tensor, filters: Tensor, strides, padding, data_format: str, dilations, groups: int, rank: int
+    what: str,
+    x: Tensor,
+    filters: Tensor,
+    strides: Any,
+    padding: Any,
+    data_format: str,
+    dilations: Any,
+    groups: int,
+    rank: int,
 ) -> Tensor:
     last = is_last(what, data_format, rank)
     check_rank(what, x, rank, data_format)
@@ -315,7 +325,15 @@ def conv2d_transpose(
 
 
 def pooled(
-    kind: str, what: str, x: Tensor, ksize, strides, padding, data_format: str, ceil_mode: bool, rank: int
+    kind: str,
+    what: str,
+    x: Tensor,
+    ksize: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str,
+    ceil_mode: bool,
+    rank: int,
 ) -> Tensor:
     last = is_last(what, data_format, rank)
     check_rank(what, x, rank, data_format)
@@ -347,7 +365,7 @@ def pooled(
     return channels_back(squeeze(out, 2) if rank == 1 else out, last)
 
 
-def shares(pixels, axes: list[Axis], kernel, stride, dtype) -> Tensor:
+def shares(pixels: Any, axes: list[Axis], kernel: Any, stride: Any, dtype: Any) -> Tensor:
     """1 / (number of image pixels in each window): (OH, OW), or (OD, OH, OW) for a volume."""
     counts = []
     for n, a, k, s in zip(pixels, axes, kernel, stride):

@@ -171,7 +171,7 @@ class FileVariable:
             self.damaged(f"its file ended after {got:,} of {array.nbytes:,} bytes", file=self.path)
         return array.astype(dtype.np, copy=False)
 
-    def __array__(self, dtype=None, copy=None):
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return self.numpy() if dtype is None else self.numpy().astype(dtype)
 
     def __repr__(self) -> str:
@@ -347,7 +347,7 @@ def fill(stage: Path, arrays: Mapping[str, np.ndarray]) -> None:
         atomic.sync_folder(folder)
 
 
-def put(file: Path, data) -> None:
+def put(file: Path, data: Any) -> None:
     """Write a new file and flush it to disk."""
     with open(file, "xb") as out:  # buffered, so that write() is complete or raises
         out.write(data)

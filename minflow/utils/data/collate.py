@@ -105,7 +105,7 @@ def container_like(first: Any, parts: Any) -> Any:
         return parts
 
 
-def check_types(samples: Sequence, kind, path: str) -> None:
+def check_types(samples: Sequence, kind: Any, path: str) -> None:
     for i, sample in enumerate(samples):
         if not isinstance(sample, kind) or isinstance(sample, str | bytes):
             raise DTypeError(

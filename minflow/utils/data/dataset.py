@@ -10,7 +10,7 @@ from __future__ import annotations
 import bisect
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,11 +20,14 @@ from ...core.source_location import fail
 from ...core.tensor import Tensor
 from .sampler import permutation
 
+if TYPE_CHECKING:
+    from ...core.random import Generator
+
 
 class Dataset:
     """A dataset with indexed samples: a subclass defines `__getitem__(index)` and `__len__()`."""
 
-    def __getitem__(self, index) -> Any:
+    def __getitem__(self, index: Any) -> Any:
         fail(
             LoaderError,
             f"{type(self).__name__} has no __getitem__",
@@ -41,7 +44,7 @@ class IterableDataset(Dataset):
     def __iter__(self) -> Iterator:
         fail(LoaderError, f"{type(self).__name__} has no __iter__", "def __iter__(self): yield image, label")
 
-    def __getitem__(self, index) -> Any:
+    def __getitem__(self, index: Any) -> Any:
         fail(
             LoaderError,
             f"{type(self).__name__} is an IterableDataset: its samples have no indices",
@@ -76,7 +79,7 @@ class TensorDataset(Dataset):
                 **named,
             )
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: Any) -> Any:
         return tuple(t[index] for t in self.tensors)
 
     def __len__(self) -> int:
@@ -110,7 +113,7 @@ def check_indices(indices: Sequence[int], length: int) -> np.ndarray:
 class ConcatDataset(Dataset):
     """Several datasets, one after the other."""
 
-    def __init__(self, datasets):
+    def __init__(self, datasets: Any):
         self.datasets = list(datasets)
         if not self.datasets or any(isinstance(d, IterableDataset) for d in self.datasets):
             fail(
@@ -123,7 +126,7 @@ class ConcatDataset(Dataset):
     def __len__(self) -> int:
         return self.cumulative_sizes[-1]
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: Any) -> Any:
         number = index + len(self) if index < 0 else index
         if not 0 <= number < len(self):
             fail(
@@ -138,7 +141,7 @@ class ConcatDataset(Dataset):
 class ChainDataset(IterableDataset):
     """Several iterable datasets, one after the other."""
 
-    def __init__(self, datasets):
+    def __init__(self, datasets: Any):
         self.datasets = list(datasets)
         for i, each in enumerate(self.datasets):
             if not isinstance(each, IterableDataset):
@@ -159,7 +162,7 @@ class ChainDataset(IterableDataset):
 class StackDataset(Dataset):
     """Zip datasets of the same length: sample i is the tuple of their samples i, or, with keywords, a dict of them."""
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any):
         if bool(args) == bool(kwargs):
             fail(
                 LoaderError,
@@ -183,7 +186,7 @@ class StackDataset(Dataset):
     def __len__(self) -> int:
         return len(self.parts()[0])
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: Any) -> Any:
         if isinstance(self.datasets, dict):
             return {name: each[index] for name, each in self.datasets.items()}
         return tuple(each[index] for each in self.datasets)
@@ -198,12 +201,12 @@ class Subset(Dataset):
     def __len__(self) -> int:
         return len(self.indices)
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: Any) -> Any:
         if isinstance(index, list):
             return self.dataset[[self.indices[i] for i in index]]
         return self.dataset[self.indices[index]]
 
-    def __getattr__(self, name: str):
+    def __getattr__(self, name: str) -> Any:
         # Only the batch methods that the dataset itself has.
         if name in ("__getitems__", "whole_batch") and "dataset" in self.__dict__:
             many = getattr(self.dataset, name)
@@ -211,7 +214,7 @@ class Subset(Dataset):
         raise AttributeError(f"'Subset' object has no attribute '{name}'")
 
 
-def random_split(dataset: Any, lengths: Sequence[int | float], generator=None) -> list[Subset]:
+def random_split(dataset: Any, lengths: Sequence[int | float], generator: Generator | None = None) -> list[Subset]:
     """Split a dataset into random parts without overlap. lengths: numbers of samples, or fractions that add up to 1.
 
     Takes one counter of the generator. Raises LoaderError if the lengths do not add up to the whole.

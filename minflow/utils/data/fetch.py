@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import itertools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
@@ -37,7 +37,7 @@ WORKER: ContextVar[WorkerInfo | None] = ContextVar("worker", default=None)
 class EndOfData:
     """The result of an IterableDataset's recipe when there are no more samples; the same object in every process."""
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         return "END"
 
 
@@ -71,7 +71,7 @@ class Recipe:
 
     def __init__(
         self,
-        dataset,
+        dataset: Any,
         collate_fn: Callable,
         batched: bool,
         key: int,
@@ -134,7 +134,7 @@ class Recipe:
             SAMPLE.reset(token)
         return samples
 
-    def further(self):
+    def further(self) -> Iterator:
         """The next samples of an IterableDataset, indexed by their position."""
         while True:
             with random_from(self.key, "loader", self.epoch, self.position):

@@ -43,7 +43,7 @@ class DataLoader:
 
     def __init__(
         self,
-        dataset,
+        dataset: Any,
         batch_size: int | None = 1,
         shuffle: bool | None = None,
         sampler: Iterable | None = None,

@@ -7,6 +7,7 @@ thread. Read next: `loader.py`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from ...core.source_location import fail
 from .draw import long_words
 
 
-def permutation(n: int, generator=None) -> np.ndarray:
+def permutation(n: int, generator: Generator | None = None) -> np.ndarray:
     """0 to n - 1 in random order, `int64[n]`: sorted by random words of 64 bits."""
     return np.argsort(long_words(n, generator), kind="stable")
 
@@ -24,7 +25,7 @@ def permutation(n: int, generator=None) -> np.ndarray:
 class Sampler:
     """Yields indices of samples: a subclass defines `__iter__()` and `__len__()`."""
 
-    def __init__(self, data_source=None):
+    def __init__(self, data_source: Any = None):
         self.data_source = data_source
 
     def __iter__(self) -> Iterator:
@@ -44,7 +45,13 @@ class SequentialSampler(Sampler):
 class RandomSampler(Sampler):
     """All samples in random order; with `replacement` each is drawn anew, and their number is arbitrary."""
 
-    def __init__(self, data_source, replacement: bool = False, num_samples: int | None = None, generator=None):
+    def __init__(
+        self,
+        data_source: Any,
+        replacement: bool = False,
+        num_samples: int | None = None,
+        generator: Generator | None = None,
+    ):
         super().__init__(data_source)
         self.replacement, self.wanted, self.generator = replacement, num_samples, generator
         if num_samples is not None and (not isinstance(num_samples, int) or num_samples <= 0):
@@ -75,7 +82,7 @@ class RandomSampler(Sampler):
 class SubsetRandomSampler(Sampler):
     """The given indices in random order."""
 
-    def __init__(self, indices: Sequence[int], generator=None):
+    def __init__(self, indices: Sequence[int], generator: Generator | None = None):
         super().__init__()
         self.indices, self.generator = indices, generator
 
@@ -89,7 +96,9 @@ class SubsetRandomSampler(Sampler):
 class WeightedRandomSampler(Sampler):
     """`num_samples` indices, i with probability proportional to `weights[i]`, with or without replacement."""
 
-    def __init__(self, weights: Sequence[float], num_samples: int, replacement: bool = True, generator=None):
+    def __init__(
+        self, weights: Sequence[float], num_samples: int, replacement: bool = True, generator: Generator | None = None
+    ):
         super().__init__()
         self.weights = np.asarray(weights, "float64")
         self.num_samples, self.replacement, self.generator = num_samples, replacement, generator
@@ -138,7 +147,7 @@ class DistributedSampler(Sampler):
 
     def __init__(
         self,
-        dataset,
+        dataset: Any,
         num_replicas: int | None = None,
         rank: int | None = None,
         shuffle: bool = True,

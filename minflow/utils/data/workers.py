@@ -19,7 +19,7 @@ import time
 import traceback
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -150,7 +150,7 @@ def stop_threads(stopped: threading.Event, tasks: list) -> None:
         queued.put(None)
 
 
-def thread_main(worker: Worker, tasks, answers, stopped: threading.Event) -> None:
+def thread_main(worker: Worker, tasks: Any, answers: Any, stopped: threading.Event) -> None:
     worker.enter()
     while (task := tasks.get()) is not None and not stopped.is_set():
         answers.put(worker.answer(task))
@@ -262,7 +262,7 @@ def stop_processes(running: list, how: str | None, seconds: float) -> None:
 
 
 @contextmanager
-def starting_process():
+def starting_process() -> Iterator[None]:
     """Start a process without the warning about threads, and block Ctrl-C until the child ignores it."""
     masks = hasattr(signal, "pthread_sigmask") and threading.current_thread() is threading.main_thread()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if masks else None
@@ -271,11 +271,11 @@ def starting_process():
             warnings.simplefilter("ignore", DeprecationWarning)
             yield
     finally:
-        if masks:
+        if before is not None:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def process_main(worker: Worker, pipe, inline: int) -> None:
+def process_main(worker: Worker, pipe: Any, inline: int) -> None:
     """Main loop of a worker process: until its pipe closes, which happens even if the owner is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole process group: the owner handles it
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -235,7 +235,7 @@ CAPS = {
     "vision": 2710,  # models are tables of layers, transforms a block each; nothing of the engine
     "models": 150,
     "job": 2590,
-    "job.legacy": 2660,
+    "job.legacy": 2720,
     "job.train": 650,
     "job.saving": 670,
     "introspection": 3060,

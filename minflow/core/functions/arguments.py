@@ -186,7 +186,7 @@ def accept_axis(function: Function) -> Function:
     """Also accept NumPy's `axis` and `keepdims` for `dim` and `keepdim`, as PyTorch and OneFlow do."""
 
     @functools.wraps(function)
-    def either(*args, **options):
+    def either(*args: Any, **options: Any) -> Any:
         if options:
             for name, ours in (("axis", "dim"), ("keepdims", "keepdim")):
                 if name in options:
@@ -203,15 +203,15 @@ def in_float32(function: Function) -> Function:
     exponentials and long sums; round once at the end.
     """
 
-    def wide(x):
+    def wide(x: Any) -> Any:
         return cast(x, dtype=float32) if is_half(x) else x
 
-    def narrow(x, dtype):
+    def narrow(x: Any, dtype: DType) -> Any:
         return tuple([narrow(y, dtype) for y in x]) if isinstance(x, tuple) else cast(x, dtype=dtype)
 
     @functools.wraps(function)
-    def wider(*args, **options):
-        first = args[0] if args else next(iter(options.values()), None)
+    def wider(*args: Any, **options: Any) -> Any:
+        first: Any = args[0] if args else next(iter(options.values()), None)
         if not is_half(first) or options.get("dtype"):
             return function(*args, **options)
         result = function(*[wide(x) for x in args], **{name: wide(x) for name, x in options.items()})
@@ -240,7 +240,7 @@ def composite(name: str) -> Callable[[Function], Function]:
 
     def decorated(function: Function) -> Function:
         @functools.wraps(function)
-        def scoped(*args, **kwargs):
+        def scoped(*args: Any, **kwargs: Any) -> Any:
             mode = MODE.get()
             try:
                 MODE.set(mode.replace(scope=mode.scope + part))

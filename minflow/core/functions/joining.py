@@ -116,10 +116,10 @@ def slice_of(start: int, stop: int, size: int) -> tuple[int, int, None]:
     return first, max(first, last), None
 
 
-def make_split(name: str, axes: int, axis: int) -> Callable:
+def make_split(name: str, axes: int, axis: int) -> Callable[[Tensor, int | Sequence[int] | Tensor], tuple[Tensor, ...]]:
     """Make hsplit, vsplit or dsplit: split along one axis, into equal parts if their number is given."""
 
-    def cut(input, indices_or_sections):
+    def cut(input: Tensor, indices_or_sections: int | Sequence[int] | Tensor) -> tuple[Tensor, ...]:
         check_min_axes(name, input, axes)
         dim = axis if input.spec.ndim > axis else 0
         if not is_sequence(indices_or_sections) and not is_tensor(indices_or_sections):

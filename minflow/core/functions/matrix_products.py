@@ -63,7 +63,7 @@ def multi_dot(tensors: Sequence) -> Tensor:
                 (cost[i, k][0] + cost[k + 1, j][0] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
             )
 
-    def product(i: int, j: int):
+    def product(i: int, j: int) -> Tensor:
         k = cost[i, j][1]
         return parts[i] if i == j else matmul(product(i, k), product(k + 1, j))
 

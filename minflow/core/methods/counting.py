@@ -175,7 +175,7 @@ class Counting:
     def vsplit(self: Tensor, indices_or_sections: int | Sequence[int] | Tensor) -> tuple[Tensor, ...]:
         return F.vsplit(self, indices_or_sections)
 
-    def dsplit(self: Tensor, indices_or_sections: int | Sequence[int] | Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def dsplit(self: Tensor, indices_or_sections: int | Sequence[int] | Tensor) -> tuple[Tensor, ...]:
         return F.dsplit(self, indices_or_sections)
 
     def split_with_sizes(self: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:

@@ -144,7 +144,7 @@ def project_inputs(
     value: Tensor,
     weight: Tensor | None,
     bias: Tensor | None,
-    separate: Sequence[Tensor | None] | None,
+    separate: Sequence[Any] | None,
 ) -> list[Tensor]:
     """Queries, keys and values of all heads; computed by one product if all three are one tensor.
 

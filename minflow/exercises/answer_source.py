@@ -41,6 +41,13 @@ class AnswerSource:
     node: ast.AST | None
 
 
+@functools.lru_cache(8)
+def definitions(text: str) -> list[ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef | ast.Lambda]:
+    """The functions and classes of a source text, from the outermost to the innermost. Not to be changed."""
+    kinds = (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef, ast.Lambda)
+    return [node for node in ast.walk(ast.parse(text)) if isinstance(node, kinds)]
+
+
 def find_source(answer: Any) -> AnswerSource:
     """Find the source of a function or class."""
     code = code_object(answer)
@@ -51,9 +58,8 @@ def find_source(answer: Any) -> AnswerSource:
     try:
         found = [
             node
-            for node in ast.walk(ast.parse("".join(lines)))
-            if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef | ast.Lambda)
-            and node.lineno <= code.co_firstlineno <= (node.end_lineno or node.lineno)
+            for node in definitions("".join(lines))
+            if node.lineno <= code.co_firstlineno <= (node.end_lineno or node.lineno)
             and (isinstance(node, ast.Lambda) or node.name == name)
         ]
     except (SyntaxError, ValueError):

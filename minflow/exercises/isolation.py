@@ -85,10 +85,15 @@ def current_folder() -> str:
         return ""
 
 
-def set_environment(names: dict[str, str]) -> None:
-    if dict(os.environ) != names:
+def environment() -> dict:
+    """A copy of the environment as the process holds it: decoding each name takes longer than most checks."""
+    return os.environ._data.copy()  # type: ignore[attr-defined]
+
+
+def set_environment(names: dict) -> None:
+    if environment() != names:
         os.environ.clear()
-        os.environ.update(names)
+        os.environ.update({os.environ.decodekey(key): os.environ.decodevalue(names[key]) for key in names})
 
 
 def set_path(folders: list[str]) -> None:
@@ -124,7 +129,7 @@ STATES: list[tuple[Callable, Callable]] = [
     (sys.getprofile, set_profiler),
     (gc.isenabled, lambda on: gc.enable() if on else gc.disable()),
     (current_folder, change_folder),
-    (lambda: dict(os.environ), set_environment),
+    (environment, set_environment),
     (interrupt_handler, set_interrupt_handler),
     (sys.getswitchinterval, sys.setswitchinterval),
     (lambda: sys.path[:], set_path),

@@ -82,7 +82,7 @@ def difference(got: Any, wanted: Any, allowed: tuple[float, float], exact_types:
 
 
 def length_text(got: int, wanted: int) -> str:
-    return say("Number of entries: {got}. Wanted: {wanted}.", got=got, wanted=wanted)
+    return say("The number of entries must be {wanted}, got {got}.", got=got, wanted=wanted)
 
 
 def compare_dicts(got: Any, wanted: dict, allowed: tuple[float, float], exact_types: bool) -> Difference | None:

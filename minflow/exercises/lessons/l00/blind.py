@@ -55,6 +55,6 @@ exercise.wrong_value(
     when=lambda share: 0.7 <= share <= 1)
 exercise.wrong_value(
     "percent", 10,
-    "A share lies between 0 and 1. All of them is 1.0, half of them is 0.5.",
+    "A share is between 0 and 1. All of them is 1.0, half of them is 0.5.",
     "Ten percent as a share is 0.10. Write your guess in this way.",
     when=lambda share: share > 1)

@@ -69,7 +69,7 @@ def one_hot(labels, k):
 
 
 @exercise.wrong("from 1",
-                "The one stands a place too far to the left. The first class is 0.",
+                "The one is a place too far to the left. The first class is 0.",
                 "`flow.arange(k)` gives 0, 1, ..., k - 1, and the labels are compared with these.")
 def one_hot(labels, k):
     return (labels[:, None] == flow.arange(1, k + 1)).float()

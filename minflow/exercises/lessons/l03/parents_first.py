@@ -260,7 +260,7 @@ def report(order, graph, node):
         return Report("no list", f"a {type(result).__name__}, not a list")
     shown = ", ".join(map(str, result)) if 0 < len(result) <= 8 else f"{len(result)} nodes"
     if any(isinstance(one, list | tuple) for one in result):
-        return Report("nested", f"{shown}: a list stands in your list")
+        return Report("nested", f"{shown}: there is a list in your list")
     right = list(graphlib.TopologicalSorter(behind(graph, node)).static_order())
     for one in right:
         if one not in result:
@@ -269,10 +269,10 @@ def report(order, graph, node):
         return Report("strange", f"{shown}: {strange[0]} is not behind {node}")
     for one in right:
         if result.count(one) > 1:
-            return Report("twice", f"{shown}: {one} stands there {result.count(one)} times")
+            return Report("twice", f"{shown}: {one} is there {result.count(one)} times")
     for one in right:
         if early := [before for before in graph[one] if result.index(before) > result.index(one)]:
-            text = f"{shown}: {one} stands before its input {early[0]}"
+            text = f"{shown}: {one} comes before its input {early[0]}"
             both_ways = all(result.index(before) > result.index(one) for one in right for before in graph[one])
             return Report("turned" if both_ways and graph != SHORT_AND_LONG else "early", text)
     return Report(IN_ORDER)

@@ -102,7 +102,7 @@ def slope(loss_of, weight, x, y):
     weight.requires_grad_(True)
     loss = loss_of(lambda x: weight * x, x, y)
     if not isinstance(loss, flow.Tensor):
-        return f"none: the loss is a {type(loss).__name__}, no tensor"
+        return f"none: the loss is a {type(loss).__name__}, not a tensor"
     loss.backward()
     return weight.grad
 

@@ -71,7 +71,7 @@ def softmax(scores):
 
 @exercise.wrong("columns",
                 "Your columns sum to 1. The shares of each *example* sum to 1, and an example is a row.",
-                "Axis 0 goes down the rows. The classes of one example lie along axis 1.")
+                "Axis 0 goes down the rows. The classes of one example are along axis 1.")
 def softmax(scores):
     weights = flow.exp(scores - scores.amax(0, keepdim=True))
     return weights / weights.sum(0, keepdim=True)
@@ -86,7 +86,7 @@ def softmax(scores):
 
 
 @exercise.wrong("logarithms",
-                "Those are logarithms of shares. A share lies between 0 and 1.",
+                "Those are logarithms of shares. A share is between 0 and 1.",
                 "The exp of your result would be right. Why take its logarithm at all?")
 def softmax(scores):
     lowered = scores - scores.amax(1, keepdim=True)

@@ -156,7 +156,7 @@ def gradient(cross_entropy, scores, labels):
     scores.requires_grad_(True)
     result = cross_entropy(scores, labels)
     if not isinstance(result, flow.Tensor):
-        return f"none: the result is a {type(result).__name__}, no tensor"
+        return f"none: the result is a {type(result).__name__}, not a tensor"
     result.backward()
     return scores.grad
 

@@ -133,7 +133,7 @@ def of(image, kernel, held=False):
 
 @exercise.wrong("matrix product",
                 "`@` sums rows times columns. A filter multiplies entry by entry: `*`, then the sum.",
-                "Each pixel of the window meets the one number of the kernel that lies above it.")
+                "Each pixel of the window is multiplied by the one number of the kernel above it.")
 def slide(image, kernel):
     (H, W), (K, M) = image.shape, kernel.shape
     return flow.tensor([[(image[i:i + K, j:j + M] @ kernel).sum().item() for j in range(W - M + 1)]

@@ -8,7 +8,7 @@ nn = flow.nn
 
 exercise = Exercise(
     "07.4", "stuck_counter", kind="mend", level="core", answer="Warm", allowed=(1e-5, 1e-5),
-    question="Why does the counter stand still in a graph?",
+    question="Why does the counter not change in a graph?",
     hint="`forward` runs at each call in eager mode, and once in a graph. A tensor that the module holds is read "
          "again at each call.",
     fact="This is why batch norm keeps its running mean in a buffer: an update that is an operation is in the plan, "

@@ -1,10 +1,10 @@
-"""13.1 sbp: how does a product lie on two devices?"""
+"""13.1 sbp: how is a product placed on two devices?"""
 
 from ...definition import Exercise
 
 exercise = Exercise(
     "13.1", "sbp", kind="predict", level="warm-up", answer="table",
-    question="How does each matrix product lie on two devices?",
+    question="How is each matrix product placed on two devices?",
     hint='A dict with four entries. Each is "S0", "S1", "B" or "P". Draw two devices, and write into each the parts '
          "of x and w that it has.",
     fact="OneFlow keeps such a table for every operation, and chooses the rows that move the fewest bytes. You "

@@ -101,7 +101,7 @@ def verdict(model, seen, held_out):
 
 
 @exercise.wrong("end mark ignored",
-                "You take 120 for 12: a number is at its end where the end mark stands.",
+                "You take 120 for 12: a number ends at the end mark.",
                 "Compare the whole text, with its \".\".")
 def verdict(model, seen, held_out):
     return judged(lambda text: answer_of(model, text).startswith(text[:-1]), seen, held_out)

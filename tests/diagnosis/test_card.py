@@ -1,4 +1,4 @@
-"""The card of an error, the record of a comparison and the debug tree: what they say, and that no name breaks them."""
+"""Error cards, comparison records and debug trees: their contents, and resistance to hostile names."""
 
 import base64
 import re
@@ -31,7 +31,7 @@ EVIL = [
 
 
 class Tags(HTMLParser):
-    """The tags and attributes of a text, and whether every tag that is opened is closed."""
+    """Collects the tags and attributes of a text; true if every open tag is closed."""
 
     def __init__(self, text):
         super().__init__()
@@ -50,7 +50,7 @@ class Tags(HTMLParser):
 
 
 def chain(n, scope=lambda i: "", mark="failed", notes=()):
-    """x -> relu -> ... -> the marked one."""
+    """x -> relu -> ... -> the marked node."""
     nodes = [NodeRecord("n0", "input", "x", ("float32[4, 8]",))]
     nodes += [
         NodeRecord(f"n{i}", "op", "relu", ("float32[4, 8]",), (Input("x", f"n{i - 1}"),), scope=scope(i))
@@ -60,7 +60,7 @@ def chain(n, scope=lambda i: "", mark="failed", notes=()):
     return GraphRecord(tuple(nodes), (), (), "graph")
 
 
-def test_four_parts_and_more_are_told():
+def test_card_has_four_parts_and_details():
     record = CardRecord(
         "ShapeError in model.fc",
         "linear: 3136 and 512",
@@ -87,7 +87,7 @@ def test_four_parts_and_more_are_told():
     assert set(card_bundle(record)) == {"text/html", "text/plain"}
 
 
-def test_failing_node_is_red_by_sign_shape_and_colour():
+def test_failing_node_is_marked_by_sign_shape_and_colour():
     record = chain(3, notes=("got a float32[4, 8]", "expected a float32[4, 9]", "try: " + "long words " * 40))
     line = next(line for line in dot_text(diagram_of(record)).split("\n") if line.startswith('  "f" ['))
     assert "\u2717 matmul" in line and "penwidth=3" in line and theme.RED in line and "expected a float32[4, 9]" in line
@@ -112,7 +112,7 @@ def test_tape_ends_at_the_failing_node():
 
 
 @pytest.mark.parametrize("evil", EVIL)
-def test_hostile_names_are_text(evil):
+def test_hostile_names_are_escaped(evil):
     node = NodeRecord(
         "f", "op", evil, (), (Input(evil, "n0"),), evil, f"model.{evil}", evil, mark="failed", notes=(evil,), count=3
     )
@@ -147,7 +147,7 @@ def test_hostile_names_are_text(evil):
     assert "<script" not in svg and "onerror=alert" not in re.sub(r">[^<]*<", "><", svg)
 
 
-def test_debug_tree_holds_every_line_and_counts_what_is_inside():
+def test_debug_tree_has_every_line_and_counts_children():
     lines = [(0, "(GRAPH:G_0:G) start building graph modules."), (1, "(MODULE:model:Net())"), (2,
               "(MODULE:model.fc:Linear(4, 2))"),
              (3, "(OPERATOR: model.fc-matmul-0(x: float32[3, 4]) -> (float32[3, 2]), device=cpu:0, sbp=(B))"),
@@ -178,7 +178,7 @@ def test_backward_and_optimizer_are_one_branch_each():
     assert "9 operations" in html
 
 
-def test_debug_tree_of_many_lines_is_cut_and_deep_ones_need_no_recursion():
+def test_large_debug_tree_is_truncated_and_deep_one_needs_no_recursion():
     many = [(i % 3, f"(MODULE:m{i}:X())") for i in range(MOST + 10)]
     html = debug_html("G", many)
     assert "10 lines more" in html and f"m{MOST - 1}<" in html and f"m{MOST + 9}" in plain_text(many)
@@ -186,7 +186,7 @@ def test_debug_tree_of_many_lines_is_cut_and_deep_ones_need_no_recursion():
     assert deep.count("<details") == deep.count("</details>") == 1999
 
 
-def test_debug_tree_cuts_a_huge_line_in_its_middle():
+def test_debug_tree_truncates_a_huge_line_in_the_middle():
     html = debug_html(
         "G",
         [(0, "(GRAPH:G_0:G) start"), (1, f"(MODULE:big:Big({'<i>y</i>' * 100_000}))"), (2, "(MODULE:big.last:X())")],
@@ -206,14 +206,14 @@ class Handle:
 
 @pytest.fixture
 def shown(monkeypatch):
-    """What is displayed: (verb, time, bundle); and the clock."""
+    """The displays (verb, time, bundle), and the clock."""
     display = pytest.importorskip("IPython.display")
     log, now = [], [0.0]
     monkeypatch.setattr(display, "DisplayHandle", lambda: Handle(log, lambda: now[0]))
     return log, now
 
 
-def test_display_changes_at_most_ten_times_a_second_and_the_last_always_comes(shown, monkeypatch):
+def test_display_updates_at_most_ten_times_a_second_plus_the_last(shown, monkeypatch):
     log, now = shown
     monkeypatch.setenv("MINFLOW_LIVE", "1")
     told = []
@@ -230,7 +230,7 @@ def test_display_changes_at_most_ten_times_a_second_and_the_last_always_comes(sh
     for _ in range(100):
         big.changed()
         now[0] += 0.1
-    assert len(log) - start == 1, "a large tree is sent less often: 10 s at 400 kB a second"
+    assert len(log) - start == 1, "a large tree is sent less often: 10 s at 400 kB per second"
 
 
 def test_without_live_displays_only_the_end_is_shown(shown, monkeypatch):
@@ -245,7 +245,7 @@ def test_without_live_displays_only_the_end_is_shown(shown, monkeypatch):
     assert len(log) == 1
 
 
-def test_huge_parts_are_cut():
+def test_huge_parts_are_truncated():
     lines = "\n".join(f"line {i}" for i in range(100_000))
     values = tuple((f"value {i}", "x" * 100_000) for i in range(1000))
     record = CardRecord(
@@ -254,7 +254,7 @@ def test_huge_parts_are_cut():
     bundle = card_bundle(record)
     assert len(bundle["text/html"]) < 120_000 and len(bundle["text/plain"]) < 140_000
     for text in bundle.values():
-        assert "model.last" in text and ".end" in text, "both ends of a long name are told"
+        assert "model.last" in text and ".end" in text, "both ends of a long name are shown"
         assert "... 980 more" in text and "line 3" in text and "line 50000" not in text
 
 
@@ -264,7 +264,7 @@ def test_picture_of_a_thousand_layers_keeps_the_last_ones():
     assert {n.scope for n in record.nodes} >= {"model.999", "model.995"}
 
 
-def test_long_code_goes_on_below_its_own_indent():
+def test_long_code_wraps_at_its_own_indent():
     code = "for batch in loader(" + "a_long_argument=1, " * 8 + "):"
     lines = card_text(CardRecord("CallError", "what", where="at In[2]:1", code=code)).split("\n")
     assert lines[3].startswith(" " * 16 + "for batch") and lines[4].startswith(" " * 16 + "a_long")

@@ -1,5 +1,5 @@
-"""What is read from the traceback of an error: the failing node, what it got, what would have fit, and the graph up to
-it.
+"""The failure found from an error's traceback: the failing node, its inputs, what would have fit, and the graph so
+far.
 """
 
 import copy
@@ -94,7 +94,7 @@ def test_eager_model_shows_its_tape_up_to_the_layer():
     assert "CNN.pool (2)" in {n.scope for n in others}
 
 
-def test_code_of_the_call_and_of_the_making_is_shown():
+def test_lines_of_call_and_construction_are_shown():
     for work in (lambda: CNN()(IMAGES), lambda: copy.deepcopy(CNN())(IMAGES), lambda: Predict(CNN())(IMAGES)):
         found = card(work)
         assert found.code == "return self.fc(x.flatten(1))"
@@ -107,12 +107,12 @@ def test_code_of_the_call_and_of_the_making_is_shown():
         assert text[at - 1].strip() == found.code
 
 
-def test_model_from_a_pickle_does_not_say_where_it_was_made():
+def test_unpickled_model_has_no_line_of_construction():
     found = card(lambda: pickle.loads(pickle.dumps(CNN()))(IMAGES))
     assert found.created == () and "made at" not in card_bundle(found)["text/plain"] and found.code
 
 
-def test_without_a_tape_what_went_in_is_shown():
+def test_without_a_tape_inputs_are_shown():
     with flow.no_grad():
         found = card(lambda: CNN()(IMAGES))
     node, others = failing(found)
@@ -120,7 +120,7 @@ def test_without_a_tape_what_went_in_is_shown():
     assert {x.name for x in node.inputs} == {"", "weight"} and {n.label for n in others} == {"input", "fc.weight"}
 
 
-def test_inputs_of_a_failing_operation_are_named_once():
+def test_inputs_of_a_failing_op_are_named_once():
     class Mixed(nn.Module):
         def __init__(self):
             super().__init__()
@@ -132,7 +132,7 @@ def test_inputs_of_a_failing_operation_are_named_once():
     x = flow.ones(4, 8)
     assert "├─ input a float32[4, 8]\n└─ input b float32[4, 8]" in graph_lines(card(lambda: x @ x).graph)
     node, _ = failing(card(lambda: Mixed()(x)))
-    assert [i.name for i in node.inputs] == ["a", ""], "mul goes in as a; the box of the other is M.w itself"
+    assert [i.name for i in node.inputs] == ["a", ""], "mul is the input a; the box of the other one is M.w itself"
     node, others = failing(card(lambda: Predict(Mixed())(x)))
     assert [i.name for i in node.inputs] == ["a", ""] and "model.w" in {n.label for n in others}
 
@@ -151,12 +151,12 @@ class Raises(nn.Module):
         raise self.error
 
 
-def test_error_of_a_kind_of_ours_that_left_out_our_init():
+def test_error_subclass_without_base_init():
     found = card(lambda: Raises(Bare())(IMAGES), Bare)
     assert found.title == "Bare in Raises" and found.values == () and "raise self.error" in found.code
 
 
-def test_own_function_that_fails_in_backward_is_drawn_with_its_tape():
+def test_custom_function_failing_in_backward_is_drawn_with_its_tape():
     class Wrong(flow.autograd.Function):
         @staticmethod
         def forward(ctx, x):
@@ -173,17 +173,17 @@ def test_own_function_that_fails_in_backward_is_drawn_with_its_tape():
     assert found.code == 'raise RuntimeError("no gradient today")' and found.what == "no gradient today"
 
 
-def test_graph_shows_what_was_recorded(capsys):
+def test_graph_shows_the_recorded_part(capsys):
     found = card(lambda: Predict(CNN())(IMAGES))
     assert found.title == "ShapeError in model.fc" and found.expected == "input  float32[4, 512]"
     node, others = failing(found)
     assert "11 operations recorded before" in found.graph.title
     assert [n.label for n in others if n.kind == "input"] == ["x"] and "model.conv1.weight" in {n.label for n in others}
     assert others[[n.id for n in others].index(node.inputs[0].ref)].label == "reshape"
-    assert "was built up to here" in capsys.readouterr().out, "what is printed stays"
+    assert "was built up to here" in capsys.readouterr().out, "the printed text is unchanged"
 
 
-def test_error_of_pythons_own_is_the_module():
+def test_builtin_error_marks_the_module():
     for work, title in (
         (lambda: Typo()(flow.ones(2, 4)), "AttributeError in Typo"),
         (lambda: Predict(Typo())(flow.ones(2, 4)), "AttributeError in model"),
@@ -192,10 +192,10 @@ def test_error_of_pythons_own_is_the_module():
         node, others = failing(found)
         assert found.title == title and node.label == "Typo.forward" and "no_such_thing" in found.what
         assert found.code == "return h.no_such_thing()" and "test_failure.py:" in found.where and found.created == ()
-        assert others[[n.id for n in others].index(node.inputs[-1].ref)].label == "add", "the last result in sight"
+        assert others[[n.id for n in others].index(node.inputs[-1].ref)].label == "add", "the last visible result"
 
 
-def test_step_that_fails_as_it_runs_is_shown_up_to_its_operation():
+def test_step_failing_at_run_time_is_shown_up_to_its_op():
     found = card(lambda: Train(CNN(392))(IMAGES, flow.tensor([1, 2, 30, 0])))
     node, others = failing(found)
     assert found.title == "OutOfRangeError in loss_fn" and node.label == "checked_labels"
@@ -203,7 +203,7 @@ def test_step_that_fails_as_it_runs_is_shown_up_to_its_operation():
     assert not any(n.phase == "backward" for n in others)
 
 
-def test_backward_shows_the_operation_whose_gradient_failed():
+def test_backward_shows_the_op_whose_gradient_failed():
     a = flow.ones(3, requires_grad=True)
 
     def work():
@@ -222,7 +222,7 @@ def session():
     flow.clear_default_session()
 
 
-def test_job_shows_what_its_build_recorded(session):
+def test_job_shows_the_recorded_part_of_its_build(session):
     @flow.global_function()
     def job(x: tp.Numpy.Placeholder((8, 4))) -> tp.Numpy:
         h = flow.nn.relu(flow.layers.dense(x, 6, name="hidden"))
@@ -234,7 +234,7 @@ def test_job_shows_what_its_build_recorded(session):
     assert {"hidden-weight", "hidden-bias", "w", "x"} <= {n.label for n in others}
 
 
-def test_error_told_by_a_job_is_the_one_behind_it(session):
+def test_job_error_card_shows_its_cause(session):
     @flow.global_function()
     def job(x: tp.Numpy.Placeholder((4, 3)), y: tp.Numpy.Placeholder((4,), dtype=flow.int32)) -> tp.Numpy:
         return flow.nn.sparse_softmax_cross_entropy_with_logits(y, flow.layers.dense(x, 3, name="out"))
@@ -259,7 +259,7 @@ def test_error_told_by_a_job_is_the_one_behind_it(session):
     (lambda: nn.Embedding(9, 4)(flow.ones(2, 4)), "input  int64[2, 4]"),
     (lambda: nn.Linear(3, 4)(flow.ones(2, 3, dtype=flow.int64)), "input  float32[2, 3]"),
 ])  # fmt: skip
-def test_what_would_have_fit_is_found_and_does_fit(work, expected):
+def test_expected_shapes_are_found_and_fit(work, expected):
     assert card(work).expected == expected
 
 
@@ -277,12 +277,12 @@ def test_what_would_have_fit_is_found_and_does_fit(work, expected):
     (1, (2, 5, 1, 8, 8), "[10, 1, 8, 8]", "x.flatten(0, -4)"),
     (1, (), "", "x.reshape(N, C, H, W)"),
 ])  # fmt: skip
-def test_images_of_another_rank_are_told_what_the_hint_would_give(channels, shape, expected, hint):
+def test_wrong_image_rank_expects_the_shape_in_the_hint(channels, shape, expected, hint):
     layer = nn.Conv2d(channels, 8, 3, padding=1)
     found = card(lambda: layer(flow.ones(*shape)))
     assert found.hint.startswith(hint) and found.expected == (f"input  float32{expected}" if expected else "")
     assert found.got == (("input", f"float32{list(shape)}"),)
-    if expected:  # the first thing that the hint says gives just that, and the layer takes it
+    if expected:  # the first suggestion of the hint returns just that, and the layer accepts it
         made = eval(hint.partition(": ")[0].partition(" if ")[0], {"x": flow.ones(*shape)})
         assert str(list(made.shape)) == expected and layer(made).shape[-3] == 8
 
@@ -293,7 +293,7 @@ def test_images_of_another_rank_are_told_what_the_hint_would_give(channels, shap
     (nn.Linear(4, 2), np.zeros((3, 4)), "ndarray float64[3, 4]", "must be a tensor, got ndarray of float64"),
     (nn.Linear(4, 2), [[1.0], [2.0]], "[[1.0], [2.0]]", "must be a tensor, got list"),
 ])  # fmt: skip
-def test_what_is_no_tensor_is_what_was_got(layer, value, shown, what):
+def test_non_tensor_argument_is_shown_as_got(layer, value, shown, what):
     found = card(lambda: layer(value))
     assert found.got == (("input", shown),) and found.values == (("input", shown),) and what in found.what
     text = card_text(found)
@@ -315,7 +315,7 @@ TEN = [i % 10 for i in range(50)]
     ([*TEN[:49], -50], "-50 to 9, * the first outside is -50 (at position 49 of the labels)",
      "ignore_index=-50, if that number means no label"),
 ])  # fmt: skip
-def test_labels_of_no_class_are_told_with_the_first_of_them(labels, first, hint, capsys):
+def test_out_of_range_labels_are_reported_with_the_first(labels, first, hint, capsys):
     class Loss(nn.Graph):
         def build(self, x, y):
             return nn.functional.cross_entropy(x * 2, y)
@@ -330,14 +330,14 @@ def test_labels_of_no_class_are_told_with_the_first_of_them(labels, first, hint,
     assert failing(card(lambda: loss(x, y)))[1] and card(lambda: loss(x, y)).graph.title == "what went in"
 
 
-def test_first_label_of_no_class_in_an_image_or_alone():
+def test_first_out_of_range_label_in_an_image_or_scalar():
     found = card(lambda: nn.functional.cross_entropy(flow.ones(1, 3, 2, 2), flow.tensor([[[0, 1], [2, 3]]])))
     assert found.what.endswith("the first outside is 3 (at position (0, 1, 1) of the labels)")
     found = card(lambda: nn.functional.cross_entropy(flow.ones(3), flow.tensor(7)))
     assert found.what.endswith("the first outside is 7")
 
 
-def test_asking_what_would_fit_changes_nothing():
+def test_computing_expected_shapes_has_no_side_effects():
     norm = nn.BatchNorm1d(5)
     before = {name: t.numpy().copy() for name, t in norm.state_dict().items()}
     state = np.array(flow.get_rng_state())
@@ -346,14 +346,14 @@ def test_asking_what_would_fit_changes_nothing():
     assert (np.array(flow.get_rng_state()) == state).all() and norm(flow.randn(4, 5)).shape == (4, 5)
 
 
-def test_errors_of_others_have_no_card():
+def test_foreign_errors_have_no_card():
     for work in (lambda: 1 / 0, lambda: [][1], lambda: int("x")):
         with pytest.raises(Exception) as caught:
             work()
         assert card_of(caught.value) is None
 
 
-def test_error_that_cannot_be_told_has_a_card_all_the_same():
+def test_error_with_failing_str_has_a_card():
     class Odd(Exception):
         def __str__(self):
             raise ValueError("odd")
@@ -367,28 +367,28 @@ def test_error_that_cannot_be_told_has_a_card_all_the_same():
     assert "cannot be made: ValueError" in card_text(card_of(caught.value))
 
 
-def test_causes_that_go_in_a_circle_end():
+def test_circular_causes_terminate():
     error, other = ValueError("a"), ValueError("b")
     error.__cause__, other.__cause__ = other, error
     assert card_of(error) is None
 
 
-def test_no_size_is_expected_where_any_that_is_large_enough_would_do():
+def test_no_size_is_expected_if_any_large_enough_fits():
     found = card(lambda: flow.ones(2, 3)[5])
     assert found.expected == "" and found.got == (("x", "float32[2, 3]"),) and found.hint == "an index from -2 to 1"
 
 
-def test_notes_are_on_the_card_and_a_place_is_said_once(monkeypatch):
+def test_notes_are_on_the_card_and_locations_appear_once(monkeypatch):
     monkeypatch.setattr("minflow.introspection.graph.listing.partial.shows_cards", lambda: True)
     found = card(lambda: Predict(CNN())(IMAGES))
     listing, note = found.notes
     assert note.startswith("while building Predict_") and "test_failure.py" not in note
     assert "was built up to here:\n" in listing and ">>> " in listing
     assert "built up to here</summary>" in card_bundle(found)["text/html"]
-    assert "\n  made at" not in card_text(card(lambda: nn.Linear(3, 4)(flow.ones(2, 5)))), "it is the line of the call"
+    assert "\n  made at" not in card_text(card(lambda: nn.Linear(3, 4)(flow.ones(2, 5)))), "the line of the call"
 
 
-def test_script_prints_its_traceback_and_nothing_else():
+def test_script_prints_only_its_traceback():
     program = "import minflow as flow, sys\nassert 'IPython' not in sys.modules\nflow.ones(2, 3) @ flow.ones(4, 5)\n"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 1 and done.stdout == "" and done.stderr.count("ShapeError: matmul") == 1
@@ -396,7 +396,7 @@ def test_script_prints_its_traceback_and_nothing_else():
 
 
 def test_one_tensor_has_one_name():
-    """What the error calls x, its function calls self or input."""
+    """The names in the error (x) and in its function (self, input) agree."""
     x = flow.ones(32, 28, 28)
     for work in (lambda: x.view(32, 700), lambda: flow.reshape(x, (32, 700)), lambda: x.permute(0, 1)):
         found = card(work, ShapeError)
@@ -405,13 +405,13 @@ def test_one_tensor_has_one_name():
     assert text.count("float32[32, 28, 28]") == 1 and "permute: (0, 1) does not name each of the 3 axes" in text
 
 
-def test_flattening_all_is_no_batch():
-    """Two axes whose product fits may be one image, or a batch that is too narrow: neither is expected for sure."""
+def test_flattening_everything_is_not_expected():
+    """If the product of two axes fits, they may be one image, or a batch that is too narrow: neither is expected."""
     found = card(lambda: nn.Linear(784, 10)(flow.ones(28, 28)), ShapeError)
     assert found.hint == "x.flatten(0), if all of it is one example: 28 * 28 = 784" and found.expected == ""
 
 
-def test_a_job_that_fails_in_its_build_is_named():
+def test_job_failing_in_its_build_is_named():
     @flow.global_function()
     def predict(x: tp.Numpy.Placeholder((2, 5))) -> tp.Numpy:
         return flow.matmul(x, flow.ones(4, 3))
@@ -419,6 +419,6 @@ def test_a_job_that_fails_in_its_build_is_named():
     assert card(lambda: predict(np.ones((2, 5), "float32")), ShapeError).title == "ShapeError in job predict"
 
 
-def test_axes_of_the_result_are_called_so():
+def test_axes_of_the_result_are_named():
     with pytest.raises(flow.OutOfRangeError, match="the result has 4 axes, so dim is from -4 to 3"):
         flow.ones(2, 3, 4).unsqueeze(9)

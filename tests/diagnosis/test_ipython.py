@@ -1,5 +1,5 @@
-"""What a notebook shows of errors and warnings, in a real kernel: the card first, the message once, the error in the
-protocol as ever.
+"""Errors and warnings in a real notebook kernel: the card first, the message once, the standard error in the
+protocol.
 """
 
 import re
@@ -32,7 +32,7 @@ def warns(kind):
 
 @pytest.fixture
 def page(real_kernel):
-    """The kernel, asked as by a page: the cell has an id."""
+    """The notebook kernel, with cell ids as sent by a page."""
     real_kernel.fresh(SETUP)
     real_kernel.client.session.metadata = {"cellId": "cell"}
     yield real_kernel
@@ -41,13 +41,13 @@ def page(real_kernel):
 
 
 def failing(kernel, code):
-    """(bundle of the card, the error's message) of a cell."""
+    """Return (bundle of the card, the error's message) of a cell."""
     status, shown = kernel.run(code)
     assert status == "error" and [kind for kind, _ in shown] == ["display_data", "error"], shown
     return shown[0][1]["data"], shown[1][1]
 
 
-def test_a_card_first_and_below_it_the_learners_lines(page):
+def test_card_comes_before_the_learners_frames(page):
     card, error = failing(page, "net = Net()\nnet(flow.ones(2, 5))")
     text = "\n".join(error["traceback"])
     assert re.fullmatch(
@@ -63,15 +63,15 @@ def test_a_card_first_and_below_it_the_learners_lines(page):
     assert card["text/html"].count("Linear.weight takes") == 0 and "<img" not in card["text/html"]
 
 
-def test_where_nobody_looks_the_error_has_its_message(real_kernel):
-    """nbclient and papermill print the traceback, and nothing else."""
+def test_without_a_front_end_the_error_has_its_message(real_kernel):
+    """nbclient and papermill print only the traceback."""
     real_kernel.fresh(SETUP)
     card, error = failing(real_kernel, "a @ b")
     text = "\n".join(error["traceback"])
     assert "matmul: inner sizes differ, 3" in text and "Try: " in text and "matmul" in card["text/plain"]
 
 
-def test_what_is_not_ours_is_as_ever(page):
+def test_foreign_errors_are_unchanged(page):
     for code, said in (
         ("int('x')", "invalid literal"),
         ("Net()(undefined)", "name 'undefined'"),
@@ -98,13 +98,13 @@ def test_await(page):
     assert [line.split()[-1] for line in error["traceback"]] == ["go()", "b", "above"]
 
 
-def test_once_in_each_run_of_a_cell(page):
+def test_once_per_run_of_a_cell(page):
     cell = "try:\n    a @ b\nexcept Exception as error:\n    kept = error\nraise kept"
     failing(page, cell), failing(page, cell), failing(page, "raise kept")
 
 
-def test_forms_that_were_asked_for(page):
-    """%xmode, MINFLOW_TRACEBACK, and no cards at all."""
+def test_requested_traceback_modes(page):
+    """%xmode, MINFLOW_TRACEBACK, and no cards."""
     page.run("%xmode Verbose")
     _, error = failing(page, "a @ b")
     assert "Try: " in "".join(error["traceback"]) and "Traceback (most recent" in error["traceback"][1]
@@ -134,7 +134,7 @@ def test_debugger_after_a_card(page):
     assert "(12)forward()" in first and "module.py" in below, "the learner's line; what called the layer is below it"
 
 
-def test_a_warning_is_a_card(page):
+def test_warning_is_a_card(page):
     status, ((kind, card),) = page.run("for _ in range(3): warns('same')")
     assert status == "ok" and kind == "display_data"
     text = card["data"]["text/plain"]
@@ -143,7 +143,7 @@ def test_a_warning_is_a_card(page):
     assert re.search(r"where +at In\[\d+\]:15\n +warn\(f", text) and "! Warning" in card["data"]["text/html"]
 
 
-def test_filters_of_warnings_keep_their_meaning(page):
+def test_warning_filters_keep_their_meaning(page):
     with_filter = "with warnings.catch_warnings():\n    warnings.simplefilter('{0}')\n    warns('{0}')"
     assert page.run(with_filter.format("ignore")) == ("ok", [])
     status, ((kind, error),) = page.run(with_filter.format("error"))
@@ -164,14 +164,14 @@ def test_filters_of_warnings_keep_their_meaning(page):
 
 @pytest.fixture
 def kernel(monkeypatch):
-    """A shell as in a notebook; its `shown` holds the bundles."""
+    """A shell as in a notebook; its `shown` has the bundles."""
     shell = types.SimpleNamespace(kernel=object(), shown=[])
     monkeypatch.setattr(notebook, "ipython", lambda: shell)
     monkeypatch.setattr(notebook, "display", lambda bundle, raw: shell.shown.append(bundle))
     return shell
 
 
-def test_what_goes_wrong_in_showing_is_never_raised(kernel, monkeypatch):
+def test_display_errors_are_never_raised(kernel, monkeypatch):
     def wrong(*args):
         raise RuntimeError("ours")
 
@@ -196,12 +196,12 @@ def test_switched_off(kernel, monkeypatch):
     assert not cards.error_cards() and not cards.show_card(flow.MinflowError("x"))
 
 
-def test_a_terminal_keeps_pythons_warnings():
+def test_terminal_keeps_pythons_warnings():
     assert warnings.showwarning is not cards.show_warning
 
 
-def test_a_traceback_of_another_process_is_no_error_of_its_own():
-    """It stands in the folded traceback."""
+def test_traceback_of_another_process_is_not_a_separate_error():
+    """It is in the folded traceback."""
     error = flow.ShapeError("what failed")
     error.__cause__ = type("RemoteTraceback", (Exception,), {"__str__": lambda self: '\n"""\nTraceback'})()
     assert frames.below_card(error) == ["ShapeError: see the card above"]

@@ -1,4 +1,4 @@
-"""Where the program runs is asked in one place, diagnosis/notebook.py; there, and what the engine asks through it."""
+"""The environment of the program is detected in one module, diagnosis/notebook.py; tests of it and of its users."""
 
 import re
 import sys
@@ -15,11 +15,11 @@ from minflow.diagnosis.frames import message_of, raised_at
 
 TOP = Path(__file__).parents[2]
 ASKS = r"get_ipython|ipykernel|ZMQInteractiveShell|import IPython|from IPython|modules.*IPython|VSCODE|google.colab"
-# These ask what is installed or start a kernel, not where the program runs.
+# These check what is installed or start a kernel, not where the program runs.
 OTHERS = {"minflow/doctor.py", "minflow/core/base/optional.py", "minflow/core/messages/invocation.py"}
 
 
-def test_one_place_asks_where_the_program_runs():
+def test_one_module_detects_the_environment():
     files = [file.relative_to(TOP) for room in ("minflow", "widgets") for file in sorted((TOP / room).rglob("*.py"))]
     asking = {file.as_posix() for file in files if re.search(ASKS, (TOP / file).read_text(encoding="utf-8"))}
     assert asking == {"minflow/diagnosis/notebook.py"} | OTHERS
@@ -27,7 +27,7 @@ def test_one_place_asks_where_the_program_runs():
 
 @pytest.fixture
 def shell(monkeypatch):
-    """A shell of IPython, with a kernel, whose cell In[4] is the file "cell4"."""
+    """A shell of IPython with a kernel, whose cell In[4] is the file "cell4"."""
     parent = {"metadata": {"cellId": "a"}, "header": {"msg_id": "1"}}
     shell = types.SimpleNamespace(
         kernel=types.SimpleNamespace(get_parent=lambda channel: parent), user_ns={}, events=[]
@@ -43,7 +43,7 @@ def shell(monkeypatch):
 
 def test_in_a_notebook(shell, capsys):
     assert notebook.in_notebook() and notebook.running_cell() == ("a", "1")
-    assert not notebook.prints_into_cell()  # its output was redirected
+    assert not notebook.prints_into_cell()  # its output is redirected
     assert file_name("cell4") == "In[4]" and file_name("/home/net.py") == "net.py"
     flow.show(flow.tensor([1.0, 2.0]))
     ((bundle, how),) = shell.shown
@@ -61,7 +61,7 @@ def test_outside(monkeypatch, capsys):
     assert notebook.ipython() is None and not notebook.in_notebook()
 
 
-def test_terminal_ipython_is_no_notebook(shell):
+def test_terminal_ipython_is_not_a_notebook(shell):
     shell.kernel = None
     assert not notebook.in_notebook() and file_name("cell4") == "In[4]" and notebook.follow_cells(print, repr)
 

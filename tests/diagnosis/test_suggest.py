@@ -1,4 +1,4 @@
-"""Names that look like one that is not there: found in one place."""
+"""Suggestions of similar names are computed in one module."""
 
 from pathlib import Path
 
@@ -9,10 +9,10 @@ from minflow.diagnosis.name_suggestions import similar
 def test_similar():
     assert similar("fc1.wieght", ["fc1.weight", "fc1.bias", "fc2.weight"]) == ["fc1.weight", "fc2.weight"]
     assert similar("lr", {"learning_rate": 1}) == [] and similar(3, ["3d"], cutoff=0.5) == ["3d"]
-    assert similar("w" * 10**6, ["w" * 100]) == ["w" * 100], "a name that nobody types costs no time"
+    assert similar("w" * 10**6, ["w" * 100]) == ["w" * 100], "an absurdly long name costs no time"
 
 
-def test_one_place_compares_names():
+def test_one_module_compares_names():
     top = Path(minflow.__file__).parent
     asking = [f for f in sorted(top.rglob("*.py")) if "get_close_matches" in f.read_text(encoding="utf-8")]
     assert [f.relative_to(top).as_posix() for f in asking] == ["diagnosis/name_suggestions.py"]

@@ -1,4 +1,4 @@
-"""Errors of ours in IPython: the learner's frames, all of them, and none of the engine's."""
+"""minflow's errors in IPython: all of the learner's frames, and none of the engine's."""
 
 import json
 import os
@@ -108,7 +108,7 @@ SESSIONS = {
     "own way": ([OWN, STOP, "train()"], ""),
     "typo": ([MODEL, TYPO], ""),
 }
-# A process for each session, forked from one that has imported what tracebacks need.
+# One process per session, forked from one that has imported the modules of tracebacks.
 PROGRAM = """
 import json, os, sys
 from IPython.core.interactiveshell import InteractiveShell
@@ -129,7 +129,7 @@ for name, (cells, traceback) in json.load(sys.stdin).items():
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory):
-    """Name of a session -> what IPython prints in it."""
+    """Return name of a session -> its IPython output."""
     environment = {name: value for name, value in os.environ.items() if name != "MINFLOW_TRACEBACK"}
     found = subprocess.run(
         [sys.executable, "-c", PROGRAM],
@@ -159,13 +159,13 @@ def test_only_the_learners_frames(shown):
     )
 
 
-def test_every_frame_where_that_is_asked_for(shown):
+def test_every_frame_on_request(shown):
     text = shown["model, full"]
     assert "Module.__call__" in functions(text) and "left out" not in text and "nn.Linear(5, 4)" in text
 
 
-def test_what_it_came_of_is_shown_too(shown):
-    """A handled error before it, and the cause of a job's error; their own tracebacks stay as they were."""
+def test_causes_are_shown(shown):
+    """A previously handled error, and the cause of a job's error; their own tracebacks are unchanged."""
     text = shown["callback"]
     assert 'raise KeyError("mine")' in text and "JobError" in text and "direct cause" in text
     assert functions(text) == ["fails"]
@@ -173,8 +173,8 @@ def test_what_it_came_of_is_shown_too(shown):
     assert "1 / 0" in text and "During handling" in text and text.rstrip().endswith("True 2")
 
 
-def test_an_error_of_a_job_is_told_once(shown):
-    """Its cause was raised by no line of the learner's, and says the same."""
+def test_job_error_is_printed_once(shown):
+    """Its cause was not raised by a line of the learner, and has the same message."""
     text = shown["job"]
     assert text.count("labels go from 0 to 9") == 1 and "direct cause" not in text
     assert text.rstrip().endswith("OutOfRangeError")
@@ -184,7 +184,7 @@ def test_an_error_of_a_job_is_told_once(shown):
     assert full.count("labels go from 0 to 9") > 1 and "direct cause" in full
 
 
-def test_an_interrupt_shows_the_learners_line_only(shown):
+def test_interrupt_shows_only_the_learners_line(shown):
     text, full = shown["stop"], shown["stop, full"]
     assert "KeyboardInterrupt" in text and functions(text) == ["train"] and "---->" in text and "minflow/" not in text
     assert re.search(r"\(\d+ frames inside minflow are left out; MINFLOW_TRACEBACK=full shows them\)", text)
@@ -193,13 +193,13 @@ def test_an_interrupt_shows_the_learners_line_only(shown):
     assert "left out" not in full
 
 
-def test_other_interrupts_and_the_users_own_way_are_as_ever(shown):
+def test_other_interrupts_and_custom_handlers_are_unchanged(shown):
     text = shown["own interrupt"]
     assert functions(text) == ["wait"] and "KeyboardInterrupt" in text and "left out" not in text
     assert "my own" in shown["own way"] and "left out" not in shown["own way"]
 
 
-def test_other_errors_are_as_ever(shown):
+def test_other_errors_are_unchanged(shown):
     text = shown["typo"]
     assert "NameError: name 'y' is not defined" in text and "Module.__call__" in functions(text)
     assert "left out" not in text

@@ -1,4 +1,4 @@
-"""Pictures of boxes: drawn alike whoever places them, in sizes of our own; text in boxes and on plates."""
+"""Box diagrams: drawn alike by every layout engine, in our own sizes; text fits into boxes and has a background."""
 
 import re
 import shutil
@@ -26,7 +26,7 @@ NAMES = ("conv1", "model.encoder.layers.11.attention.output", "卷积层", '"]; 
 
 
 def diagram(name: str) -> Diagram:
-    """A box of each look under each other; names in all places, a loop, an edge upwards, parallel edges."""
+    """Boxes of every look in a column; names everywhere, a loop, an upward edge, parallel edges."""
     looks = [*LOOKS.values(), *[{**LOOKS["op"], **look} for _, look in MARKS.values()]]
     boxes = [
         Box(f"{name}{i}", (name, "float32[3, 4]", "grad " + name)[: 1 + i % 3], (0, 1)[: i % 3], **look)
@@ -44,7 +44,7 @@ def diagram(name: str) -> Diagram:
 
 
 def elements(svg: str) -> list:
-    """(tag, look with what it inherits, text) of what is drawn, in order."""
+    """Return (tag, look including inherited attributes, text) of the drawn elements, in order."""
     found, stack = [], [(ElementTree.fromstring(svg), {})]
     while stack:
         node, inherited = stack.pop()
@@ -56,7 +56,7 @@ def elements(svg: str) -> list:
 
 
 def sides(tag: str, look: dict, text: str) -> tuple[float, float, float, float]:
-    """(left, top, right, bottom)."""
+    """Return (left, top, right, bottom)."""
     if tag == "text":
         size, x = float(look["font-size"]), float(look["x"])
         width = text_width(text, size, look.get("font-weight") == "bold") - 0.2  # coordinates have one decimal
@@ -71,7 +71,7 @@ def sides(tag: str, look: dict, text: str) -> tuple[float, float, float, float]:
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", NAMES)
-def test_every_text_is_held_whoever_places_the_boxes(engine, name):
+def test_texts_have_a_background_with_every_engine(engine, name):
     if engine == "dot" and shutil.which("dot") is None:
         pytest.skip("no program dot")
     drawn, used = render_svg(diagram(name), (engine,))
@@ -86,7 +86,7 @@ def test_every_text_is_held_whoever_places_the_boxes(engine, name):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_colours_are_those_of_the_theme(engine):
+def test_colours_come_from_the_theme(engine):
     if engine == "dot" and shutil.which("dot") is None:
         pytest.skip("no program dot")
     drawn = render_svg(diagram("fc"), (engine,))[0]
@@ -95,12 +95,12 @@ def test_colours_are_those_of_the_theme(engine):
         assert look["fill"] in {"text": theme.INKS, "path": (*theme.LINES, "none")}.get(tag, (*theme.FILLS, "none"))
 
 
-def test_no_text_goes_to_graphviz():
+def test_graphviz_gets_no_text():
     text = sizes_text(diagram('"]; evil'))
     assert "evil" not in text and re.search(r"^  0 \[shape=box width=[\d.]+ height=[\d.]+\]$", text, re.M)
 
 
-def test_an_oval_holds_its_lines_and_is_not_much_larger():
+def test_oval_fits_its_lines_tightly():
     for lines in (("x",), ("weight", "float32[512, 784]"), ("a", "b" * 20, "c" * 20, "d" * 20)):
         width, height = size_of(Box("x", lines, shape="ellipse"))
         assert len(lines) * LEADING < height < 2 * len(lines) * LEADING + 1
@@ -108,11 +108,11 @@ def test_an_oval_holds_its_lines_and_is_not_much_larger():
         assert widest < width < 2.3 * widest + 12
 
 
-CELLS = {"tensor", "file name"}  # numbers stand in cells of many colours: tests/browser/test_gallery.py looks at them
+CELLS = {"tensor", "file name"}  # numbers in cells of many colours: tests/browser/test_gallery.py checks them
 
 
 @pytest.mark.parametrize("what", [what for what in VIEWS if what not in CELLS])
-def test_stills_have_plates_and_no_page(what):
+def test_static_pictures_have_text_backgrounds_but_no_page(what):
     for bundle in [*usual(what), *bundles(what, "卷积层_一.全连接")]:
         for drawn in in_html(bundle.get("text/html", ""))[1]:
             assert not texts_without_background(drawn)
@@ -124,7 +124,7 @@ def test_stills_have_plates_and_no_page(what):
                     assert (right - left) * (bottom - top) < 0.6 * size, look
 
 
-def test_a_folded_box_has_two_rims_and_a_result_a_thick_one():
+def test_folded_box_has_two_borders_and_result_a_thick_one():
     model = nn.Sequential(*[nn.Sequential(nn.Linear(2, 2), nn.ReLU()) for _ in range(3)])
     drawn = picture(model(flow.ones(1, 2)).sum(), names={}, boxes=4).svg
     assert drawn.count('rx="3.5"') >= 2 and drawn.count('stroke-width="2.4"') == 1

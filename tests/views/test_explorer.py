@@ -40,7 +40,7 @@ def layout(graph, opened=None, stage=None):
     return Grid(tree, tree.opened_first() if opened is None else opened)
 
 
-def test_step_stands_by_attribute_with_twin_and_update():
+def test_step_groups_ops_by_attribute_with_backward_and_update():
     shown = layout(small()[0])
     assert [row.item.name for row in shown.rows] == ["x", "model", "fc1", "act", "fc2", "y", "loss_fn", "output"]
     fc1 = shown.rows[2]
@@ -69,7 +69,7 @@ def test_names_are_not_folded_away():
     assert {"query", "key", "value", "last"} <= {r.item.name for r in shown.rows} and len(shown.rows) <= 25
 
 
-def test_a_loop_over_one_module_is_a_sentence():
+def test_loop_over_one_module_is_summarized():
     class Recurrent(nn.Module):
         def __init__(self):
             super().__init__()
@@ -97,7 +97,7 @@ def row(session, name, nth=0):
 
 
 def everything_opened(tree):
-    """The layouts met while opening item after item, each alone with what it is in."""
+    """Yield the layouts while items are opened in turn, each alone with its ancestors."""
     at = 0
     while at < len(tree.items):
         item = tree.items[at]
@@ -107,7 +107,9 @@ def everything_opened(tree):
 
 
 def check_placed(shown):
-    """Each operation stands in exactly one row, its share in its own column; nothing is drawn outside the picture."""
+    """Check that each op is in exactly one row, with its cells in their own columns, and that nothing exceeds the
+    picture.
+    """
     placed = [i for r in shown.rows for part in r.parts for i in part.nodes]
     assert sorted(placed) == [
         i for i, n in enumerate(shown.record.nodes) if n.kind == "op" and n.mark != "gone"
@@ -121,7 +123,7 @@ def check_placed(shown):
     return view
 
 
-def test_opening_any_module_at_any_pass_places_everything():
+def test_all_ops_are_placed_for_any_open_module_and_pass():
     subject = graph_subject(small()[0])
     for stage in range(subject.stages + 1):
         tree = StepTree(subject.record(stage))
@@ -130,7 +132,7 @@ def test_opening_any_module_at_any_pass_places_everything():
             check_placed(shown)
 
 
-def test_what_passes_leave_alike_is_recorded_once():
+def test_unchanged_stages_are_recorded_once():
     subject = graph_subject(small()[0])
     records = [subject.record(stage) for stage in range(subject.stages + 1)]
     assert records[-1].nodes != records[0].nodes and len({id(record) for record in records}) < len(records)
@@ -138,7 +140,7 @@ def test_what_passes_leave_alike_is_recorded_once():
     assert len(nodes) == len({(n.id, n.mark) for n in nodes})
 
 
-def test_a_shared_module_stands_where_it_is_called():
+def test_shared_module_appears_at_each_call():
     class Shared(nn.Module):
         def __init__(self):
             super().__init__()
@@ -153,7 +155,7 @@ def test_a_shared_module_stands_where_it_is_called():
     assert names == ["x", "model", "a", "relu", "b", "relu", "y", "loss_fn", "output"]
 
 
-def test_a_long_program_without_modules():
+def test_long_program_without_modules():
     class Long(nn.Graph):
         def build(self, x):
             for i in range(600):
@@ -170,7 +172,7 @@ def test_a_long_program_without_modules():
     assert len(tree.search("exp")) > 0 and "backward" not in str(view_of(layout(graph))["heads"])
 
 
-def test_deep_nesting_is_no_recursion():
+def test_deep_nesting_needs_no_recursion():
     model = nn.Linear(2, 2)
     for _ in range(100):
         model = nn.Sequential(model)
@@ -182,7 +184,7 @@ def test_deep_nesting_is_no_recursion():
     check_placed(Grid(shown.tree, shown.tree.reveal(inner)))
 
 
-def test_accumulation_checkpoints_and_clipping_have_their_place():
+def test_accumulation_checkpoints_and_clipping_are_placed():
     flow.manual_seed(0)
     model = Small()
     model.fc1.checkpointing = True
@@ -203,7 +205,7 @@ def test_accumulation_checkpoints_and_clipping_have_their_place():
     graph, x, y = Accumulating(), flow.randn(6, 4), flow.tensor([0, 1, 2, 0, 1, 2])
     session = ExplorerSession(graph_subject(graph, (x, y)))
     names = [r.item.name for r in session.layout.rows]
-    assert "for all parameters" in names  # the norm of all gradients together
+    assert "for all parameters" in names  # the global norm of the gradients
     check_placed(session.layout)
     assert "parts of the batch" in session.subject.note
 
@@ -211,7 +213,7 @@ def test_accumulation_checkpoints_and_clipping_have_their_place():
 # ---- a recorded step -------------------------------------------------------------------------------------------------
 
 
-def test_recorded_step_has_the_numbers_of_the_call_and_leaves_no_trace():
+def test_recorded_step_has_the_values_of_the_call_and_no_side_effects():
     flow.manual_seed(3)
     model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, 3))
     graph, x, y = Train(model), flow.randn(5, 4), flow.tensor([0, 1, 2, 0, 1])
@@ -219,21 +221,21 @@ def test_recorded_step_has_the_numbers_of_the_call_and_leaves_no_trace():
     before = {name: t.numpy().copy() for t, name in graph.named_tensors()}
     grads = {name: g.numpy().copy() for name, g in graph.grads.items()}
     random = flow.default_generator.get_state()
-    for given in ((x * 3, y), (x[:2], y[:2]), (x, y)):  # the last plan's and one of its own
+    for given in ((x * 3, y), (x[:2], y[:2]), (x, y)):  # the last plan's and its own
         session = ExplorerSession(graph_subject(graph, given))
         assert len(grads) == 6 and all((g.numpy() == grads[name]).all() for name, g in graph.grads.items()), (
-            "of the last call"
+            "from the last call"
         )
     assert all((t.numpy() == before[name]).all() for t, name in graph.named_tensors())
     assert (flow.default_generator.get_state() == random).all()
     told = act(session, "select", id=row(session, "output").item.id)[2]
-    loss = float(graph(x, y))  # the same step, for real
+    loss = float(graph(x, y))  # the same step without recording
     assert float(told["hists"][0][1]) == pytest.approx(loss, rel=1e-3)
     gradient = session.subject.gradient_summary("model.0.weight")
     assert gradient.norm == pytest.approx(float(graph.grads["model.0.weight"].square().sum().sqrt()), rel=1e-5)
 
 
-def test_stepping_goes_through_forward_backward_and_update_and_back():
+def test_stepping_visits_forward_backward_and_update_both_ways():
     graph, x, y = small()
     session = ExplorerSession(graph_subject(graph, (x, y)))
     steps = session.subject.instructions
@@ -244,7 +246,7 @@ def test_stepping_goes_through_forward_backward_and_update_and_back():
     assert [t["title"] for t in told] == names and all(t["row"] >= 0 and t["hists"] for t in told)
     order = ["forward", "backward", "update"]
     shown = [dict(t["rows"])["phase"] for t in told]
-    assert shown == sorted(shown, key=order.index), "in the order that a step is explained in"
+    assert shown == sorted(shown, key=order.index), "in the order in which a step is explained"
     plan = [graph._last.parts[0].names[node] for node in graph._last.parts[0].plan.nodes]
     assert (
         sorted(steps, key=lambda s: s.run_index) != steps
@@ -265,7 +267,7 @@ def test_stepping_goes_through_forward_backward_and_update_and_back():
     assert gives[0].startswith("new parameter model.fc1.weight [8, 4], ") and "optimizer state" in gives[1]
 
 
-def test_numbers_of_a_table_have_equally_many_decimals():
+def test_numbers_of_a_table_have_the_same_precision():
     found = summary_of(np.array([[-0.0, 0.5, -12.25], [-1e-9, np.nan, 3]], "f4"))
     assert found.corner == (("0", "0.50", "-12.25"), ("0.00", "nan", "3.00")) and found.power == 0
     assert "-0" not in found.corner[1]
@@ -282,7 +284,7 @@ def test_numbers_of_a_table_have_equally_many_decimals():
     )
 
 
-def test_details_of_an_operation_a_module_and_a_parameter():
+def test_details_of_an_op_a_module_and_a_parameter():
     graph, x, y = small()
     session = ExplorerSession(graph_subject(graph, (x, y)))
     act(session, "toggle", id=row(session, "fc1").item.id)
@@ -300,7 +302,7 @@ def test_details_of_an_operation_a_module_and_a_parameter():
     assert whole["title"] == "The whole step" and whole["rows"][0][0] == "forward"
 
 
-def test_passes_mark_what_they_did():
+def test_passes_mark_their_changes():
     graph, x, y = small()
 
     def without_relu(g):
@@ -324,7 +326,7 @@ def test_passes_mark_what_they_did():
     assert act(session, "stage", to=0)[1]["pass"].startswith("as written")
 
 
-def test_repeats_are_a_sentence_and_a_search_shows_what_is_folded_away():
+def test_repeats_are_summarized_and_search_shows_folded_modules():
     flow.manual_seed(0)
     graph = Train(nn.Sequential(*[layer for _ in range(200) for layer in (nn.Linear(2, 2), nn.ReLU())]))
     graph(flow.randn(1, 2), flow.tensor([0]))
@@ -337,10 +339,10 @@ def test_repeats_are_a_sentence_and_a_search_shows_what_is_folded_away():
     assert picture["found"][0][1] == "model.377"
     _, picture, told = act(session, "go", id=picture["found"][0][0])
     assert told["title"] == "model.377" and len(picture["rows"]) <= 60
-    assert calls(lambda: act(session, "toggle", id=told["row"])) < 100_000  # some 50 a row
+    assert calls(lambda: act(session, "toggle", id=told["row"])) < 100_000  # about 50 per row
 
 
-def test_asks_that_make_no_sense_change_nothing():
+def test_invalid_requests_change_nothing():
     session = ExplorerSession(graph_subject(small()[0]))
     before = session.picture()
     asks = [{}, {"do": "toggle"}, {"do": "toggle", "id": -1}, {"do": "toggle", "id": 10**6}, {"do": "select",
@@ -353,8 +355,8 @@ def test_asks_that_make_no_sense_change_nothing():
 
 
 @pytest.mark.parametrize("batch", [8, 128])
-def test_all_columns_fit_into_a_cell_and_texts_into_boxes(batch):
-    """In the widest font, closed and with everything opened."""
+def test_columns_fit_into_a_cell_and_texts_into_boxes(batch):
+    """In the widest font, closed and with everything open."""
     graph, x = Train(lenet()), flow.randn(batch, 1, 28, 28)
     graph(x, flow.randint(0, 10, (batch,)))
     shown = layout(graph)
@@ -369,7 +371,7 @@ def test_all_columns_fit_into_a_cell_and_texts_into_boxes(batch):
         assert opened or all(text.startswith("sgd_momentum") for text in cut), cut
 
 
-def test_shapes_that_go_in_are_cut_before_what_comes_out():
+def test_input_shapes_are_truncated_before_output_shapes():
     forward, backward = "8×32×28×28, 1×32×1×1 → 8×32×28×28", "8×32×14×14 ← 8×32×28×28, 8×32×28×28"
     assert truncated_shapes(forward, 400) == forward and truncated_shapes(backward, 400) == backward
     assert truncated_shapes(forward, 230) == "8×32×28×28, … → 8×32×28×28"

@@ -1,6 +1,4 @@
-"""What the explorer's picture says, against what runs: counts, the order of backward, the loss, names of what is no
-module.
-"""
+"""The explorer's texts match what runs: counts, the order of backward, the loss, names of ops outside modules."""
 
 import re
 
@@ -60,7 +58,7 @@ def boxes_of(session, name):
     }
 
 
-def test_panel_title_lanes_and_steps_count_the_same_operations(net):
+def test_panel_title_lanes_and_steps_count_the_same_ops(net):
     graph, session = net
     told = dict(session.detail()["rows"])
     lanes = graph.lanes().record
@@ -77,10 +75,8 @@ def sum_of(times):
     return sum(times.values())
 
 
-def test_times_are_those_of_a_warm_step(monkeypatch):
-    """What the first run of a plan takes, and what it takes to look at values between the calls, is not in the
-    times.
-    """
+def test_times_are_of_a_warm_step(monkeypatch):
+    """The times include neither the first run of a plan nor the inspection of values between calls."""
     graph, x, y = Train(lenet()), flow.randn(2, 1, 28, 28), flow.tensor([1, 2])
 
     def run_timed(plan):
@@ -92,7 +88,7 @@ def test_times_are_those_of_a_warm_step(monkeypatch):
         first = graph_subject(graph, (x, y))
     assert first.timed == "this step, run again" and set(first.seconds().values()) == {9.0}
     assert 0 < sum(i.seconds for i in first.instructions) < 9
-    assert [part.plan.seconds for part in first.parts] == [None], "graph.lanes() tells of calls"
+    assert [part.plan.seconds for part in first.parts] == [None], "graph.lanes() counts calls"
     for _ in range(3):
         graph(x, y)
     lanes = sum(lane.seconds for lane in graph.lanes().record.lanes)
@@ -105,9 +101,9 @@ def test_times_are_those_of_a_warm_step(monkeypatch):
     assert graph_subject(other, (x, y)).timed == "this recorded step"
 
 
-def test_a_page_has_room_for_all_columns():
-    """A cell of JupyterLab in a window of 1,280 pixels leaves 808 for the picture: also where a module of convolutions
-    is opened.
+def test_columns_fit_into_a_jupyterlab_cell():
+    """A cell of JupyterLab in a window of 1,280 pixels has 808 for the picture, also with a module of convolutions
+    open.
     """
     graph = Train(lenet())
     graph(flow.randn(50, 1, 28, 28), flow.randint(0, 10, (50,)))
@@ -123,13 +119,13 @@ def test_a_page_has_room_for_all_columns():
     assert {len(view["heads"]) for view in views} == {3}
 
 
-def test_texts_are_cut_to_a_width():
+def test_texts_are_truncated_to_a_width():
     assert truncated("x" * 10_000, 50).endswith("…") and text_width(truncated("x" * 10_000, 50)) <= 50
     assert truncated("conv1", 50) == "conv1"
 
 
-def test_exchanged_gradients_say_so(net):
-    """ReLU's gradient is taken on the small side of the pooling (compiler/passes/relu_pool_reorder.py)."""
+def test_reordered_gradients_are_marked(net):
+    """ReLU's gradient is computed after the pooling, on smaller arrays (compiler/passes/relu_pool_reorder.py)."""
     _, session = net
     relu = next(row for row in session.layout.rows if row.item.name == "relu")
     assert relu.ahead == "pool1" and "backward 1 op before pool1" in session.text()
@@ -137,13 +133,13 @@ def test_exchanged_gradients_say_so(net):
     order = dict(session.detail()["rows"])["order"]
     assert "before the backward of pool1" in order and "the pass memory has swapped them" in order
     others = [row.item.name for row in session.layout.rows if row.ahead]
-    assert others == ["relu", "relu"]  # the third, which no pooling follows, stands where forward has it
+    assert others == ["relu", "relu"]  # the third has no pooling after it, and is placed as in forward
     session.act({"do": "stage", "to": 0})
     assert not any(row.ahead for row in session.layout.rows)
     session.act({"do": "stage", "to": session.subject.stages})
 
 
-def test_lines_do_not_run_over_each_other(net):
+def test_lines_do_not_overlap(net):
     _, session = net
     verticals = []
     for path, (_, d) in enumerate(view_of(session.layout)["paths"]):
@@ -152,15 +148,15 @@ def test_lines_do_not_run_over_each_other(net):
     assert len(verticals) > 20
     for x, low, high, path in verticals:
         for x2, low2, high2, other in verticals:
-            assert path >= other or x != x2 or high < low2 or high2 < low, "two lines in one place"
+            assert path >= other or x != x2 or high < low2 or high2 < low, "two lines at the same position"
     assert all("L" not in d for kind, d in view_of(session.layout)["paths"] if kind in ("b", "k")), (
-        "a head is not broken"
+        "an arrow head is whole"
     )
     ups = [d for kind, d in view_of(session.layout)["paths"] if kind == "b" and "H" in d]
-    assert len(ups) == 5, "of ten gradients four skip a row, one comes from the loss"
+    assert len(ups) == 5, "four of ten gradients skip a row, one comes from the loss"
 
 
-def test_the_loss_is_marked_and_leads_to_backward(net, job):
+def test_loss_is_marked_and_leads_to_backward(net, job):
     for session, name in ((net[1], "loss_fn"), (job, "softmax_cross_entropy")):
         row = rows_of(session)[name]
         assert row.loss and [r for r in session.layout.rows if r.loss] == [row]
@@ -169,7 +165,7 @@ def test_the_loss_is_marked_and_leads_to_backward(net, job):
         assert any(kind == "b" and d.startswith(f"M{right:g} ") for kind, d in session.picture()["paths"])
 
 
-def test_the_loss_is_what_backward_was_called_on():
+def test_loss_is_the_value_that_backward_was_called_on():
     class Two(nn.Module):
         def forward(self, y, x):
             return (y * y).mean() + 0.1 * (y - 1).abs().sum()
@@ -194,12 +190,12 @@ def test_the_loss_is_what_backward_was_called_on():
         assert record.nodes[record.loss].label == "mean"
 
 
-def test_job_without_idle_reshapes_and_with_a_name_for_the_rest(job):
+def test_job_hides_trivial_reshapes_and_names_ops_outside_modules(job):
     names = list(rows_of(job))
     assert names == ["x", "fc1", "y", "checked_labels", "softmax_cross_entropy", "output", "for all parameters"]
     assert "cast of the learning rate" in job.text()
     nodes = job.tree.record.nodes
-    # they are in the numbers all the same
+    # they still count in the totals
     assert sum(node.label == "reshape" and not node.column for node in nodes) == 3
     job.act({"do": "select", "id": rows_of(job)["for all parameters"].item.id, "column": 2})
     assert job.detail()["title"] == "for all parameters"
@@ -215,7 +211,7 @@ def test_job_without_idle_reshapes_and_with_a_name_for_the_rest(job):
     assert sum(counted) == sum(node.kind == "op" for node in nodes)
 
 
-def test_attributes_are_told_where_they_say_something(job):
+def test_attributes_are_shown_if_informative(job):
     checked, loss = (boxes_of(job, name)[0][4] for name in ("checked_labels", "softmax_cross_entropy"))
     assert (checked, loss) == ("classes=3", "the loss")
     text = "kernel_size=(3, 3), stride=(2, 2), padding=(1, 1)"
@@ -224,7 +220,7 @@ def test_attributes_are_told_where_they_say_something(job):
     assert truncated_words(text, 40) == "…" and truncated_words("Conv2dOfAVeryLongName", 60).startswith("Conv2d")
 
 
-def test_attributes_are_told_as_in_every_other_view():
+def test_attributes_are_shown_as_in_other_views():
     class One(nn.Graph):
         def build(self, x, w):
             return flow.nn.functional.linear(x, w).mean(dim=1)

@@ -16,13 +16,13 @@ from tests.svg_checks import pixels_of
 
 
 def drawn(tiles):
-    """Numbers of the palette, as the PNG has them; and its width on the screen and its words."""
+    """Return the palette indices of the PNG, its width on the screen, and its caption."""
     uri, width, words, *_ = tiles_picture(tiles)
     found = pixels_of(base64.b64decode(uri.removeprefix("data:image/png;base64,")))
     return found, width, words
 
 
-def test_the_channels_of_the_first_image_stand_side_by_side():
+def test_channels_of_the_first_image_are_tiled():
     x = np.zeros((3, 10, 4, 5), "f4")
     x[0, :, 1, 2] = np.arange(10)
     x[1:] = 1000
@@ -30,12 +30,12 @@ def test_the_channels_of_the_first_image_stand_side_by_side():
     assert words == "maps [0, 0] to [0, 9] of 3 × 10, each 4 × 5; white 0 to dark blue 9" and width == 174
     across = (cells.shape[1] + 1) // 6
     bright = [cells[k // across * 5 + 1, k % across * 6 + 2] for k in range(10)]
-    assert bright == [round(k / 9 * (LEVELS - 1)) for k in range(10)], "one scale for all, from the first image alone"
+    assert bright == [round(k / 9 * (LEVELS - 1)) for k in range(10)], "one scale for all, from the first image only"
     assert (cells[:, 5] == PAPER).all() and (cells[4] == PAPER).all() and cells[0, 0] == 0
 
 
 @pytest.mark.parametrize(("shape", "words"), [
-    ((50, 1, 8, 8), "maps [0, 0] to [31, 0] of 50 × 1, each 8 × 8"),  # grey images: one of each
+    ((50, 1, 8, 8), "maps [0, 0] to [31, 0] of 50 × 1, each 8 × 8"),  # grey images: one tile each
     ((4, 3, 8, 8), "maps [0, 0] to [3, 2] of 4 × 3, each 8 × 8"),
     ((2, 64, 28, 28), "maps [0, 0] to [0, 15] of 2 × 64, each 28 × 28"),
     ((1, 6, 224, 100), "maps [0, 0] to [0, 5] of 1 × 6, each 224 × 100; one row and column of 7 is drawn"),
@@ -44,14 +44,14 @@ def test_the_channels_of_the_first_image_stand_side_by_side():
     ((2, 4, 3, 5, 5), "maps [0, 0, 0] to [1, 3, 2] of 2 × 4 × 3, each 5 × 5"),
     ((3, 2, 6, 5, 5), "maps [0, 0, 0] to [0, 0, 5] of 3 × 2 × 6, each 5 × 5"),
 ])  # fmt: skip
-def test_as_many_as_fit(shape, words):
+def test_tiles_are_limited_by_the_width(shape, words):
     tiles = tiles_of(np.random.default_rng(0).normal(size=shape))
     assert tiles.words.startswith(words + "; blue -") and len(tiles.cells) <= 12_544
     cells, width, _ = drawn(tiles)
     assert cells.size < 16_000 and width <= 272 and tiles_picture(tiles)[0].startswith("data:image/png")
 
 
-def test_signs_are_told_and_numbers_that_are_none():
+def test_signs_and_non_finite_values_are_explained():
     x = np.zeros((1, 4, 2, 2), "f4")
     x[0, 0, 0], x[0, 1, 1, 1], x[0, 3, 0, 0] = (-4, 2), np.nan, -np.inf
     tiles = tiles_of(x)
@@ -65,7 +65,7 @@ def test_signs_are_told_and_numbers_that_are_none():
     assert tiles_of(np.arange(64, dtype="i4").reshape(1, 4, 4, 4)).words.endswith("white 0 to dark blue 63")
 
 
-def test_the_panel_has_them_in_place_of_a_corner_of_padding():
+def test_panel_shows_tiles_instead_of_a_corner():
     flow.manual_seed(0)
     model = nn.Sequential(nn.Conv2d(1, 8, 3, padding=1), nn.ReLU())
     explorer = explore(model, flow.rand(2, 1, 12, 12))
@@ -76,4 +76,4 @@ def test_the_panel_has_them_in_place_of_a_corner_of_padding():
     assert told[5] == [] and told[8][2].startswith("maps [0, 0] to [0, 7] of 2 × 8, each 12 × 12")
     assert len(told[4]) == 24
     kernel = histogram("weight now", summary_of(np.ones((8, 1, 3, 3), "f4")))
-    assert len(kernel[5]) == 3 and kernel[8], "a small one is told in numbers too"
+    assert len(kernel[5]) == 3 and kernel[8], "a small array is also printed"

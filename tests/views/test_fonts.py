@@ -1,4 +1,4 @@
-"""A text is measured in the widest of the fonts that may show it."""
+"""Text is measured in the widest font that may display it."""
 
 import pytest
 
@@ -6,8 +6,8 @@ from minflow.views.draw.fonts import EMS, ROOM, text_width, truncated, wrap_to_w
 
 
 @pytest.mark.parametrize("file, bold", [("DejaVuSans.ttf", False), ("DejaVuSans-Bold.ttf", True)])
-def test_no_letter_is_wider_than_the_table_says(file, bold):
-    """matplotlib brings DejaVu Sans along."""
+def test_no_letter_is_wider_than_in_the_table(file, bold):
+    """matplotlib ships DejaVu Sans."""
     matplotlib, ttf = pytest.importorskip("matplotlib"), pytest.importorskip("fontTools.ttLib")
     font = ttf.TTFont(f"{matplotlib.get_data_path()}/fonts/ttf/{file}")
     glyphs, advances, em = font.getBestCmap(), font["hmtx"], font["head"].unitsPerEm
@@ -33,7 +33,7 @@ def test_bold_and_large_texts_are_wider():
 
 
 @pytest.mark.parametrize("text", ["some words, one averyveryverylongwordwithoutanyspace", "训练在第二十步结束" * 9, ""])
-def test_a_sentence_is_wrapped_and_nothing_of_it_is_lost(text):
+def test_wrapping_loses_no_text(text):
     lines = wrap_to_width(text, 90)
     assert "".join(lines).replace(" ", "") == text.replace(" ", "") and len(lines) >= len(text) / 30
     assert all(text_width(line) <= 90 and line == line.strip() for line in lines)

@@ -1,4 +1,4 @@
-"""The tape of an engine that somebody else wrote is drawn as the engine's own."""
+"""The tape of a learner's own engine is drawn like ours."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ class Value:
         return Value(self.data * getattr(other, "data", other), (self, other), "mul")
 
 
-def test_it_is_drawn_with_names_numbers_and_slopes():
+def test_foreign_tape_shows_names_values_and_gradients():
     a = Value(2.0)
     b = a * a
     c = b * 3.0
@@ -41,13 +41,13 @@ mul -> float
     assert view.svg.count("grad 12") == 1 and "mul" in view.dot
 
 
-def test_names_are_the_callers(capsys):
+def test_names_come_from_the_caller(capsys):
     mine = Value(np.ones((2, 3)))
     flow.show(mine * mine)
     assert "leaf mine float64[2, 3]" in capsys.readouterr().out
 
 
-def test_a_deep_one(monkeypatch):
+def test_deep_foreign_tape(monkeypatch):
     last = Value(1.0)
     for _ in range(5000):
         last = last * 1.0
@@ -57,7 +57,7 @@ def test_a_deep_one(monkeypatch):
     assert len(record.nodes) == 50 and record.note == "and 4,951 earlier values"
 
 
-def test_what_holds_no_numbers():
+def test_objects_without_values():
     odd = Value("text", (Value([]), Value(object())))
     assert "value str" in picture(odd, names={}).text
     with pytest.raises(flow.DTypeError, match="has no picture"):

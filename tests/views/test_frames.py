@@ -1,6 +1,4 @@
-"""Frames of modules in pictures: what is inside stands off the frame, what is not stands outside; and what boxes
-say.
-"""
+"""Frames of modules in pictures: members keep a margin to the frame, other boxes are outside; labels of boxes."""
 
 import re
 import shutil
@@ -37,7 +35,7 @@ def dot_of(x):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_frames_hold_their_own_alone(engine):
+def test_frames_contain_only_their_members(engine):
     if engine == "dot" and shutil.which("dot") is None:
         pytest.skip("no program dot")
     svg, used = render_svg(nested_modules(), (engine,))
@@ -67,7 +65,7 @@ def test_frames_hold_their_own_alone(engine):
         assert held
 
 
-def test_names_at_arrows_only_where_the_order_of_inputs_matters():
+def test_arrows_have_names_only_if_the_order_of_inputs_matters():
     a, b = flow.ones(2, 2, requires_grad=True), flow.ones(2, 2, requires_grad=True)
     for both in (a + b, a * b, flow.maximum(a, b)):
         assert 'label="a"' not in dot_of(both)
@@ -75,7 +73,7 @@ def test_names_at_arrows_only_where_the_order_of_inputs_matters():
         assert '[label="a"]' in dot_of(both) and '[label="b"]' in dot_of(both)
 
 
-def test_attributes_that_say_the_default_are_left_out():
+def test_default_attributes_are_omitted():
     for attrs, text in [
         ({"ta": False, "tb": True}, "b transposed"),
         ({"axis": None, "keepdims": False}, ""),
@@ -84,25 +82,26 @@ def test_attributes_that_say_the_default_are_left_out():
         ({"stride": (2, 2), "padding": (0, 0), "dilation": (1, 1), "groups": 1}, "stride=(2, 2)"),
         ({"groups": True, "padding": 0}, "groups=True, padding=0"),
         ({"stride": (1, 1), "padding": (1, 1)}, "padding=(1, 1)"),
-        ({"kernel_size": (3, 3), "stride": (1, 1)}, "kernel_size=(3, 3), stride=(1, 1)"),  # a pool's is its kernel's
+        (
+            {"kernel_size": (3, 3), "stride": (1, 1)},
+            "kernel_size=(3, 3), stride=(1, 1)",
+        ),  # a pool strides by its kernel
         ({"loss": "cross_entropy", "classes": 10, "ignore_index": -(2**31)}, "classes=10"),
     ]:
         assert attrs_text(attrs) == text
     assert attrs_text({"shape": tuple(range(50))}, 24) == "shape=" + str(tuple(range(50)))[:21] + "..."
 
 
-def test_parameters_are_called_by_their_module_and_name():
+def test_parameters_are_labelled_with_module_and_name():
     graph, x = Predict(Nested()), flow.ones(3, 4)
     ir = graph.compiled_for((x,), {}).parts[0].stages[0].graph
     for text in (dot_text(diagram_of(graph_record(ir), 60)), dot_text(nested_modules())):
         labels = {m.partition("\\n")[0] for m in re.findall(r'\[label="([^"]+)" shape=ellipse', text)}
-        assert {"blocks.0.0.weight", "blocks.1.bias", "skip.weight", "head.bias"} <= labels, (
-            "numbers with what they count"
-        )
+        assert {"blocks.0.0.weight", "blocks.1.bias", "skip.weight", "head.bias"} <= labels, "numbers with units"
         assert not any("model" in label or "Nested" in label for label in labels)
 
 
-def test_boxes_of_a_sequential_say_where_they_are_and_what_they_do():
+def test_boxes_of_a_sequential_have_index_and_description():
     model = nn.Sequential(
         *[nn.Sequential(nn.Conv2d(1, 1, 3, padding=1), nn.BatchNorm2d(1), nn.ReLU()) for _ in range(3)]
     )
@@ -113,7 +112,7 @@ def test_boxes_of_a_sequential_say_where_they_are_and_what_they_do():
         assert f'label="Sequential.{i}.2: relu\\n' in text
 
 
-def test_what_a_module_does_itself_stands_in_the_frame_of_its_layers():
+def test_ops_of_a_module_are_in_the_frame_of_its_layers():
     class Attention(nn.Module):
         def __init__(self):
             super().__init__()

@@ -1,4 +1,4 @@
-"""The reports of a graph in a notebook: tables whose bars agree with their numbers, and the map of the memory."""
+"""Reports of a graph in a notebook: tables whose bars match their numbers, and the memory map."""
 
 import re
 import xml.etree.ElementTree as ET
@@ -68,7 +68,7 @@ def html(record) -> str:
 
 
 class Cells(HTMLParser):
-    """The texts of the cells of all tables, row by row, and the names of all elements."""
+    """Collects the cell texts of all tables, row by row, and the names of all elements."""
 
     def __init__(self, text: str):
         super().__init__()
@@ -101,8 +101,8 @@ def widths(text: str) -> list[int]:
     return [int(n) for n in re.findall(r"width:(\d+)px;height:12px", text)]
 
 
-def test_shares_are_a_hundred_together():
-    assert shares([40.6, 57.5, 1.9]) == [41, 57, 2], "each rounded by itself they would be 101"
+def test_shares_sum_to_100_percent():
+    assert shares([40.6, 57.5, 1.9]) == [41, 57, 2], "rounded independently they would sum to 101"
     assert shares([58.4, 1.3, 40.3]) == [59, 1, 40], "and here 99"
     assert shares([1, 1, 1]) == [34, 33, 33] and shares([0, 0]) == [0, 0] and shares([]) == []
     assert shares([2.0]) == [100]
@@ -121,13 +121,13 @@ def test_lanes():
     rows = Cells(html(record)).rows
     assert sum(int(row[4].split()[0]) for row in rows[1:4]) == 100
     assert rows[4][:2] == ["step", "8"] and "100 %" in rows[4]
-    assert rows[6][:2] == ["model.fc-add-0", "forward"] and rows[6][-1] == "In[1]:2", "its module stands in its name"
+    assert rows[6][:2] == ["model.fc-add-0", "forward"] and rows[6][-1] == "In[1]:2", "its name contains its module"
     assert rows[7][:2] == ["weight_optimizer\nin model.fc", "optimizer"]
     first, second, third = widths(html(record))[:3]
     assert first == round(BAR * 0.405) and abs(second - BAR * 0.585) <= 1 and third == 1
     assert "2 of the operations are views" in html(record)
     assert "In[1]:2 in model.fc" in repr(Report(record))
-    assert "overflow-wrap:anywhere" in html(record), "long names are broken, so that the card fits"
+    assert "overflow-wrap:anywhere" in html(record), "long names wrap, so that the card fits"
 
 
 def test_lanes_before_a_timed_run():
@@ -135,7 +135,7 @@ def test_lanes_before_a_timed_run():
     assert rows[1][:5] == ["forward", "3", "10 B", "-", "-"]
 
 
-def test_stages_say_what_each_pass_is_for(graph):
+def test_stages_describe_each_pass(graph):
     record = graph.stages().record
     assert all(row.does for row in record.rows), [row.name for row in record.rows if not row.does]
     assert {name_of(step) for step in PASSES} <= {row.name for row in record.rows}
@@ -153,7 +153,7 @@ def test_bars_of_the_first_call_follow_each_other():
 def test_tree(graph):
     text = html(graph.tree().record)
     assert re.search(r"border:1px solid #dc4a3c[^>]*>never ran<", text) and re.search(r">no gradient<", text)
-    assert "overflow-wrap:anywhere" in text, "long names are broken, so that the columns at their right are seen"
+    assert "overflow-wrap:anywhere" in text, "long names wrap, so that the columns to their right are visible"
     rows = Cells(
         html(
             GraphTree(
@@ -165,7 +165,7 @@ def test_tree(graph):
     assert ["8×6 → 8×40"] in [row[2:] for row in Cells(text).rows]
 
 
-def test_a_module_that_nobody_registered_is_marked():
+def test_unregistered_module_is_marked():
     outside = nn.Linear(4, 4)
 
     class Predict(nn.Graph):
@@ -189,12 +189,12 @@ MAP = MemoryMap("m", 1_200, 1_200, 2_000, 9, 50, 1, 7, (
 ))  # fmt: skip
 
 
-def test_peak_counts_a_value_that_is_written_over_another_once():
+def test_peak_counts_overwritten_values_once():
     assert peak(MAP) == (2, 1_200)
     assert peak(MemoryMap("m", 0, 0, 0, 0, 0, 0, 0, ())) == (0, 0)
 
 
-def test_what_holds_the_peak_is_named():
+def test_values_alive_at_the_peak_are_named():
     assert [b.name for b in values_at_peak(MAP)] == ["b-0", "a-0"] and values_at_peak(
         MemoryMap("m", 0, 0, 0, 0, 0, 0, 0, ())
     ) == []
@@ -211,12 +211,12 @@ def test_what_holds_the_peak_is_named():
         0,
         (Block("a", "float32[100]", 0, 400, 0, 3), Block("b", "float32[200]", 0, 800, 3, 9)),
     )
-    assert peak(over) == (3, 800) and [b.name for b in values_at_peak(over)] == ["b"], "it is written where a was"
+    assert peak(over) == (3, 800) and [b.name for b in values_at_peak(over)] == ["b"], "it overwrites a"
     assert peak_text(MAP) in html(MAP) and peak_text(MAP) in [t.text for t in picture(html(MAP)).iter(f"{SVG}text")]
 
 
-def test_peak_of_a_large_plan_is_found_at_once():
-    """What forward keeps for backward is live for thousands of steps."""
+def test_peak_of_a_large_plan_is_found_quickly():
+    """Values saved for backward are live for thousands of calls."""
     n = 20_000
     blocks = tuple(Block(f"v{i}", "float32[4]", i * 64, 64, i, 2 * n - i, "forward") for i in range(n))
     memory = MemoryMap("m", n * 64, 0, n * 64, 2 * n, 0, 0, 0, blocks)
@@ -224,22 +224,22 @@ def test_peak_of_a_large_plan_is_found_at_once():
     assert calls(lambda: peak(memory)) < 20 * n
 
 
-def test_peak_of_a_real_plan_is_what_it_needs(graph):
+def test_peak_of_a_real_plan_matches_its_arena(graph):
     record = graph.memory().record
-    assert 0.95 * record.least <= peak(record)[1] <= record.least <= record.arena, "but for where values are aligned"
+    assert 0.95 * record.least <= peak(record)[1] <= record.least <= record.arena, "except for alignment"
     assert sum(block.nbytes for block in values_at_peak(record)) == peak(record)[1]
     assert {block.phase for block in record.blocks} <= set(LOOKS) and len({block.phase for block in record.blocks}) > 1
 
 
 def rectangles(root, phase: str) -> list[tuple[float, ...]]:
-    """(x, y, width, height) of the values of a phase."""
+    """Return (x, y, width, height) of the values of a phase."""
     paths = [path.get("d") for path in root.findall(f"{SVG}path") if path.get("fill") == LOOKS[phase][0]]
     found = [re.findall(r"M([\d.]+) ([\d.]+)h([\d.]+)v([\d.]+)h-([\d.]+)z", path) for path in paths]
     assert all(wide == back for part in found for _, _, wide, _, back in part)
     return [tuple(map(float, place[:4])) for part in found for place in part]
 
 
-def test_memory_is_drawn_to_scale():
+def test_memory_map_is_to_scale():
     root = picture(html(MAP))
     rects = {phase: rectangles(root, phase) for phase in LOOKS}
     assert [len(found) for found in rects.values()] == [2, 1, 0, 1]
@@ -257,11 +257,11 @@ def test_memory_is_drawn_to_scale():
     assert all(x + wide <= WIDTH for found in rects.values() for x, _, wide, _ in found)
 
 
-def test_a_value_written_over_another_covers_none_of_it():
-    assert visible_ends(MAP.blocks) == [2, 9, 4, 8], "of the first the last step is the next one's"
+def test_overwriting_value_does_not_overlap_the_old_one():
+    assert visible_ends(MAP.blocks) == [2, 9, 4, 8], "the first one ends where the next begins"
 
 
-def test_real_values_are_drawn_side_by_side(graph):
+def test_values_of_a_real_plan_do_not_overlap(graph):
     blocks = graph.memory().record.blocks
     places = [(b, range(b.first, last + 1)) for b, last in zip(blocks, visible_ends(blocks))]
     for i, (a, steps) in enumerate(places):
@@ -270,9 +270,9 @@ def test_real_values_are_drawn_side_by_side(graph):
             assert apart or not set(steps) & set(others), (a, b)
 
 
-def test_hatching_differs_and_stays_inside():
+def test_hatching_differs_and_stays_inside_its_rectangle():
     signs = {phase: hatch_path(10, 20, 40, 30, phase) for phase in LOOKS}
-    assert len(set(signs.values())) == 4 and not signs["forward"], "phases differ without colours"
+    assert len(set(signs.values())) == 4 and not signs["forward"], "phases are distinguishable without colours"
     for text in filter(None, signs.values()):
         for x1, y1, x2, y2 in re.findall(r"M([\d.]+) ([\d.]+)L([\d.]+) ([\d.]+)", text):
             assert 10 <= float(x1) <= float(x2) <= 50 and min(float(y1), float(y2)) >= 20
@@ -280,7 +280,7 @@ def test_hatching_differs_and_stays_inside():
 
 
 def test_reports_of_a_large_model_are_small():
-    """A learner keeps several in one notebook: MobileNetV2, with 153 modules and 600 values, takes below 75 kB each."""
+    """Notebooks contain several: for MobileNetV2, with 153 modules and 600 values, each takes less than 75 kB."""
     model = mobilenet_v2(num_classes=10)
     graph = Step(model, flow.optim.SGD(model.parameters(), lr=0.1))
     graph(flow.randn(2, 3, 32, 32))
@@ -290,7 +290,7 @@ def test_reports_of_a_large_model_are_small():
     assert all(size < 75_000 for size in sizes.values()), sizes
 
 
-# 100 GFLOP/s; copies at 100 GB/s in the cache and 10 in memory: bends at 1 and 10 operations a byte
+# 100 GFLOP/s; copies at 100 GB/s in cache and 10 GB/s in memory: ridge points at 1 and 10 operations per byte
 LIMITS = Ceilings(1e11, ((1_000, 1e11), (10**9, 1e10)))
 
 
@@ -313,7 +313,7 @@ def call(step, flops, moved, seconds, phase="forward", name="m.fc-matmul-0"):
     )
 
 
-def test_a_plan_is_a_table():
+def test_plan_is_a_table():
     record = PlanListing(
         "t", (call(0, 10**8, 1_000, 0.002), call(7, 0, 1_000, None, "optimizer", "w_optimizer")), 64, LIMITS
     )
@@ -323,7 +323,7 @@ def test_a_plan_is_a_table():
     assert widths(html(record)) == [BAR // 2, 0] and "the share is of 100.0 GFLOP/s" in html(record)
 
 
-def test_a_roofline_is_drawn_to_scale():
+def test_roofline_is_to_scale():
     record = Roofline(
         "t",
         LIMITS,
@@ -337,12 +337,14 @@ def test_a_roofline_is_drawn_to_scale():
     root = picture(html(record))
     lines = [line.get("d") for line in root.findall(f"{SVG}path") if line.get("stroke-width") == "2"]
     cache, memory, level = [list(map(float, re.findall(r"[\d.]+", line))) for line in lines]
-    top, wide = level[1], (WHOLE - LEFT - RIGHT) / 4  # from 0.1 to 1000 operations a byte
+    top, wide = level[1], (WHOLE - LEFT - RIGHT) / 4  # from 0.1 to 1000 operations per byte
     assert cache[3] == memory[3] == top and memory[2] - cache[2] == pytest.approx(wide, abs=0.2), "a tenth of the speed"
-    assert cache[2] == pytest.approx(LEFT + wide, abs=0.1) and level[0] == cache[2], "they bend at 1 operation a byte"
+    assert cache[2] == pytest.approx(LEFT + wide, abs=0.1) and level[0] == cache[2], (
+        "ridge point at 1 operation per byte"
+    )
     x, y = next((float(mark.get("cx")), float(mark.get("cy"))) for mark in root.iter(f"{SVG}circle"))
-    tall = memory[1] - cache[1]  # where both begin, on the left, they are a factor of ten apart
-    assert x == pytest.approx(LEFT + 3 * wide, abs=0.1), "100 operations a byte"
+    tall = memory[1] - cache[1]  # at the left edge they differ by a factor of ten
+    assert x == pytest.approx(LEFT + 3 * wide, abs=0.1), "100 operations per byte"
     assert y - top == pytest.approx(tall, abs=0.2), "10 of 100 GFLOP/s"
     assert memory[0] == cache[0] == LEFT and TALL / tall == pytest.approx(round(TALL / tall), abs=0.01)
     words = [t.text for t in root.iter(f"{SVG}text")]
@@ -352,13 +354,13 @@ def test_a_roofline_is_drawn_to_scale():
     assert not texts_without_background(svg_in(html(record)))
 
 
-def test_numbers_of_marks_that_lie_on_each_other_stand_side_by_side():
+def test_labels_of_coinciding_marks_are_side_by_side():
     record = Roofline("t", LIMITS, tuple(call(i, 10**8, 10**6, 0.01) for i in range(NAMED + 2)))
     words = [t.text for t in picture(html(record)).iter(f"{SVG}text")]
     assert ", ".join(str(i + 1) for i in range(NAMED)) in words
 
 
-def test_a_call_far_below_the_ceiling_stands_at_the_bottom():
+def test_call_far_below_the_roofline_is_at_the_bottom():
     slow = Roofline("t", LIMITS, (call(0, 1, 10**6, 100.0), call(1, 10**8, 10**6, 0.01)))
     heights = [float(mark.get("cy")) for mark in picture(html(slow)).iter(f"{SVG}circle")]
     assert heights[0] == TOP + TALL > heights[1] > TOP
@@ -380,7 +382,7 @@ THREADS = Threads(
 )
 
 
-def test_threads_are_drawn_to_scale():
+def test_threads_are_to_scale():
     root, text = picture(html(THREADS)), html(THREADS)
     (call, caller), (fc, first, second) = (rectangles(root, phase) for phase in ("forward", "backward"))
     assert call[0] == caller[0] and call[2] == caller[2] and call[1] < caller[1], "the call above the thread"
@@ -393,14 +395,14 @@ def test_threads_are_drawn_to_scale():
     assert not texts_without_background(svg_in(text))
 
 
-def test_many_chunks_make_a_small_picture():
-    """A step of MobileNetV2 has some 10,000 chunks."""
+def test_many_chunks_make_a_small_file():
+    """One step of MobileNetV2 has about 10,000 chunks."""
     bars = [ThreadBar(i % 2, "m", "forward", i * 1e-6, (i + 2) * 1e-6) for i in range(20_000)]
     whole = ThreadBar(-1, "m", "forward", 0.0, 0.02)
     assert len(html(Threads("t", 2, 2, 0.02, (whole, *bars)))) < 75_000
 
 
-def test_map_is_told(graph):
+def test_memory_map_has_a_description(graph):
     text = html(MAP)
     assert 'alt="m: 4 values of 2.0 kB in all share 1.2 kB; most at a time: 1.2 kB, at step 2 of 9"' in text
     assert "as text" in text and "the largest values" in text
@@ -412,7 +414,7 @@ def test_ticks():
         assert whole / round_step(whole) <= 8 and str(round_step(whole)).rstrip("0") in ("1", "2", "5")
 
 
-def test_the_text_stays(graph):
+def test_reports_keep_their_text(graph):
     reports = [
         graph.tree(),
         graph.stages(),
@@ -431,12 +433,12 @@ def test_the_text_stays(graph):
         assert ("text/html" in bundle) == (reports.index(report) < 7)
 
 
-def test_reports_of_nothing_do_not_fail():
+def test_empty_reports_do_not_fail():
     for record in (GraphTree("t", ()), Stages("t", ()), Lanes("t", (), ()), Timeline("t", ()), Frozen("t", (), ())):
         assert "no picture" not in Report(record)._repr_mimebundle_()["text/plain"]
 
 
-def test_a_picture_wider_than_a_cell_shrinks_to_three_quarters_and_is_then_scrolled():
+def test_wide_picture_shrinks_to_three_quarters_then_scrolls():
     def card(width):
         return picture_card(f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="80"></svg>', "a graph")
 

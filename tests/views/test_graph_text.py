@@ -1,4 +1,4 @@
-"""The text forms of a graph's records, from records with given numbers: golden texts."""
+"""Text forms of a graph's records with given values, compared with golden files."""
 
 from dataclasses import replace
 
@@ -85,7 +85,7 @@ WHY = Why(
         ),
     ),
 )
-# 100 GFLOP/s; copies of about 1 MB at 50 GB/s, of about 100 MB at 20
+# 100 GFLOP/s; copies of about 1 MB at 50 GB/s, of about 100 MB at 20 GB/s
 LIMITS = Ceilings(1e11, ((1_000_000, 5e10), (100_000_000, 2e10)), 2, True)
 CALLS = (
     PlanCall(
@@ -170,7 +170,7 @@ THREADS = Threads(
 )
 
 
-def test_what_threads_did_is_added_up():
+def test_thread_times_are_summed():
     assert busy_seconds(THREADS) == pytest.approx([0.008, 0.007])
     (conv, pieces, left), (_matmul, one, rest) = idle_calls(THREADS)
     assert (conv.name, pieces, one) == ("model.conv-conv2d-0", 3, 1)
@@ -178,21 +178,21 @@ def test_what_threads_did_is_added_up():
     assert "2 threads at a time, 10.00 ms: they worked 75 % of it" in repr(Report(THREADS))
 
 
-def test_shares_by_hand():
+def test_shares_match_hand_computation():
     matmul, relu, copy, update = CALLS
     assert LIMITS.computes(matmul) and LIMITS.least(matmul) == 80_281_600 / 1e11 > 2_124_032 / 5e10
     assert limit_share(matmul, LIMITS) == 80_281_600 / 1e11 / 1e-3
     assert not LIMITS.computes(relu) and LIMITS.least(relu) == 409_600 / 5e10 > 51_200 / 1e11
     assert not LIMITS.computes(copy) and limit_share(copy, LIMITS) == 1_200 / 5e10 / 1e-6
     assert limit_share(update, LIMITS) == limit_share(matmul, None) == 0, "not timed, or not measured"
-    assert [LIMITS.copying(n) for n in (0, 9_000_000, 11_000_000)] == [5e10, 5e10, 2e10], "the nearer as a factor"
+    assert [LIMITS.copying(n) for n in (0, 9_000_000, 11_000_000)] == [5e10, 5e10, 2e10], "the closer limit as a factor"
 
 
-def test_the_slowest_calls_of_a_plan():
+def test_slowest_calls_of_a_plan():
     report = PlanReport(PlanListing("G_0: plan", CALLS, 1, LIMITS))
     assert [call.step for call in report.slowest(2).record.calls] == [0, 1]
     assert "the 2 slowest take 100 % of the time" in repr(report.slowest(2))
-    assert [call.step for call in report.record.calls] == [0, 1, 2, 3], "in the order in which they run"
+    assert [call.step for call in report.record.calls] == [0, 1, 2, 3], "in execution order"
     assert "... 4 more calls: .slowest(10)" in repr(PlanReport(PlanListing("t", CALLS[:1] * (ROWS + 4), 1)))
 
 

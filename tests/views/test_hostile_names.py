@@ -1,5 +1,7 @@
-"""Hostile names in every view, without a browser: HTML and SVG are parsed, and must have the elements and attributes
-that they have with a harmless name. tests/browser/test_hostile.py asks the same of a real JupyterLab.
+"""Hostile names in every view, without a browser.
+
+Parsed HTML and SVG must have the same elements and attributes as with a harmless name. tests/browser/test_hostile.py
+checks the same in a real JupyterLab.
 """
 
 import base64
@@ -19,9 +21,9 @@ from tests.sampling import sampled
 PICTURE = re.compile(r"data:image/(svg\+xml|png);base64,[A-Za-z0-9+/=]*")
 STYLE = re.compile(r"url\s*\(|expression|@import|javascript:|position\s*:\s*fixed", re.I)
 TIMED = {"timeline", "timeline that was live"}
-# Lines of a legend, of a title, under an image: how many there are depends on how wide the letters of a name are.
+# Lines of a legend, a title or an image caption: their number depends on the width of the letters in a name.
 WRAPPED = {"curve", "runs", "tensor", "file name", "ONNX file"}
-# Of a timeline: where somebody waits long enough for it to be seen.
+# On a timeline: waits that are long enough to be visible.
 WAITS = {("rect", "fill", "height", "stroke", "stroke-dasharray", "width", "x", "y")}
 NEVER = {
     "script",
@@ -42,7 +44,7 @@ NEVER = {
 
 
 class Elements(HTMLParser):
-    """What an HTML text has: elements as (name, attributes), and its text."""
+    """Collects the elements of an HTML text as (name, attributes), and its text."""
 
     def __init__(self, html: str):
         super().__init__(convert_charrefs=True)
@@ -69,8 +71,8 @@ class Elements(HTMLParser):
 
 
 def in_html(html: str) -> tuple[list, list[str], str]:
-    """Elements with the names of their attributes, the SVG pictures, and the text with alts. Asserts that nothing
-    runs.
+    """Return elements with their attribute names, the SVG pictures, and the text with alts. Assert that nothing is
+    executable.
     """
     page, found, pictures, text = Elements(html), [], [], ""
     assert page.open == [], f"not closed: {page.open}"
@@ -92,8 +94,8 @@ def in_html(html: str) -> tuple[list, list[str], str]:
 
 
 def in_svg(text: str) -> tuple[list, str]:
-    """Elements with the names of their attributes, and the text. It is well-formed; nothing in it runs or is
-    fetched.
+    """Return elements with their attribute names, and the text. Assert that it is well-formed, and runs or fetches
+    nothing.
     """
     assert "<!" not in text and "<?" not in text[5:], "a declaration"
     found, words = [], ""
@@ -112,7 +114,7 @@ def in_svg(text: str) -> tuple[list, str]:
 
 
 def looked_at(bundle: dict[str, str]) -> tuple[dict, dict]:
-    """What each form of a bundle has: (elements by form, text by form)."""
+    """Inspect each form of a bundle: return (elements by form, text by form)."""
     elements, words = {}, {}
     assert set(bundle) <= {"text/html", "text/plain", "image/svg+xml"}, set(bundle)
     if "text/html" in bundle:
@@ -125,22 +127,22 @@ def looked_at(bundle: dict[str, str]) -> tuple[dict, dict]:
     for text in bundle.values():
         text.encode("utf-8")  # a lone surrogate would stop the whole message
         strange = {c for c in text if not c.isprintable() and c != "\n"}
-        assert not strange, f"characters that a terminal or a page obeys: {strange}"
+        assert not strange, f"control characters of a terminal or a page: {strange}"
     return elements, words
 
 
 def names_for(what: str) -> dict[str, str]:
-    """A quarter of the names, another one for each view; all of them with --complete."""
+    """Return a quarter of the names, different ones for each view; all of them with --complete."""
     return dict(sampled(NAMES.items(), 0.25, lambda item: f"{what} {item[0]}"))
 
 
 def differing(what: str, found: list[dict], expected: list[dict]) -> list:
-    """(bundle, form, elements, those of harmless names) where they differ."""
+    """Return (bundle, form, elements, elements of the harmless name) for each difference."""
     result = [] if len(found) == len(expected) else [(len(found), len(expected))]
     for i, (one, other) in enumerate(zip(found, expected)):
         for form in one | other:
             ours, theirs = one.get(form, []), other.get(form, [])
-            if what in TIMED:  # how many bars there are depends on how long things took
+            if what in TIMED:  # the number of bars depends on run times
                 same = form in one and form in other and set(ours) <= set(theirs) | WAITS
             else:
                 same = set(ours) == set(theirs) if what in WRAPPED else ours == theirs
@@ -150,8 +152,8 @@ def differing(what: str, found: list[dict], expected: list[dict]) -> list:
 
 
 @pytest.mark.parametrize("what", VIEWS)
-def test_nothing_is_injected_and_all_is_told(what, monkeypatch):
-    # no process for each picture
+def test_names_inject_nothing_and_are_shown(what, monkeypatch):
+    # without a process per picture
     monkeypatch.setattr(engines, "ENGINES", dict.fromkeys(engines.ENGINES, engines.layout_svg))
     known, told, names = [], set(), names_for(what)
     for key, name in names.items():
@@ -165,8 +167,8 @@ def test_nothing_is_injected_and_all_is_told(what, monkeypatch):
 
 
 @pytest.mark.parametrize("engine", engines.ENGINES)
-def test_every_engine_draws_the_same_elements(engine):
-    """A graph is drawn by the first of them that is there; an address in DOT would become a link."""
+def test_all_engines_draw_the_same_elements(engine):
+    """A graph is drawn by the first engine that exists; a URL in DOT would become a link."""
     if engine == "dot" and shutil.which("dot") is None:
         pytest.skip("no program dot")
 
@@ -177,7 +179,7 @@ def test_every_engine_draws_the_same_elements(engine):
 
 
 def drawn(name: str, engine: str) -> tuple[list, list[str]]:
-    """Elements and texts of the picture of a graph and of a tape."""
+    """Return the elements and texts of the pictures of a graph and a tape."""
     graph, (x, y) = train_graph(name), labelled(name)
     pictures = [
         engines.render_svg(view.diagram, (engine,)) for view in (picture(graph), picture(y, names={"v" + name: x}))
@@ -193,10 +195,8 @@ def usual(what: str) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize("what", VIEWS)
-def test_texts_of_pictures_can_be_read(what):
-    """At least 11 px, and 4.5 to 1 against the card or against a light box; what is set smaller or fainter is found
-    here.
-    """
+def test_texts_of_pictures_are_readable(what):
+    """At least 11 px, and a contrast of 4.5 with the card or a light box; smaller or fainter texts are reported."""
     for bundle in usual(what):
         for picture_ in in_html(bundle.get("text/html", ""))[1]:
             assert list(texts_of(ET.fromstring(picture_), "#000000", 14.0, 1.0)) or what == "tensor"
@@ -209,7 +209,7 @@ LIGHT = {"#fff", "#ffffff", "white"}  # on a dark tile
 
 
 def texts_of(element, fill, size, unit):
-    """(text, colour, font size, pixels of one unit) of all texts; without a size Graphviz means 14."""
+    """Return (text, colour, font size, pixels per unit) of all texts; Graphviz's default size is 14."""
     fill, size = element.get("fill", fill), element.get("font-size", size)
     if element.tag.endswith("}svg") and "pt" in element.get("width", ""):
         unit = 4 / 3  # a point
@@ -220,8 +220,8 @@ def texts_of(element, fill, size, unit):
         yield from texts_of(child, fill, size, unit)
 
 
-def test_the_judge_finds_what_it_looks_for():
-    """Each of these is what a view that does not escape would give."""
+def test_checks_detect_unescaped_names():
+    """Each of these is the output of a view that does not escape."""
     for html in [
         "<script>x</script>",
         '<img src="x">',

@@ -1,4 +1,4 @@
-"""Tensors as images: how axes and numbers are read, what a card holds, what a terminal prints."""
+"""Tensors as images: interpretation of axes and values, contents of a card, output in a terminal."""
 
 import base64
 import io
@@ -31,7 +31,7 @@ def test_axes(shape, images, axes):
     assert found.shape == images and read == axes
 
 
-def test_pixels_stand_where_they_were():
+def test_pixels_keep_their_positions():
     x = np.arange(4 * 3 * 5 * 7).reshape(4, 3, 5, 7)
     found, _ = images_of(x)
     assert found[2, 4, 6, 1] == x[2, 1, 4, 6]
@@ -39,7 +39,7 @@ def test_pixels_stand_where_they_were():
 
 
 @pytest.mark.parametrize("shape", [(), (3,), (1, 1, 1, 1, 1), (0, 5)])
-def test_what_is_no_image(shape):
+def test_tensors_that_are_not_images(shape):
     with pytest.raises(DTypeError, match=re.escape(f"shape {list(shape)}")):
         images_of(np.zeros(shape))
 
@@ -58,14 +58,14 @@ def test_brightness():
     flow.rand(64, 3, 32, 32), flow.rand(3, 500, 700), flow.rand(1797, 8, 8), flow.randn(16, 6, 28, 28),
     flow.rand(2000, 3000) > 0.5,
 ])  # fmt: skip
-def test_a_card_of_images_is_below_60_kB(x):
+def test_image_card_is_below_60_kB(x):
     view = picture(x, images=True)
     html = view.bundle()["text/html"]
     assert len(html) < 60_000 and html.count("<img") == 1 and 'alt="' in html and "<script" not in html
     assert len(view.text) < 3000
 
 
-def test_what_is_left_out_is_said():
+def test_omitted_images_are_counted():
     title = images_record(flow.rand(64, 3, 32, 32)).title
     shown = BYTES // (32 * 32 * 3)
     assert title.startswith("64 images of 32 x 32, colour") and f"the first {shown}, row by row" in title
@@ -89,7 +89,7 @@ def test_images_in_a_terminal_and_as_a_file(capsys, tmp_path):
         show(3, images=True)
 
 
-def test_labels_stand_under_their_images():
+def test_labels_are_below_their_images():
     x = flow.stack([flow.full((1, 8, 8), i / 10) for i in range(11)])
     view = picture(x, images=True, labels=flow.arange(11))
     images = re.findall(
@@ -97,7 +97,7 @@ def test_labels_stand_under_their_images():
     )
     assert [(int(i), int(alt), int(told)) for i, alt, _, told in images] == [(i, i, i) for i in range(11)]
     greys = [Image.open(io.BytesIO(base64.b64decode(data))).getextrema() for _, _, data, _ in images]
-    # across the sheet's rows
+    # across the rows of the grid
     assert [low == high and abs(low - 25.5 * i) < 1 for i, (low, high) in enumerate(greys)] == [True] * 11
     assert view.text.splitlines()[0].endswith("; labelled 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10; the first:")
 
@@ -108,7 +108,7 @@ def test_labels_stand_under_their_images():
     ([None, (1, 2)], ["None", "(1, 2)"]),
     (["a" * 50, "<b>\n"], ["a" * 37 + "...", "<b>\\x0a"]), (flow.tensor([1.5, -2.0]), ["1.5", "-2"]),
 ])  # fmt: skip
-def test_what_labels_may_be(labels, told):
+def test_accepted_labels(labels, told):
     record = images_record(flow.rand(2, 4, 4), labels)
     assert list(record.labels) == told
     html = picture(flow.rand(2, 4, 4), images=True, labels=labels).bundle()["text/html"]
@@ -123,7 +123,7 @@ def test_only_shown_images_have_labels():
     assert len(picture(flow.rand(40, 3, 64, 64), images=True, labels=range(40)).bundle()["text/html"]) < 60_000
 
 
-def test_labels_that_do_not_fit():
+def test_wrong_number_of_labels():
     x = flow.rand(5, 4, 4)
     with pytest.raises(ShapeError, match="2 labels for 5 images"):
         show(x, images=True, labels=[1, 2])

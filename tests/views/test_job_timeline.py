@@ -1,4 +1,4 @@
-"""The timeline of a job from made-up times: its numbers are known, so is what is drawn."""
+"""The timeline of a job with given times: its figures and the drawing are known."""
 
 import itertools
 import re
@@ -42,7 +42,7 @@ def sync(n=20, load=0.004, comp=0.004, name="train_job", cores=4, **more):
 
 
 def hidden(n=20, load=0.004, comp=0.004, name="train_job", cores=4, callback=0.0, depth=2, **more):
-    """The next batch is loaded while a step is computed; at most `depth` are in flight."""
+    """The next batch is loaded while a step runs; at most `depth` steps are in flight."""
     steps, t, free, ends = [], 50.0, 0.0, []
     for i in range(1, n + 1):
         asked = t + load
@@ -66,7 +66,7 @@ def elements(svg, tag):
 
 
 @pytest.mark.parametrize(("load", "comp", "best"), [(4, 4, 2.0), (1, 4, 1.25), (4, 1, 1.25), (0, 4, 1.0), (3, 6, 1.5)])
-def test_the_formula_and_what_is_measured(load, comp, best):
+def test_formula_and_measurement(load, comp, best):
     a, b = sync(load=load / 1e3, comp=comp / 1e3), hidden(load=load / 1e3, comp=comp / 1e3)
     assert a.mode == "sync" and b.mode == "async"
     assert a.best == pytest.approx(best) and b.best == pytest.approx(best)
@@ -77,7 +77,7 @@ def test_the_formula_and_what_is_measured(load, comp, best):
     assert f"= {best:.2f}" in formula(a) and "max(load, compute)" in formula(a)
 
 
-def test_a_callback_is_work_of_the_worker():
+def test_callback_counts_as_work_of_the_worker():
     a = hidden(load=0.002, comp=0.003, callback=0.003)
     assert a.work == pytest.approx(0.006) and a.step == pytest.approx(0.006) and a.best == pytest.approx(8 / 6)
     assert "callback 3.0 ms" in timeline_text(a)
@@ -85,12 +85,12 @@ def test_a_callback_is_work_of_the_worker():
 
 
 def late_by(record, seconds):
-    """A loop that hears of the room in the queue only when a short next step has been computed too."""
+    """A loop that resumes only after a short next step has been computed, although the queue had room earlier."""
     steps = [replace(s, waits=tuple([(a, b + seconds) for a, b in s.waits])) for s in record.steps]
     return replace(record, steps=tuple(steps))
 
 
-def test_to_wait_for_room_is_async_and_the_callback_sets_the_pace():
+def test_waiting_for_room_is_async_and_limited_by_the_callback():
     a = late_by(hidden(load=0.02, comp=0.0005, callback=0.03), 0.001)
     assert a.mode == "async" and a.step == pytest.approx(a.at_best, rel=0.01)
     assert verdict(a).startswith("The callback is the slowest: it sets the pace")
@@ -106,16 +106,16 @@ def test_to_wait_for_room_is_async_and_the_callback_sets_the_pace():
     assert "waits for every step. Async could be 2.00 times" in verdict(sync())
 
 
-def test_who_loads_before_asking_for_the_result_has_it_all():
+def test_loading_before_getting_the_result_overlaps_fully():
     a = hidden(load=0.003, comp=0.004)
     asks = [replace(s, got=after.queued[0]) for s, after in zip(a.steps, a.steps[1:])]
     a = replace(a, steps=(*asks, a.steps[-1]))
     assert a.mode == "sync" and verdict(a).endswith("this is as fast as async can be.")
 
 
-def test_what_other_jobs_take_is_neither_loading_nor_computing():
+def test_time_of_other_jobs_is_neither_loading_nor_computing():
     steps, t = [], 100.0
-    for i in range(1, 9):  # load 4 ms, train 4 ms, test 5 ms, for whose batch 1 ms
+    for i in range(1, 9):  # load 4 ms, train 4 ms, test 5 ms, loading its batch 1 ms
         steps.append(
             StepTimes(
                 i,
@@ -144,7 +144,7 @@ def test_what_other_jobs_take_is_neither_loading_nor_computing():
     assert "ther jobs" not in timeline_text(sync()) + timeline_svg(sync())
 
 
-def test_the_bars_are_counted_from_one_and_the_heading_has_the_numbers():
+def test_bars_are_numbered_from_one_and_heading_has_figures():
     a = replace(sync(54), steps=sync(54).steps[46:])
     assert timeline_text(a).splitlines()[0].startswith("train_job, sync: steps 47 to 54 in 6")
     assert re.fullmatch(r"1+\.+2+\.+3+\.+4+\.+5+\.+6+\.+7+\.+8+", timeline_text(a).splitlines()[1][11:])
@@ -159,7 +159,7 @@ def test_the_bars_are_counted_from_one_and_the_heading_has_the_numbers():
 
 
 @pytest.mark.parametrize("each", (2e-7, 5e-6, 2e-5, 6e-5, 4e-4, 4e-3, 0.4, 40.0))
-def test_the_numbers_under_the_lanes_stay_on_their_plate(each):
+def test_axis_numbers_stay_on_their_background(each):
     root = list(ET.fromstring(timeline_svg(sync(3, load=each, comp=each))).iter())
     zero = next(e for e in root if e.text in ("0 µs", "0 ms", "0 s"))
     plate = [e for e in root[: root.index(zero)] if e.tag.endswith("rect")][-1]
@@ -171,38 +171,38 @@ def test_the_numbers_under_the_lanes_stay_on_their_plate(each):
         assert left <= x - half and x + half <= right, number.text
 
 
-def test_the_dashes_are_not_over_the_word_waits():
+def test_dashes_do_not_cross_the_word_waits():
     root = list(ET.fromstring(timeline_svg(sync(3))).iter())
     found = [(box, word) for box, word in itertools.pairwise(root) if word.text == "waits"]
     assert found
     for box, word in found:
         top, base = float(box.get("y")), float(word.get("y"))
-        # 11 pixels high, of which 9 are above the line
+        # 11 pixels high, 9 of them above the line
         assert top + 2 < base - 9 and base + 2 < top + float(box.get("height"))
         assert float(box.get("width")) > 40 and box.get("fill") != "none"
     assert "dashed" in timeline_svg(sync(3))
     assert "dashed" not in timeline_svg(hidden(3, load=0.004, comp=0.001, depth=9))
 
 
-def test_sync_stands_above_async_whoever_is_first():
+def test_sync_is_above_async_in_either_order():
     a, b = sync(), hidden()
     assert pair(b, a) == pair(a, b) and pair(a, b).first is a
-    assert pair(a, sync()).first is a  # of the same kind: as they come
+    assert pair(a, sync()).first is a  # of the same kind: in the given order
 
 
-def test_a_speed_up_is_one_number():
-    """A step, from end to end: in the headings, the arrow, the bars and the sentence; the seconds of a picture are
-    others.
+def test_speedup_is_the_same_everywhere():
+    """Computed per step, from end to end: in the headings, the arrow, the bars and the sentence; the lengths of
+    pictures differ.
     """
     both = pair(sync(20, load=0.0066, comp=0.0066), hidden(20, load=0.0066, comp=0.0066))
     for shown in (pair_text(both), words(pair_svg(both))):
         assert "every 13.2 ms" in shown and "every 6.6 ms" in shown
         assert "13.2 ms / 6.6 ms = 2.00 times as fast, all of the possible gain" in shown
-        assert " in 1" not in shown and " in 5" not in shown, "the length of the picture is no measurement"
+        assert " in 1" not in shown and " in 5" not in shown, "the length of the picture is not a measurement"
     assert "6.6 ms less a step" in pair_svg(both)
 
 
-def test_more_than_the_formula_promises_is_explained():
+def test_gain_above_the_formula_is_explained():
     a = sync(20, load=0.0066, comp=0.0066)
     late = replace(
         a, steps=tuple([replace(s, compute=tuple([t + 0.0002 * i for t in s.compute])) for i, s in enumerate(a.steps)])
@@ -218,7 +218,7 @@ def test_more_than_the_formula_promises_is_explained():
 
 
 def paused(record, after, seconds):
-    """The loop waits before the step behind `after`; what was in flight ends meanwhile."""
+    """The loop pauses before the step after `after`; steps in flight end meanwhile."""
 
     def moved(s):
         by = [tuple([(a + seconds, b + seconds) for a, b in spans]) for spans in (s.loads, s.waits)]
@@ -239,22 +239,20 @@ def paused(record, after, seconds):
 
 
 @pytest.mark.parametrize("made", [sync, hidden])
-def test_a_pause_is_no_time_of_a_step(made):
+def test_pauses_do_not_count_as_step_time(made):
     whole = made(20)
     a = paused(whole, 12, 4.3)
-    assert a.step == pytest.approx(whole.step, rel=0.06), (
-        "but for one load that nothing hides, as the queue has run empty"
-    )
+    assert a.step == pytest.approx(whole.step, rel=0.06), "except one load that is not hidden, as the queue is empty"
     assert a.overlap == pytest.approx(whole.overlap, rel=0.06) and a.load == pytest.approx(whole.load)
     assert a.mode == whole.mode and sum(a.pauses) == pytest.approx(4.3, abs=0.01) and not any(whole.pauses)
     for shown in (timeline_text(a), words(timeline_svg(a))):
         assert "4.3 s of pauses are left out" in shown and "pauses" not in timeline_text(whole)
-    assert len(a.shown) == 8 and extent(bars(a.shown))[1] - extent(bars(a.shown))[0] < 0.1, "drawn is what came after"
+    assert len(a.shown) == 8 and extent(bars(a.shown))[1] - extent(bars(a.shown))[0] < 0.1, "the later part is drawn"
     assert "of pauses are left out" in pair_text(pair(sync(), a))
     assert "of pauses are left out" in pair_svg(pair(sync(), a))
 
 
-def test_what_looks_like_a_pause():
+def test_other_long_waits_are_not_pauses():
     """Waits for a long step, for room in the queue, and for other jobs."""
     assert not any(sync(5, comp=2.0).pauses) and not any(hidden(9, load=0.001, comp=2.0).pauses)
     a = paused(sync(), 12, 0.5)
@@ -262,12 +260,12 @@ def test_what_looks_like_a_pause():
     assert sum(a.pauses) > 0.4 and not any(other.pauses)
 
 
-def test_why_there_is_nothing_to_win():
+def test_missing_gain_is_explained():
     small = pair(sync(load=0.0001, comp=0.01), hidden(load=0.0001, comp=0.01))
     assert "only 1 % of a step" in pair_verdict(small)
     large = pair(sync(load=0.02, comp=0.001), hidden(load=0.02, comp=0.001))
     assert "loader sets the pace" in pair_verdict(large)
-    stretched = hidden(load=0.008, comp=0.008)  # both take twice as long beside each other
+    stretched = hidden(load=0.008, comp=0.008)  # both take twice as long when they overlap
     assert pair(sync(), stretched).gain == pytest.approx(1)
     assert "GIL" in pair_verdict(pair(sync(), stretched)) and "2.0 times" in pair_verdict(pair(sync(), stretched))
     assert "only one core" in pair_verdict(pair(sync(cores=1), hidden(load=0.008, comp=0.008, cores=1)))
@@ -280,7 +278,7 @@ def test_why_there_is_nothing_to_win():
     assert gain_share(0.9, 2.0) == ""
 
 
-def test_waiting_is_drawn_and_loading_is_not_the_wait():
+def test_waiting_and_loading_are_drawn_separately():
     found = bars(hidden(load=0.001, comp=0.01, n=6).steps)
     waits = [b for b in found if b.kind == "wait"]
     loads = [b for b in found if b.lane == 0 and b.kind == "busy"]
@@ -288,7 +286,7 @@ def test_waiting_is_drawn_and_loading_is_not_the_wait():
     assert all(w.stop <= x.start or w.start >= x.stop for w in waits for x in loads)
 
 
-def test_steps_that_wait_at_the_same_time_lie_in_rows():
+def test_concurrently_waiting_steps_are_in_rows():
     deep = hidden(load=0.001, comp=0.01, depth=4)
     queued = [b for b in bars(deep.steps) if b.lane == 1]
     assert {b.row for b in queued} == set(range(queued[0].rows)) and queued[0].rows >= 3
@@ -297,7 +295,7 @@ def test_steps_that_wait_at_the_same_time_lie_in_rows():
         assert all(a[1] <= b[0] for a, b in itertools.pairwise(here))
 
 
-def test_at_most_two_hundred_bars_and_it_says_what_is_left_out():
+def test_at_most_200_bars_and_the_rest_is_counted():
     few, asked = hidden(400, callback=0.001), hidden(400, callback=0.001, asked=True)
     assert len(few.shown) == SHOWN and len(asked.shown) == MOST and asked.shown[-1].number == 400
     assert len(bars(asked.shown)) <= 200
@@ -309,7 +307,7 @@ def test_at_most_two_hundred_bars_and_it_says_what_is_left_out():
     assert "left" not in hidden(5).left_out and hidden(5).left_out == ""
 
 
-def test_the_first_loader_does_not_reach_far_back():
+def test_first_load_does_not_begin_too_early():
     steps = list(sync(5).steps)
     steps[0] = StepTimes(1, ((40.0, 100.004),), (), steps[0].queued, steps[0].compute)
     first = trim_first_load(steps)[0]
@@ -318,7 +316,7 @@ def test_the_first_loader_does_not_reach_far_back():
     assert stop - start < 0.1
 
 
-def test_a_short_step_at_the_end_is_seen_in_text():
+def test_short_last_step_is_visible_as_text():
     steps = sync(2, load=1.0, comp=1e-6).steps
     failed = TimelineRecord("job", (steps[0], replace(steps[1], failed=True)), 4)
     compute = next(line for line in timeline_text(failed).splitlines() if "compute" in line)
@@ -334,10 +332,10 @@ def test_text_lanes():
     assert len(max(pair_text(pair(sync(), hidden())).splitlines(), key=len)) < 200
     together = pair_text(pair(sync(12), hidden(12))).splitlines()
     ends = [len(x) for x in together if x.startswith("  compute")]
-    assert ends[1] < 0.65 * ends[0]  # the same seconds are the same columns
+    assert ends[1] < 0.65 * ends[0]  # equal times are equal columns
 
 
-def test_the_picture_says_it_in_words():
+def test_picture_has_a_description():
     svg = pair_svg(pair(sync(), hidden(callback=0.0005)))
     for said in (*LANES, "(load + compute) / max(load, compute)", "of the possible gain", "less"):
         assert said in words(svg), said
@@ -350,13 +348,13 @@ def test_the_picture_says_it_in_words():
 
 
 @pytest.mark.parametrize("name", ["job", "训练任务" * 9, "W" * 60])
-def test_every_text_of_the_picture_stands_on_a_plate_or_in_a_bar_that_holds_it(name):
+def test_texts_have_a_background_or_fit_into_a_bar(name):
     assert not texts_without_background(timeline_svg(sync(400, name=name)))
     assert not texts_without_background(timeline_svg(hidden(callback=0.0005, name=name)))
     assert not texts_without_background(pair_svg(pair(sync(name=name), hidden(callback=0.0005, name=name))))
 
 
-def test_nothing_single_failed_and_running_steps():
+def test_empty_single_failed_and_running_steps():
     assert verdict(TimelineRecord("job", ())) == "no step has ended yet"
     assert "no step has ended yet" in timeline_svg(TimelineRecord("job", ()))
     one = TimelineRecord("job", sync(1).steps)

@@ -1,4 +1,4 @@
-"""A long tape is shown by its last operations: what is laid out does not grow with it."""
+"""A long tape shows its last ops; the size of the layout is bounded."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def program(steps, leaf_every):
 
 
 @pytest.mark.parametrize("leaf_every", [0, 5])
-def test_the_early_part_is_one_box(leaf_every, monkeypatch):
+def test_early_part_is_one_box(leaf_every, monkeypatch):
     monkeypatch.setattr(records, "MOST", 50)
     y, leaves = program(300, leaf_every)
     record = records.tape_record(y, title="t")
@@ -37,7 +37,7 @@ def test_the_early_part_is_one_box(leaf_every, monkeypatch):
     assert f"300 operations, {leaves} lea" in view.text and "earlier operations" in view.dot and len(view.dot) < 20_000
 
 
-def test_what_is_laid_out_does_not_grow():
+def test_layout_size_is_bounded():
     texts = []
     for steps in (6_000, 12_000):
         view = picture(program(steps, 0)[0], names={})

@@ -1,4 +1,4 @@
-"""Elements of SVG: what they escape, leave out, and how they write numbers."""
+"""SVG elements: escaping, omitted defaults, number format."""
 
 from xml.etree import ElementTree
 
@@ -14,7 +14,7 @@ def test_numbers_have_one_decimal_at_most():
     )
 
 
-def test_words_and_attributes_are_escaped():
+def test_texts_and_attributes_are_escaped():
     assert (
         svg.text(0, 0, "<b>\x1b & $x$", fill='"red"')
         == '<text x="0" y="0" fill="&quot;red&quot;">&lt;b&gt;\\x1b &amp; $x$</text>'
@@ -22,11 +22,11 @@ def test_words_and_attributes_are_escaped():
     assert svg.span("a<b", dx=8) == '<tspan dx="8">a&lt;b</tspan>'
 
 
-def test_what_is_empty_is_left_out():
+def test_empty_attributes_are_omitted():
     assert svg.path("") == svg.group([]) == "" and svg.path("M0 0", fill=None, stroke="") == '<path d="M0 0"/>'
 
 
-def test_a_picture_has_its_label_and_no_page():
+def test_picture_has_a_label_and_no_page_background():
     root = ElementTree.fromstring(
         svg.picture([svg.group([svg.path("M0 0")], fill="none")], 30, 20, 'a "b"', left=-5, font_size=11)
     )
@@ -37,7 +37,7 @@ def test_a_picture_has_its_label_and_no_page():
 
 
 @pytest.mark.parametrize("anchor, left", [("start", 94), ("middle", 100 - 0.5 - 6), ("end", 100 - 1 - 6)])
-def test_a_label_stands_on_a_plate_that_holds_it(anchor, left, monkeypatch):
+def test_label_fits_on_its_background(anchor, left, monkeypatch):
     monkeypatch.setattr(svg, "text_width", lambda text, size, bold: float(len(text) > 1))
     drawn = svg.label(100, 50, "a<", "b", size=10, anchor=anchor, ink="#111111")
     plate, words = ElementTree.fromstring(f"<g>{drawn}</g>")

@@ -1,4 +1,4 @@
-"""What the tape keeps: every byte is there, for the operation that reads it, until the backward that frees it."""
+"""Memory of a tape: every byte is attributed to the op that saved it, until backward frees it."""
 
 import gc
 import re
@@ -20,7 +20,7 @@ def without_lines(text: str) -> str:
     return re.sub(r"test_tape_memory\.py:\d+", "FILE:LINE", text)
 
 
-def test_the_table(golden):
+def test_table(golden):
     w = flow.ones(50, 40, requires_grad=True)
     x = flow.ones(30, 50)
     h = (x @ w).tanh()
@@ -36,10 +36,10 @@ def test_the_table(golden):
     )
 
 
-def test_the_bytes_are_those_that_the_process_holds():
-    """tracemalloc sees the arrays of numpy: what is freed with the tape is what the record says that only it holds.
+def test_bytes_match_tracemalloc():
+    """tracemalloc sees NumPy's arrays: the bytes freed with the tape are those that the record attributes to it alone.
 
-    It sees what other threads allocate too, which earlier tests may have left: one of several tries has to agree.
+    It also sees allocations of threads that earlier tests may have left: one of several tries has to agree.
     """
     w = flow.randn(300, 300, requires_grad=True)
 
@@ -62,14 +62,14 @@ def test_the_bytes_are_those_that_the_process_holds():
         finally:
             tracemalloc.stop()
 
-    forward()  # what is made once is made now
+    forward()  # one-time allocations happen now
     tries = [recorded_and_freed() for _ in range(3)]
     for record, _ in tries:
         assert record.alone == 5 * 300 * 300 * 4 and record.total - record.alone == w.nbytes
     assert any(record.alone <= freed < record.alone + 40_000 for record, freed in tries)
 
 
-def test_backward_frees_in_the_order_that_is_said():
+def test_backward_frees_in_the_listed_order():
     x = flow.randn(100, requires_grad=True)
     a = x.tanh()
     b = a.exp()
@@ -78,7 +78,7 @@ def test_backward_frees_in_the_order_that_is_said():
     assert last == {"#2 exp": 2, "#1 tanh": 1} and record.operations == 3
 
 
-def test_a_view_keeps_all_of_its_storage():
+def test_view_keeps_its_whole_storage():
     big = flow.randn(1000, 1000)
     x = flow.randn(10, requires_grad=True)
     y = (x * big[0, :10]).sum()
@@ -88,7 +88,7 @@ def test_a_view_keeps_all_of_its_storage():
     assert "part of a larger array: 40 bytes of 3.81 MiB are read" in memory_text(memory_record(y))
 
 
-def test_one_array_kept_twice_counts_once():
+def test_array_saved_twice_counts_once():
     x = flow.randn(50, requires_grad=True)
     y = x.tanh()
     record = memory_record((y * y).sum())
@@ -96,7 +96,7 @@ def test_one_array_kept_twice_counts_once():
     assert record.rows[0].keepers[0].startswith("#2 mul: input b and input a")
 
 
-def test_retain_graph_keeps_and_a_function_tells_what_it_saved():
+def test_retain_graph_and_saved_tensors_of_functions():
     class Square(flow.autograd.Function):
         @staticmethod
         def forward(ctx, x):
@@ -117,14 +117,14 @@ def test_retain_graph_keeps_and_a_function_tells_what_it_saved():
     assert not memory_record(y).rows and memory_record(y).freed >= 1
 
 
-def test_nothing_recorded_and_nothing_read():
+def test_empty_and_unread_tapes():
     assert headline(memory_record(flow.ones(3))) == "tape of float32[3]: keeps nothing; no operation is recorded"
     x = flow.ones(30, requires_grad=True)
     assert "the gradient rules of its 2 operations read none" in headline(memory_record((x + 1).sum()))
     assert "text/html" not in picture(flow.ones(3), memory=True).bundle()
 
 
-def test_a_long_tape_is_summed_up_without_recursion():
+def test_long_tape_is_summarized_without_recursion():
     x = y = flow.ones(100, requires_grad=True)
     for _ in range(20_000):
         y = y.tanh()
@@ -134,7 +134,7 @@ def test_a_long_tape_is_summed_up_without_recursion():
     assert x.requires_grad
 
 
-def test_show_takes_one_kind_at_a_time(capsys):
+def test_show_accepts_one_kind_at_a_time(capsys):
     x = flow.ones(4, 5, requires_grad=True)
     show(x * x, memory=True)
     assert "also held by" in capsys.readouterr().out
@@ -144,7 +144,7 @@ def test_show_takes_one_kind_at_a_time(capsys):
         show(nn.Linear(2, 3), memory=True)
 
 
-def test_values_name_what_the_learner_kept_with_its_gradient():
+def test_values_show_named_tensors_with_their_gradients():
     w = flow.tensor(np.linspace(-1, 1, 12).reshape(3, 4), requires_grad=True)
     h = (w * 2).tanh()
     h.retain_grad()
@@ -158,19 +158,19 @@ def test_values_name_what_the_learner_kept_with_its_gradient():
     assert "(backward ran at test_tape_memory.py:" in text
 
 
-def test_a_gradient_of_zeros_is_told():
+def test_zero_gradient_is_reported():
     w = flow.ones(20, requires_grad=True)
     loss = (w * 0).sum()
     loss.backward()
     assert "grad all 0" in picture(loss, values=True, names={"w": w}).text
 
 
-def test_the_share_of_an_array_has_one_unit():
+def test_share_of_an_array_has_one_unit():
     assert share_of(156_800, 4_550_000) == "0.15 of 4.34 MiB" and share_of(3 << 30, 4 << 30) == "3.00 of 4.00 GiB"
     assert share_of(160, 4000) == "160 of 4,000 bytes" and share_of(40, 4 << 20) == "40 bytes of 4.00 MiB"
 
 
-def test_the_picture_is_as_wide_as_its_lines():
+def test_picture_is_as_wide_as_its_lines():
     x = flow.randn(30, 50, requires_grad=True)
     record = memory_record((x * x).sum())
     keepers = ("#1 mul: " + "input a and " * 9 + "the end",)

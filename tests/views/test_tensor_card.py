@@ -1,4 +1,4 @@
-"""The card of a tensor: what it says in words, which cells are marked, how large it is, and what stays text."""
+"""The card of a tensor: its text, marked cells, size, and which tensors stay text."""
 
 import json
 import math
@@ -58,7 +58,7 @@ def test_scalars_tiny_and_empty_tensors_stay_text(shape):
     lambda: flow.full((12, 8), math.nan), lambda: flow.ones(2, 3, 1, 1, 9), lambda: flow.arange(48).reshape(6, 8) > 7,
     lambda: flow.randn(1, 28, 28), lambda: flow.full((48, 48), 1e38).double() * flow.randn(48, 48).double(),
 ])  # fmt: skip
-def test_every_card_is_small_and_keeps_the_text(make):
+def test_cards_are_small_and_keep_the_text(make):
     x = make()
     bundle = x._repr_mimebundle_()
     html = bundle["text/html"]
@@ -68,7 +68,7 @@ def test_every_card_is_small_and_keeps_the_text(make):
     assert html == html_of(x)
 
 
-def test_the_line_of_numbers():
+def test_line_of_statistics():
     x = np.arange(40.0).reshape(5, 8)
     x[0, 0], x[1, 1], x[4, 7] = np.nan, np.inf, -np.inf
     line = numbers_line(array_record(x, "float64[5, 8]"))
@@ -82,7 +82,7 @@ def test_the_line_of_numbers():
     assert "mean 5.95e+04" in numbers_line(array_record(half, ""))  # the mean of float16 does not overflow
 
 
-def test_one_bad_number_of_a_million_is_marked_and_counted():
+def test_one_nan_in_a_million_is_marked_and_counted():
     x = flow.zeros(1000, 1000)
     x[617, 3] = math.nan
     record = tensor_record(x)
@@ -94,7 +94,7 @@ def test_one_bad_number_of_a_million_is_marked_and_counted():
     assert "1 NaN" in html and "× NaN" in svg_in(html)
 
 
-def test_marks_are_signs_not_only_colours():
+def test_marks_do_not_rely_on_colour():
     found = palette_indices(np.array([[0.0, np.nan, np.inf, -np.inf, 1.0]]), 0.0, 1.0)
     assert found.tolist() == [[0, NAN, PLUS, MINUS, LEVELS - 1]]
     drawn = cell_pixels(found, 7)
@@ -106,7 +106,7 @@ def test_marks_are_signs_not_only_colours():
     assert bright[LEVELS + 4] - bright[NAN] > 300
 
 
-def test_a_png_is_what_was_painted():
+def test_png_has_the_painted_pixels():
     cells = np.random.default_rng(0).integers(0, 50, (9, 13)).astype(np.uint8)
     assert (pixels_of(png(cells.repeat(3, 0), palette(False))) == cells.repeat(3, 0)).all()
     for depth in (2, 3, 4):
@@ -115,7 +115,7 @@ def test_a_png_is_what_was_painted():
     assert b"tRNS\xff\xff\xff\0" in png(cells, palette(False), 3)
 
 
-def test_one_far_number_does_not_hide_the_others():
+def test_outlier_does_not_hide_the_others():
     x = np.random.default_rng(0).standard_normal((40, 40))
     x[3, 3] = 1e30
     counts, _low, high = array_record(x, "").histogram
@@ -123,7 +123,7 @@ def test_one_far_number_does_not_hide_the_others():
     assert "≥" in tensor_svg(array_record(x, "float64[40, 40]"))
 
 
-def test_numbers_are_written_up_to_what_fits_or_it_is_said_why_not():
+def test_values_are_written_if_they_fit_or_a_reason_is_given():
     fits, wide = (picture(flow.randn(*shape), numbers=True).bundle()["text/html"] for shape in ((16, 12), (20, 20)))
     assert svg_in(fits).count("<text") > 16 * 12 and "colours only" not in svg_in(fits)
     assert len(json.dumps(fits)) < LIMIT + 10_000
@@ -139,8 +139,8 @@ def test_numbers_are_written_up_to_what_fits_or_it_is_said_why_not():
     ((4, 5, 6, 7, 8), [f"[0, {i}, {k}]" for i in range(4) for k in range(6)], 6),
     ((3, 7, 9), ["[0]", "[1]", "[2]"], 3), ((1, 1, 9, 9), [""], 1),
 ])  # fmt: skip
-def test_slices_stand_in_a_grid_of_their_indices(shape, titles, across):
-    """The last axis before the matrices from left to right, those before it downward."""
+def test_slices_are_arranged_in_a_grid_by_index(shape, titles, across):
+    """The last axis before the matrices runs from left to right, earlier axes downward."""
     x = flow.arange(math.prod(shape)).reshape(*shape).float()
     record = tensor_record(x)
     assert [tile.title for tile in record.tiles] == titles and record.across == across
@@ -153,7 +153,7 @@ def test_slices_stand_in_a_grid_of_their_indices(shape, titles, across):
     assert (f"{len(titles)} of {record.slices:,} slices" in drawn) == (len(titles) < record.slices)
 
 
-def test_numbers_of_small_slices_are_written():
+def test_values_of_small_slices_are_written():
     view = picture(flow.arange(24).reshape(2, 3, 4), numbers=True)
     assert "[1]\n      0   1   2   3\n  0  12  13  14  15\n  1  16" in view.text
     places = {words: (float(x), float(y)) for x, y, words in re.findall(r'<text x="(\S+)" y="(\S+)">(\d+)<', view.svg)}
@@ -165,7 +165,7 @@ def test_numbers_of_small_slices_are_written():
     lambda: flow.ones(5, 5) > 0,
     lambda: nn.Parameter(flow.full((5, 6), -1e38)), lambda: flow.arange(40) * 10**9, lambda: flow.randn(20, 28, 28),
 ])  # fmt: skip
-def test_every_text_stands_on_a_plate_and_every_number_is_read_in_its_cell(make):
+def test_texts_have_a_background_and_values_are_readable(make):
     x = make()
     x.label = "卷积层" * 40
     plates = texts_without_background(picture(x, numbers=True).svg)
@@ -180,7 +180,7 @@ def test_integers_have_a_bin_each():
     assert counts == (5, 10, 0, 5) and (low, high) == (0.0, 3.0)
 
 
-def test_where_a_tensor_comes_from():
+def test_origin_of_a_tensor():
     x = flow.randn(5, 6, requires_grad=True)
     assert "leaf, requires grad" in html_of(x) and "grad:" not in html_of(x)
     y = x.tanh()
@@ -190,7 +190,7 @@ def test_where_a_tensor_comes_from():
     assert "leaf, requires grad (weight)" in html_of(nn.Linear(5, 6).weight) and "requires" not in html_of(x.detach())
 
 
-def test_a_symbolic_tensor_says_what_it_is():
+def test_symbolic_tensor_describes_itself():
     seen = []
 
     def program(x):
@@ -206,7 +206,7 @@ def test_a_symbolic_tensor_says_what_it_is():
     assert "when the graph runs" in tensor_text(tensor_record(seen[1]))
 
 
-def test_a_repr_never_raises_and_runs_only_when_displayed(monkeypatch):
+def test_repr_never_raises_and_runs_only_on_display(monkeypatch):
     from minflow.views import show
 
     x = flow.randn(50, 50)
@@ -215,7 +215,7 @@ def test_a_repr_never_raises_and_runs_only_when_displayed(monkeypatch):
     assert repr(x) and "no picture: ZeroDivisionError" in x._repr_mimebundle_()["text/plain"]
 
 
-def test_a_large_tensor_is_shown_at_once():
+def test_large_tensor_is_shown_quickly():
     x = flow.zeros(6000, 4000)
     x[0, 0] = math.inf
     record = tensor_record(x)
@@ -223,7 +223,7 @@ def test_a_large_tensor_is_shown_at_once():
     assert "a sample of" in numbers_line(record)
 
 
-def test_views_and_transposes_are_read_as_they_are():
+def test_views_and_transposes_are_shown_correctly():
     x = flow.arange(200).reshape(10, 20)
     record = tensor_record(x.t())
     assert np.array_equal(np.array(record.tiles[0].cells), x.numpy().T)
@@ -254,7 +254,7 @@ def test_tables_line_up():
 
 
 @pytest.mark.parametrize("ends", [(0.0, 1e-310), (0.0, 5e-324), (-1e308, 1e308), (1e200, 1e200)])
-def test_numbers_that_are_nearly_none_or_too_far_apart_have_a_card(ends):
+def test_subnormal_and_extreme_values_have_a_card(ends):
     x = flow.tensor(np.array(ends * 20))
     bundle = x._repr_mimebundle_()
     assert "text/html" in bundle and "no picture" not in bundle["text/plain"]
@@ -264,20 +264,20 @@ def test_numbers_that_are_nearly_none_or_too_far_apart_have_a_card(ends):
     assert sum(found.counts) == 40 and found.counts[0] in (20, 40)
 
 
-def test_a_tensor_without_numbers_can_be_drawn(tmp_path):
+def test_empty_tensor_can_be_drawn(tmp_path):
     view = picture(flow.zeros(0, 3), numbers=True)
     assert "no numbers" in view.svg
     view.save(tmp_path / "empty.svg")
 
 
-def test_large_integers_are_not_called_equal_that_are_not():
+def test_different_large_integers_are_not_called_equal():
     record = array_record(np.arange(2**60, 2**60 + 60), "int64[60]")
     assert numbers_line(record) == "60 numbers: min 1.153e+18, mean 1.153e+18, max 1.153e+18"
     assert numbers_line(array_record(np.full(60, 7), "int64[60]")) == "60 numbers, all 7"
 
 
 @pytest.mark.parametrize("shape", [(), (20,), (3, 20), (4, 3, 20), (2, 4, 3, 20)])
-def test_a_complex_tensor_shows_both_parts(shape):
+def test_complex_tensor_shows_both_parts(shape):
     z = np.random.default_rng(0).standard_normal((*shape, 2)) @ [1, 1j]
     record = array_record(z, "complex128")
     size = 2 * z.size

@@ -1,4 +1,4 @@
-"""Trees stay small, whatever the model: equal neighbours stand in one row, and what is left out is counted."""
+"""Trees stay small for any model: equal adjacent layers share a row, and omitted rows are counted."""
 
 import random
 import re
@@ -14,11 +14,11 @@ from minflow.views.text.trees import LIMIT, outer_lines, outer_rows, within_limi
 from tests.cases import Cases
 from tests.graphs import Predict
 
-MOST = 60_000  # bytes of a tree
+MOST = 60_000  # maximum bytes of a tree
 
 
 class Block(nn.Module):
-    """As of a transformer: attention by functions, then two layers."""
+    """Like a transformer block: functional attention, then two layers."""
 
     def __init__(self, size):
         super().__init__()
@@ -44,7 +44,7 @@ def nested(n):
 
 
 def irregular(n, seed=0):
-    """Layers of different sizes, put into each other at random."""
+    """Layers of different sizes, randomly nested."""
     rng, size, layers = random.Random(seed), 4, []
     for _ in range(n):
         layers.append(nn.Linear(size, size := rng.randint(2, 6)))
@@ -67,8 +67,8 @@ MODELS = {
 
 @pytest.fixture
 def build_lines(monkeypatch):
-    """`build_lines(graph, shape, level)` calls a graph, and returns the lines of its build as a notebook's tree gets
-    them.
+    """`build_lines(graph, shape, level)` calls a graph and returns the lines of its build, as passed to a notebook's
+    tree.
     """
     lines = []
     monkeypatch.setattr(
@@ -85,7 +85,7 @@ def build_lines(monkeypatch):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_every_tree_is_small(name, build_lines):
+def test_trees_are_small(name, build_lines):
     make, shape = MODELS[name]
     model = make()
     graph, summary = Predict(model), flow.summary(model, shape)
@@ -131,18 +131,18 @@ def test_equal_layers_are_one_row():
     assert "<b>0-999</b>: <b>1,000 x</b> Linear(" in html and ">6 each<" in html and ">12 each<" in html
     assert len(html) < 2_000
     assert repr(linears(1000)) == ("Sequential(\n  (0-999): 1000 x Linear(in_features=2, out_features=2, bias=True)\n)")
-    assert len(summary.record.children) == 1000  # the data stay whole
+    assert len(summary.record.children) == 1000  # the record remains complete
 
 
-def test_blocks_are_one_row_with_what_is_in_one_of_them():
+def test_equal_blocks_are_one_row_with_the_contents_of_one():
     summary = flow.summary(nn.Sequential(Block(4), Block(4), nn.Linear(4, 1)), (2, 3, 4))
     lines = repr(summary).split("\n")
     assert [line.split("  ")[0] for line in lines[2:5]] == ["Sequential", "├─ 0-1: 2 x Block", "│"]
     assert sum("Linear" in line for line in lines) == 4 + 2 + 1
 
 
-def test_what_breaks_a_row():
-    """Another size, a frozen one, one that is not numbered, two layers alone; and shapes that differ."""
+def test_differences_that_split_a_row():
+    """Another size, a frozen layer, a name that is not an index, only two layers; and different shapes."""
     layers = [nn.Linear(2, 2) for _ in range(8)]
     layers[4] = nn.Linear(2, 2, bias=False)
     for p in layers[7].parameters():
@@ -157,13 +157,13 @@ def test_what_breaks_a_row():
     assert [child.name for child in folded(flow.summary(named).record).children] == ["a", "b", "c"]
 
 
-def test_a_layer_that_stands_in_several_places():
+def test_layer_used_in_several_places():
     layer = nn.Linear(2, 2)
     summary = flow.summary(nn.Sequential(*[layer] * 5), (1, 2))
     assert "6 parameters" in repr(summary) and re.search(r"1-4: 4 x Linear.*shared", repr(summary))
 
 
-def test_what_is_left_out_is_counted_and_a_failing_layer_is_not():
+def test_omitted_rows_are_counted_and_a_failing_layer_is_shown():
     model = nn.Sequential(*[nn.Linear(2 + i % 2, 2 + (i + 1) % 2) for i in range(1000)])
     model[700] = nn.Linear(7, 2)
     with pytest.raises(flow.MinflowError, match="7") as error:
@@ -180,7 +180,7 @@ def test_what_is_left_out_is_counted_and_a_failing_layer_is_not():
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_rows_are_shown_with_those_around_them_or_counted(seed):
+def test_rows_are_shown_with_their_neighbours_or_counted(seed):
     rng, depths = random.Random(seed), [0]
     for _ in range(rng.randrange(60)):
         depths.append(rng.randint(1, depths[-1] + 1))
@@ -197,7 +197,7 @@ def test_rows_are_shown_with_those_around_them_or_counted(seed):
     assert (wanted, depths[wanted], 0) in list(outer_rows(depths, most, [wanted]))
 
 
-def test_a_text_is_cut_to_its_outer_lines():
+def test_text_is_truncated_to_its_outer_lines():
     lines = ["head"] + ["  row", "    inside"] * 2000
     cut = outer_lines("\n".join(lines), 10_000)
     assert len(cut) <= 10_000 and cut.startswith("head\n  row\n    ... 1 more line\n  row") and "inside" not in cut
@@ -206,7 +206,7 @@ def test_a_text_is_cut_to_its_outer_lines():
     assert LIMIT < MOST
 
 
-def test_a_listing_does_not_wrap_in_a_notebook():
+def test_listing_does_not_wrap_in_a_notebook():
     graph = Predict(nn.Linear(3, 2))
     before = graph._repr_mimebundle_()
     assert set(before) == {"text/html", "text/plain"} and before["text/plain"] == repr(graph)
@@ -218,7 +218,7 @@ def test_a_listing_does_not_wrap_in_a_notebook():
     assert "(OUTPUT:_model-output_0:tensor(..., is_lazy=&#x27;True&#x27;, size=(4, 2), dtype=minflow.float32" in listing
 
 
-# ---- what is said while a graph is built -----------------------------------------------------------------------------
+# ---- the log of a build ----------------------------------------------------------------------------------------------
 
 
 def test_equal_modules_of_a_build_are_one_row(build_lines):
@@ -233,7 +233,7 @@ def test_equal_modules_of_a_build_are_one_row(build_lines):
     assert " x" not in html_of(nn.Sequential(*[nn.AvgPool2d(2) for _ in range(4)]), (1, 1, 32, 32), 1)
 
 
-def test_level_3_opens_where_its_lines_are_seen(build_lines):
+def test_level_3_is_open_down_to_its_lines(build_lines):
     graph = Predict(nn.Sequential(*[Block(8) for _ in range(20)]))
     html = debug_html("graph", build_lines(graph, (2, 3, 8), 3))
     seen, open_ = [], []

@@ -1,4 +1,4 @@
-"""Tapes, graphs and modules as text, DOT and pictures. DOT and text are compared, SVG never: engines differ."""
+"""Tapes, graphs and modules as text, DOT and pictures. DOT and text are compared, never SVG: engines differ."""
 
 import json
 import re
@@ -39,19 +39,19 @@ def without_lines(text: str) -> str:
     return re.sub(r"test_views\.py:\d+", "FILE:LINE", text)
 
 
-def test_a_small_tape_as_text_and_dot(golden):
+def test_small_tape_as_text_and_dot(golden):
     plain, values = small()
     golden("tape_small", without_lines(plain.text))
     golden("tape_small_values", without_lines(values.text))
     golden("tape_small_dot", without_lines(values.dot))
 
 
-def test_a_shared_node_is_told_once_and_referred_to():
+def test_shared_node_is_printed_once_and_referenced():
     plain, _ = small()
     assert plain.text.count("leaf x") == 1 and "x  see [1]" in plain.text
 
 
-def test_a_graph_as_text_and_dot(golden):
+def test_graph_as_text_and_dot(golden):
     w = nn.Parameter(flow.ones(3, 2))
     w.label = "w"
 
@@ -67,13 +67,13 @@ def test_a_graph_as_text_and_dot(golden):
     golden("graph_small_dot", without_lines(view.dot))
 
 
-def test_the_module_table(golden):
+def test_module_table(golden):
     model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(72, 10))
     golden("module_table", repr(flow.summary(model, (5, 1, 8, 8))))
     golden("module_tree", picture(model).text)
 
 
-def test_the_summary_of_a_notebook_has_columns_and_two_open_levels():
+def test_notebook_summary_has_columns_and_two_open_levels():
     class Net(nn.Module):
         def __init__(self):
             super().__init__()
@@ -87,10 +87,10 @@ def test_the_summary_of_a_notebook_has_columns_and_two_open_levels():
             return self.act(self.body(self.act(self.act(x))))
 
     html = flow.summary(Net(), (6, 4))._repr_mimebundle_()["text/html"]
-    # what floats first stands at the right edge
+    # the first float is at the right edge
     assert html.index(">parameters<") < html.index(">output<") < html.index("layer")
     assert "<table" not in html and " id=" not in html
-    # the net and its body; what they hold is shut
+    # the net and its body; their contents are folded
     assert html.count("<details open>") == 2 and html.count("<details>") == 3
     act = html[html.index("</details>") :]
     assert "→ float32[6, 4]<br>last: float32[6, 2]<br>ran 3 times" in act and "not reached" in act
@@ -106,7 +106,7 @@ def test_summary_changes_nothing_and_shows_the_failing_layer():
     with pytest.raises(flow.MinflowError, match="5") as error:
         flow.summary(model, (6, 4))
     table = error.value.__notes__[-1]
-    assert table.startswith("the model, up to the error:\n")  # what its card writes where it is folded
+    assert table.startswith("the model, up to the error:\n")  # shown on its folded card
     assert re.search(r"3: Linear.*did not finish", table) and "fails here" in table and "float32[6, 3]" in table
     assert all(np.array_equal(before[k], v.numpy()) for k, v in model.state_dict().items())
     assert np.array_equal(state, flow.get_rng_state()) and model.training
@@ -115,7 +115,7 @@ def test_summary_changes_nothing_and_shows_the_failing_layer():
         flow.summary(nn.Linear, (2, 3))
 
 
-def test_a_tensor_without_a_tape_shows_its_numbers(capsys):
+def test_tensor_without_a_tape_shows_its_values(capsys):
     flow.show(flow.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
     out = capsys.readouterr().out
     assert out.startswith(
@@ -126,7 +126,7 @@ def test_a_tensor_without_a_tape_shows_its_numbers(capsys):
     assert leaf.text.startswith("float32[2, 3]  leaf, requires grad\n") and "tape of" not in leaf.bundle()["text/html"]
 
 
-def test_show_knows_the_names_of_the_learner(capsys):
+def test_show_uses_the_learners_names(capsys):
     x = flow.ones(2, requires_grad=True)
     loss = (x * x).sum()
     flow.show(loss)
@@ -134,8 +134,8 @@ def test_show_knows_the_names_of_the_learner(capsys):
     assert picture(loss).text.startswith("tape of loss float32[]: 2 operations")
 
 
-def test_what_show_shows_first():
-    """One number: its tape. Several: the numbers, and the tape below them, folded. With values: the tape."""
+def test_default_view_of_show():
+    """A scalar: its tape. Other tensors: the values, with the tape folded below. With values=True: the tape."""
     x = flow.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
     w = flow.softmax(x * x, -1)
     view = picture(w, names={"w": w, "x": x})
@@ -149,7 +149,7 @@ def test_what_show_shows_first():
         assert only.text.startswith("tape of ") and "<details class" not in only.bundle()["text/html"]
 
 
-def test_a_graph_of_deep_modules_is_folded_at_once():
+def test_graph_of_deep_modules_is_folded_quickly():
     class Nest(nn.Module):
         def __init__(self, depth):
             super().__init__()
@@ -162,12 +162,12 @@ def test_a_graph_of_deep_modules_is_folded_at_once():
     graph = Step(model, flow.optim.SGD(model.parameters(), lr=0.1))
     graph(flow.ones(1, 2))
     drawn = []
-    assert calls(lambda: drawn.append(picture(graph))) < 200_000  # a tenth of it; each nesting once more is millions
+    assert calls(lambda: drawn.append(picture(graph))) < 200_000  # a tenth of it; one level more makes millions
     (view,) = drawn
     assert "nodes are shown as" in view.text and view.svg.count("<g ") > 10
 
 
-def test_a_tape_of_20_000_nodes_is_folded_without_recursion():
+def test_tape_of_20_000_nodes_is_folded_without_recursion():
     x = y = flow.tensor(1.0, requires_grad=True)
     for _ in range(20_000):
         y = y * 1.0
@@ -176,7 +176,7 @@ def test_a_tape_of_20_000_nodes_is_folded_without_recursion():
     assert x.requires_grad
 
 
-def test_the_chain_of_engines(monkeypatch):
+def test_fallback_order_of_engines(monkeypatch):
     diagram = small()[0].diagram
     for engine in ("wasi", "layout"):
         drawn, used = svg.render_svg(diagram, (engine,))
@@ -194,7 +194,7 @@ def test_the_chain_of_engines(monkeypatch):
 
 @pytest.fixture
 def program(tmp_path, monkeypatch):
-    """A program `dot`, alone on PATH, that does what the lines of shell say."""
+    """Put only a program `dot` on PATH, which runs these lines of shell."""
 
     def write(lines: str):
         path = tmp_path / "dot"
@@ -208,7 +208,7 @@ def program(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a program of Unix")
-def test_graphviz_draws_wherever_there_is_a_dot(program, monkeypatch):
+def test_graphviz_is_used_if_dot_exists(program, monkeypatch):
     diagram = small()[0].diagram
     assert svg.render_svg(diagram)[1] == "wasi"
     svg.render_svg.cache_clear()
@@ -224,13 +224,13 @@ def test_graphviz_draws_wherever_there_is_a_dot(program, monkeypatch):
 
 
 @pytest.mark.skipif(not shutil.which("dot"), reason="the program dot of Graphviz is not installed")
-def test_graphviz_draws_it_too():
+def test_graphviz_draws_the_same_graph():
     assert svg.render_svg(small()[0].diagram, ("dot",))[1] == "dot"
 
 
 def test_wasi_from_many_threads():
     diagram, used = small()[0].diagram, []
-    others = [replace(diagram, frames=(str(i),)) for i in range(8)]  # the picture of the same one is kept
+    others = [replace(diagram, frames=(str(i),)) for i in range(8)]  # the picture of an equal graph is cached
     threads = [
         threading.Thread(target=lambda other=other: used.append(svg.render_svg(other, ("wasi",))[1]))
         for other in others
@@ -242,7 +242,7 @@ def test_wasi_from_many_threads():
     assert used == ["wasi"] * 8
 
 
-def test_the_bundle_survives_untrusted_notebooks(golden):
+def test_bundle_survives_untrusted_notebooks(golden):
     bundle = small()[1].bundle()
     html = bundle["text/html"]
     assert "<svg" not in html and "<script" not in html and "<style" not in html and 'alt="' in html
@@ -261,7 +261,7 @@ def test_show_in_a_terminal_prints_the_text(capsys):
         show(3)
 
 
-def test_a_view_is_saved_by_its_suffix(tmp_path):
+def test_suffix_selects_the_saved_format(tmp_path):
     view = small()[0]
     for suffix, start in ((".svg", "<svg"), (".dot", "digraph"), (".txt", "tape of"), (".html", "<")):
         view.save(tmp_path / f"tape{suffix}")
@@ -273,7 +273,7 @@ def test_a_view_is_saved_by_its_suffix(tmp_path):
             view.save(tmp_path / "tape.png")
 
 
-def test_a_repr_never_raises():
+def test_repr_never_raises():
     class Bad(nn.Module):
         def extra_repr(self):
             raise RuntimeError("in extra_repr")
@@ -291,7 +291,7 @@ def test_a_repr_never_raises():
     assert "Linear" in bundle["text/plain"]
 
 
-def test_a_record_is_the_tape_that_runs():
+def test_record_matches_the_tape_of_backward():
     x = flow.tensor([1.0], requires_grad=True)
     record = tape_record((x * 2).sum(), names={id(x): "x"})
     assert len(record.nodes) == 3  # x, mul and sum
@@ -299,7 +299,7 @@ def test_a_record_is_the_tape_that_runs():
     assert len(tape_record(y.sum(), names={}).nodes) == 2  # detached: the tape ends there
 
 
-def test_attributes_that_no_learner_wrote_are_not_shown():
+def test_implicit_attributes_are_hidden():
     class Double(flow.autograd.Function):
         @staticmethod
         def forward(ctx, x):
@@ -314,7 +314,7 @@ def test_attributes_that_no_learner_wrote_are_not_shown():
         assert "minflow.core" not in text_of(y) and "ctx" not in text_of(y)
 
 
-def test_a_write_into_a_view_shows_the_view_as_it_is_written():
+def test_write_into_a_view_is_shown_as_written():
     y = flow.ones(3, 4, requires_grad=True) * 2
     y[0] = 5
     y[1:, None, ..., ::2].mul_(2)

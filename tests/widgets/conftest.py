@@ -1,6 +1,4 @@
-"""Fixtures of the tests of widgets: a front end that keeps what it is sent, a notebook, and matplotlib without a
-window.
-"""
+"""Fixtures of widget tests: a recording front end, a notebook, and matplotlib without a window."""
 
 import IPython.display
 import pytest
@@ -8,11 +6,11 @@ from minflow_widgets import frontends
 
 import minflow as flow
 from tests.clocks import until
-from tests.widgets.watching import nobody_watches
+from tests.widgets.watching import no_update_thread
 
 
 class Front:
-    """A front end that shows nothing: the bytes of updates, the bundles left at the end, the number of its places."""
+    """A front end that displays nothing: the sizes of updates, the final bundles, the number of displays."""
 
     def __init__(self):
         self.sent, self.left, self.places = [], [], 0
@@ -33,17 +31,17 @@ class Front:
 
 @pytest.fixture
 def front(monkeypatch):
-    """The front end of all widgets; afterwards nothing is watched any more."""
+    """The front end of all widgets; afterwards nothing is watched."""
     front = Front()
     monkeypatch.setattr(frontends, "choose", front.choose)
     flow.clear_default_session()
     yield front
     flow.clear_default_session()
-    until(nobody_watches)
+    until(no_update_thread)
 
 
 class Notebook:
-    """Outputs of a notebook: as displayed first, as they are now, all updates, and the cell that runs."""
+    """Outputs of a notebook: as first displayed, as they are now, all updates, and the running cell."""
 
     def __init__(self):
         self.shown, self.now, self.updates, self.cell = [], [], [], ("cell", "1")

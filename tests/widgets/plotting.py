@@ -1,9 +1,9 @@
-"""What the tests of figures with matplotlib share. A test that draws has the fixture `agg`."""
+"""Helpers for tests of matplotlib figures. A test that draws uses the fixture `agg`."""
 
-HOSTILE = "<script>$\\frac{_\x1b[31m"  # a title that HTML, mathematics and a terminal would each read in its way
+HOSTILE = "<script>$\\frac{_\x1b[31m"  # a title that HTML, mathematics and a terminal would each interpret
 
 
 def drawn(ax):
-    """The Axes after everything was really drawn."""
+    """Render the figure and return its Axes."""
     ax.figure.canvas.draw()
     return ax

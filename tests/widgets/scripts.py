@@ -1,4 +1,4 @@
-"""Run the scripts of live curves by node, without a page."""
+"""Run the scripts of live curves in node, without a page."""
 
 import json
 import shutil
@@ -13,7 +13,7 @@ needs_node = pytest.mark.skipif(NODE is None, reason="no node: apt-get install n
 
 
 def in_node(code: str, given):
-    """The value of JavaScript code, in which `given` is an argument; JSON both."""
+    """Return the JSON value of JavaScript code with the argument `given`."""
     source = frontends.script(*SCRIPTS) + (
         f"\nconst given = JSON.parse(require('fs').readFileSync(0, 'utf8'));\nconsole.log(JSON.stringify({code}));"
     )

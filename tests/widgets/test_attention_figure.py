@@ -1,4 +1,4 @@
-"""Who looks at whom: the shares that were given, masked places marked, the strongest look in words."""
+"""Attention figures: the given weights, masked cells, the largest weight in words."""
 
 import warnings
 
@@ -22,7 +22,7 @@ def causal(n, heads=1):
     return shares / shares.sum(axis=2, keepdims=True)
 
 
-def test_what_is_drawn_is_what_was_given():
+def test_drawn_weights_are_the_given_ones():
     ax = drawn(attention(SHARES, "a+b"))
     (image,) = ax.images
     assert np.array_equal(np.ma.getmaskarray(image.get_array()), np.triu(np.ones((3, 3), bool), 1))
@@ -53,7 +53,7 @@ def test_text_is_a_table_and_a_sentence():
     assert '<img alt="Attention between 3 places: each may look at itself' in bundle["text/html"]
 
 
-def test_beyond_some_places_the_text_names_the_strongest():
+def test_text_of_a_large_matrix_names_the_largest_weights():
     weights = causal(40)[0]
     text = attention_text(weights)
     assert text.splitlines()[2] == "0   0    0 (place 0) 1.00"
@@ -69,7 +69,7 @@ def test_heads():
     assert "mean of 3 heads" in attention_text(weights) and "head 1:" in attention_text(weights, head=1)
 
 
-def test_what_is_wrong_is_said():
+def test_unusual_weights_are_reported():
     broken = np.array([[0.5, 0.5], [0.6, 0.6]])
     text = attention_text(broken, mask=[[False, True], [False, False]])
     assert "1 of 2 rows do not sum to 1; 1 masked places are looked at." in text and "1 of 4 pairs" not in text
@@ -83,7 +83,7 @@ def test_what_is_wrong_is_said():
     drawn(attention([[1.0]]))
 
 
-def test_letters_that_the_usual_font_lacks(monkeypatch):
+def test_letters_missing_in_the_default_font(monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("default", DeprecationWarning)
@@ -93,7 +93,7 @@ def test_letters_that_the_usual_font_lacks(monkeypatch):
     assert [t.get_text() for t in ax.get_yticklabels()] == ["0", "1", "2"] and "床" in ax.figure.said[1]
 
 
-def test_names_are_only_names():
+def test_names_are_escaped():
     bundle = attention(SHARES, [HOSTILE, "_b", "\n"]).figure._repr_mimebundle_()
     assert "\x1b" not in bundle["text/plain"] and "'\\n'" in bundle["text/plain"]
     assert "<script" not in bundle["text/html"] and "<script" not in bundle["image/svg+xml"]

@@ -1,4 +1,4 @@
-"""compare: several runs on one picture, kept ones and live ones, whole folders, and what is among them by mistake."""
+"""compare: several runs in one picture, recorded and live ones, whole folders, and files that are not runs."""
 
 import os
 import warnings
@@ -33,7 +33,7 @@ def keep(folder, name=None, steps=20, lr=0.1, values=None, **config):
 def folder(tmp_path):
     for lr in (0.1, 0.01, 0.001):
         path = keep(tmp_path / "runs", f"lr {lr}", lr=lr, seed=1).paths[0]
-        os.utime(path, (1e9 - lr, 1e9 - lr))  # one after the other
+        os.utime(path, (1e9 - lr, 1e9 - lr))  # in sequence
     return tmp_path / "runs"
 
 
@@ -70,14 +70,14 @@ def test_runs_of_a_folder(folder, tmp_path):
         pass
 
 
-def test_a_value_that_the_name_has_is_not_said_again(tmp_path):
+def test_value_contained_in_the_name_is_not_repeated(tmp_path):
     for lr, batch in ((500.0, 32.0), (0.5, 8.0)):
         keep(tmp_path / "runs", f"lr {lr:g}", lr=lr, batch=batch)
     names = {run.name for run in compare(tmp_path / "runs").runs}
     assert names == {"lr 500 (batch 32)", "lr 0.5 (batch 8)"}
 
 
-def test_what_was_kept_is_what_was_recorded(folder):
+def test_loaded_runs_equal_recorded_ones(folder):
     curve = keep(folder, "odd", 6, values=[1.0, NAN, -INF, 1e-300, 0.1 + 0.2, 12345678901234567.0])
     columns = read(curve.paths[0]).columns
     assert set(columns) == {"loss", "gradient norm", "lr"}
@@ -86,7 +86,7 @@ def test_what_was_kept_is_what_was_recorded(folder):
     assert "NaN first at step 2: lower the learning rate (0.1)" in compare(curve.paths[0]).text()
 
 
-def test_curves_by_what_differs(tmp_path):
+def test_curves_are_named_by_differing_settings(tmp_path):
     one = keep(tmp_path, "a", lr=0.1, momentum=0.9)
     two = keep(tmp_path, "b", 5, lr=0.1, momentum=0.5)
     live = LossCurve(config={"lr": 0.1})
@@ -95,13 +95,13 @@ def test_curves_by_what_differs(tmp_path):
     assert [run.name for run in runs.runs] == ["a (momentum 0.9)", "b (momentum 0.5)", "run 3"]
     assert [len(run.columns["loss"][0]) for run in runs.runs] == [20, 5, 1]
     live.add(2, loss=NAN)
-    assert len(compare([one, live]).runs[1].columns["loss"][0]) == 2, "as far as it is"
+    assert len(compare([one, live]).runs[1].columns["loss"][0]) == 2, "up to the current step"
     live.finish()
     same = compare(one, one, one)
     assert [run.name for run in same.runs] == ["a", "a #2", "a #3"]
 
 
-def test_things_watched_in_one_curve_are_runs():
+def test_objects_watched_in_one_curve_are_runs():
     with LossCurve() as curve:
         for lr in (0.1, 0.01):
             model, optimizer = model_and_optimizer(lr=lr)
@@ -111,7 +111,7 @@ def test_things_watched_in_one_curve_are_runs():
     assert [run.name for run in compare(curve).runs] == ["same (lr 0.1)", "other (lr 0.01)"]
 
 
-def test_thousands_of_runs_leave_a_small_picture(folder):
+def test_thousands_of_runs_give_a_small_picture(folder):
     text = (folder / "lr 0.1.csv").read_text()
     for i in range(2000):
         path = folder / f"old {i}.csv"
@@ -138,7 +138,7 @@ def test_thousands_of_runs_leave_a_small_picture(folder):
         (b"PK\x03\x04\xff\xfe\x00\n", "cannot be read"),
     ],
 )
-def test_what_is_no_run(folder, text, words):
+def test_invalid_runs(folder, text, words):
     path = folder / "wrong.csv"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(FormatError, match=f"(?s){words}.*Try: "):
@@ -149,7 +149,7 @@ def test_what_is_no_run(folder, text, words):
     assert len(runs.runs) == 3 and len(caught) == 1
 
 
-def test_a_run_that_is_being_written(folder):
+def test_run_being_written(folder):
     path = folder / "going.csv"
     path.write_text("step,loss\n1,0.5\n2,0.25\n3,0.1")
     with warnings.catch_warnings():
@@ -160,7 +160,7 @@ def test_a_run_that_is_being_written(folder):
     assert compare(path).runs[0].name == "going"
     (folder / "going.json").write_text("[1]")
     assert compare(path).runs[0].name == "going"
-    path.write_bytes(b"\xef\xbb\xbfstep,loss\r\n1,0.5\r\n2,\r\n")  # a spreadsheet has saved it
+    path.write_bytes(b"\xef\xbb\xbfstep,loss\r\n1,0.5\r\n2,\r\n")  # saved by a spreadsheet
     assert compare(path).runs[0].columns["loss"].tolist() == [[1], [0.5], [1]]
 
 
@@ -172,7 +172,7 @@ def test_a_run_that_is_being_written(folder):
         ((3,), "takes runs.*\n +got +3"),
     ],
 )
-def test_what_is_nowhere(tmp_path, things, words):
+def test_missing_runs(tmp_path, things, words):
     with pytest.raises(MinflowError, match=f"(?s){words}.*at test_compare.py.*Try: "):  # the learner's line, not ours
         compare(*things)
     with pytest.raises(MinflowError, match="no run here"):
@@ -181,7 +181,7 @@ def test_what_is_nowhere(tmp_path, things, words):
         compare(tmp_path, x="epoch")
 
 
-def test_a_live_run_beside_those_before(folder, front):
+def test_live_run_beside_recorded_ones(folder, front):
     seen = []
     for lr, others in ((0.5, 3), (0.25, 4), (0.125, 4)):
         model, optimizer = model_and_optimizer(lr=lr)
@@ -196,10 +196,10 @@ def test_a_live_run_beside_those_before(folder, front):
     assert "lr 0.125: " in curve.svg() and "lr 0.25: " in curve.svg() and "val_loss" not in curve.svg()
     assert list(curve.data) == ["loss", "lr", "gradient norm"] and "lr 0.25" not in curve.text()
     assert "older or further runs" not in seen[0]._status() and "1 older or further run is not shown" in curve._status()
-    assert list(read(curve.paths[0]).columns) == ["loss", "lr", "gradient norm"], "only its own are kept"
+    assert list(read(curve.paths[0]).columns) == ["loss", "lr", "gradient norm"], "only its own values are recorded"
 
 
-def test_the_first_run_has_none_to_be_compared_with(tmp_path):
+def test_first_run_has_nothing_to_compare_with(tmp_path):
     with LossCurve(log=tmp_path / "new", compare=tmp_path / "new") as curve:
         curve.add(loss=1.0)
     assert not curve._others and curve.encode_before() == b""
@@ -207,7 +207,7 @@ def test_the_first_run_has_none_to_be_compared_with(tmp_path):
         LossCurve(compare=tmp_path / "nowhere")
 
 
-def test_a_run_that_diverged_does_not_flatten_the_others(folder):
+def test_diverged_run_does_not_flatten_the_others(folder):
     wild = [10.0**k for k in range(0, 38, 2)] + [INF]
     keep(folder, "wild", values=wild, lr=5.0)
     runs = compare(folder)

@@ -1,4 +1,4 @@
-"""Where epochs end, and the means over them: by steps, by mark(), by loaders' passes, by runs."""
+"""Ends of epochs and means over epochs: by steps, by mark(), by passes of loaders, by runs."""
 
 import threading
 import time
@@ -23,7 +23,7 @@ def loader(n=12, **more):
 
 
 @pytest.mark.parametrize("first", [0, 1])
-def test_means_of_a_given_number_of_steps(first):
+def test_means_over_a_given_number_of_steps(first):
     with LossCurve(epoch=10) as curve:
         for step in range(25):
             curve.add(step + first, **{"loss": float(step), "gradient norm": 1.0})
@@ -31,7 +31,7 @@ def test_means_of_a_given_number_of_steps(first):
                 curve.add(val_loss=2.0)
     assert {name: [list(map(float, part)) for part in parts] for name, parts in curve.epochs.items()} == {
         "loss": [[1, 2], [4.5, 14.5]]
-    }, "whole epochs; a value an epoch and norms have no mean"
+    }, "complete epochs; values per epoch and norms have no mean"
     assert "mean of epochs 1 to 2: 4.5, 14.5" in curve.text()
     assert "epoch 2: mean 14.5 · epoch 1: 4.5" in curve.svg() and "steps: epoch means" in curve.svg()
     loss = header(curve)["series"][0]
@@ -39,7 +39,7 @@ def test_means_of_a_given_number_of_steps(first):
     assert loss["means"].startswith("epoch 2: mean 14.5")
 
 
-def test_means_of_marks():
+def test_means_between_marks():
     with LossCurve() as curve:
         curve.mark("warm-up ends")
         for epoch in range(3):
@@ -49,7 +49,7 @@ def test_means_of_marks():
     assert curve.epochs["loss"][1].tolist() == [0.0, 1.0, 2.0]
 
 
-def test_steps_that_start_again_in_each_epoch():
+def test_steps_that_restart_in_each_epoch():
     with LossCurve() as curve:
         for epoch in range(3):
             for i in range(4):
@@ -62,12 +62,12 @@ def test_steps_that_start_again_in_each_epoch():
 
 
 @pytest.mark.parametrize("way", ["graph", "eager", "workers"])
-def test_a_pass_of_a_loader_around_the_steps_is_an_epoch(way):
+def test_loader_pass_around_the_steps_is_an_epoch(way):
     model, optimizer = model_and_optimizer()
     train, more = Step(model, optimizer), {"num_workers": 1} if way == "workers" else {}
     training, testing = loader(**more), loader()
     with watch(train) if way == "graph" else watch(model, optimizer) as curve:
-        list(training)  # looked at beforehand: no steps, no epoch
+        list(training)  # a look at the data before training: no steps, no epoch
         for _ in range(2):
             for i, (x,) in enumerate(training):
                 if way == "graph":
@@ -79,7 +79,7 @@ def test_a_pass_of_a_loader_around_the_steps_is_an_epoch(way):
                         model(x)
             total = sum(model(x).mean().item() for (x,) in testing)
             curve.add(test_loss=total)
-        other = threading.Thread(target=lambda: list(training))  # somebody else's
+        other = threading.Thread(target=lambda: list(training))  # of another loop
         other.start()
         other.join()
     numbers, means = curve.epochs["loss"]
@@ -89,7 +89,7 @@ def test_a_pass_of_a_loader_around_the_steps_is_an_epoch(way):
     assert not events.LISTENERS
 
 
-def test_an_iterable_and_a_loop_that_is_left():
+def test_iterable_and_abandoned_loop():
     class Numbers(IterableDataset):
         def __iter__(self):
             return iter(np.ones((8, 3), np.float32))
@@ -101,10 +101,10 @@ def test_an_iterable_and_a_loop_that_is_left():
         for x in DataLoader(Numbers(), batch_size=4):
             train(x)
             break
-    assert [step for step, *_ in curve.marks()] == [2.0], "a pass that was left is no epoch"
+    assert [step for step, *_ in curve.marks()] == [2.0], "an abandoned pass is not an epoch"
 
 
-def test_epochs_that_are_given_are_those():
+def test_given_epochs_take_precedence():
     train = Step(*model_and_optimizer())
     with watch(train, epoch=2) as curve:
         for (x,) in loader(16):
@@ -112,7 +112,7 @@ def test_epochs_that_are_given_are_those():
     assert curve.epochs["loss"][0].tolist() == [1, 2]
 
 
-def test_of_several_things_in_one_curve_each_has_its_own():
+def test_objects_in_one_curve_have_their_own_epochs():
     with LossCurve() as curve:
         for name, n in (("few", 8), ("many", 16)):
             train = Step(*model_and_optimizer())
@@ -124,7 +124,7 @@ def test_of_several_things_in_one_curve_each_has_its_own():
     assert [step for step, *_ in curve.marks()] == [2.0, 4.0, 8.0]
 
 
-def test_a_mean_that_is_no_number():
+def test_mean_that_is_not_finite():
     with LossCurve(epoch=2) as curve:
         for value in (1.0, 2.0, float("nan"), 1.0, float("inf"), float("-inf"), 3.0, 4.0):
             curve.add(loss=value)
@@ -133,7 +133,7 @@ def test_a_mean_that_is_no_number():
     assert "nan" not in curve.svg()
 
 
-def test_many_epochs_stay_few_words_and_little_work():
+def test_many_epochs_need_little_text_and_time():
     s, epochs = Series("loss"), Epochs(2)
     for start in range(0, 20_000, 1000):
         steps = range(start + 1, start + 1001)
@@ -146,7 +146,7 @@ def test_many_epochs_stay_few_words_and_little_work():
     assert len(s.epochs) == 10_000
 
 
-def test_which_epoch_a_step_is_of():
+def test_epoch_of_a_step():
     steps = np.array([0.0, 1.0, 9.0, 10.0, 11.0, 20.0])
     assert Epochs(10).numbers("", 0.0, steps, steps).tolist() == [1, 1, 1, 2, 2, 3]
     assert Epochs(10).numbers("", 1.0, steps, steps).tolist() == [1, 1, 1, 1, 2, 2]

@@ -1,4 +1,4 @@
-"""The first number of a run that is none: where it was, at which learning rate, and what to try. Said once."""
+"""The first non-finite value of a run: its op, the learning rate, a suggestion. Reported once."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("front")
 INF, NAN = float("inf"), float("nan")
 
 
-def test_the_rate_of_that_step_is_too_large():
+def test_rate_of_that_step_is_too_large():
     with LossCurve() as curve:
         for step, (loss, lr) in enumerate([(1.0, 0.5), (40.0, 0.4), (INF, 0.3), (NAN, 0.2)], 1):
             curve.add(step, **{"loss": loss, "lr": lr, "gradient norm": loss})
@@ -26,7 +26,7 @@ def test_the_rate_of_that_step_is_too_large():
     assert rows["gradient norm"] == ["inf from step 3"]
 
 
-def test_a_gradient_that_overflows_first_says_it():
+def test_gradient_that_overflows_first_is_reported():
     with LossCurve() as curve:
         curve.add(5, **{"loss": 1.0, "gradient norm": 2.0})
         curve.add(6, **{"loss": 1.0, "gradient norm": INF})
@@ -35,7 +35,7 @@ def test_a_gradient_that_overflows_first_says_it():
     assert "(inf from step 7)" in curve.text()
 
 
-def test_of_several_things_each_has_its_own():
+def test_objects_in_one_curve_are_reported_separately():
     with LossCurve() as curve:
         for step in (1, 2, 3):
             curve.add(step, **{"fast loss": NAN if step == 3 else 1.0, "fast group 0 lr": 0.5, "fast group 1 lr": 0.1})
@@ -49,18 +49,18 @@ def test_of_several_things_each_has_its_own():
     }
 
 
-def test_before_any_update_no_rate_is_to_blame():
+def test_before_any_update_the_rate_is_not_blamed():
     with LossCurve() as curve:
         curve.add(1, loss=NAN, lr=0.1)
     assert "NaN from step 1: before any update: look at the data" in curve.text() and "lower" not in curve.text()
-    with LossCurve() as later:  # a run that goes on: updates came before
+    with LossCurve() as later:  # a resumed run: there were updates before
         later.add(41, loss=NAN, lr=0.1)
     assert "lower the learning rate (0.1)" in later.text()
 
 
 @pytest.mark.parametrize("way", ["graph", "eager"])
-def test_a_run_that_diverges_is_warned_of_once_and_marked(way):
-    """The notice comes as a warning, with the operation; the picture says step and rate and prints nothing."""
+def test_diverging_run_warns_once_and_is_marked(way):
+    """The notice is a warning that names the op; the picture shows step and rate and prints nothing."""
     model, optimizer = model_and_optimizer(lr=1e30)
     train = Step(model, optimizer) if way == "graph" else None
     flow.notices()  # as in a process in which nothing has diverged yet

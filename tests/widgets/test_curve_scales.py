@@ -1,6 +1,4 @@
-"""What a picture of a curve does for its reader by itself: log scale, dots, gaps at pauses, room for numbers of
-epochs.
-"""
+"""Automatic features of curves: log scale, dots, gaps at pauses, room for epoch numbers."""
 
 import itertools
 import json
@@ -29,22 +27,22 @@ def filled(values, **options):
     return curve
 
 
-def test_a_first_loss_that_is_huge_does_not_flatten_the_rest():
-    """Of that panel only, and unless the user has chosen."""
+def test_huge_first_loss_does_not_flatten_the_rest():
+    """Only in that panel, and unless the user has chosen a scale."""
     values = [{"loss": 900_000.0 if i == 0 else 2.0 / i, "accuracy": i / 20} for i in range(20)]
     curve = filled(values)
     assert header(curve)["logs"] == [0] and header(curve)["panels"] == ["loss", "accuracy"]
     svg = curve.svg()
     assert svg.count("log scale: over 4 decades") == 1
     heights = [y for _, y in dots(svg)[:20]]
-    assert heights[-1] - heights[1] > 10, "what came later is told apart"
+    assert heights[-1] - heights[1] > 10, "later values are distinguishable"
     for chosen in (True, False):
         curve.log = chosen
         assert "over 4 decades" not in curve.svg()
     assert np.ptp([y for _, y in dots(curve.svg())[1:20]]) < 0.5
 
 
-def test_the_scale_counts_the_previous_run_too():
+def test_scale_includes_the_previous_run():
     curve = filled([2.0, 1.0])
     before = filled([900_000.0, 1.0])
     curve._place.before = [s.downsampled() for s in before._series.values()]
@@ -55,7 +53,7 @@ def test_the_scale_counts_the_previous_run_too():
     ([1.0, 9_000.0], "loss", False),
     ([1.0, 11_000.0], "loss", True),
     ([1e-6, 1.0, float("nan"), float("inf")], "loss", True),
-    ([1e-6, 1.0], "lr", False),  # a schedule that ends near zero is as it was made
+    ([1e-6, 1.0], "lr", False),  # a schedule that ends near zero keeps its scale
     ([-1.0, 1e-6, 1.0], "reward", False),
     ([0.0] * 5 + [1e-6, 1.0], "loss", False),  # most would be hidden
     (list(np.linspace(1e-7, 1.0, 500)), "loss", False),  # one is small by chance
@@ -63,11 +61,11 @@ def test_the_scale_counts_the_previous_run_too():
     ([], "loss", False),
     ([1e-320, 1e300], "loss", True),
 ])  # fmt: skip
-def test_when_a_scale_is_logarithmic_by_itself(values, word, expected):
+def test_automatic_logarithmic_scale(values, word, expected):
     assert spans_decades(word, [np.array(values)]) is expected
 
 
-def test_a_page_may_choose_the_scale_and_another_axis_alone(monkeypatch):
+def test_page_can_choose_scale_and_axis_independently(monkeypatch):
     pytest.importorskip("anywidget")
     curve = filled([900_000.0, 2.0, 1.0])
     widget = live_curve.live(curve)
@@ -80,11 +78,11 @@ def test_a_page_may_choose_the_scale_and_another_axis_alone(monkeypatch):
 
 
 @pytest.mark.parametrize("n", [3, 100])
-def test_one_value_before_all_are_nan_is_a_dot(n):
+def test_single_value_before_nan_is_a_dot(n):
     curve = filled([2.3] + [float("nan")] * (n - 1))
     assert len(dots(curve.svg())) == 1
     curve = filled([2.3, 2.2] + [float("nan")] * 50 + [1.0] + [float("nan")] * 50)
-    assert len(dots(curve.svg())) == 1, "two make a line"
+    assert len(dots(curve.svg())) == 1, "two values are a line"
 
 
 def test_points_between_gaps():
@@ -95,7 +93,7 @@ def test_points_between_gaps():
     assert x.tolist() == [0, 1, 2, 5, 8, 9] and np.isnan(y).tolist() == [False, False, False, True, False, False]
     x, y = with_gaps(np.array([0.0, 5.0, 9.0]), np.arange(3.0), [[2.5, 7.5]])
     assert np.isnan(y[(x > 2.5) & (x < 7.5)]).all() and y[0] == 0 and y[-1] == 2, (
-        "a mean in the middle of a pause is of no time"
+        "a mean in the middle of a pause has no time"
     )
 
 
@@ -110,7 +108,7 @@ def texts(svg):
 
 @pytest.mark.parametrize("epochs", [4, 30, 40, 300])
 @pytest.mark.parametrize("x", ["step", "time"])
-def test_numbers_of_epochs_touch_neither_the_curve_nor_each_other(epochs, x):
+def test_epoch_numbers_overlap_neither_curve_nor_each_other(epochs, x):
     curve = LossCurve(epoch=10, x=x)
     for i in range(10 * epochs):
         curve.put(i + 1, {"accuracy": 1 - 1 / (i + 2)}, when=curve._started + 0.01 * i)
@@ -125,7 +123,7 @@ def test_numbers_of_epochs_touch_neither_the_curve_nor_each_other(epochs, x):
         for path in re.findall(r'<path d="(M[^"]*L[^"]*)" fill="none"', svg)
         for y in re.findall(r"[-\d.]+ ([-\d.]+)", path)
     ]
-    assert min(lines) > found[0][1] + 1, "the best values are under the numbers"
+    assert min(lines) > found[0][1] + 1, "the best values would be under the numbers"
 
 
 class Control:
@@ -135,8 +133,8 @@ class Control:
         pass
 
 
-def test_a_pause_is_no_training(monkeypatch):
-    """Nothing is left while it is paused; then the rate is that of before, and a time axis has a gap."""
+def test_pause_does_not_count_as_training(monkeypatch):
+    """While paused no time left is shown; then the rate is the previous one, and a time axis has a gap."""
     now = [100.0]
     monkeypatch.setattr("minflow_widgets.curve.loss_curve.clock", lambda: now[0])
     curve = LossCurve(total=400, control=Control(), x="time")

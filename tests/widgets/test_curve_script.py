@@ -1,4 +1,4 @@
-"""What curve_panel.js makes of what curve/panels.py sends, run by node: numbers, steps, times are those of Python."""
+"""curve_panel.js in node agrees with curve/panels.py: numbers, steps, times."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ pytestmark = needs_node
 
 
 def decoded(series, on_time=False):
-    """The series as the page has them."""
+    """Return the series as decoded by the page."""
     read = "decode(new DataView(Uint8Array.from(given).buffer))"
     lines = (
         f"{f'onTime({read})' if on_time else read}.series.map((s) => ({{...s, x: [...s.x], mx: [...s.mx], y: "
@@ -20,7 +20,7 @@ def decoded(series, on_time=False):
     return in_node(lines, list(encode(series, "")))
 
 
-def test_numbers_are_written_as_in_python():
+def test_numbers_are_formatted_as_in_python():
     rng = np.random.default_rng(0)
     values = [
         0,
@@ -46,7 +46,7 @@ def test_numbers_are_written_as_in_python():
     assert number(1.234e-5) == "1.234e-05" and number(12345.6) == "12,346"
 
 
-def test_steps_that_start_again_each_epoch_have_times():
+def test_steps_that_restart_each_epoch_have_times():
     loss, val = Series("loss"), Series("val_loss")
     for i in range(300):
         loss.add(i % 50, float("nan") if i == 120 else 1 / (1 + i), 0.1 * i)
@@ -59,7 +59,7 @@ def test_steps_that_start_again_each_epoch_have_times():
     assert decoded([loss, val])[0]["x"] == loss.points()[0].tolist()
 
 
-def test_large_steps_stay_apart():
+def test_large_steps_remain_distinct():
     loss = Series("loss")
     for i in range(20):
         loss.add(1.7e9 + i / 8, 1.0, float(i))
@@ -67,13 +67,13 @@ def test_large_steps_stay_apart():
     assert shown["x"] == loss.steps.tolist()
 
 
-def test_marks_of_numbers_that_are_hardly_apart_end():
+def test_ticks_of_nearly_equal_numbers_terminate():
     close = [1.7e9, 1.7e9 + 2.4e-7]
     assert len(in_node("ticks(given[0], given[1], 6)", close)) <= 100
     assert in_node("ticks(0, 10, 5)", None) == [0, 2, 4, 6, 8, 10]
 
 
-def test_the_nearest_point_also_where_steps_start_again():
+def test_nearest_point_also_with_restarting_steps():
     assert in_node("given[1].map((x) => nearest(given[0], x))", [[0, 1, 2, 0.2, 1.2, 2.2], [1.15, 0.05, 9]]) == [
         4,
         0,
@@ -81,7 +81,7 @@ def test_the_nearest_point_also_where_steps_start_again():
     ]
 
 
-def test_numbers_beyond_float32_are_no_gap():
+def test_numbers_beyond_float32_are_not_gaps():
     loss = Series("loss")
     for step, value in enumerate([1.0, 1e300, float("nan"), -1e300]):
         loss.add(step, value)
@@ -89,7 +89,7 @@ def test_numbers_beyond_float32_are_no_gap():
     assert shown["y"] == [1.0, pytest.approx(3.4e38), None, pytest.approx(-3.4e38)]
 
 
-def test_a_legend_takes_as_many_rows_as_it_needs():
+def test_legend_has_as_many_rows_as_needed():
     label = {"label": "val_accuracy 0.99 · highest 0.99 at step 550"}
     label["warnings"] = ["NaN from step 9", "lower the learning rate"]
     rows = in_node("legendOf({measureText: (s) => ({width: 6 * s.length})}, given, 180)", label)

@@ -1,4 +1,4 @@
-"""explore(): what a notebook, a terminal and a page get. In a real browser: tests/browser/test_explorer_lab.py."""
+"""explore() in a notebook, a terminal and a page. In a real browser: tests/browser/test_explorer_lab.py."""
 
 import gc
 import json
@@ -32,7 +32,7 @@ def graph():
 
 
 def displayed(*given):
-    """An explorer that a page shows, and its widget, if it is live."""
+    """Return an explorer that a page displays, and its widget, if it is live."""
     explorer = explore(*given)
     explorer._ipython_display_()
     return explorer, explorer.shown[0][0] if explorer.shown else None
@@ -43,7 +43,7 @@ def ask(widget, what, **more):
     return json.loads(widget.picture), json.loads(widget.detail)
 
 
-def test_before_a_call_it_says_so(graph):
+def test_before_the_first_call_it_asks_for_one(graph):
     with pytest.raises(GraphError, match="Train_[0-9]+ has not been called yet") as caught:
         explore(graph)
     assert "explore(graph, x, y)" in str(caught.value) and "at test_explore.py:" in str(caught.value)
@@ -58,7 +58,7 @@ def test_before_a_call_it_says_so(graph):
     assert "model" in explore(graph, *graph.given).text  # with inputs it needs no call
 
 
-def test_a_model_by_itself_is_run_forward(graph, notebook):
+def test_model_alone_is_run_forward(graph, notebook):
     model, (x, _) = graph.model, graph.given
     with pytest.raises(GraphError, match="the input of Sequential is missing") as caught:
         explore(model)
@@ -69,7 +69,7 @@ def test_a_model_by_itself_is_run_forward(graph, notebook):
     assert explorer.text.startswith("Sequential_") and "▸ model.0  Linear" in explorer.text
     assert "backward" not in explorer.text
     assert len(before) > 1 and all((b.numpy() == old).all() for b, old in zip(model.buffers(), before)), (
-        "its statistics are put back"
+        "its statistics are restored"
     )
     explorer._ipython_display_()
     widget = explorer.shown[0][0]
@@ -97,10 +97,10 @@ def test_terminal_gets_text(graph, capsys):
     assert "5×4 → 5×8; backward 2 ops; weight, bias (40)" in text
 
 
-def test_page_gets_widget_and_a_still_picture(graph, notebook):
+def test_page_gets_widget_and_static_picture(graph, notebook):
     explorer, widget = displayed(graph, *graph.given)
     (still,) = notebook.shown
-    assert set(still) == {"text/html", "text/plain"}, "a widget in a saved notebook is found gone"
+    assert set(still) == {"text/html", "text/plain"}, "a widget in a saved notebook would be missing"
     assert still["text/html"].startswith("<minflow-live ") and f'data-name="{widget.name}"' in still["text/html"]
     assert "data:image/svg" in still["text/html"] and "<svg" not in still["text/html"]
     assert still["text/plain"] == explorer.text
@@ -117,10 +117,10 @@ def test_page_gets_widget_and_a_still_picture(graph, notebook):
     widget.ask = "[1]"
     explorer.end()
     assert set(notebook.updates[0]) == {"text/html", "image/svg+xml", "text/plain"} and explorer.shown == []
-    ask(widget, "first")  # a page that still asks gets no answer, and nothing breaks
+    ask(widget, "first")  # a page that still sends requests gets no answer, and nothing breaks
 
 
-def test_a_click_shows_what_was_clicked_and_stepping_goes_on_from_where_it_was(graph, notebook):
+def test_click_shows_details_and_stepping_continues(graph, notebook):
     _explorer, widget = displayed(graph, *graph.given)
     rows = [row[0] for row in json.loads(widget.picture)["rows"]]
     _, told = ask(widget, "step", to=4)
@@ -134,7 +134,7 @@ def picture_in(bundle):
     return re.search(r"data:image/svg[^\"]*", bundle["text/html"])[0]
 
 
-def test_keeping_a_picture_leaves_the_live_one_live(graph, notebook):
+def test_keeping_a_picture_leaves_the_widget_live(graph, notebook):
     explorer, widget = displayed(graph, *graph.given)
     (first,) = notebook.shown
     ask(widget, "toggle", id=json.loads(widget.picture)["rows"][2][0])
@@ -166,7 +166,7 @@ def test_keeping_a_picture_below_a_widget(graph, notebook, monkeypatch):
 
 
 @pytest.mark.parametrize("page", ["JupyterLab", "VS Code"])
-def test_a_picture_that_cannot_be_made_leaves_the_text(graph, notebook, monkeypatch, page):
+def test_failing_picture_falls_back_to_text(graph, notebook, monkeypatch, page):
     if page == "VS Code":
         monkeypatch.setenv("VSCODE_PID", "1")
     monkeypatch.setattr(module, "picture_card", lambda *args: 1 / 0)
@@ -174,7 +174,7 @@ def test_a_picture_that_cannot_be_made_leaves_the_text(graph, notebook, monkeypa
     assert "(no picture: ZeroDivisionError" in notebook.shown[-1]["text/plain"] and len(explorer.shown) == 1
 
 
-def test_two_displays_of_one_explorer_stay_equal(graph, notebook):
+def test_two_displays_of_one_explorer_stay_in_sync(graph, notebook):
     explorer = explore(graph, *graph.given)
     explorer._ipython_display_(), explorer._ipython_display_()
     (one, _), (two, _) = explorer.shown
@@ -184,7 +184,7 @@ def test_two_displays_of_one_explorer_stay_equal(graph, notebook):
 
 
 @pytest.mark.parametrize("where", ["VS Code", "VS Code on a server", "Colab"])
-def test_pages_that_load_a_widget_with_its_output_get_it_so(graph, notebook, monkeypatch, where):
+def test_widget_is_sent_with_its_output_if_the_page_needs_it(graph, notebook, monkeypatch, where):
     if where == "Colab":
         monkeypatch.setitem(sys.modules, "google.colab", sys)
     elif where == "VS Code":
@@ -199,14 +199,14 @@ def test_pages_that_load_a_widget_with_its_output_get_it_so(graph, notebook, mon
     assert "data:image/svg" in still["text/html"] and still["text/plain"] == explorer.text
 
 
-def test_lines_are_explained_where_there_are_such_lines(graph, notebook):
+def test_legend_explains_only_existing_lines(graph, notebook):
     only, whole = explore(Predict(graph.model), graph.given[0]), explore(graph, *graph.given)
     assert only.session.picture()["key"] == "" and "otted" not in only.svg
     key = "Dotted: values kept for backward; dashed: gradients."
     assert whole.session.picture()["key"] == key and key in whole.svg
 
 
-def test_without_anywidget_or_live_the_still_picture_is_all(graph, notebook, monkeypatch):
+def test_without_anywidget_or_live_only_the_static_picture(graph, notebook, monkeypatch):
     monkeypatch.setenv("MINFLOW_LIVE", "0")
     explore(graph, *graph.given)._ipython_display_()
     monkeypatch.setenv("MINFLOW_LIVE", "1")
@@ -217,7 +217,7 @@ def test_without_anywidget_or_live_the_still_picture_is_all(graph, notebook, mon
     assert [set(x) for x in notebook.shown] == [{"text/html", "image/svg+xml", "text/plain"}] * 2
 
 
-def test_an_anywidget_that_does_not_fit_leaves_the_still_picture(graph, notebook, monkeypatch, capsys):
+def test_incompatible_anywidget_falls_back_to_static_picture(graph, notebook, monkeypatch, capsys):
     def unfit():
         raise RuntimeError("anywidget does not fit this notebook")
 
@@ -227,12 +227,12 @@ def test_an_anywidget_that_does_not_fit_leaves_the_still_picture(graph, notebook
     assert capsys.readouterr().out == "explore: no live picture, RuntimeError: anywidget does not fit this notebook\n"
 
 
-def test_what_was_searched_for_is_forgotten_with_the_next_ask(graph, notebook):
+def test_search_ends_with_the_next_request(graph, notebook):
     _explorer, widget = displayed(graph, *graph.given)
     view, _ = ask(widget, "search", text="linear")
     assert len(view["found"]) == 2 and view["query"] == "linear"
     view, _ = ask(widget, "go", id=view["found"][1][0], hit=1)
-    assert len(view["found"]) == 2, "one goes from hit to hit"
+    assert len(view["found"]) == 2, "hits can be visited in turn"
     view, _ = ask(widget, "go", id=view["found"][0][0], forget=1)
     assert view["found"] == [] and view["query"] == ""
 
@@ -244,7 +244,7 @@ def test_open_by_name(graph):
         explorer.open("fc9")
 
 
-def test_record_later_shows_the_numbers_of_then(graph, notebook):
+def test_later_record_shows_current_values(graph, notebook):
     graph(*graph.given)
     explorer, widget = displayed(graph)
     opened, _ = ask(widget, "toggle", id=json.loads(widget.picture)["rows"][2][0])
@@ -269,14 +269,14 @@ def test_sizes_for_mobilenet(notebook):
     assert any("features.1 to 17" in row[7][0][3] and row[7][0][5].startswith("17 InvertedResidual") for row in rows)
 
 
-def test_half_a_surrogate_pair_does_not_stop_the_message(notebook):
+def test_lone_surrogate_does_not_stop_the_message(notebook):
     model = nn.Sequential()
     model.add_module("\ud800<script>", nn.Linear(2, 2))
     graph = Train(model)
     _explorer, widget = displayed(graph, flow.randn(1, 2), flow.tensor([0]))
     module = next(row[0] for row in json.loads(widget.picture)["rows"] if "script" in row[6])
     _, told = ask(widget, "select", id=module)
-    assert any("<script>" in text for _, text in told["rows"]), "names stand as they are in what is told of a module"
+    assert any("<script>" in text for _, text in told["rows"]), "names are unchanged in the details of a module"
     widget.picture.encode(), widget.detail.encode()
     notebook.shown[0]["text/html"].encode()
 
@@ -317,12 +317,12 @@ def test_job():
     flow.clear_default_session()
 
 
-def test_old_explorers_let_their_graphs_go(notebook, monkeypatch):
+def test_old_explorers_release_their_graphs(notebook, monkeypatch):
     monkeypatch.setattr(module, "SHOWN", module.SHOWN.__class__())
     closed = []
     close = module.close
     monkeypatch.setattr(module, "close", lambda widget: (closed.append(widget), close(widget)))
-    held, graphs = [], []  # `held`: what Out[n] of a notebook does
+    held, graphs = [], []  # `held`: like Out[n] of a notebook
     for i in range(30):
         graph = Train(nn.Sequential(nn.Linear(4, 4)))
         explorer, _ = displayed(graph, flow.ones(2, 4), flow.tensor([0, 1]))
@@ -336,7 +336,7 @@ def test_old_explorers_let_their_graphs_go(notebook, monkeypatch):
     assert alive == [0, *range(22, 30)] and len(closed) == 22 == len(notebook.updates)
     assert all(widget.comm is None for widget in closed)
     assert set(notebook.updates[0]) == {"text/html", "image/svg+xml", "text/plain"}
-    # One whose graph is still held can be used again; of the others the picture is left, and says so.
+    # An explorer whose graph is alive can be used again; the others keep a picture that says so.
     assert repr(held[0]) == first[1] and "matmul" in held[0].open("model.0").text
     assert "Linear" in repr(held[1]) and "Linear" in held[1]._repr_mimebundle_()["text/plain"]
     with pytest.raises(GraphError, match="8 newer ones were shown, and the graph is gone"):
@@ -361,14 +361,14 @@ ODD = [
 
 
 @pytest.mark.parametrize("new", [*DEEP, "null", '"do"', "{", '{"do": {"a": []}}', "1e999"], ids=lambda text: text[:9])
-def test_nothing_that_a_page_sends_raises(graph, notebook, new):
+def test_no_message_of_a_page_raises(graph, notebook, new):
     explorer, _ = displayed(graph, *graph.given)
     before = explorer.text
     explorer.asked({"new": new})
     assert explorer.text == before
 
 
-def test_odd_asks_are_answered_or_ignored(graph, notebook):
+def test_invalid_requests_are_answered_or_ignored(graph, notebook):
     explorer, widget = displayed(graph, *graph.given)
     for new in ODD:
         explorer.asked({"new": new})
@@ -377,7 +377,7 @@ def test_odd_asks_are_answered_or_ignored(graph, notebook):
     widget.picture.encode()
 
 
-def test_an_ask_that_fails_inside_does_not_raise(graph, notebook, monkeypatch):
+def test_request_failing_inside_does_not_raise(graph, notebook, monkeypatch):
     explorer, _ = displayed(graph, *graph.given)
     monkeypatch.setattr(explorer.session, "act", lambda ask: 1 / 0)
     explorer.asked({"new": '{"do": "first"}'})
@@ -391,8 +391,8 @@ PAGES = {  # page and ink
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_light_and_dark_colours_can_be_read(page):
-    """The colours of the script are mixed from those of the page."""
+def test_light_and_dark_colours_are_readable(page):
+    """The script's colours are mixed from those of the page."""
     css = Path(module.__file__).with_name("explorer.css").read_text(encoding="utf-8")
     assert all(word in css for word in ("--jp-layout-color0", "--vscode-editor-background", "prefers-color-scheme"))
     theme = dict(zip(("page", "ink"), PAGES[page]))
@@ -413,5 +413,10 @@ def test_light_and_dark_colours_can_be_read(page):
     assert min(contrast(theme[text], back) for text in ("ink", "faint", "mark") for back in backs) >= 4.5
     lines = ("fs", "bs", "us", "ks", "line")
     assert min(contrast(theme[line], theme[back]) for line in lines for back in ("page", "soft")) >= 3
-    for name in ("explorer.js", "numbers.js", "picture.js", "zoom.js"):  # what has no variable is the same in both
+    for name in (
+        "explorer.js",
+        "numbers.js",
+        "picture.js",
+        "zoom.js",
+    ):  # others are the same in both
         assert "'#" not in Path(module.__file__).with_name(name).read_text(encoding="utf-8")

@@ -1,6 +1,4 @@
-"""Figures with matplotlib: what is drawn is what was measured, names are only names, nothing of a model stays
-changed.
-"""
+"""Figures by matplotlib: drawn values are the measured ones, names are escaped, models are unchanged."""
 
 import builtins
 import re
@@ -43,7 +41,7 @@ def model():
 # ---- history ---------------------------------------------------------------------------------------------------------
 
 
-def test_history_of_a_curve_draws_its_numbers(monkeypatch):
+def test_history_of_a_curve_draws_its_values(monkeypatch):
     curve = LossCurve()
     front = type("Front", (), {"update": print, "finish": lambda *_: None})()
     monkeypatch.setattr("minflow_widgets.frontends.choose", lambda *kinds: front)
@@ -58,7 +56,7 @@ def test_history_of_a_curve_draws_its_numbers(monkeypatch):
     assert [t.get_text() for t in ax.get_legend().get_texts()] == ["loss", "accuracy"]
 
 
-def test_series_of_one_word_share_an_axis_and_the_given_axes_are_used():
+def test_series_of_one_quantity_share_an_axis():
     from matplotlib.figure import Figure
 
     given = Figure().subplots()
@@ -73,7 +71,7 @@ def test_series_of_one_word_share_an_axis_and_the_given_axes_are_used():
         history.plot("acc")
 
 
-def test_a_long_series_is_faint_under_its_mean_and_nan_is_marked():
+def test_long_series_is_faint_under_its_mean_and_nan_is_marked():
     values = np.linspace(1, 0, 400)
     values[300:] = np.nan
     ax = drawn(History({"loss": values}).plot())
@@ -82,16 +80,16 @@ def test_a_long_series_is_faint_under_its_mean_and_nan_is_marked():
     assert mark.get_label() == "loss is NaN from step 300"
     assert list(mark.get_xdata()) == [300, 300]
     at, means = smooth(np.arange(100.0), np.arange(100.0), 10)
-    assert np.allclose(at, means) and len(at) == 91  # step and value are means of the same window
+    assert np.allclose(at, means) and len(at) == 91  # step and value are means over the same window
 
 
-def test_no_mean_of_a_few_values_is_drawn():
+def test_few_values_have_no_mean():
     short, long = (drawn(History({"loss": np.linspace(1, 0, n)}).plot()) for n in (199, 200))
     assert [line.get_label() for line in short.get_lines()] == ["loss"] and short.get_lines()[0].get_alpha() is None
     assert long.get_lines()[1].get_label() == "loss, mean of 5"
 
 
-def test_history_by_hand_and_as_text():
+def test_manual_history_and_text():
     history = History()
     assert repr(history) == "no values"
     history.add(loss=flow.tensor(2.0))
@@ -112,7 +110,7 @@ def test_history_by_hand_and_as_text():
 # ---- confusion matrix ------------------------------------------------------------------------------------------------
 
 
-def test_counts_against_a_loop():
+def test_counts_match_a_loop():
     rng = np.random.default_rng(0)
     true, guess = rng.integers(0, 4, 200), rng.integers(0, 4, 200)
     expected = np.zeros((4, 4), int)
@@ -124,7 +122,7 @@ def test_counts_against_a_loop():
     assert confusion_counts([0, 1], [1, 1], 5).shape == (5, 5)
 
 
-def test_the_matrix_as_figure_and_text():
+def test_confusion_matrix_as_figure_and_text():
     ax = drawn(confusion_matrix([0, 0, 1, 2], [0, 1, 1, 2], names=["cat", "dog", "$cow_"]))
     right, wrong = [np.ma.filled(image.get_array(), 0.0) for image in ax.images]
     assert np.allclose(right, np.diag([0.5, 1, 1])) and np.allclose(wrong, [[0, 0.5, 0], [0, 0, 0], [0, 0, 0]])
@@ -141,18 +139,18 @@ def test_the_matrix_as_figure_and_text():
     drawn(confusion_matrix(np.arange(100) % 60, np.arange(100) % 60))
 
 
-def test_one_mistake_in_a_thousand_is_seen():
+def test_one_mistake_in_a_thousand_is_visible():
     ax = drawn(confusion_matrix([0] * 1000 + [1], [0] * 999 + [1, 1]))
     wrong = ax.images[1]
     seen = wrong.cmap(wrong.norm(wrong.get_array()))[0, 1, :3]
-    assert np.abs(seen - 1).max() > 0.3, "as good as white"
+    assert np.abs(seen - 1).max() > 0.3, "nearly white"
 
 
 @pytest.mark.parametrize(("args", "kind", "match"), [
     (([0, 1], [0]), ShapeError, "2 targets and 1 predictions"), (([0, -1], [0, 0]), DTypeError, "got -1"),
     (([0, 2], [0, 0], ["a", "b"]), ShapeError, "2 names for 3 classes"), (([], []), DTypeError, "no targets"),
 ])  # fmt: skip
-def test_mistakes_in_a_matrix(args, kind, match):
+def test_invalid_confusion_matrices(args, kind, match):
     with pytest.raises(kind, match=match):
         confusion_matrix(*args)
 
@@ -160,7 +158,7 @@ def test_mistakes_in_a_matrix(args, kind, match):
 # ---- filters and activations -----------------------------------------------------------------------------------------
 
 
-def test_filters_stand_in_order():
+def test_filters_are_in_order():
     sheet = mosaic(np.arange(12.0).reshape(3, 2, 2), 2)
     assert sheet.shape == (5, 5) and np.array_equal(sheet[:2, :2], [[0, 1], [2, 3]])
     assert np.array_equal(sheet[3:, :2], [[8, 9], [10, 11]])
@@ -182,12 +180,12 @@ def test_filters_stand_in_order():
 @pytest.mark.parametrize(
     "wrong", [lambda: filters(nn.Linear(64, 10)), lambda: filters(nn.Linear(64, 10), shape=(7, 8))]
 )
-def test_what_has_no_filters(wrong):
+def test_layers_without_filters(wrong):
     with pytest.raises(ShapeError, match=r"\[10, 64\]|\[7, 8\]"):
         wrong()
 
 
-def test_activations_are_those_of_the_model_and_leave_it_as_it_was():
+def test_activations_are_the_models_and_leave_it_unchanged():
     net, x = model(), flow.randn(16, 1, 8, 8)
     net[5].eval()
     before = {k: v.numpy().copy() for k, v in net.state_dict().items()}
@@ -214,7 +212,7 @@ def test_channels_of_a_layer():
         activations(net, x, "conv9")
 
 
-def test_activations_in_words():
+def test_activations_as_text():
     net, x = model(), flow.randn(16, 1, 8, 8)
     lines = activations_text(net, x).splitlines()
     assert len(lines) == 8 and lines[0].split() == ["layer", "5", "%", "25", "%", "median", "75", "%", "95", "%"]
@@ -223,11 +221,11 @@ def test_activations_in_words():
     assert "NaN or inf" in activations_text(net, x)
 
 
-# ---- all of them -----------------------------------------------------------------------------------------------------
+# ---- all figures -----------------------------------------------------------------------------------------------------
 
 
-def test_names_are_no_formulas():
-    """Text that matplotlib takes for a formula raises with that text."""
+def test_names_are_not_formulas():
+    """matplotlib would raise an error for a text that it takes for a formula."""
     for name in HOSTILE:
         ax = drawn(History({name: [1.0, 2.0], name + "_b": [1.0, float("nan")]}).plot())
         texts = [text.get_text() for text in ax.get_legend().get_texts()]
@@ -250,7 +248,7 @@ def test_names_are_no_formulas():
         lambda: activations(nn.Sequential(nn.Linear(2, 2)), flow.ones(1, 2)),
     ],
 )
-def test_without_matplotlib_the_command_is_told(draw, monkeypatch):
+def test_without_matplotlib_the_install_command_is_given(draw, monkeypatch):
     for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, name)
     real = builtins.__import__
@@ -279,7 +277,7 @@ def test_importing_figures_does_not_import_matplotlib():
     assert done.stdout.startswith("False loss"), done.stderr
 
 
-def test_figures_say_what_is_drawn_of_which_image_and_of_which_call():
+def test_titles_name_contents_image_and_call():
     class Twice(nn.Module):
         def __init__(self):
             super().__init__()
@@ -310,16 +308,14 @@ def test_figures_say_what_is_drawn_of_which_image_and_of_which_call():
     lambda: figures.filters(nn.Conv2d(3, 8, 3), first=0), lambda: figures.filters(np.ones((1, 1, 2, 2)) * 1j),
     lambda: figures.activations(None, flow.ones(1)), lambda: figures.activations(nn.ReLU, flow.ones(1)),
     lambda: figures.activations(nn.ReLU(), flow.ones(1, 1), first="a")])  # fmt: skip
-def test_what_is_no_number_or_model_is_told(wrong):
-    """Probabilities, of which none rounds to class 1 by itself, and all that has no numbers: no figure, and what to
-    give.
-    """
+def test_invalid_arguments_are_reported(wrong):
+    """Probabilities that never round to class 1, and objects without values: no figure, and a suggestion."""
     with pytest.raises(DTypeError, match="Try:"):
         wrong()
 
 
 @pytest.mark.filterwarnings("error", "default::DeprecationWarning")
-def test_figures_of_odd_things_are_drawn():
+def test_figures_of_unusual_inputs_are_drawn():
     History({"loss": [0.0, -1.0]}).plot(log=True).figure.canvas.draw()
     assert figures.filters(nn.Linear(4, 2), shape=4).images
     assert figures.confusion_matrix([0.0, 1.0], [True, False]).images
@@ -329,8 +325,8 @@ def test_figures_of_odd_things_are_drawn():
     assert [label.get_text() for label in alone.get_yticklabels()] == ["Linear"]
 
 
-def test_a_long_history_costs_no_more_per_step():
-    """Seconds of 40,000 steps grew with the square; now an array is made now and then."""
+def test_cost_per_step_is_constant_for_a_long_history():
+    """The time of 40,000 steps used to grow quadratically; now arrays are created rarely."""
     history, made = History(), set()
     for i in range(5000):
         history.add(loss=i / 2)
@@ -339,17 +335,19 @@ def test_a_long_history_costs_no_more_per_step():
             early = history.data["loss"]
     steps, values = history.data["loss"]
     assert len(made) < 12 and steps.tolist() == list(range(5000)) and values[-1] == 2499.5
-    assert early[1].tolist() == [i / 2 for i in range(71)], "what somebody holds stays as it is"
+    assert early[1].tolist() == [i / 2 for i in range(71)], "returned arrays do not change"
     other = History()
     other.data["loss"] = early
     other.add(loss=-1.0)
-    assert other.data["loss"][1][-1] == -1 and history.data["loss"][1][71] == 35.5, "nor is it written over by another"
+    assert other.data["loss"][1][-1] == -1 and history.data["loss"][1][71] == 35.5, (
+        "nor are they overwritten by another"
+    )
     given = History({"loss": ([1, 2, 3], [3.0, 2.0, 1.0])})
     given.add(7, loss=0.5)
     assert given.data["loss"][0].tolist() == [1, 2, 3, 7] and given.data["loss"][1].tolist() == [3.0, 2.0, 1.0, 0.5]
 
 
-# ---- the page behind -------------------------------------------------------------------------------------------------
+# ---- backgrounds -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("draw", [
@@ -357,11 +355,11 @@ def test_a_long_history_costs_no_more_per_step():
     lambda: confusion_matrix([0, 1, 1, 2] * 9, [0, 1, 0, 2] * 9, names=["cat", "dog", "a long name"]),
     lambda: activations(model(), flow.randn(4, 1, 8, 8)), lambda: filters(model()[0]),
 ])  # fmt: skip
-def test_a_figure_has_no_page_and_its_words_stand_on_plates(draw):
+def test_figure_is_transparent_and_its_texts_have_backgrounds(draw):
     figure = draw().figure
     figure.canvas.draw()
     pixels, renderer = np.asarray(figure.canvas.buffer_rgba()), figure.canvas.get_renderer()
-    assert (pixels[..., 3] == 0).mean() > 0.1, "the ground of the notebook is seen"
+    assert (pixels[..., 3] == 0).mean() > 0.1, "the background of the notebook is visible"
     plate = [int(theme.PLATE[i : i + 2], 16) for i in (1, 3, 5)]
     for ax in figure.axes:
         for words in (ax.title, ax.xaxis.label, ax.yaxis.label):
@@ -373,10 +371,10 @@ def test_a_figure_has_no_page_and_its_words_stand_on_plates(draw):
                 assert words.get_color() in theme.INKS
     from matplotlib_inline.backend_inline import _fetch_figure_metadata
 
-    assert _fetch_figure_metadata(figure) is None, "IPython would put a white ground under it"
+    assert _fetch_figure_metadata(figure) is None, "IPython would add a white background"
 
 
-def test_axes_of_somebody_else_keep_their_look():
+def test_foreign_axes_keep_their_style():
     from matplotlib.figure import Figure
 
     ax = Figure().subplots()
@@ -386,12 +384,12 @@ def test_axes_of_somebody_else_keep_their_look():
     assert ax.figure.patch.get_visible() and not ax.figure.artists
 
 
-def test_a_terminal_prints_a_figure_as_matplotlib_does():
+def test_terminal_prints_a_figure_like_matplotlib():
     assert re.fullmatch(r"<Figure size \d+x\d+ with 1 Axes>", repr(confusion_matrix([0], [0]).figure))
 
 
 @pytest.mark.parametrize("normalize", [False, True])
-def test_every_number_of_a_confusion_matrix_is_read_on_its_cell(normalize):
+def test_confusion_matrix_numbers_are_readable(normalize):
     rng = np.random.default_rng(0)
     true = rng.integers(0, 10, 2000)
     guess = np.where(rng.random(2000) < 0.1 * true, true, rng.integers(0, 10, 2000))
@@ -403,6 +401,6 @@ def test_every_number_of_a_confusion_matrix_is_read_on_its_cell(normalize):
         assert theme.contrast(text.get_color(), cell) >= 4.5, (text.get_text(), cell)
 
 
-def test_a_history_says_what_it_shows():
+def test_history_describes_itself():
     bundle = History({"loss": [0.9, 0.5, 0.25]}).plot().figure._repr_mimebundle_()
     assert "loss from 0.9 to 0.25 in 3 values" in bundle["text/html"] and "min 0.25 at 2" in bundle["text/plain"]

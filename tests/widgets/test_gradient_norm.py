@@ -1,4 +1,4 @@
-"""The norm of all gradients: right for all types, of enough steps for a curve, and told where it is sampled."""
+"""The global gradient norm: correct for all dtypes, enough steps for a curve, and marked if sampled."""
 
 import math
 import re
@@ -15,7 +15,7 @@ from tests.widgets.watching import X, eager_step, header, model_and_optimizer
 pytestmark = pytest.mark.usefixtures("front")
 
 
-def test_the_norm_is_that_of_all_gradients():
+def test_norm_includes_all_gradients():
     model, optimizer = model_and_optimizer()
     with watch(model, optimizer) as curve:
         loss = model(flow.from_numpy(X)).square().mean()
@@ -53,7 +53,7 @@ def test_gradient_norm_beyond_the_squares_of_float32(scale):
 
 
 @pytest.mark.parametrize("kind", ["graph", "eager", "graph by its optimizer"])
-def test_the_norm_of_a_short_run_is_a_curve(kind):
+def test_norm_of_a_short_run_is_complete(kind):
     model, optimizer = model_and_optimizer()
     train = Step(model, optimizer)
     things = (train,) if kind == "graph" else (model, optimizer)
@@ -68,8 +68,8 @@ def test_the_norm_of_a_short_run_is_a_curve(kind):
 
 
 @pytest.mark.parametrize("kind", ["graph", "eager"])
-def test_the_norm_of_a_long_run_is_sampled_and_says_so(kind, no_notices):
-    """By steps, not by the time of day; the last one is told, and so is the first that is not finite."""
+def test_norm_of_a_long_run_is_marked_as_sampled(kind, no_notices):
+    """Sampled by steps, not by time; the last norm is included, and so is the first that is not finite."""
     model, optimizer = model_and_optimizer(lr=1e-3)
     train, bad, x = Step(model, optimizer), 2222, flow.from_numpy(X)
 
@@ -98,8 +98,8 @@ def test_the_norm_of_a_long_run_is_sampled_and_says_so(kind, no_notices):
     assert re.search(r"norm of every \d[\d,]*(st|nd|th) step", curve.svg()) and "gradient norm NaN<" in curve.svg()
 
 
-def test_how_often_the_norm_is_taken():
-    """At most its share of the time; more often where steps become slower, all the same after a pause."""
+def test_sampling_rate_of_the_norm():
+    """At most its share of the time; more often if steps become slower, and unchanged after a pause."""
 
     def run(norm, steps, each, took, pauses=()):
         taken, when = [], norm.taken[1] if norm.taken else 0.0
@@ -116,19 +116,19 @@ def test_how_often_the_norm_is_taken():
     taken = run(fast, 3000, 1e-3, 60e-6)
     assert taken[:60] == list(range(1, 61)) and fast.every == 100 and len([t for t in taken if t > 1000]) == 20
     assert set(np.diff(run(fast, 9000, 1e-3, 60e-6, pauses=(3100,))[-10:]).tolist()) <= {50, 100}, (
-        "a pause saves up no more than FREE"
+        "a pause accumulates at most FREE"
     )
     taken = run(fast, 500, 0.1, 60e-6)
-    assert taken[-1] - taken[-2] == 1, "slow steps are taken all"
+    assert taken[-1] - taken[-2] == 1, "all slow steps are sampled"
     large = GradientNorm()
     taken = run(large, 200, 0.16, 0.02)
     assert taken[0] == 1 and large.every >= 100 and len(taken) < 15, (
-        "a norm that takes an eighth of each step is not taken thirty times"
+        "a norm that costs an eighth of each step is not computed thirty times"
     )
     assert run(GradientNorm(), 29, 0.2, 0.002) == list(range(1, 30))
 
 
-def test_the_last_norm_is_not_that_of_another_backward():
+def test_last_norm_is_not_from_another_backward():
     model, optimizer = model_and_optimizer()
     with watch(model, optimizer) as curve:
         norm = curve._source.sources[0].norm
@@ -136,12 +136,12 @@ def test_the_last_norm_is_not_that_of_another_backward():
             eager_step(model, optimizer)
             norm.left = 100
         optimizer.zero_grad()
-        model(flow.from_numpy(X)).sum().backward()  # to look at something
+        model(flow.from_numpy(X)).sum().backward()  # for inspection
     assert curve.data["gradient norm"][0].tolist() == [1] and "gradient norm" in curve.text()
     assert " at step 1" in curve.text()
     with pytest.raises(KeyboardInterrupt), watch(model, optimizer) as curve:
         for _ in range(2):
             eager_step(model, optimizer)
             curve._source.sources[0].norm.left = 100
-        raise KeyboardInterrupt  # in the middle of a step, for all that is known
+        raise KeyboardInterrupt  # possibly in the middle of a step
     assert curve.data["gradient norm"][0].tolist() == [3]

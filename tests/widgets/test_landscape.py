@@ -1,4 +1,6 @@
-"""The landscape of a loss: what is drawn is what was computed, the walk is where it went, words state the result."""
+"""Loss landscapes: drawn values are the computed ones, the path is where training went, a sentence states the
+result.
+"""
 
 import re
 
@@ -17,7 +19,7 @@ def bowl(w, b):
     return (w - 1) ** 2 + 2 * (b + 0.4) ** 2 + 0.25
 
 
-def test_heights_and_the_walk_are_those_of_the_loss():
+def test_heights_and_path_match_the_loss():
     asked = []
     land = Landscape(lambda w, b: asked.append((w, b)) or bowl(w, b), (-3, 5), (-4, 4), [[0, 0], [0.5, -0.2]])
     land.step(np.float32(1), flow.tensor(-0.4, dtype=flow.float64))
@@ -36,10 +38,10 @@ def test_heights_and_the_walk_are_those_of_the_loss():
     assert ax.get_title() == "loss 1.57 at the start, 0.25 after 2 steps\nw = 1, b = -0.4"
 
 
-def test_start_step_and_lowest_differ_in_more_than_colour():
+def test_start_step_and_minimum_do_not_rely_on_colour():
     ax = landscape(bowl, (-3, 5), (-4, 4), [(0, 0), (1, 1)])
     assert len({line.get_marker() for line in ax.get_lines() if not line.get_label().startswith("_")}) == 3
-    assert len(ax.texts) >= 4  # numbers on the rings
+    assert len(ax.texts) >= 4  # numbers on the contours
     from matplotlib.figure import Figure
 
     given = Figure().subplots()
@@ -59,7 +61,7 @@ def test_text_is_a_map_and_a_sentence():
     assert landscape_text(bowl, (-3, 5), (-4, 4)).endswith("b = -0.4 up to 55.")
 
 
-def test_a_walk_that_leaves_and_a_loss_that_is_not_finite():
+def test_path_leaving_the_map_and_non_finite_loss():
     land = Landscape(bowl, (-1, 1), (-1, 1), [(0, 0), (50, 0)])
     assert land.plot().get_title().endswith("after 1 step\nw = 50, b = 0, outside the picture")
     assert land.text().splitlines()[10].count("E") == 0
@@ -83,17 +85,17 @@ def test_gradients_are_not_recorded():
     assert abs(land._lowest()[0] - 3) < 0.2
 
 
-def test_a_notebook_is_given_words_with_the_picture():
+def test_notebook_gets_text_with_the_picture():
     land = Landscape(bowl, (-3, 5), (-4, 4), [(0, 0), (1, 1)])
     bundle = land.bundle()
     assert set(bundle) == {"text/html", "image/svg+xml", "text/plain"} and bundle["text/plain"] == land.text()
     assert re.search(r'<img alt="The loss over w from -3 to 5 .*The walk: loss 1.57 at the start', bundle["text/html"])
-    assert bundle == land.bundle()  # no date, no number of a run in it
+    assert bundle == land.bundle()  # without date or run id
     assert landscape(bowl, (-3, 5), (-4, 4), [(0, 0), (1, 1)]).figure._repr_mimebundle_() == bundle
     assert sum(map(len, bundle.values())) < 300_000
 
 
-def test_names_are_only_names():
+def test_names_are_escaped():
     land = Landscape(bowl, (-3, 5), (-4, 4), [(0, 0), (1, 1)], names=(HOSTILE, "_b"))
     bundle = land.bundle()
     assert "no picture" not in bundle["text/plain"] and "\x1b" not in bundle["text/plain"]

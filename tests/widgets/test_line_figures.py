@@ -1,4 +1,4 @@
-"""Points and a line, and a slope: what is drawn is what was computed, and the words state the result."""
+"""Points with a line, and a slope: drawn values are the computed ones, and a sentence states the result."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ def drawn(ax):
     return {line.get_label(): line.get_xydata() for line in ax.get_lines()}
 
 
-def test_each_error_is_a_stick_from_its_point_to_the_line():
+def test_errors_are_segments_from_point_to_line():
     ax = line_and_points(flow.tensor([0.0, 1.0, 2.0]), [1, 3, 5], 1, 2)
     assert drawn(ax)["points"].tolist() == [[0, 1], [1, 3], [2, 5]]
     assert drawn(ax)["line"].tolist() == [[0, 2], [2, 4]]
@@ -25,12 +25,12 @@ def test_each_error_is_a_stick_from_its_point_to_the_line():
     assert "mean squared error is 0.667" in text and "line - y" in text and len(text.splitlines()) == 6
 
 
-def test_many_points_are_written_in_part():
+def test_many_points_are_abbreviated():
     text = line_and_points(range(30), range(30), 1, 0).figure._repr_mimebundle_()["text/plain"]
     assert text.endswith("and 10 more points")
 
 
-def test_slope_is_the_rise_per_way():
+def test_slope_is_rise_over_run():
     asked = []
     ax = slope_at(lambda x: asked.append(x) or x**2, 3, 0.5, span=(0, 5))
     assert all(type(x) is float for x in asked)
@@ -43,7 +43,7 @@ def test_slope_is_the_rise_per_way():
     assert "slope -1" in text and "$loss$" in text
 
 
-def test_what_cannot_be_drawn_is_refused():
+def test_invalid_inputs_are_refused():
     with pytest.raises(ShapeError, match=r"(?s)shape \[2\].*shape \[3\]"):
         line_and_points([0, 1], [0, 1, 2], 1, 1)
     with pytest.raises(DTypeError):

@@ -1,5 +1,5 @@
-"""Figures that grow while a loop runs: in place below the running cell, still at its end, only then with
-MINFLOW_LIVE=0.
+"""Figures that grow while a loop runs: updated below the cell, static at its end; with MINFLOW_LIVE=0 only at the
+end.
 """
 
 from minflow_widgets.figures import Landscape, growing
@@ -14,7 +14,7 @@ def walk():
     return Landscape(lambda w, b: w * w + b * b, (-2, 2), (-2, 2))
 
 
-def test_steps_redraw_one_figure_and_the_last_one_stays(notebook, monkeypatch):
+def test_steps_redraw_one_figure_and_the_last_remains(notebook, monkeypatch):
     monkeypatch.setattr(growing, "clock", iter(range(100)).__next__)
     land = walk()
     for w in (1.5, 1.0, 0.5):
@@ -31,7 +31,7 @@ def test_steps_redraw_one_figure_and_the_last_one_stays(notebook, monkeypatch):
     assert len(notebook.shown) == 3 and "after 3 steps" in notebook.shown[2]["text/plain"]
 
 
-def test_drawing_takes_a_fifth_of_the_time(notebook, monkeypatch):
+def test_drawing_takes_at_most_a_fifth_of_the_time(notebook, monkeypatch):
     now = [0.0]
     monkeypatch.setattr(growing, "clock", lambda: now[0])
     land, bundle, drawn = walk(), Landscape.bundle, []
@@ -48,7 +48,7 @@ def test_drawing_takes_a_fifth_of_the_time(notebook, monkeypatch):
     assert 9 <= len(drawn) <= 14 and len(drawn) * 0.1 <= 0.22 * now[0]
 
 
-def test_with_pause_each_step_is_seen(notebook, monkeypatch):
+def test_pause_shows_each_step(notebook, monkeypatch):
     slept = []
     monkeypatch.setattr(growing.time, "sleep", slept.append)
     land = walk()
@@ -70,7 +70,7 @@ def test_without_live_displays_only_the_end_is_shown(notebook, monkeypatch):
     assert [bundle["text/plain"] for bundle in notebook.shown] == [land.text()] and not notebook.updates
 
 
-def test_a_figure_that_cannot_be_drawn_stops_no_loop(notebook, monkeypatch):
+def test_failing_figure_does_not_stop_the_loop(notebook, monkeypatch):
     monkeypatch.setattr(Landscape, "plot", lambda self, ax: 1 / 0)
     land = walk()
     land.step(1, 1)
@@ -78,7 +78,7 @@ def test_a_figure_that_cannot_be_drawn_stops_no_loop(notebook, monkeypatch):
     assert "no picture: ZeroDivisionError" in notebook.shown[0]["text/plain"]
 
 
-def test_in_a_terminal_the_end_is_written(capsys):
+def test_terminal_prints_the_end(capsys):
     with walk() as land:
         land.step(1, 1)
     assert capsys.readouterr().out == land.text() + "\n"
@@ -86,7 +86,7 @@ def test_in_a_terminal_the_end_is_written(capsys):
     assert not capsys.readouterr().out
 
 
-def test_in_a_kernel_it_ends_with_its_cell(real_kernel):
+def test_live_figure_ends_with_its_cell(real_kernel):
     real_kernel.fresh(SETUP)
     status, shown = real_kernel.run("land.step(1, 1)\nland.step(0.5, 0.5)\nland")
     assert status == "ok" and [kind for kind, _ in shown] == ["display_data", "update_display_data"], shown
@@ -97,7 +97,7 @@ def test_in_a_kernel_it_ends_with_its_cell(real_kernel):
     assert [kind for kind, _ in real_kernel.run("land")[1]] == ["display_data"]
 
 
-def test_in_a_kernel_a_figure_is_shown_with_its_words(real_kernel):
+def test_kernel_shows_figure_with_text(real_kernel):
     real_kernel.fresh("from minflow_widgets.figures import landscape")
     status, shown = real_kernel.run("landscape(lambda w, b: w * w + b * b, (-2, 2), (-2, 2));")
     assert status == "ok" and len(shown) == 1

@@ -1,6 +1,4 @@
-"""LossCurve without a browser: what it keeps, sends and leaves behind. What a browser draws is tested in
-tests/browser.
-"""
+"""LossCurve without a browser: recorded values, messages, and cleanup. tests/browser tests the drawing."""
 
 import json
 import sys
@@ -20,7 +18,7 @@ from tests.clocks import until
 from tests.svg_checks import svg_in
 
 
-def test_a_run_is_kept_whole_and_shown_seldom(front):
+def test_all_values_are_kept_and_few_updates_sent(front):
     with LossCurve() as curve:
         for step in range(5000):
             curve.add(step, loss=1 / (step + 1), accuracy=step / 5000)
@@ -33,7 +31,7 @@ def test_a_run_is_kept_whole_and_shown_seldom(front):
 
 
 @pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt])
-def test_an_error_ends_the_curve_cleanly(front, kind):
+def test_error_ends_the_curve_cleanly(front, kind):
     with pytest.raises(kind), LossCurve() as curve:
         curve.add(1, loss=2.0)
         raise kind("stop")
@@ -57,7 +55,7 @@ def test_values_of_all_kinds(front):
     assert "NaN from step 3" in curve.line()
 
 
-def test_a_curve_from_a_thread(front):
+def test_curve_from_a_thread(front):
     with LossCurve() as curve:
         threads = [
             threading.Thread(target=lambda k=k: [curve.add(i, **{f"s{k}": i}) for i in range(500)]) for k in range(4)
@@ -69,12 +67,12 @@ def test_a_curve_from_a_thread(front):
     assert all(len(curve.data[f"s{k}"][0]) == 500 for k in range(4))
 
 
-def test_a_curve_that_nobody_holds_ends_its_thread(front):
+def test_unreferenced_curve_ends_its_thread(front):
     LossCurve().add(1, loss=1.0)
     until(lambda: not [t for t in threading.enumerate() if t.name == "minflow LossCurve"])
 
 
-def test_few_points_keep_every_spike():
+def test_downsampling_keeps_every_spike():
     rng = np.random.default_rng(0)
     values = rng.standard_normal(100_000)
     values[[777, 50_001]] = 1e6, -1e6
@@ -86,7 +84,7 @@ def test_few_points_keep_every_spike():
     assert len(steps) <= 200 and np.allclose(means, 3.0) and window > 1
 
 
-def test_what_is_sent_is_small_and_readable():
+def test_messages_are_small_and_readable():
     series = [Series("loss"), Series("val_loss"), Series("accuracy")]
     for s in series:
         for i in range(20_000):
@@ -114,7 +112,7 @@ def test_lines_in_a_terminal_and_elsewhere(monkeypatch, capsys):
     assert out.count("\n") == 1 and "loss 0.5" in out
 
 
-def test_without_anywidget_there_is_a_picture(notebook, monkeypatch):
+def test_without_anywidget_a_picture_is_shown(notebook, monkeypatch):
     monkeypatch.setitem(sys.modules, "anywidget", None)
     live_curve.widget_class.cache_clear()
     with LossCurve() as curve:

@@ -1,4 +1,4 @@
-"""What curves show: axes, epochs, the run before, long runs at the cost of short ones, and no more than ten updates a
+"""Displays of curves: axes, epochs, the previous run, long runs at constant cost, and at most ten updates per
 second.
 """
 
@@ -23,7 +23,7 @@ from tests.svg_checks import texts_without_background
 from tests.widgets.watching import header
 
 
-def test_ten_updates_a_second_whatever_the_rate(front):
+def test_ten_updates_per_second_at_any_rate(front):
     with LossCurve() as curve:
         rows, start, step = curve.feed(), time.perf_counter(), 0
         while (seconds := time.perf_counter() - start) < 0.5 or (len(front.sent) < 3 and seconds < 60):
@@ -35,7 +35,7 @@ def test_ten_updates_a_second_whatever_the_rate(front):
     assert len(curve.data["loss"][0]) == len(curve.data["accuracy"][0]) == step
 
 
-def test_long_runs_are_thinned_out_as_they_grow():
+def test_long_runs_are_downsampled_as_they_grow():
     rng = np.random.default_rng(1)
     values = rng.standard_normal(30_000)
     values[[17, 29_000]] = np.nan, 50.0
@@ -50,7 +50,7 @@ def test_long_runs_are_thinned_out_as_they_grow():
     assert {0, 29_000, 29_999} <= set(at.tolist())
 
 
-def test_many_at_once_are_as_one_by_one():
+def test_batched_values_equal_single_ones():
     rng = np.random.default_rng(2)
     one, many = Series("accuracy"), Series("accuracy")
     for size in (3, 20, 700, 1, 9):
@@ -68,7 +68,7 @@ def test_many_at_once_are_as_one_by_one():
     )
 
 
-def test_many_that_are_equal_or_no_numbers():
+def test_batches_of_equal_or_non_finite_values():
     series = Series("loss")
     series.extend(range(20), [2.0] * 20, range(20))
     assert not series.moved and series.best == (2.0, 0.0) and series.bad is None
@@ -76,7 +76,7 @@ def test_many_that_are_equal_or_no_numbers():
     assert series.moved and series.best == (2.0, 0.0) and series.bad[0] == 20.0
 
 
-def test_the_clock_tells_when_a_step_was_also_beside_a_pause():
+def test_steps_have_correct_times_around_a_pause():
     series = Series("loss")
     for step in range(5000):
         series.add(step, 1.0, step * 0.01 + (30.0 if step >= 3210 else 0.0))
@@ -87,10 +87,10 @@ def test_the_clock_tells_when_a_step_was_also_beside_a_pause():
     steps, seconds = zip(*clock)
     assert abs(np.interp(np.arange(5000), steps, seconds) - series.seconds).max() < 0.02
     series.add(10, 1.0, 99.0)
-    assert series.clock() == [], "steps that go back have no time each"
+    assert series.clock() == [], "steps that go back have no unique time"
 
 
-def test_a_clock_is_shared_where_it_tells_the_same_times():
+def test_series_with_equal_times_share_a_clock():
     loss, norm, late = Series("loss"), Series("gradient norm"), Series("val_loss")
     for step in range(1, 101):
         loss.add(step, 1.0 / step, step * 0.1)
@@ -103,7 +103,7 @@ def test_a_clock_is_shared_where_it_tells_the_same_times():
     assert [s.get("clock", [])[-1:] for s in head["series"]] == [[], [], [[100.0, 13.0]]]
 
 
-def test_values_now_and_then_stand_where_the_run_is(front):
+def test_sparse_values_are_at_the_current_step(front):
     with LossCurve(epoch=10) as curve:
         for _ in range(25):
             curve.add(loss=1.0)
@@ -114,7 +114,7 @@ def test_values_now_and_then_stand_where_the_run_is(front):
     assert [(step, text) for step, _, text in curve.marks()] == [(24, "end"), (10, "1"), (20, "2")]
 
 
-def test_total_gives_the_time_left(front, monkeypatch):
+def test_total_gives_the_remaining_time(front, monkeypatch):
     monkeypatch.setattr(loss_curve, "clock", lambda: 1000.0)
     curve = LossCurve(total=100)
     for step in range(1, 26):
@@ -138,7 +138,7 @@ def test_log_scale_and_time_in_the_picture(front):
     curve = LossCurve(log=True, x="time", panels=("loss",))
     for step in range(1, 60):
         curve.put(step, {"loss": 10.0 ** (-step / 10)}, curve._started + step)
-    curve.put(60, {"loss": 0.0}, curve._started + 60)  # no logarithm: a gap
+    curve.put(60, {"loss": 0.0}, curve._started + 60)  # not positive: a gap
     svg = curve.svg()
     assert ">0.01<" in svg and ">1e-04<" in svg.replace("0.0001", "1e-04") and "seconds since its start" in svg
     assert "nan" not in svg
@@ -151,7 +151,7 @@ def in_cell(monkeypatch, cell, run):
     monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))
 
 
-def test_the_run_before_of_the_same_cell(front, monkeypatch):
+def test_previous_run_of_the_same_cell(front, monkeypatch):
     previous_run.KNOWN.clear()
 
     def runs(value, curves=1):
@@ -171,11 +171,11 @@ def test_the_run_before_of_the_same_cell(front, monkeypatch):
     in_cell(monkeypatch, "a", "4")
     assert runs(8.0)._place.before[0].values.tolist() == [7.0]
     in_cell(monkeypatch, "", "5")
-    assert runs(1.0)._place.before == [], "no cell: nothing to compare with"
+    assert runs(1.0)._place.before == [], "without a cell there is nothing to compare with"
     previous_run.KNOWN.clear()
 
 
-def test_a_live_curve_is_not_shown_twice(front):
+def test_live_curve_is_not_displayed_twice(front):
     curve = LossCurve()
     curve.add(1, loss=1.0)
     assert set(curve._repr_mimebundle_()) == {"text/plain"}
@@ -205,7 +205,7 @@ def test_buttons_reach_the_run(front):
 
 
 def timed(front, monkeypatch, steps, each, **options):
-    """A curve whose step k was added k * each seconds after its start."""
+    """Return a curve whose step k was added k * each seconds after its start."""
     now = [100.0]
     monkeypatch.setattr(loss_curve, "clock", lambda: now[0])
     curve = LossCurve(**options)
@@ -219,20 +219,20 @@ def timed(front, monkeypatch, steps, each, **options):
 
 
 @pytest.mark.parametrize("steps, each, total, status", [
-    (range(100, 10100, 100), 0.1, 20000, "step 10,000 of 20,000 · 1000 steps/s · 10 s · 10 s left"),  # told every 100th
-    (range(1001, 1101), 0.1, 2000, "step 1100 of 2000 · 10 steps/s · 10 s · 90 s left"),  # goes on from a checkpoint
+    (range(100, 10100, 100), 0.1, 20000, "step 10,000 of 20,000 · 1000 steps/s · 10 s · 10 s left"),  # every 100th
+    (range(1001, 1101), 0.1, 2000, "step 1100 of 2000 · 10 steps/s · 10 s · 90 s left"),  # resumes from a checkpoint
     (range(1001, 1004), 0.5, 2000, "step 1003 of 2000 · 2 steps/s · 1.5 s · 8 min 18 s left"),
-    (list(range(60)) * 2, 0.02, 180, "step 59 of 180 · 50 steps/s · 2.4 s · 1.2 s left"),  # starts again at each epoch
+    (list(range(60)) * 2, 0.02, 180, "step 59 of 180 · 50 steps/s · 2.4 s · 1.2 s left"),  # restarts at each epoch
     (list(range(60)) * 4, 0.1, 480, "step 59 of 480 · 10 steps/s · 24 s · 24 s left"),
     (range(1, 6), 30.0, 10, "step 5 of 10 · 0.033 steps/s · 2 min 30 s · 2 min 30 s left"),  # slow: not 0 steps/s
 ])  # fmt: skip
-def test_rate_and_time_left_are_those_of_steps_not_of_values(front, monkeypatch, steps, each, total, status):
+def test_rate_and_remaining_time_count_steps_not_values(front, monkeypatch, steps, each, total, status):
     assert timed(front, monkeypatch, steps, each, total=total)._status() == status
 
 
 @pytest.mark.parametrize("values", [[1e308, -1e308], [0.0, 5e-324], [5e-324, 1e-323], [1.7e308] * 3, [-1e-310, 1e-310]])
 @pytest.mark.parametrize("log", [False, True])
-def test_the_largest_and_the_least_numbers_have_a_picture(values, log):
+def test_extreme_values_have_a_picture(values, log):
     curve = LossCurve(log=log)
     curve._finished = True
     for value in values:
@@ -240,7 +240,7 @@ def test_the_largest_and_the_least_numbers_have_a_picture(values, log):
     assert "<svg" in curve.svg() and "nan" not in curve.svg() and json.dumps(header(curve.encode()), allow_nan=False)
 
 
-def test_what_is_no_step_or_no_float_is_said(front):
+def test_invalid_steps_and_values_are_reported(front):
     curve = LossCurve()
     with pytest.raises(DTypeError, match="a step is a finite number\n  step  nan"):
         curve.add(float("nan"), loss=1.0)
@@ -251,7 +251,7 @@ def test_what_is_no_step_or_no_float_is_said(front):
     assert curve.data == {}
 
 
-def test_epochs_that_are_many_or_none_cost_nothing():
+def test_many_or_no_epochs_cost_nothing():
     curve = LossCurve(epoch=0.001)
     curve._finished = True
     curve.add(-3, loss=1.0)
@@ -260,7 +260,7 @@ def test_epochs_that_are_many_or_none_cost_nothing():
     assert 20 <= len(curve.marks()) <= 41
 
 
-def test_things_watched_together_have_each_their_own_speed(front):
+def test_objects_watched_together_have_separate_rates(front):
     curve = LossCurve()
     for step in range(1, 61):
         curve.put(step, {"sync loss": 1.0, "sync lr": 0.1}, 100 + step * 0.01, 100.0)
@@ -268,7 +268,7 @@ def test_things_watched_together_have_each_their_own_speed(front):
     assert "step 60 · sync 100 steps/s, 0.6 s · async 200 steps/s, 0.3 s" in curve._status()
 
 
-def test_things_watched_together_say_a_value_once(front):
+def test_objects_watched_together_report_a_value_once(front):
     def status(**rates):
         curve = LossCurve()
         for at, (run, lr) in enumerate(rates.items()):
@@ -281,7 +281,7 @@ def test_things_watched_together_say_a_value_once(front):
     assert status(**{"lr 0.1": 0.1, "lr 0.2": 0.2}).endswith("lr 0.1 1 steps/s, 2.0 s · lr 0.2 1 steps/s, 2.0 s")
 
 
-def test_a_curve_as_last_line_of_its_own_cell_is_not_shown_twice(front, monkeypatch):
+def test_curve_as_last_line_of_its_cell_is_not_displayed_twice(front, monkeypatch):
     shown, run = [], [("cell", "run 1")]
     monkeypatch.setitem(
         sys.modules, "IPython.display", types.SimpleNamespace(display=lambda bundle, raw: shown.append(bundle))
@@ -307,11 +307,11 @@ def test_a_curve_as_last_line_of_its_own_cell_is_not_shown_twice(front, monkeypa
     (2.1, 9.3, False, ["4", "6", "8"]), (-5.06, -0.7, True, ["1e-05", "0.001", "0.1"]), (-0.3, 0.4, True, ["1", "2"]),
     (0.911, 0.976, False, ["0.92", "0.94", "0.96"]), (5.0, 5.0, False, ["5"]),
 ])  # fmt: skip
-def test_two_numbers_at_least_tell_a_scale(low, high, log, words):
+def test_scale_needs_two_values(low, high, log, words):
     assert [word for _, word in scales.levels(low, high, log, 2)] == words
 
 
-def test_the_previous_run_may_hold_infinity(front, monkeypatch):
+def test_previous_run_may_contain_infinity(front, monkeypatch):
     in_cell(monkeypatch, "cell-inf", "1")
     with LossCurve() as curve:
         for step in range(20):
@@ -324,10 +324,8 @@ def test_the_previous_run_may_hold_infinity(front, monkeypatch):
 
 
 @pytest.mark.filterwarnings("error", "default::DeprecationWarning")
-def test_what_strangers_give(front):
-    """Numbers of numpy as options, a panel as one text, arrays with axes; what is no number has an error in four
-    parts.
-    """
+def test_unusual_arguments(front):
+    """NumPy scalars as options, a panel as a string, arrays with axes; invalid values raise a four-part error."""
     curve = LossCurve(total=np.int64(100), epoch=np.float32(10), log=np.bool_(True), panels="val_Loss")
     assert curve.panels == ("loss",) and curve.log is True
     for value in (np.array([[0.5]]), np.float16(0.5), decimal.Decimal("0.5"), flow.tensor([0.5])):
@@ -349,7 +347,7 @@ def test_what_strangers_give(front):
 
 @pytest.mark.parametrize("values", [[1e9 / 3 * k for k in range(9)], [1e-7 * k for k in range(30)], [2.0, np.nan, 1.0]])
 @pytest.mark.parametrize("names", [["loss"], ["loss", "val_loss", "accuracy", "val_accuracy", "lr"], ["损失函数" * 9]])
-def test_every_text_of_the_picture_stands_on_a_plate_that_holds_it(front, names, values):
+def test_texts_of_the_picture_have_a_background(front, names, values):
     curve = LossCurve(epoch=2)
     for step, value in enumerate(values):
         curve.add(step * 10**7 + 1, **{name: value + i for i, name in enumerate(names)})

@@ -1,5 +1,5 @@
-"""What pages run: scripts of our own alone; and how a canvas finds out whether the page behind it is dark, run by node
-on pages as JupyterLab and VS Code have.
+"""Scripts in pages are only ours, and a canvas detects dark pages, in node with pages like JupyterLab's and VS
+Code's.
 """
 
 import re
@@ -22,15 +22,15 @@ PAGE = """given.reduceRight((parent, [backgroundColor, color]) => ({ backgroundC
     ([[CLEAR, "rgba(255, 255, 255, 0.87)"], ["rgb(17, 17, 17)", "white"]], True),       # JupyterLab Dark
     ([[CLEAR, "rgba(0, 0, 0, 0.87)"], ["rgb(255, 255, 255)", "black"]], False),          # JupyterLab Light
     ([[CLEAR, "rgb(204, 204, 204)"], [CLEAR, "rgb(204, 204, 204)"]], True),              # VS Code: the frame is clear
-    ([["rgb(255, 255, 255)", "rgb(204, 204, 204)"], ["rgb(30, 30, 30)", "#fff"]], False),  # its white ground of widgets
+    ([["rgb(255, 255, 255)", "rgb(204, 204, 204)"], ["rgb(30, 30, 30)", "#fff"]], False),  # its white widget background
     ([["rgba(255, 255, 255, 0.1)", "rgb(230, 230, 230)"], ["rgb(30, 30, 30)", "rgb(0, 0, 0)"]], True),
     ([[CLEAR, "rgb(0, 0, 0)"], [CLEAR, "rgb(0, 0, 0)"]], False),
 ])  # fmt: skip
-def test_the_ground_that_is_seen_decides_then_the_text(elements, dark):
+def test_visible_background_decides_before_the_text(elements, dark):
     assert in_node(f"(globalThis.getComputedStyle = (e) => e, isDark({PAGE}))", elements) is dark
 
 
-def test_live_lines_have_the_colours_of_still_ones_and_words_are_read():
+def test_live_colours_match_static_ones_and_text_is_readable():
     script = frontends.script("page_theme.js")
     lines = re.search("const LINES = {(.*)}", script)[1]
     assert set(re.findall("#......", lines)) <= set(theme.LINES)
@@ -41,7 +41,7 @@ def test_live_lines_have_the_colours_of_still_ones_and_words_are_read():
 
 
 @pytest.mark.parametrize("file", sorted(Path(frontends.__file__).parent.rglob("*.js")), ids=lambda file: file.name)
-def test_a_script_is_small_and_uses_text_only(file):
+def test_scripts_are_small_and_set_only_text(file):
     text = file.read_text(encoding="utf-8")
     assert len(text.encode()) < 15_000
     assert not re.search(r"innerHTML|eval\(|import |http(?!://www\.w3\.org/2000/svg)", text)

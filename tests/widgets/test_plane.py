@@ -1,6 +1,4 @@
-"""The coloured plane: each place has the class that the model gives it, points their own, nothing of a model stays
-changed.
-"""
+"""The coloured plane: positions have the class that the model predicts, points their own; models are unchanged."""
 
 import numpy as np
 import pytest
@@ -17,11 +15,11 @@ X, Y = np.array([[-1.0, 0.0], [1.0, 1.0], [0.5, 0.5]]), np.array([0, 1, 0])
 
 
 def corner(x):
-    """Class 2 in the upper right quarter, else 1 at the right, else 0."""
+    """Class 2 in the upper right quarter, else 1 on the right, else 0."""
     return flow.stack([-x[:, 0], x[:, 0] - 1e-3, x.min(dim=1)[0] * 2], dim=1)
 
 
-def test_each_place_has_its_class():
+def test_each_position_has_its_class():
     shown = Plane(corner, X, Y)
     x0, x1 = np.meshgrid(shown.across, shown.up)
     expected = np.stack([-x0, x0 - 1e-3, 2 * np.minimum(x0, x1)], axis=-1).astype("float32").argmax(-1)
@@ -30,7 +28,7 @@ def test_each_place_has_its_class():
     assert shown._guess.tolist() == [0, 2, 2]
 
 
-def test_points_are_told_apart_by_markers_and_wrong_ones_have_a_ring():
+def test_points_differ_by_markers_and_wrong_ones_are_ringed():
     ax = drawn(plane(corner, X, Y))
     first, second, ring = ax.get_lines()
     assert np.array_equal(first.get_xydata(), X[[0, 2]]) and np.array_equal(second.get_xydata(), X[[1]])
@@ -46,14 +44,14 @@ def test_points_are_told_apart_by_markers_and_wrong_ones_have_a_ring():
 
 
 @pytest.mark.parametrize("model", [lambda x: x[:, 0], lambda x: x[:, :1], lambda x: flow.cat([-x[:, :1], x[:, :1]], 1)])
-def test_one_score_is_that_of_class_1(model):
+def test_single_score_is_that_of_class_1(model):
     text = plane_text(model, X, Y)
     rows = text.splitlines()[:-1]
     assert len(rows) == 21 and all(row[:20] == "0" * 20 and row[21:] == "1" * 20 for row in rows)
     assert text.endswith("x1 from -0.1 to 1.1: 51% is class 0, 49% is class 1. 2 of 3 points right (66.7%).")
 
 
-def test_the_map_stands_upright():
+def test_map_is_upright():
     rows = plane_text(lambda x: x[:, 1] - 1, X, Y).splitlines()
     assert set(rows[0]) == {"1"} and set(rows[20]) == {"0"}
 
@@ -67,7 +65,7 @@ def test_scores_that_are_not_finite():
     drawn(plane(lambda x: x * 0, X[:1], Y[:1]))
 
 
-def test_nothing_of_the_model_stays_changed():
+def test_model_is_unchanged():
     model = nn.Sequential(nn.Linear(2, 4), nn.BatchNorm1d(4), nn.Dropout(), nn.Linear(4, 2))
     model[1].eval()
     before = {name: value.numpy().copy() for name, value in model.state_dict().items()}
@@ -79,7 +77,7 @@ def test_nothing_of_the_model_stays_changed():
     assert np.array_equal(np.array(flow.get_rng_state()), state) and model[0].weight.grad is None
 
 
-def test_draw_asks_the_model_again():
+def test_draw_calls_the_model_again():
     border = [0.0]
     shown = Plane(lambda x: x[:, 0] - border[0], X, Y)
     assert "51% is class 0" in shown.text()
@@ -98,7 +96,7 @@ shown = Plane(lambda x: x[:, 1] - border[0], x, y)
 """
 
 
-def test_it_changes_in_a_notebook(real_kernel):
+def test_figure_updates_in_a_notebook(real_kernel):
     real_kernel.fresh(SETUP)
     status, shown = real_kernel.run("for k in range(5):\n    border[0] = k / 4\n    shown.draw()")
     kinds = [kind for kind, _ in shown]
@@ -108,7 +106,7 @@ def test_it_changes_in_a_notebook(real_kernel):
     assert "20 of 40 points right" in last["text/html"]
 
 
-def test_names_are_only_names():
+def test_names_are_escaped():
     bundle = Plane(corner, X, Y, names=[HOSTILE, "_b", "c"]).bundle()
     assert "no picture" not in bundle["text/plain"] and "\x1b" not in bundle["text/plain"]
     assert "<script" not in bundle["text/html"] and "<script" not in bundle["image/svg+xml"]

@@ -1,4 +1,4 @@
-"""What a page tells a live view reaches it, in a real kernel: from a page that was loaded again, and while a cell runs.
+"""Messages of a page reach a live view, in a real kernel: from a reloaded page, and while a cell runs.
 
 A page that is loaded opens a thread in the kernel (a subshell) for a moment, closes it, and opens another one for its
 clicks.
@@ -50,7 +50,7 @@ ids = [curve._front.widget.comm.comm_id, explorer.shown[0][0].comm.comm_id]
 
 
 class Page:
-    """A client that does what JupyterLab does."""
+    """A client that behaves like JupyterLab."""
 
     def __init__(self, client):
         self.client, self.threads = client, []
@@ -73,7 +73,7 @@ class Page:
         assert self.client.get_control_msg(timeout=60)["content"]["status"] == "ok"
 
     def until(self, found):
-        """The first message that it finds, of those that all pages see."""
+        """Return the first message that matches, of those that all pages get."""
         while True:
             message = self.client.get_iopub_msg(timeout=60)
             if found(message):
@@ -107,7 +107,7 @@ def page(real_kernel):
 
 
 def load(page):
-    """What loading a page does; the thread for its clicks."""
+    """Load the page; return the thread for its clicks."""
     passing = page.open_thread()
     page.handled(page.send("comm_info_request", {"target_name": "jupyter.widget"}, passing))
     # the curve moved
@@ -117,7 +117,7 @@ def load(page):
     return mine
 
 
-def test_a_button_is_heard_after_the_page_was_loaded_again(page):
+def test_button_works_after_a_reload(page):
     thread, (curve, _) = load(page), page.ask("ids")
     page.ask("setattr(control, 'state', 'running')")
     load(page)  # by a second page
@@ -125,7 +125,7 @@ def test_a_button_is_heard_after_the_page_was_loaded_again(page):
     assert page.ask("control.state") == "paused"
 
 
-def test_a_button_is_heard_while_a_cell_runs(page):
+def test_button_works_while_a_cell_runs(page):
     thread, (curve, _) = load(page), page.ask("ids")
     page.ask("setattr(control, 'state', 'running')")
     cell = page.client.execute("""
@@ -138,7 +138,7 @@ heard = control.state""")
     assert page.ask("heard") == "paused"
 
 
-def test_an_explorer_answers_after_its_page_was_closed_and_opened(page):
+def test_explorer_answers_after_its_page_was_reopened(page):
     first, (_, explorer) = load(page), page.ask("ids")
     page.handled(page.press(explorer, "ask", '{"do": "search", "text": "lay", "n": "1"}', first))
     page.close_thread(first)

@@ -1,4 +1,4 @@
-"""Runs kept on disk: a table that any program reads, written as the run goes on, and never at the cost of the run."""
+"""Runs recorded on disk: a table in a common format, written during the run, and never at its cost."""
 
 import csv
 import errno
@@ -47,7 +47,7 @@ def train(tmp_path, epochs=2, **more):
     return curve
 
 
-def test_a_row_for_each_step_with_all_that_is_of_it(tmp_path):
+def test_one_row_per_step_with_all_its_values(tmp_path):
     curve = train(tmp_path, name="lr 0.25", config=Namespace(batch=4, device=None))
     [path] = curve.paths
     assert path == tmp_path / "runs" / "lr 0.25.csv" and f"kept in {path}" in curve.text()
@@ -67,7 +67,7 @@ def test_a_row_for_each_step_with_all_that_is_of_it(tmp_path):
     assert (config["optimizer"], config["lr"], config["batch"], config["device"]) == ("SGD", 0.25, 4, None)
 
 
-def test_no_run_is_written_over(tmp_path):
+def test_runs_are_not_overwritten(tmp_path):
     names = [train(tmp_path, 1, name=name).paths[0].name for name in ("a", "A", None, None, None)]
     (tmp_path / "runs" / "mine.json").write_text("{}")
     names += [train(tmp_path, 1, name="mine").paths[0].name]
@@ -76,7 +76,7 @@ def test_no_run_is_written_over(tmp_path):
     assert about(tmp_path / "runs" / "run-3.csv")["name"] == "run-3"
 
 
-def test_names_that_no_system_takes(tmp_path):
+def test_names_invalid_in_file_systems(tmp_path):
     names = 'a/b\\c:d*?"<>|', "con", "NUL.tar", "com1 ", "..", " x. ", "\x00\n", "損失 🙂", "contact"
     assert [file_name(name) for name in names] == [
         "a-b-c-d------",
@@ -94,14 +94,14 @@ def test_names_that_no_system_takes(tmp_path):
     assert curve.paths[0].parent == tmp_path / "runs" and about(curve.paths[0])["name"] == "../../up: 損失"
 
 
-def test_it_is_written_while_the_run_goes_on(tmp_path):
+def test_table_is_written_during_the_run(tmp_path):
     curve = LossCurve(log=tmp_path)
     for step in range(1, 4):
         curve.add(step, loss=1 / step)
     until(lambda: curve.paths and len(rows(curve.paths[0])) == 3)
     curve.add(3, accuracy=0.5)
     until(lambda: rows(curve.paths[0])[-1].get("accuracy") == "0.5")
-    assert len(rows(curve.paths[0])) == 3, "of the step that is there"
+    assert len(rows(curve.paths[0])) == 3, "up to the current step"
     curve.add(4, loss=NAN)
     curve.add(5, loss=-INF)
     until(lambda: len(rows(curve.paths[0])) == 5)
@@ -111,8 +111,8 @@ def test_it_is_written_while_the_run_goes_on(tmp_path):
     assert about(curve.paths[0])["note"] == "stopped" and len(rows(curve.paths[0])) == 5
 
 
-def test_a_program_that_dies_leaves_what_was_written(tmp_path):
-    """Killed in the middle; and ended without an end of the curve."""
+def test_killed_program_leaves_written_rows(tmp_path):
+    """Killed in the middle; and ended without the end of the curve."""
     program = textwrap.dedent("""
         import os, sys, time
         from minflow_widgets import LossCurve
@@ -130,7 +130,7 @@ def test_a_program_that_dies_leaves_what_was_written(tmp_path):
 
 
 @pytest.mark.parametrize("what", ["a file", "no permission", "a null"])
-def test_a_folder_that_cannot_be_written_is_refused_before_training(tmp_path, monkeypatch, what):
+def test_unwritable_folder_is_refused_before_training(tmp_path, monkeypatch, what):
     folder = tmp_path / "file"
     if what == "a file":
         folder.write_text("")
@@ -148,7 +148,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_training(tmp_path, mo
         watch(model, optimizer, log=folder)
 
 
-def test_a_full_disk_is_reported_once_and_training_goes_on(tmp_path, monkeypatch):
+def test_full_disk_is_reported_once_and_training_continues(tmp_path, monkeypatch):
     full = [True]
 
     def write(self, news, epochs, write=log_module.RunFile.write):
@@ -166,10 +166,10 @@ def test_a_full_disk_is_reported_once_and_training_goes_on(tmp_path, monkeypatch
     assert "the run is not kept: No space left on device" in curve.text() and len(curve.data["loss"][0]) == 20
     full[0] = False
     curve._log.write(curve)
-    assert len(rows(curve.paths[0])) == 20, "nothing was lost meanwhile"
+    assert len(rows(curve.paths[0])) == 20, "nothing is lost"
 
 
-def test_half_a_row_on_a_full_disk_is_written_again(tmp_path, monkeypatch):
+def test_partial_row_on_a_full_disk_is_rewritten(tmp_path, monkeypatch):
     curve = LossCurve(log=tmp_path)
     curve.add(1, loss=1.0)
     until(lambda: curve.paths)
@@ -188,7 +188,7 @@ def test_half_a_row_on_a_full_disk_is_written_again(tmp_path, monkeypatch):
     curve.finish()
 
 
-def test_several_things_have_a_table_each(tmp_path):
+def test_several_objects_have_separate_tables(tmp_path):
     with LossCurve(log=tmp_path, name="try") as curve:
         for lr in (0.1, 0.01):
             model, optimizer = model_and_optimizer(lr=lr)
@@ -204,7 +204,7 @@ def test_several_things_have_a_table_each(tmp_path):
         watch(graph, log="runs", into=curve)
 
 
-def test_jobs_and_runs_are_kept_too(tmp_path, front):
+def test_jobs_and_runs_are_recorded(tmp_path, front):
     one = job()
     with watch(one, log=tmp_path, name="job") as curve:
         for _ in range(3):
@@ -215,7 +215,7 @@ def test_jobs_and_runs_are_kept_too(tmp_path, front):
     assert [row["epoch"] for row in rows(curve.paths[0])] == ["1"] * 4 + ["2"] * 4
 
 
-def test_rows_of_values_that_come_in_any_order():
+def test_values_may_arrive_in_any_order():
     parts = {"loss": np.array([[1.0, 2, 1], [5.0, 6, 7], [0.1, 0.2, 0.5]]), "norm": np.array([[2.0], [9.0], [0.3]])}
     last = {"step": 1.0, "seconds": 0.0, "norm": 4.0}
     assert merge_by_step(last, parts) == [
@@ -223,7 +223,7 @@ def test_rows_of_values_that_come_in_any_order():
         {"step": 2.0, "seconds": 0.2, "loss": 6.0, "norm": 9.0},
         {"step": 1.0, "seconds": 0.5, "loss": 7.0},
     ]
-    assert last == {"step": 1.0, "seconds": 0.0, "norm": 4.0}, "it may be asked again"
+    assert last == {"step": 1.0, "seconds": 0.0, "norm": 4.0}, "it may be called again"
 
 
 def test_hostile_names_of_columns(tmp_path):
@@ -236,7 +236,7 @@ def test_hostile_names_of_columns(tmp_path):
 
 
 @pytest.mark.parametrize("wrong", [{"name": 3}, {"name": " "}, {"config": [1]}, {"config": 0.1}])
-def test_what_is_no_name_and_no_config(tmp_path, wrong):
+def test_invalid_names_and_configs(tmp_path, wrong):
     [(key, value)] = wrong.items()
     with pytest.raises(MinflowError, match=f"(?s){key}.*got +{value!r}".replace("[", r"\[").replace("]", r"\]")):
         LossCurve(**wrong)

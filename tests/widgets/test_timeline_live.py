@@ -1,4 +1,4 @@
-"""watch_timeline without a browser: what it sends, how often, and what it leaves behind."""
+"""watch_timeline without a browser: its messages, their rate, and cleanup."""
 
 import gc
 import json
@@ -43,7 +43,7 @@ def decoded(data):
     return json.loads(data[4 : 4 + size]), np.frombuffer(data[4 + size :], "<f4").reshape(-1, 7)
 
 
-def test_many_steps_few_small_updates_and_a_picture(front):
+def test_many_steps_give_few_small_updates_and_a_picture(front):
     job, calls = adding(), 0
     start = time.perf_counter()
     with watch_timeline() as live:
@@ -59,14 +59,14 @@ def test_many_steps_few_small_updates_and_a_picture(front):
     assert "a step every" in front.left[0]["text/plain"]
     assert isinstance(live.timeline, Timeline) and len(live.timeline) > 100
     last = live.timeline.record.steps[-1]
-    assert last.end is not None  # the block waits for what is in flight
+    assert last.end is not None  # the block waits for steps in flight
 
 
-def test_nothing_new_nothing_sent(front):
+def test_without_news_nothing_is_sent(front):
     with watch_timeline():
         adding()(ONES)
         flow.sync_default_session()
-        for _ in range(10):  # until what there is has been sent
+        for _ in range(10):  # until everything has been sent
             before = len(front.sent)
             time.sleep(0.25)
             if len(front.sent) == before > 0:
@@ -74,7 +74,7 @@ def test_nothing_new_nothing_sent(front):
         assert len(front.sent) == before < 5
 
 
-def test_a_sync_and_an_async_loop_end_side_by_side(front):
+def test_sync_and_async_loops_are_shown_side_by_side(front):
     with watch_timeline() as live:
         for job in (adding(name="a"), adding(tp.Numpy, "b")):
             for _ in range(6):
@@ -85,7 +85,7 @@ def test_a_sync_and_an_async_loop_end_side_by_side(front):
     assert "measured:" in front.left[0]["text/plain"]
 
 
-def test_only_the_block_and_only_the_job_that_was_asked_for(front):
+def test_only_steps_of_the_block_and_the_given_job(front):
     a, b = adding(name="a"), adding(name="b")
     a(ONES).get()
     with watch_timeline(a) as live:
@@ -99,7 +99,7 @@ def test_only_the_block_and_only_the_job_that_was_asked_for(front):
     assert live.timeline is None and front.left[-1] == {"text/plain": "no step has run"}
 
 
-def test_a_loop_that_waits_for_two_jobs_is_sync(front):
+def test_loop_that_waits_for_two_jobs_is_sync(front):
     one, two = adding(tp.Numpy, "one"), adding(tp.Numpy, "two")
     with watch_timeline() as live:
         for _ in range(6):
@@ -108,7 +108,7 @@ def test_a_loop_that_waits_for_two_jobs_is_sync(front):
     assert live.now().mode == "sync" and live.timeline.mode == "sync"
 
 
-def test_a_run_is_followed_to_its_end_without_a_block(front):
+def test_run_is_followed_to_its_end_without_a_block(front):
     release = threading.Event()
 
     def batches():
@@ -125,12 +125,12 @@ def test_a_run_is_followed_to_its_end_without_a_block(front):
     assert len(front.left) == 1 and len(live.timeline) == 2
 
 
-def test_shown_without_a_block_it_starts_and_follows_until_it_is_stopped(notebook, front):
+def test_without_a_block_it_follows_until_stopped(notebook, front):
     live, job = watch_timeline(), adding()
     assert front.places == 0
     display = IPythonDisplayFormatter()
-    assert display(live) and front.places == 1  # the last line of a cell: IPython shows nothing else
-    assert display(live) and front.places == 1  # it stands in this cell already
+    assert display(live) and front.places == 1  # the last line of a cell: IPython displays nothing else
+    assert display(live) and front.places == 1  # already displayed in this cell
     notebook.cell = "cell", "run 2"
     for _ in range(3):
         job(ONES)
@@ -143,7 +143,7 @@ def test_shown_without_a_block_it_starts_and_follows_until_it_is_stopped(noteboo
     assert not display(live) and front.places == 2 and "<img" in live._repr_mimebundle_()["text/html"]
 
 
-def test_shown_without_a_block_where_there_are_no_widgets(notebook, monkeypatch):
+def test_without_a_block_and_without_widgets(notebook, monkeypatch):
     monkeypatch.setattr(module.frontends, "choose", lambda *kinds: module.frontends.StaticPicture())
     live = watch_timeline()
     assert not IPythonDisplayFormatter()(live) and live.update_thread is not None
@@ -152,7 +152,7 @@ def test_shown_without_a_block_where_there_are_no_widgets(notebook, monkeypatch)
     assert "<img" in live._repr_mimebundle_()["text/html"]
 
 
-def test_what_is_shown_without_a_block_is_held_by_nobody(notebook, front):
+def test_without_a_block_it_is_not_kept_alive(notebook, front):
     live = watch_timeline()
     live._ipython_display_()
     pump, ref = live.update_thread, weakref.ref(live)
@@ -162,7 +162,7 @@ def test_what_is_shown_without_a_block_is_held_by_nobody(notebook, front):
     assert ref() is None and not pump.thread.is_alive()
 
 
-def test_before_it_watches_it_says_what_is_missing(notebook, front):
+def test_before_watching_it_says_what_is_missing(notebook, front):
     live = watch_timeline()
     for words in (repr(live), live.bundle()["text/plain"]):
         assert "with watch_timeline():" in words and ".start()" in words and "no step has run" not in words
@@ -171,14 +171,14 @@ def test_before_it_watches_it_says_what_is_missing(notebook, front):
     live.stop()
 
 
-def test_after_an_error_the_picture_says_so(front):
+def test_picture_mentions_an_error(front):
     with pytest.raises(ZeroDivisionError), watch_timeline():
         adding()(ONES).get()
         1 / 0
     assert "stopped by ZeroDivisionError" in front.left[0]["text/plain"]
 
 
-def test_a_front_end_that_breaks_stops_nothing(front, monkeypatch):
+def test_failing_front_end_stops_nothing(front, monkeypatch):
     def update(timeline):
         raise OSError("gone")
 
@@ -204,7 +204,7 @@ def test_mistakes():
         watch_timeline([1])
 
 
-def test_a_paused_run_is_as_fast_as_before(front, clock):
+def test_paused_run_keeps_its_rate(front, clock):
     job = adding()
     run = flow.start(job, [ONES] * 60, callback=lambda x: (clock.sleep(0.005), time.sleep(0.001)))
     until(lambda: run.steps > 20)

@@ -1,4 +1,4 @@
-"""What a real kernel sends while live widgets run: at most ten messages a second, and none into a later cell."""
+"""Messages of a real kernel while live widgets run: at most ten per second, and none into a later cell."""
 
 import queue
 import time
@@ -69,7 +69,9 @@ def client(real_kernel):
 
 
 def messages(kc, code, after=0.0):
-    """All that a cell sends: (when it was sent, type, content, whose cell it names). after: seconds to listen on."""
+    """Return the messages of a cell: (time, type, content, whether they name the cell). after: seconds to keep
+    listening.
+    """
     asked, found, end = kc.execute(code), [], None
     while end is None or time.monotonic() < end:
         try:
@@ -84,7 +86,7 @@ def messages(kc, code, after=0.0):
 
 
 def told(kc, code, after=0.0):
-    """(seconds, type, content, mine) of what a page would show or hand to a widget."""
+    """Return (seconds, type, content, mine) of messages that a page would display or pass to a widget."""
     found = [m for m in messages(kc, code, after) if m[1] in SENT]
     errors = [m[2] for m in found if m[1] == "error"]
     assert errors == [], errors
@@ -96,15 +98,15 @@ def most_in_a_second(times):
 
 
 @pytest.mark.parametrize("what", LOOPS)
-def test_a_thousand_steps_a_second_few_messages(client, what):
+def test_thousand_steps_per_second_give_few_messages(client, what):
     least = 1 if what == "debug" else 3
-    for _ in range(4):  # where updates are expensive, on a busy machine, there are fewer: it is asked again
+    for _ in range(4):  # a busy machine, on which updates are expensive, sends fewer: try again
         found = told(client, LOOPS[what], after=0.25)
         times = [t for t, kind, content, _ in found if kind in ("comm_msg", "update_display_data")]
         if len(times) >= least:
             break
     assert len(times) >= least, "nothing moved"
-    # Ten updates a second, and what ends it (a last value, the picture in its place).
+    # Ten updates per second, and the end (a last value, the picture in its place).
     seconds = times[-1] - times[0]
     assert len(times) <= 10 * seconds + 6, f"{len(times)} messages in {seconds} seconds"
     assert most_in_a_second(times) <= 13
@@ -112,7 +114,7 @@ def test_a_thousand_steps_a_second_few_messages(client, what):
 
 
 def test_no_output_in_a_later_cell(client):
-    """A run that is watched by a curve, one by a timeline, and a curve that a thread fills: at the same time."""
+    """A run watched by a curve, one by a timeline, and a curve that a thread fills, concurrently."""
     shown = told(
         client,
         """import threading

@@ -1,4 +1,4 @@
-"""What shows curves and timelines: a place that fails, at any time, costs neither the run nor the error of the user."""
+"""The update thread of curves and timelines: a failing display costs neither the run nor the user's error."""
 
 import threading
 import time
@@ -23,8 +23,10 @@ def started(n=200, seconds=0.005):
 
 @pytest.mark.parametrize("made", [watch, watch_timeline])
 @pytest.mark.parametrize("failures", [1, 10_000])
-def test_what_fails_to_be_shown_ends_all_the_same(front, monkeypatch, made, failures):
-    """Once: the next update shows it. For ever: it is tried no more, but the curve of the run ends with the run."""
+def test_failing_display_does_not_prevent_the_end(front, monkeypatch, made, failures):
+    """After a single failure the next update displays it. After persistent failure it gives up, but the curve ends
+    with the run.
+    """
     tried = []
 
     def update(thing):
@@ -46,7 +48,7 @@ def test_what_fails_to_be_shown_ends_all_the_same(front, monkeypatch, made, fail
 
 @pytest.fixture
 def gone(front, monkeypatch):
-    """A place that fails at the end; what it was to leave."""
+    """A display that fails at the end; the bundles that it should have left."""
     left = []
 
     def finish(thing):
@@ -58,16 +60,16 @@ def gone(front, monkeypatch):
 
 
 @pytest.mark.parametrize("made", [LossCurve, watch_timeline])
-def test_a_place_that_fails_at_the_end_hides_no_error(gone, made, notebook):
+def test_display_failing_at_the_end_hides_no_error(gone, made, notebook):
     with pytest.raises(ValueError, match="the user's own"), made():
         raise ValueError("the user's own")
     with made() as live:
         if made is LossCurve:
             live.add(loss=1.0)
-    assert len(gone) == 2 and notebook.shown[-1] == live.bundle(), "the picture stands where it can"
+    assert len(gone) == 2 and notebook.shown[-1] == live.bundle(), "the picture is in the display that works"
 
 
-def test_a_place_that_fails_at_the_end_of_a_run(gone, monkeypatch):
+def test_display_failing_at_the_end_of_a_run(gone, monkeypatch):
     failed = []
     monkeypatch.setattr(threading, "excepthook", failed.append)
     curve = watch(started(3, 0.0))
@@ -76,7 +78,7 @@ def test_a_place_that_fails_at_the_end_of_a_run(gone, monkeypatch):
 
 
 @pytest.mark.parametrize("made", [watch, watch_timeline])
-def test_who_comes_second_waits_for_the_picture(front, monkeypatch, made):
+def test_second_finisher_waits_for_the_picture(front, monkeypatch, made):
     """The update thread leaves it, on a thread that the end of the program would cut off."""
     left, go = [], threading.Event()
 
@@ -95,7 +97,7 @@ def test_who_comes_second_waits_for_the_picture(front, monkeypatch, made):
     assert left == [live]
 
 
-def test_an_end_by_the_pump_and_one_by_the_loop_do_not_wait_for_each_other(front, monkeypatch):
+def test_concurrent_ends_do_not_deadlock(front, monkeypatch):
     join, given_up = threading.Thread.join, []
 
     def joined(thread, timeout=None):
@@ -104,7 +106,7 @@ def test_an_end_by_the_pump_and_one_by_the_loop_do_not_wait_for_each_other(front
             given_up.append(thread)
 
     monkeypatch.setattr(threading.Thread, "join", joined)
-    monkeypatch.setattr(update_thread, "PATIENCE", 60.0)  # longer than who joins it
+    monkeypatch.setattr(update_thread, "PATIENCE", 60.0)  # longer than the timeout of join
     run = started(3, 0.0)
     with watch(run) as curve:
         run.result(60)
@@ -112,9 +114,9 @@ def test_an_end_by_the_pump_and_one_by_the_loop_do_not_wait_for_each_other(front
     assert len(front.left) == 1 and not given_up
 
 
-def test_an_update_that_was_dear_once_does_not_stop_it_for_long(monkeypatch):
-    """As where garbage was collected in it: a tenth of a second at 0.7 % would be fourteen seconds without a further
-    one.
+def test_one_expensive_update_does_not_stop_updates_for_long(monkeypatch):
+    """As with a garbage collection inside: 0.1 s at a budget of 0.7 % would mean fourteen seconds without another
+    update.
     """
 
     class Owner:

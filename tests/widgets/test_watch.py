@@ -22,7 +22,7 @@ from tests.widgets.watching import X, header, job, model_and_optimizer, until
 pytestmark = pytest.mark.usefixtures("front")
 
 
-def test_a_graph(front):
+def test_watch_a_graph(front):
     model, optimizer = model_and_optimizer()
     train = Step(model, optimizer, lr_sch=flow.optim.lr_scheduler.StepLR(optimizer, 2, gamma=0.5))
     losses = []
@@ -33,11 +33,11 @@ def test_a_graph(front):
     data = curve.data
     assert data["loss"][1].tolist() == losses and data["loss"][0].tolist() == [1, 2, 3, 4]
     assert data["lr"][1].tolist() == [0.1, 0.1, 0.05, 0.05]
-    assert data["val_loss"][0].tolist() == [4], "a value of an epoch stands at its last step"
+    assert data["val_loss"][0].tolist() == [4], "a value of an epoch is at its last step"
     assert data["gradient norm"][0].tolist()[0] == 1 and len(front.left) == 1
 
 
-def test_what_goes_wrong_in_watching_is_told_at_the_end():
+def test_errors_in_watching_are_reported_at_the_end():
     class Forward(nn.Graph):
         def __init__(self, model):
             super().__init__()
@@ -60,7 +60,7 @@ def test_what_goes_wrong_in_watching_is_told_at_the_end():
     assert "stopped by KeyError; SGD is not watched well: ZeroDivisionError: division by zero" in curve.text()
 
 
-def test_losses_of_a_thread_that_never_steps_do_not_pile_up():
+def test_losses_without_steps_do_not_accumulate():
     model, optimizer = model_and_optimizer()
     with watch(model, optimizer) as curve:
         source = curve._source.sources[0]
@@ -73,7 +73,7 @@ def test_losses_of_a_thread_that_never_steps_do_not_pile_up():
         assert next(iter(source.losses.values())) is again, "nothing is copied"
 
 
-def test_an_optimizer_and_its_model():
+def test_watch_an_optimizer_and_its_model():
     model, optimizer = model_and_optimizer()
     other_model, other = model_and_optimizer()
     with watch(model, optimizer, gradients=False) as curve:
@@ -83,13 +83,13 @@ def test_an_optimizer_and_its_model():
             loss.backward()
             optimizer.step()
             other.zero_grad()
-            other_model(flow.from_numpy(X)).sum().backward()  # of another model: not ours
+            other_model(flow.from_numpy(X)).sum().backward()  # of another model: ignored
             other.step()
     assert curve.data["loss"][1][2] == pytest.approx(loss.item()) and set(curve.data) == {"loss", "lr"}
     assert curve.data["loss"][0].tolist() == [1, 2, 3]
 
 
-def test_an_optimizer_of_a_graph():
+def test_watch_an_optimizer_of_a_graph():
     model, optimizer = model_and_optimizer()
     train = Step(model, optimizer)
     with watch(model, optimizer) as curve:
@@ -97,7 +97,7 @@ def test_an_optimizer_of_a_graph():
     assert curve.data["loss"][1].tolist() == losses and curve.data["lr"][0].tolist() == [1, 2, 3]
 
 
-def test_a_rate_that_never_changes_is_a_number_and_no_panel(front):
+def test_constant_rate_is_a_number_without_a_panel(front):
     model, optimizer = model_and_optimizer()
     train = Step(model, optimizer)
     with watch(train) as curve:
@@ -109,14 +109,14 @@ def test_a_rate_that_never_changes_is_a_number_and_no_panel(front):
         moved = header(curve)
     assert quiet["panels"] == ["loss", "norm"] and quiet["status"].endswith(" · lr 0.1") and len(quiet["series"]) == 2
     assert moved["panels"] == ["loss", "norm", "lr"] and "lr" not in moved["status"]
-    assert [len(row) for row in moved["rows"]] == [1, 2], "beside the strip that is there: the height stays"
+    assert [len(row) for row in moved["rows"]] == [1, 2], "beside the existing strip: the height stays"
     assert curve.data["lr"][1].tolist() == [0.1, 0.1, 0.1, 0.05] and curve.csv().count("\nlr,") == 4
     with watch(model, optimizer) as same:
         train(flow.from_numpy(X))
     assert "lr 0.05" in same.text() and "· lr 0.05</text>" in same.svg() and ">no lr yet<" not in same.svg()
 
 
-def test_room_is_kept_for_a_rate_that_will_change(front):
+def test_room_is_reserved_for_a_changing_rate(front):
     model, optimizer = model_and_optimizer()
     train = Step(model, optimizer, lr_sch=flow.optim.lr_scheduler.StepLR(optimizer, 100))
     with watch(train) as curve, watch(model, optimizer, gradients=False) as eager:
@@ -131,16 +131,16 @@ def test_room_is_kept_for_a_rate_that_will_change(front):
         flow.clear_default_session()
 
 
-def test_a_sync_job():
+def test_watch_a_sync_job():
     train = job(rates=(0.1, 0.01), boundaries=(1,))
     with watch(train) as curve:
         losses = [train(X).item() for _ in range(4)]
-        assert len(curve.data["loss"][1]) == 4, "a step of a sync job is there when its call returns"
+        assert len(curve.data["loss"][1]) == 4, "a step of a sync job is included when its call returns"
     assert curve.data["loss"][1].tolist() == losses
     assert curve.data["lr"][1].tolist() == [0.1, 0.1, 0.01, 0.01]
 
 
-def test_an_async_job_is_waited_for():
+def test_async_job_is_waited_for():
     train, seen = job(tp.Callback[tp.Numpy]), []
     with watch(train) as curve:
         for _ in range(20):
@@ -169,18 +169,18 @@ def test_two_jobs_side_by_side(clock):
     assert curve.encode().count(b'"panel": 0') == 2, "both in one panel"
 
 
-def test_the_rate_of_a_run_that_is_watched_late(front):
+def test_rate_of_a_run_that_is_watched_late(front):
     run = flow.start(job(tp.Callback[tp.Numpy]), [X] * 30, callback=lambda loss: time.sleep(0.01))
     run.result(60)
     time.sleep(0.2)
     curve = watch(run)
     until(lambda: front.left)
-    time.sleep(0.3)  # nor does its time go on after its end
+    time.sleep(0.3)  # nor does its time continue after its end
     took = run.ended - run.started
     assert f" · {loss_curve.duration(took)}" in curve._status() and loss_curve.per_second(30 / took) in curve._status()
 
 
-def test_the_time_of_a_curve_ends_with_it():
+def test_time_of_a_curve_ends_with_it():
     with LossCurve() as curve:
         curve.add(1, loss=1.0)
         curve.add(2, loss=0.5)
@@ -189,7 +189,7 @@ def test_the_time_of_a_curve_ends_with_it():
     assert curve._status() == told and "step 2" in told
 
 
-def test_a_run_over_what_has_no_length(front):
+def test_run_over_an_iterable_without_length(front):
     class Some(flow.utils.data.IterableDataset):
         def __iter__(self):
             return iter([np.ones(3, np.float32)] * 8)
@@ -202,7 +202,7 @@ def test_a_run_over_what_has_no_length(front):
     assert curve.total is None and len(curve.data["loss"][0]) == 2
 
 
-def test_a_run(front):
+def test_watch_a_run(front):
     train = job(tp.Callback[tp.Numpy], rates=(0.1, 0.01), boundaries=(2,))
     go = threading.Event()
     run = flow.start(train, [X] * 3, epochs=2, callback=lambda loss: go.wait(60))
@@ -233,7 +233,7 @@ def test_buttons_of_a_run(front):
     assert curve._note == "stopped" and len(curve.data["loss"][0]) == run.steps < 100_000
 
 
-def test_a_run_that_fails(front):
+def test_failing_run(front):
     train = job(tp.Callback[tp.Numpy])
     run = flow.start(train, [X, X, np.ones(7, np.float32)])
     with pytest.raises(JobError), watch(run) as curve:
@@ -242,7 +242,7 @@ def test_a_run_that_fails(front):
     assert curve._note.startswith(("stopped by JobError", "failed: "))
 
 
-def test_a_loop_without_buttons_says_what_to_use():
+def test_loop_without_buttons_suggests_a_run():
     curve = LossCurve()
     curve.add(1, loss=1.0)
     assert b"use Kernel > Interrupt" in curve.encode() and b'"controls": false' in curve.encode()
@@ -250,7 +250,7 @@ def test_a_loop_without_buttons_says_what_to_use():
 
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, ValueError])
-def test_an_interrupt_ends_it_cleanly(front, kind):
+def test_interrupt_ends_it_cleanly(front, kind):
     train = Step(*model_and_optimizer())
     with pytest.raises(kind), watch(train) as curve:
         for i in range(10):
@@ -260,7 +260,7 @@ def test_an_interrupt_ends_it_cleanly(front, kind):
     assert len(curve.data["loss"][0]) == 5 and f"stopped by {kind.__name__}" in repr(curve) and len(front.left) == 1
 
 
-def test_what_goes_wrong_in_watching_does_not_stop_the_run(monkeypatch):
+def test_errors_in_watching_do_not_stop_the_run(monkeypatch):
     train = Step(*model_and_optimizer())
     monkeypatch.setattr(Feed, "append", lambda *args, **kwargs: 1 / 0)
     with watch(train):
@@ -284,13 +284,13 @@ def test_what_goes_wrong_in_watching_does_not_stop_the_run(monkeypatch):
         ],
     ],
 )
-def test_what_cannot_be_watched(call, said):
+def test_unsupported_objects(call, said):
     with pytest.raises(MinflowError, match=said) as caught:
         call()
     assert "0x" not in str(caught.value)
 
 
-def test_dicts_give_their_names():
+def test_dict_keys_are_names():
     class Two(nn.Graph):
         def build(self, x):
             return {"loss": x.mean(), "accuracy": x.max(), "logits": x}
@@ -317,7 +317,7 @@ def test_csv(tmp_path):
     assert kept == text.replace("\ud800", "\\ud800")
 
 
-def test_nobody_is_told_outside_of_the_block():
+def test_no_events_outside_the_block():
     train = Step(*model_and_optimizer())
     curve = watch(train)
     assert not events.LISTENERS
@@ -326,8 +326,8 @@ def test_nobody_is_told_outside_of_the_block():
     assert not events.LISTENERS
 
 
-def test_the_rate_of_a_job_is_that_of_each_step():
-    """Recorded as a number of steps, made a rate by the update thread; also if a rate returns to an old value."""
+def test_rate_of_a_job_is_that_of_each_step():
+    """Recorded by finished steps, converted to a rate by the update thread; also if a rate returns to an old value."""
     train = job(rates=(0.1, 0.2, 0.1), boundaries=(2, 4))
     with watch(train) as curve:
         for _ in range(8):
@@ -337,8 +337,8 @@ def test_the_rate_of_a_job_is_that_of_each_step():
     assert curve.data["loss"][0].tolist() == steps.tolist()
 
 
-def test_a_dear_loop_leaves_less_for_showing(monkeypatch):
-    """Together they keep within the budget; a loop at 100 steps a second is shown as often as ever."""
+def test_slow_updates_reduce_their_rate(monkeypatch):
+    """In total they keep within the budget; a loop at 100 steps per second is displayed as often as usual."""
 
     def share(cost, rate):
         curve = loss_curve.LossCurve()
@@ -356,7 +356,7 @@ def test_a_dear_loop_leaves_less_for_showing(monkeypatch):
     assert share(12e-6, 5000) == loss_curve.LEAST
 
 
-def test_a_watch_without_its_block_says_so():
+def test_watch_without_a_block_warns():
     graph = Step(*model_and_optimizer())
     curve = watch(graph)
     graph(flow.ones(4, 3))
@@ -365,7 +365,7 @@ def test_a_watch_without_its_block_says_so():
     assert "with watch(...) as curve" in curve.text() and "nothing was watched" in curve.svg()
 
 
-def test_a_block_that_is_entered_again_is_refused(front):
+def test_reentering_a_block_is_refused(front):
     for curve in (watch(Step(*model_and_optimizer())), LossCurve()):
         with curve:
             pass
@@ -373,7 +373,7 @@ def test_a_block_that_is_entered_again_is_refused(front):
             pass
 
 
-def test_a_run_that_fails_without_a_word(front):
+def test_run_failing_with_an_empty_message(front):
     def loader():
         yield X
         raise ValueError

@@ -1,6 +1,4 @@
-"""What the engine tells whoever listens: the loss of a backward, the steps of graphs and jobs. Nothing where nobody
-does.
-"""
+"""Events of the engine: the loss of a backward, the steps of graphs and jobs. None without a listener."""
 
 from contextlib import ExitStack
 
@@ -17,7 +15,7 @@ from minflow.nn.graph.compiled import GraphRan
 from tests.graph_models import Step
 
 
-def test_a_backward_tells_its_loss():
+def test_backward_emits_its_loss():
     heard = []
     x = flow.ones(3, requires_grad=True)
     with events.subscribe(events.BackwardDone, heard.append):
@@ -26,7 +24,7 @@ def test_a_backward_tells_its_loss():
     assert heard[0].outputs[0].item() == 3.0 and len(heard) == 1
 
 
-def test_a_graph_tells_its_steps():
+def test_graph_emits_its_steps():
     model, heard = nn.Linear(3, 2), []
     train = Step(model, flow.optim.SGD(model.parameters(), lr=0.1))
     with ExitStack() as all_kinds:
@@ -40,7 +38,7 @@ def test_a_graph_tells_its_steps():
     assert ran[0].graph is train and ran[0].lr == (0.1,)
 
 
-def test_two_who_listen_to_one_kind():
+def test_two_listeners_to_one_event():
     first, second = [], []
     with events.subscribe(events.BackwardDone, first.append):
         with events.subscribe(events.BackwardDone, second.append):
@@ -49,7 +47,7 @@ def test_two_who_listen_to_one_kind():
     assert (len(first), len(second)) == (2, 1) and not events.LISTENERS
 
 
-def test_a_job_tells_its_steps_before_its_callbacks():
+def test_job_emits_its_steps_before_callbacks():
     @flow.global_function()
     def double(x: tp.Numpy.Placeholder((2,))) -> tp.Callback[tp.Numpy]:
         return x * 2.0
@@ -66,7 +64,7 @@ def test_a_job_tells_its_steps_before_its_callbacks():
     assert heard[0].name == "double" and heard[0].owner is None and heard[0].record.ended >= heard[0].record.started
 
 
-def test_a_listener_that_raises_fails_its_step():
+def test_failing_listener_fails_its_step():
     @flow.global_function()
     def same(x: tp.Numpy.Placeholder((2,))) -> tp.Numpy:
         return x * 1.0
@@ -79,7 +77,7 @@ def test_a_listener_that_raises_fails_its_step():
     assert same(np.ones(2, np.float32)).tolist() == [1, 1]
 
 
-def test_a_run_knows_its_epochs():
+def test_run_has_its_epochs():
     @flow.global_function()
     def mean(x: tp.Numpy.Placeholder((2,))) -> tp.Callback[tp.Numpy]:
         return flow.math.reduce_mean(x)

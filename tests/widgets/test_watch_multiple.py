@@ -1,4 +1,4 @@
-"""Several things in one curve: side by side, one after the other, and within a curve of the caller."""
+"""Several objects in one curve: side by side, in sequence, and within a curve of the caller."""
 
 import threading
 
@@ -14,7 +14,7 @@ from tests.widgets.watching import X, job, model_and_optimizer, until
 pytestmark = pytest.mark.usefixtures("front")
 
 
-def test_two_of_one_name_are_told_apart():
+def test_objects_of_one_name_are_numbered():
     """A factory makes jobs of one name, and two graphs are of one class."""
 
     def make(k):
@@ -43,8 +43,8 @@ def test_two_of_one_name_are_told_apart():
     assert curve.data["fast gradient norm"][0].tolist() == [1, 2]
 
 
-def test_steps_of_a_job_are_those_of_the_curve():
-    """Calls before it was watched are none of them; a further watch of the same curve goes on."""
+def test_only_watched_steps_of_a_job_count():
+    """Earlier calls do not count; another watch of the same curve continues."""
     train = job()
     train(X)
     with watch(train) as curve:
@@ -58,7 +58,7 @@ def test_steps_of_a_job_are_those_of_the_curve():
     assert curve.data["loss"][0].tolist() == [1, 2, 3, 4]
 
 
-def test_several_tables_are_named_by_their_folder(tmp_path):
+def test_several_tables_are_named_after_their_folder(tmp_path):
     with LossCurve(log=tmp_path) as curve:
         for name in ("one", "other"):
             graph = Step(*model_and_optimizer())
@@ -68,7 +68,7 @@ def test_several_tables_are_named_by_their_folder(tmp_path):
     assert f"2 tables in {tmp_path}" in curve._status() and "one.csv" not in curve._status()
 
 
-def test_a_block_may_be_used_in_each_epoch():
+def test_block_may_be_used_in_each_epoch():
     train = Step(*model_and_optimizer())
     with LossCurve() as curve:
         block = watch(train, into=curve)
@@ -79,7 +79,7 @@ def test_a_block_may_be_used_in_each_epoch():
     assert curve.data["loss"][0].tolist() == curve.data["gradient norm"][0].tolist() == [1, 2] and curve._feeds == []
 
 
-def test_a_run_moves_in_the_curve_of_another():
+def test_run_is_shown_in_the_curve_of_another():
     go, losses = threading.Event(), []
 
     def landed(loss):
@@ -94,7 +94,7 @@ def test_a_run_moves_in_the_curve_of_another():
     assert len(curve.data["loss"][0]) == 20 and curve._within == []
 
 
-def test_what_goes_wrong_within_the_curve_of_another_is_told():
+def test_errors_in_a_shared_curve_are_reported():
     class Forward(nn.Graph):
         def build(self, x):
             return x
@@ -119,4 +119,4 @@ def test_one_curve_for_two_parts():
             train(X)
     assert [len(values) for _, values in curve.data.values()] == [1, 1, 1, 1]
     assert list(curve.data) == ["first loss", "first lr", "second loss", "second lr"]
-    assert curve._feeds == [], "a curve that is filled in many parts looks at none of them for ever"
+    assert curve._feeds == [], "a curve filled in many parts holds none of them"

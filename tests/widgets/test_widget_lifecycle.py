@@ -1,6 +1,4 @@
-"""What is left of widgets that have ended: after a day of training the kernel and the page hold no more than after an
-hour.
-"""
+"""Cleanup of ended widgets: after a day of training the kernel and the page hold no more than after an hour."""
 
 import gc
 import signal
@@ -17,8 +15,8 @@ from minflow.core.base import events
 from minflow.core.base.errors import JobError
 
 
-def test_a_live_curve_that_is_shown_again_is_the_same_one(notebook):
-    """As on a page that was loaded again without having been saved, while a run goes on."""
+def test_redisplayed_live_curve_is_the_same(notebook):
+    """As in a page that is reloaded without having been saved, while a run continues."""
     with LossCurve() as curve:
         curve.add(loss=1.0)
         curve.explore()
@@ -42,8 +40,8 @@ def timeline():
 
 
 @pytest.mark.parametrize("made", [curve, timeline])
-def test_models_of_widgets_that_have_ended_are_closed(notebook, made):
-    ended = [made() for _ in range(12)]  # more than live on for pages that are loaded again
+def test_models_of_ended_widgets_are_closed(notebook, made):
+    ended = [made() for _ in range(12)]  # more than are kept alive for reloaded pages
     before = len(ipywidgets._instances)
     ended += [made() for _ in range(10)]
     assert len(ipywidgets._instances) == before
@@ -67,8 +65,8 @@ SAID = [
 ]
 
 
-def test_what_a_page_says_wrongly_is_not_heard(notebook):
-    """Through the way that a message takes; no text and no type of it raises in the kernel."""
+def test_invalid_messages_of_a_page_are_ignored(notebook):
+    """Through the path of real messages; no text and no type raises in the kernel."""
     with LossCurve(log=True, x="time") as curve:
         curve.add(loss=1.0)
         widget = notebook.now[0]
@@ -93,7 +91,7 @@ def test_what_a_page_says_wrongly_is_not_heard(notebook):
             {3: 4},
         ):
             widget.set_state(wrong)
-        assert len(widget.data) > 100 and "alert" not in widget._esm  # a picture that is newer, it may be
+        assert len(widget.data) > 100 and "alert" not in widget._esm  # possibly a newer picture
         widget.set_state({"look": '{"log": false, "x": "step"}'})
         assert (curve.log, curve.x) == (False, "step")
         for data in (
@@ -115,8 +113,8 @@ def test_what_a_page_says_wrongly_is_not_heard(notebook):
 
 
 @pytest.mark.parametrize("made", [LossCurve, watch_timeline])
-def test_a_further_interrupt_does_not_cost_the_picture(notebook, made):
-    """The button pressed twice: the second press comes while the picture is drawn, and counts after that."""
+def test_second_interrupt_does_not_lose_the_picture(notebook, made):
+    """The button pressed twice: the second press comes while the picture is drawn, and takes effect after it."""
     live, drawn = made(), []
     whole = live.bundle
 
@@ -132,7 +130,7 @@ def test_a_further_interrupt_does_not_cost_the_picture(notebook, made):
 
 
 @pytest.mark.parametrize("made", ["curve", "into", "timeline"])
-def test_an_interrupt_while_the_last_steps_are_waited_for(notebook, made, monkeypatch):
+def test_interrupt_while_waiting_for_the_last_steps(notebook, made, monkeypatch):
     class Job(nn.Graph):
         def build(self, x):
             return x
@@ -152,7 +150,7 @@ def test_an_interrupt_while_the_last_steps_are_waited_for(notebook, made, monkey
     curve.finish()
 
 
-def test_a_timeline_that_is_entered_again_is_refused(notebook):
+def test_reentering_a_timeline_is_refused(notebook):
     live = watch_timeline()
     with live:
         pass
@@ -160,7 +158,7 @@ def test_a_timeline_that_is_entered_again_is_refused(notebook):
         pass
 
 
-def test_a_curve_that_is_explored_often_leaves_few_models(notebook):
+def test_exploring_a_curve_often_leaves_few_models(notebook):
     with LossCurve() as ended:
         ended.add(loss=1.0)
     for _ in range(20):
@@ -173,7 +171,7 @@ def test_a_curve_that_is_explored_often_leaves_few_models(notebook):
 
 
 @pytest.mark.parametrize("made", ["curve", "timeline"])
-def test_models_of_what_nobody_holds_are_closed(notebook, made):
+def test_models_of_unreferenced_widgets_are_closed(notebook, made):
     def dropped():
         live = LossCurve() if made == "curve" else watch_timeline()
         live.add(loss=1.0) if made == "curve" else live.start()

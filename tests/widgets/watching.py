@@ -1,4 +1,4 @@
-"""What the tests of `watch` share: the smallest model, graph and job that train."""
+"""Helpers for tests of `watch`: the smallest model, graph and job that train."""
 
 import json
 
@@ -12,13 +12,13 @@ from minflow.core.base import events
 from tests.clocks import until  # noqa: F401 - for the tests too
 
 
-def nobody_watches():
-    """To be waited for: the update thread of a run leaves a moment after its picture stands."""
+def no_update_thread():
+    """True once no update thread runs: that of a run ends a moment after its picture is displayed."""
     return not events.LISTENERS and not HELD
 
 
 def header(sent):
-    """What a page reads first of a curve, or of the bytes that it is sent."""
+    """Return the header of a curve, or of the bytes that a page gets."""
     data = sent if isinstance(sent, bytes) else sent.encode()
     return json.loads(data[4 : 4 + int.from_bytes(data[:4], "little")])
 
@@ -30,7 +30,7 @@ def model_and_optimizer(lr=0.1):
 
 
 def eager_step(model, optimizer, x=None):
-    """The loss of a step without a graph."""
+    """Return the loss of a step without a graph."""
     optimizer.zero_grad()
     loss = model(flow.from_numpy(X) if x is None else x).square().mean()
     loss.backward()

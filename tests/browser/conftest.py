@@ -1,6 +1,6 @@
-"""One JupyterLab and one Chromium for all browser tests; each test has a folder, its settings and its pages to itself.
+"""One JupyterLab and one Chromium for all browser tests; each test has its own folder, settings and pages.
 
-Without Chromium, node or playwright-core (in .tools/browser, put there by .ci/run) these tests are skipped, unless
+Without Chromium, node or playwright-core (in .tools/browser, installed by .ci/run) these tests are skipped, unless
 MINFLOW_BROWSER=required.
 """
 
@@ -33,7 +33,7 @@ def tools():
 
 @contextmanager
 def chromium(**environment):
-    """The address of a Chromium. Who connects has pages, a cache and a storage of its own."""
+    """The address of a Chromium. Each client has its own pages, cache and storage."""
     words = [NODE, str(Path(__file__).with_name("chromium.mjs")), str(PLAYWRIGHT), CHROMIUM]
     with subprocess.Popen(
         words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, **environment}
@@ -50,7 +50,7 @@ def browser(tools):
 
 @pytest.fixture(scope="session")
 def dejavu(tools, tmp_path_factory):
-    """A Chromium that sees DejaVu alone, as in most containers."""
+    """A Chromium that finds only DejaVu, as in most containers."""
     folder = tmp_path_factory.mktemp("fonts")
     fonts = "<dir>/usr/share/fonts/truetype/dejavu</dir><include ignore_missing='yes'>/etc/fonts/conf.d</include>"
     (folder / "fonts.conf").write_text(f"<fontconfig>{fonts}<cachedir>{folder}</cachedir></fontconfig>")
@@ -65,8 +65,9 @@ def answer(url, method="GET"):
 
 @contextmanager
 def serving(words, home, log, **settings):
-    """A Jupyter server, started with these words behind `python -m`, for a fresh home; gives its address. settings: of
-    its environment.
+    """Start a Jupyter server with these arguments behind `python -m`, in a new home; yield its address.
+
+    settings: environment variables.
     """
     home.mkdir()
     with socket.socket() as probe:
@@ -123,7 +124,7 @@ def serving(words, home, log, **settings):
 
 @pytest.fixture(scope="session")
 def server(tools, tmp_path_factory):
-    """A JupyterLab over a fresh folder and a fresh home; gives (url, folder, home)."""
+    """A JupyterLab with a new folder and a new home; yields (url, folder, home)."""
     top = tmp_path_factory.mktemp("lab")
     folder, home = top / "courses", top / "home"
     folder.mkdir()
@@ -146,7 +147,7 @@ def home(server):
 
 @pytest.fixture
 def lab(server, browser, home):
-    """(url, a fresh folder, the browser). No notebook is trusted, no setting is changed, and no kernel runs."""
+    """(url, a new folder, the browser). No notebook is trusted, no setting is changed, and no kernel runs."""
     url, courses, _ = server
     folder = courses / f"course-{len(list(courses.iterdir()))}"
     folder.mkdir()
@@ -167,5 +168,5 @@ def dark(lab, home):
 
 @pytest.fixture
 def every_output(lab, home):
-    """Neither many outputs nor cells out of sight are left out."""
+    """Render all outputs, including many outputs and cells out of view."""
     choose(home, "notebook-extension/tracker", {"maxNumberOutputs": 100000, "windowingMode": "none"})

@@ -1,8 +1,8 @@
-"""The tests of widgets and views in other front ends: `python tests/browser/matrix.py --scratch FOLDER`.
+"""Test widgets and views in other front ends: `python tests/browser/matrix.py --scratch FOLDER`.
 
-Builds a virtual environment for each row of FRONTS in the scratch folder (used again if it is there), runs the tests
-of tests/widgets and tests/browser in it, through a browser, and writes docs/front-ends.md. Not part of pytest or
-.ci/run: it fetches some hundred MB and takes half an hour; with `--jobs 3` less, where there are cores for it.
+Creates a virtual environment for each row of FRONTS in the scratch folder (or reuses it), runs the tests of
+tests/widgets and tests/browser in it, through a browser, and writes docs/front-ends.md. Not part of pytest or .ci/run:
+it downloads some hundred MB and takes half an hour, or less with `--jobs 3` on enough cores.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 TOP = Path(__file__).parent.parent.parent
-FRONTS = {  # name -> (packages, MINFLOW_FRONT, whose versions are told)
+FRONTS = {  # name -> (packages, MINFLOW_FRONT, packages whose versions are printed)
     "JupyterLab 4.4, ipykernel 6": (["jupyterlab==4.4.*", "ipykernel<7"], "lab", "jupyterlab"),
     "JupyterLab, ipykernel 7": (["jupyterlab", "ipykernel>=7"], "lab", "jupyterlab"),
     "Notebook 7, ipykernel 7": (["notebook>=7", "ipykernel>=7"], "notebook", "notebook"),
@@ -42,14 +42,14 @@ Chromium, runs it, and asserts on what is drawn. A cell shows the number of test
 
 
 def packages() -> list[str]:
-    """What minflow and its tests need, without a front end."""
+    """Return the requirements of minflow and its tests, without a front end."""
     project = tomllib.loads((TOP / "pyproject.toml").read_text())
     needed = project["project"]["dependencies"] + project["dependency-groups"]["test"]
     return [name for name in needed if not name.startswith("jupyterlab")]
 
 
 def environment(folder: Path, wanted: list[str]) -> Path:
-    """The Python of a virtual environment that has these packages."""
+    """Return the Python of a virtual environment with these packages."""
     python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
     if not python.exists():
         venv.create(folder, with_pip=True)
@@ -65,7 +65,7 @@ def version(python: Path, package: str) -> str:
 
 
 def run(python: Path, front: str, files: list[str], report: Path) -> None:
-    """Run the tests; the report is written by pytest, if it comes so far."""
+    """Run the tests; pytest writes the report, if it gets that far."""
     report.unlink(missing_ok=True)
     inside = {
         "MINFLOW_FRONT": front,
@@ -92,7 +92,7 @@ def run(python: Path, front: str, files: list[str], report: Path) -> None:
 
 
 def told(report: Path, files: list[str]) -> tuple[str, list[str]]:
-    """(cell of the table, names of the tests that failed)."""
+    """Return (cell of the table, names of the failed tests)."""
     if not report.exists():
         return "did not run", files
     cases = list(ET.parse(report).iter("testcase"))
@@ -104,9 +104,7 @@ def told(report: Path, files: list[str]) -> tuple[str, list[str]]:
 
 
 def row(scratch: Path, name: str, again: str) -> tuple[list[str], list[str]]:
-    """(cells of a front end's row, a note for each test that failed). again: the columns that are run, where not
-    all.
-    """
+    """Return (cells of a front end's row, a note for each failed test). again: the columns to run, if not all."""
     wanted, front, package = FRONTS[name]
     folder = scratch / "".join(c if c.isalnum() else "-" for c in name)
     python = environment(folder, wanted)

@@ -1,7 +1,7 @@
-"""What the browser tests share: where the programs are, notebooks of a few cells, and pages that do what is asked.
+"""Helpers of the browser tests: paths of programs, small notebooks, and pages that perform actions.
 
 A page that fails leaves `failed.png` in the test's temporary folder. With $MINFLOW_SHOTS, a folder, all screenshots are
-taken, and kept there.
+taken and kept there.
 """
 
 import json
@@ -20,7 +20,7 @@ NOTEBOOK = os.environ.get("MINFLOW_FRONT") == "notebook"  # Notebook 7 instead o
 KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
 PLACE = "notebooks" if NOTEBOOK else "lab/tree"
 SHOTS = os.environ.get("MINFLOW_SHOTS")
-# For a cell that is looked at while it runs: `rest(seconds)` takes no time any more after the action "hurry".
+# For a cell that is inspected while it runs: after the action "hurry", `rest(seconds)` returns immediately.
 REST = """
 import os, time
 def rest(seconds):
@@ -30,7 +30,7 @@ def rest(seconds):
 
 
 def act(lab, shots, actions, seconds=90, notebook="small.ipynb", place=None, scale=1, pictures=bool(SHOTS)):
-    """Open a notebook and do the actions (see actions.mjs); the report. lab: the fixture."""
+    """Open a notebook and perform the actions (see actions.mjs); return the report. lab: the fixture."""
     asked = {
         "url": lab[0],
         "place": place or f"{PLACE}/{lab[1].name}",
@@ -61,7 +61,7 @@ def act(lab, shots, actions, seconds=90, notebook="small.ipynb", place=None, sca
 
 
 def drive(lab, shots, notebook="small.ipynb", actions=(), **more):
-    """Run all cells; look at all of the notebook, saved and opened again without a kernel too, and there do the
+    """Run all cells; inspect the whole notebook, also after saving and reopening without a kernel, and perform the
     actions.
     """
     return act(
@@ -81,7 +81,7 @@ def shots_folder(tmp_path, name):
 
 
 def write(folder, *sources, tags=()):
-    """Write small.ipynb with these cells: sources, or cells that are there already. Returns the notebook."""
+    """Write small.ipynb with these cells, given as sources or as cells. Return the notebook."""
     cells = [
         nbformat.v4.new_code_cell(source, metadata={"tags": [*tags]} if tags else {})
         if isinstance(source, str)
@@ -96,7 +96,7 @@ def write(folder, *sources, tags=()):
 
 
 def choose(home, plugin, settings):
-    """Settings of JupyterLab, as if the user had chosen them."""
+    """Set JupyterLab's settings, as if the user had chosen them."""
     folder = home / "settings/@jupyterlab" / plugin.partition("/")[0]
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{plugin.partition('/')[2]}.jupyterlab-settings").write_text(json.dumps(settings))

@@ -1,6 +1,6 @@
-"""Cards of errors and warnings, comparisons and debug trees in a real JupyterLab: a mistake is said once.
+"""Cards of errors and warnings, comparisons and debug trees in a real JupyterLab: a mistake is shown once.
 
-In a notebook that is not trusted: test_states.py and test_hostile.py.
+test_states.py and test_hostile.py test notebooks that are not trusted.
 """
 
 import nbformat
@@ -99,7 +99,7 @@ AS_EVER = [
     "class Typo(nn.Module):\n    def forward(self, x):\n        return x + y\nTypo()(x)",
     "x.reshpe(4, -1)",
 ]
-# The text that is seen in each cell's output, and what is cut off at its right.
+# Returns the visible text of each cell's output, and the text that is cut off on the right.
 VISIBLE = """(async () => {
   const notebook = window.jupyterapp.shell.currentWidget.content, cells = [];
   for (let i = 0; i < notebook.widgets.length; i++) {
@@ -116,7 +116,7 @@ VISIBLE = """(async () => {
 })()"""
 
 
-def test_a_mistake_is_said_once(lab, tmp_path):
+def test_mistakes_are_shown_once(lab, tmp_path):
     write(lab[1], MODEL, *MISTAKES.values(), *AS_EVER, tags=["raises-exception"])
     report = drive(lab, shots_folder(tmp_path, "mistakes"), actions=[["eval", VISIBLE]])
     card = "display_data text/html text/plain"
@@ -198,7 +198,7 @@ def test_comparisons_and_debug_trees(lab, dark, tmp_path):
         "execute_result text/plain text/html"
     ]
     assert [kind.split()[0] for kind in kinds[4]] == ["display_data"] * 3, (
-        "one display for each build, and no wall of text"
+        "one display per build, without a wall of text"
     )
     assert report["atEnd"]["good"] == report["again"]["good"] == 2 and not report["atEnd"]["broken"]
     assert any(

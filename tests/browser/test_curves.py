@@ -1,4 +1,4 @@
-"""Curves in a real browser: what is drawn while a cell runs, what buttons, pointer and keys do, and what is left."""
+"""Curves in a real browser: drawing while a cell runs, buttons, pointer and keys, and the saved picture."""
 
 import pytest
 from pages import REST, act, shots_folder, write
@@ -62,7 +62,7 @@ LEFT = """(() => { const images = [...document.querySelectorAll('.jp-OutputArea-
              lost: /Error displaying widget|Loading widget/.test(document.querySelector('.jp-Notebook').innerText) }; })()"""
 
 
-def test_a_graph_is_watched(lab, tmp_path):
+def test_watched_graph(lab, tmp_path):
     write(lab[1], GRAPH, LOOP)
     report = act(
         lab,
@@ -118,8 +118,8 @@ def test_a_graph_is_watched(lab, tmp_path):
     assert again == left and not again["lost"]
 
 
-def test_long_numbers_have_room(lab, tmp_path):
-    """Nothing is drawn at the left edge; a rate that never changes stands in the status and has no strip."""
+def test_long_numbers_fit(lab, tmp_path):
+    """Nothing is cut at the left edge; a constant rate is in the status and has no strip."""
     cell = (
         REST
         + """
@@ -152,7 +152,7 @@ with LossCurve(panels=("loss",)) as curve:
         ],
     )
     edge, ink, status, box, left = report["values"]
-    assert ink > 2000 and edge == 0, "a number is cut at the left"
+    assert ink > 2000 and edge == 0, "a number is cut off on the left"
     assert "lr 0.001" in status and box[1] == 230 and "lr 0.001" in left["alts"][0]
 
 
@@ -168,7 +168,7 @@ SHADES = """(() => { const canvas = document.querySelector('.jp-OutputArea canva
     return [getComputedStyle(box).color, Math.round(low), Math.round(high)]; })()"""
 
 
-def test_a_live_curve_follows_the_theme_of_the_page(lab, tmp_path):
+def test_live_curve_follows_the_theme_of_the_page(lab, tmp_path):
     write(lab[1], LIVE_ONE)
     report = act(lab, shots_folder(tmp_path, "curve-theme"), [
         ["run"], ["until", f"{INK} > 1000 && {SHADES}[2] > 100"], ["eval", SHADES], ["shot", "light"],  # with its lines
@@ -178,8 +178,8 @@ def test_a_live_curve_follows_the_theme_of_the_page(lab, tmp_path):
     assert light == again and light[1] < 60 and dark[2] > 220 and dark[0] != light[0]
 
 
-def test_a_run_by_its_cell(lab, tmp_path):
-    """The same cell twice: the first run stays faint behind. Dark theme, and values read by keys."""
+def test_rerun_of_a_cell_keeps_the_previous_run(lab, tmp_path):
+    """The same cell twice: the first run stays faint in the background. Dark theme, and values read by keys."""
     cell = (
         REST
         + """
@@ -256,8 +256,8 @@ def train(lr, pause=0.0):
 )
 
 
-def test_runs_are_compared_while_they_go_on_and_later(lab, tmp_path):
-    """Three rates, the last one live beside the others; what was kept in one picture; the same in a kernel of its own."""
+def test_runs_are_compared_live_and_later(lab, tmp_path):
+    """Three rates, the last one live beside the others; recorded runs in one picture; the same in another kernel."""
     write(lab[1], RATES, "train(0.1)\ntrain(0.01)", "train(5.0, 0.1)", 'compare("runs/")', 'compare("runs/").explore()')
     report = act(
         lab,
@@ -365,7 +365,7 @@ def test_buttons_of_a_run(lab, tmp_path):
     step = lambda text: float(text.split()[1].replace(",", ""))
     assert step(paused) == step(still) < step(resumed) and "of 4000" in paused
     assert left["images"] == 1 and "stopped" in left["alts"][0] and "stopped" in str(run)
-    assert left["canvases"] == 1, "explore() shows it once more, as a canvas"
+    assert left["canvases"] == 1, "explore() displays it again, as a canvas"
 
 
 def test_sync_beside_async_and_an_interrupt(lab, tmp_path):
@@ -408,9 +408,9 @@ with watch(now, later, names=["sync", "async"]) as curve:
     assert [error.split(":")[0] for error in report["errors"]] == ["KeyboardInterrupt"]
 
 
-def test_buttons_of_a_page_that_is_loaded_again(lab, tmp_path):
-    """While a run goes on: the curve is there again at once, whole, and moves on. Twice, among many other widgets: the
-    page then takes long enough to load that messages of it cross (see `answering`).
+def test_buttons_of_a_reloaded_page(lab, tmp_path):
+    """During a run: the whole curve is back at once and continues. Among many other widgets the page takes long
+    enough to load that its messages cross (see `answering`).
     """
     many = "import ipywidgets\nothers = [ipywidgets.IntSlider() for _ in range(150)]"
     write(
@@ -431,15 +431,13 @@ def test_buttons_of_a_page_that_is_loaded_again(lab, tmp_path):
         *press("resume", f"!/paused/.test({STATUS})"), *press("stop", over), ["shot", "stopped"], ["cell", 3], ["idle"],
         ["eval", f"{NOTEBOOK}.widgets[3].model.outputs.toJSON()[0].data['text/plain']"]], seconds=60)  # fmt: skip
     first, second, paused, reloaded, run = report["values"]
-    assert first != second, "it does not move on"
-    assert paused.split()[1] == reloaded.split()[1] and "paused" in reloaded, (
-        "a pause lasts while the page is loaded again"
-    )
+    assert first != second, "it does not continue"
+    assert paused.split()[1] == reloaded.split()[1] and "paused" in reloaded, "a pause survives a reload"
     assert "stopped" in str(run)
 
 
-def test_a_page_that_is_loaded_again_while_a_cell_trains(lab, tmp_path):
-    """The kernel tells the page of the curve when the cell has ended; its picture is to be had by its name."""
+def test_page_reloaded_while_a_cell_trains(lab, tmp_path):
+    """The kernel tells the page about the curve after the cell has ended; its variable gives the picture."""
     write(lab[1], GRAPH, LOOP, "curve")
     report = act(lab, shots_folder(tmp_path, "curve-reload-cell"), [
         ["cell", 0], ["idle"], ["cell", 1], ["until", f"/step [2-9][0-9] of/.test({STATUS})"], ["save"], ["reload"], ["wait", 3000], ["hurry"],
@@ -450,8 +448,8 @@ def test_a_page_that_is_loaded_again_while_a_cell_trains(lab, tmp_path):
     assert "val_loss" in asked["alts"][0]
 
 
-def test_a_page_that_is_loaded_again_without_having_been_saved(lab, tmp_path):
-    """The browser asks; then the place of the curve is lost, but not the curve, nor the run that it follows."""
+def test_page_reloaded_without_saving(lab, tmp_path):
+    """The browser asks; then the display of the curve is lost, but neither the curve nor the run that it follows."""
     run = "run = flow.start(later, X, epochs=100, callback=lambda loss: time.sleep(0.01))\ncurve = watch(run)"
     write(lab[1], JOBS, run, "curve.explore()")
     report = act(lab, shots_folder(tmp_path, "curve-reload-unsaved"), [
@@ -467,10 +465,8 @@ def test_a_page_that_is_loaded_again_without_having_been_saved(lab, tmp_path):
     assert left["images"] == 1 and left["canvases"] == 0 and "stopped" in left["alts"][0]
 
 
-def test_steps_that_start_again_have_a_time_axis(lab, tmp_path):
-    """On time the line grows to the right, one epoch after the other; the values under the pointer are those of small
-    numbers too.
-    """
+def test_steps_that_restart_have_a_time_axis(lab, tmp_path):
+    """Over time the line grows to the right, epoch by epoch; small values are readable under the pointer, too."""
     cell = (
         REST
         + """
@@ -512,8 +508,8 @@ with LossCurve(x="time") as curve:
     assert left["images"] == 1 and "e-0" in left["alts"][0]
 
 
-def test_a_scale_that_is_chosen_by_itself(lab, tmp_path):
-    """A first loss that is huge: log, as the button shows, which still toggles; one value before NaN is a dot."""
+def test_automatic_scale(lab, tmp_path):
+    """A huge first loss: log, as the button shows, which still toggles; one value before NaN is a dot."""
     cell = (
         REST
         + """

@@ -1,6 +1,4 @@
-"""The graph explorer in a real browser: boxes that open, numbers, passes, instructions, keys, and what a saved notebook
-keeps.
-"""
+"""The graph explorer in a real browser: boxes that open, values, passes, help texts, keys, and the saved notebook."""
 
 import pytest
 from pages import PLACE, act, shots_folder, write
@@ -49,7 +47,7 @@ KEY = "document.querySelector('.mfx').innerText.includes('values kept for backwa
 INK = "getComputedStyle(document.querySelector('.mfx td')).color"
 KEEP = '.mfx button[aria-label^="put a still picture"]'
 KEPT = "document.querySelector('.mfx [role=status]').textContent.startsWith('Kept')"
-FORGET = "(document.querySelector('.mfx [role=status]').textContent = '')"  # the next answer says it again
+FORGET = "(document.querySelector('.mfx [role=status]').textContent = '')"  # the next answer repeats it
 FOCUSED = "document.activeElement.textContent === 'keep as picture'"
 SEARCHED = (
     "[document.querySelector('.mfx input[type=search]').value, document.querySelectorAll('.mfx .found li').length]"
@@ -67,7 +65,7 @@ def box(name, column=0):
 
 
 def sign(name):
-    """The triangle of a module."""
+    """Return the triangle of a module."""
     return f'.mfx .row[aria-label^="{name}"] .sign'
 
 
@@ -96,17 +94,17 @@ def test_open_look_search_and_step(lab, tmp_path):
         ["eval", PICTURES], ["eval", LOST], ["eval", f"{IMAGES}.map((x) => x.alt).join()"], ["shot", "8-reopened"],
     ])  # fmt: skip
     rows, key, told, bars, searched, said, kept, pictures, lost, alt = report["values"]
-    assert kept > 5 and "after memory" in alt, "the live one goes on; the saved one is as it was then"
+    assert kept > 5 and "after memory" in alt, "the live one continues; the saved one is unchanged"
     assert report["errors"] == [] and 10 < rows <= 25 and searched == ["", 0], (
-        "what was found is shown, and the search over"
+        "the hit is shown, and the search is over"
     )
     assert "gives" in told and bars > 20 and "moved" in said and "of memory" in said
     assert key and pictures == 1 and not lost
 
 
 def test_details_stay_in_view_and_clicks_select(lab, tmp_path):
-    """In a laptop's window: the selected box, and below or beside it what is told of it; only the triangle and a double
-    click shut.
+    """In a laptop's window: the selected box, with its details below or beside it; only the triangle and a double
+    click close.
     """
     view = """(() => {
       const at = (node) => { const r = node.getBoundingClientRect(); return [r.left, r.top, r.right, r.bottom]; };
@@ -124,7 +122,7 @@ def test_details_stay_in_view_and_clicks_select(lab, tmp_path):
     opened, still, told, clicked, again, stepped, narrow, wide = report["values"]
     assert opened == still == again > 20 and told.startswith("conv1") and "values of the result" in told
     for (left, top, right, bottom), name, chosen in (clicked, stepped, narrow, wide):
-        assert top <= chosen[1] and chosen[3] <= bottom and chosen[0] < right, "the box is in sight in the picture"
+        assert top <= chosen[1] and chosen[3] <= bottom and chosen[0] < right, "the box is visible in the picture"
         assert name[1] >= 90 and bottom < 700, "and both are in the window"
     below, beside = ([view[1][at] > view[0][at + 2] for view in (clicked, stepped, narrow, wide)] for at in (1, 0))
     assert below[2] and beside[3] and below[:2] == [not x for x in beside[:2]], (
@@ -134,10 +132,8 @@ def test_details_stay_in_view_and_clicks_select(lab, tmp_path):
 
 
 @pytest.mark.parametrize("fonts", ["browser", "dejavu"])
-def test_all_columns_are_in_sight_with_their_names(lab, fonts, request, tmp_path):
-    """In a window of 1280 pixels, with a batch whose shapes are long: nothing to scroll sideways, and no text leaves
-    its box.
-    """
+def test_all_columns_are_visible_with_their_names(lab, fonts, request, tmp_path):
+    """In a window of 1280 pixels, with long shapes: no horizontal scrolling, and no text exceeds its box."""
     lab = *lab[:2], request.getfixturevalue(fonts)
     seen = """(() => {
       const scroll = document.querySelector('.mfx .scroll'), frame = scroll.getBoundingClientRect();
@@ -168,18 +164,18 @@ def test_all_columns_are_in_sight_with_their_names(lab, fonts, request, tmp_path
     assert len(maps) == 1 and maps[0][0] and maps[0][1].startswith("maps [0, 0] to [0, 15] of 50 × 32, each 28 × 28"), (
         maps
     )
-    assert top > 100, "the names of the columns stay while the picture is scrolled down"
+    assert top > 100, "the column names stay while the picture is scrolled down"
     assert all(view == [0, 0, 3, []] for view in (first, *others)), report["values"]
     write(lab[1], MODEL + only)
     report = act(lab, shots_folder(tmp_path, f"explorer-fits-{fonts}"), [*SHOWN, ["eval", seen], ["eval", KEY], ["shot", "forward"],
         ["eval", "document.querySelector('.mfx .details').getBoundingClientRect().left"],
         ["eval", "document.querySelector('.mfx .scroll').getBoundingClientRect().right"]])  # fmt: skip
     view, key, told, right = report["values"]
-    assert view == [0, 0, 2, []] and told > right and not key, "two columns, and the details beside them"
+    assert view == [0, 0, 2, []] and told > right and not key, "two columns, with the details beside them"
 
 
-def test_a_picture_is_enlarged_moved_and_fitted(lab, tmp_path):
-    """By buttons, by keys and by the wheel; a drag moves it, and is no click."""
+def test_zoom_pan_and_fit(lab, tmp_path):
+    """By buttons, by keys and by the wheel; a drag pans and is not a click."""
     at = """(() => { const scroll = document.querySelector('.mfx .scroll'), svg = scroll.querySelector('svg[role=tree]');
       return [svg.getBoundingClientRect().width, svg.viewBox.baseVal.width, scroll.scrollTop, scroll.scrollHeight - scroll.clientHeight]; })()"""
     wheel = """(() => { const scroll = document.querySelector('.mfx .scroll'), r = scroll.getBoundingClientRect();
@@ -202,12 +198,14 @@ def test_a_picture_is_enlarged_moved_and_fitted(lab, tmp_path):
     natural, larger, again, back, fit, rows, _, wheeled, dragged, still, keys = report["values"]
     width = natural[1]
     assert [round(view[0] / width, 2) for view in (natural, larger, again, back)] == [1, 1.25, 1.56, 1]
-    assert fit[0] < width and fit[3] <= 1 and wheeled[0] > 1.5 * width, "all in sight; then larger at the pointer"
+    assert fit[0] < width and fit[3] <= 1 and wheeled[0] > 1.5 * width, (
+        "everything is visible; then larger at the pointer"
+    )
     assert dragged == 40 and rows == still and keys >= 15 and report["errors"] == []
 
 
 def test_maps_are_enlarged_and_closed_by_keys(lab, tmp_path):
-    """With the scale of their colours; the focus goes back to where it was."""
+    """With the scale of their colours; the focus returns to its previous place."""
     large = """(() => { const dialog = document.querySelector('.mfx dialog[open]');
       return dialog && [dialog.querySelector('.range').textContent, dialog.querySelectorAll('img').length,
         dialog.querySelectorAll('img')[1].getBoundingClientRect().width > 500, dialog.getBoundingClientRect().bottom <= innerHeight]; })()"""
@@ -224,7 +222,7 @@ def test_maps_are_enlarged_and_closed_by_keys(lab, tmp_path):
     assert focus.startswith("pool1") and report["errors"] == []
 
 
-def test_keys_alone_do_it_all(lab, tmp_path):
+def test_keyboard_only_operation(lab, tmp_path):
     write(lab[1], MODEL + LENET)
     report = act(lab, shots_folder(tmp_path, "explorer-keys"), [
         *SHOWN, ["focus", '.mfx .row[tabindex="0"]'],
@@ -240,11 +238,11 @@ def test_keys_alone_do_it_all(lab, tmp_path):
     ])  # fmt: skip
     on, after, told, field, cells = report["values"]
     assert on.startswith("conv1") and after.startswith("conv1") and "conv1" in told and field == "search"
-    assert cells == 1, "a key went to the notebook"
+    assert cells == 1, "a key reached the notebook"
 
 
-def test_a_search_is_over_when_something_else_is_done(lab, tmp_path):
-    """Hits stay while one goes from one to the next; Escape, stepping and a click on a box end the search."""
+def test_search_ends_with_another_action(lab, tmp_path):
+    """Hits stay while they are visited in turn; Escape, stepping and a click on a box end the search."""
     typed = [*SEARCH, ["press", "f"], ["press", "c"], ["until", f"{FOUND} > 1"]]
     hit = ".mfx .found li:nth-child({}) button"
     write(lab[1], MODEL + LENET)
@@ -262,8 +260,8 @@ def test_a_search_is_over_when_something_else_is_done(lab, tmp_path):
     assert report["errors"] == []
 
 
-def test_of_a_thousand_layers_few_rows_are_drawn(lab, tmp_path):
-    """How long a click takes, benchmarks/explorers.py measures."""
+def test_few_rows_of_a_thousand_layers_are_drawn(lab, tmp_path):
+    """benchmarks/explorers.py measures the time of a click."""
     write(lab[1], MODEL + DEEP)
     first = '.mfx .row[data-open="0"] g[data-column="0"]'
     report = act(lab, shots_folder(tmp_path, "explorer-deep"), [
@@ -284,11 +282,11 @@ def test_reload_theme_and_a_saved_notebook(lab, tmp_path):
         ["shot", "dark"], ["eval", "getComputedStyle(document.querySelector('.mfx')).backgroundColor"],
         ["eval", INK], ["save"], ["wait", 500], ["reopen"], ["eval", PICTURES], ["eval", LOST], ["shot", "reopened"],
     ])  # fmt: skip
-    assert report["values"] == ["rgb(17, 17, 17)", "rgb(255, 255, 255)", 1, False], "the colours of the page"
+    assert report["values"] == ["rgb(17, 17, 17)", "rgb(255, 255, 255)", 1, False], "the page's colours"
 
 
-def test_cells_run_again_and_a_kernel_that_starts_anew(lab, tmp_path):
-    """Two explorers on a page, each in its own place; a page that is loaded when their kernel is gone has their still
+def test_rerun_cells_and_restarted_kernel(lab, tmp_path):
+    """Two explorers on a page, each in its own output; a page that is loaded without their kernel has their static
     pictures.
     """
     write(lab[1], MODEL + LENET + "from IPython.display import display\ndisplay(explore(graph))\nexplore(graph, x, y)")
@@ -326,8 +324,8 @@ onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]),
 """
 
 
-def test_an_onnx_file_is_explored(lab, tmp_path):
-    """Modules open, parameters have numbers, and there is nothing to step through."""
+def test_onnx_file_is_explored(lab, tmp_path):
+    """Modules open, parameters have values, and there is nothing to step through."""
     write(lab[1], FILE + 'explore("net.onnx")', 'import minflow as flow; flow.onnx.show("net.onnx")')
     controls = "[...document.querySelectorAll('.mfx .bar [hidden]')].filter((x) => !x.offsetParent).length"
     report = act(lab, shots_folder(tmp_path, "explorer-onnx"), [

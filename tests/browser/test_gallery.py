@@ -1,8 +1,8 @@
-"""Every still view with DejaVu alone, with Liberation and with Chinese letters, on light and dark pages.
+"""Every static view with only DejaVu, with Liberation and with Chinese fonts, on light and dark pages.
 
-No text leaves its box or the picture, every text stands on something it can be read on, every line is seen on every
-page, and nothing fills the page (gallery.mjs says what is wrong). The font is chosen by fontconfig: Chromium is
-started with a folder of fonts of its own, and sees no other.
+No text exceeds its box or the picture, every text has a readable background, every line is visible on every page, and
+nothing fills the page (gallery.mjs reports violations). fontconfig selects the fonts: Chromium gets a folder of fonts
+and finds no others.
 """
 
 import json
@@ -17,7 +17,7 @@ from pages import CHROMIUM, NODE, PLAYWRIGHT, SHOTS, shots_folder
 from minflow.views.draw import engines
 
 pytestmark = pytest.mark.browser
-FONTS = {  # folders, and what stands for Helvetica, Arial and the page's own fonts
+FONTS = {  # folders, and the substitutes for Helvetica, Arial and the page's own fonts
     "DejaVu alone": (("dejavu",), "DejaVu Sans", "DejaVu Sans Mono"),
     "Liberation": (("liberation*",), "Liberation Sans", "Liberation Mono"),
     "Chinese": (("dejavu", "wqy"), "WenQuanYi Micro Hei", "WenQuanYi Micro Hei Mono"),
@@ -33,7 +33,7 @@ ALIAS = "<alias binding='same'><family>{}</family><prefer><family>{}</family></p
 
 @pytest.fixture(scope="module")
 def views():
-    """[[name of the view, html], ...], drawn by each engine; a view that two engines draw alike is there once."""
+    """[[name of the view, html], ...], drawn by each engine; views that two engines draw alike occur once."""
     before, found = engines.ENGINES, {}
     try:
         for engine in ("layout", "wasi"):
@@ -50,10 +50,10 @@ def views():
 
 
 @pytest.mark.parametrize("font", FONTS)
-def test_views_fit_and_are_read_everywhere(views, font, tmp_path):
+def test_views_fit_and_are_readable_everywhere(views, font, tmp_path):
     wanted, sans, mono = FONTS[font]
     folders = [folder for name in wanted for folder in Path("/usr/share/fonts/truetype").glob(name)]
-    assert len(folders) >= len(wanted), f"no fonts {wanted}: .ci/run installs them"
+    assert len(folders) >= len(wanted), f"no fonts {wanted}; .ci/run installs them"
     config = tmp_path / "fonts.conf"
     inside = "".join(f"<dir>{folder}</dir>" for folder in folders)
     names = "".join(ALIAS.format(name, there) for group, there in ((SANS, sans), (MONO, mono)) for name in group)

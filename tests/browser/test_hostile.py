@@ -1,7 +1,7 @@
-"""Hostile names in a real JupyterLab, in every view of tests/hostile_views.py: nothing runs, nothing is injected.
+"""Hostile names in every view of tests/hostile_views.py, in a real JupyterLab: nothing runs, nothing is injected.
 
-Two notebooks in one: every output with a harmless name stands before the one with the hostile name, and both must have
-the same elements. Trusted (signed, as if this Lab had made it) and not trusted; live widgets by a kernel.
+Two notebooks in one: every output with a harmless name precedes the one with the hostile name, and both must have the
+same elements. Trusted (signed, as if this Lab had created it) and not trusted; live widgets with a kernel.
 """
 
 import nbformat
@@ -16,8 +16,8 @@ from tests.cases import Cases
 pytestmark = pytest.mark.browser
 PARTS = [list(VIEWS)[i::3] for i in range(3)]
 TIMED = {"timeline", "timeline that was live"}
-# What each output of a cell has: elements with the names of their attributes. Lab itself makes links of addresses in
-# plain text; whether a box has a tooltip depends on how wide the letters of its name are.
+# Returns elements with their attribute names for each output of a cell. Lab itself turns URLs in plain text into links;
+# whether a box has a tooltip depends on the width of its name.
 LOOK = """(() => {
     const parts = (output) => [...output.querySelectorAll('*')].filter((e) => !e.closest('[data-mime-type="text/plain"] a'))
         .filter((e) => e.localName !== 'title' || e.attributes.length || e.children.length)
@@ -48,15 +48,16 @@ UNHURT = {"ran": None, "handlers": 0, "never": 0, "links": [], "math": 0, "broke
 
 
 def by_name(shown):
-    """The outputs of each name."""
+    """Return the outputs of each name."""
     each = len(shown) // len(NAMES)
     assert len(shown) == each * len(NAMES) and each >= 2
     return [shown[k * each : (k + 1) * each] for k in range(len(NAMES))]
 
 
 def compare(name, usual, hostile, timed=False):
-    """Assert that outputs with a hostile name have the elements of those with a harmless one, and show the name.
-    timed: how many elements there are depends on how long things took.
+    """Assert that outputs with a hostile name have the same elements as with a harmless one, and contain the name.
+
+    timed: the number of elements depends on run times.
     """
     for (plain, _), (parts, _) in zip(usual, hostile, strict=True):
         assert set(parts) <= set(plain) if timed else parts == plain, name
@@ -64,7 +65,7 @@ def compare(name, usual, hostile, timed=False):
 
 
 def unhurt(report, expected=UNHURT) -> dict:
-    """Asserts that nothing ran and nothing was fetched; what was counted."""
+    """Assert that nothing ran and nothing was fetched; return the counts."""
     seen = report["values"][0]
     assert {key: seen[key] for key in expected} == expected
     assert report["dialogs"] == [] and report["errors"] == []

@@ -1,4 +1,4 @@
-"""The notebooks in a real JupyterLab in a real Chromium: all cells run, the curve moves, the pictures are there."""
+"""The notebooks in a real JupyterLab in a real Chromium: all cells run, curves move, pictures are displayed."""
 
 import shutil
 
@@ -22,7 +22,7 @@ with LossCurve() as curve:
 )
 
 
-def test_curve_moves_and_stays(lab, tmp_path):
+def test_curve_moves_and_remains(lab, tmp_path):
     write(lab[1], "print('hello')", CURVE)
     report = drive(lab, shots_folder(tmp_path, "small"))
     assert report["errors"] == [] and report["live"] == 1 and report["liveFrames"] >= 5
@@ -48,8 +48,8 @@ def test_reading_tours(lab, tmp_path, tour, pictures):
 
 
 def test_first_start(browser, tmp_path):
-    """`minflow lab` in a fresh home, and all cells of the first lesson: nothing is asked, no kernel warns, and what was
-    run is saved in the learner's folder alone.
+    """`minflow lab` in a new home, and all cells of the first lesson: no dialogs, no kernel warnings, and changes
+    are saved only in the learner's folder.
     """
     lessons = {file: file.read_bytes() for file in (TOP / "notebooks").glob("*.ipynb")}
     home, log, first = tmp_path / "Zoë's home, 50% #1", tmp_path / "lab.log", min(file.name for file in lessons)
@@ -57,7 +57,7 @@ def test_first_start(browser, tmp_path):
         folder = home / "minflow-course"
         report = drive((url, folder, browser), shots_folder(tmp_path, "first"), first, place="lab/tree")
     assert report["unexpected"] == [] and report["questions"] == []
-    assert report["live"] >= 1 and report["liveFrames"] >= 5, "the loss curve was not seen moving"
+    assert report["live"] >= 1 and report["liveFrames"] >= 5, "the loss curve did not move"
     assert report["atEnd"]["good"] >= 3 and not report["atEnd"]["broken"] and report["atEnd"]["canvases"] == 0
     assert {file: file.read_bytes() for file in (TOP / "notebooks").glob("*.ipynb")} == lessons
     assert b'"execution_count": 1' in (folder / first).read_bytes()
@@ -65,7 +65,7 @@ def test_first_start(browser, tmp_path):
     assert text.startswith(f"Your copy of the course is in {folder}\n")
     assert "Kernel" not in text and "[I " not in text and "[W " not in text
     settings = [path.name for path in (home / ".jupyter").rglob("*") if path.is_file()]
-    assert [name for name in settings if not name.endswith(".jupyterlab-workspace")] == []  # which tabs are open
+    assert [name for name in settings if not name.endswith(".jupyterlab-workspace")] == []  # the open tabs
 
 
 @pytest.mark.parametrize(
@@ -82,8 +82,8 @@ def test_notebooks_with_pictures(lab, tmp_path, name, pictures, explorers, error
     shutil.copy(TOP / "notebooks" / f"{name}.ipynb", lab[1])
     report = drive(lab, shots_folder(tmp_path, name), f"{name}.ipynb")
     assert report["unexpected"] == []
-    assert [error.split(":")[0] for error in report["errors"]] == errors, "a mistake that the notebook shows"
-    assert report["atEnd"]["explorers"] == explorers, "an explorer is live, and has drawn its graph"
+    assert [error.split(":")[0] for error in report["errors"]] == errors, "the notebook's intended error"
+    assert report["atEnd"]["explorers"] == explorers, "an explorer is live and has drawn its graph"
     assert report["atEnd"]["good"] >= pictures and not report["atEnd"]["broken"] and report["atEnd"]["unnamed"] == 0
     assert report["atEnd"]["canvases"] == 0 and report["again"]["good"] == report["atEnd"]["good"] + explorers
-    assert not report["again"]["lost"], "where an explorer was, a still picture is"
+    assert not report["again"]["lost"], "a static picture replaces an explorer"

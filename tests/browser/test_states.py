@@ -1,7 +1,7 @@
-"""All views together in a real JupyterLab: a notebook from elsewhere, a page loaded again, dark and light, contrast.
+"""All views together in a real JupyterLab: a foreign notebook, a reloaded page, dark and light, contrast.
 
-The notebook of all views is executed once, outside JupyterLab, with live widgets; what it holds then is opened as the
-one who made it would (signed, trusted) and as everyone else does (not trusted).
+The notebook of all views is executed once, outside JupyterLab, with live widgets; the result is opened as by its author
+(signed, trusted) and as by anyone else (not trusted).
 """
 
 import os
@@ -46,7 +46,7 @@ CELLS = {
 }
 WIDGET = "application/vnd.jupyter.widget-view+json"
 TRUST = "window.jupyterapp.shell.currentWidget.model.cells.get(0).trusted"
-# Texts of our HTML whose contrast with what is behind them is below 4.5, or that are smaller than 11 px.
+# Texts of our HTML with a contrast below 4.5 with their background, or smaller than 11 px.
 POOR = """(() => {
     const numbers = (c) => { const n = (c.match(/[\\d.]+/g) ?? []).map(Number); return n.length === 3 ? [...n, 1] : n; };
     const over = (a, b) => a.slice(0, 3).map((x, i) => x * a[3] + b[i] * (1 - a[3]));
@@ -92,8 +92,8 @@ def executed():
     return notebook
 
 
-def test_a_notebook_from_elsewhere_says_the_same(executed, lab, every_output, home, tmp_path):
-    """What is not trusted shows every picture and every text that it shows to whom made it."""
+def test_foreign_notebook_shows_the_same(executed, lab, every_output, home, tmp_path):
+    """An untrusted notebook shows every picture and every text that its author sees."""
     nbformat.write(executed, lab[1] / "small.ipynb")
     look = [["wait", 2500], ["until", LOADED], ["eval", HURT], ["eval", LOOK], ["eval", TRUST], ["shot", "1"]]
     stranger = act(lab, shots_folder(tmp_path, "states-untrusted"), look)
@@ -106,9 +106,9 @@ def test_a_notebook_from_elsewhere_says_the_same(executed, lab, every_output, ho
     for cell, mine, theirs in zip(executed.cells, owner["values"][1], stranger["values"][1]):
         assert len(mine) == len(theirs) == len(cell.outputs), cell.source
         for output, (parts, text), (same_parts, same_text) in zip(cell.outputs, mine, theirs):
-            assert WIDGET not in output.get("data", {}), "a widget is found gone when the notebook is opened again"
+            assert WIDGET not in output.get("data", {}), "a widget would be missing when the notebook is reopened"
             assert text == same_text, cell.source
-            kept = [p.split()[0] for p in parts if p.split()[0] != "minflow-live"]  # taken out, what is in it stays
+            kept = [p.split()[0] for p in parts if p.split()[0] != "minflow-live"]  # removed, but its contents remain
             assert kept == [p.split()[0] for p in same_parts], cell.source
 
 
@@ -133,8 +133,8 @@ def test_contrast(executed, lab, every_output, home, tmp_path):
         assert seen > 200 and poor == [], theme
 
 
-def test_lanes_after_the_page_was_loaded_again(lab, tmp_path):
-    """While a thread trains. A kernel that is busy with a cell tells a new page of its widgets when the cell has
+def test_lanes_after_a_reload(lab, tmp_path):
+    """While a thread trains. A kernel that is busy with a cell informs a new page of its widgets after the cell has
     ended.
     """
     source = (
@@ -159,6 +159,6 @@ threading.Thread(target=loop).start()
         ["shot", "reloaded"], ["hurry"],
         ["until", f"/step 400 /.test({drawn})"], ["wait", 1500], ["eval", drawn], ["eval", HURT], ["shot", "end"]])  # fmt: skip
     before, after, later, last, seen = report["values"]
-    assert before != after != later, "the lanes did not move on"
-    assert "step 400 " in last, "a page that was loaded again keeps the last picture"
+    assert before != after != later, "the lanes did not move"
+    assert "step 400 " in last, "a reloaded page keeps the last picture"
     assert not seen["lost"] and report["errors"] == []

@@ -1,4 +1,4 @@
-"""Tensors, images, the memory of a tape and figures in a real JupyterLab: drawn and kept."""
+"""Tensors, images, the memory of a tape and figures in a real JupyterLab: drawn and saved."""
 
 import pytest
 from pages import drive, shots_folder, write
@@ -43,7 +43,7 @@ activations(model, flow.randn(4, 1, 8, 8));
 """
 
 
-def test_tensors_are_drawn_and_kept(lab, tmp_path):
+def test_tensors_are_drawn_and_saved(lab, tmp_path):
     write(lab[1], SETUP, NUMBERS, TINY, SLICES, IMAGES, TAPE, FIGURES)
     report = drive(lab, shots_folder(tmp_path, "tensors"))
     assert report["errors"] == []

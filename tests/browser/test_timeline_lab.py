@@ -1,4 +1,4 @@
-"""The timeline in a real JupyterLab: it moves while jobs run, and a picture stays that an untrusted notebook shows."""
+"""The timeline in a real JupyterLab: it moves while jobs run, and leaves a picture that an untrusted notebook shows."""
 
 import pytest
 from pages import drive, shots_folder, write
@@ -60,11 +60,11 @@ assert free.timeline.mode == "async" and len(free.timeline) == 60
 WAIT = "run.result(); live.stop(); flow.timeline(run, steps=30)"
 
 
-def test_lanes_move_and_stay(lab, dark, tmp_path):
+def test_lanes_move_and_remain(lab, dark, tmp_path):
     write(lab[1], JOBS, BOTH, CHECK, SHOWN, FREE, "free.stop()", RUN, WAIT)
     report = drive(lab, shots_folder(tmp_path, "timeline"))
     assert report["errors"] == []
-    assert report["live"] >= 1 and report["liveFrames"] >= 5, "the lanes were not seen moving"
+    assert report["live"] >= 1 and report["liveFrames"] >= 5, "the lanes did not move"
     assert report["atEnd"]["good"] == 5 and report["atEnd"]["unnamed"] == 0 and report["atEnd"]["canvases"] == 0
     assert report["again"]["good"] == 5 and not report["again"]["lost"] and not report["again"]["broken"]
     names = report["atEnd"]["names"]

@@ -1,4 +1,4 @@
-"""Summaries, trees, listings and numbers before their tape in a real JupyterLab."""
+"""Summaries, trees, listings, and values above their tape in a real JupyterLab."""
 
 import pytest
 from pages import drive, shots_folder, write

@@ -1,5 +1,6 @@
-"""The page that `minflow lab` opens, in a real JupyterLab: nothing stands over it, one click opens a lesson, and what was
-solved there is on the page when it is loaded again.
+"""The page that `minflow lab` opens, in a real JupyterLab.
+
+Nothing covers it, one click opens a lesson, and a reload shows the exercises solved there.
 """
 
 import json
@@ -64,7 +65,7 @@ def test_welcome_page(browser, tmp_path, inside, head, before, after):
     first, again = report["before"], report["after"]
     assert first["address"] == "/lab/tree/welcome.md" and report["path"] == "99_one more.ipynb"
     lessons = [file for file in folder.rglob("*.ipynb") if ".ipynb_checkpoints" not in file.parts]
-    assert first["links"] == len(lessons) + 5 > 11, "five links say where to start"
+    assert first["links"] == len(lessons) + 5 > 11, "five links to start from"
     assert first["picture"][0] > 200 and first["picture"][1] == "right"
     assert report["teachers"] == "/lab/tree/docs/teaching/README.md"
     assert first["row"].split("\t")[: len(before)] == before

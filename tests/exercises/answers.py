@@ -1,4 +1,4 @@
-"""Answers for tests: typed as in a notebook, and those that an exercise defines, judged."""
+"""Answers for tests: typed as in a notebook, and those of an exercise's definition, with their verdicts."""
 
 import contextlib
 import itertools
@@ -21,7 +21,7 @@ SEEDS = range(5)
 
 
 def typed(text, name, **names):
-    """Value of `name` after a cell with this text, whose source is kept as a notebook keeps it."""
+    """Run a cell with this text and return its variable `name`, whose source is kept as in a notebook."""
     text = textwrap.dedent(text)
     file = f"<ipython-input-{next(NUMBERS)}-0>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
@@ -31,7 +31,7 @@ def typed(text, name, **names):
 
 
 def exercise_of(solution, inputs, limit=60.0):
-    """An exercise with the name of its solution, and a case for each input (a tuple: several arguments)."""
+    """Return an exercise named after its solution, with a case for each input (a tuple: several arguments)."""
     one = Exercise("99.1", solution.__name__, kind="write", level="core", question="?", fact="", limit=limit)
     one.solution(solution)
     one.cases(lambda rng: [case(*x) if isinstance(x, tuple) else case(x) for x in inputs])
@@ -39,14 +39,14 @@ def exercise_of(solution, inputs, limit=60.0):
 
 
 def given_to(exercise):
-    """Arguments that a check takes after a value: drawn, or examples of the definition."""
+    """Return the arguments that a check takes after a value: random ones, or the definition's examples."""
     if exercise.draws is not None:
         return (draw(exercise.name),)
     return tuple(exercise.examples) if exercise.given else ()
 
 
 def from_cell(exercise, text):
-    """The answer that a cell with this text gives, after the imports of its lesson."""
+    """Return the answer of a cell with this text, run after the imports of its lesson."""
     names = {name: __import__(name) for name in ("math", "os", "statistics", "time")}
     names |= {
         "flow": flow,
@@ -61,8 +61,8 @@ def from_cell(exercise, text):
 
 
 def fault(verdict, wrong):
-    """What is not as it should be: a right answer (wrong is None) must pass, a wrong one must get the hint that was
-    written for it, or be refused. "" if all is well.
+    """Describe an unexpected verdict: a right answer (wrong is None) must pass, a wrong one get its hint or be
+    refused. "" if there is none.
     """
     if wrong is None:
         return "" if verdict.ok else f"is not right: {verdict}"
@@ -76,7 +76,7 @@ def fault(verdict, wrong):
 
 @contextlib.contextmanager
 def patient(exercise, times=20):
-    """More time for each case, so that verdicts do not depend on other programs of this machine."""
+    """Allow more time per case, so that verdicts do not depend on other programs on this machine."""
     limit = exercise.limit
     exercise.limit = times * limit
     try:
@@ -86,8 +86,9 @@ def patient(exercise, times=20):
 
 
 def trials(exercise, every=False):
-    """(the wrong answer or None, verdicts, faults) for each answer that an exercise defines. It is judged with every
-    seed, or with one that depends on its name.
+    """Return (the wrong answer or None, verdicts, faults) for each answer in an exercise's definition.
+
+    It is judged with every seed, or with one that depends on its name.
     """
     given, code = given_to(exercise), exercise.make is not None
     value = (lambda one: one) if code else lambda one: definition_value(one, given)
@@ -102,7 +103,7 @@ def trials(exercise, every=False):
         verdicts, faults = [], []
         for seed in seeds:
             verdict = judge(exercise, answer, given, seed)
-            if fault(verdict, wrong):  # perhaps for want of time alone; answers that never end pay it only once
+            if fault(verdict, wrong):  # possibly just too slow; answers that never end cost this only once
                 with patient(exercise):
                     verdict = judge(exercise, answer, given, seed)
             verdicts.append(verdict)

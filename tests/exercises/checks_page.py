@@ -36,7 +36,7 @@ secret from readers of the package: this is for learning.
 
 
 def rows(faults=None):
-    """A row of the table for each exercise, as a list of texts. faults: a list that takes a sentence for each."""
+    """Return one row of the table per exercise, as texts. faults: a list to which each fault is added as a sentence."""
     from tests.exercises.test_checks_page import survivors
 
     for exercise in all_exercises():
@@ -106,7 +106,7 @@ def totals(table) -> str:
 
 
 def table_of(text: str) -> list[list[str]]:
-    """The rows of the page."""
+    """Return the rows of the page."""
     return [
         [cell.strip() for cell in line.strip("|").split("|")]
         for line in text.splitlines()

@@ -1,4 +1,4 @@
-"""Hypothesis without limits of time: on a busy machine they say nothing about the code."""
+"""Hypothesis without time limits: on a busy machine they mean nothing."""
 
 from hypothesis import HealthCheck, settings
 

@@ -1,4 +1,4 @@
-"""Small mistakes made in a solution by a machine: each is a program that the check should refuse."""
+"""Mutants of a solution: programs with one small mistake, which the check should refuse."""
 
 import ast
 import copy
@@ -28,7 +28,7 @@ OPERATORS = {
 
 
 def mutants(source: str):
-    """(what was changed, source) for each."""
+    """Yield (the change, source) for each mutant."""
     tree = ast.parse(source)
     nodes = list(ast.walk(tree))
     inside = docstrings(tree) | {id(one) for node in nodes for one in annotations(node)}
@@ -44,7 +44,7 @@ def mutants(source: str):
 
 
 def changes(node):
-    """(what it is, how to make it, which gives False where it cannot be made) for each change of this node alone."""
+    """Yield (description, function that makes the change or returns False) for each change of this node alone."""
     if isinstance(node, ast.Compare) and type(node.ops[0]) in COMPARISONS:
         yield (
             f"other comparison in {ast.unparse(node)}",
@@ -85,7 +85,7 @@ def drop(lines, place):
 
 
 def docstrings(tree):
-    """ids of nodes that are text, or that name types."""
+    """Return ids of nodes that are texts or types."""
     return {
         id(part)
         for node in ast.walk(tree)

@@ -1,4 +1,4 @@
-"""What counts as the same, what is said of what does not."""
+"""Which values count as equal, and how differences are described."""
 
 import math
 
@@ -42,7 +42,7 @@ NAN = math.nan
         ([np.zeros(2), np.ones(3)], [np.zeros(2), np.ones(3)]),
     ],
 )
-def test_the_same(got, wanted):
+def test_equal_values(got, wanted):
     assert difference(got, wanted, CLOSE) is None
 
 
@@ -74,7 +74,7 @@ def test_the_same(got, wanted):
         ([], [1.0], "length"),
     ],
 )
-def test_different(got, wanted, kind):
+def test_different_values(got, wanted, kind):
     assert difference(got, wanted, CLOSE).kind == kind
 
 
@@ -85,7 +85,7 @@ def test_exact_types():
     assert difference([1.0, 1.0], other, CLOSE, exact_types=True).kind == "type"
 
 
-def test_an_object_that_does_not_want_to_be_compared():
+def test_object_that_refuses_comparison():
     class Hostile:
         def __eq__(self, other):
             raise RuntimeError
@@ -112,13 +112,13 @@ def test_an_object_that_does_not_want_to_be_compared():
         ([5.0, 1.0], [1.0, 2.0], ""),
     ],
 )
-def test_what_is_noticed(got, wanted, says):
+def test_differences_are_described(got, wanted, says):
     got, wanted = np.asarray(got), np.asarray(wanted)
     text = clue(got, wanted, difference(got, wanted, CLOSE))
     assert says in text and bool(text) == bool(says)
 
 
-def test_nearly_the_same_is_not_called_once_what_is_wanted():
+def test_nearly_equal_is_not_called_equal():
     got, wanted = np.array([1.0, 2.0]) * (1 + 1e-8), np.array([1.0, 2.0])
     assert clue(got, wanted, difference(got, wanted, (1e-12, 1e-12))) == ""
 

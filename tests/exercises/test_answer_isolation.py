@@ -1,4 +1,4 @@
-"""What an answer does to the kernel that it runs in: nothing."""
+"""Answers do not affect the notebook kernel that they run in."""
 
 import sys
 import threading
@@ -29,7 +29,7 @@ def verdict(text, limit=0.3):
 
 
 def test_jobs_of_the_notebook_keep_their_session():
-    """An answer that defines jobs, loads the queue and clears the session leaves theirs as they were."""
+    """An answer that defines jobs, fills the queue and clears the session leaves those of the notebook unchanged."""
 
     def job_of(name, rate):
         source = f"""
@@ -85,19 +85,19 @@ def test_jobs_of_the_notebook_keep_their_session():
         "while True: print('flood')",
     ],
 )
-def test_what_does_not_end_is_stopped_in_its_line(body):
+def test_endless_answer_is_stopped_at_its_line(body):
     found = verdict(f"def double(x):\n    {body}\n", limit=0.1)
     assert found.outcome == "stopped" and found.result.late and found.number == 1
 
 
-def test_a_flood_is_counted_not_shown(capsys):
+def test_output_flood_is_counted_not_shown(capsys):
     found = verdict("def double(x):\n    for i in range(5_000): print('line', i)\n    return 0\n", limit=20)
     assert found.result.printed[:2] == ["line 0", "line 1"] and len(found.result.printed) == 20
     assert found.result.more == 5_000 - 20
     assert capsys.readouterr().out == ""
 
 
-def test_other_threads_print_where_they_always_did(capsys):
+def test_other_threads_print_as_before(capsys):
     printed = threading.Event()
 
     def speak():
@@ -141,7 +141,7 @@ def test_arguments_are_fresh_for_each_call():
         (np, "allclose"),
     ],
 )
-def test_a_changed_library_checks_nothing(monkeypatch, space, name):
+def test_modified_library_prevents_the_check(monkeypatch, space, name):
     right = typed("def double(x):\n    return 2 * x\n", "double")
     assert judge(exercise(), right).ok
     monkeypatch.setattr(space, name, lambda *args, **kwargs: 3, raising=True)
@@ -151,8 +151,8 @@ def test_a_changed_library_checks_nothing(monkeypatch, space, name):
     assert judge(exercise(), right).ok
 
 
-def test_the_answer_cannot_be_read_from_the_caller():
-    """An answer that looks for what is wanted among the frames above it finds no number of its own case."""
+def test_expected_value_cannot_be_read_from_the_caller():
+    """An answer that searches the calling frames for the expected value does not find that of its own case."""
     found = verdict("""
         def double(x):
             frame = sys._getframe(1)
@@ -164,7 +164,7 @@ def test_the_answer_cannot_be_read_from_the_caller():
     assert not found.ok
 
 
-def test_a_verdict_does_not_depend_on_what_is_compiled(monkeypatch):
+def test_verdict_does_not_depend_on_compiled_kernels(monkeypatch):
     monkeypatch.setattr(Setting, "graphs", "all")
     monkeypatch.setattr(Setting, "eager", False)
     assert level([], exact=False) == FUSED

@@ -1,4 +1,4 @@
-"""What a learner sees, and what is kept of it."""
+"""The learner's view of checks, and the records of attempts."""
 
 import json
 import os
@@ -35,7 +35,7 @@ def lines():
 # ---- texts ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_right_answer():
+def test_right_answer():
     result = tried(RIGHT)
     text = repr(result)
     assert result.ok and result.points == 1 and result.name == "" and result.case == 0
@@ -43,7 +43,7 @@ def test_a_right_answer():
     assert "lesson 02: 1 of" in text and "Worth knowing" in text
 
 
-def test_hints_get_sharper_with_changed_attempts_alone():
+def test_only_changed_attempts_sharpen_hints():
     hints = find("slope").wrongs[0].hints
     for change, expected in [
         ("", hints[0]),
@@ -61,18 +61,18 @@ def test_hints_get_sharper_with_changed_attempts_alone():
     assert other.name == "rise only" and "how much f rises" in repr(other)
 
 
-def test_the_values_of_the_first_case_that_fails():
+def test_values_of_the_first_failing_case():
     text = repr(tried(ONE_SIDE))
     assert "the smallest case that fails: 2 of 6" in text
     assert "f = x**2, x = 3" in text and "6.001" in text and "0.001, allowed 1e-06" in text
 
 
-def test_nearly():
+def test_nearly_right_answer():
     result = tried("def slope(f, x, h=1e-3):\n    return (f(x + h) - f(x - h)) / (2 * h) * 1.001\n")
     assert result.verdict.outcome == "nearly" and repr(result).startswith("\u2248")
 
 
-def test_the_line_of_the_learner_and_the_name_that_is_meant():
+def test_learners_line_and_suggested_name():
     text = repr(
         tried("""
         def slope(f, x, h=1e-3):
@@ -84,12 +84,12 @@ def test_the_line_of_the_learner_and_the_name_that_is_meant():
     assert "NameError: name 'ris' is not defined" in text and "Did you mean 'rise' from line 3?" in text
 
 
-def test_an_error_of_the_engine_keeps_its_parts():
+def test_engine_error_keeps_its_parts():
     text = repr(tried("def slope(f, x, h=1e-3):\n    return flow.ones(2, 3) + flow.ones(4)\n", flow=flow))
     assert "ShapeError" in text and "float32[2, 3]" in text and "Try:" in text and "your line 2" in text
 
 
-def test_parameters_that_do_not_fit():
+def test_wrong_parameters():
     text = repr(tried("def slope(f):\n    return 1\n"))
     assert "slope(f, x, h=0.001)" in text and "takes 1 positional argument" in text
 
@@ -100,32 +100,32 @@ def test_not_started(body):
     assert not result.ok and result.verdict.outcome == "not started" and not record.progress_file().exists()
 
 
-def test_the_value_in_place_of_the_function():
+def test_value_in_place_of_a_function():
     assert 'check("slope", slope)' in repr(check("slope", 6.0))
 
 
 @pytest.mark.parametrize("value", [64, 64.0, flow.tensor(64.0), 64.00003])
-def test_a_number_is_right_however_it_is_held(value):
+def test_number_is_right_in_any_type(value):
     assert check("diamond", value).ok and check("diamond", value / 2).name == "half"
 
 
-def test_a_number_in_quotes():
+def test_number_in_quotes():
     result = check("diamond", "64")
     assert not result.ok and "without quotes" in repr(result)
 
 
 @pytest.mark.parametrize("letters", ["bca", "B, C, A", ["b", "c", "a"], ("B", "C", "A"), "(b, c, a)"])
-def test_letters_however_they_are_written(letters):
+def test_letters_in_any_case(letters):
     assert check("recall_01", letters).ok and not check("recall_01", letters[::-1]).ok
 
 
 @pytest.mark.parametrize("name", ["shapes", "recall_01"])
-def test_a_list_with_places_left_open_is_not_started(name):
+def test_list_with_blanks_is_not_started(name):
     assert check(name, [(4, 3), ..., ...]).verdict.outcome == "not started"
 
 
-def test_a_text_that_python_cannot_read_is_no_answer(real_kernel):
-    """The function of the cell before is still there, and would be judged."""
+def test_cell_with_a_syntax_error_is_not_an_answer(real_kernel):
+    """The function of the previous cell still exists, and would be judged."""
 
     def checked(text):
         real_kernel.run(text)
@@ -142,19 +142,19 @@ def test_a_text_that_python_cannot_read_is_no_answer(real_kernel):
     assert "right: 8 of 8" in checked("%%time\n" + RIGHT)
 
 
-def test_one_mistake_is_named_where_another_raises():
-    """An error in a later case is not of the mistake that is shown."""
+def test_mistake_is_named_though_another_case_raises():
+    """The error of a later case does not belong to the named mistake."""
     result = tried("def slope(f, x, h=1e-3):\n    assert h == 1e-3\n    return (f(x + h) - f(x)) / h\n")
     assert result.name == "one side"
 
 
-def test_a_line_of_the_answer_goes_before_one_of_another_cell():
+def test_lines_of_the_answer_take_precedence():
     helper = typed("def helper(x):\n    return x[0]\n", "helper")
     text = repr(tried("def slope(f, x, h=1e-3):\n    two = 2\n    return helper(x)\n", helper=helper))
     assert "your line 3:  return helper(x)" in text and "not subscriptable" in text
 
 
-def test_what_cannot_be_used_did_not_stop_in_the_code():
+def test_unusable_result_is_not_blamed_on_a_line():
     text = repr(tried("def distances(x, y):\n    return [1.0, 'a']\n", "distances", flow=flow))
     assert "before its first line" not in text
     text = repr(check("forgot", typed("def train_step(model, loss_fn, optimizer, x, y):\n    x\n", "train_step")))
@@ -163,12 +163,12 @@ def test_what_cannot_be_used_did_not_stop_in_the_code():
     assert "It is None: did you forget a return?" in text and "Error" not in text
 
 
-def test_the_line_of_a_loop_within_brackets():
+def test_line_of_a_loop_in_a_comprehension():
     text = repr(tried("def distances(x, y):\n    return [1 for a in x]\n", "distances"))
     assert "(Line 2 uses 'for'.)" in text
 
 
-def test_what_was_printed_and_warned_is_folded():
+def test_output_and_warnings_are_folded():
     result = tried("""
         import warnings
         def slope(f, x, h=1e-3):
@@ -180,13 +180,13 @@ def test_what_was_printed_and_warned_is_folded():
     assert folded["what your code printed"] == "here 1.0" and folded["a warning"] == "mind"
 
 
-def test_a_held_case_shows_no_numbers():
+def test_hidden_case_shows_no_values():
     answer = typed(RIGHT.replace("    return", "    if h == 0.25: return 0.0\n    return"), "slope")
     text = card_text(make_card(judge(find("slope"), answer)))
     assert "all 6 cases shown are right; 1 of 2 hidden cases failed." in text and "wanted" not in text
 
 
-def test_html_says_the_same_and_runs_nothing():
+def test_html_has_the_same_text_and_no_scripts():
     evil = "<script>alert(1)</script>"
     result = check("slope", typed(f"def slope(f, x, h=1e-3):\n    raise ValueError({evil!r})\n", "slope"))
     bundle = result._repr_mimebundle_()
@@ -197,7 +197,7 @@ def test_html_says_the_same_and_runs_nothing():
     )
 
 
-def test_matrices_are_drawn_with_signs_where_they_differ():
+def test_matrices_mark_differences_with_signs():
     def matrix():
         return np.arange(4.0).reshape(2, 2)
 
@@ -205,10 +205,10 @@ def test_matrices_are_drawn_with_signs_where_they_differ():
     assert html.count("\u2260") == 2 and "rows and columns swapped" in html
 
 
-# ---- what is kept ---------------------------------------------------------------------------------------------------
+# ---- records ---------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_written_down():
+def test_recorded_attempts():
     tried(ONE_SIDE), tried(ONE_SIDE), tried(RIGHT)
     assert [(one["exercise"], one["attempt"], one["outcome"], one["wrong"]) for one in lines()] == [
         ("slope", 1, "wrong", "one side"),
@@ -218,7 +218,7 @@ def test_what_is_written_down():
     assert "return" not in record.progress_file().read_text()
 
 
-def test_torn_and_foreign_lines_are_passed_over():
+def test_truncated_and_foreign_lines_are_skipped():
     tried(ONE_SIDE)
     with open(record.progress_file(), "a") as file:
         file.write('{"exercise": "slo\n[1, 2]\n{"exercise": 3, "outcome": "right"}\n\xff\n{"outcome": "right"}\n')
@@ -237,13 +237,13 @@ def test_torn_and_foreign_lines_are_passed_over():
         "\0\0",
     ],
 )
-def test_what_another_program_has_written(line):
-    record.progress_file().write_text(f"{line}\n{line}")  # and was ended before the end of the line
+def test_concurrent_writer(line):
+    record.progress_file().write_text(f"{line}\n{line}")  # and was killed before the end of the line
     assert not tried(ONE_SIDE).ok and repr(hint("slope")) and progress().points == 0
     assert [one["wrong"] for one in record.attempts()] == ["one side"]
 
 
-def test_of_a_file_without_measure_the_end_is_read(monkeypatch):
+def test_only_the_end_of_a_huge_file_is_read(monkeypatch):
     tried(ONE_SIDE)
     monkeypatch.setattr(record, "MAX_BYTES", 1000)
     with open(record.progress_file(), "a") as file:
@@ -253,20 +253,20 @@ def test_of_a_file_without_measure_the_end_is_read(monkeypatch):
 
 
 @pytest.mark.parametrize("make", ["mkdir", "mkfifo", "symlink"])
-def test_what_is_no_file_is_left_alone(make, tmp_path):
+def test_only_regular_files_are_read(make, tmp_path):
     if not hasattr(os, make):
         return
     getattr(os, make)(*[tmp_path / "nowhere" / "x"] * (make == "symlink"), record.progress_file())
     assert not tried(ONE_SIDE).ok and tried(RIGHT).ok and progress().points == 1
 
 
-def test_a_folder_that_cannot_be_written_to(monkeypatch, tmp_path):
+def test_unwritable_folder(monkeypatch, tmp_path):
     monkeypatch.setenv("MINFLOW_PROGRESS", str(tmp_path / "no" / "such" / "folder"))
     tried(ONE_SIDE)
-    assert find("slope").wrongs[0].hints[1] in repr(tried(ONE_SIDE.rstrip() + " + 0\n"))  # remembered all the same
+    assert find("slope").wrongs[0].hints[1] in repr(tried(ONE_SIDE.rstrip() + " + 0\n"))  # remembered anyway
 
 
-def test_where_it_is_kept(monkeypatch, tmp_path):
+def test_location_of_the_record(monkeypatch, tmp_path):
     monkeypatch.delenv("MINFLOW_PROGRESS")
     (tmp_path / "inside").mkdir()
     monkeypatch.chdir(tmp_path / "inside")
@@ -276,7 +276,7 @@ def test_where_it_is_kept(monkeypatch, tmp_path):
     assert record.progress_file() is None
 
 
-def test_after_many_attempts_help_comes_by_itself():
+def test_many_attempts_show_help():
     for i in range(8):
         result = tried(f"def slope(f, x, h=1e-3):\n    return {i + 100}\n")
         assert ("You may leave this one" in repr(result)) == (i == 7)
@@ -315,7 +315,7 @@ def test_unknown_names():
 @pytest.mark.parametrize(
     "name, value", [("NBGRADER_EXECUTION", "autograde"), ("NBGRADER_EXECUTION", "validate"), ("MINFLOW_GRADING", "1")]
 )
-def test_in_grading_it_raises_or_gives_points(monkeypatch, capfd, name, value):
+def test_grading_raises_or_returns_points(monkeypatch, capfd, name, value):
     monkeypatch.setenv(name, value)
     assert tried(RIGHT) == 1.0
     monkeypatch.setattr(find("slope"), "limit", 0.05)
@@ -327,7 +327,7 @@ def test_in_grading_it_raises_or_gives_points(monkeypatch, capfd, name, value):
     assert capfd.readouterr() == ("", "") and not record.progress_file().exists()
 
 
-def test_what_a_solution_prints_is_not_shown(capsys):
-    """The answer to a card is read from a build that fails, and that says where."""
+def test_output_of_a_solution_is_not_shown(capsys):
+    """The answer to a card is taken from a build that fails and reports its line."""
     assert not check("read_card", ("model.stem", 32, 30)).ok
     assert capsys.readouterr().out == ""

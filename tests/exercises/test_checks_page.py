@@ -1,4 +1,4 @@
-"""Mistakes that nobody thought of: of each solution's mutants, made by a machine, nearly all are refused."""
+"""Unforeseen mistakes: nearly all generated mutants of each solution are refused."""
 
 import json
 import os
@@ -15,13 +15,13 @@ from tests.exercises.answers import from_cell
 from tests.exercises.mutants import mutants
 
 TOP = Path(__file__).parents[2]
-CAUGHT = 0.95  # of all; a mutant may also mean the same as what it was made from
-NAMED = 8  # the column of the wrong answers that get a hint of their own
+CAUGHT = 0.95  # of all; some mutants are equivalent to the original
+NAMED = 8  # the column of wrong answers with their own hint
 LIMIT = 0.5  # seconds, for mutants that never end
 
 
 def survivors(name):
-    """(how many there were, what the ones changed that pass)."""
+    """Return (number of mutants, changes of those that pass)."""
     exercise = find(name)
     limit, count, alive = exercise.limit, 0, []
     exercise.limit = max(LIMIT, limit / 4)
@@ -30,7 +30,7 @@ def survivors(name):
             count += 1
             try:
                 answer = from_cell(exercise, text)
-            except Exception:  # a mutant that cannot even be defined
+            except Exception:  # a mutant that cannot be defined
                 continue
             if judge(exercise, answer, (), 0).ok:
                 alive.append(what)
@@ -40,11 +40,11 @@ def survivors(name):
 
 
 @pytest.mark.slow
-def test_the_page_says_what_the_checks_do():
-    """docs/exercises.md: empty, right and wrong answers with all seeds, and mutants, of which nearly all are caught.
+def test_page_matches_the_checks():
+    """docs/exercises.md: empty, right and wrong answers with all seeds, and mutants, nearly all of which are caught.
 
-    In a process of its own, as the page is written: in one that holds gigabytes of other tests, the collector alone
-    takes what an answer to 14.2 has of time.
+    It runs in a separate process, like the program that writes the page: next to gigabytes of other tests, garbage
+    collection alone uses up the time limit of answers to 14.2.
     """
     from tests.exercises.checks_page import PAGE, table_of
 
@@ -66,14 +66,14 @@ def test_the_page_says_what_the_checks_do():
     assert caught >= CAUGHT * every, f"{every - caught} of {every} mutants pass"
     named, of = map(sum, zip(*[[int(number) for number in row[NAMED].split(" of ")] for row in table]))
     assert named >= CAUGHT * of, "\n".join(faults)
-    # What does not end is stopped by a clock: where the cores are taken, the last two columns may differ by one.
+    # Endless answers are stopped by a clock: on busy cores the last two columns may differ by one.
     written = table_of(PAGE.read_text(encoding="utf-8"))
     assert [row[:NAMED] for row in written] == [row[:NAMED] for row in table], "\n".join(
         ["write it with: python -m tests.exercises.checks_page", *faults]
     )
 
 
-def test_what_is_changed():
+def test_which_changes_are_made():
     source = "def f(x, y=1):\n    '''Doc 1.'''\n    if x < y:\n        x = x - 2\n    return g(x, y)\n"
     changed = dict(mutants(source))
     assert set(changed) == {

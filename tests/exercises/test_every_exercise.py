@@ -1,6 +1,6 @@
-"""The checks can be trusted: an empty answer earns nothing, right ones all, wrong ones are caught and named.
+"""Checks are reliable: an empty answer earns nothing, right ones everything, wrong ones are caught and named.
 
-Each answer is judged with the cases of one seed; the slow test in test_page_of_checks.py takes all seeds.
+Each answer is judged with the cases of one seed; the slow test in test_checks_page.py takes all seeds.
 """
 
 import gc
@@ -19,7 +19,7 @@ ALL = [one.name for one in all_exercises()]
 FEWEST_RIGHT, FEWEST_WRONG, FEWEST_CASES = 3, 5, 5
 
 
-def test_names_and_numbers():
+def test_names_and_indices():
     every = all_exercises()
     assert len({one.name for one in every}) == len({one.number for one in every}) == len(every)
     for lesson in {one.lesson for one in every}:
@@ -29,7 +29,7 @@ def test_names_and_numbers():
 
 @pytest.mark.parametrize("name", ALL)
 def test_exercise(name):
-    """It asks something, has enough answers and hints, and judges each of them as it should."""
+    """It has a question, enough answers and hints, and the expected verdict for each of them."""
     exercise = find(name)
     with Cases() as case:
         with case("it is whole"):
@@ -53,8 +53,8 @@ def test_exercise(name):
                 assert not faults, "\n".join(faults)
 
 
-def test_memory_is_judged_alike_if_garbage_is_collected_seldom():
-    """Python 3.13 lets three times as many objects wait for the garbage collector as 3.11."""
+def test_memory_verdicts_do_not_depend_on_garbage_collection():
+    """Python 3.13 collects garbage after three times as many objects as 3.11."""
     exercise, before = find("spiral_by_you"), gc.get_threshold()
     (climbs,) = [one for one in exercise.wrongs if one.name == "update on the tape"]
     gc.set_threshold(1_000_000)

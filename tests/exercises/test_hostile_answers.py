@@ -1,4 +1,4 @@
-"""Answers that no course foresees: objects that do not end, lie or explode, and code that changes what is around it."""
+"""Hostile answers: objects that never end, lie or explode, and code that changes its environment."""
 
 import cProfile
 import functools
@@ -18,7 +18,7 @@ from minflow.core import mode
 from minflow.exercises import WrongAnswer, answer_source, check, checker, isolation, judge
 from tests.exercises.answers import exercise_of, typed
 
-# What ends an answer may meet it in a collector's callback, where Python only reports it; it comes again.
+# The interrupt of an answer may arrive in a garbage collection callback, where Python only reports it; it is repeated.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
@@ -38,7 +38,7 @@ def exercise(monkeypatch):
 
 @pytest.fixture
 def hasty(exercise):
-    """Little time, for what does not end."""
+    """A short time limit, for endless answers."""
     exercise.limit = 0.04
 
 
@@ -61,7 +61,7 @@ def checked(body, before=""):
         ("float", "__float__"),
     ],
 )
-def test_what_is_returned_and_does_not_end(hasty, base, method):
+def test_endless_return_values(hasty, base, method):
     before = f"class Evil({base}):\n    numpy = 1\n    def {method}(self, *rest):\n        while True: pass"
     result = checked(
         "return Evil()" if base == "object" else "return Evil([1])" if base == "list" else "return Evil(9)", before
@@ -71,7 +71,7 @@ def test_what_is_returned_and_does_not_end(hasty, base, method):
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
 
 
-def test_what_does_not_end_counts_as_wrong_when_graded(hasty, monkeypatch):
+def test_endless_answers_are_wrong_when_graded(hasty, monkeypatch):
     monkeypatch.setenv("MINFLOW_GRADING", "1")
     with pytest.raises(WrongAnswer, match="half"):
         checked("return Evil()", "class Evil:\n    def __repr__(self):\n        while True: pass")
@@ -89,7 +89,7 @@ def test_what_does_not_end_counts_as_wrong_when_graded(hasty, monkeypatch):
     ],
 )
 @pytest.mark.parametrize("error", ["SystemExit", "ValueError"])
-def test_what_is_returned_and_explodes(base, method, error):
+def test_return_values_that_raise(base, method, error):
     result = checked("return Evil()", f"class Evil({base}):\n    def {method}(self, *rest):\n        raise {error}")
     assert not result.ok and repr(result)
 
@@ -134,7 +134,7 @@ def test_ways_to_end(body, kind):
     assert isinstance(result.verdict.result.error, kind)
 
 
-def test_an_error_whose_text_does_not_end(exercise):
+def test_error_with_endless_text(exercise):
     exercise.limit = 0.2
     text = repr(checked("raise E()", "class E(Exception):\n    def __str__(self):\n        while True: pass"))
     assert "stopped in your line" in text
@@ -177,7 +177,7 @@ def test_right_in_every_form(answer):
 
 
 class SaysYes:
-    """It has every attribute."""
+    """An object with every attribute."""
 
     def __getattr__(self, name):
         return self
@@ -211,12 +211,12 @@ def test_wrong_in_every_form(answer):
     assert not result.ok and repr(result) and result.verdict.outcome != "right"
 
 
-def test_a_function_that_gives_no_number():
+def test_function_without_a_result():
     assert "coroutine" in repr(check("half", typed("async def half(x):\n    return x / 2\n", "half")))
     assert "generator" in repr(checked("yield x / 2"))
 
 
-def test_each_answer_has_a_fingerprint_of_its_own():
+def test_fingerprints_of_answers_differ():
     space = {}
     exec("def one(x):\n    return 1\ndef two(x):\n    return 2", space)
     answers = [
@@ -236,7 +236,7 @@ def test_each_answer_has_a_fingerprint_of_its_own():
     assert len(set(marks)) == len(marks) and marks == [answer_source.fingerprint(one) for one in answers]
 
 
-# ---- what is around -------------------------------------------------------------------------------------------------
+# ---- environment ----------------------------------------------------------------------------------------------------
 
 
 def states():
@@ -257,13 +257,13 @@ def states():
     }
 
 
-def test_a_profiler_stays():
-    """That of `%prun check(...)`; it is not a function, as sys.setprofile wants."""
+def test_profiler_is_kept():
+    """The profiler of `%prun check(...)` is not a function, as sys.setprofile requires."""
     profiler = cProfile.Profile()
     assert profiler.runcall(lambda: check("half", half)).ok and profiler.getstats()
 
 
-def test_all_is_put_back(tmp_path, capsys):
+def test_state_is_restored(tmp_path, capsys):
     before = states()
     result = checked(f"""
 import gc, os, random, signal, sys, numpy, minflow
@@ -279,12 +279,12 @@ return x / 2""")
     assert capsys.readouterr().out == "still\n"
 
 
-def test_lines_written_at_once_are_caught(capsys):
+def test_direct_writes_to_stdout_are_captured(capsys):
     assert checked("import sys\nsys.stdout.writelines(['a\\n'] * 1000)\nreturn x / 2").ok
     assert capsys.readouterr().out == ""
 
 
-def test_what_is_changed_while_it_runs_is_noticed():
+def test_changes_during_an_answer_are_detected():
     kept = np.isclose
     try:
         result = checked("import numpy\nnumpy.isclose = lambda *rest, **more: numpy.array(True)\nreturn 0.0")
@@ -293,7 +293,7 @@ def test_what_is_changed_while_it_runs_is_noticed():
     assert result.verdict.outcome == "changed" and "numpy.isclose" in repr(result)
 
 
-def test_two_threads_at_once_leave_the_output_alone():
+def test_concurrent_checks_keep_the_output():
     out = sys.stdout
     threads = [threading.Thread(target=lambda: [check("half", half) for i in range(3)]) for j in range(4)]
     for one in threads:
@@ -303,37 +303,37 @@ def test_two_threads_at_once_leave_the_output_alone():
     assert sys.stdout is out and check("half", half).ok
 
 
-def test_an_answer_that_checks_itself():
+def test_answer_that_calls_check():
     result = check("half", typed("def half(x):\n    return check('half', half)\n", "half", check=check))
     assert result.verdict.outcome == "stopped" and "check is called by an answer" in repr(result)
 
 
-def test_nobody_is_asked():
+def test_input_is_refused():
     assert "EOFError: input() is not available" in repr(checked("return float(input('number: '))"))
 
 
-def test_no_recursion_takes_all_memory():
+def test_deep_recursion_is_bounded():
     result = checked("import sys\nsys.setrecursionlimit(10 ** 9)\nreturn half(x)")
     assert "RecursionError" in repr(result) and sys.setrecursionlimit.__name__ == "setrecursionlimit"
 
 
-def test_a_line_whose_text_nobody_has():
+def test_line_without_source():
     space = {}
     exec("def half(x):\n    return x / 0", space)
     assert repr(check("half", space["half"])).splitlines()[0].endswith("stopped in your line 2")
 
 
-def test_a_long_text_of_an_error_is_cut():
+def test_long_error_text_is_truncated():
     assert len(repr(checked("raise ValueError('x' * 10_000_000)"))) < 2000
 
 
-def test_many_large_results_are_not_kept(monkeypatch, exercise):
+def test_large_results_are_not_kept(monkeypatch, exercise):
     monkeypatch.setattr(judge, "MAX_RESULT_BYTES", 1000)
     verdict = judge.judge(exercise, lambda x: np.zeros(1000))
     assert verdict.number == 1 and verdict.right == 0
 
 
-def test_a_lock_is_left():
+def test_lock_is_left_held():
     assert isolation.ONE_AT_A_TIME.acquire(blocking=False)
     isolation.ONE_AT_A_TIME.release()
 
@@ -341,7 +341,7 @@ def test_a_lock_is_left():
 # ---- in a notebook --------------------------------------------------------------------------------------------------
 
 
-def test_a_kernel_stays_usable(real_kernel):
+def test_kernel_remains_usable(real_kernel):
     real_kernel.fresh("from minflow.exercises import check")
     head = "def slope(f, x, h=1e-3):\n    "
     for body, shown in [

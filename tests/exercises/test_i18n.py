@@ -1,4 +1,4 @@
-"""The checker's texts in the learner's language, the files they stand in, and signs of a Chinese keyboard in code."""
+"""The checker's texts in the learner's language, catalogue files, and Chinese punctuation in code."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ from minflow.exercises.i18n import po
 
 @pytest.fixture
 def chinese(monkeypatch, tmp_path):
-    """A catalogue of a few texts, and a learner who reads Chinese."""
+    """A catalogue with a few texts, for a learner who reads Chinese."""
     (tmp_path / "zh").mkdir()
     first = [po.Entry("Look {where}.", "看{where}。"), po.Entry("Wrong.", "错了。", fuzzy=True)]
     second = [po.Entry("{n} cases", "{m} 个"), po.Entry("{x}", "{"), po.Entry("a {set}", "集合 {set}")]
@@ -29,16 +29,16 @@ def chinese(monkeypatch, tmp_path):
         kept.cache_clear()
 
 
-def test_a_text_is_said_in_the_learners_language(chinese):
+def test_text_in_the_learners_language(chinese):
     assert i18n.say("Look {where}.", where="there") == "看there。"
-    assert i18n.say("a {set}") == "集合 {set}"  # no values: braces stay
+    assert i18n.say("a {set}") == "集合 {set}"  # no values: braces are kept
 
 
-def test_what_is_not_translated_well_stays_english(chinese):
+def test_bad_translations_stay_english(chinese):
     assert i18n.say("Unknown {thing}", thing=3) == "Unknown 3"
-    assert i18n.say("Wrong.") == "Wrong."  # its translation is of an earlier text
+    assert i18n.say("Wrong.") == "Wrong."  # its translation is of an older text
     assert i18n.say("{n} cases", n=4) == "4 cases"  # another name in braces
-    assert i18n.say("{x}", x=5) == "5"  # no format at all
+    assert i18n.say("{x}", x=5) == "5"  # not a format string
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_what_is_not_translated_well_stays_english(chinese):
         (".", "en"),
     ],
 )
-def test_the_language_is_read_off_the_environment(chinese, monkeypatch, named, gives):
+def test_language_comes_from_the_environment(chinese, monkeypatch, named, gives):
     monkeypatch.setenv("MINFLOW_LANG", named)
     i18n.jupyterlab_language.cache_clear()
     assert i18n.language() == gives
@@ -70,7 +70,7 @@ def test_the_language_is_read_off_the_environment(chinese, monkeypatch, named, g
         (None, "en"),
     ],
 )
-def test_jupyterlabs_language_is_known_from_its_settings(chinese, monkeypatch, tmp_path, text, gives):
+def test_language_comes_from_jupyterlabs_settings(chinese, monkeypatch, tmp_path, text, gives):
     import jupyter_core.paths  # noqa: F401  (as in a kernel)
 
     monkeypatch.delenv("MINFLOW_LANG")
@@ -84,7 +84,7 @@ def test_jupyterlabs_language_is_known_from_its_settings(chinese, monkeypatch, t
     i18n.jupyterlab_language.cache_clear()
 
 
-def test_translations_are_read_only_when_one_is_asked_for():
+def test_translations_are_loaded_lazily():
     code = (
         "import sys; from minflow.exercises import i18n\n"
         "i18n.say('x {n}', n=1); assert not i18n.catalogue.cache_info().currsize\n"
@@ -99,18 +99,18 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=3
 
 
 @given(st.lists(st.builds(po.Entry, texts, texts | st.just(""), st.booleans(), st.just("l02/slope.py"))))
-def test_a_file_says_what_was_written(entries):
+def test_file_round_trip(entries):
     assert po.parse(po.write(entries, "zh")) == entries
 
 
 @given(texts, texts)
-def test_a_file_keeps_the_text_that_a_translation_was_of(text, before):
+def test_file_keeps_the_original_of_a_translation(text, before):
     entry = po.Entry(text, "译", fuzzy=True, before=before)
     assert po.parse(po.write([entry], "zh")) == [entry]
 
 
-def test_files_of_other_programs_are_read():
-    """As Poedit writes them: wrapped lines, flags, comments, context, and texts that are no longer used."""
+def test_files_of_other_programs_are_accepted():
+    """As written by Poedit: wrapped lines, flags, comments, context, and obsolete texts."""
     text = (
         '# head\nmsgid ""\nmsgstr ""\n"Language: zh_CN\\n"\n\n# of the translator\n#. of the source\n#: a.py:3\n'
         '#: b.py:4\n#, python-brace-format, fuzzy\n#| msgid "before "\n#| "it"\nmsgctxt "hint"\nmsgid ""\n"one "\n'
@@ -136,10 +136,10 @@ def test_files_of_other_programs_are_read():
         ("变量 = 张量 + 1", []),
     ],
 )
-def test_signs_of_another_keyboard_are_found_in_code(source, found):
+def test_chinese_punctuation_in_code_is_found(source, found):
     assert i18n.find_non_ascii(source) == found
 
 
-def test_every_sign_that_is_replaced_is_no_sign_of_python():
+def test_replaced_characters_are_invalid_in_python():
     for sign, plain in i18n.ASCII_FOR.items():
         assert not sign.isascii() and plain.isascii() and not sign.isidentifier()

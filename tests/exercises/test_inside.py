@@ -1,4 +1,4 @@
-"""The reading tours: every question points to the source, where its answer still stands."""
+"""The reading tours: every question refers to source code that still contains its answer."""
 
 import inspect
 import json
@@ -26,14 +26,14 @@ def cells_of(tour):
 
 
 @QUESTIONS
-def test_the_answer_still_stands_in_the_source(reading):
+def test_answers_are_still_in_the_source(reading):
     assert reading.proof in inspect.getsource(import_object(reading.place))
     assert str(reading.right) in reading.proof.replace("_", "" if isinstance(reading.right, int) else "_")
 
 
 @pytest.mark.parametrize("tour", TOURS)
-def test_a_tour_opens_what_it_asks_about(tour):
-    """Each answer stands in what was opened before the question; and the three cells are those of the definition."""
+def test_tour_shows_the_source_before_the_question(tour):
+    """The source with each answer is opened before its question; the three cells are those of the definition."""
     names, opened, asked = {}, "", []
     for id, (kind, text) in cells_of(tour).items():
         if not names and kind == "code":
@@ -51,18 +51,18 @@ def test_a_tour_opens_what_it_asks_about(tour):
 
 
 @pytest.mark.parametrize("tour", TOURS)
-def test_a_tour_can_be_read(tour):
-    """Short pieces: a cell of prose has at most 120 words, one of code at most 20 lines."""
+def test_tour_cells_are_short(tour):
+    """Cells of prose have at most 120 words, cells of code at most 20 lines."""
     for id, (kind, text) in cells_of(tour).items():
         assert len(text.split()) <= 120 if kind == "markdown" else len(text.splitlines()) <= 20, id
 
 
 @QUESTIONS
-def test_a_reading_is_checked(reading):
+def test_reading_questions_are_checked(reading):
     assert "not started" in repr(check(reading.name, ...))
     right = check(reading.name, reading.right)
     assert right.ok and right.points == 0 and reading.fact in " ".join(repr(right).split())
-    assert "lesson" not in repr(right), "a tour is no lesson"
+    assert "lesson" not in repr(right), "a tour is not a lesson"
     if isinstance(reading.right, str):
         assert check(reading.name, f"`{reading.right}()` ").ok
     wrong = check(reading.name, "something")
@@ -70,7 +70,7 @@ def test_a_reading_is_checked(reading):
     assert not check(reading.name, None).ok and not check(reading.name, 7).ok
 
 
-def test_readings_count_nowhere():
+def test_readings_do_not_count_as_progress():
     assert not {one.name for one in ALL} & {one.name for one in all_exercises()}
     assert len({one.name for one in ALL}) == len(ALL) == 30
     with pytest.raises(LookupError, match="r1_dor"):
@@ -82,7 +82,7 @@ def outer(x):
     return x + 1
 
 
-def test_source_shows_lines_and_where_they_stand():
+def test_source_shows_lines_and_their_location():
     whole, part = source(outer), source(outer, "# a", "return")
     line = outer.__code__.co_firstlineno
     assert whole.place == f"tests/exercises/test_inside.py:{line}" and whole.text.startswith("def outer(x):\n    # a")

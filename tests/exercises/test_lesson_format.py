@@ -1,4 +1,4 @@
-"""The lessons keep their form: cells of exercises as defined, few new words, each name shown before it is asked for."""
+"""The format of lessons: exercise cells as defined, few new words, each name shown before it is needed."""
 
 import ast
 import json
@@ -32,8 +32,8 @@ def lesson(request):
     return request.param
 
 
-def test_the_cells_of_exercises_are_as_defined(lesson):
-    """Each exercise of the lesson stands in it, once, in order, and its cells are those of its definition."""
+def test_exercise_cells_are_as_defined(lesson):
+    """Each exercise of the lesson occurs once, in order, and its cells are those of its definition."""
     by_id = {cell["id"]: cell for cell in cells_of(lesson)}
     there = [id.removesuffix("-check").replace("-", "_") for id in by_id if id.endswith("-check")]
     assert there == [one.name for one in lesson_exercises(lesson_of(lesson))]
@@ -56,7 +56,7 @@ def words_cell(file):
 
 
 def new_words(file):
-    """What the table of words names, each in its forms: `learning rate`, `minibatch (batch)`."""
+    """Return the entries of the table of words, each in its forms: `learning rate`, `minibatch (batch)`."""
     cell = words_cell(file)
     rows = [line.split("|")[1].strip(" *`") for line in text(cell).splitlines() if line.startswith("|")] if cell else []
     return [row for row in rows[2:] if row]
@@ -66,7 +66,7 @@ def test_few_new_words(lesson):
     assert 1 <= len(new_words(lesson)) <= NEW_WORDS, new_words(lesson)
 
 
-def test_a_word_is_explained_once():
+def test_words_are_explained_once():
     seen = {}
     for file in LESSONS:
         for word in new_words(file):
@@ -82,7 +82,7 @@ def test_cells_are_short(lesson):
             assert len(text(cell).splitlines()) <= CODE_LINES, cell["id"]
 
 
-def test_the_first_code_cell_imports_what_is_needed(lesson):
+def test_first_code_cell_has_the_imports(lesson):
     code = [cell for cell in cells_of(lesson) if cell["cell_type"] == "code"]
     assert "from minflow.exercises import" in text(code[0])
     for cell in code[1:]:
@@ -91,7 +91,7 @@ def test_the_first_code_cell_imports_what_is_needed(lesson):
 
 
 def names_in(source):
-    """Public names that code asks for: flow.where, x.sum, nn.Linear, F.relu -> their last parts."""
+    """Return public names in code: flow.where, x.sum, nn.Linear, F.relu -> their last parts."""
     try:
         tree = ast.parse(source)
     except SyntaxError:  # a cell with top-level await or a magic
@@ -100,7 +100,7 @@ def names_in(source):
 
 
 def own_names(source):
-    """Attributes that the code makes itself."""
+    """Return attributes that the code defines."""
     tree = ast.parse(source)
     made = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)}
     made |= {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
@@ -153,8 +153,8 @@ PYTHON = {
 }
 
 
-def test_nothing_is_asked_before_it_is_shown(lesson):
-    """The names that a solution uses stand in a lesson up to this one: in code, or as code in its text."""
+def test_names_are_shown_before_they_are_needed(lesson):
+    """The names in a solution occur in a lesson up to this one: in code, or as code in its text."""
     shown = set(PYTHON)
     for file in LESSONS:
         if file.name > lesson.name:
@@ -170,12 +170,12 @@ def test_nothing_is_asked_before_it_is_shown(lesson):
             continue
         source = cells.solved_cell(exercise.name)
         missing = names_in(source) - shown - own_names(source)
-        assert not missing, f"{exercise.name}: its solution needs {sorted(missing)}, which no lesson has shown"
+        assert not missing, f"{exercise.name}: its solution needs {sorted(missing)}, which no earlier lesson shows"
 
 
 @pytest.mark.slow
-def test_the_solved_lesson_runs_and_every_check_is_right(lesson, tmp_path, monkeypatch):
-    """The teacher's edition, in its kernel: each check says right."""
+def test_solved_lesson_passes_every_check(lesson, tmp_path, monkeypatch):
+    """The teacher's edition, in its kernel: every check succeeds."""
     import nbformat
     from nbclient import NotebookClient
 
@@ -192,11 +192,11 @@ def test_the_solved_lesson_runs_and_every_check_is_right(lesson, tmp_path, monke
             said = "".join(output.get("text", "") for output in cell.outputs)
             assert said == "right\n", f"{cell.id}: {said}"
         for output in cell.get("outputs", ()):
-            compiling = output.get("text", "").startswith("minflow: compiling kernels")  # on a machine new to it
+            compiling = output.get("text", "").startswith("minflow: compiling kernels")  # on a machine without caches
             assert output.get("name") != "stderr" or compiling, f"{cell.id}: {output.text}"
 
 
-def test_what_the_gate_sees():
+def test_form_checks_detect_violations():
     assert names_in("x.sum(0)\nflow.where(a, b, c)") == {"sum", "where"}
     assert own_names("class A:\n    def f(self, x):\n        self.y = x") == {"A", "f", "self", "x", "y"}
     assert find("slope").name == "slope"

@@ -1,4 +1,4 @@
-"""Code that does not want to stop is stopped, in the main thread and in others, and nothing fires afterwards."""
+"""Time limits stop any code, in the main thread and in others, and nothing is raised afterwards."""
 
 import signal
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 
 from minflow.exercises.limits import OutOfTime, limit_by_thread, limit_by_timer, limited
 
-# What ends an answer may meet it in a collector's callback, where Python only reports it; it comes again.
+# The interrupt of an answer may arrive in a garbage collection callback, where Python only reports it; it is repeated.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
@@ -59,7 +59,7 @@ def test_by_timer(answer):
     with pytest.raises(OutOfTime):
         limit_by_timer(0.05, answer)
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
-    time.sleep(0.03)  # nothing fires any more
+    time.sleep(0.03)  # the timer no longer fires
 
 
 @pytest.mark.parametrize("answer", [endless, swallows_errors])
@@ -71,7 +71,7 @@ def test_by_thread(answer):
             limit_by_thread(0.05, answer)
         except OutOfTime:
             seen.append("stopped")
-        seen.append(sum(range(1000)))  # and nothing is raised any more
+        seen.append(sum(range(1000)))  # and nothing is raised later
 
     thread = threading.Thread(target=work)
     thread.start()
@@ -79,8 +79,8 @@ def test_by_thread(answer):
     assert seen == ["stopped", 499500]
 
 
-def test_a_debugger_works_afterwards():
-    """Python 3.11 hung in the next call under a trace function: in a process of its own, which can be ended."""
+def test_debugger_works_afterwards():
+    """Python 3.11 hung in the next call under a trace function: run in a separate process, which can be killed."""
     program = """
 import sys, time
 from minflow.exercises.limits import OutOfTime, limit_by_thread
@@ -101,7 +101,7 @@ for call in (lambda: None), (lambda: time.sleep(0.1)), endless:
     assert done.stdout.split() == 3 * ["call"], done.stderr
 
 
-def test_what_ends_in_time_is_left_alone():
+def test_code_ending_in_time_is_not_affected():
     for limit in (limit_by_timer, limit_by_thread, limited):
         assert limit(60, lambda: sum(range(10))) == 45
     for one in threading.enumerate():
@@ -111,7 +111,7 @@ def test_what_ends_in_time_is_left_alone():
 
 
 @pytest.mark.parametrize("limit", [limit_by_timer, limit_by_thread])
-def test_ending_at_the_very_moment(limit):
+def test_ending_exactly_at_the_limit(limit):
     """The timer fires around the end of the call: it ends or is stopped, and nothing is raised later."""
 
     def busy():
@@ -130,7 +130,7 @@ def test_ending_at_the_very_moment(limit):
     assert ended + stopped == 150
 
 
-def test_at_once():
+def test_zero_limit():
     """A timer that fires before the call has begun."""
     for i in range(10):
         with pytest.raises(OutOfTime):
@@ -138,7 +138,7 @@ def test_at_once():
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
 
 
-def test_a_limit_inside_another():
+def test_nested_limits():
     def inner():
         with pytest.raises(OutOfTime):
             limit_by_timer(0.02, endless)
@@ -148,7 +148,7 @@ def test_a_limit_inside_another():
         limit_by_timer(0.2, inner)
 
 
-def test_the_program_has_its_own_handler_back():
+def test_signal_handler_is_restored():
     def mine(number, frame):
         pass
 

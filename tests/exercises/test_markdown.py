@@ -1,4 +1,4 @@
-"""Markdown in pieces: what is a piece, and that the pieces together are the text."""
+"""Markdown is split into pieces, which join to the original text."""
 
 from pathlib import Path
 
@@ -64,18 +64,18 @@ sources = st.lists(part, max_size=14).map("".join) | st.text(max_size=40)
 
 
 @given(sources)
-def test_the_pieces_together_are_the_text(source):
+def test_pieces_join_to_the_text(source):
     assert markdown.rebuild(source, lambda text: text) == source
 
 
 @given(sources)
-def test_a_piece_has_words_and_no_empty_line(source):
+def test_pieces_have_words_and_no_empty_line(source):
     for text in markdown.translatable_texts(source):
         assert markdown.has_words(text) and text == text.rstrip() and "\n\n" not in text
 
 
 @given(sources)
-def test_translated_pieces_stand_where_the_english_ones_stood(source):
+def test_translated_pieces_keep_their_positions(source):
     built = markdown.rebuild(source, lambda text: "译文")
     assert [piece.raw for piece in markdown.split(built)] == [piece.raw for piece in markdown.split(source)]
 
@@ -101,11 +101,11 @@ def test_translated_pieces_stand_where_the_english_ones_stood(source):
         ("`loss.backward()`\n\n$x$ 3.5 y\n\nhttps://example.org/a_page", []),
     ],
 )
-def test_what_a_piece_is(source, pieces):
+def test_pieces(source, pieces):
     assert markdown.translatable_texts(source) == pieces
 
 
-def test_a_quotation_keeps_its_signs():
+def test_quotations_keep_their_marks():
     assert markdown.rebuild("> It says\n> so.", lambda text: "它\n说。") == "> 它\n> 说。"
 
 

@@ -1,4 +1,4 @@
-"""The teacher's pages speak of lessons, exercises, mistakes and commands that are there."""
+"""The teacher's pages refer to existing lessons, exercises, mistakes and commands."""
 
 import json
 import re
@@ -18,12 +18,12 @@ LESSONS = {one.number: one for one in welcome.lessons(TOP / "notebooks")}
 NOTES = {part[:2]: part for part in PAGES["notes"].split("\n## ")[1:]}
 EVERY = {f"{number:02}" for number in range(16)}
 FEWEST_MISTAKES = 3
-# Lessons whose exercises are not defined yet: what is said of them comes from the plan of the course.
+# Lessons whose exercises are not defined yet: they are described by the course plan.
 PLANNED = EVERY - set(lessons())
 
 
 def rows(text, first):
-    """The rows of the tables whose heading begins with that cell, as lists of cells."""
+    """Return the rows of the tables whose header begins with that cell, as lists of cells."""
     tables = re.findall(rf"^\| {first} \|.*\n\|[-|]+\|\n((?:\|.*\n)*)", text, re.MULTILINE)
     return [[cell.strip() for cell in line.strip("|\n").split(" |")] for table in tables for line in table.splitlines()]
 
@@ -35,7 +35,7 @@ def headings(number):
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_exercises_have_their_numbers_and_names(page):
+def test_exercise_numbers_and_names_match(page):
     named = re.findall(r"\b([01]\d\.\d)\b(?: `(\w+)`)?", PAGES[page])
     wrong = [
         (number, name)
@@ -56,29 +56,29 @@ def test_every_lesson_has_its_notes():
 
 
 @pytest.mark.parametrize("number", sorted(LESSONS))
-def test_the_notes_say_the_minutes_of_the_lesson(number):
+def test_notes_state_the_minutes_of_the_lesson(number):
     if LESSONS[number].minutes:
         assert f"\n\n{LESSONS[number].minutes} minutes. " in NOTES[number]
 
 
 @pytest.mark.parametrize("number", sorted(EVERY - PLANNED))
-def test_mistakes_are_those_that_a_check_can_name(number):
+def test_mistakes_are_known_to_the_checks(number):
     said = rows(NOTES[number], "exercise")
     assert len(said) >= FEWEST_MISTAKES
     for exercise, mistake, _ in said:
         assert mistake in [wrong.name for wrong in EXERCISES[exercise[:4]].wrongs], (exercise, mistake)
 
 
-def test_the_plan_has_every_lesson_once():
+def test_plan_has_every_lesson_once():
     weeks = rows(PAGES["plan"], "week")
     assert [week[0] for week in weeks] == [str(n) for n in range(1, 13)]
     assert sorted(", ".join(week[1] for week in weeks).split(", ")) == sorted(EVERY)
-    assert len(re.findall(r"^\d+\. ", PAGES["plan"], re.MULTILINE)) == 12, "what learners can do, week by week"
+    assert len(re.findall(r"^\d+\. ", PAGES["plan"], re.MULTILINE)) == 12, "goals of learners, week by week"
     for _, some, _, lab, _ in weeks:
         assert {number[:2] for number in re.findall(r"\d\d\.\d", lab)} <= set(some.split(", ")), lab
 
 
-def test_the_workshops_name_sections_that_are_there():
+def test_workshops_name_existing_sections():
     shown = rows(PAGES["workshop"], "minutes")
     for _, some, *cells in shown:
         for section in re.findall(r'"(\d\. [^"]+)"', " ".join(cells)):
@@ -89,7 +89,7 @@ def test_the_workshops_name_sections_that_are_there():
 
 
 def commands():
-    """What begins with minflow, in the text and in blocks for a terminal."""
+    """Return the commands that begin with minflow, in the text and in terminal blocks."""
     text = "\n".join([*PAGES.values(), (TOP / "README.md").read_text(encoding="utf-8")])
     blocks = "\n".join(re.findall(r"^```sh\n(.*?)```", text, re.MULTILINE | re.DOTALL))
     return sorted(
@@ -101,9 +101,9 @@ def commands():
 
 
 @pytest.mark.parametrize("command", commands())
-def test_commands_are_understood(command, capsys):
+def test_commands_are_valid(command, capsys):
     words = shlex.split(command)[1:] or ["lab"]
-    if words[0] == "exercises" and len(words) == 2:  # only named
+    if words[0] == "exercises" and len(words) == 2:  # only mentioned
         with pytest.raises(SystemExit) as ended:
             cli.main([*words, "--help"])
         assert ended.value.code == 0 and words[1] in capsys.readouterr().out

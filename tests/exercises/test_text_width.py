@@ -1,4 +1,4 @@
-"""Columns and lines of texts in which a Chinese sign is as wide as two letters."""
+"""Column widths and lines of text, in which a Chinese character is as wide as two letters."""
 
 import itertools
 
@@ -32,14 +32,14 @@ def test_lines(text, columns, lines):
 
 
 @given(st.text(st.sampled_from("ab 中文，。（）“”(f), 1")), st.integers(2, 20))
-def test_lines_lose_nothing_and_are_short(text, columns):
+def test_wrapped_lines_are_short_and_complete(text, columns):
     lines = wrapped(text, columns)
     assert "".join("".join(lines).split()) == "".join(text.split())
     for line, after in itertools.pairwise(lines):
         assert line[-1] not in NOT_LAST and after.lstrip()[0] not in NOT_FIRST
 
 
-def test_a_card_has_columns_in_chinese():
+def test_chinese_card_has_aligned_columns():
     card = Card(
         "wrong",
         "slope",

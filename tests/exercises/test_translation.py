@@ -1,4 +1,4 @@
-"""Translations: each text has one that is of today's English, and both sides say the same to a machine."""
+"""Translations: each text has an up-to-date one, and both have the same code, formulas and names."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,7 @@ def test_chinese_is_up_to_date():
     assert not lines, "\n" + "\n".join(lines)
 
 
-def test_a_chinese_lesson_is_the_english_one_but_for_its_texts(tmp_path):
+def test_chinese_lesson_differs_only_in_texts(tmp_path):
     for built in translate.build("zh", NOTEBOOKS, tmp_path):
         other, english = (json.loads(path.read_bytes()) for path in (built, NOTEBOOKS / built.relative_to(tmp_path)))
         for book in (other, english):
@@ -37,24 +37,24 @@ def test_a_chinese_lesson_is_the_english_one_but_for_its_texts(tmp_path):
 
 
 @pytest.mark.parametrize("path", sorted(NOTEBOOKS.rglob("*.ipynb")), ids=lambda path: path.stem)
-def test_without_translations_a_lesson_keeps_its_bytes(path):
+def test_lesson_without_translations_keeps_its_bytes(path):
     assert notebook.translate_notebook(path.read_bytes(), {}) == path.read_bytes()
 
 
-def test_the_glossary_has_one_word_for_one_idea():
+def test_glossary_has_one_word_per_concept():
     lines = [line.split("\t") for line in (i18n.FOLDER / "zh" / "glossary.tsv").read_text("utf-8").splitlines()[1:]]
     english, chinese = [line[0] for line in lines], [line[1].partition("|")[0] for line in lines]
     assert len(set(english)) == len(english)
     twice = {word for word in chinese if chinese.count(word) > 1}
-    assert twice <= {"反向传播"}, "backward pass and backpropagation are one idea; others are not"
+    assert twice <= {"反向传播"}, "only backward pass and backpropagation are the same concept"
 
 
-def test_every_text_of_the_checker_is_found():
+def test_all_texts_of_the_checker_are_found():
     texts = pages.checker_texts()
     assert "one side" not in texts and all(where.startswith("exercises/") for where in texts.values())
 
 
-def test_every_text_of_an_exercise_is_found():
+def test_all_texts_of_an_exercise_are_found():
     texts = list(pages.exercise_texts(registry.find("slope")))
     assert {
         "How steep is a curve at one place?",
@@ -115,7 +115,7 @@ def test_every_text_of_an_exercise_is_found():
         ("one\ntwo", "一\n\n二", ["an empty line ends a paragraph"]),
     ],
 )
-def test_what_differs_is_named(english, chinese, found):
+def test_differences_are_named(english, chinese, found):
     assert checks.differences(english, chinese, form=True) == found
 
 
@@ -150,7 +150,7 @@ ENGLISH = lesson(
 
 @pytest.fixture
 def work(tmp_path, monkeypatch):
-    """A course of one lesson, no exercises, and a place for translations."""
+    """A course of one lesson without exercises, and a folder for translations."""
     monkeypatch.setattr(i18n, "FOLDER", tmp_path / "words")
     monkeypatch.setattr(registry, "lessons", dict)
     monkeypatch.setattr(pages, "checker_texts", dict)
@@ -208,7 +208,7 @@ def test_from_english_to_chinese(work):
     ]
 
 
-def test_a_changed_text_makes_its_translation_old(work):
+def test_changed_text_makes_its_translation_outdated(work):
     (file,) = translate.update("zh", work / "course")
     translate_all(file)
     (work / "course" / "00_a.ipynb").write_text(ENGLISH.replace("One long", "Another long"), encoding="utf-8")
@@ -222,15 +222,15 @@ def test_a_changed_text_makes_its_translation_old(work):
     (line,) = translate.check("zh", work / "course")
     assert "1 texts are not translated" in line and "fuzzy entries in 00_a.po" in line
     (built,) = translate.build("zh", work / "course", work / "built")
-    assert "Another long sentence" in built.read_text(encoding="utf-8"), "an old translation is not shown"
+    assert "Another long sentence" in built.read_text(encoding="utf-8"), "an outdated translation is not shown"
     (work / "words" / "zh" / "not_yet.txt").write_text("00_a\n")
-    assert translate.check("zh", work / "course") == []  # the English may land first
+    assert translate.check("zh", work / "course") == []  # the English text may land first
     translate_all(file, **{"Another long sentence about loss.": "另一个关于损失的长句子。"})
     (line,) = translate.check("zh", work / "course")
     assert line == "00_a: all of it is translated: remove its name from i18n/zh/not_yet.txt"
 
 
-def test_what_another_page_says_too_is_translated(work):
+def test_translations_are_shared_between_pages(work):
     translate_all(*translate.update("zh", work / "course"))
     other = lesson(("markdown", "b-00", "# Another\n\nAnother long sentence."), ("markdown", "b-01", "an item"))
     (work / "course" / "01_b.ipynb").write_text(other, encoding="utf-8")
@@ -238,7 +238,7 @@ def test_what_another_page_says_too_is_translated(work):
     assert [(entry.translation, entry.fuzzy) for entry in po.read(file)] == [("", False), ("", False), ("一项", False)]
 
 
-def test_a_fault_is_said_even_where_the_rest_waits(work):
+def test_faults_are_reported_with_untranslated_texts(work):
     (work / "words" / "zh" / "not_yet.txt").write_text("00_*\n")
     assert translate.update("zh", work / "course") == []
     (file,) = translate.update("zh", work / "course", "00_a")
@@ -250,7 +250,7 @@ def test_a_fault_is_said_even_where_the_rest_waits(work):
     ]
 
 
-def test_a_translation_of_no_page_is_named(work):
+def test_orphaned_translation_is_named(work):
     (work / "course" / "00_a.ipynb").unlink()
     (work / "course" / "zh").mkdir()
     (work / "course" / "zh" / "00_b.po").write_text(po.write([], "zh"))
@@ -267,12 +267,12 @@ def test_a_translation_of_no_page_is_named(work):
         ("say(one.text); say(hints[0]); say()", []),
     ],
 )
-def test_what_say_says(source, texts):
+def test_say_translates(source, texts):
     assert pages.literal_texts(source) == texts
 
 
 @pytest.mark.parametrize("source", ['say(f"{x}")', 'say("a" + b)', 'say("%s" % b)'])
-def test_say_of_a_text_that_is_put_together(source):
+def test_say_refuses_composed_texts(source):
     with pytest.raises(ValueError, match="line 1: say"):
         pages.literal_texts(source)
 
@@ -280,7 +280,7 @@ def test_say_of_a_text_that_is_put_together(source):
 # ---- the commands ---------------------------------------------------------------------------------------------------
 
 
-def test_the_command(work, monkeypatch, capsys):
+def test_command(work, monkeypatch, capsys):
     monkeypatch.setattr(course, "source", lambda: work / "course")
     assert cli.main(["exercises", "translate", "--check", "zh"]) == 1
     assert f"Run: {command('exercises', 'translate', '--update', 'zh')}." in capsys.readouterr().out
@@ -295,8 +295,8 @@ def test_the_command(work, monkeypatch, capsys):
     assert "There is no language 'fr'; there are: zh" in capsys.readouterr().out
 
 
-def test_the_learners_copy_in_two_languages(work, monkeypatch):
-    """Each language in its own folder, changed lessons of both stay, one record for both."""
+def test_learners_copy_in_two_languages(work, monkeypatch):
+    """Each language has its own folder, changed lessons of both are kept, and there is one record."""
     monkeypatch.setattr(course, "source", lambda: work / "course")
     content = notebook.in_language("zh", work / "course")
     translate_all(*translate.update("zh", work / "course"))

@@ -1,4 +1,4 @@
-"""The page that `minflow lab` opens: what it says of each lesson, and of what this learner has done."""
+"""The page that `minflow lab` opens: its description of each lesson, and the learner's progress."""
 
 import json
 import os
@@ -51,7 +51,7 @@ def rows(folder):
     ]
 
 
-def test_a_lesson_says_what_it_is(folder):
+def test_lesson_describes_itself(folder):
     path = folder / "02_down hill.ipynb"
     assert welcome.lesson(path) == welcome.Lesson(path, "02", "Downhill | up", "How low is `low`?", 40, ("slope",))
     write(folder / "02_zh.ipynb", CHINESE)
@@ -69,29 +69,29 @@ def test_each_lesson_has_a_row_and_a_link(folder):
         assert (folder / unquote(name)).is_file()
 
 
-def test_what_was_done_is_shown_and_what_comes_next(folder):
+def test_progress_and_next_lesson_are_shown(folder):
     assert "**Begin with [01 - Numbers]" in welcome.page(folder)
     keep(folder, two="wrong", one="not started")
     assert rows(folder)[0][3] == "·~ 0 of 2" and "**Go on with [01 - Numbers]" in welcome.page(folder)
     keep(folder, one="right", two="right")
     assert rows(folder)[0][3] == "✓✓ 2 of 2" and "**Go on with [02 - Downhill" in welcome.page(folder)
     keep(folder, one="wrong", slope="right")
-    assert rows(folder)[0][3] == "✓✓ 2 of 2", "what was right once stays so"
+    assert rows(folder)[0][3] == "✓✓ 2 of 2", "a solved exercise stays solved"
     assert "Go on with" not in welcome.page(folder) and "Begin with" not in welcome.page(folder)
 
 
-def test_who_skips_an_exercise_is_not_sent_back(folder):
+def test_skipped_exercise_does_not_send_back(folder):
     keep(folder, one="right", slope="wrong")
     assert "**Go on with [02 - Downhill" in welcome.page(folder)
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"cells": [1]}', b'{"cells": []}', b"\xff"])
-def test_a_damaged_lesson_is_still_listed(folder, data):
+def test_damaged_lesson_is_still_listed(folder, data):
     (folder / "03_mine.ipynb").write_bytes(data)
     assert ["[03 - 03_mine](03_mine.ipynb)", "", "", ""] in rows(folder)
 
 
-def test_the_page_is_written_anew_and_nothing_else_is(folder):
+def test_only_the_page_is_rewritten(folder):
     path = welcome.write(folder)
     assert path == folder / "welcome.md" and path.read_text(encoding="utf-8") == welcome.page(folder)
     keep(folder, one="right")
@@ -103,18 +103,18 @@ def test_the_page_is_written_anew_and_nothing_else_is(folder):
     assert welcome.write(folder) is None
 
 
-def test_a_lesson_that_runs_keeps_the_page_fresh(folder, monkeypatch):
+def test_running_lesson_updates_the_page(folder, monkeypatch):
     monkeypatch.chdir(folder / "inside")
     keep(folder, one="right")
     welcome.refresh()
-    assert not (folder / "welcome.md").exists(), "who never started `minflow lab` has none"
+    assert not (folder / "welcome.md").exists(), "without `minflow lab` there is none"
     welcome.write(folder)
     keep(folder, two="right")
     welcome.refresh()
     assert "✓✓ 2 of 2" in (folder / "welcome.md").read_text(encoding="utf-8")
 
 
-def test_each_language_keeps_its_own_page_fresh(folder, monkeypatch):
+def test_each_language_updates_its_own_page(folder, monkeypatch):
     write(folder / "zh/02_down.ipynb", CHINESE, "slope")
     pages = [welcome.write(folder), welcome.write(folder / "zh")]
     before = pages[0].read_text(encoding="utf-8")
@@ -125,8 +125,8 @@ def test_each_language_keeps_its_own_page_fresh(folder, monkeypatch):
     assert pages[0].read_text(encoding="utf-8") == before
 
 
-def test_the_hours_are_those_of_the_lessons(folder):
-    """The page sums what each lesson says of itself."""
+def test_hours_are_the_sum_of_the_lessons(folder):
+    """The page sums the minutes that the lessons state."""
     assert "2 lessons, about 0.7 hours in all" in welcome.page(folder)
     write(folder / "03_more.ipynb", "# 03 - More\n\n**Time:** 80 minutes")
     write(folder / "inside/R2_in.ipynb", "# R2 - In\n\n**Time:** 120 minutes")
@@ -134,8 +134,8 @@ def test_the_hours_are_those_of_the_lessons(folder):
     assert "3 lessons, about 2 hours in all" in text and "2 tours, about 2 hours, for those" in text
 
 
-def test_the_hours_of_the_course(tmp_path):
-    """The figure of the whole page, counted from the notebooks by other means."""
+def test_hours_of_the_course(tmp_path):
+    """The total of the page, counted independently from the notebooks."""
     course.update(tmp_path)
     minutes = [
         int(re.search(r"\*\*Time:\*\* (\d+) minutes", file.read_text(encoding="utf-8"))[1])
@@ -146,12 +146,12 @@ def test_the_hours_of_the_course(tmp_path):
     assert sum(minutes) == sum(int(row[2]) for row in rows(tmp_path) if not row[0].startswith("[R"))
 
 
-def test_the_page_says_what_minflow_is_and_where_to_start(tmp_path):
+def test_page_introduces_minflow_and_a_starting_point(tmp_path):
     course.update(tmp_path)
     text = welcome.page(tmp_path)
     assert "minflow is a small deep-learning framework" in text.split("##")[0]
     assert text.index('<img src="docs/tape.svg"') < text.index("**Begin with [00 - ") < text.index("## The course")
-    assert f"loss = {welcome.DRAWN_CODE}" in (TOP / "README.md").read_text(), "the program of the picture"
+    assert f"loss = {welcome.DRAWN_CODE}" in (TOP / "README.md").read_text(), "the program that draws the picture"
     assert f"the tape of `{welcome.DRAWN_CODE}`" in text
     assert (tmp_path / "docs/tape.svg").read_bytes() == (TOP / "docs/tape.svg").read_bytes()
     starts = dict(re.findall(r"^\| ((?:know|want)[^|]*) \| (.*) \|$", text, re.MULTILINE))
@@ -168,16 +168,16 @@ def test_the_page_says_what_minflow_is_and_where_to_start(tmp_path):
     assert all((tmp_path / link).is_file() for some in links.values() for link in some)
 
 
-def test_a_folder_without_the_documentation(folder):
-    """Laid out by another way, such as by hand: the page links to nothing that is not there."""
+def test_folder_without_the_documentation(folder):
+    """Created in another way, such as by hand: the page has no broken links."""
     text = welcome.page(folder)
     assert "<img" not in text and "PyTorch or OneFlow |" not in text and "teach it" not in text
     assert "| know Python, but not deep learning | [01 - Numbers](01_numbers.ipynb) |" in text
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no pipes in folders")
-def test_a_pipe_is_neither_read_nor_written(folder):
-    """Its reader would wait for a writer, and its writer for a reader."""
+def test_pipe_is_neither_read_nor_written(folder):
+    """Reading would wait for a writer, and writing for a reader."""
     os.mkfifo(folder / "03_pipe.ipynb")
     os.mkfifo(folder / "inside/R3_pipe.ipynb")
     assert ["[03 - 03_pipe](03_pipe.ipynb)", "", "", ""] in rows(folder)
@@ -188,7 +188,7 @@ def test_a_pipe_is_neither_read_nor_written(folder):
     assert welcome.write(folder) is None
 
 
-def test_the_page_is_written_whole_or_not_at_all(folder, monkeypatch):
+def test_page_is_written_atomically(folder, monkeypatch):
     path, before = welcome.write(folder), (folder / "welcome.md").read_bytes()
     keep(folder, one="right")
 
@@ -200,7 +200,7 @@ def test_the_page_is_written_whole_or_not_at_all(folder, monkeypatch):
     assert not list(folder.glob(".*.tmp"))
 
 
-def test_the_page_in_another_language(folder, monkeypatch):
+def test_page_in_another_language(folder, monkeypatch):
     monkeypatch.setattr(i18n, "language", lambda: "zh")
     chinese = {"minutes": "分钟", "{right} of {all}": "{all} 中 {right}"}
     monkeypatch.setattr(i18n, "catalogue", lambda language: chinese)

@@ -1,4 +1,4 @@
-"""A course of one short lesson with an exercise of each form, in place of the real one; and learners' notebooks."""
+"""A course of one short lesson with an exercise of each form, instead of the real one; and learners' notebooks."""
 
 import copy
 
@@ -7,7 +7,7 @@ import pytest
 from minflow.exercises import cells
 from minflow.exercises.teach import notebook as nb
 
-EXERCISES = ("slope", "edge", "same_scale", "mixed_up")  # code, a value, code to mend, a value about a given matrix
+EXERCISES = ("slope", "edge", "same_scale", "mixed_up")  # code, a value, code to fix, a value for a given matrix
 RIGHT = {
     "slope": "def slope(f, x, h=1e-3):\n    return (f(x + h) - f(x - h)) / (2 * h)",
     "edge": "limit = 0.2",
@@ -24,7 +24,7 @@ FIRST = "import numpy as np\n\nimport minflow as flow\nfrom minflow.exercises im
 
 
 def lesson():
-    """The release: a title, what is imported, what an exercise is about, the exercises, words."""
+    """Return the release: a title, imports, the data of an exercise, the exercises, text."""
     parts = [
         nb.cell("markdown", "# 02 - Downhill\n\nA slope is a rise per step: $2x$.", "downhill-00"),
         nb.cell("code", FIRST, "downhill-01"),
@@ -49,7 +49,7 @@ def lesson():
 
 
 def answered(answers, release=None):
-    """The notebook of a learner with these answers."""
+    """Return a learner's notebook with these answers."""
     result = copy.deepcopy(release or lesson())
     for cell in result["cells"]:
         for name, source in answers.items():
@@ -60,7 +60,7 @@ def answered(answers, release=None):
 
 @pytest.fixture
 def course_folder(tmp_path, monkeypatch):
-    """The folder that the course comes from."""
+    """The folder of the course."""
     from minflow import course
 
     folder = tmp_path / "course"

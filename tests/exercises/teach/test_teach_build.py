@@ -1,4 +1,4 @@
-"""Editions from one definition: what students get is the release, what teachers get runs."""
+"""Editions from one definition: students get the release, the teachers' edition runs."""
 
 import re
 
@@ -12,7 +12,7 @@ from tests.exercises.teach.small_course import EXERCISES, lesson
 
 
 def cleared(source):
-    """As all three take a solution out."""
+    """Remove the solution, in the way of all three tools."""
     lines, inside = [], False
     for line in source.split("\n"):
         if "BEGIN SOLUTION" in line or "END SOLUTION" in line:
@@ -23,20 +23,20 @@ def cleared(source):
 
 
 @pytest.mark.parametrize("name", [one.name for one in all_exercises()])
-def test_without_its_solution_a_cell_is_the_students(name):
+def test_cell_without_its_solution_is_the_students(name):
     source = build.teacher_cell(name)
     assert cleared(source) == cells.answer_cell(name) != source
     assert source.count("SOLUTION") == 2
     compile(source, name, "exec")
 
 
-def test_markers_stand_nowhere_else():
+def test_markers_occur_nowhere_else():
     text = r"(BEGIN|END) (SOLUTION|HIDDEN TESTS|MARK SCHEME)|AUTOTEST"
     for path in nb.releases().values():
         assert not [cell["source"] for cell in nb.read(path)["cells"] if re.search(text, cell["source"])], path.name
 
 
-def test_plain(course_folder, tmp_path, capsys):
+def test_plain_edition(course_folder, tmp_path, capsys):
     assert cli.main(["exercises", "build", str(tmp_path / "out")]) == 0
     assert nb.read(tmp_path / "out/student/02_downhill.ipynb") == lesson()
     teacher = nb.read(tmp_path / "out/teacher/02_downhill.ipynb")
@@ -60,7 +60,7 @@ def test_plain(course_folder, tmp_path, capsys):
         ("otter", 'otter assign "{out}/ps02/02_downhill.ipynb" ps02-out; give out ps02-out/student', "ps05"),
     ],
 )
-def test_the_next_command_is_of_what_was_written(tmp_path, capsys, kind, first, then):
+def test_suggested_command_uses_the_written_files(tmp_path, capsys, kind, first, then):
     out = tmp_path / "a course"
     lessons = ["02", "05"] if then else ["05"]
     assert cli.main(["exercises", "build", "--for", kind, str(out), "--lesson", *lessons]) == 0
@@ -71,7 +71,7 @@ def test_the_next_command_is_of_what_was_written(tmp_path, capsys, kind, first, 
     )
 
 
-def test_a_lesson_that_is_not_there(course_folder, tmp_path, capsys):
+def test_unknown_lesson(course_folder, tmp_path, capsys):
     assert cli.main(["exercises", "build", str(tmp_path), "--lesson", "02", "77"]) == 1
     assert "77" in capsys.readouterr().err
 

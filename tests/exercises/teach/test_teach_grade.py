@@ -1,4 +1,4 @@
-"""Marks: answers alone count, whatever the notebook holds. Each answer runs in a process of its own."""
+"""Marks depend only on answers, whatever the notebook contains. Each answer runs in a separate process."""
 
 import csv
 import os
@@ -25,7 +25,7 @@ def judged(answer, name="slope", limits=LIMITS):
 # ---- three learners -------------------------------------------------------------------------------------------------
 
 
-def test_a_class(course_folder, tmp_path, capsys):
+def test_grading_a_class(course_folder, tmp_path, capsys):
     for name, answers in {"right": RIGHT, "wrong": WRONG, "empty": {}}.items():
         nb.write(tmp_path / "in" / name / "02_downhill.ipynb", answered(answers))
     (tmp_path / "in/right/notes.ipynb").write_text("no notebook")
@@ -60,19 +60,19 @@ def test_outputs_and_all_other_cells_are_ignored():
     assert grade.mark("x", notebook, lesson(), find("slope"), LIMITS).outcome == "wrong"
 
 
-# ---- what an answer needs -------------------------------------------------------------------------------------------
+# ---- requirements of an answer --------------------------------------------------------------------------------------
 
 
 def test_cells_before_an_answer():
     release, needed = lesson(), grade.setup_cells
     assert needed(answered(RIGHT), release, find("slope"), SLOPE) == [FIRST]
-    assert len(needed(answered(RIGHT), release, find("mixed_up"), "pair = (4, 1)")) == 2  # its check takes the matrix
+    assert len(needed(answered(RIGHT), release, find("mixed_up"), "pair = (4, 1)")) == 2  # its check gets the matrix
     assert needed(answered(RIGHT), release, find("edge"), "limit = slope(abs, 1)") == [FIRST, SLOPE]
     assert needed(answered(RIGHT), release, find("slope"), "def slope(matrix): return matrix") == [FIRST]
     assert needed(answered(RIGHT), release, find("slope"), "def slope(: x") == [FIRST]
 
 
-def test_an_answer_may_use_the_learners_own_other_answer():
+def test_answer_may_use_another_answer_of_the_learner():
     answer = "limit = round(1 / slope(lambda w: 5 * w**2, 0.5), 6)"
     mark = grade.mark("x", answered({"slope": SLOPE, "edge": answer}), lesson(), find("edge"), LIMITS)
     assert (mark.outcome, mark.points) == ("right", 2.0)
@@ -111,12 +111,12 @@ def test_an_answer_may_use_the_learners_own_other_answer():
         ),
     ],
 )
-def test_nothing_is_earned_and_all_is_said(answer, says):
+def test_hostile_answers_earn_nothing_and_are_reported(answer, says):
     verdict = judged(answer)
     assert verdict["outcome"] in ("stopped", "changed", "not started") and says in verdict["remark"], verdict
 
 
-def test_no_file_is_touched_outside_and_nothing_is_started(tmp_path):
+def test_hostile_answers_touch_no_file_and_start_nothing(tmp_path):
     mine = tmp_path / "mine.txt"
     mine.write_text("mine")
     lines = ["import os, shutil, subprocess, urllib.request", f"mine = {str(mine)!r}", "open('here.txt', 'w').close()"]
@@ -141,13 +141,13 @@ def test_no_file_is_touched_outside_and_nothing_is_started(tmp_path):
     assert mine.read_text() == "mine" and list(tmp_path.iterdir()) == [mine]
 
 
-def test_an_endless_call_ends():
+def test_endless_call_ends():
     answer = "def slope(f, x, h=1):\n    while True:\n        try: f(x)\n        except BaseException: pass"
     assert "stopped after 2 s" in judged(answer)["remark"]
 
 
-def test_what_no_exception_stops_is_killed():
-    # One call of C code sees no exception, the end of its process it does.
+def test_uninterruptible_answer_is_killed():
+    # A single call of C code is not interrupted by exceptions, but by the end of its process.
     answer = "import collections, itertools\ncollections.deque(itertools.repeat(0), 0)"
     verdict = judged(answer, limits=grade.Limits(seconds=1))
     assert verdict["outcome"] == "stopped" and ("after 1 s" in verdict["remark"] or "SIG" in verdict["remark"])
@@ -155,13 +155,13 @@ def test_what_no_exception_stops_is_killed():
 
 def test_memory_is_limited():
     verdict = judged("def slope(f, x, h=1):\n    return len(bytearray(3_000_000_000))")
-    assert verdict["outcome"] == "stopped" or sys.platform != "linux"  # others have no such limit
+    assert verdict["outcome"] == "stopped" or sys.platform != "linux"  # other systems have no such limit
     assert judged("data = bytearray(300_000_000)\n" + SLOPE)["outcome"] == "right"
 
 
-def test_what_an_answer_finds(monkeypatch):
-    """A new process, in which nothing is written into this learner's progress or taken from nbgrader's settings; large
-    graphs run on NumPy, seed and word are the teacher's, and a cell may print, wait and call magics.
+def test_environment_of_an_answer(monkeypatch):
+    """A new process, which neither writes the learner's progress nor reads nbgrader's settings. Large graphs run on
+    NumPy, seed and word are the teacher's, and a cell may print, wait and call magics.
     """
     monkeypatch.delenv("MINFLOW_MACHINE", raising=False)
     monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
@@ -176,7 +176,7 @@ def test_what_an_answer_finds(monkeypatch):
     assert judged("%%time\n" + SLOPE)["outcome"] == "right"
 
 
-def test_what_looks_around_is_worth_a_look():
+def test_suspicious_answers_are_marked():
     reading = "from minflow.exercises.registry import find\nslope = find('slope').right"
     mark = grade.mark("x", answered({"slope": reading}), lesson(), find("slope"), LIMITS)
     assert (mark.outcome, mark.remark) == ("right", "look at it: minflow.exercises")
@@ -191,7 +191,7 @@ def test_summary_counts_files():
     assert grade.summary(marks) == ["a: 1 of 3", "b\ufffd: 0 of 0"]
 
 
-# ---- the hook that refuses ------------------------------------------------------------------------------------------
+# ---- the audit hook -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_summary_counts_files():
         (("socket", "/tmp/x"), True),
     ],
 )
-def test_what_stays_on_this_machine(arguments, here):
+def test_local_addresses_are_allowed(arguments, here):
     assert worker.is_local(arguments) is here
 
 
@@ -222,17 +222,17 @@ def test_hosts_are_refused_by_name():
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert "socket.getaddrinfo is refused" in done.stdout, done.stderr
-    assert socket.gethostname()  # here nothing is refused
+    assert socket.gethostname()  # nothing is refused here
 
 
-def test_stubs_are_not_started(course_folder):
+def test_unanswered_stubs_count_as_not_started(course_folder):
     for name in EXERCISES:
         assert grade.mark("x", lesson(), lesson(), find(name), LIMITS).outcome == "not started"
         assert judged(cells.answer_cell(name), name)["outcome"] in ("not started", "wrong", "stopped")
 
 
 @pytest.mark.slow
-def test_teachers_editions_earn_all_and_students_nothing(tmp_path):
+def test_teachers_editions_earn_all_points_and_students_none(tmp_path):
     build.build("plain", tmp_path)
     for edition in ("teacher", "student"):
         marks = list(grade.grade([str(tmp_path / edition)], grade.Limits()))

@@ -1,5 +1,7 @@
-"""nbgrader and otter themselves, from PyPI, from an assignment to its feedback. Each in an environment of its own:
-nbgrader brings extensions for JupyterLab, otter a browser and pandas, and no other test shall meet them.
+"""nbgrader and otter themselves, from PyPI, from an assignment to its feedback.
+
+Each has a separate environment: nbgrader brings JupyterLab extensions, otter a browser and pandas, which must not
+affect other tests.
 """
 
 import contextlib
@@ -24,7 +26,7 @@ TOP = Path(__file__).parents[3]
 
 @contextlib.contextmanager
 def environment(uv, *packages):
-    """The Python of a new environment with these packages, which finds ours, and what that needs, behind its own."""
+    """The Python of a new environment with these packages, which finds ours and its requirements after its own."""
     with tempfile.TemporaryDirectory() as folder:
         yield installed(uv, Path(folder), *packages)
 
@@ -41,7 +43,7 @@ def installed(uv, folder, *packages):
 
 
 def command(python, *words, cwd):
-    """A command of the environment. It finds programs there first (nbgrader calls alembic)."""
+    """Run a command of the environment, whose programs come first (nbgrader calls alembic)."""
     path = os.pathsep.join([str(python.parent), os.environ["PATH"]])
     done = subprocess.run(
         [python, "-m", *words],
@@ -87,14 +89,14 @@ def follow_nbgrader(python, tmp_path):
 
 
 @pytest.mark.slow
-def test_otter_assigns_and_marks(uv, course_folder, tmp_path):
+def test_otter_assigns_and_grades(uv, course_folder, tmp_path):
     with environment(uv, "otter-grader>=7,<8", "ipykernel", "pypdf") as python:
         follow_otter(python, tmp_path)
 
 
 def follow_otter(python, tmp_path):
     (path,) = build.build("otter", tmp_path / "teacher")
-    # It runs the solved notebook, and stops where a test fails.
+    # It runs the solved notebook, and stops at a failing test.
     command(python, "otter", "assign", path.name, "out", cwd=path.parent)
     student = nb.read(path.parent / "out/student/02_downhill.ipynb")
     text = json.dumps(student)

@@ -1,4 +1,4 @@
-"""A mended notebook has the release's cells and the learner's answers."""
+"""A repaired notebook has the release's cells and the learner's answers."""
 
 from minflow import cli
 from minflow.exercises.teach import mend, nbgrader, notebook as nb
@@ -6,7 +6,7 @@ from tests.exercises.teach.small_course import FIRST, RIGHT, answered, lesson
 
 
 def broken(notebook):
-    """One answer copied, one split, a check and the first cells deleted, an own cell added."""
+    """Copy one answer, split another, delete a check and the first cells, and add a cell."""
     every = [cell for cell in notebook["cells"] if cell["id"] not in ("edge-check", "downhill-01", "downhill-00")]
     place = next(i for i, cell in enumerate(every) if cell["id"] == "slope-answer")
     every.insert(place + 1, dict(every[place]))
@@ -23,17 +23,17 @@ def test_cells_are_the_releases_and_answers_the_learners(course_folder, tmp_path
     assert nb.read(tmp_path / "anna.mended.ipynb") == answered(RIGHT)
     out = capsys.readouterr().out
     assert "slope: 2 cells" in out and "same_scale: the answer is in 2 cells" in out
-    assert cli.main(["exercises", "mend", "--in-place", str(tmp_path)]) == 0  # what was mended is not mended again
+    assert cli.main(["exercises", "mend", "--in-place", str(tmp_path)]) == 0  # no second repair
     assert nb.read(path) == answered(RIGHT) and len(list(tmp_path.glob("*.ipynb"))) == 2
 
 
-def test_one_from_nbgrader_keeps_its_metadata(course_folder, tmp_path):
+def test_nbgrader_metadata_is_kept(course_folder, tmp_path):
     nb.write(tmp_path / "x.ipynb", broken(answered(RIGHT, nbgrader.add_metadata(lesson()))))
     path, remarks = mend.mend(tmp_path / "x.ipynb")
     assert nb.read(path) == answered(RIGHT, nbgrader.add_metadata(lesson())) and len(remarks) == 2
 
 
-def test_with_a_release_of_ones_own(course_folder, tmp_path):
+def test_custom_release(course_folder, tmp_path):
     release = lesson()
     release["cells"][0]["source"] = "# Ours"
     nb.write(tmp_path / "release.ipynb", release)
@@ -42,13 +42,13 @@ def test_with_a_release_of_ones_own(course_folder, tmp_path):
     assert nb.read(tmp_path / "x.mended.ipynb") == answered(RIGHT, release)
 
 
-def test_an_answer_that_is_missing_is_the_stub(course_folder, tmp_path):
+def test_missing_answer_becomes_the_stub(course_folder, tmp_path):
     notebook = {**lesson(), "cells": [cell for cell in lesson()["cells"] if cell["id"] != "slope-answer"]}
     nb.write(tmp_path / "x.ipynb", notebook)
     assert nb.read(mend.mend(tmp_path / "x.ipynb")[0]) == lesson()
 
 
-def test_what_is_no_lesson(course_folder, tmp_path, capsys):
+def test_files_that_are_not_lessons(course_folder, tmp_path, capsys):
     nb.write(tmp_path / "x.ipynb", {**lesson(), "cells": [nb.cell("code", FIRST, "a")]})
     assert cli.main(["exercises", "mend", str(tmp_path / "x.ipynb")]) == 1
     assert "x.ipynb: it is not a lesson" in capsys.readouterr().err and len(list(tmp_path.glob("*.ipynb"))) == 1

@@ -1,4 +1,4 @@
-"""The table of a class, from files that anybody may have written."""
+"""The table of a class, from files that anyone may have written."""
 
 import csv
 import html.parser
@@ -43,7 +43,7 @@ ANNA = [
 BO = [line(0, "slope", "wrong", "one side"), line(10, "slope", "nearly", "one side"), line(59, "slope", "stopped")]
 
 
-def test_work_is_counted_until_it_is_right(tmp_path):
+def test_time_is_counted_until_the_answer_is_right(tmp_path):
     known = report.read(folder_of(tmp_path, anna=ANNA, bo=BO))
     anna, bo = known.learners["anna"]["slope"], known.learners["bo"]["slope"]
     assert (anna.right, anna.attempts, anna.minutes, anna.wrong) == (True, 2, 3.0, {"one side": 1})
@@ -51,7 +51,7 @@ def test_work_is_counted_until_it_is_right(tmp_path):
     assert [one.name for one in known.exercises] == ["slope", "edge"] and known.unknown == 0
 
 
-def test_the_tables(tmp_path, capsys):
+def test_tables(tmp_path, capsys):
     folder = folder_of(tmp_path, anna=ANNA, bo=BO)
     assert cli.main(["exercises", "report", str(folder)]) == 0
     assert capsys.readouterr().out.split() == [str(folder / "report.csv"), str(folder / "report.html")]
@@ -68,7 +68,7 @@ def test_the_tables(tmp_path, capsys):
 
 
 class Page(html.parser.HTMLParser):
-    """tags, texts, and whether every tag that is opened is closed."""
+    """Collects tags and texts; checks that every open tag is closed."""
 
     def __init__(self, text):
         super().__init__()
@@ -88,17 +88,17 @@ class Page(html.parser.HTMLParser):
         self.texts.append(data)
 
 
-def test_the_page_stands_alone_and_can_be_read_aloud(tmp_path):
+def test_page_is_self_contained_and_accessible(tmp_path):
     text = report.as_html(report.read(folder_of(tmp_path, anna=ANNA, bo=BO)))
     page = Page(text)
     names = [tag for tag, _ in page.tags]
     assert "script" not in names and "link" not in names and "http" not in text and 'lang="en"' in text
     assert names.count("table") == names.count("caption") == 4
     assert all(attributes.get("scope") in ("row", "col") for tag, attributes in page.tags if tag == "th")
-    assert {"\u2713 2", "~ 3", "\u00b7", "one side"} <= set(page.texts)  # signs, not colours
+    assert {"\u2713 2", "~ 3", "\u00b7", "one side"} <= set(page.texts)  # signs, not only colours
 
 
-def test_what_is_rare_is_folded(tmp_path):
+def test_rare_mistakes_are_folded(tmp_path):
     from minflow.exercises.registry import find
 
     every = [(name, one.name) for name in ("slope", "edge", "gradient") for one in find(name).wrongs]
@@ -132,7 +132,7 @@ def test_hostile_names_and_lines(tmp_path):
     folder = folder_of(tmp_path, **{evil: torn, "=HYPERLINK(1)": ANNA})
     (folder / "empty").mkdir()
     (folder / "odd" / ".progress.jsonl").mkdir(parents=True)
-    (folder / ".progress.jsonl").write_text(BO[0])  # of nobody
+    (folder / ".progress.jsonl").write_text(BO[0])  # of no learner
     known = report.read(folder)
     work = known.learners[evil]["slope"]
     assert (work.right, work.attempts, work.wrong) == (False, 3, {"turned": 1})
@@ -142,19 +142,19 @@ def test_hostile_names_and_lines(tmp_path):
     assert "\n'=HYPERLINK(1),3," in report.as_csv(known)
 
 
-def test_one_that_is_too_large_is_left_out(tmp_path, monkeypatch):
+def test_oversized_file_is_skipped(tmp_path, monkeypatch):
     folder = folder_of(tmp_path, anna=ANNA)
     monkeypatch.setattr(report, "MAX_BYTES", 10)
     assert report.read(folder).learners == {} and report.read(folder).unknown == 1
 
 
-def test_no_class(tmp_path, capsys):
+def test_empty_class(tmp_path, capsys):
     assert cli.main(["exercises", "report", str(tmp_path)]) == 1
     assert cli.main(["exercises", "report", str(tmp_path / "none")]) == 1
     assert ".progress.jsonl" in (err := capsys.readouterr().err) and "none" in err
 
 
-def test_a_hundred_learners_of_whom_nobody_has_begun(tmp_path):
+def test_class_of_a_hundred_without_any_work(tmp_path):
     folder = folder_of(tmp_path, **{f"n{i}": [line(0, "slope", "not started")] for i in range(100)})
     known = report.read(folder)
     assert len(known.learners) == 100 and not known.exercises

@@ -1,4 +1,4 @@
-"""Slides of a lesson: without answers, without a network."""
+"""Slides of a lesson: without answers, without network access."""
 
 import re
 
@@ -9,7 +9,7 @@ from minflow.exercises.teach import notebook as nb, slides
 from tests.exercises.teach.small_course import EXERCISES, lesson
 
 
-def test_what_begins_a_slide():
+def test_beginnings_of_slides():
     every = slides.slide_cells(lesson())["cells"]
     kinds = [(cell["id"], cell["metadata"]["slideshow"]["slide_type"]) for cell in every]
     assert kinds == [
@@ -23,7 +23,7 @@ def test_what_begins_a_slide():
     ]
 
 
-def test_one_page_without_answers_and_network(course_folder, tmp_path, monkeypatch, capsys):
+def test_single_page_without_answers_and_network(course_folder, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert cli.main(["slides", "02"]) == 0
     assert capsys.readouterr().out.strip() == "02_downhill.slides.html"
@@ -34,14 +34,14 @@ def test_one_page_without_answers_and_network(course_folder, tmp_path, monkeypat
     assert re.search(r'<img (?=[^>]*alt="2x")[^>]*src="data:image/svg\+xml;base64,\w{50}', text)
 
 
-def test_reveal_comes_from_where_one_says(course_folder, tmp_path):
+def test_reveal_is_loaded_from_the_given_address(course_folder, tmp_path):
     for words, wanted in ((["--reveal", "own/reveal"], '"own/reveal/dist/reveal.js"'), (["--reveal"], "reveal.js")):
         assert cli.main(["slides", "02", "--not-run", "--out", str(tmp_path / "s.html"), *words]) == 0
         text = (tmp_path / "s.html").read_text(encoding="utf-8")
         assert wanted in text and "your code here" not in text
 
 
-def test_a_cell_that_fails_is_named(course_folder, tmp_path, capsys):
+def test_failing_cell_is_named(course_folder, tmp_path, capsys):
     path = tmp_path / "03_x.ipynb"
     nb.write(path, {**lesson(), "cells": [nb.cell("code", "1 / 0", "a")]})
     assert cli.main(["slides", str(path), "--out", str(tmp_path / "s.html")]) == 1
@@ -59,9 +59,9 @@ def test_a_cell_that_fails_is_named(course_folder, tmp_path, capsys):
         ("a $x$, b $\\frac{1}{2}$", 2),
     ],
 )
-def test_formulas_are_drawn_and_code_is_not(text, drawn):
+def test_formulas_are_rendered_and_code_is_not(text, drawn):
     assert slides.MATH.sub(slides.draw_formula, text).count("<img") == drawn
 
 
-def test_what_cannot_be_drawn_stays_text():
+def test_unsupported_formulas_stay_text():
     assert slides.MATH.sub(slides.draw_formula, r"$\begin{x}<$") == r"<code>\begin{x}&lt;</code>"

@@ -130,9 +130,8 @@ CALLS = {
     if n[0] != "_" and inspect.isroutine(f) and (face != "init." or n[-1] == "_")
 }
 CALLS |= METHODS | LAYERS
-CONTAINERS = (
-    "Identity Sequential ModuleList ModuleDict ParameterList ParameterDict".split()
-)  # they accept any arguments
+# they accept any arguments
+CONTAINERS = "Identity Sequential ModuleList ModuleDict ParameterList ParameterDict".split()
 SHARE = 0.15  # of the wrong values, without --complete
 BY_PLACE, REST = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.VAR_POSITIONAL
 

@@ -114,11 +114,8 @@ def test_replaced_job_trains_no_orphaned_variable():
     assert "trained, as it was defined again" in str(told(old, JobError, "another shape", ones[2]))
     np.testing.assert_array_equal(new(ones[4]), 0.875)  # and nothing of the new one is lost
     again = job_with(4)
-    assert (new(ones[4])[0], again(ones[4])[0], new(ones[4])[0]) == (
-        0.75,
-        0.625,
-        0.5,
-    )  # a variable of the same shape is shared
+    # they share a variable of the same shape
+    assert (new(ones[4])[0], again(ones[4])[0], new(ones[4])[0]) == (0.75, 0.625, 0.5)
 
 
 def test_job_from_before_clearing_the_session_restarts():

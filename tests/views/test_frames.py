@@ -82,10 +82,8 @@ def test_default_attributes_are_omitted():
         ({"stride": (2, 2), "padding": (0, 0), "dilation": (1, 1), "groups": 1}, "stride=(2, 2)"),
         ({"groups": True, "padding": 0}, "groups=True, padding=0"),
         ({"stride": (1, 1), "padding": (1, 1)}, "padding=(1, 1)"),
-        (
-            {"kernel_size": (3, 3), "stride": (1, 1)},
-            "kernel_size=(3, 3), stride=(1, 1)",
-        ),  # a pool strides by its kernel
+        # the default stride of a pool is its kernel size
+        ({"kernel_size": (3, 3), "stride": (1, 1)}, "kernel_size=(3, 3), stride=(1, 1)"),
         ({"loss": "cross_entropy", "classes": 10, "ignore_index": -(2**31)}, "classes=10"),
     ]:
         assert attrs_text(attrs) == text

@@ -168,7 +168,7 @@ def test_add_an_exercise(passed, house, tmp_path):
     assert len(of(passed, "02_downhill")) > 3
     (text,) = blocks("Add an exercise", "text")
     definition = blocks("Add an exercise", "python")[0]
-    wrong = re.search(r'wrong\("always k".*?\n(def .*?)\n\n', definition, re.DOTALL)[1]
+    wrong = re.search(r'wrong\(\s*"always k".*?\n(def .*?)\n\n', definition, re.DOTALL)[1]
     (tmp_path / "answer.py").write_text(
         f"from minflow.exercises import check\n\n{wrong}\n\nprint(check('mean_of_last', mean_of_last))\n"
     )

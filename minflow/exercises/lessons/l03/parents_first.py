@@ -181,7 +181,7 @@ def order(node, inputs):
 
 @exercise.wrong("without the node",
                 "The given node is missing. It belongs in the list, as the last one.",
-                "Your list holds what is *behind* the node. Append the node itself.")
+                "Your list holds only what comes *before* the node. Append the node itself.")
 def order(node, inputs):
     result, seen, stack = [], set(), [(node, False)]
     while stack:

@@ -10,7 +10,7 @@ exercise = Exercise(
     "05.4", "shifted", kind="measure", level="core", answer="shifted_accuracy",
     question="How many images are still read when all have moved?",
     hint="Begin with a dark image: `flow.zeros_like(images)`. Copy into it the columns that stay in the picture.",
-    fact="If an image moves, the answers of a convolution move with it; the layers behind it must learn to cope with "
+    fact="If an image moves, the answers of a convolution move with it; the layers after it must learn to cope with "
          "that. Pooling helps with a pixel or two.",
     sibling="Move the row [1, 2, 3, 4] by 1 to the right: the new row starts as [0, 0, 0, 0]. Its places 1 to 3 get "
             "the old places 0 to 2: `new[1:] = old[:3]` gives [0, 1, 2, 3]. By 1 to the left: `new[:3] = old[1:]`.",

@@ -134,7 +134,7 @@ exercise.wrong_value("buffers as parameters", instead("parameters", with_buffers
                      "Count only the lines whose first word is PARAMETER.", when=is_other("parameters", with_buffers))
 exercise.wrong_value("the graph's name", instead("buffer", lambda graph: "Predict_0"),
                      "That is the graph. The path in the BUFFER line tells which module keeps it.",
-                     "Take the path behind BUFFER, and leave out its last part.",
+                     "Take the path after BUFFER, and leave out its last part.",
                      when=lambda value, graph: str(value["buffer"]) in ("model", "Predict", "graph")
                      or str(value["buffer"]).startswith("Predict_"))
 exercise.wrong_value("the buffer itself", instead("buffer", lambda graph: lines(graph, "BUFFER")[0]),

@@ -39,7 +39,7 @@ def rule(g, x):
 
 
 @exercise.wrong("without g",
-                "That works only where g is 1. g, which arrives from behind, must go on through your rule.",
+                "That works only where g is 1. g, which comes back from the result, must go on through your rule.",
                 "Multiply along the way: the slope of your operation, times g.")
 def rule(g, x):
     s = x.sigmoid()

@@ -66,6 +66,7 @@ def test_arguments_select_rows(bench):
     assert options.shares == (0.3, 1.0, 2.0) and options.cores == ("idle", "busy")
 
 
+@pytest.mark.slow
 def test_smallest_configuration_runs(tmp_path):
     words = "--quick --only mlp sleep --cores idle busy --rounds 2"
     found, text = benchmarks.figures("async", words, tmp_path)

@@ -26,6 +26,7 @@ def test_external_requests_of_a_page(bench, text, hosts):
     assert bench.LOADS.findall(text) == hosts
 
 
+@pytest.mark.slow
 def test_smallest_configuration_runs(tmp_path):
     pytest.importorskip("jupyter_client")
     pytest.importorskip("anywidget")

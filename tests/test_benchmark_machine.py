@@ -54,6 +54,7 @@ def test_arguments_select_contestants(bench):
     assert (options.threads, options.rounds, options.pin) == ([1], 20, False)
 
 
+@pytest.mark.slow
 def test_smallest_configuration_runs(tmp_path):
     pytest.importorskip("numba")
     found, _ = benchmarks.figures("machine", "--only mlp --rounds 2 --threads 1 --no-torch --no-memory", tmp_path)

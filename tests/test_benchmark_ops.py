@@ -70,6 +70,7 @@ def test_every_row_is_valid_minflow_code(bench, contestant):
         assert bench.step_of(*row, contestant)() is not None, row
 
 
+@pytest.mark.slow
 def test_smallest_configuration_runs(tmp_path):
     pytest.importorskip("numba")
     found, _ = benchmarks.figures("ops", "--rounds 1 --only cumsum AdamW --no-torch", tmp_path)

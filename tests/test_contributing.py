@@ -14,6 +14,7 @@ from tests.processes import output, python
 TOP = Path(__file__).parent.parent
 SECTIONS = {part.partition("\n")[0]: part for part in (TOP / "CONTRIBUTING.md").read_text().split("\n## ")[1:]}
 
+pytestmark = pytest.mark.slow  # a copy of the package, in which the tests of each example run
 
 # "In `path/of/file.py`:" and then the block that belongs there
 PLACED = r"[Ii]n(?: a new file)?\s+`([\w/]+\.py)`[^`]*:\n\n```python\n(.*?)```"

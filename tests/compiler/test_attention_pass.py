@@ -34,21 +34,21 @@ GRAD = numbers(2, 3, 20, 8, seed=3)
 CAUSAL = flow.tensor(np.tril(np.ones((20, 20), bool)))
 
 
-def written_out(q, k, v):
+def unfused_attention(q, k, v):
     """Attention as the small GPT writes it."""
     scores = (q @ k.transpose(-2, -1)) / math.sqrt(8)
     return flow.softmax(scores.masked_fill(CAUSAL == 0, -1e9), dim=-1) @ v
 
 
-def keys_as_they_are(q, k, v):
+def pretransposed_keys(q, k, v):
     return flow.softmax(linalg.matmul(q, k, ta=False, tb=True) * 0.5 / 2, dim=3) @ v
 
 
 ATTENTIONS = {
     "plain": F.scaled_dot_product_attention,
     "causal": lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
-    "written out": written_out,
-    "keys as they are": keys_as_they_are,
+    "written out": unfused_attention,
+    "keys as they are": pretransposed_keys,
     "of one head": lambda q, k, v: F.scaled_dot_product_attention(q[0, 0], k[0, 0], v[0, 0]),
 }
 
@@ -71,19 +71,19 @@ def test_attention_is_fused(name, train, kernels):
     same_numbers(graph, after, *arrays)
 
 
-def weights_too(q, k, v):
+def returns_weights(q, k, v):
     weights = flow.softmax(q @ k.transpose(-2, -1), -1)
     return weights @ v, weights
 
 
-def scores_too(q, k, v):
+def returns_scores(q, k, v):
     scores = q @ k.transpose(-2, -1)
     return flow.softmax(scores, -1) @ v + scores.sum()
 
 
 STAYING = {
-    "weights that are read": weights_too,
-    "scores that are read": scores_too,
+    "weights that are read": returns_weights,
+    "scores that are read": returns_scores,
     "another axis": lambda q, k, v: flow.softmax(q @ k.transpose(-2, -1), -2) @ v,
     "dropout": lambda q, k, v: F.dropout(flow.softmax(q @ k.transpose(-2, -1), -1), 0.5) @ v,
     "a mask that is added": lambda q, k, v: F.scaled_dot_product_attention(q, k, v, attn_mask=CAUSAL.float()),
@@ -127,7 +127,7 @@ def test_short_sequences_are_not_fused():
 
 
 def test_fused_node_names_its_operations():
-    graph = traced(with_gradients(written_out, (0, 1, 2)), GRAD, *ARRAYS)
+    graph = traced(with_gradients(unfused_attention, (0, 1, 2)), GRAD, *ARRAYS)
     one, back = [node for node in attention(graph).nodes if node.op.name.startswith("attention")]
     assert [part.op.name for part in one.parts] == ["matmul", "div", "where", "softmax", "matmul"]
     assert [part.op.name for part in back.parts].count("matmul") == 4 and {p.phase for p in back.parts} == {"backward"}

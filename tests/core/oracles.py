@@ -16,7 +16,7 @@ from tests.core import (
 )
 
 
-def met(*arrays, floating: bool = False):
+def promoted(*arrays, floating: bool = False):
     """Inputs promoted to a common dtype, as in PyTorch."""
     dtype = promote(*[a.__class__ if isinstance(a, bool | int | float) else spec_of(a) for a in arrays])
     name = "float32" if floating and not dtype.floating else dtype.name
@@ -25,7 +25,7 @@ def met(*arrays, floating: bool = False):
 
 def of(function, floating: bool = False):
     """An elementwise function of numpy on promoted inputs."""
-    return lambda *arrays: function(*met(*arrays, floating=floating))
+    return lambda *arrays: function(*promoted(*arrays, floating=floating))
 
 
 def erf_slow(x):

@@ -64,7 +64,7 @@ def counted(x, weights, minlength):
     return np.array([weights[x == k].sum() for k in range(n)], weights.dtype)
 
 
-def strided_look(x, size, stride, offset):
+def strided_view(x, size, stride, offset):
     out, flat = np.empty(size), x.ravel()
     for place in np.ndindex(*size):
         out[place] = flat[offset + sum(i * k for i, k in zip(place, stride))]
@@ -117,7 +117,7 @@ ORACLES = {
     "histc": lambda x, bins, low, high: np.histogram(
         x, bins, (low, high) if low < high else (x.min(), x.max()) if x.size else (0, 1)
     )[0],
-    "as_strided": strided_look,
+    "as_strided": strided_view,
     "windows": windows,
     "scatter_reduce": scatter_reduce,
     "nms": kept,

@@ -10,7 +10,7 @@ def counts_of(size, kernel_size, stride, padding, dilation):
     ]
 
 
-def met(shape, kernel_size, stride, padding, dilation):
+def window_pixels(shape, kernel_size, stride, padding, dilation):
     """((n, row of the columns, column), position in the image) of every pixel of every window."""
     n, c, *size = shape
     counts = counts_of(size, kernel_size, stride, padding, dilation)
@@ -24,14 +24,14 @@ def met(shape, kernel_size, stride, padding, dilation):
 def im2col(x, kernel_size, **options):
     places = np.prod(counts_of(x.shape[2:], kernel_size, **options))
     out = np.zeros((x.shape[0], x.shape[1] * np.prod(kernel_size), places), x.dtype)
-    for column, pixel in met(x.shape, kernel_size, **options):
+    for column, pixel in window_pixels(x.shape, kernel_size, **options):
         out[column] = x[pixel]
     return out
 
 
 def col2im(columns, shape, **options):
     out = np.zeros(shape, columns.dtype)
-    for column, pixel in met(shape, **options):
+    for column, pixel in window_pixels(shape, **options):
         out[pixel] += columns[column]
     return out
 

@@ -64,7 +64,7 @@ def cross_entropy_grad(probs, labels, grad, ignore_index, reduction):
 # ---- convolution -------------------------------------------------------------------------------------------------
 
 
-def meetings(x_shape, w_shape, out_shape, stride, padding, dilation, groups):
+def convolution_terms(x_shape, w_shape, out_shape, stride, padding, dilation, groups):
     """(index in the result, in the images, in the filters) of every product of a convolution."""
     filters_per_group = w_shape[0] // groups
     for n, f, i, j in np.ndindex(out_shape):
@@ -80,21 +80,21 @@ def conv2d(x, weight, stride, padding, dilation, groups):
         for a in range(2)
     ]
     out = np.zeros((x.shape[0], weight.shape[0], *size), x.dtype)
-    for o, i, w in meetings(x.shape, weight.shape, out.shape, stride, padding, dilation, groups):
+    for o, i, w in convolution_terms(x.shape, weight.shape, out.shape, stride, padding, dilation, groups):
         out[o] += x[i] * weight[w]
     return out
 
 
 def conv2d_input_grad(grad, weight, shape, **options):
     out = np.zeros(shape, grad.dtype)
-    for o, i, w in meetings(shape, weight.shape, grad.shape, **options):
+    for o, i, w in convolution_terms(shape, weight.shape, grad.shape, **options):
         out[i] += grad[o] * weight[w]
     return out
 
 
 def conv2d_weight_grad(grad, x, shape, **options):
     out = np.zeros(shape, grad.dtype)
-    for o, i, w in meetings(x.shape, shape, grad.shape, **options):
+    for o, i, w in convolution_terms(x.shape, shape, grad.shape, **options):
         out[w] += grad[o] * x[i]
     return out
 
@@ -141,7 +141,7 @@ def max_pool2d_pick(x, indices):
     return np.stack([x[n, c].reshape(-1)[indices[n, c]] for n, c in np.ndindex(x.shape[:2])]).reshape(indices.shape)
 
 
-def shares(shape, out_shape, kernel_size, stride, padding, count_include_pad, divisor_override):
+def window_divisors(shape, out_shape, kernel_size, stride, padding, count_include_pad, divisor_override):
     """(window, pixel, divisor of the window's sum)."""
     for i, j in np.ndindex(out_shape[2:]):
         inside = list(window(i, j, shape, kernel_size, stride, padding))
@@ -157,7 +157,7 @@ def shares(shape, out_shape, kernel_size, stride, padding, count_include_pad, di
 def avg_pool2d(x, count_include_pad, divisor_override, **options):
     out = np.zeros(pooled_shape(x.shape, **options), x.dtype)
     options.pop("ceil_mode")
-    for (i, j), (row, column), count in shares(
+    for (i, j), (row, column), count in window_divisors(
         x.shape, out.shape, **options, count_include_pad=count_include_pad, divisor_override=divisor_override
     ):
         out[:, :, i, j] += x[:, :, row, column] / count
@@ -166,7 +166,7 @@ def avg_pool2d(x, count_include_pad, divisor_override, **options):
 
 def avg_pool2d_grad(grad, shape, ceil_mode, **options):
     out = np.zeros(shape, grad.dtype)
-    for (i, j), (row, column), count in shares(shape, grad.shape, **options):
+    for (i, j), (row, column), count in window_divisors(shape, grad.shape, **options):
         out[:, :, row, column] += grad[:, :, i, j] / count
     return out
 

@@ -97,7 +97,7 @@ def per_sample(L, model):
     return gradients, f.functional_call(model, parameters, inputs(L)[0])
 
 
-def pulled(L):
+def vjp_result(L):
     out, pull = names_of(L).vjp(each, inputs(L)[0])
     return out, pull(out)
 
@@ -111,7 +111,7 @@ FUNC = {
     "grad_and_value": lambda L, f: f.grad_and_value(one, argnums=1)(*inputs(L)),
     "grad with more": lambda L, f: f.grad(lambda x: (x.sum() ** 2, {"twice": x * 2}), has_aux=True)(inputs(L)[1]),
     "grad of a tree": lambda L, f: f.grad(lambda p: one(p["x"], p["y"][0]))({"x": inputs(L)[0], "y": [inputs(L)[1]]}),
-    "vjp": lambda L, f: pulled(L),
+    "vjp": lambda L, f: vjp_result(L),
     "jvp": lambda L, f: f.jvp(two, inputs(L), inputs(L)),
     "jacrev": lambda L, f: f.jacrev(each)(inputs(L)[0]),
     "jacfwd": lambda L, f: f.jacfwd(one, argnums=(0, 1))(*inputs(L)),

@@ -15,7 +15,7 @@ PACKAGES = {"onnx": "onnx", "scipy": "scipy", "PIL": "notebook", "llvmlite": "fa
 
 
 @pytest.fixture
-def house(tmp_path, monkeypatch):
+def checkout(tmp_path, monkeypatch):
     """A checkout with an environment made by uv, and a function that sets the path of Python."""
     top = tmp_path / "minflow"
     (top / ".venv/bin").mkdir(parents=True)
@@ -44,19 +44,19 @@ def pip(monkeypatch):
 
 
 @pytest.mark.parametrize("package, extra", PACKAGES.items())
-def test_checkout_uses_uv_and_keeps_other_extras(house, package, extra):
+def test_checkout_uses_uv_and_keeps_other_extras(checkout, package, extra):
     assert install_command(package) == f"uv sync --inexact --extra {extra}"
-    (house / "notebooks").mkdir()
-    os.chdir(house / "notebooks")
+    (checkout / "notebooks").mkdir()
+    os.chdir(checkout / "notebooks")
     assert install_command(package) == f"uv sync --inexact --extra {extra}"
 
 
-def test_checkout_path_is_named_from_outside(house, tmp_path, monkeypatch):
+def test_checkout_path_is_named_from_outside(checkout, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert install_command("onnx") == f"uv sync --inexact --extra onnx --project {os.path.realpath(house)}"
+    assert install_command("onnx") == f"uv sync --inexact --extra onnx --project {os.path.realpath(checkout)}"
 
 
-def test_core_package_needs_no_extra(house, pip, monkeypatch):
+def test_core_package_needs_no_extra(checkout, pip, monkeypatch):
     assert install_command("threadpoolctl") == "uv sync --inexact"
     monkeypatch.setattr(optional, "checkout", lambda: None)
     pip(True)
@@ -64,7 +64,7 @@ def test_core_package_needs_no_extra(house, pip, monkeypatch):
 
 
 @pytest.mark.parametrize("package, extra", PACKAGES.items())
-def test_other_environments_use_pip_of_this_python(house, pip, monkeypatch, package, extra):
+def test_other_environments_use_pip_of_this_python(checkout, pip, monkeypatch, package, extra):
     monkeypatch.setattr(optional, "checkout", lambda: None)
     pip(True)
     python = os.path.join(".venv", "bin", "python")
@@ -73,22 +73,22 @@ def test_other_environments_use_pip_of_this_python(house, pip, monkeypatch, pack
     assert install_command(package) == f'uv pip install --python {python} "minflow-learn[{extra}]"'
 
 
-def test_python_outside_the_checkout_environment_uses_pip(house, pip, tmp_path, monkeypatch):
+def test_python_outside_the_checkout_environment_uses_pip(checkout, pip, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "other"))
     pip(True)
     assert install_command("onnx").endswith('-m pip install "minflow-learn[onnx]"')
 
 
-def test_notebook_paths_are_absolute(house, pip, monkeypatch):
+def test_notebook_paths_are_absolute(checkout, pip, monkeypatch):
     """The terminal may be in another folder than the kernel."""
     monkeypatch.setattr(optional, "checkout", lambda: None)
     shell = SimpleNamespace(kernel=None)
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
     pip(True)
-    assert install_command("onnx") == f'{house / ".venv/bin/python"} -m pip install "minflow-learn[onnx]"'
+    assert install_command("onnx") == f'{checkout / ".venv/bin/python"} -m pip install "minflow-learn[onnx]"'
 
 
-def test_python_of_uv_run_is_named_by_path(house, pip, monkeypatch):
+def test_python_of_uv_run_is_named_by_path(checkout, pip, monkeypatch):
     """PATH finds it by name in this process only."""
     monkeypatch.setenv("UV", "/opt/bin/uv")
     monkeypatch.setattr("shutil.which", lambda name, **options: sys.executable)
@@ -96,7 +96,7 @@ def test_python_of_uv_run_is_named_by_path(house, pip, monkeypatch):
     assert install_command("torch") == f"uv pip install --python {os.path.join('.venv', 'bin', 'python')} torch"
 
 
-def test_package_without_an_extra_is_installed_by_name(house, pip):
+def test_package_without_an_extra_is_installed_by_name(checkout, pip):
     pip(True)
     assert install_command("torch").endswith("python -m pip install torch")
 

@@ -141,7 +141,7 @@ def changes(op, found, said, texts):
             yield f"example {k} gave {texts[k]}, and gives {line(op, {k: found[k]}).partition(f' | {k} ')[2]}"
 
 
-def verdict(op, found, rows):
+def problem_of(op, found, rows):
     """None, or a description of what is wrong with an op, and whether `--update-golden` fixes it."""
     if op.name not in rows:
         return f"{op.name} has no line in {GOLDEN.name}: write it with --update-golden", True
@@ -172,7 +172,7 @@ def rows():
 
 
 def test_no_op_changes_without_a_new_version(found, rows, request):
-    wrong = [answer for op in found if (answer := verdict(op, found[op], rows))]
+    wrong = [answer for op in found if (answer := problem_of(op, found[op], rows))]
     wrong += [
         (f"{name} is gone, and saved graphs use it: keep it, or take its line from {GOLDEN.name} by hand", False)
         for name in sorted(rows.keys() - {op.name for op in found})
@@ -206,7 +206,7 @@ def test_changed_result_is_detected_in_every_op(found, rows, change):
     blind = [
         op.name
         for op in found
-        if verdict(op, {k: [change(array) for array in arrays] for k, arrays in found[op].items()}, rows) is None
+        if problem_of(op, {k: [change(array) for array in arrays] for k, arrays in found[op].items()}, rows) is None
     ]
     assert not blind
 
@@ -219,7 +219,7 @@ def test_swapped_elements_are_detected(found, rows):
     noticed = {
         op.name
         for op in found
-        if verdict(op, {k: [swapped(array) for array in arrays] for k, arrays in found[op].items()}, rows)
+        if problem_of(op, {k: [swapped(array) for array in arrays] for k, arrays in found[op].items()}, rows)
     }
     assert {"cat", "flip", "matmul", "conv2d", "sort", "uniform", "randperm", "nonzero"} <= noticed
 
@@ -235,13 +235,13 @@ def test_rounding_of_another_machine_is_tolerated(found, rows):
             return (array + error * (abs(np.nan_to_num(array)) + 0.1)).astype(array.dtype)
 
     for op in found:
-        assert not verdict(op, {k: [near(array) for array in arrays] for k, arrays in found[op].items()}, rows)
+        assert not problem_of(op, {k: [near(array) for array in arrays] for k, arrays in found[op].items()}, rows)
 
 
 def test_changed_kernel_is_reported(monkeypatch, rows):
     op = OPS["sub"]
     monkeypatch.setattr(op, "kernel", lambda a, b, out=None: np.subtract(b, a, out=out))
-    text, mended = verdict(op, results(op), rows)
+    text, mended = problem_of(op, results(op), rows)
     assert (
         re.search(
             r"sub of version 1 is not what it was: example \w{4} gave f8\[3,4\] -?[\d.]+, and gives f8\["
@@ -251,13 +251,13 @@ def test_changed_kernel_is_reported(monkeypatch, rows):
         and not mended
     )
     monkeypatch.setattr(op, "version", 2)
-    assert verdict(op, results(op), rows) == ("sub is of version 2 now: write its line with --update-golden", True)
+    assert problem_of(op, results(op), rows) == ("sub is of version 2 now: write its line with --update-golden", True)
 
 
 def test_changed_signature_is_reported(monkeypatch, found, rows):
     op = OPS["sum"]
     monkeypatch.setattr(op, "attrs", ["dim", "keepdims"])
-    text, mended = verdict(op, found[op], rows)
+    text, mended = problem_of(op, found[op], rows)
     assert "its signature was (x; axis, keepdims) -> sum, and is (x; dim, keepdims) -> sum. Saved" in text
     assert not mended
 
@@ -265,13 +265,13 @@ def test_changed_signature_is_reported(monkeypatch, found, rows):
 def test_update_golden_writes_the_table(monkeypatch, found, rows):
     op = OPS["sum"]
     version, said, texts = rows["sum"]
-    assert verdict(op, found[op], {})[1] and "no line" in verdict(op, found[op], {})[0]
-    assert verdict(op, found[op], {"sum": (3, said, texts)}) == (
+    assert problem_of(op, found[op], {})[1] and "no line" in problem_of(op, found[op], {})[0]
+    assert problem_of(op, found[op], {"sum": (3, said, texts)}) == (
         "sum was of version 3, and versions only rise: define(..., version=4)",
         False,
     )
     first, *others = texts
     fewer = {"sum": (version, said, {k: texts[k] for k in others})}
-    assert verdict(op, found[op], fewer) == ("sum has other examples: --update-golden writes them", True)
+    assert problem_of(op, found[op], fewer) == ("sum has other examples: --update-golden writes them", True)
     assert read(line(op, found[op], texts)) == {"sum": rows["sum"]}
     assert line(op, found[op], {first: "f8[] 7"}).count("7 |") == 1, "recorded lines do not change"

@@ -34,7 +34,7 @@ def module(room: str):
     return found
 
 
-def slip(draw: random.Random, name: str) -> str:
+def typo(draw: random.Random, name: str) -> str:
     """Omit or double one letter, or swap it with the next, not at the end; never a digit, which is not a typo."""
     i = draw.choice([i for i in range(len(name) - 2) if name[i : i + 2].isalpha()] or [0])
     return draw.choice(
@@ -46,7 +46,7 @@ def slip(draw: random.Random, name: str) -> str:
 def test_typo_in_any_namespace_suggests_the_intended_name(room):
     draw, looked = random.Random(room), 0
     for name in draw.sample(names_of(room), min(12, len(names_of(room)))):
-        wrong = slip(draw, name)
+        wrong = typo(draw, name)
         if any(wrong in names for names in NAMESPACES.values()) or wrong == name:
             continue
         assert not hasattr(module(room), wrong) and getattr(module(room), wrong, None) is None

@@ -261,7 +261,7 @@ class Program:
         alive = list(tensors)
         for name, grad, (i, j), args in self.steps[:upto]:
             with nullcontext() if grad else library.no_grad():
-                alive += perform(library, name, alive[i], alive[j], args) or []
+                alive += run_step(library, name, alive[i], alive[j], args) or []
         return alive
 
     def loss(self, library, alive, tensor):
@@ -349,7 +349,7 @@ WRITES = [*[f"{name}_" for name in UNARY], *"""fill_ zero_ scale_ scale_ masked_
           setrows mul_ mul_ copy_ iadd iadd transpose_ unsqueeze_""".split()]  # fmt: skip
 
 
-def perform(library, name, t, other, args):
+def run_step(library, name, t, other, args):
     """Run one step; return the new tensors, if any."""
     if name in ("T", "mT", "data"):
         return [getattr(t, name)]

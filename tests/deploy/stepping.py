@@ -36,11 +36,11 @@ def state_of(graph):
     return {name: text(value) for name, value in graph.state_dict().items()}
 
 
-def going_on(graph, batches):
+def resume_steps(graph, batches):
     """Results of some steps, and the state after them."""
     rows = [stepped(graph, batch) for batch in batches]
     return {"rows": rows, "state": state_of(graph), "steps": graph._steps, "config": repr(graph.config)}
 
 
 if __name__ == "__main__":
-    print(json.dumps({path: going_on(flow.load_graph(path), batches(path + ".npz")) for path in sys.argv[1:]}))
+    print(json.dumps({path: resume_steps(flow.load_graph(path), batches(path + ".npz")) for path in sys.argv[1:]}))

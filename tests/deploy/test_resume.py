@@ -10,7 +10,7 @@ import pytest
 
 import minflow as flow
 from minflow import nn
-from tests.deploy.stepping import batches, going_on, state_of, stepped
+from tests.deploy.stepping import batches, resume_steps, state_of, stepped
 from tests.graph_models import Step
 
 s = flow.optim.lr_scheduler
@@ -116,7 +116,7 @@ def both(tmp_path_factory):
         flow.save(graph, folder)
         assert state_of(graph) == before
         np.savez(f"{folder}.npz", **{f"{step}.{i}": x for step in range(5) for i, x in enumerate(batch(step + 5))})
-        here[name] = folder, going_on(graph, batches(f"{folder}.npz"))
+        here[name] = folder, resume_steps(graph, batches(f"{folder}.npz"))
     command = [sys.executable, "-m", "tests.deploy.stepping", *[folder for folder, _ in here.values()]]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(command, capture_output=True, text=True, cwd=top, env=environment, check=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .draw import SHAPES, Draw, Made
+from .draw import SHAPES, Draw, DrawnTensor
 
 ONEFLOWS = (
     "nn.FusedBatchNorm1d",
@@ -15,7 +15,7 @@ ONEFLOWS = (
 FLOATS = ("float32", "float32", "float64", "float16", "int64")
 
 
-def signal(d: Draw, n: int, c: int | None = None, **fixed) -> Made:
+def signal(d: Draw, n: int, c: int | None = None, **fixed) -> DrawnTensor:
     """(N, C, ...) or (C, ...), small; rarely something else."""
     space = [d.one(4, 3, 5) if n < 3 else d.one(2, 3, 3) for _ in range(n)]
     shape = [2 if c is None else c, *space]

@@ -222,7 +222,7 @@ def raw_place(error: BaseException) -> str:
     return f"{text(error)}   ({last.filename.rpartition('minflow/')[2]}:{last.lineno})"
 
 
-def spoken(error: BaseException) -> bool:
+def is_our_error(error: BaseException) -> bool:
     """True if minflow raised this error on purpose."""
     return isinstance(error, MinflowError) and not isinstance(error, InternalError)
 
@@ -257,7 +257,7 @@ def compare(  # noqa: C901
     if ours.error is not None:
         if isinstance(ours.error, Hung):
             return found("hang", text(ours.error), text(theirs.error or theirs.seen.get("r")))
-        if not spoken(ours.error) and not isinstance(ours.error, SyntaxError):
+        if not is_our_error(ours.error) and not isinstance(ours.error, SyntaxError):
             by_python = isinstance(ours.error, TypeError) and SIGNATURE.search(str(ours.error))
             outside = place(ours.error) == "<call>"  # not in minflow: [] & ()
             if not by_python and not (outside and theirs.error is not None):
@@ -298,7 +298,7 @@ def compare(  # noqa: C901
             return found(kind, f"{key} = {text(ours.seen.get(key))}", f"{key} = {text(value)}")
     if ours.grad_error is not None:
         error = ours.grad_error
-        kind = "refused" if spoken(error) else "raw"
+        kind = "refused" if is_our_error(error) else "raw"
         if theirs.grad_error is not None and kind == "refused":
             return None
         return found(kind, "in backward: " + raw_place(error), text(theirs.grad_error or theirs.grads))

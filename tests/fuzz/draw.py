@@ -50,7 +50,7 @@ STRANGERS = [  # arguments of a wrong kind, to replace any argument
 NUMBERS = "0 1 2 -1 3 0.5 -0.5 2.0 -2.0 0.0 -0.0 1e-3 inf -inf nan True 100 300"
 
 
-class Made(NamedTuple):
+class DrawnTensor(NamedTuple):
     """A tensor of the program: its variable, shape and dtype."""
 
     name: str
@@ -90,8 +90,8 @@ class Draw:
             setattr(self, name, getattr(source, name))
         self.fixed = fixed
         self.lines: list[str] = []
-        self.made: list[Made] = []
-        self.x: Made | None = None
+        self.made: list[DrawnTensor] = []
+        self.x: DrawnTensor | None = None
 
     def chance(self, p: float) -> bool:
         return self.random() < p
@@ -134,7 +134,7 @@ class Draw:
             values[self.randrange(count)] = "nan"
         return values
 
-    def tensor(self, shape=None, dtype=None, profile=None, grad=None, layout=None) -> Made:
+    def tensor(self, shape=None, dtype=None, profile=None, grad=None, layout=None) -> DrawnTensor:
         if shape is None:
             shape = self.fixed.get("shape", self.choice(SHAPES)) if self.x is None else self.choice(SHAPES)
         shape = tuple(shape)
@@ -160,8 +160,8 @@ class Draw:
             return f"L.zeros({', '.join(map(str, shape))}, dtype=L.{dtype})"
         return f"L.tensor({nested(values, shape)}, dtype=L.{dtype})"
 
-    def add(self, text: str, shape: tuple, dtype: str) -> Made:
-        made = Made(f"x{len(self.made)}", shape, dtype)
+    def add(self, text: str, shape: tuple, dtype: str) -> DrawnTensor:
+        made = DrawnTensor(f"x{len(self.made)}", shape, dtype)
         self.lines.append(f"{made.name} = {text}")
         self.made.append(made)
         if self.x is None:
@@ -173,7 +173,7 @@ class Draw:
         dtype = self.fixed.get("dtype")
         return dtype if dtype and (dtype in options or options == tuple(DTYPES)) else self.choice(options)
 
-    def floats(self, shape=None, **fixed) -> Made:
+    def floats(self, shape=None, **fixed) -> DrawnTensor:
         return self.tensor(shape, self.dtype_of("float32", "float32", "float32", "float64", "float16"), **fixed)
 
     def fitting(self, shape: tuple) -> tuple:
@@ -190,7 +190,7 @@ class Draw:
         fixed.setdefault("dtype", x.dtype if self.chance(0.7) else None)
         return self.tensor(shape, **fixed)
 
-    def same(self, **fixed) -> Made:
+    def same(self, **fixed) -> DrawnTensor:
         """Usually a tensor like x."""
         shape = self.x.shape if self.chance(0.9) else self.choice(SHAPES)
         fixed.setdefault("dtype", self.x.dtype if self.chance(0.9) else None)
@@ -211,7 +211,7 @@ class Draw:
     def dtype(self) -> str:
         return "L." + self.choice([*FLOATS, *INTEGERS, "bool"])
 
-    def axis(self, x: Made | None = None, extra: int = 0) -> str:
+    def axis(self, x: DrawnTensor | None = None, extra: int = 0) -> str:
         n = max((x or self.x).ndim + extra, 1)
         return str(self.randrange(-n, n) if self.chance(0.93) else self.one(n, -n - 1, 5))
 
@@ -229,7 +229,7 @@ class Draw:
             picked.append(self.randrange(-3, 3))
         return str(tuple(picked) if self.chance(0.7) else picked)
 
-    def along(self, x: Made) -> tuple[int, int]:
+    def along(self, x: DrawnTensor) -> tuple[int, int]:
         """A random axis of x and its size; 0 and 1 if x is a scalar."""
         axis = self.randrange(max(x.ndim, 1))
         return axis, x.shape[axis] if x.ndim else 1
@@ -259,7 +259,7 @@ class Draw:
         """Sizes as one tuple, or as separate arguments."""
         return [self.shape_text(sizes)] if self.chance(0.5) or not len(sizes) else [str(n) for n in sizes]
 
-    def labels(self, shape, classes: int, ignored: bool = False) -> Made:
+    def labels(self, shape, classes: int, ignored: bool = False) -> DrawnTensor:
         """int64 labels in [0, classes); rarely one outside, or ignored."""
         values = [self.randrange(max(classes, 1)) for _ in range(prod(shape))]
         if values and self.chance(0.06):

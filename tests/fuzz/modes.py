@@ -18,7 +18,7 @@ import numpy as np
 import minflow as flow
 import minflow.typing as tp
 
-from .comparison import place, spoken
+from .comparison import is_our_error, place
 
 MODES = ["eager", "graph", "sync", "async"]
 INPUTS = np.random.default_rng(7).standard_normal((8, 4, 3)).astype("float32")
@@ -469,7 +469,9 @@ def outcome(mode: str, program: Program) -> tuple[str, object]:
         except Exception as error:
             flow.clear_default_session()
             by_program = place(error) == "<program>"  # an error of Python unrelated to minflow
-            return "refuses" if spoken(error) or by_program else "raw", "".join(traceback.format_exception(error)[-3:])
+            return "refuses" if is_our_error(error) or by_program else "raw", "".join(
+                traceback.format_exception(error)[-3:]
+            )
     return "warns" if any(
         "later change is not seen" in str(w.message) or "while it is built" in str(w.message) for w in told
     ) else "gives", found

@@ -128,7 +128,7 @@ def attention(d: Draw):
     return args, kw
 
 
-def looked_at(d: Draw, count: int, *shapes: tuple) -> str:
+def attention_inputs(d: Draw, count: int, *shapes: tuple) -> str:
     """Several tensors of one shape, the first of which is x."""
     shape = d.choice(shapes)
     d.tensor(shape, d.dtype_of(*FLOATS))
@@ -136,7 +136,7 @@ def looked_at(d: Draw, count: int, *shapes: tuple) -> str:
 
 
 def multi_head(d: Draw):
-    inputs = looked_at(d, 3, (2, 1, 4), (3, 2, 4), (3, 4)).split(", ")
+    inputs = attention_inputs(d, 3, (2, 1, 4), (3, 2, 4), (3, 4)).split(", ")
     biases = [given(d, 12, grad=False), "None", "None"] if d.chance(0.7) else ["None"] * 3
     zeros = d.of("True False False")
     last = [given(d, 4, 4, profile="unit"), given(d, 4) if d.chance(0.7) else "None"]
@@ -149,21 +149,33 @@ LAYERS = {
     "MultiheadAttention": lambda d: (
         ["4", d.of("2 1 4 3")],
         d.some(bias="True False", add_bias_kv="True False", add_zero_attn="True False", batch_first="True False"),
-        looked_at(d, 3, (2, 1, 4), (3, 2, 4), (3, 4)),
+        attention_inputs(d, 3, (2, 1, 4), (3, 2, 4), (3, 4)),
     ),
-    "TransformerEncoderLayer": lambda d: (["4", "2", "3", "0.0"], d.some(**BLOCK), looked_at(d, 1, (2, 1, 4), (3, 4))),
-    "TransformerDecoderLayer": lambda d: (["4", "2", "3", "0.0"], d.some(**BLOCK), looked_at(d, 2, (2, 1, 4), (3, 4))),
+    "TransformerEncoderLayer": lambda d: (
+        ["4", "2", "3", "0.0"],
+        d.some(**BLOCK),
+        attention_inputs(d, 1, (2, 1, 4), (3, 4)),
+    ),
+    "TransformerDecoderLayer": lambda d: (
+        ["4", "2", "3", "0.0"],
+        d.some(**BLOCK),
+        attention_inputs(d, 2, (2, 1, 4), (3, 4)),
+    ),
     "TransformerEncoder": lambda d: (
         ["L.nn.TransformerEncoderLayer(4, 2, 3, 0.0)", d.of("1 2")],
         {},
-        looked_at(d, 1, (2, 1, 4), (3, 4)),
+        attention_inputs(d, 1, (2, 1, 4), (3, 4)),
     ),
     "TransformerDecoder": lambda d: (
         ["L.nn.TransformerDecoderLayer(4, 2, 3, 0.0)", d.of("1 2")],
         {},
-        looked_at(d, 2, (2, 1, 4), (3, 4)),
+        attention_inputs(d, 2, (2, 1, 4), (3, 4)),
     ),
-    "Transformer": lambda d: (["4", "2", "1", "1", "3", "0.0"], d.some(**BLOCK), looked_at(d, 2, (2, 1, 4), (3, 4))),
+    "Transformer": lambda d: (
+        ["4", "2", "1", "1", "3", "0.0"],
+        d.some(**BLOCK),
+        attention_inputs(d, 2, (2, 1, 4), (3, 4)),
+    ),
     "RNN": recurrent(nonlinearity="'tanh' 'relu' 'x'"),
     "LSTM": recurrent(proj_size="0 1"),
     "GRU": recurrent(),

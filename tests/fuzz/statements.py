@@ -16,7 +16,7 @@ import numpy as np
 
 import minflow
 
-from .comparison import Finding, Hung, differs, place, plain, raw_place, spoken, text, time_limit
+from .comparison import Finding, Hung, differs, is_our_error, place, plain, raw_place, text, time_limit
 
 PRELUDE = """
 class Extra(L.nn.Module):
@@ -355,7 +355,7 @@ def space_of(lib) -> dict:
     return space
 
 
-def seen(space: dict) -> dict:
+def visible_state(space: dict) -> dict:
     """Visible state of a program's variables as plain values."""
     found = {"log": plain(list(space["log"]))}
     for name, value in space.items():
@@ -389,7 +389,7 @@ def fault(lines: list[str], torch) -> Finding | None:
             found = lambda kind, a, b, i=i: Finding("program", kind, tuple(lines[: i + 1]), a, b)
             if isinstance(mine, Hung):
                 return found("hang", text(mine), text(yours))
-            if mine is not None and not spoken(mine) and (yours is None or place(mine) != "<call>"):
+            if mine is not None and not is_our_error(mine) and (yours is None or place(mine) != "<call>"):
                 return found("raw", raw_place(mine), text(yours))
             if mine is not None and yours is None:
                 return found("refused", text(mine), "accepted")
@@ -399,7 +399,7 @@ def fault(lines: list[str], torch) -> Finding | None:
                 return found("accepted", "accepted", text(yours))
             if mine is not None and ("backward" in line or "load_state_dict" in line):
                 return None  # the progress of a failed backward may differ, and a refused load changes nothing here
-            a, b = seen(ours), seen(theirs)
+            a, b = visible_state(ours), visible_state(theirs)
             for key in b:
                 if kind := differs(a.get(key), b[key], False, 1e-4):
                     if ENDS.search(line) and key[0] == "t":

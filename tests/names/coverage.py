@@ -43,7 +43,7 @@ def kernels() -> list[str]:
     return [line.split("\t")[0] for line in lines if not line.startswith("#")]
 
 
-def heard(name: str) -> str | None:
+def hint_for(name: str) -> str | None:
     """Hint of the error that a program gets for this name; None if it exists as an attribute or as an importable
     module.
     """
@@ -59,7 +59,7 @@ def heard(name: str) -> str | None:
     return None
 
 
-def differing() -> list[tuple[str, str]]:
+def differing_patterns() -> list[tuple[str, str]]:
     """(pattern of a public name, reason) of the rows about other values or refusals of some names. If minflow accepts
     more, programs do not notice; a row for most names is a general rule.
     """
@@ -79,7 +79,7 @@ def short_name(name: str) -> str:
 
 
 def status(page: str, name: str, rows: list[tuple[str, str]]) -> Name:
-    if (hint := heard(name)) is not None:
+    if (hint := hint_for(name)) is not None:
         return Name(page, name, "refused", hint) if unsupported.reason(name) else Name(page, name, "missing")
     reasons = [reason for pattern, reason in rows if fnmatchcase(short_name(name), pattern)]
     return Name(page, name, "different", "; ".join(dict.fromkeys(reasons))) if reasons else Name(page, name, "there")
@@ -87,7 +87,7 @@ def status(page: str, name: str, rows: list[tuple[str, str]]) -> Name:
 
 def coverage(library: str) -> list[Name]:
     """Names of one library, without those of its kernels."""
-    rows, kernel = differing(), kernels()
+    rows, kernel = differing_patterns(), kernels()
     called = [
         (page, name)
         for page, name in listed(LISTS[library])

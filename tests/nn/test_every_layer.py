@@ -21,7 +21,7 @@ from tests.cases import Cases
 from tests.deploy.test_attrs import again, written
 from tests.exported_cases import TARGETS, input_of, layer_cases, loss_cases
 from tests.graphs import Predict, Scaled, Training, bits, eager_steps, listing, loss_of, operations
-from tests.nn.graph.test_exact_strides import laid_out
+from tests.nn.graph.test_exact_strides import with_random_strides
 from tests.reference import execute
 from tests.sampling import sampled
 
@@ -148,7 +148,7 @@ def check_predicting(model, array, folder, check, exact=False):
         """Outputs of two calls, since a call may update running statistics."""
         flow.manual_seed(seed)
         rng = np.random.default_rng(seed)
-        inputs = [laid_out(rng, array) if exact else flow.tensor(array) for _ in range(2)]
+        inputs = [with_random_strides(rng, array) if exact else flow.tensor(array) for _ in range(2)]
         return [out.numpy(force=True) for x in inputs for out in tensors_in(function(x))]
 
     graph, eager = Predict(model, exact), copy.deepcopy(model)

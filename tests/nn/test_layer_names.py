@@ -73,7 +73,7 @@ def test_mistakes_are_explained(call, said):
         call()
 
 
-def told(call):
+def with_warnings(call):
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         result = call()
@@ -98,12 +98,12 @@ OLD = [
 
 @pytest.mark.parametrize(("old", "new"), OLD, ids=range(len(OLD)))
 def test_size_average_and_reduce_warn_and_set_the_reduction(old, new):
-    result, said = told(old)
+    result, said = with_warnings(old)
     assert result.tolist() == new().tolist() and "old names of reduction" in said[0] and len(said) == 1
 
 
 def test_unset_legacy_arguments_do_not_warn():
-    assert told(lambda: F.mse_loss(X, Y, None, None, "sum")) == (F.mse_loss(X, Y, reduction="sum"), [])
+    assert with_warnings(lambda: F.mse_loss(X, Y, None, None, "sum")) == (F.mse_loss(X, Y, reduction="sum"), [])
     assert isinstance(nn.NLLLoss2d(), nn.NLLLoss)
 
 
@@ -209,7 +209,7 @@ def test_batch_norm_is_fused_into_weights():
 
 def test_legacy_hook_names_buffers_and_positions():
     layer, seen = nn.Linear(2, 1), []
-    _, said = told(lambda: layer.register_backward_hook(lambda module, gi, go: seen.append(go)))
+    _, said = with_warnings(lambda: layer.register_backward_hook(lambda module, gi, go: seen.append(go)))
     assert "register_full_backward_hook" in said[0]
     layer(flow.ones(1, 2)).sum().backward()
     assert len(seen) == 1
@@ -224,11 +224,11 @@ def test_legacy_hook_names_buffers_and_positions():
 
 def test_legacy_names_of_init_and_clip():
     w = flow.zeros(3, 3)
-    assert told(lambda: nn.init.xavier_uniform(w))[1][0].startswith("init.xavier_uniform is the old name")
-    assert told(lambda: nn.init.dirac(flow.zeros(2, 2, 1)))[0][1, 1, 0] == 1
+    assert with_warnings(lambda: nn.init.xavier_uniform(w))[1][0].startswith("init.xavier_uniform is the old name")
+    assert with_warnings(lambda: nn.init.dirac(flow.zeros(2, 2, 1)))[0][1, 1, 0] == 1
     p = nn.Parameter(flow.zeros(2))
     p.grad = flow.tensor([3.0, 4.0])
-    assert told(lambda: nn.utils.clip_grad_norm([p], 1.0))[0].item() == 5
+    assert with_warnings(lambda: nn.utils.clip_grad_norm([p], 1.0))[0].item() == 5
     p.grad = flow.tensor([3.0, 4.0])
     nn.utils.clip_grads_with_norm_([p], 2.5, flow.tensor(5.0))
     assert np.allclose(p.grad.tolist(), [1.5, 2.0]) and isinstance(nn.utils.skip_init(nn.Linear, 2, 1), nn.Linear)

@@ -74,7 +74,7 @@ def agree(op, arrays, attrs) -> bool | None:
     return all(np.allclose(a, b, 1e-5, 1e-35, equal_nan=True) for a, b in zip(got, want, strict=True))
 
 
-def differing() -> set[str]:
+def ops_that_differ() -> set[str]:
     """All ops with a difference, among unary and binary ops on floats and ops along an axis."""
     grid = [x.reshape(-1).copy() for x in np.meshgrid(VALUES, VALUES)]
     found = {op for op, attrs in ALONG.items() if agree(op, [ROWS], attrs) is False}

@@ -85,7 +85,9 @@ def difference(model: nn.Module, inputs: tuple, dynamic: dict | None = None) -> 
     return worst
 
 
-def tried(name: str, model: nn.Module, inputs: tuple, options: str = "", dynamic: dict | None = None) -> Row:
+def export_and_compare(
+    name: str, model: nn.Module, inputs: tuple, options: str = "", dynamic: dict | None = None
+) -> Row:
     """Export it and compare; a numeric difference is an error, not a row of the table."""
     try:
         worst = difference(model, inputs, dynamic)
@@ -103,7 +105,7 @@ def layers(dynamic: dict | None = None) -> list[Row]:
     for name, make, x in layer_cases():
         flow.manual_seed(0)
         x = np.random.default_rng(0).standard_normal(x).astype("float32") if isinstance(x, tuple) else x
-        rows.append(tried(name, make(), (flow.tensor(x),), dynamic=dynamic))
+        rows.append(export_and_compare(name, make(), (flow.tensor(x),), dynamic=dynamic))
     return rows
 
 
@@ -116,7 +118,7 @@ def losses() -> list[Row]:
         targets = targets if isinstance(targets, tuple) else (targets,)
         said = ", ".join(f"{key}={value!r}" for key, value in options.items() if not hasattr(value, "spec"))
         inputs = flow.tensor(numbers[0]), *map(flow.tensor, targets)
-        rows.append(tried(name, getattr(nn, name)(**options), inputs, said))
+        rows.append(export_and_compare(name, getattr(nn, name)(**options), inputs, said))
     return rows
 
 

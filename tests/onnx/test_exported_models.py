@@ -20,7 +20,7 @@ from tests.onnx.helpers import run
 AIM = 1e-5
 
 
-def stirred(model, *inputs):
+def randomized(model, *inputs):
     """The model in eval mode, with nonzero values where a layer is initialised with zeros, and batch norms as after
     training.
 
@@ -43,9 +43,9 @@ def stirred(model, *inputs):
     return model.eval()
 
 
-def stirred_by(make, shape):
+def randomized_by(make, shape):
     """An image model with batch norm statistics of a batch of at least 4."""
-    return stirred(make(), images(max(4, shape[0]), *shape[1:]))
+    return randomized(make(), images(max(4, shape[0]), *shape[1:]))
 
 
 def images(*shape):
@@ -123,7 +123,7 @@ SIZES = {  # one VGG: the others have the same layers in other sizes, and each t
 def test_model_family(name, tmp_path):
     flow.manual_seed(0)
     make, shape = FAMILIES[name]
-    check(stirred_by(make, shape), images(*shape), path=tmp_path / "model.onnx")
+    check(randomized_by(make, shape), images(*shape), path=tmp_path / "model.onnx")
 
 
 @pytest.mark.slow
@@ -131,7 +131,7 @@ def test_model_family(name, tmp_path):
 def test_another_size(name, tmp_path):
     flow.manual_seed(0)
     shape = (1, 3, SIZES[name], SIZES[name])
-    check(stirred_by(lambda: models.get_model(name), shape), images(*shape), path=tmp_path / "model.onnx")
+    check(randomized_by(lambda: models.get_model(name), shape), images(*shape), path=tmp_path / "model.onnx")
 
 
 def family(name):
@@ -163,7 +163,7 @@ class Recurrent(nn.Module):
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
 def test_recurrent_language_model(kind, options, tmp_path):
     flow.manual_seed(0)
-    proto = check(stirred(Recurrent(kind, **options)), tokens(3, 7, 20), path=tmp_path / "model.onnx")
+    proto = check(randomized(Recurrent(kind, **options)), tokens(3, 7, 20), path=tmp_path / "model.onnx")
     layers = [node for node in proto.graph.node if node.op_type == kind]
     assert len(layers) == (4 if "bidirectional" in options else 2)
 
@@ -195,13 +195,13 @@ def test_initial_states(kind, count, tmp_path):
 
 def test_gpt(tmp_path):
     flow.manual_seed(0)
-    model = stirred(GPT(GPTConfig(block_size=16, vocab_size=40, n_layer=2, n_head=2, n_embd=32)))
+    model = randomized(GPT(GPTConfig(block_size=16, vocab_size=40, n_layer=2, n_head=2, n_embd=32)))
     check(model, tokens(2, 12, 40), path=tmp_path / "model.onnx")
 
 
 def test_gpt_with_its_loss(tmp_path):
     flow.manual_seed(0)
-    model = stirred(GPT(GPTConfig(block_size=16, vocab_size=40, n_layer=1, n_head=2, n_embd=32)))
+    model = randomized(GPT(GPTConfig(block_size=16, vocab_size=40, n_layer=1, n_head=2, n_embd=32)))
     targets = tokens(2, 12, 40)
     targets[0, 3:6] = -1
     check(model, tokens(2, 12, 40), targets, path=tmp_path / "model.onnx")
@@ -225,7 +225,7 @@ def test_transformer_encoder(tmp_path):
     flow.manual_seed(0)
     x = tokens(3, 6, 20)
     x[1, 4:] = 0
-    check(stirred(Encoder()), x, path=tmp_path / "model.onnx")
+    check(randomized(Encoder()), x, path=tmp_path / "model.onnx")
 
 
 # ---- arguments and results -------------------------------------------------------------------------------------------
@@ -281,7 +281,7 @@ def test_other_batch_sizes(name, tmp_path):
     flow.manual_seed(0)
     make, (_, *shape) = FAMILIES[name]
     others = [images(1, *shape), images(5, *shape)]
-    check_at(stirred_by(make, (2, *shape)), images(2, *shape), others, {0: {0: "batch"}}, tmp_path / "x.onnx")
+    check_at(randomized_by(make, (2, *shape)), images(2, *shape), others, {0: {0: "batch"}}, tmp_path / "x.onnx")
 
 
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "GPT"])
@@ -292,14 +292,14 @@ def test_other_batch_sizes_and_lengths(kind, tmp_path):
     else:
         model = Recurrent(kind, bidirectional=True)
     others = [tokens(n, steps, 20) for n, steps in ((1, 7), (4, 3), (3, 13))]
-    check_at(stirred(model), tokens(2, 5, 20), others, {0: {0: "batch", 1: "time"}}, tmp_path / "x.onnx")
+    check_at(randomized(model), tokens(2, 5, 20), others, {0: {0: "batch", 1: "time"}}, tmp_path / "x.onnx")
 
 
 def test_other_image_sizes(tmp_path):
     flow.manual_seed(0)
     others = [images(n, 3, *size) for n, *size in ((1, 32, 40), (3, 40, 32), (2, 47, 39))]
     check_at(
-        stirred_by(lambda: models.mobilenet_v2(num_classes=10), (4, 3, 32, 32)),
+        randomized_by(lambda: models.mobilenet_v2(num_classes=10), (4, 3, 32, 32)),
         images(1, 3, 32, 32),
         others,
         {0: {0: "batch", 2: "height", 3: "width"}},

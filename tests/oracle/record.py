@@ -38,7 +38,7 @@ def settings_of(name: str) -> list[dict]:
     return FEWER if name.startswith("Tensor.") else SETTINGS
 
 
-def told(outcome: Outcome) -> Outcome:
+def error_texts(outcome: Outcome) -> Outcome:
     """Errors as short texts."""
     short = lambda e: None if e is None else text(e)[:160]
     return outcome._replace(error=short(outcome.error), grad_error=short(outcome.grad_error))
@@ -66,14 +66,14 @@ def blank(x):
 
 
 def case_of(name: str, lines: list[str], torch) -> dict:
-    outcome = told(limited(torch, lines))
+    outcome = error_texts(limited(torch, lines))
     if name in RANDOM:  # random results: compare only shapes and dtypes
         outcome = outcome._replace(seen={k: blank(v) for k, v in outcome.seen.items()}, grads={})
     case = {"p": lines, **store.pack(outcome)}
     if outcome.error is None and name not in RANDOM:
         double = in_double(lines, torch)
         if double.error is None and inexact(outcome, double):
-            case["t"] = store.pack(told(double))
+            case["t"] = store.pack(error_texts(double))
     return case
 
 
@@ -92,7 +92,7 @@ def cases_of(name: str, torch) -> list[dict]:
 
 
 def family_case(name: str, lines: list[str], torch) -> dict:
-    outcome = told(limited(torch, lines))
+    outcome = error_texts(limited(torch, lines))
     if name in RANDOM:
         outcome = outcome._replace(seen={k: blank(v) for k, v in outcome.seen.items()}, grads={})
     return {"n": name, "p": lines, **store.pack(outcome)}
@@ -124,7 +124,7 @@ def agrees(name: str, one: Outcome, other: Outcome) -> bool:
     )
 
 
-def as_exact(was: Outcome, now: Outcome, double: Outcome) -> bool:
+def equally_accurate(was: Outcome, now: Outcome, double: Outcome) -> bool:
     """True if the record is as accurate as PyTorch's result here, on a processor that rounds differently. If values
     cancel, both err by more than the tolerance; both signs of an eigenvector are right, and complex numbers are texts.
     """
@@ -161,11 +161,11 @@ def check(torch) -> list[str]:
     recorded = [(name, case) for name, cases in store.read().items() for case in cases]
     recorded += [(case["n"], case) for cases in store.read(store.FAMILIES).values() for case in cases]
     for name, case in recorded:
-        was, now = store.unpack(case), store.unpack(store.pack(told(limited(torch, case["p"]))))
+        was, now = store.unpack(case), store.unpack(store.pack(error_texts(limited(torch, case["p"]))))
         if (
             (was.error is None) != (now.error is None)
             or (was.grad_error is None) != (now.grad_error is None)
-            or not (agrees(name, was, now) or as_exact(was, now, in_double(case["p"], torch)))
+            or not (agrees(name, was, now) or equally_accurate(was, now, in_double(case["p"], torch)))
         ):
             wrong.append("\n".join([name, *case["p"], text(now.error or now.seen.get("r"))]))
     return wrong

@@ -9,7 +9,7 @@ import pytest
 from tests.fuzz.calls import call_of, called_names
 from tests.fuzz.comparison import Outcome
 from tests.oracle import store
-from tests.oracle.record import agrees, as_exact
+from tests.oracle.record import agrees, equally_accurate
 from tests.oracle.recorded import OPEN, cases, difference
 
 
@@ -75,10 +75,10 @@ def test_results_that_round_differently_on_other_processors():
         return Outcome({"r": r}, None, {})
 
     exact, rounded, wrong = (outcome(np.array([x, 0.5], "float32")) for x in (-299.0, -300.0, -310.0))
-    assert not agrees("dot", exact, rounded) and as_exact(exact, rounded, exact)
-    assert not as_exact(wrong, rounded, exact) and not as_exact(wrong, exact, exact)
+    assert not agrees("dot", exact, rounded) and equally_accurate(exact, rounded, exact)
+    assert not equally_accurate(wrong, rounded, exact) and not equally_accurate(wrong, exact, exact)
     eig, turned, other = (
         outcome([f"tensor([{x}])"])
         for x in ("1.25+0.00j, 0.5-2.00j", "-1.2501+0.00j, -0.5+2.00j", "1.35+0.00j, 0.5-2.00j")
     )
-    assert as_exact(eig, turned, eig) and not as_exact(eig, other, eig)
+    assert equally_accurate(eig, turned, eig) and not equally_accurate(eig, other, eig)

@@ -49,7 +49,7 @@ def check(name, *arrays, **attrs):
 
 
 @pytest.fixture(autouse=True)
-def as_before(monkeypatch):
+def two_threads(monkeypatch):
     monkeypatch.setattr(Settings, "threads", 2)
 
 
@@ -261,7 +261,7 @@ def test_graph_error_names_the_index(large, on):
         assert np.array_equal(along(x, good).numpy(), x.numpy()[:, good.numpy()[0]] + 1)
         with pytest.raises(OutOfRangeError, match=r"index 40 \(at position 11 of the index\)"):
             along(x, bad)
-    assert sum([step.name == "picked" for call in graph._last.parts[0].plan.calls for step in steps_in(call)]) == (
+    assert sum([step.name == "picked" for call in graph._last.parts[0].plan.calls for step in tasks_in(call)]) == (
         0 if large else 1
     )
 
@@ -277,5 +277,5 @@ def test_eager_caches_calls_on_transposed_views(on, monkeypatch):
     assert len(made) <= 2
 
 
-def steps_in(call):
+def tasks_in(call):
     return getattr(getattr(call, "found", call), "steps", None) or ()

@@ -39,7 +39,7 @@ ODD = (np.nan, np.inf, -np.inf, 0.0, -0.0)
 
 
 @pytest.fixture(autouse=True)
-def as_before(monkeypatch):
+def two_threads(monkeypatch):
     monkeypatch.setattr(Settings, "threads", 2)
 
 
@@ -52,7 +52,7 @@ def numbers(shape, seed=0):
     return found
 
 
-def by_steps(name, arrays, out, **attrs):
+def compiled_op(name, arrays, out, **attrs):
     """Write `out` by a compiled task; None if there is none."""
     steps = tasks_of(getattr(elementwise, name), arrays, [out], **attrs)
     return None if steps is None else run_tasks(steps) or out
@@ -109,7 +109,7 @@ def test_per_channel_operand(shape):
             check(name, x, part)
             check(name, part, x)
     for part in (y[:1, ..., 0], y[:1], np.float32(2).reshape(())):  # one channel, or a scalar: left to NumPy
-        assert by_steps("mul", [x[:, :1].copy(), part.reshape((1,) * part.ndim)], np.empty_like(x[:, :1])) is None
+        assert compiled_op("mul", [x[:, :1].copy(), part.reshape((1,) * part.ndim)], np.empty_like(x[:, :1])) is None
 
 
 def test_eager_compiles_per_channel_add(on, monkeypatch):
@@ -137,7 +137,7 @@ def test_erf(size):
     """Within two ulp, as in `test_elementwise_fusion.py`."""
     x = numbers((size,)) / 2
     with np.errstate(all="ignore"):
-        np.testing.assert_allclose(by_steps("erf", [x], np.empty_like(x)), numpys("erf", [x]), rtol=3e-7)
+        np.testing.assert_allclose(compiled_op("erf", [x], np.empty_like(x)), numpys("erf", [x]), rtol=3e-7)
 
 
 def test_eager_compiles_ops_on_large_arrays(on):
@@ -145,7 +145,7 @@ def test_eager_compiles_ops_on_large_arrays(on):
         x, y = numbers((size,)), numbers((size,), 1)
         x[:2] = -np.inf, np.nan
         found = flow.erf(flow.from_numpy(x)).numpy()
-        assert np.array_equal(found, by_steps("erf", [x], np.empty_like(x)), equal_nan=True) == (size > 4096)
+        assert np.array_equal(found, compiled_op("erf", [x], np.empty_like(x)), equal_nan=True) == (size > 4096)
         with np.errstate(invalid="ignore"):
             wanted = compiled.switch.PLAIN[OPS["relu6_grad"]](x, y)
             assert np.array_equal(OPS["relu6_grad"].kernel(x, y), wanted, equal_nan=True)
@@ -203,21 +203,21 @@ def test_counters():
 
 def test_unsupported_calls_fall_back():
     x, out = numbers((8, 16)), np.empty((8, 16), "f4")
-    assert by_steps("add", [x, numbers((8, 1))], out) is None
-    assert by_steps("add", [x.T, x.T], out.T) is None
-    assert by_steps("mul", [x.astype("f8"), 2.0], out.astype("f8")) is None
-    assert by_steps("mul", [x, 1e300], out) is None
-    assert by_steps("mul", [x, 1 << 40], out) is None
-    assert by_steps("add", [np.arange(5), np.arange(5)], np.arange(5)) is None
-    assert by_steps("add", [numbers((1, 16)), numbers((8, 1))], out) is None
-    assert by_steps("sum_to", [x], out[:, :1], shape=(8, 1)) is None
-    assert by_steps("sum_to", [numbers((0, 3))], np.empty(3, "f4"), shape=(3,)) is None
+    assert compiled_op("add", [x, numbers((8, 1))], out) is None
+    assert compiled_op("add", [x.T, x.T], out.T) is None
+    assert compiled_op("mul", [x.astype("f8"), 2.0], out.astype("f8")) is None
+    assert compiled_op("mul", [x, 1e300], out) is None
+    assert compiled_op("mul", [x, 1 << 40], out) is None
+    assert compiled_op("add", [np.arange(5), np.arange(5)], np.arange(5)) is None
+    assert compiled_op("add", [numbers((1, 16)), numbers((8, 1))], out) is None
+    assert compiled_op("sum_to", [x], out[:, :1], shape=(8, 1)) is None
+    assert compiled_op("sum_to", [numbers((0, 3))], np.empty(3, "f4"), shape=(3,)) is None
 
 
 def test_in_place():
     x = numbers((5, 700))
     wanted = numpys("mul", [x, x])
-    assert np.array_equal(by_steps("mul", [x, x], x), wanted, equal_nan=True)
+    assert np.array_equal(compiled_op("mul", [x, x], x), wanted, equal_nan=True)
 
 
 def test_training_step_is_few_calls(kernels_of_numpy):

@@ -31,12 +31,12 @@ def product(a, b, **more):
     """Compute a @ b by compiled tasks; None if the kernel does not support them."""
     shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
     out, untouched = unwritten(shape)
-    made = by_machine(a, b, out, **more)
+    made = compiled_product(a, b, out, **more)
     assert untouched()
     return out if made else None
 
 
-def by_machine(a, b, out, **more):
+def compiled_product(a, b, out, **more):
     made = tasks_of(lambda arrays, outs, room: gemm.product(*arrays, *outs, room, **more), (a, b), [out])
     if made is not None:
         run_tasks(made)
@@ -140,7 +140,7 @@ def test_weight_update(n, k, p, in_place, shown):
     if in_place:
         updated[...] = weight
         weight = updated
-    assert by_machine(a, b, grad if shown else None, weight=weight, rate=rate, updated=updated)
+    assert compiled_product(a, b, grad if shown else None, weight=weight, rate=rate, updated=updated)
     assert untouched() and grad_untouched() and close(updated, a, b, truth)
     assert close(grad, a, b) if shown else np.isnan(grad).all()
 

@@ -24,14 +24,14 @@ def case(n, c, size, f, kernel, window, apart=None, stride=ONE, padding=(0, 0), 
     return (n, c, *size), (f, c, *kernel), geometry, dict(kernel_size=window, window_stride=apart or window), bias, act
 
 
-def pooled_together(made, x, w, b):
+def fused_pool(made, x, w, b):
     """((y, indices), size of these images); both are blocked."""
     shape, filters, geometry, windows, _, act = made
     small = nchw16c.pooled(nchw16c.convolved(shape, filters, **geometry), **nchw16c.simple(**windows))
     pooled = nchw16c.images(small)
     return run_builder(
         nchw16c_conv_pool.blocks_conv2d_max_pool2d,
-        [as_given(x), w, b],
+        [maybe_blocked(x), w, b],
         [pooled, pooled.replace(dtype=uint8)],
         shape=shape,
         act=act,
@@ -40,11 +40,11 @@ def pooled_together(made, x, w, b):
     ), small
 
 
-def filters_together(made, g, places, x):
+def fused_filter_gradient(made, g, places, x):
     shape, filters, geometry, windows, *_ = made
     (found,) = run_builder(
         nchw16c_conv_pool.blocks_max_pool2d_weight_grad,
-        [g, places, as_given(x)],
+        [g, places, maybe_blocked(x)],
         [Spec(filters, float32)],
         shape=filters,
         images=shape,
@@ -59,8 +59,8 @@ def forward(made, arrays):
     shape, filters, geometry, windows, _bias, act = made
     x, w, b = arrays
     size = nchw16c.convolved(shape, filters, **geometry)
-    together, small = pooled_together(made, *arrays)
-    inputs = [as_given(x), w, b]
+    together, small = fused_pool(made, *arrays)
+    inputs = [maybe_blocked(x), w, b]
     spec, pooled = nchw16c.images(size), nchw16c.images(small)
     window = dict(shape=size, **nchw16c.simple(**windows))
 
@@ -75,7 +75,7 @@ def forward(made, arrays):
 def back(made, x, g, places, size):
     """(separate, fused): the gradient of the filters."""
     shape, filters, geometry, windows, *_ = made
-    inputs, spec = as_given(x), Spec(filters, float32)
+    inputs, spec = maybe_blocked(x), Spec(filters, float32)
     (wide,) = run_builder(
         nchw16c_pool.blocks_max_pool2d_grad,
         [g, places],
@@ -86,7 +86,7 @@ def back(made, x, g, places, size):
     (apart,) = run_builder(
         nchw16c_conv.blocks_conv2d_weight_grad, [wide, inputs], [spec], shape=filters, images=shape, **geometry
     )
-    return apart, filters_together(made, g, places, x)
+    return apart, fused_filter_gradient(made, g, places, x)
 
 
 def arrays_of(made, seed=0):
@@ -95,12 +95,12 @@ def arrays_of(made, seed=0):
     return x, w, b if made[4] else 0
 
 
-def as_given(x):
+def maybe_blocked(x):
     """Images of few channels stay unblocked."""
     return x if x.shape[1] < nchw16c.LANES else in_blocks(x)
 
 
-def beyond_are_zeros(x, channels):
+def assert_zero_padding(x, channels):
     return channels % nchw16c.LANES == 0 or not x[-1, :, channels % nchw16c.LANES :].any()
 
 
@@ -172,16 +172,16 @@ def test_bits_and_padding_do_not_depend_on_thread_count(made):
     (_, first), size, small = forward(made, arrays)
     g, places = in_blocks(normal(np.random.default_rng(1), *small)), in_blocks(first[1])
     same_bits(lambda: [*forward(made, arrays)[0][1], back(made, arrays[0], g, places, size)[1]])
-    (y, _), _ = pooled_together(made, *arrays)
-    assert beyond_are_zeros(y[:, : small[0] * math.prod(small[2:])], small[1])
+    (y, _), _ = fused_pool(made, *arrays)
+    assert assert_zero_padding(y[:, : small[0] * math.prod(small[2:])], small[1])
 
 
 @KINDS
 def test_empty_batch(made):
     made = (0, *made[0][1:]), *made[1:]
     arrays = arrays_of(made)
-    (y, places), _ = pooled_together(made, *arrays)  # rows without windows
-    assert not filters_together(made, np.ones_like(y), np.ones_like(places), arrays[0]).any()
+    (y, places), _ = fused_pool(made, *arrays)  # rows without windows
+    assert not fused_filter_gradient(made, np.ones_like(y), np.ones_like(places), arrays[0]).any()
 
 
 @KINDS
@@ -190,7 +190,7 @@ def test_meaning_matches_numpy(made):
     arrays = arrays_of(made)
     (_, (y, places)), _, small = forward(made, arrays)
     attrs = dict(shape=made[0], act=made[5], **made[2], **made[3])
-    x = as_given(arrays[0])
+    x = maybe_blocked(arrays[0])
     right = [nchw16c.out_of_blocks(a, small) for a in nchw16c.blocks_conv2d_max_pool2d.kernel(x, *arrays[1:], **attrs)]
     np.testing.assert_allclose(y, right[0], rtol=1e-4, atol=1e-4)
     assert (places != right[1]).mean() < 1e-3
@@ -201,5 +201,5 @@ def test_meaning_matches_numpy(made):
     g = nchw16c.in_blocks(np.random.default_rng(2).standard_normal(small).astype("f4"))
     attrs = dict(shape=made[1], images=made[0], **made[2], **made[3])
     right = nchw16c.blocks_max_pool2d_weight_grad.kernel(g, nchw16c.in_blocks(places), x, **attrs)
-    found = filters_together(made, g, nchw16c.in_blocks(places), arrays[0])
+    found = fused_filter_gradient(made, g, nchw16c.in_blocks(places), arrays[0])
     np.testing.assert_allclose(found, right, rtol=1e-4, atol=1e-4 * abs(right).max())

@@ -303,7 +303,7 @@ def test_node_text_describes_its_operations():
 
 
 @pytest.fixture
-def machine_passes(monkeypatch):
+def compiled_passes(monkeypatch):
     monkeypatch.setattr(Setting, "graphs", "all")
     kept = [*FUSION]
     FUSION[:] = [layout]
@@ -311,7 +311,7 @@ def machine_passes(monkeypatch):
     FUSION[:] = kept
 
 
-def test_compare_with_eager_allows_rounding(machine_passes):
+def test_compare_with_eager_allows_rounding(compiled_passes):
     """For a graph built with a pass for compiled kernels, which config.exact disables."""
     flow.manual_seed(0)
     x, y = flow.randn(6, 3, 24, 22), flow.tensor([0, 1, 2, 3, 4, 0])
@@ -381,7 +381,7 @@ ADAPTIVE = {
 
 
 @pytest.mark.parametrize("name", ADAPTIVE)
-def test_gradient_of_pure_rounding_is_not_a_difference(name, machine_passes):
+def test_gradient_of_pure_rounding_is_not_a_difference(name, compiled_passes):
     graph, x, y = normed(name)
     for _ in range(2):
         found = graph.compare_eager(x, y)
@@ -392,7 +392,7 @@ def test_gradient_of_pure_rounding_is_not_a_difference(name, machine_passes):
 
 
 @pytest.mark.parametrize("change", [other_rate, other_gradient])
-def test_wrong_update_is_a_difference(change, machine_passes):
+def test_wrong_update_is_a_difference(change, compiled_passes):
     """Wrong by 2 % of the learning rate, or by a gradient that is not only rounding."""
     graph, x, y = normed("Adam")
     graph.passes = [*PASSES, of_bias(change)]

@@ -52,7 +52,7 @@ def arrays(case, seed=0):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def small_ones_fit():
+def no_size_limits():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(nchw_conv, "LEAST", 0)
         yield

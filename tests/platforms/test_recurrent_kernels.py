@@ -48,7 +48,7 @@ def backward_arguments(kind, args, results):
     return [known[name] for name in grad.inputs]
 
 
-def by_machine(op, args, like, **attrs):
+def compiled_outputs(op, args, like, **attrs):
     return run_builder(getattr(recurrent, op.name), args, like, **attrs)
 
 
@@ -59,8 +59,8 @@ def both(kind, args, **attrs):
     exact = op.kernel(*args, **attrs)
     exact_args = backward_arguments(kind, args, exact)
     exact_grads = grad.kernel(*exact_args, **attrs)
-    found = by_machine(op, [a.astype("f4") for a in args], exact, **attrs)
-    grads = by_machine(grad, [a.astype("f4") for a in exact_args], exact_grads, **attrs)
+    found = compiled_outputs(op, [a.astype("f4") for a in args], exact, **attrs)
+    grads = compiled_outputs(grad, [a.astype("f4") for a in exact_args], exact_grads, **attrs)
     return [*found, *grads], [*exact, *exact_grads]
 
 
@@ -97,14 +97,14 @@ def test_strided_time_axis(kind):
     args = arguments(kind, (5, 6, 7, 8))
     op, grad, _, more = LAYERS[kind]
     attrs, single = dict(sizes=(), reverse=False) | more, [a.astype("f4") for a in args]
-    wanted = by_machine(op, single, op.kernel(*args, **attrs), **attrs)
+    wanted = compiled_outputs(op, single, op.kernel(*args, **attrs), **attrs)
     turned = [np.ascontiguousarray(single[0].swapaxes(0, 1)).swapaxes(0, 1), *single[1:]]
-    for a, b in zip(by_machine(op, turned, wanted, **attrs), wanted):
+    for a, b in zip(compiled_outputs(op, turned, wanted, **attrs), wanted):
         np.testing.assert_allclose(a, b, atol=1e-6)
     backward = backward_arguments(kind, single, wanted)
-    grads = by_machine(grad, backward, grad.kernel(*backward, **attrs), **attrs)
+    grads = compiled_outputs(grad, backward, grad.kernel(*backward, **attrs), **attrs)
     backward[grad.inputs.index("x")] = turned[0]
-    assert [a.tobytes() for a in by_machine(grad, backward, grads, **attrs)] == [a.tobytes() for a in grads]
+    assert [a.tobytes() for a in compiled_outputs(grad, backward, grads, **attrs)] == [a.tobytes() for a in grads]
 
 
 def test_unsupported_calls_fall_back():

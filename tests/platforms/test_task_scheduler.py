@@ -76,7 +76,7 @@ def long(words, chunk, scratch):
 
 
 @pytest.fixture(autouse=True)
-def as_before():
+def restore_threads():
     before = Settings.threads
     yield
     Settings.threads = before
@@ -128,7 +128,7 @@ def by_python(seed):
     return bits(arrays)
 
 
-def by_steps(seed):
+def compiled_bits(seed):
     arrays, steps, _ = random_program(seed)
     task_scheduler.Program(steps)()
     return bits(arrays)
@@ -137,7 +137,7 @@ def by_steps(seed):
 @pytest.mark.parametrize("seed", range(8))
 def test_results_match_python_at_any_thread_count(seed):
     for Settings.threads in (1, 2, 3, 8):
-        assert by_steps(seed) == by_python(seed), Settings.threads
+        assert compiled_bits(seed) == by_python(seed), Settings.threads
 
 
 def test_thread_count_may_change_between_runs():
@@ -405,7 +405,7 @@ def test_thread_creation_failure(monkeypatch):
     monkeypatch.setattr(threading.Thread, "start", refused)
     monkeypatch.setattr(task_scheduler, "TEAM", task_scheduler.Team())
     Settings.threads = 4
-    assert by_steps(3) == by_python(3)
+    assert compiled_bits(3) == by_python(3)
 
 
 def test_growing_workspace_uses_at_most_twice_its_size():

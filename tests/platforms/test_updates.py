@@ -64,10 +64,10 @@ def test_in_place_update_at_any_thread_count(op, arrays, steps, attrs):
         for place, result in zip(places, found if op.many else [found]):
             args[place] = np.asarray(result)
 
-    def by_steps(args, places):
+    def by_tasks(args, places):
         run_tasks(tasks_of(builder(op), args, [args[place] for place in places], **attrs))
 
-    found = same_bits(lambda: thrice(by_steps), (1, 2, 4))
+    found = same_bits(lambda: thrice(by_tasks), (1, 2, 4))
     assert [a.tobytes() for a in found] == [a.tobytes() for a in thrice(by_numpy)]
 
 

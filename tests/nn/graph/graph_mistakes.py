@@ -48,7 +48,7 @@ class Setup:
             [repr(g) for g in self.optimizer.param_groups],
         )
 
-    def goes_on(self):
+    def check_next_step(self):
         """Assert that a new graph of the model and the optimizer takes a step equal to eager's."""
         twin = MLP()
         twin.load_state_dict(self.model.state_dict())

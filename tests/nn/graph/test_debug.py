@@ -73,10 +73,10 @@ def test_every_operation_is_printed_once_with_its_plan_name(parts, capsys):
     graph.config.set_gradient_accumulation_steps(parts)
     graph.debug(2)
     graph(flow.ones(4, 4), flow.tensor([0, 1, 1, 0]))
-    told = re.findall(r"\(OPERATOR: (.+?)\(", capsys.readouterr().out)
-    assert told == [name for part in graph._last.parts for name in part.names.values()]
-    assert len(set(told)) == len(told) > 20 or parts == 2
-    assert any("Twice" in name or "function" in name.lower() for name in told)
+    printed_by_failure = re.findall(r"\(OPERATOR: (.+?)\(", capsys.readouterr().out)
+    assert printed_by_failure == [name for part in graph._last.parts for name in part.names.values()]
+    assert len(set(printed_by_failure)) == len(printed_by_failure) > 20 or parts == 2
+    assert any("Twice" in name or "function" in name.lower() for name in printed_by_failure)
 
 
 def test_inputs_of_operations_have_the_names_of_the_listing(capsys):
@@ -212,7 +212,7 @@ class Wrong(nn.Module):
         return self.head(self.blocks(x))
 
 
-def told(graph, *inputs, capsys, error=flow.MinflowError, match=None):
+def printed_by_failure(graph, *inputs, capsys, error=flow.MinflowError, match=None):
     """Lines printed by a failing call, and the error."""
     with pytest.raises(error, match=match) as caught:
         graph(*inputs)
@@ -220,7 +220,7 @@ def told(graph, *inputs, capsys, error=flow.MinflowError, match=None):
 
 
 def test_failed_build_shows_the_partial_tree(capsys, golden):
-    lines, error = told(Predict(Wrong()), X, capsys=capsys, match="takes 4")
+    lines, error = printed_by_failure(Predict(Wrong()), X, capsys=capsys, match="takes 4")
     golden("graph_debug_failing", re.sub(r"(\.py):\d+", r"\1:0", "\n".join(lines)))
     marked = [line for line in lines if line.startswith(">>>")]
     assert re.fullmatch(
@@ -243,12 +243,12 @@ def test_long_tree_is_folded_where_nothing_failed(capsys):
             return self.head(self.parts(x))
 
     graph = Predict(Long())
-    lines, _ = told(graph, X, capsys=capsys)
+    lines, _ = printed_by_failure(graph, X, capsys=capsys)
     assert len(lines) < 40 and lines[-4].startswith("        (MODULE:model.parts.29:Sequential())")
     assert lines[-3].startswith(">>>   (MODULE:model.head:")
     assert sum("(2 modules inside)" in line for line in lines) == 30
     graph.model.parts[28][0] = nn.Linear(9, 9)
-    lines, _ = told(graph, X, capsys=capsys)
+    lines, _ = printed_by_failure(graph, X, capsys=capsys)
     assert lines[-3].startswith(">>>       (MODULE:model.parts.28.0:Linear")
     assert lines[-4].startswith("        (MODULE:model.parts.28:")
 
@@ -258,7 +258,7 @@ def test_endless_modules(capsys):
         def forward(self, x):
             return self(x + 1)
 
-    lines, error = told(Predict(Endless()), X, capsys=capsys, error=RecursionError)
+    lines, error = printed_by_failure(Predict(Endless()), X, capsys=capsys, error=RecursionError)
     said = r"Python allows [\d,]+ nested calls; \d+ modules were nested\.\nTry: .*"
     assert re.fullmatch(said, error.__notes__[1])
     assert len(lines) < 100 and any(re.search(r"\.\.\. \d+ rows \.\.\.", line) for line in lines)
@@ -276,7 +276,7 @@ class Nested(nn.Module):
 
 def test_200_nested_modules(capsys):
     assert Predict(Nested(200, (4, 2)))(X).shape == (3, 2)
-    lines, error = told(Predict(Nested(190, (5, 2))), X, capsys=capsys, error=flow.MinflowError)
+    lines, error = printed_by_failure(Predict(Nested(190, (5, 2))), X, capsys=capsys, error=flow.MinflowError)
     assert max(map(len, lines)) < 300 and len("\n".join(lines)) < 16_000 and len(error.__notes__[0]) < 300
     assert "(MODULE:model.inner.inner." in lines[-4] and " ... " in lines[-4] and ".inner.inner:Nested())" in lines[-4]
 
@@ -287,7 +287,7 @@ def test_error_in_build_and_foreign_error(capsys):
         return json.loads("{")
 
     graph = graph_of(build, model=MLP((4, 3)))
-    lines, error = told(graph, X, capsys=capsys, error=json.JSONDecodeError, match="double quotes")
+    lines, error = printed_by_failure(graph, X, capsys=capsys, error=json.JSONDecodeError, match="double quotes")
     assert lines[-2].startswith(">>> JSONDecodeError: Expecting")
     assert re.fullmatch(r'>>> at test_debug.py:\d+ < return json.loads\("\{"\) >', lines[-1])
     assert "(MODULE:model.layers.0:Linear" in lines[3] and "in build, at test_debug.py" in error.__notes__[0]
@@ -303,7 +303,7 @@ def test_errors_outside_modules_mark_a_line_of_build(body, words, line, capsys, 
     (tmp_path / "plain_graph.py").write_text(program)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "plain_graph", raising=False)
-    lines, error = told(__import__("plain_graph").Plain(), X, capsys=capsys, match=words)
+    lines, error = printed_by_failure(__import__("plain_graph").Plain(), X, capsys=capsys, match=words)
     assert lines[0] == "(GRAPH:Plain_0:Plain) failed before any module was called:"
     assert f"< {line}" in lines[2]
     assert lines[2].startswith(f">>> at plain_graph.py:{3 if line.startswith('def') else 4} ")
@@ -318,7 +318,9 @@ def test_caught_error_is_not_reported_as_the_failure(capsys):
             y = self.two(x)
         return {"y": y}["z"]
 
-    lines, error = told(graph_of(build, one=nn.Linear(5, 4), two=nn.Linear(4, 4)), X, capsys=capsys, error=KeyError)
+    lines, error = printed_by_failure(
+        graph_of(build, one=nn.Linear(5, 4), two=nn.Linear(4, 4)), X, capsys=capsys, error=KeyError
+    )
     assert lines[1].endswith("float32[3, 4]  (raised, and the program caught it)")
     assert lines[1].startswith("    (MODULE:one:")
     assert [line.startswith(">>>") for line in lines] == [False, False, False, True, True]
@@ -331,7 +333,7 @@ def test_error_in_a_pass(capsys):
 
     graph = Predict(MLP((4, 3)))
     graph.passes.append(broken)
-    lines, error = told(graph, X, capsys=capsys, error=RuntimeError)
+    lines, error = printed_by_failure(graph, X, capsys=capsys, error=RuntimeError)
     assert lines[0] == "(GRAPH:Predict_0:Predict) was built, and could not be compiled:"
     assert "in its passes and plan" in error.__notes__[0]
 
@@ -344,15 +346,15 @@ def test_error_is_reported_once_and_unchanged(capsys):
             raise mistake
 
     graph = Predict(Raises())
-    lines, error = told(graph, X, capsys=capsys, error=ValueError)
+    lines, error = printed_by_failure(graph, X, capsys=capsys, error=ValueError)
     assert error is mistake and len(lines) == 4
-    lines, error = told(graph, X, capsys=capsys, error=ValueError)
+    lines, error = printed_by_failure(graph, X, capsys=capsys, error=ValueError)
     assert lines == [""] and len(error.__notes__) == 1
 
 
 def test_graph_works_after_a_failed_build(capsys):
     graph = Predict(nn.Linear(4, 2))
-    told(graph, flow.ones(3, 5), capsys=capsys)
+    printed_by_failure(graph, flow.ones(3, 5), capsys=capsys)
     assert graph(X).shape == (3, 2) and capsys.readouterr().out == ""
 
 
@@ -372,7 +374,7 @@ def test_hostile_texts_in_the_tree(capsys):
         def forward(self, x):
             return self._modules["\x1b[2J\n"](x)
 
-    lines, error = told(Predict(Holder()), X, capsys=capsys, error=ValueError)
+    lines, error = printed_by_failure(Predict(Holder()), X, capsys=capsys, error=ValueError)
     assert "\x1b" not in "\n".join(lines) + error.__notes__[0] and len(lines) == 5
     assert "Evil(extra_repr fails: RuntimeError)" in lines[2] and "ValueError: \\x1b[31mred" in lines[3]
 

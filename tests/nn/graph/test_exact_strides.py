@@ -16,7 +16,7 @@ from tests.graph_models import TrainGraph
 from tests.graphs import Predict
 
 
-def laid_out(rng, array):
+def with_random_strides(rng, array):
     """A tensor with these elements whose storage has its axes in random order, with random strides."""
     order = rng.permutation(array.ndim)
     steps = rng.integers(1, 4, array.ndim)
@@ -59,7 +59,7 @@ def test_every_op(op):
     with Cases() as case:
         for example in cases(op)[:4]:
             arrays = example.arrays()
-            inputs = [laid_out(rng, x) for x in arrays if isinstance(x, np.ndarray)]
+            inputs = [with_random_strides(rng, x) for x in arrays if isinstance(x, np.ndarray)]
 
             def function(*tensors, arrays=arrays, attrs=example.attrs):
                 rest = iter(tensors)
@@ -101,7 +101,10 @@ def test_matrix_functions(name):
             rng = np.random.default_rng([seed, sum(map(ord, name))])
             shape = rng.integers(37, 131, 2)
             with case(f"{name}, seed {seed}"):
-                check(FUNCTIONS[name], [laid_out(rng, rng.standard_normal(shape).astype("float32")) for _ in range(2)])
+                check(
+                    FUNCTIONS[name],
+                    [with_random_strides(rng, rng.standard_normal(shape).astype("float32")) for _ in range(2)],
+                )
 
 
 def test_micro_batches_keep_their_strides():
@@ -164,7 +167,7 @@ def test_exact_job_that_captures_a_view(name):
     """
     rng = np.random.default_rng(sum(map(ord, name)))
     shape = tuple(map(int, rng.integers(37, 131, 2)))
-    y, config = laid_out(rng, rng.standard_normal(shape).astype("float32")), flow.function_config()
+    y, config = with_random_strides(rng, rng.standard_normal(shape).astype("float32")), flow.function_config()
     config.exact(True)
     a = np.asfortranarray(rng.standard_normal(shape).astype("float32"))
 

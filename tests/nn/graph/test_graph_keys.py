@@ -23,7 +23,7 @@ def data(n=6):
 
 
 @pytest.fixture
-def told():
+def reported():
     found = []
     with events.subscribe(events.GraphCompiled, found.append):
         yield found
@@ -63,7 +63,7 @@ def names(event):
     return {what for what, _, _ in event.changes}
 
 
-def test_unchanged_call_does_not_compile(told):
+def test_unchanged_call_does_not_compile(reported):
     model, optimizer, graph = trainer()
     x, y = data()
     for _ in range(3):
@@ -71,17 +71,17 @@ def test_unchanged_call_does_not_compile(told):
         optimizer.param_groups[0]["lr"] *= 0.5
         model.train()
         optimizer.zero_grad()
-    assert len(told) == 1 and told[0].number == 0 and told[0].changes == () and told[0].graph is graph
-    assert set(told[0].seconds) >= {"trace", "passes", "plan"}
+    assert len(reported) == 1 and reported[0].number == 0 and reported[0].changes == () and reported[0].graph is graph
+    assert set(reported[0].seconds) >= {"trace", "passes", "plan"}
 
 
-def test_another_batch_size(told):
+def test_another_batch_size(reported):
     _, _, graph = trainer()
     graph(*data(6))
     graph(*data(4))
     graph(*data(6))
-    assert len(told) == 2
-    assert set(told[1].changes) == {("x", "float32[6, 20]", "float32[4, 20]"), ("y", "int64[6]", "int64[4]")}
+    assert len(reported) == 2
+    assert set(reported[1].changes) == {("x", "float32[6, 20]", "float32[4, 20]"), ("y", "int64[6]", "int64[4]")}
 
 
 def frozen(model, optimizer):
@@ -146,7 +146,7 @@ CHANGED = {  # arguments of the graph, the input after the change, the change, w
 
 
 @pytest.mark.parametrize("case", CHANGED)
-def test_change_takes_effect_and_is_reported(case, told):
+def test_change_takes_effect_and_is_reported(case, reported):
     model, x, change, expected = CHANGED[case]
     model = copy.deepcopy(model)
     graph = Predict(model)
@@ -154,30 +154,30 @@ def test_change_takes_effect_and_is_reported(case, told):
     change(model)
     out = graph(x)
     assert out.dtype is x.dtype and bits(out) == bits(model(x))
-    assert expected in told[1].changes and len(told) == 2
+    assert expected in reported[1].changes and len(reported) == 2
 
 
-def test_eval_and_back(told):
+def test_eval_and_back(reported):
     model = nn.Dropout(0.5)
     graph = Predict(model)
     for mode in (True, False, True):
         model.train(mode)
         graph(ROW)
-    assert len(told) == 2  # the first plan is reused
+    assert len(reported) == 2  # the first plan is reused
 
 
-def test_grad_mode_and_default_dtype(told):
+def test_grad_mode_and_default_dtype(reported):
     graph, x = Gives(lambda x: x * flow.tensor(1.5) if flow.is_grad_enabled() else x * 3), flow.ones(2)
     assert graph(x).tolist() == [1.5, 1.5]
     with flow.no_grad():
         assert graph(x).tolist() == [3.0, 3.0]
-    assert told[1].changes == (("recording of gradients", "True", "False"),)
+    assert reported[1].changes == (("recording of gradients", "True", "False"),)
     flow.set_default_dtype(flow.float64)
     try:
         graph(x)
     finally:
         flow.set_default_dtype(flow.float32)
-    assert ("default dtype", "minflow.float32", "minflow.float64") in told[2].changes
+    assert ("default dtype", "minflow.float32", "minflow.float64") in reported[2].changes
 
 
 def test_captured_tensor_is_read_by_reference_and_listed():
@@ -194,11 +194,11 @@ def test_captured_tensor_is_read_by_reference_and_listed():
     assert graph._history[1].reason[0][0] == "mask"
 
 
-def test_graph_settings_and_plain_attributes(told):
+def test_graph_settings_and_plain_attributes(reported):
     graph, x = graph_of(lambda self, x: x * self.scale, scale=2), flow.ones(2)
     graph(x)
     graph.scale = 5
-    assert graph(x).tolist() == [5, 5] and told[1].changes == (("self.scale", "2", "5"),)
+    assert graph(x).tolist() == [5, 5] and reported[1].changes == (("self.scale", "2", "5"),)
 
 
 def test_invalid_pass_is_named():
@@ -287,26 +287,30 @@ HELD = {
 
 
 @pytest.mark.parametrize("case", list(HELD))
-def test_module_container_is_tracked_by_its_contents(case, told):
+def test_module_container_is_tracked_by_its_contents(case, reported):
     make, read, change = HELD[case]
     model = Holder(make(), read)
     graph, x = Predict(model), flow.tensor([1.0, -2.0])
-    assert bits(graph(x)) == bits(model(x)) == bits(graph(x)) and len(told) == 1
+    assert bits(graph(x)) == bits(model(x)) == bits(graph(x)) and len(reported) == 1
     before = bits(model(x))
     change(model.held)
     assert bits(graph(x)) == bits(model(x)) and (bits(model(x)) != before or case == "int and float")
-    assert len(told) == 1 if case == "written tensor" else [what for what, _, _ in told[1].changes] == ["model.held"]
+    assert (
+        len(reported) == 1
+        if case == "written tensor"
+        else [what for what, _, _ in reported[1].changes] == ["model.held"]
+    )
     graph(x)
-    assert len(told) <= 2
+    assert len(reported) <= 2
 
 
-def test_graph_and_optimizer_containers_are_tracked(told):
+def test_graph_and_optimizer_containers_are_tracked(reported):
     graph, x = graph_of(lambda self, x: x * self.scales[0], scales=[2, 3]), flow.ones(2)
     graph(x)
     graph.scales[0] = 5
-    assert graph(x).tolist() == [5, 5] and told[1].changes == (("self.scales", "[2, 3]", "[5, 3]"),)
+    assert graph(x).tolist() == [5, 5] and reported[1].changes == (("self.scales", "[2, 3]", "[5, 3]"),)
     graph.scales[0] = 2
-    assert graph(x).tolist() == [2, 2] and len(told) == 2  # the first plan is reused
+    assert graph(x).tolist() == [2, 2] and len(reported) == 2  # the first plan is reused
 
 
 def test_containers_are_checked_only_for_models_that_have_them(monkeypatch):
@@ -333,7 +337,7 @@ def test_containers_are_checked_only_for_models_that_have_them(monkeypatch):
     assert counts == [] and all(key.Fingerprint.of_graph(Predict(layer)).contents == [] for layer in layers)
 
 
-def test_container_written_in_build_warns_unless_it_is_a_cache(told):
+def test_container_written_in_build_warns_unless_it_is_a_cache(reported):
     class Logging(nn.Module):
         def __init__(self):
             super().__init__()
@@ -352,13 +356,13 @@ def test_container_written_in_build_warns_unless_it_is_a_cache(told):
     ) as records:
         for n in (2, 3, 2, 3, 2, 3, 2, 3):
             assert graph(flow.ones(n)).tolist() == [1.0] * n
-    assert len(records) == 1 and len(told) <= 4
+    assert len(records) == 1 and len(reported) <= 4
 
 
 scale = flow.tensor(2.0)
 
 
-def test_rebound_variable_is_tracked(told, monkeypatch):
+def test_rebound_variable_is_tracked(reported, monkeypatch):
     around = first = flow.tensor(1.0)
     looked = []
     original = key.moved
@@ -368,18 +372,18 @@ def test_rebound_variable_is_tracked(told, monkeypatch):
         return next(x * scale for _ in range(1))
 
     graph, x = graph_of(lambda self, x: scaled(x) + around), flow.ones(2)
-    assert graph(x).tolist() == graph(x).tolist() == [3, 3] and len(told) == 1 and looked == [2]
+    assert graph(x).tolist() == graph(x).tolist() == [3, 3] and len(reported) == 1 and looked == [2]
     monkeypatch.setitem(globals(), "scale", flow.tensor(5.0))
-    assert graph(x).tolist() == [6, 6] and [what for what, _, _ in told[1].changes] == ["scale"]
+    assert graph(x).tolist() == [6, 6] and [what for what, _, _ in reported[1].changes] == ["scale"]
     around = flow.tensor([1.0, 2.0])
-    assert graph(x).tolist() == [6, 7] and told[2].changes == (("around", "float32[]", "float32[2]"),)
+    assert graph(x).tolist() == [6, 7] and reported[2].changes == (("around", "float32[]", "float32[2]"),)
     around = first
-    assert graph(x).tolist() == [6, 6] and len(told) == 3  # the earlier plan is reused
+    assert graph(x).tolist() == [6, 6] and len(reported) == 3  # the earlier plan is reused
     around.add_(1)
-    assert graph(x).tolist() == [7, 7] and len(told) == 3
+    assert graph(x).tolist() == [7, 7] and len(reported) == 3
     around = 4.0
     with pytest.warns(flow.MinflowWarning, match=r"build uses around \(4\.0\)"):
-        assert graph(x).tolist() == [9, 9] and told[3].changes == (("around", "float32[]", "4.0"),)
+        assert graph(x).tolist() == [9, 9] and reported[3].changes == (("around", "float32[]", "4.0"),)
 
 
 class Settings:

@@ -22,7 +22,7 @@ def setup():
     found = Setup()
     yield found
     assert flow.ones(2).sum().item() == 2, "the build did not leave its mode"
-    found.goes_on()
+    found.check_next_step()
 
 
 def refused(setup, build, kind, what, values, hint, optimizer=True, at_call=False):
@@ -71,7 +71,7 @@ def an_optimizer_without_backward(self, x, y):
     {"output": r"float32\[4, 5\]  \(made at @before\)"},
     "reduce it first: .sum() or .mean()",
 )
-def backward_on_what_is_no_scalar(self, x, y):
+def backward_of_a_vector(self, x, y):
     out = self.model(x) * 2
     out.backward()  # here
     return out

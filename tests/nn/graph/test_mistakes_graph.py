@@ -29,7 +29,7 @@ def setup():
 # ---- defining --------------------------------------------------------------------------------------------------------
 
 
-class Late(nn.Graph):
+class MissingSuperInit(nn.Graph):
     """A graph whose __init__ does not call super().__init__() first."""
 
     def __init__(self, first=None, value=None):
@@ -43,12 +43,12 @@ class Late(nn.Graph):
 @pytest.mark.parametrize("value", [nn.ReLU(), 3, [1]])
 def test_attribute_before_super_init(value):
     fails(
-        lambda: Late("model", value),
+        lambda: MissingSuperInit("model", value),
         GraphError,
-        "^Late is given the attribute 'model' before nn.Graph.__init__",
-        {"graph": "Late"},
-        "super().__init__() as the first line of Late.__init__",
-        Late.__init__,
+        "^MissingSuperInit is given the attribute 'model' before nn.Graph.__init__",
+        {"graph": "MissingSuperInit"},
+        "super().__init__() as the first line of MissingSuperInit.__init__",
+        MissingSuperInit.__init__,
     )
 
 
@@ -61,8 +61,15 @@ def test_attribute_before_super_init(value):
     ],
 )
 def test_use_before_super_init(what, use, setup):
-    graph = Late()
-    fails(lambda: use(graph, setup), GraphError, f"^Late {what} before", {"graph": "Late"}, "super().__init__()", use)
+    graph = MissingSuperInit()
+    fails(
+        lambda: use(graph, setup),
+        GraphError,
+        f"^MissingSuperInit {what} before",
+        {"graph": "MissingSuperInit"},
+        "super().__init__()",
+        use,
+    )
     nn.Graph.__init__(graph)
     graph.model = setup.model
     assert bits(graph(setup.x)) == bits(setup.model(setup.x))
@@ -70,13 +77,13 @@ def test_use_before_super_init(what, use, setup):
 
 def test_reading_before_super_init():
     fails(
-        lambda: Late().model,
+        lambda: MissingSuperInit().model,
         GraphAttributeError,
-        "^Late is asked for model before",
-        {"graph": "Late"},
+        "^MissingSuperInit is asked for model before",
+        {"graph": "MissingSuperInit"},
         "super().__init__()",
     )
-    assert not hasattr(Late(), "model") and "not initialized" in repr(Late())
+    assert not hasattr(MissingSuperInit(), "model") and "not initialized" in repr(MissingSuperInit())
 
 
 @pytest.mark.parametrize(
@@ -210,7 +217,7 @@ def test_misuse_is_refused_and_changes_nothing(kind, what, values, hint, misuse,
     assert not any(hasattr(graph, name) for name in ("thing", *dict(LACKING)))
     graph.thing = 3
     assert bits(graph(setup.x)) == bits(setup.model(setup.x))
-    setup.goes_on()
+    setup.check_next_step()
 
 
 def test_members_are_the_modules_themselves(setup):
@@ -243,7 +250,7 @@ def test_optimizer_added_twice(setup):
         )
     assert len(graph.optimizers) == 1
     graph(setup.x, setup.y)
-    setup.goes_on()
+    setup.check_next_step()
 
 
 def test_optimizer_of_other_parameters(setup):
@@ -261,7 +268,7 @@ def test_optimizer_of_other_parameters(setup):
         "flow.optim.Adam(model.parameters(), ...)",
     )
     assert setup.state() == before and not graph.is_compiled
-    setup.goes_on()
+    setup.check_next_step()
 
 
 def test_layer_replaced_after_creating_the_optimizer(setup):
@@ -279,7 +286,7 @@ def test_layer_replaced_after_creating_the_optimizer(setup):
         "when the model is complete",
     )
     setup.optimizer = flow.optim.SGD(setup.model.parameters(), lr=0.1, momentum=0.9)
-    setup.goes_on()
+    setup.check_next_step()
 
 
 def test_optimizer_with_more_parameters_than_the_graph(setup):
@@ -296,7 +303,7 @@ def test_optimizer_with_more_parameters_than_the_graph(setup):
         call()
     call()
     assert bits(aside.weight) == before
-    setup.goes_on()
+    setup.check_next_step()
 
 
 # ---- calling it ------------------------------------------------------------------------------------------------------
@@ -317,7 +324,7 @@ def test_training_under_no_grad(setup):
         "flow.no_grad()",
     )
     assert setup.state() == before
-    setup.goes_on()
+    setup.check_next_step()
     graph(setup.x, setup.y)
     after = setup.model.layers[0].weight.detach().clone()
     with pytest.raises(GraphError, match="no gradients are recorded"):
@@ -469,7 +476,7 @@ def test_backward_on_a_graph_output(train, setup):
     total = result.sum()
     with pytest.raises(GradError, match=r"(?s)not computed from anything that requires grad.*result of an nn\.Graph"):
         total.backward()
-    setup.goes_on()
+    setup.check_next_step()
 
 
 def test_graph_without_operations_copies_its_input(setup):

@@ -25,7 +25,7 @@ from minflow.core.base.errors import GraphError, TraceError
 def setup():
     found = Setup()
     yield found
-    found.goes_on()
+    found.check_next_step()
 
 
 class Net(nn.Module):

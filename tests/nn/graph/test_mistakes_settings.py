@@ -123,7 +123,7 @@ def test_settings_without_effect(name, setup):
         write()
     assert f"{name}=(without effect), " in repr(graph.config)
     graph(setup.x, setup.y)
-    setup.goes_on()
+    setup.check_next_step()
 
 
 def test_grad_scaler_has_no_effect(setup):
@@ -135,4 +135,4 @@ def test_grad_scaler_has_no_effect(setup):
     with noticed("^set_grad_scaler: without effect on a CPU", at=write):
         write()
     graph(setup.x, setup.y)
-    setup.goes_on()
+    setup.check_next_step()

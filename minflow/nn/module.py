@@ -22,7 +22,7 @@ from ..core.grad.modes import no_grad
 from ..core.messages.suggestions import hint_methods, missing_names
 from ..core.mode import MODE, bump
 from ..core.source_location import MODULE_CALL, caller, fail, warn
-from ..core.spec import DType
+from ..core.spec import Device, DType
 from ..core.tensor import Tensor
 from ..diagnosis.creation_site import ATTRIBUTE, CreationSite
 from ..views.text.trees import outer_lines
@@ -566,7 +566,7 @@ class Module(Display):
         """Convert all parameters and buffers to `dst_type`: a dtype, or its name."""
         return self._apply(lambda t: t.type(dst_type))
 
-    def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
+    def to_empty(self, *, device: Device | str | None, recurse: bool = True) -> Self:
         """Move to a device; the elements are unspecified in PyTorch, here they are kept."""
         return self.to(device)
 

@@ -11,7 +11,7 @@ from ..core.base.errors import ModuleError, TraceError
 from ..core.functionalize import cell_of
 from ..core.functions.creation import as_tensor, empty
 from ..core.source_location import fail
-from ..core.spec import float16, float32, float64
+from ..core.spec import Device, DType, float16, float32, float64
 from ..core.tensor import Tensor
 
 
@@ -66,7 +66,9 @@ class Uninitialized(Tensor):
         memo[id(self)] = new
         return new
 
-    def materialize(self, shape: tuple[int, ...], device: Any = None, dtype: Any = None) -> None:
+    def materialize(
+        self, shape: tuple[int, ...], device: Device | str | None = None, dtype: DType | None = None
+    ) -> None:
         """Become a Parameter, or a buffer, of this shape; its elements are not initialised."""
         self.data = empty(*shape, dtype=dtype or self.dtype, device=device or self.device)
         self.__class__ = Parameter if isinstance(self, Parameter) else Tensor  # type: ignore[assignment]  # on purpose
@@ -75,14 +77,14 @@ class Uninitialized(Tensor):
 class UninitializedParameter(Uninitialized, Parameter):
     """A Parameter whose shape is set by the first input of its lazy layer."""
 
-    def __init__(self, requires_grad: bool = True, device: Any = None, dtype: Any = None):
+    def __init__(self, requires_grad: bool = True, device: Device | str | None = None, dtype: DType | None = None):
         super().__init__(empty(0, device=device, dtype=dtype), requires_grad)
 
 
 class UninitializedBuffer(Uninitialized):
     """A buffer whose shape is set by the first input of its lazy layer."""
 
-    def __init__(self, requires_grad: bool = False, device: Any = None, dtype: Any = None):
+    def __init__(self, requires_grad: bool = False, device: Device | str | None = None, dtype: DType | None = None):
         source = empty(0, device=device, dtype=dtype)
         super().__init__(source.array, source.spec)
         self.cell = cell_of(source)

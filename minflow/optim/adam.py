@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.op import Op
 from ..core.ops.update import adam, adam_amsgrad
+from .groups import Params
 from .moments import Moments
 from .optimizer import hyperparameters, with_defaults
 
@@ -23,7 +24,7 @@ class Adam(Moments):
 
     def __init__(
         self,
-        params: Any,
+        params: Params,
         lr: float = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
@@ -56,4 +57,5 @@ class AdamW(Adam):
     Source: Loshchilov & Hutter 2019 (arXiv:1711.05101), algorithm 2.
     """
 
-    __init__ = with_defaults(Adam.__init__, weight_decay=1e-2, decoupled_weight_decay=True)
+    if not TYPE_CHECKING:  # type checkers see that of Adam, which differs in the defaults alone
+        __init__ = with_defaults(Adam.__init__, weight_decay=1e-2, decoupled_weight_decay=True)

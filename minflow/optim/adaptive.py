@@ -12,7 +12,7 @@ from ..core.base.errors import OptimError
 from ..core.op import Op
 from ..core.ops import update_adaptive as ops
 from ..core.source_location import fail
-from .groups import as_number, check_pair, check_range
+from .groups import Params, as_number, check_pair, check_range
 from .optimizer import Optimizer, hyperparameters
 
 
@@ -34,7 +34,7 @@ class RMSprop(Optimizer):
 
     def __init__(
         self,
-        params: Any,
+        params: Params,
         lr: float = 1e-2,
         alpha: float = 0.99,
         eps: float = 1e-8,
@@ -78,7 +78,7 @@ class Adagrad(Optimizer):
 
     def __init__(
         self,
-        params: Any,
+        params: Params,
         lr: float = 1e-2,
         lr_decay: float = 0.0,
         weight_decay: float = 0.0,
@@ -120,7 +120,7 @@ class Adadelta(Optimizer):
 
     def __init__(
         self,
-        params: Any,
+        params: Params,
         lr: float = 1.0,
         rho: float = 0.9,
         eps: float = 1e-6,
@@ -159,7 +159,7 @@ class Rprop(Optimizer):
 
     def __init__(
         self,
-        params: Any,
+        params: Params,
         lr: float = 1e-2,
         etas: tuple[float, float] = (0.5, 1.2),
         step_sizes: tuple[float, float] = (1e-6, 50.0),
@@ -208,7 +208,7 @@ class ASGD(Optimizer):
 
     def __init__(
         self,
-        params: Any,
+        params: Params,
         lr: float = 1e-2,
         lambd: float = 1e-4,
         alpha: float = 0.75,

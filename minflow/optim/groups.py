@@ -19,6 +19,8 @@ from ..core.tensor import Tensor
 from ..nn.module import Module
 from ..nn.parameter import Uninitialized
 
+# parameters, parameters with their names, or groups of parameters with hyperparameters of their own
+Params = Iterable[Tensor] | Iterable[tuple[str, Tensor]] | Iterable[dict[str, Any]]
 FREE = ("lr", "initial_lr", "max_lr", "min_lr")  # read at each step, never compiled into a plan
 
 

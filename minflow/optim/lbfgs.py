@@ -17,7 +17,7 @@ from ..core.grad.modes import enable_grad, no_grad
 from ..core.source_location import fail
 from ..core.tensor import Tensor
 from ..nn.loading import Refused, array_of, integer, number, refuse
-from .groups import as_number, check_range
+from .groups import Params, as_number, check_range
 from .optimizer import Optimizer, hyperparameters, rate_of
 
 
@@ -106,7 +106,7 @@ class LBFGS(Optimizer):
 
     def __init__(
         self,
-        params: Any,
+        params: Params,
         lr: float = 1.0,
         max_iter: int = 20,
         max_eval: int | None = None,

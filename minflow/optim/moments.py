@@ -9,7 +9,7 @@ from ..core.base.errors import OptimError
 from ..core.op import Op
 from ..core.ops.update_moments import adamax, lamb, nadam, radam
 from ..core.source_location import fail
-from .groups import check_betas, check_range
+from .groups import Params, check_betas, check_range
 from .optimizer import Optimizer, hyperparameters
 
 
@@ -49,7 +49,7 @@ class Adamax(Moments):
 
     def __init__(
         self,
-        params: Any,
+        params: Params,
         lr: float = 2e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
@@ -82,7 +82,7 @@ class NAdam(Moments):
 
     def __init__(
         self,
-        params: Any,
+        params: Params,
         lr: float = 2e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
@@ -124,7 +124,7 @@ class RAdam(Moments):
 
     def __init__(
         self,
-        params: Any,
+        params: Params,
         lr: float = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
@@ -153,7 +153,7 @@ class LAMB(Moments):
 
     def __init__(
         self,
-        params: Any,
+        params: Params,
         lr: float = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,

@@ -31,7 +31,7 @@ from ..core.spec import Spec, float32, spec_of
 from ..core.tensor import Tensor
 from ..nn.loading import MAX_COUNT, Refused, Writes, array_of, as_refusal, plain_data, refuse, write
 from ..nn.utils.clip_grad import clip_grad_norm_
-from .groups import Group, as_groups, as_number, check_flags, check_kinds, check_range, group_members
+from .groups import Group, Params, as_groups, as_number, check_flags, check_kinds, check_range, group_members
 from .untracked_params import check_untracked
 
 Function = TypeVar("Function", bound=Callable)  # a decorator returns a function of the same signature
@@ -198,7 +198,7 @@ class Optimizer:
     backwards = 0  # number of backward() calls at the last step
     numbers: tuple[str, ...] = ()  # names of state with one element per parameter, in float32 as in PyTorch
 
-    def __init__(self, params: Any, defaults: Mapping[str, Any]):
+    def __init__(self, params: Params, defaults: Mapping[str, Any]):
         self.defaults = dict(defaults)
         self.param_groups: list[Group] = []
         self.state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)

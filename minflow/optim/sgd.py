@@ -9,7 +9,7 @@ from ..core.base.errors import OptimError
 from ..core.op import Op
 from ..core.ops.update import sgd, sgd_dampened, sgd_momentum
 from ..core.source_location import fail
-from .groups import as_number, check_range
+from .groups import Params, as_number, check_range
 from .optimizer import Optimizer, hyperparameters
 
 
@@ -26,7 +26,7 @@ class SGD(Optimizer):
 
     def __init__(
         self,
-        params: Any,
+        params: Params,
         lr: float = 1e-3,
         momentum: float = 0.0,
         dampening: float = 0.0,

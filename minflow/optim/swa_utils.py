@@ -16,6 +16,7 @@ from ..core.functions.creation import tensor
 from ..core.grad.modes import no_grad
 from ..core.messages.suggestions import name_hints as _name_hints
 from ..core.source_location import fail
+from ..core.spec import Device
 from ..core.tensor import Tensor
 from ..nn.module import Module
 from .groups import check_range
@@ -66,7 +67,7 @@ class AveragedModel(Module):
     def __init__(
         self,
         model: Module,
-        device: Any = None,
+        device: Device | str | None = None,
         avg_fn: Callable | None = None,
         multi_avg_fn: Callable | None = None,
         use_buffers: bool = False,
@@ -146,7 +147,7 @@ class SWALR(LRScheduler):
 
 
 @no_grad()
-def update_bn(loader: Iterable, model: Module, device: Any = None) -> None:
+def update_bn(loader: Iterable, model: Module, device: Device | str | None = None) -> None:
     """Recompute the statistics of all batch norms, as the mean over the batches of `loader`.
 
     If a batch is a list or tuple, its first entry is the input.

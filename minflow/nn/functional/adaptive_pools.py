@@ -15,7 +15,8 @@ from ...core.ops.index import take
 from ...core.spec import float16, float32
 from ...core.tensor import Tensor
 from .arguments import composite, sizes
-from .pooling_1d_3d import Pooled, batched, in_two_passes, max_with_indices, with_indices
+from .pooling import Pooled
+from .pooling_1d_3d import batched, in_two_passes, max_with_indices, with_indices
 
 Sizes = int | None | tuple[int | None, ...]
 

@@ -144,7 +144,7 @@ def project_inputs(
     value: Tensor,
     weight: Tensor | None,
     bias: Tensor | None,
-    separate: Sequence[Any] | None,
+    separate: Sequence[Tensor] | None,
 ) -> list[Tensor]:
     """Queries, keys and values of all heads; computed by one product if all three are one tensor.
 
@@ -245,7 +245,14 @@ def multi_head_attention_forward(
             query=query,
         )
     separate = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else None
-    q, k, v = project_inputs(query, key, value, in_proj_weight, in_proj_bias, separate)
+    q, k, v = project_inputs(
+        query,
+        key,
+        value,
+        in_proj_weight,
+        in_proj_bias,
+        separate,  # type: ignore[arg-type]  # the three weights are given together
+    )
     mask, away = (
         additive_mask(name, "attn_mask", attn_mask, q),
         additive_mask(name, "key_padding_mask", key_padding_mask, q),

@@ -13,6 +13,7 @@ from ...core.tensor import Tensor
 from .arguments import check_tensor, pair
 
 Size2 = int | Sequence[int]  # one for both axes, or (rows, columns)
+Pooled = Tensor | Any  # the maxima, a Tensor; or (maxima, indices) if return_indices is True
 
 
 def images(name: str, input: Tensor) -> Tensor:
@@ -47,7 +48,7 @@ def max_pool2d(
     dilation: Size2 = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
-) -> Tensor | tuple[Tensor, Tensor]:
+) -> Pooled:
     """The maximum of each window. input: float (N, C, H, W) or (C, H, W); padding is never the maximum.
 
     stride: kernel_size if None. ceil_mode: include a last window that extends beyond the edge. return_indices: also

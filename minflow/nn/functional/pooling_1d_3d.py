@@ -18,6 +18,7 @@ from ...core.tensor import Tensor
 from .arguments import check_tensor, composite, sizes
 from .conv import Size1, Size3, Sizes
 from .conv_shapes import AXES
+from .pooling import Pooled
 
 
 def batched(name: str, input: Tensor, n: int) -> Tensor:
@@ -65,7 +66,6 @@ def windows(
     return dict(kernel_size=kernel, stride=step, padding=pad, dilation=spread, ceil_mode=bool(ceil_mode))
 
 
-Pooled = Tensor | tuple[Tensor, Tensor]  # maxima; with their indices if return_indices is True
 NEUTRAL = dict(kernel_size=1, stride=1, padding=0, dilation=1)  # attrs of an axis that is not pooled
 
 
@@ -110,7 +110,7 @@ def max_pool1d(
     dilation: Size1 = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
-) -> Tensor | tuple[Tensor, Tensor]:
+) -> Pooled:
     """The maximum of each window. input: float (N, C, L) or (C, L). Options as in max_pool2d.
 
     return_indices: also return the index in L of each maximum, int64.
@@ -130,7 +130,7 @@ def max_pool3d(
     dilation: Size3 = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
-) -> Tensor | tuple[Tensor, Tensor]:
+) -> Pooled:
     """The maximum of each window. input: float (N, C, D, H, W) or (C, D, H, W). Options as in max_pool2d.
 
     return_indices: also return the index in D * H * W of each maximum, int64.

@@ -13,6 +13,7 @@ from ...core.base.errors import GraphError, ShapeError
 from ...core.messages.suggestions import signature_error
 from ...core.mode import MODE
 from ...core.source_location import fail
+from ...core.spec import Device, DType
 from ...core.tensor import Tensor
 from ..functional.arguments import check_tensor
 from ..module import Module
@@ -99,7 +100,9 @@ class LazyLinear(Lazy, Linear):
 
     layer, size = Linear, "in_features"
 
-    def __init__(self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None):
+    def __init__(
+        self, out_features: int, bias: bool = True, device: Device | str | None = None, dtype: DType | None = None
+    ):
         super().__init__(1, out_features, bias, device, dtype)
         self.forget("weight", "bias")
 
@@ -158,8 +161,8 @@ class LazyNorm(Lazy):
         momentum: float | None = 0.1,
         affine: bool = True,
         track_running_stats: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: Device | str | None = None,
+        dtype: DType | None = None,
         *,
         bias: bool = True,
     ):

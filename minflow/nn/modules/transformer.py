@@ -39,7 +39,7 @@ def activation_of(layer: str, activation: Activation) -> Callable[[Tensor], Tens
     return getattr(F, activation) if isinstance(activation, str) else activation
 
 
-def copies(stack: str, layer: Any, num_layers: int, norm: Any) -> ModuleList:
+def copies(stack: str, layer: Module, num_layers: int, norm: Module | None) -> ModuleList:
     check_size(stack, "num_layers", num_layers)
     for name, part in (("the layer", layer), ("norm", norm)):
         if not isinstance(part, Module) and (name != "norm" or part is not None):
@@ -262,8 +262,8 @@ class Transformer(Module):
         dim_feedforward: int = 2048,
         dropout: float = 0.1,
         activation: Activation = F.relu,
-        custom_encoder: Any = None,
-        custom_decoder: Any = None,
+        custom_encoder: Module | None = None,
+        custom_decoder: Module | None = None,
         layer_norm_eps: float = 1e-5,
         batch_first: bool = False,
         norm_first: bool = False,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, TypeVar
 
 from ...core.base.errors import ModuleError
 from ...core.functions import rsqrt
@@ -12,6 +12,8 @@ from ...core.source_location import fail
 from ...core.tensor import Tensor
 from ..module import Module
 from ..parameter import Parameter
+
+Layer = TypeVar("Layer", bound=Module)
 
 
 def folded(
@@ -66,12 +68,12 @@ def fuse_linear_bn_weights(
     return folded(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b)
 
 
-def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
+def fuse_conv_bn_eval(conv: Layer, bn: Any, transpose: bool = False) -> Layer:
     """A convolution that equals `conv` and the batch norm `bn` after it. Both must be in evaluation mode."""
     return fused("fuse_conv_bn_eval", conv, bn, int(transpose))
 
 
-def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
+def fuse_linear_bn_eval(linear: Layer, bn: Any) -> Layer:
     """A linear layer that equals `linear` and the batch norm `bn` after it. Both must be in evaluation mode."""
     if bn.num_features != linear.out_features and bn.num_features != 1:
         what = f"fuse_linear_bn_eval: {linear.out_features} outputs, {bn.num_features} features of the batch norm"
@@ -79,7 +81,7 @@ def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
     return fused("fuse_linear_bn_eval", linear, bn, 0)
 
 
-def fused(name: str, layer: Module, bn: Any, axis: int) -> Module:
+def fused(name: str, layer: Layer, bn: Any, axis: int) -> Layer:
     if layer.training or bn.training:
         fail(ModuleError, f"{name}: both must be in evaluation mode", "layer.eval() and bn.eval() first")
     if bn.running_mean is None or bn.running_var is None:

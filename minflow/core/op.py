@@ -9,7 +9,7 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .base.errors import CallError, DTypeError, InternalError
 from .base.out import run_into, wants_out
@@ -17,6 +17,9 @@ from .base.signatures import argument_names
 from .dispatch import apply
 from .infer import INFERRED, data_dependent
 from .source_location import describe, fail, here
+
+if TYPE_CHECKING:
+    from .tensor import Tensor
 
 OPS: dict[str, Op] = {}
 
@@ -123,7 +126,7 @@ class Op:
             values={"inputs": self.inputs, "attrs": self.attrs},
         )
 
-    def __call__(self, *inputs, **attrs):
+    def __call__(self, *inputs: Any, **attrs: Any) -> Tensor | Any:  # Any: a tuple, if it has several outputs
         if len(inputs) != len(self.inputs) and not self.variadic:
             inputs = self.named(inputs, attrs)
         if attrs and not self.attrs:
@@ -143,7 +146,7 @@ class Op:
                 hint=f"{self.name}({wanted})",
             )
 
-    def named(self, inputs: tuple, attrs: dict) -> list:
+    def named(self, inputs: tuple, attrs: dict) -> tuple:
         """All inputs: missing ones are taken from the keywords, by our name or by PyTorch's `input` and `other`."""
         result = list(inputs)
         for ours, theirs in zip(self.inputs[len(result) :], ("input", "other", "")[len(result) :]):
@@ -157,7 +160,7 @@ class Op:
                 f"{self.name}: takes {len(self.inputs)} input{'s' * (len(self.inputs) != 1)}, got {len(result)}",
                 f"{self.name}({wanted})",
             )
-        return result
+        return tuple(result)
 
     def __repr__(self) -> str:
         return self.name

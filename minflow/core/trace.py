@@ -141,9 +141,10 @@ class Trace(Mode):
             return symbol
         twin = self.separate(symbol, alias is not None)
         if tensor.needs:  # two leaves on one storage
-            twin.value, twin.needs = detach(symbol).value, True
-            twin.value.node.hooks = hooks_known(tensor)
-            self.leaves[twin.value] = twin
+            leaf: Any = detach(symbol).value
+            twin.value, twin.needs = leaf, True
+            leaf.node.hooks = hooks_known(tensor)
+            self.leaves[leaf] = twin
         return twin
 
     def state(self, array: np.ndarray, tensor: Tensor | None = None, read: Callable | None = None) -> Tensor:

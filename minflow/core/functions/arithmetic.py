@@ -179,8 +179,8 @@ def isclose(
     if not dtype.floating:  # differences in int8 would wrap
         input, other = to(ensure_tensor(input), float64), to(other, float64)
     distance = e.abs(e.sub(input, other))
-    bound = e.add(e.mul(e.abs(other), rtol), atol)
-    return c.logical_or(equal, c.logical_and(c.le(distance, bound), c.isfinite(distance)))
+    most = e.add(e.mul(e.abs(other), rtol), atol)
+    return c.logical_or(equal, c.logical_and(c.le(distance, most), c.isfinite(distance)))
 
 
 def allclose(

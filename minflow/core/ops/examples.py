@@ -41,7 +41,7 @@ class Maker(NamedTuple):  # a NamedTuple, because 1,800 are created at import: f
     def floating(self) -> bool:
         return np.dtype(self.dtype).kind == "f"
 
-    def __call__(self, **changes) -> Maker:
+    def __call__(self, **changes: Any) -> Maker:
         return self._replace(**changes)
 
 
@@ -55,12 +55,12 @@ class Case:
         return [x.make(17 + i) if isinstance(x, Maker) else x for i, x in enumerate(self.inputs)]
 
 
-def floats(*shape: int, low: float = -2.0, high: float = 2.0, dtype: str = "float64") -> Maker:
-    """Uniform floats; `floats(3, 4)`, or `floats()` for a 0-d array."""
+def floats(*shape: Any, low: float = -2.0, high: float = 2.0, dtype: str = "float64") -> Maker:
+    """Uniform floats; `floats(3, 4)`, or `floats(())` for a 0-d array."""
     return Maker(() if shape == ((),) else shape, low, high, dtype)
 
 
-def positive(*shape: int, low: float = 0.2, high: float = 3.0) -> Maker:
+def positive(*shape: Any, low: float = 0.2, high: float = 3.0) -> Maker:
     """Floats well above zero."""
     return floats(*shape, low=low, high=high)
 
@@ -70,23 +70,23 @@ def distinct(*shape: int) -> Maker:
     return Maker(shape, distinct=True)
 
 
-def ints(*shape: int, low: int = 0, high: int = 5, dtype: str = "int64") -> Maker:
+def ints(*shape: Any, low: int = 0, high: int = 5, dtype: str = "int64") -> Maker:
     """Integers in [low, high)."""
     return Maker(() if shape == ((),) else shape, low, high, dtype)
 
 
-def bools(*shape: int) -> Maker:
+def bools(*shape: Any) -> Maker:
     return Maker(() if shape == ((),) else shape, dtype="bool")
 
 
-def strided(*shape: int, **options) -> Maker:
+def strided(*shape: int, **options: Any) -> Maker:
     """A non-contiguous array of this shape: every other column of a transposed array."""
     *outer, last = shape
     whole = Maker((2 * last, *outer), layout=lambda a: np.moveaxis(a, 0, -1)[..., ::2], **options)
     return whole
 
 
-def case(*inputs: Maker | float, **attrs) -> Case:
+def case(*inputs: Maker | float, **attrs: Any) -> Case:
     """A call with several inputs or with attrs."""
     return Case(inputs, attrs)
 
@@ -96,7 +96,7 @@ def cases(op) -> list[Case]:
     return [x if isinstance(x, Case) else Case((x,)) for x in op.examples]
 
 
-def unary(**options) -> list:
+def unary(**options: Any) -> list:
     """Examples for an elementwise op of one float input: plain, 0-d, 0-size, strided, float32, integer."""
     low, high = options.get("low", -2.0), options.get("high", 2.0)
     return [
@@ -109,7 +109,7 @@ def unary(**options) -> list:
     ]
 
 
-def binary(**options) -> list:
+def binary(**options: Any) -> list:
     """Examples for an elementwise op of two inputs: equal shapes, broadcasting both ways, 0-d, literals, mixed
     dtypes.
     """

@@ -76,7 +76,8 @@ def for_axes(attrs: dict, *axes: int | None) -> dict:
 
 
 def max_with_indices(x: Tensor, attrs: dict) -> tuple[Tensor, Tensor]:
-    return pool.max_pool2d(x, **attrs)
+    y, indices = pool.max_pool2d(x, **attrs)
+    return y, indices
 
 
 def in_two_passes(

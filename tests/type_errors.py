@@ -20,7 +20,7 @@ LIMITS = {
     "minflow/core/files": 2,
     "minflow/core/grad": 6,
     "minflow/core/messages": 11,
-    "minflow/core/ops": 152,
+    "minflow/core/ops": 78,
     "minflow/deploy": 9,
     "minflow/diagnosis": 20,
     "minflow/distributions": 1,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from itertools import product
+from typing import Any
 
 from ..base.errors import DTypeError, ShapeError
 from ..op import define, kernel
@@ -111,7 +112,7 @@ def weight_grad_spec(grad: Spec, x: Spec, shape, **geometry) -> Spec:
 
 
 GEOMETRY = dict(stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1)
-CASES = [
+CASES: list[tuple[Any, ...]] = [
     ((2, 3, 6, 5), (4, 3, 3, 2), {}),
     ((2, 3, 5, 5), (4, 3, 1, 1), {}),
     ((2, 4, 6, 6), (6, 2, 3, 3), dict(groups=2, padding=(1, 1), stride=(2, 1))),

@@ -6,6 +6,7 @@ Source: Graves, Fernandez, Gomez & Schmidhuber 2006, section 4, in logarithms an
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from ..backend.float_warnings import silent
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
@@ -35,7 +36,7 @@ def ctc_spec(log_probs: Spec, targets: Spec, input_lengths: Spec, target_lengths
     return log_probs.replace(shape=log_probs.shape[1:2])
 
 
-FRAMES = dict(low=-3.0, high=-0.1)
+FRAMES: dict[str, Any] = dict(low=-3.0, high=-0.1)
 CASES = [
     (floats(5, 2, 4, **FRAMES), ints(2, 2, low=1, high=4), ints(2, low=4, high=6), ints(2, low=1, high=3)),
     (floats(5, 2, 3, **FRAMES), ints(3, low=1, high=2), ints(2, low=5, high=6), ints(2, low=1, high=2)),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..backend.float_warnings import silent
 from ..op import define, kernel
 from ..spec import Spec, finfo
@@ -10,7 +12,7 @@ from .elementwise import log, log1p, maximum, sigmoid
 from .examples import case, floats, strided
 from .rules import SPLIT_2, as_arrays, broadcast, constant, via_float32
 
-UNIT = dict(low=0.1, high=0.9)
+UNIT: dict[str, Any] = dict(low=0.1, high=0.9)
 
 
 def entropy_grad(g, p, target, p_spec: Spec):

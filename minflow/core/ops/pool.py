@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -62,7 +63,7 @@ def padded_with(xp, x, size: Pair, kernel_size: Pair, stride: Pair, padding: Pai
 # ---- max pooling -------------------------------------------------------------------------------------------------
 
 WINDOW = dict(stride=(2, 2), padding=(0, 0), dilation=(1, 1), ceil_mode=False)
-MAX_CASES = [
+MAX_CASES: list[tuple[Any, ...]] = [
     ((2, 3, 4, 6), dict(kernel_size=(2, 2))),
     ((1, 2, 5, 5), dict(kernel_size=(2, 2), ceil_mode=True)),
     ((1, 2, 6, 7), dict(kernel_size=(3, 2), stride=(1, 2), padding=(1, 1))),
@@ -161,7 +162,7 @@ picked.examples = (case(floats(2, 3, 4, 4), example_positions(2, 3, 2, 2)),)
 
 MEAN = WINDOW | dict(count_include_pad=True, divisor_override=None)
 del MEAN["dilation"]
-AVG_CASES = [
+AVG_CASES: list[tuple[Any, ...]] = [
     ((2, 3, 4, 6), dict(kernel_size=(2, 2))),
     ((1, 2, 5, 5), dict(kernel_size=(3, 3), ceil_mode=True, padding=(1, 1), count_include_pad=False)),
     ((1, 2, 5, 6), dict(kernel_size=(3, 2), ceil_mode=True, padding=(1, 1), stride=(2, 3))),

@@ -47,8 +47,8 @@ def pretransposed_keys(q, k, v):
 ATTENTIONS = {
     "plain": F.scaled_dot_product_attention,
     "causal": lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
-    "written out": unfused_attention,
-    "keys as they are": pretransposed_keys,
+    "unfused": unfused_attention,
+    "pretransposed keys": pretransposed_keys,
     "of one head": lambda q, k, v: F.scaled_dot_product_attention(q[0, 0], k[0, 0], v[0, 0]),
 }
 
@@ -82,8 +82,8 @@ def returns_scores(q, k, v):
 
 
 STAYING = {
-    "weights that are read": returns_weights,
-    "scores that are read": returns_scores,
+    "weights with other users": returns_weights,
+    "scores with other users": returns_scores,
     "another axis": lambda q, k, v: flow.softmax(q @ k.transpose(-2, -1), -2) @ v,
     "dropout": lambda q, k, v: F.dropout(flow.softmax(q @ k.transpose(-2, -1), -1), 0.5) @ v,
     "a mask that is added": lambda q, k, v: F.scaled_dot_product_attention(q, k, v, attn_mask=CAUSAL.float()),

@@ -1,4 +1,4 @@
-"""The command that hints and pages name: it starts minflow from the current folder, however it was installed."""
+"""The command named in hints and pages starts minflow from the current folder, however it was installed."""
 
 import ast
 import importlib.metadata
@@ -48,13 +48,15 @@ def environment(monkeypatch, prefix):
 
 
 def test_uv_project(machine, monkeypatch):
-    """README's way: uv in .tools, which no PATH finds."""
+    """As in the README: uv is in .tools, which is not on the PATH."""
     project = machine / "my project"
     environment(monkeypatch, project / ".venv")
     program(project / ".venv/bin" / PROGRAM)
     (project / "pyproject.toml").touch()
     monkeypatch.setenv("UV", str(program(project / ".tools/bin/uv")))
-    monkeypatch.setenv("PATH", str(project / ".venv/bin"), prepend=os.pathsep)  # as `uv run` has it: not the user's
+    monkeypatch.setenv(
+        "PATH", str(project / ".venv/bin"), prepend=os.pathsep
+    )  # as `uv run` sets it: not the user's environment
     monkeypatch.chdir(project)
     assert command() == ".tools/bin/uv run minflow"
     assert command("run", "00") == ".tools/bin/uv run minflow run 00"
@@ -94,7 +96,7 @@ def test_pip_environment(machine, monkeypatch):
 
 
 def test_inherited_uv_variables(machine, monkeypatch):
-    """In a terminal of a JupyterLab that uv started, the environment's own program is not uv's."""
+    """In a terminal of a JupyterLab started by uv, the environment's own program is not uv's."""
     environment(monkeypatch, machine / "env")
     program(machine / "env/bin" / PROGRAM)
     monkeypatch.setenv("UV", str(program(machine / "bin/uv")))
@@ -190,11 +192,11 @@ def test_powershell_command(monkeypatch):
 
 
 def test_texts_do_not_hard_code_commands():
-    """`Try: minflow doctor` is "command not found" for most. What begins with the name of a command, as in "minflow
-    run: there is no notebook", only says who speaks; documentation strings are for readers of the source.
+    """`Try: minflow doctor` is "command not found" for most users. A command at the start of a text, as in "minflow
+    run: there is no notebook", only says which command prints it; docstrings are for readers of the source.
     """
     named = re.compile(r"\bminflow (?:lab|run|doctor|warmup|onnx|exercises|slides)\b(?! of )")
-    perhaps = re.compile(r"\bminflow (?:[\"']|lab|run|doctor|warmup|onnx|exercises|slides)")  # or a string goes on
+    perhaps = re.compile(r"\bminflow (?:[\"']|lab|run|doctor|warmup|onnx|exercises|slides)")  # or a string continues
     speaks = re.compile(r"(?:minflow \w+(?: \w+)?: |minflow exercises $)")
     found = []
     for file in sorted([*(TOP / "minflow").rglob("*.py"), *(TOP / "widgets").rglob("*.py")]):
@@ -216,7 +218,7 @@ def test_texts_do_not_hard_code_commands():
 
 
 def test_this_process():
-    """The real thing: the named command runs this package from here."""
+    """End to end: the named command runs this package from here."""
     words = shlex.split(command("--version"))
     done = subprocess.run(words, capture_output=True, text=True, timeout=120)
     import minflow

@@ -1,7 +1,8 @@
-"""Functions where random floats never come: zeros, ties, infinity, NaN, small dtypes. Numbers by hand or PyTorch's.
+"""Functions at values that random floats miss: zeros, ties, infinity, NaN, small dtypes. Expected values by hand or
+from PyTorch.
 
-A row: what is computed of x (a tensor), x, its values, and the gradient of their sum (None: there is none). Each runs
-in every floating dtype, eager and traced. Losses and activations: `../nn/test_nn_kinks.py`.
+A row: the function, x (a tensor), its values, and the gradient of their sum (None: there is none). Each runs in every
+floating dtype, eager and traced. Losses and activations: `../nn/test_nn_kinks.py`.
 """
 
 import functools
@@ -258,7 +259,7 @@ def test_addcmul_and_addcdiv_accumulate_float16_in_float32():
 
 @pytest.mark.parametrize("function", [flow.addcmul, flow.addcdiv])
 def test_broadcast_gradients_are_summed_after_the_product(function):
-    """Nothing has the gradient 0, also where the product would be NaN; PyTorch's order."""
+    """An operand broadcast to an empty result has zero gradient, even if the product would be NaN, as in PyTorch."""
     a, b = flow.tensor([NAN], requires_grad=True), flow.tensor([0.0], requires_grad=True)
     function(flow.zeros(0, 1), a, b).backward(flow.zeros(0, 1))
     assert a.grad.tolist() == b.grad.tolist() == [0.0]

@@ -1,4 +1,5 @@
-"""Calls of ops with attrs and inputs that no program makes: `python -m tests.deploy.hostile_calls FIRST COUNT`.
+"""Hostile calls of ops, with attrs and inputs beyond those of programs: `python -m tests.deploy.hostile_calls FIRST
+COUNT`.
 
 Mutant n is an example of an op with some of its attrs and inputs changed, each to a value of its own kind. The op's
 rule refuses it, or its kernel gives the promised result: in a child process, so that crashes and out-of-memory errors

@@ -140,8 +140,8 @@ def test_predict_job(tmp_path):
 
 
 @pytest.mark.parametrize("exact", [True, False])
-def test_results_match_eager(exact, tmp_path):
-    """As it was saved. Without a setting, meta.json is what earlier versions wrote, and they can read it."""
+def test_exact_setting_is_saved(exact, tmp_path):
+    """Without exact(), meta.json has the form of earlier versions, which can read it."""
     graph = Predict(nn.Linear(3, 2))
     graph.config.exact(exact)
     loaded = around(graph, tmp_path, floats(4, 3))

@@ -1,5 +1,5 @@
-"""Losses and activations where random floats are unlikely: at 0, at the limits, at infinity. Values by hand or from
-PyTorch.
+"""Losses and activations at values that random floats miss: at 0, at the limits, at infinity. Expected values by hand
+or from PyTorch.
 
 A row: the function, x (a tensor), its values, and the gradient of their sum. Other functions: `../core/test_kinks.py`.
 """

@@ -19,7 +19,7 @@ IDS = np.array([[0, 4], [2, 2], [1, 3], [4, 0]])
 LABELS = np.array([0, 2, 1, 1])
 
 
-class Meeting(nn.Module):
+class PairedInput(nn.Module):
     """A layer of two tensors that is given one: the other is computed from it."""
 
     def __init__(self, layer, other=lambda x: x * 0.5 + 1):
@@ -42,7 +42,7 @@ def exported(holder, base: type) -> dict[str, type]:
     }
 
 
-def one_device(module: nn.Module) -> nn.Module:
+def single_device(module: nn.Module) -> nn.Module:
     """Construct DataParallel without its notice about a single device."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -60,7 +60,7 @@ LAYERS = {  # name -> (constructor, input shape or input)
     "CombinedMarginLoss": [
         (
             lambda: nn.Sequential(
-                nn.Tanh(), Meeting(nn.CombinedMarginLoss(1.0, 0.5, 0.1), lambda x: flow.tensor(LABELS))
+                nn.Tanh(), PairedInput(nn.CombinedMarginLoss(1.0, 0.5, 0.1), lambda x: flow.tensor(LABELS))
             ),
             ROWS,
         )
@@ -70,7 +70,7 @@ LAYERS = {  # name -> (constructor, input shape or input)
         (lambda: nn.Conv2d(6, 6, 3, 2, 1, groups=6), IMAGES),
         (lambda: nn.Conv2d(6, 4, (2, 3), padding="same"), IMAGES),
     ],
-    "DataParallel": [(lambda: one_device(nn.Linear(6, 3)), ROWS)],
+    "DataParallel": [(lambda: single_device(nn.Linear(6, 3)), ROWS)],
     "Dropout": [(lambda: nn.Dropout(0.4), IMAGES), (lambda: nn.Dropout(0.4).eval(), IMAGES)],
     "Embedding": [(lambda: nn.Embedding(5, 3, padding_idx=0), IDS)],
     "Flatten": [(nn.Flatten, IMAGES)],
@@ -100,19 +100,19 @@ LAYERS |= IMAGE_LAYERS
 SIGNALS, VOLUMES = (4, 6, 8), (2, 6, 2, 4, 4)
 LAYERS |= {
     "AlphaDropout": [(lambda: nn.AlphaDropout(0.4), ROWS)],
-    "Bilinear": [(lambda: Meeting(nn.Bilinear(6, 6, 2)), ROWS)],
+    "Bilinear": [(lambda: PairedInput(nn.Bilinear(6, 6, 2)), ROWS)],
     "CELU": [(lambda: nn.CELU(0.5, inplace=True), ROWS)],
-    "CosineSimilarity": [(lambda: Meeting(nn.CosineSimilarity()), ROWS)],
+    "CosineSimilarity": [(lambda: PairedInput(nn.CosineSimilarity()), ROWS)],
     "Dropout1d": [(lambda: nn.Dropout1d(0.4), SIGNALS)],
     "Dropout2d": [(lambda: nn.Dropout2d(0.4), IMAGES)],
     "Dropout3d": [(lambda: nn.Dropout3d(0.4), VOLUMES)],
     "EmbeddingBag": [
         (lambda: nn.EmbeddingBag(5, 3, mode="max"), IDS),
-        (lambda: Meeting(nn.EmbeddingBag(5, 3, padding_idx=0), lambda x: flow.tensor([0, 3])), IDS.reshape(-1)),
+        (lambda: PairedInput(nn.EmbeddingBag(5, 3, padding_idx=0), lambda x: flow.tensor([0, 3])), IDS.reshape(-1)),
     ],
     "FeatureAlphaDropout": [(lambda: nn.FeatureAlphaDropout(0.4), IMAGES)],
     "PReLU": [(nn.PReLU, ROWS), (lambda: nn.PReLU(6), IMAGES)],
-    "PairwiseDistance": [(lambda: Meeting(nn.PairwiseDistance()), ROWS)],
+    "PairwiseDistance": [(lambda: PairedInput(nn.PairwiseDistance()), ROWS)],
     "Softmax2d": [(nn.Softmax2d, IMAGES)],
     "Softmin": [(lambda: nn.Softmin(1), ROWS)],
     "Threshold": [(lambda: nn.Threshold(0.1, -1.0, inplace=True), ROWS)],
@@ -218,7 +218,7 @@ SCHEDULES = {  # name -> constructor for an optimizer with two param groups
 }
 
 
-def called() -> dict[str, type]:
+def callable_layers() -> dict[str, type]:
     """Return the layers that can be called: all modules except losses and containers that only hold others."""
     return {
         name: cls
@@ -251,7 +251,7 @@ def layer_cases() -> list[tuple]:
     """Return tuples (name, constructor, input shape or input)."""
     return [
         (name, *row)
-        for name, cls in called().items()
+        for name, cls in callable_layers().items()
         for row in LAYERS.get(name, [] if needs_arguments(cls) else [(cls, ROWS)])
     ]
 

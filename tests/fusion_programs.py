@@ -9,7 +9,7 @@ PLAIN = ["tanh", "sigmoid", "erf", "relu", "relu6", "abs", "neg", "square", "exp
 PAIRS = ["add", "sub", "mul", "div", "maximum", "minimum", "where"]
 
 
-def calm(x):
+def bounded(x):
     """Keep values in a range where rounding errors do not grow."""
     return flow.tanh(x * 0.5)
 
@@ -22,16 +22,16 @@ def step(rng, values, mask):
         if name in ("log", "sqrt", "rsqrt", "reciprocal"):
             return getattr(flow, name)(flow.square(x) + 0.5)
         function = nn.functional.relu6 if name == "relu6" else getattr(flow, name)
-        return function(calm(x)) if name == "exp" else function(x)
+        return function(bounded(x)) if name == "exp" else function(x)
     y = values[rng.integers(len(values))] if rng.random() < 0.8 else float(np.round(rng.standard_normal(), 2))
     name = PAIRS[rng.integers(len(PAIRS))]
     if name == "where":
         return flow.where(mask, x, y)
     if name == "div":
-        return calm(x) / (flow.square(y) + 0.5 if isinstance(y, flow.Tensor) else 2.5)
+        return bounded(x) / (flow.square(y) + 0.5 if isinstance(y, flow.Tensor) else 2.5)
     if name in ("maximum", "minimum") and isinstance(y, float):
         return flow.relu(x)
-    return calm(getattr(flow, name)(x, y))
+    return bounded(getattr(flow, name)(x, y))
 
 
 def random_program(seed, rows_too, length=12):
@@ -48,7 +48,7 @@ def random_program(seed, rows_too, length=12):
                 value = [v for v in values if v.shape == x.shape][-1]
                 value = [
                     lambda v: v.mean(-1, keepdim=True),
-                    lambda v: calm(v.sum(-1, keepdim=True)),
+                    lambda v: bounded(v.sum(-1, keepdim=True)),
                     lambda v: flow.softmax(v, dim=-1),
                     lambda v: flow.log_softmax(v, dim=-1),
                     lambda v: v.reshape(-1, v.shape[-1]).reshape(v.shape) * 2,

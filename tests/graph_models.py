@@ -116,7 +116,7 @@ class Step(nn.Graph):
         return loss
 
 
-class Gives(nn.Graph):
+class FunctionGraph(nn.Graph):
     """A graph that returns the result of a function."""
 
     def __init__(self, function):
@@ -161,7 +161,7 @@ def eager_step(model, loss_fn, optimizer, x, y, scheduler=None):
     return loss
 
 
-def both_ways(make, batches, steps, graph_of=None, seed=3):
+def train_both_modes(make, batches, steps, graph_of=None, seed=3):
     """Return losses and final states of a training run, eager and as a graph.
 
     `make()` returns (model, loss_fn, optimizer, scheduler).

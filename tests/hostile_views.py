@@ -373,7 +373,7 @@ def view_curve(name):
     from minflow_widgets import LossCurve
     from minflow_widgets.curve import loss_curve as module
 
-    chosen, module.frontends.choose = module.frontends.choose, lambda *kinds: Nowhere()
+    chosen, module.frontends.choose = module.frontends.choose, lambda *kinds: NullFrontEnd()
     try:
         with LossCurve() as curve:
             for step in range(5):
@@ -388,7 +388,7 @@ def view_runs(name):
     from minflow_widgets import LossCurve, compare
     from minflow_widgets.curve import loss_curve as module
 
-    chosen, module.frontends.choose = module.frontends.choose, lambda *kinds: Nowhere()
+    chosen, module.frontends.choose = module.frontends.choose, lambda *kinds: NullFrontEnd()
     try:
         curves = [LossCurve(name=name, config={name: lr}, epoch=2) for lr in (0.1, 0.01)]
         for curve, last in zip(curves, (0.5, float("inf"))):
@@ -400,7 +400,7 @@ def view_runs(name):
     return [compare(*curves).bundle(), curves[0].bundle()]
 
 
-class Nowhere:
+class NullFrontEnd:
     """A front end that displays nothing: the view is requested by hand."""
 
     def update(self, curve):

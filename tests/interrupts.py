@@ -21,7 +21,7 @@ class Interrupter:
     def __call__(self, frame, event, arg):
         if frame.f_code.co_filename not in self.files:
             return None
-        if event == "line" and frame.f_lasti not in never(frame.f_code):
+        if event == "line" and frame.f_lasti not in unreachable_offsets(frame.f_code):
             self.lines.append((frame.f_code, frame.f_lineno))
             if len(self.lines) - 1 == self.at:
                 signal.raise_signal(signal.SIGINT)
@@ -56,7 +56,7 @@ class Interrupter:
 
 
 @functools.cache
-def never(code):
+def unreachable_offsets(code):
     """Return offsets that no interrupt reaches.
 
     These do nothing, or leave a `with` block by `__exit__(None, None, None)`, or jump within an inlined comprehension.

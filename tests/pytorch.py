@@ -9,7 +9,7 @@ installed = importlib.util.find_spec("torch") is not None
 needs_torch = pytest.mark.skipif(not installed, reason="no PyTorch")
 
 
-class Late:
+class LazyModule:
     """A module that is imported at the first access to an attribute."""
 
     def __init__(self, name):
@@ -19,4 +19,4 @@ class Late:
         return getattr(importlib.import_module(self.name), part)
 
 
-torch, T = Late("torch"), Late("torch.nn")
+torch, T = LazyModule("torch"), LazyModule("torch.nn")

@@ -63,7 +63,7 @@ def test_wrong_op_fails_its_tests(tmp_path):
     assert "cases fail: forward of example 0, " in said and "test_op[cbrt]" in said
 
 
-def written(folder, path, block):
+def insert_block(folder, path, block):
     """Insert a block where CONTRIBUTING.md says: in a new file, at the end of a file, or, if it is indented, of its
     class.
     """
@@ -79,7 +79,7 @@ def written(folder, path, block):
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory):
+def project_copy(tmp_path_factory):
     """A copy of this folder, including byte code, with everything added."""
     folder = tmp_path_factory.mktemp("house")
     for name in (
@@ -98,13 +98,13 @@ def house(tmp_path_factory):
             shutil.copy(TOP / name, folder / name)
     for section in SECTIONS.values():
         for path, block in re.findall(PLACED, section, re.DOTALL):
-            written(folder, path, block)
+            insert_block(folder, path, block)
     output("-c", blocks("Add an exercise", "python")[1], cwd=folder, path=[folder])
     return folder
 
 
 @pytest.fixture(scope="module")
-def passed(house):
+def passed_tests(project_copy):
     """The names and ids of the tests that pass in the copy: the commands of all sections, in one process."""
     commands = [
         shlex.split(command)
@@ -122,58 +122,60 @@ def passed(house):
         "not slow",
         "-k",
         " or ".join(sorted(chosen)),
-        cwd=house,
-        path=[house, house / "widgets"],
+        cwd=project_copy,
+        path=[project_copy, project_copy / "widgets"],
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
     return re.findall(r"^PASSED .*?::(.+)$", done.stdout, re.MULTILINE)
 
 
-def of(passed, name):
+def tests_of(passed_tests, name):
     """Return the tests that were generated for `name`."""
-    return sorted({test.partition("[")[0] for test in passed if name in test})
+    return sorted({test.partition("[")[0] for test in passed_tests if name in test})
 
 
-def test_add_an_op(passed, house):
+def test_add_an_op(passed_tests, project_copy):
     """Its budgets, exports, method and in-place form exist: the commands include tests of the whole project."""
-    assert "test_op" in of(passed, "cbrt")
-    assert {f"test_budget[{part}]" for part in ("mechanism", "core.functions", "core.methods")} <= set(passed)
-    assert {f"test_nothing_is_missing[{check}]" for check in ("ops", "methods", "in_place", "exports")} <= set(passed)
-    assert "test_no_op_changes_without_a_new_version" in passed
-    lines = (house / "tests/golden/ops.txt").read_text().splitlines()
+    assert "test_op" in tests_of(passed_tests, "cbrt")
+    assert {f"test_budget[{part}]" for part in ("mechanism", "core.functions", "core.methods")} <= set(passed_tests)
+    assert {f"test_nothing_is_missing[{check}]" for check in ("ops", "methods", "in_place", "exports")} <= set(
+        passed_tests
+    )
+    assert "test_no_op_changes_without_a_new_version" in passed_tests
+    lines = (project_copy / "tests/golden/ops.txt").read_text().splitlines()
     assert [line for line in lines if line.startswith("cbrt@1(x) -> cbrt | ")]
     assert len(lines) == len((TOP / "tests/golden/ops.txt").read_text().splitlines()) + 2, "cbrt and lion"
     below = (
         "import minflow as flow; x = flow.tensor(-8.0); "
         "print([round(float(y), 6) for y in (flow.cbrt(x), x.cbrt(), x.cbrt_())])"
     )
-    assert output("-c", below, cwd=house, path=[house]) == "[-2.0, -2.0, -2.0]\n"
+    assert output("-c", below, cwd=project_copy, path=[project_copy]) == "[-2.0, -2.0, -2.0]\n"
 
 
-def test_add_a_layer_a_loss_and_an_optimizer(passed):
-    assert (of(passed, "ISRU"), of(passed, "PinballLoss"), of(passed, "Lion")) == (
+def test_add_a_layer_a_loss_and_an_optimizer(passed_tests):
+    assert (tests_of(passed_tests, "ISRU"), tests_of(passed_tests, "PinballLoss"), tests_of(passed_tests, "Lion")) == (
         ["test_layer"],
         ["test_loss"],
         ["test_optimizer"],
     )
-    assert "test_op" in of(passed, "lion")
+    assert "test_op" in tests_of(passed_tests, "lion")
 
 
-def test_add_a_view(passed, house):
+def test_add_a_view(passed_tests, project_copy):
     (text,) = blocks("Add a view", "text")
-    assert "test_tally" in passed and (house / "tests/golden/tally.txt").read_text() == text
+    assert "test_tally" in passed_tests and (project_copy / "tests/golden/tally.txt").read_text() == text
 
 
-def test_add_an_exercise(passed, house, tmp_path):
-    assert set(of(passed, "mean_of_last")) == {"test_exercise"}
-    assert len(of(passed, "02_downhill")) > 3
+def test_add_an_exercise(passed_tests, project_copy, tmp_path):
+    assert set(tests_of(passed_tests, "mean_of_last")) == {"test_exercise"}
+    assert len(tests_of(passed_tests, "02_downhill")) > 3
     (text,) = blocks("Add an exercise", "text")
     definition = blocks("Add an exercise", "python")[0]
     wrong = re.search(r'wrong\(\s*"always k".*?\n(def .*?)\n\n', definition, re.DOTALL)[1]
     (tmp_path / "answer.py").write_text(
         f"from minflow.exercises import check\n\n{wrong}\n\nprint(check('mean_of_last', mean_of_last))\n"
     )
-    done = python("answer.py", cwd=tmp_path, path=[house], MINFLOW_PROGRESS="0", PYTHONIOENCODING="utf-8")
+    done = python("answer.py", cwd=tmp_path, path=[project_copy], MINFLOW_PROGRESS="0", PYTHONIOENCODING="utf-8")
     assert done.stdout == text, done.stderr
 
 

@@ -10,7 +10,7 @@ import minflow as flow
 import minflow.typing as tp
 from minflow import nn
 from minflow.library import custom_op
-from tests.graph_models import Gives
+from tests.graph_models import FunctionGraph
 
 LESSON = Path(__file__).parent.parent / "docs" / "custom-operators.md"
 NUMBERS = np.array([[-2.0, 0.5, 40.0], [0.0, -100.0, 3.0]], "float32")
@@ -113,7 +113,7 @@ def test_redefinition_replaces_the_op():
     def op(xp, x):
         return x + 1
 
-    graph = Gives(op)
+    graph = FunctionGraph(op)
     assert graph(flow.zeros(1)).item() == 1
 
     @custom_op("test_replaced(x)")
@@ -150,7 +150,7 @@ def test_kernel_violating_its_shape_rule():
         op(flow.tensor(NUMBERS))
 
     with pytest.raises(flow.MinflowError, match=r"(?s)test_broken.*float32\[2, 3\].*float64\[3\]"):
-        Gives(op)(flow.tensor(NUMBERS))
+        FunctionGraph(op)(flow.tensor(NUMBERS))
 
 
 def test_backward_without_gradient_rule_is_an_error():

@@ -103,7 +103,7 @@ if __name__ == "__main__":                          # processes are spawned: the
 """
 
 
-def under(system, folder, program, *words):
+def run_on(system, folder, program, *words):
     """Run a program without the features that `system`, "win32" or "darwin", lacks."""
     (folder / "sitecustomize.py").write_text(TAKE_AWAY.replace("SYSTEM", system))
     (folder / "squares.py").write_text(DATA)
@@ -115,7 +115,7 @@ def under(system, folder, program, *words):
 
 @pytest.mark.parametrize("system", ["win32", "darwin"])
 def test_everything_runs_without_linux_features(system, tmp_path):
-    done = under(system, tmp_path, PROGRAM)
+    done = run_on(system, tmp_path, PROGRAM)
     assert done.stdout.splitlines()[-1] == f"all ran {system} False", done.stdout
     assert done.stderr == ""
 

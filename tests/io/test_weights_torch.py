@@ -8,10 +8,10 @@ import pytest
 
 import minflow as flow
 from minflow.core.base.errors import CheckpointError
-from tests.pytorch import Late, needs_torch, torch
+from tests.pytorch import LazyModule, needs_torch, torch
 
 pytestmark = needs_torch
-safetensors_torch = Late("safetensors.torch")
+safetensors_torch = LazyModule("safetensors.torch")
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "loading-weights.md").read_text(encoding="utf-8")
 

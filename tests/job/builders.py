@@ -44,7 +44,7 @@ def sgd(loss, rate=1.0, momentum=0, **options):
     flow.optimizer.SGD(schedule, momentum=momentum, **options).minimize(loss)
 
 
-def refused(call, kind, text, *arguments):
+def raised_error(call, kind, text, *arguments):
     """Return the error of this kind that the call raises. Its text contains `text`, and it has a suggestion."""
     with pytest.raises(kind, match=text) as caught:
         call(*arguments)
@@ -53,7 +53,7 @@ def refused(call, kind, text, *arguments):
 
 
 @contextmanager
-def switching(seconds):
+def switch_interval(seconds):
     """Set the switch interval of threads; None leaves it as it is."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(before if seconds is None else seconds)
@@ -78,7 +78,7 @@ def fails(result):
     raise KeyError("mean")
 
 
-def counting(name="train_job", size=4, result=tp.Callback[tp.Numpy], config=None):
+def counting_job(name="train_job", size=4, result=tp.Callback[tp.Numpy], config=None):
     """Return a train job of two equal variables, which each step decreases by exactly x."""
 
     def train(x):
@@ -90,13 +90,13 @@ def counting(name="train_job", size=4, result=tp.Callback[tp.Numpy], config=None
     return job_of(train, (size,), kind="train", result=result, name=name, config=config)
 
 
-def looking(name="eval_job", result=tp.Numpy):
+def predict_job(name="eval_job", result=tp.Numpy):
     """Return a predict job that returns the variable `a` plus x."""
     a = lambda: flow.get_variable("a", (4,), initializer=flow.zeros_initializer())
     return job_of(lambda x: a() + x, (4,), result=result, name=name)
 
 
-def failing(config=None):
+def failing_job(config=None):
     """Return a train job whose step fails if a label is out of range; other steps change its variable."""
 
     def train(labels):
@@ -116,7 +116,7 @@ ONES = np.ones(4, "f")
 GOOD, BAD = np.array([0, 1], "i"), np.array([0, 7], "i")
 
 
-class Held:
+class WorkerHold:
     """A callback that blocks the worker until `go`."""
 
     def __init__(self):

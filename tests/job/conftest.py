@@ -1,7 +1,7 @@
 """Fixtures for tests that use the stream of job functions."""
 
 import pytest
-from builders import LONG, Held
+from builders import LONG, WorkerHold
 from forked import programs, ran  # noqa: F401 - fixtures
 
 import minflow as flow
@@ -22,7 +22,7 @@ def clean():
 @pytest.fixture
 def held():
     """A callback that blocks the worker, until the end of the test at the latest."""
-    holder = Held()
+    holder = WorkerHold()
     yield holder
     holder.go.set()
 

@@ -4,14 +4,14 @@ import inspect
 from pathlib import Path
 
 import numpy as np
-from builders import job_of, refused
+from builders import job_of, raised_error
 
 import minflow as flow
 import minflow.typing as tp
 from tests.cases import Cases
 
 
-def in_job(function, *arrays, result=tp.Numpy):
+def run_in_job(function, *arrays, result=tp.Numpy):
     """Return the result of `function(*blobs)` in a predict job on these arrays, with the bits of eager mode."""
     config = flow.function_config()
     config.exact(True)
@@ -19,18 +19,18 @@ def in_job(function, *arrays, result=tp.Numpy):
     return given if result is tp.Numpy else given.get()
 
 
-def both(function, *arrays):
+def in_both_modes(function, *arrays):
     """Return the array that the function computes in a job and on eager tensors, after checking that the bits are
     equal.
     """
     eager = function(*[flow.tensor(x) for x in arrays]).numpy()
-    found = in_job(function, *arrays)
+    found = run_in_job(function, *arrays)
     assert found.dtype == eager.dtype and found.shape == eager.shape
     np.testing.assert_array_equal(found, eager)
     return found
 
 
-def judge(cases, tolerance=0.0, every=1):
+def check_rows(cases, tolerance=0.0, every=1):
     """Check the rows of a table, and report each failing row with its line.
 
     A row is (call, error, text), or (function, expected, *arrays). The function's results on tensors and in a job must
@@ -43,9 +43,9 @@ def judge(cases, tolerance=0.0, every=1):
             code = getattr(call, "__code__", None)
             with case(f"{Path(code.co_filename).name}:{code.co_firstlineno}" if code else str(call)):
                 if isinstance(wanted, type):
-                    assert refused(call, wanted, *rest).where, "the error does not name a line"
+                    assert raised_error(call, wanted, *rest).where, "the error does not name a line"
                     continue
-                found = both(call, *rest) if i % every == 0 else call(*map(flow.tensor, rest)).numpy()
+                found = in_both_modes(call, *rest) if i % every == 0 else call(*map(flow.tensor, rest)).numpy()
                 if callable(wanted):
                     wanted = wanted(*map(flow.tensor, rest)).numpy()
                 if isinstance(wanted, np.ndarray):
@@ -54,7 +54,7 @@ def judge(cases, tolerance=0.0, every=1):
                 assert found.shape == wanted.shape, f"{found.shape} instead of {wanted.shape}"
                 np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=tolerance / 2)
                 if asynchronous:
-                    np.testing.assert_array_equal(in_job(call, *rest, result=tp.Callback[tp.Numpy]), found)
+                    np.testing.assert_array_equal(run_in_job(call, *rest, result=tp.Callback[tp.Numpy]), found)
                     asynchronous = False
 
 

@@ -5,7 +5,7 @@ import importlib
 import numpy as np
 import pytest
 from builders import job_of
-from legacy import in_job, judge
+from legacy import check_rows, run_in_job
 
 import minflow as flow
 from minflow.autograd import gradcheck
@@ -136,10 +136,10 @@ OPS = {
         (p.where, np.where(COND, ROWS, -ROWS), COND, ROWS, -ROWS),
         (lambda x: p.where(flow.math.greater(x, 4), x, 0.0), np.where(ROWS > 4, ROWS, np.float32(0)), ROWS),
         (lambda: p.where(flow.tensor(COND), R), DTypeError, "y is missing"),
-        (lambda: in_job(p.where, ROWS), TraceError, "depend on elements"),
+        (lambda: run_in_job(p.where, ROWS), TraceError, "depend on elements"),
     ],
-    "argwhere": [(lambda: in_job(p.argwhere, ROWS), TraceError, "depend on elements")],
-    "nonzero": [(lambda: in_job(p.nonzero, ROWS), TraceError, "depend on elements")],
+    "argwhere": [(lambda: run_in_job(p.argwhere, ROWS), TraceError, "depend on elements")],
+    "nonzero": [(lambda: run_in_job(p.nonzero, ROWS), TraceError, "depend on elements")],
     "masked_fill": [
         (
             lambda x, m: p.masked_fill(x, m, -5),
@@ -239,7 +239,7 @@ for entries in (
 
 @pytest.mark.parametrize("name", OPS)
 def test_op(name):
-    judge(OPS[name])
+    check_rows(OPS[name])
 
 
 def test_gradients():
@@ -294,7 +294,7 @@ def test_same_padding(padding, pairs):
     y, valid = np.moveaxis(x, 1, -1).copy(), "'VALID' for a tensor of 4 axes"
     weight = np.random.default_rng(0).uniform(-1, 1, (1, 1, 3, 3)).astype("float32")
     padded = lambda b: flow.same_padding(b, padding, "NCHW", 3, 2, 1)
-    judge(
+    check_rows(
         [
             (padded, np.pad(x, [(0, 0), (0, 0), *pairs]), x),
             (
@@ -305,11 +305,11 @@ def test_same_padding(padding, pairs):
             (lambda: flow.same_padding(flow.tensor(x), "VALID", "NCHW", 3, 2, 1), ShapeError, valid),
         ]
     )
-    judge(
+    check_rows(
         [
             (
                 lambda b, w: flow.nn.conv2d(padded(b), w, 2, "VALID"),
-                in_job(lambda b, w: flow.nn.conv2d(b, w, 2, padding), x, weight),
+                run_in_job(lambda b, w: flow.nn.conv2d(b, w, 2, padding), x, weight),
                 x,
                 weight,
             )
@@ -327,7 +327,7 @@ def margin(cosines, label):
 
 def test_losses_match_their_definitions():
     x, y, functional = np.float32([0, 1, 2, 5]), np.float32([0.5, 1, 5, 4]), flow.nn.functional
-    judge(
+    check_rows(
         [
             *[
                 (
@@ -383,7 +383,7 @@ def test_assign_to_a_computed_blob_takes_effect_immediately():
         flow.assign(y, x * 5)
         return y
 
-    judge([(overwrite, ROWS * 5, ROWS)])
+    check_rows([(overwrite, ROWS * 5, ROWS)])
 
 
 def test_assign_to_an_argument_writes_a_copy_and_warns_once():
@@ -393,7 +393,7 @@ def test_assign_to_an_argument_writes_a_copy_and_warns_once():
 
     rows = ROWS.copy()
     with pytest.warns(flow.MinflowWarning, match=r"input +float32\[3, 3\]  \(input x0\)") as records:
-        np.testing.assert_array_equal(in_job(overwrite, rows), ROWS * 2)
+        np.testing.assert_array_equal(run_in_job(overwrite, rows), ROWS * 2)
     assert len(records) == 1
     np.testing.assert_array_equal(rows, ROWS)
 
@@ -403,14 +403,14 @@ def test_assign_to_an_argument_writes_a_copy_and_warns_once():
 
 def test_random():
     x = np.full((1000,), 0.3, "float32")
-    first, again = [in_job(lambda b: flow.random.bernoulli(b, seed=5), x) for _ in range(2)]
+    first, again = [run_in_job(lambda b: flow.random.bernoulli(b, seed=5), x) for _ in range(2)]
     np.testing.assert_array_equal(first, again)
     assert 230 < first.sum() < 370 and first.dtype == np.float32
-    assert in_job(lambda b: flow.random.bernoulli(b, dtype=flow.int8), x).dtype == np.int8
-    order = in_job(flow.random.generate_random_batch_permutation_indices, x)
+    assert run_in_job(lambda b: flow.random.bernoulli(b, dtype=flow.int8), x).dtype == np.int8
+    order = run_in_job(flow.random.generate_random_batch_permutation_indices, x)
     assert order.dtype == np.int32 and sorted(order.tolist()) == list(range(1000))
     assert order.tolist() != list(range(1000))
-    shuffled = in_job(flow.random.shuffle, X.reshape(12, 2))
+    shuffled = run_in_job(flow.random.shuffle, X.reshape(12, 2))
     assert sorted(shuffled.tolist()) == X.reshape(12, 2).tolist()
 
 

@@ -5,7 +5,7 @@ import threading
 
 import numpy as np
 import pytest
-from builders import job_of as any_job_of, refused, thread
+from builders import job_of as any_job_of, raised_error, thread
 
 import minflow as flow
 import minflow.typing as tp
@@ -187,7 +187,7 @@ def test_memory_shared_with_numpy_is_copied_for_each_step():
 def test_field_of_a_record_array_is_refused():
     records = np.zeros((2, 3), [("a", "f4"), ("b", "i2")])
     t = flow.from_numpy(records["a"])
-    error = refused(job_of(lambda x: x + t), JobError, "captures a field of a NumPy record array", X)
+    error = raised_error(job_of(lambda x: x + t), JobError, "captures a field of a NumPy record array", X)
     assert "flow.tensor(array)" in error.hint
 
 
@@ -208,7 +208,7 @@ def test_write_inside_a_custom_op_of_a_graph_is_refused(held):
     t = flow.ones(2, 3)
     held.by(job_of(lambda x: x + t), X)
     with LOCK:
-        error = refused(lambda: t.add_(1), JobError, "where its steps cannot be waited for")
+        error = raised_error(lambda: t.add_(1), JobError, "where its steps cannot be waited for")
     assert "sync_default_session" in error.hint and t.tolist()[0][0] == 1
     held.go.set()
     STREAM.sync(LONG)

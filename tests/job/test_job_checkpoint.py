@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 import pytest
-from builders import fails, job_of, refused, sgd, thread
+from builders import fails, job_of, raised_error, sgd, thread
 
 import minflow as flow
 from minflow.core.base.errors import CheckpointError, JobError, MinflowWarning
@@ -160,7 +160,7 @@ def test_failed_trace_keeps_pending_state(tmp_path):
     bad = [True]
     evaluate = job_of(lambda x: [] if (y := model(x)) is None or bad else y, X, name="evaluate")
     CheckPoint().load(folder)
-    refused(evaluate, JobError, "returns", X)
+    raised_error(evaluate, JobError, "returns", X)
     bad.clear()
     assert np.array_equal(evaluate(X), expected)
 
@@ -204,7 +204,7 @@ def test_oldest_layout(tmp_path):
     restart()
     evaluate = eval_job(units=3)
     CheckPoint().load(folder)
-    refused(evaluate, CheckpointError, r"(?s)w must be float32\[3, 3\], got 24 bytes", X)
+    raised_error(evaluate, CheckpointError, r"(?s)w must be float32\[3, 3\], got 24 bytes", X)
 
 
 def test_get_variables_and_save_again(tmp_path):
@@ -257,7 +257,7 @@ def test_partial_dict(session):
     assert report.missing == ["b"]
     complained(lambda: load_variables({"W": np.ones((2, 3), "float32")}), "loaded +none", "unexpected +W")
     values = {"bb": np.zeros(2, "float32"), "w": np.ones((2, 3), "float32")}
-    refused(
+    raised_error(
         lambda: load_variables(values, ignore_mismatch=False),
         CheckpointError,
         "(?s)load_variables: 'bb' is no variable.*unknown.*bb.*there are.*w, b.*did you mean b",
@@ -295,11 +295,11 @@ def test_wrong_checkpoint(tmp_path, called):
     text = "(?s)" + ".*".join([*what, "conv1-weight may be conv2-weight"])
     if called:
         expected = evaluate(X)
-        refused(CheckPoint().load, CheckpointError, text, folder)
+        raised_error(CheckPoint().load, CheckpointError, text, folder)
         assert np.array_equal(evaluate(X), expected)
     else:
         CheckPoint().load(folder)
-        refused(evaluate, CheckpointError, text, X)
+        raised_error(evaluate, CheckpointError, text, X)
         evaluate(X)
         eval_job(names=("more", "most"), name="another")(X)  # reported once
 
@@ -322,14 +322,14 @@ def test_different_shapes(tmp_path):
     evaluate = eval_job(units=5)
     CheckPoint().load(folder)  # before variables exist
     for _ in range(2):
-        refused(evaluate, JobError, r"(?s)variable w.*float32\[2, 3\].*float32\[5, 3\]", X)
+        raised_error(evaluate, JobError, r"(?s)variable w.*float32\[2, 3\].*float32\[5, 3\]", X)
     assert eval_job(units=2)(X).shape == (4, 2)
     restart()
     evaluate = eval_job(units=5)
     before = evaluate(X)
-    error = refused(CheckPoint().load, CheckpointError, "2 variables .*not fit, so nothing was loaded", folder)
+    error = raised_error(CheckPoint().load, CheckpointError, "2 variables .*not fit, so nothing was loaded", folder)
     assert "w  float32[2, 3] is loaded, the variable is float32[5, 3]" in str(error) and "b  float32[2]" in str(error)
-    refused(
+    raised_error(
         load_variables,
         CheckpointError,
         r"(?s)1 variable of the dict does not fit.*b +float64\[5\] is loaded.*float32\[5\]",
@@ -360,13 +360,13 @@ DICTS = [
 
 @pytest.mark.parametrize("values, text", DICTS)
 def test_invalid_dicts_are_refused(session, values, text):
-    error = refused(lambda: load_variables(values), CheckpointError, f"(?s){text}")
+    error = raised_error(lambda: load_variables(values), CheckpointError, f"(?s){text}")
     assert "at test_job_checkpoint.py" in str(error) and session.steps == {}
 
 
 @pytest.mark.parametrize("value, text", VALUES)
 def test_invalid_values_are_not_saved(tmp_path, value, text):
-    error = refused(lambda: save(tmp_path / "m", {"w": value}), CheckpointError, f"(?s){text}")
+    error = raised_error(lambda: save(tmp_path / "m", {"w": value}), CheckpointError, f"(?s){text}")
     assert "at test_job_checkpoint.py" in str(error) and not (tmp_path / "m").exists()
 
 
@@ -377,10 +377,10 @@ def test_existing_checkpoint_is_not_overwritten(tmp_path):
     train = train_job()
     train(X)
     CheckPoint().save(tmp_path / "m")
-    refused(CheckPoint().save, CheckpointError, "(?s)CheckPoint.save: the folder .*m is not empty", tmp_path / "m")
+    raised_error(CheckPoint().save, CheckpointError, "(?s)CheckPoint.save: the folder .*m is not empty", tmp_path / "m")
     train(X)  # training goes on
     clear_default_session()
-    refused(CheckPoint().save, CheckpointError, "is not empty", tmp_path / "m")  # before anything is compiled
+    raised_error(CheckPoint().save, CheckpointError, "is not empty", tmp_path / "m")  # before anything is compiled
 
 
 def test_missing_checkpoint(tmp_path):
@@ -398,14 +398,14 @@ def test_missing_checkpoint(tmp_path):
         (CheckPoint().load, "lenet_models_1/w", 'folder of one variable.*"[^"]*lenet_models_1"'),
         (CheckPoint().load, "", 'snapshot_done.*Try: "[^"]*lenet_models_1"'),
     ]:
-        refused(call, CheckpointError, f"(?s){text}", tmp_path / path)
+        raised_error(call, CheckpointError, f"(?s){text}", tmp_path / path)
 
 
 def test_unfinished_checkpoint(tmp_path):
     eval_job()(X)
     CheckPoint().save(tmp_path / "m")
     (tmp_path / "m" / "snapshot_done").unlink()
-    refused(CheckPoint().load, CheckpointError, "(?s)no file snapshot_done.*b, w.*load_variables", tmp_path / "m")
+    raised_error(CheckPoint().load, CheckpointError, "(?s)no file snapshot_done.*b, w.*load_variables", tmp_path / "m")
     assert load_variables(get(tmp_path / "m")).loaded == ["w", "b"]
 
 
@@ -416,7 +416,7 @@ def test_damaged_variable_loads_nothing(tmp_path, session):
     load_variables({"w": np.ones((2, 3), "float32")})
     out = tmp_path / "m" / "b" / "out"
     out.write_bytes(out.read_bytes()[:-1])
-    refused(
+    raised_error(
         CheckPoint().load,
         CheckpointError,
         r"(?s)'b' of the checkpoint: its file is truncated: 7 bytes, and float32\[2\] has 8",
@@ -426,11 +426,13 @@ def test_damaged_variable_loads_nothing(tmp_path, session):
 
 
 def test_nothing_to_save(tmp_path):
-    refused(CheckPoint().save, CheckpointError, "(?s)CheckPoint.save: .*no job function is defined", tmp_path / "m")
+    raised_error(
+        CheckPoint().save, CheckpointError, "(?s)CheckPoint.save: .*no job function is defined", tmp_path / "m"
+    )
     double = job_of(lambda x: x * 2, X, name="double")
-    refused(get_all_variables, CheckpointError, "(?s)no job function has a layer.*jobs +double")
+    raised_error(get_all_variables, CheckpointError, "(?s)no job function has a layer.*jobs +double")
     broken = job_of(model, X, kind="train", name="broken")
-    refused(
+    raised_error(
         CheckPoint().save,
         CheckpointError,
         "(?s)cannot be compiled.*job broken +JobError: .*no optimizer",
@@ -501,7 +503,7 @@ def test_get_variables_inside_a_callback():
 
 def test_step_error_is_raised_first(tmp_path):
     train_job(returns=tp.Callback[tp.Numpy])(X)(fails)
-    refused(CheckPoint().save, JobError, r"step \d+ of train.*mean", tmp_path / "m")
+    raised_error(CheckPoint().save, JobError, r"step \d+ of train.*mean", tmp_path / "m")
     CheckPoint().save(tmp_path / "m")
 
 
@@ -552,6 +554,8 @@ def test_manager_orders_by_time_even_if_the_clock_goes_back(tmp_path):
 
 def test_manager_in_an_invalid_folder(tmp_path):
     (tmp_path / "file").write_text("")
-    refused(SimpleCheckPointManager, CheckpointError, "file cannot be a folder", tmp_path / "file")
+    raised_error(SimpleCheckPointManager, CheckpointError, "file cannot be a folder", tmp_path / "file")
     for prefix in ("a/b", "../x", 3):
-        refused(SimpleCheckPointManager, CheckpointError, "the prefix is the beginning of a name", tmp_path, prefix)
+        raised_error(
+            SimpleCheckPointManager, CheckpointError, "the prefix is the beginning of a name", tmp_path, prefix
+        )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from builders import refused
+from builders import raised_error
 
 from minflow.core.base.errors import CheckpointError
 from minflow.core.spec import as_dtype
@@ -76,14 +76,14 @@ def test_values_are_read_lazily(saved):
     assert np.asarray(variable, "float64").sum() == 6
     assert repr(variable).startswith("<variable fc1-weight in a file: float32[2, 3]")
     (saved / "fc1-weight" / "out").write_bytes(b"12345")
-    refused(variable.numpy, CheckpointError, "(?s)fc1-weight.*truncated: 5 bytes, and float32.2, 3. has 24")
+    raised_error(variable.numpy, CheckpointError, "(?s)fc1-weight.*truncated: 5 bytes, and float32.2, 3. has 24")
 
 
 def test_without_meta(saved):
     (saved / "fc1-weight" / "meta").unlink()
     variable = variables_in(saved)["fc1-weight"]
     assert variable.shape is None and variable.dtype is None and variable.ndim is None
-    refused(variable.numpy, CheckpointError, "(?s)fc1-weight.*no meta.*load_variables")
+    raised_error(variable.numpy, CheckpointError, "(?s)fc1-weight.*no meta.*load_variables")
     assert variable.read((3, 2), as_dtype("float32")).tolist() == [[0, 1], [2, 3], [4, 5]]
 
 
@@ -124,7 +124,7 @@ def test_meta(text, shape, dtype):
 def test_damaged_meta(saved, text, reason):
     (saved / "fc1-weight" / "meta").write_text(text)
     text = f"(?s)'fc1-weight' of the checkpoint: the meta is damaged: .*{reason}"
-    refused(variables_in, CheckpointError, text, saved)
+    raised_error(variables_in, CheckpointError, text, saved)
 
 
 def test_hostile_sizes(saved):
@@ -133,7 +133,7 @@ def test_hostile_sizes(saved):
 
     def reads():
         meta.write_text("shape { dim: 1000000 dim: 1000000 } data_type: kFloat")
-        refused(
+        raised_error(
             variables_in,
             CheckpointError,
             "(?s)truncated: 24 bytes, and float32.1000000, 1000000. has 4,000,000,000,000",
@@ -141,10 +141,10 @@ def test_hostile_sizes(saved):
         )
         for damaged, text in ((b"#" * 70_000, "65,536 bytes"), (b"\xff\xfe", "meta cannot be read")):
             meta.write_bytes(damaged)
-            refused(variables_in, CheckpointError, text, saved)
+            raised_error(variables_in, CheckpointError, text, saved)
         meta.write_text("shape { dim: 0 dim: 100000000000000000 dim: 100000000000000000 } data_type: kFloat")
         numbers.write_bytes(b"")
-        refused(variables_in(saved)["fc1-weight"].numpy, CheckpointError, "cannot be read")
+        raised_error(variables_in(saved)["fc1-weight"].numpy, CheckpointError, "cannot be read")
 
     assert peak(reads, below=10_000_000) < 10_000_000
 
@@ -160,11 +160,13 @@ def test_links_cannot_leave_the_folder(saved, tmp_path):
     ]:
         out.unlink()
         put()
-        refused(variables_in, CheckpointError, text, saved)
+        raised_error(variables_in, CheckpointError, text, saved)
     out.unlink()
     for name, target in (("more", tmp_path), ("loop", saved)):
         (saved / name).symlink_to(target)
-        refused(variables_in, CheckpointError, f"(?s)'{name}' of the checkpoint is a link to a folder.*leads to", saved)
+        raised_error(
+            variables_in, CheckpointError, f"(?s)'{name}' of the checkpoint is a link to a folder.*leads to", saved
+        )
         (saved / name).unlink()
 
 
@@ -183,7 +185,7 @@ NO_PLACE = {
 
 @in_cases("reason, name", [(reason, name) for reason, names in NO_PLACE.items() for name in names])
 def test_invalid_variable_names(tmp_path, name, reason):
-    refused(
+    raised_error(
         write,
         CheckpointError,
         f"(?s)cannot be the name of a variable.*{reason}",
@@ -217,12 +219,12 @@ def test_unusual_valid_variable_names(tmp_path):
 
 def test_existing_folder_is_not_overwritten(saved):
     arrays = {"w": ARRAYS["step"]}
-    error = refused(lambda: write(saved, arrays, "CheckPoint.save"), CheckpointError, "CheckPoint.save")
+    error = raised_error(lambda: write(saved, arrays, "CheckPoint.save"), CheckpointError, "CheckPoint.save")
     for text in ("not empty", "block, bytes", "shutil.rmtree", "test_job_folder.py"):
         assert text in str(error)
     (saved / "snapshot_done").unlink()
-    refused(write, CheckpointError, "a save that did not finish", saved, arrays, "save")
-    refused(write, CheckpointError, "is a file", saved / "step" / "out", arrays, "save")
+    raised_error(write, CheckpointError, "a save that did not finish", saved, arrays, "save")
+    raised_error(write, CheckpointError, "is a file", saved / "step" / "out", arrays, "save")
     assert np.array_equal(variables_in(saved)["fc1-weight"].numpy(), ARRAYS["fc1-weight"])
 
 
@@ -241,7 +243,9 @@ def test_full_disk(tmp_path, monkeypatch, there, after):
     if there:
         (tmp_path / "m").mkdir()
     monkeypatch.setattr(folder, "put", full)
-    refused(write, CheckpointError, "(?s)No space left.*8 variables.*nothing.*df -h", tmp_path / "m", ARRAYS, "save")
+    raised_error(
+        write, CheckpointError, "(?s)No space left.*8 variables.*nothing.*df -h", tmp_path / "m", ARRAYS, "save"
+    )
     assert [str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*")] == ["m"] * bool(there)
 
 
@@ -272,7 +276,7 @@ def test_interrupt_at_any_system_call(tmp_path, monkeypatch, there, name, after)
 
 def test_missing_permissions(tmp_path):
     (tmp_path / "f").write_text("")
-    refused(
+    raised_error(
         write,
         CheckpointError,
         "cannot be written: (Not a directory|File exists)",
@@ -284,4 +288,4 @@ def test_missing_permissions(tmp_path):
 
 @pytest.mark.parametrize("path", [3, None, "", "a\0b", b"bytes"])
 def test_invalid_path(path):
-    refused(folder.checked, CheckpointError, r"(?s)save: .*save\(.*models_1", path, "save")
+    raised_error(folder.checked, CheckpointError, r"(?s)save: .*save\(.*models_1", path, "save")

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from builders import job_of, refused, sgd
-from legacy import in_job
+from builders import job_of, raised_error, sgd
+from legacy import run_in_job
 
 import minflow as flow
 import minflow.job.typing as tp
@@ -166,13 +166,13 @@ LAYERS = {
 def test_layer_equals_modern_function_of_its_variables(case, session):
     layer, shape, size, modern = LAYERS[case]
     x = numbers(*shape)
-    in_job(layer, x)
+    run_in_job(layer, x)
     for one in session.variables.values():
         one.set(np.abs(numbers(*one.shape)))
     parts = {name.rpartition("-")[2]: flow.tensor(one.numpy()) for name, one in session.variables.items()}
     assert size == (tuple(next(iter(parts.values())).shape) if parts else None)
     wanted = modern(flow.tensor(x), SimpleNamespace(**{"bias": None} | parts)).numpy()
-    np.testing.assert_allclose(in_job(layer, x), wanted, rtol=2e-5, atol=2e-6)
+    np.testing.assert_allclose(run_in_job(layer, x), wanted, rtol=2e-5, atol=2e-6)
 
 
 def test_dense_starts_at_zero_and_may_lack_a_bias(session):
@@ -374,7 +374,7 @@ PLAIN = flow.zeros(2, 3)
 ])  # fmt: skip
 def test_layer_outside_a_job(name, sizes):
     text = rf"flow\.layers\.{name} works only inside a job function"
-    refused(getattr(flow.layers, name), JobError, text, PLAIN, *sizes)
+    raised_error(getattr(flow.layers, name), JobError, text, PLAIN, *sizes)
 
 
 def fc(x, units=3, **options):
@@ -406,7 +406,7 @@ def filtered(x, size=3, **options):
     (MATRIX, lambda x: fc(np.zeros((2, 3))), "the inputs must be a tensor, got ndarray"),
 ])  # fmt: skip
 def test_mistakes_with_layers(array, function, told, session):
-    refused(ran, (JobError, ShapeError, TypeError), told, function, array)
+    raised_error(ran, (JobError, ShapeError, TypeError), told, function, array)
     assert not session.variables
     assert ran(fc, MATRIX).shape == (4, 3)  # and the job still works
 
@@ -416,7 +416,7 @@ def test_duplicate_layer_name_error_has_both_lines():
         x = flow.layers.dense(x, 3, use_bias=False)
         return flow.layers.dense(x, 3, use_bias=False)
 
-    error = refused(ran, JobError, "'Dense-weight' is there already", function, MATRIX)
+    error = raised_error(ran, JobError, "'Dense-weight' is there already", function, MATRIX)
     first = function.__code__.co_firstlineno + 1
     assert error.values == {"first": f"at test_job_layers.py:{first}"}
     assert error.where == f"at test_job_layers.py:{first + 1}"
@@ -438,7 +438,9 @@ def test_several_mistakes_are_reported_together():
 
 def test_out_of_range_label_is_reported_at_run_time():
     loss = lambda x, y: flow.nn.sparse_softmax_cross_entropy_with_logits(y, x)
-    refused(ran, JobError, "labels go from 0 to 5, and the input has 3 classes", loss, MATRIX, np.int32([0, 1, 5, 2]))
+    raised_error(
+        ran, JobError, "labels go from 0 to 5, and the input has 3 classes", loss, MATRIX, np.int32([0, 1, 5, 2])
+    )
 
 
 def test_unknown_names():

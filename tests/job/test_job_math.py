@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from legacy import both, in_job, judge, parameters
+from legacy import check_rows, in_both_modes, parameters, run_in_job
 from scipy import special
 
 import minflow as flow
@@ -212,8 +212,8 @@ for name, case in ROWS:
 
 @pytest.mark.parametrize("name", sorted({*OPS, *NEAR}))
 def test_op(name):
-    judge(OPS.get(name, []))
-    judge(NEAR.get(name, []), 2e-5)
+    check_rows(OPS.get(name, []))
+    check_rows(NEAR.get(name, []), 2e-5)
 
 
 def test_older_keywords_of_reductions():
@@ -226,9 +226,12 @@ def test_fused_softmax_with_causal_mask():
     x = np.random.default_rng(3).normal(size=(2, 4, 4)).astype("float32")
     wanted = special.softmax(np.where(np.tril(np.ones((4, 4))) > 0, x * 2, -1e4), -1)
     np.testing.assert_allclose(
-        both(lambda b: flow.math.fused_scale_tril_softmax_dropout(b, 0, -1e4, 2), x), wanted, rtol=1e-5, atol=1e-7
+        in_both_modes(lambda b: flow.math.fused_scale_tril_softmax_dropout(b, 0, -1e4, 2), x),
+        wanted,
+        rtol=1e-5,
+        atol=1e-7,
     )
-    found = in_job(lambda b: flow.math.fused_scale_tril_softmax_dropout(b, 0, -1e4, 2, rate=0.5, seed=1), x)
+    found = run_in_job(lambda b: flow.math.fused_scale_tril_softmax_dropout(b, 0, -1e4, 2, rate=0.5, seed=1), x)
     kept = (found != 0) & (wanted > 1e-7)
     np.testing.assert_allclose(found[kept], wanted[kept] * 2, rtol=1e-5)
     assert 0.2 < kept.sum() / (wanted > 1e-7).sum() < 0.8
@@ -277,5 +280,5 @@ def test_name_is_the_scope_of_its_ops():
         told.append((flow.math.gelu(x, name="bell").op_name, flow.math.gelu(x).op_name, flow.math.exp(x, "e").op_name))
         return x
 
-    in_job(function, X)
+    run_in_job(function, X)
     assert told == [("bell-mul", "gelu-mul", "e-exp")]

@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 import pytest
-from legacy import in_job
+from legacy import run_in_job
 
 import minflow as flow
 from minflow.core import functions as F
@@ -34,7 +34,7 @@ def blob(function, *arrays):
         assert isinstance(result, Blob)
         return result
 
-    return in_job(checked, *arrays)
+    return run_in_job(checked, *arrays)
 
 
 def same(a, b):
@@ -167,7 +167,7 @@ def test_eager_tensors_in_a_job_keep_the_modern_meaning():
         told.append(flow.gather(flow.tensor(X), 1, flow.tensor([[0], [1]])).shape)
         return b
 
-    in_job(function, X)
+    run_in_job(function, X)
     assert told == [(2, 1)]
 
 

@@ -5,7 +5,7 @@ import itertools
 
 import numpy as np
 import pytest
-from legacy import in_job, judge
+from legacy import check_rows, run_in_job
 
 import minflow as flow
 from minflow import nn
@@ -156,12 +156,12 @@ def pool_cases(name):
 
 @pytest.mark.parametrize("rank", CONVS, ids="conv{}d".format)
 def test_convolutions(rank):
-    judge(list(conv_cases(rank)), 1e-6, every=9)
+    check_rows(list(conv_cases(rank)), 1e-6, every=9)
 
 
 @pytest.mark.parametrize("name", [f"{kind}_pool{rank}d" for kind in ("max", "avg") for rank in POOLS])
 def test_pooling_ignores_padding(name):
-    judge(list(pool_cases(name)), 1e-6, every=9)
+    check_rows(list(pool_cases(name)), 1e-6, every=9)
 
 
 def test_same_pads_first_and_same_upper_last():
@@ -451,7 +451,7 @@ OPS = {
 
 @pytest.mark.parametrize("name", OPS)
 def test_op(name):
-    judge(OPS[name], 1e-6)
+    check_rows(OPS[name], 1e-6)
 
 
 def test_moments_do_not_cancel():
@@ -503,7 +503,7 @@ def test_every_function_accepts_a_name():
 
 def test_modern_leaky_relu_with_steep_slope_in_a_job():
     """Comparisons of Blobs return int8; code written with operators must not depend on that."""
-    judge([(lambda x: F.leaky_relu(x, 2.0), np.where(V > 0, V, 2 * V), V)])
+    check_rows([(lambda x: F.leaky_relu(x, 2.0), np.where(V > 0, V, 2 * V), V)])
 
 
 # ---- norms that were functions with class names ----------------------------------------------------------------------
@@ -531,7 +531,7 @@ def test_norms_are_functions_of_blobs(name, fresh):
         function = getattr(flow.nn, name)
         return function(function(x, **options), affine=False, **options)
 
-    np.testing.assert_allclose(in_job(job, x), by_hand(by_hand(x, parts), parts), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(run_in_job(job, x), by_hand(by_hand(x, parts), parts), rtol=1e-4, atol=1e-4)
     shapes = {name: it.shape for name, it in flow.get_all_variables().items()}
     assert shapes == {f"{name}_0_gamma": (1, parts, 1), f"{name}_0_beta": (1, parts, 1)}
     assert isinstance(getattr(flow.nn, name)(2, 4) if options else getattr(flow.nn, name)(3), flow.nn.Module)
@@ -541,23 +541,23 @@ def test_two_norms_differ_and_equal_names_share_variables(fresh):
     def job(x):
         return flow.nn.InstanceNorm3d(flow.nn.InstanceNorm3d(flow.nn.InstanceNorm3d(x)), name="own")
 
-    in_job(job, VOLUME)
-    in_job(job, VOLUME)  # another job of the same layers shares their variables
+    run_in_job(job, VOLUME)
+    run_in_job(job, VOLUME)  # another job of the same layers shares their variables
     assert [name for name in flow.get_all_variables() if "gamma" in name] == [
         "InstanceNorm3d_0_gamma",
         "InstanceNorm3d_1_gamma",
         "own_gamma",
     ]
     with pytest.raises(ShapeError, match="InstanceNorm2d: the input must have 4 axes, got 5"):
-        in_job(lambda x: flow.nn.InstanceNorm2d(x), VOLUME)
+        run_in_job(lambda x: flow.nn.InstanceNorm2d(x), VOLUME)
     with pytest.raises(ShapeError, match="GroupNorm: num_groups is 2 for shape"):
-        in_job(lambda x: flow.nn.GroupNorm(x, 2), VOLUME)
+        run_in_job(lambda x: flow.nn.GroupNorm(x, 2), VOLUME)
 
 
 def test_scalars_have_one_axis():
     """That generation had no 0-d arrays: its programs write loss[0]."""
     numbers = VOLUME[0, 0, 0]
     for job in (flow.math.reduce_sum, lambda x: flow.nn.L1Loss(x, x), lambda x: flow.nn.BCEWithLogitsLoss(x, x, x)):
-        assert in_job(job, numbers).shape == (1,)
-    assert in_job(lambda x: flow.math.reduce_sum(x, keepdims=True), numbers).shape == (1, 1)
-    assert in_job(lambda x: x.sum(), numbers).shape == ()
+        assert run_in_job(job, numbers).shape == (1,)
+    assert run_in_job(lambda x: flow.math.reduce_sum(x, keepdims=True), numbers).shape == (1, 1)
+    assert run_in_job(lambda x: x.sum(), numbers).shape == ()

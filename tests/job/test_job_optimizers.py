@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 import pytest
-from builders import refused
+from builders import raised_error
 from optimizer_bench import SHAPES, Bench, gradients_of
 
 import minflow as flow
@@ -422,13 +422,13 @@ MISTAKES = [
 
 @pytest.mark.parametrize("make, text", MISTAKES, ids=[text[:30] for _, text in MISTAKES])
 def test_invalid_arguments(make, text):
-    error = refused(make, OptimError, text)
+    error = raised_error(make, OptimError, text)
     assert "test_job_optimizers.py" in error.where and str(error).count("Try: ") == 1
 
 
 def test_unknown_names():
     bench = Bench()
-    refused(
+    raised_error(
         bench.step,
         OptimError,
         "'dense1-wieght' is not a variable(.|\n)*such as dense1-weight",
@@ -436,7 +436,7 @@ def test_unknown_names():
         gradients_of(0),
     )
     twice = O.CombinedOptimizer([O.SGD(CONSTANT, variables=["scale"]), O.SGD(CONSTANT)])
-    refused(
+    raised_error(
         bench.step, OptimError, r"scale is trained by optimizers\[0\] and by optimizers\[1\]", twice, gradients_of(0)
     )
 

@@ -4,7 +4,7 @@ minimize.
 
 import numpy as np
 import pytest
-from builders import job_of, refused
+from builders import job_of, raised_error
 from optimizer_bench import Bench
 
 import minflow as flow
@@ -180,7 +180,7 @@ def test_step_with_infinite_gradients_is_skipped():
 
 def test_minimize_outside_a_job():
     text = "flow.optimizer.SGD.minimize works only inside a job function"
-    refused(O.SGD(CONSTANT).minimize, JobError, text, flow.zeros(3))
+    raised_error(O.SGD(CONSTANT).minimize, JobError, text, flow.zeros(3))
 
 
 @pytest.mark.parametrize("text, losses_of", [
@@ -196,7 +196,7 @@ def test_invalid_losses(text, losses_of):
         O.Adam(CONSTANT).minimize(losses_of(loss))
         return loss
 
-    error = refused(training(step, (4, 2)), OptimError, text, masks(0)[0])
+    error = raised_error(training(step, (4, 2)), OptimError, text, masks(0)[0])
     assert "test_job_training.py" in str(error)
 
 
@@ -206,5 +206,7 @@ def test_unknown_variables_are_reported_at_minimize():
         O.Adam(CONSTANT, variables=["w", "bias"]).minimize(w * x + b)
         return w
 
-    error = refused(training(step, (4, 2)), OptimError, "'bias' is not a variable that this job trains", masks(0)[0])
+    error = raised_error(
+        training(step, (4, 2)), OptimError, "'bias' is not a variable that this job trains", masks(0)[0]
+    )
     assert error.where == f"at test_job_training.py:{step.__code__.co_firstlineno + 2}"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from builders import job_of, refused, sgd
+from builders import job_of, raised_error, sgd
 
 import minflow as flow
 import minflow.typing as tp
@@ -26,7 +26,7 @@ SIZES = (2, 3)
 
 def told(call, *wanted):
     """Return the error that the call raises, which also names a line."""
-    error = refused(call, *wanted)
+    error = raised_error(call, *wanted)
     assert error.where, str(error)
     return error
 

@@ -12,7 +12,7 @@ from collections import deque
 
 import numpy as np
 import pytest
-from builders import ONES, counting, job_of, looking, switching, thread, wait
+from builders import ONES, counting_job, job_of, predict_job, switch_interval, thread, wait
 
 import minflow as flow
 import minflow.typing as tp
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("clean")
 
 
 def test_callbacks_run_once_in_order_and_one_at_a_time():
-    job, seen, busy, overlaps, threads = looking(result=tp.Callback[tp.Numpy]), [], threading.Lock(), [], set()
+    job, seen, busy, overlaps, threads = predict_job(result=tp.Callback[tp.Numpy]), [], threading.Lock(), [], set()
 
     def callback(result):
         if not busy.acquire(blocking=False):
@@ -47,7 +47,7 @@ def test_callbacks_run_once_in_order_and_one_at_a_time():
 
 
 def test_callback_runs_between_its_step_and_the_next():
-    job, seen = counting(), []
+    job, seen = counting_job(), []
     for i in range(50):
         job(ONES)(
             lambda result: seen.append((float(result[0]), float(SESSION.variables["a"].tensor.array[0]), job.steps))
@@ -57,16 +57,16 @@ def test_callback_runs_between_its_step_and_the_next():
 
 
 def test_jobs_share_one_queue():
-    train, look, seen = counting(), looking(result=tp.Callback[tp.Numpy]), []
+    train, look, seen = counting_job(), predict_job(result=tp.Callback[tp.Numpy]), []
     for _ in range(30):
         train(ONES)(lambda result: seen.append("train"))
         look(ONES)(lambda result: seen.append(float(result[0])))
-    assert looking("peek")(ONES)[0] == -29.0  # a sync call queues, too
+    assert predict_job("peek")(ONES)[0] == -29.0  # a sync call queues, too
     assert seen == [entry for i in range(30) for entry in ("train", float(-i))]
 
 
 def test_several_threads_submit_concurrently():
-    job, seen, lengths = counting(), [], []
+    job, seen, lengths = counting_job(), [], []
     job(ONES).get()
     flow.sync_default_session()
 
@@ -81,7 +81,7 @@ def test_several_threads_submit_concurrently():
             own[-1](lambda result, i=i: callback(number, i))
         return own
 
-    with switching(1e-5):
+    with switch_interval(1e-5):
         own = run_in_threads(8, caller)
         flow.sync_default_session()
     assert max(lengths) <= 2  # in total, not each
@@ -114,7 +114,7 @@ def learned(result, interval=None, every=1):
         return loss
 
     losses = []
-    with switching(interval):
+    with switch_interval(interval):
         for i, (x, y) in enumerate(batches):
             given = train_job(x, y)
             if result is tp.Numpy:
@@ -135,7 +135,7 @@ def test_async_and_sync_give_the_same_bits():
 
 
 def test_arguments_may_be_overwritten_after_the_call():
-    job, x, seen = looking(result=tp.Callback[tp.Numpy]), np.empty(4, "f"), []
+    job, x, seen = predict_job(result=tp.Callback[tp.Numpy]), np.empty(4, "f"), []
     for i in range(100):
         x[:] = i
         job(x)(lambda result: seen.append(result.copy()))
@@ -159,7 +159,7 @@ def test_at_most_depth_steps_are_in_flight_including_callbacks(held, depth, monk
     config = flow.function_config()
     if depth != 2:  # the default
         config.concurrency_width(depth)
-    job, submitted, full, room = counting(config=config), [], threading.Event(), STREAM.waiting
+    job, submitted, full, room = counting_job(config=config), [], threading.Event(), STREAM.waiting
     job(ONES).get()
     flow.sync_default_session()
     step = held.by(job)
@@ -176,7 +176,7 @@ def test_at_most_depth_steps_are_in_flight_including_callbacks(held, depth, monk
 
 
 def test_memory_stays_flat_over_two_thousand_steps(monkeypatch):
-    job, total = counting(size=256), []
+    job, total = counting_job(size=256), []
     x = np.full(256, 1e-3, "f")
     filled = [Record("filled", i) for i in range(1_000)]
     monkeypatch.setattr(STREAM, "records", deque(filled, maxlen=1_000))  # its history is bounded
@@ -221,7 +221,7 @@ def test_handle_does_not_hold_the_inputs():
 
 
 def test_result_is_freed_with_its_handle():
-    job = counting()
+    job = counting_job()
     for _ in range(2):
         step = job(ONES)
         dies, handle = weakref.ref(step.get()), weakref.ref(step)
@@ -237,7 +237,7 @@ def test_result_is_freed_with_its_handle():
 
 
 def test_idle_worker_holds_no_result():
-    job, ended = counting(), threading.Event()
+    job, ended = counting_job(), threading.Event()
     step = job(ONES)
     dies = weakref.ref(step.get())
     flow.sync_default_session()
@@ -257,10 +257,10 @@ def test_idle_worker_holds_no_result():
 
 
 def test_job_is_redefined_while_the_old_one_runs(held):
-    old = counting()
+    old = counting_job()
     held.by(old)
     queued = old(ONES)
-    new = counting()  # before the queue has drained
+    new = counting_job()  # before the queue has drained
     assert SESSION.jobs["train_job"] is new and old is not new
     held.go.set()
     assert np.array_equal(new(ONES).get(), -4 * ONES)  # the values of the variables were kept
@@ -269,9 +269,9 @@ def test_job_is_redefined_while_the_old_one_runs(held):
 
 
 def test_redefined_job_may_change_a_shape_while_the_old_one_runs(held):
-    old = counting()
+    old = counting_job()
     held.by(old)
-    new = counting(size=2)
+    new = counting_job(size=2)
     two_ones = np.ones(2, "f")
     with thread(lambda: new(two_ones).get()):
         held.go.set()
@@ -279,9 +279,9 @@ def test_redefined_job_may_change_a_shape_while_the_old_one_runs(held):
 
 
 def test_switch_interval_is_restored(held):
-    job, seen = counting(), []
+    job, seen = counting_job(), []
     job(ONES).get()
-    with switching(0.02):
+    with switch_interval(0.02):
         held.by(job)
         assert sys.getswitchinterval() == pytest.approx(SWITCH)
         held.go.set()

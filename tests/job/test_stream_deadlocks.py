@@ -6,7 +6,7 @@ import weakref
 
 import numpy as np
 import pytest
-from builders import LONG, ONES, counting, job_of, looking, refused, wait
+from builders import LONG, ONES, counting_job, job_of, predict_job, raised_error, wait
 
 import minflow as flow
 import minflow.typing as tp
@@ -123,17 +123,17 @@ def in_a_del_while_another_call_submits(action):
     ready, once = STREAM.ready, Once(action)
     STREAM.ready = lambda: (once(), ready())  # inside `submit`, like the garbage collector
     try:
-        counting("place").submit((ONES,), {})
+        counting_job("place").submit((ONES,), {})
     finally:
         del STREAM.ready
 
 
 def in_a_callback(action):
-    counting("place").submit((ONES,), {}, Once(action))
+    counting_job("place").submit((ONES,), {}, Once(action))
 
 
 def in_a_late_callback(action):
-    step = looking("place", result=tp.Callback[tp.Numpy])(ONES)
+    step = predict_job("place", result=tp.Callback[tp.Numpy])(ONES)
     wait_for(step.over)
     step(lambda result: action())
 
@@ -144,7 +144,7 @@ def in_a_handler_of_watch(action):
 
 
 def in_a_listener_to_the_stream(action):
-    job, once = looking("place", result=tp.Callback[tp.Numpy]), Once(action)
+    job, once = predict_job("place", result=tp.Callback[tp.Numpy]), Once(action)
     with events.subscribe(JobStepped, lambda record: once() if record.job is job else None):
         wait_for(job(ONES).over)
 
@@ -228,9 +228,9 @@ def waits(tmp_path, held):
     """Return name -> action, on a queue with one step whose callback is running and one that needs what the places
     hold.
     """
-    job, look = counting("other"), looking()
+    job, look = counting_job("other"), predict_job()
     look(ONES)
-    run = flow.start(counting("running"), [ONES])
+    run = flow.start(counting_job("running"), [ONES])
     run.result(LONG)
     variable = SESSION.variables["a"]
     held.by(job)
@@ -282,7 +282,7 @@ def test_no_place_waits_for_a_step_that_cannot_end(where, waits, held):
         else:
             assert outcomes[name].startswith(f"{text} {PLACES[where]}"), name
     flow.sync_default_session(LONG)  # the error is raised where it occurred, and nothing remains
-    assert looking()(ONES)[0] == SESSION.variables["a"].numpy()[0] + 1
+    assert predict_job()(ONES)[0] == SESSION.variables["a"].numpy()[0] + 1
 
 
 def test_plan_does_not_run_inside_itself():
@@ -307,7 +307,7 @@ def test_plan_does_not_run_inside_itself():
 
 def test_loader_cannot_wait_for_its_own_run(held):
     """Neither in the loop's thread nor in a worker of its loader; the loader may do anything else."""
-    job, look, outcomes = counting(), looking(), []
+    job, look, outcomes = counting_job(), predict_job(), []
 
     def asks(i):
         wait(started)
@@ -333,8 +333,8 @@ def test_loader_cannot_wait_for_its_own_run(held):
 
 @pytest.mark.parametrize("timeout", [float("nan"), "1", [2]])
 def test_timeout_must_be_a_number_of_seconds(timeout):
-    step = counting()(ONES)
-    run = flow.start(looking(), [ONES])
+    step = counting_job()(ONES)
+    run = flow.start(predict_job(), [ONES])
     for waits in (step.get, flow.sync_default_session, run.result):
-        refused(waits, JobError, rf"number of seconds(.|\n)*{re.escape(repr(timeout))}", timeout)
+        raised_error(waits, JobError, rf"number of seconds(.|\n)*{re.escape(repr(timeout))}", timeout)
     assert run.result(LONG) is not None and step.get(float("inf")) is not None

@@ -9,13 +9,13 @@ from builders import (
     GOOD,
     LONG,
     ONES,
-    counting,
+    counting_job,
     cross_entropy,
-    failing,
+    failing_job,
     fails,
     job_of,
-    looking,
-    refused,
+    predict_job,
+    raised_error,
     thread,
     wait,
 )
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.usefixtures("clean")
 
 
 TOUCHES = {
-    "call": lambda folder: looking()(ONES),
+    "call": lambda folder: predict_job()(ONES),
     "sync": lambda folder: flow.sync_default_session(),
     "variables": lambda folder: flow.get_all_variables(),
     "save": lambda folder: flow.train.CheckPoint().save(str(folder / "saved")),
@@ -43,7 +43,7 @@ TOUCHES = {
 
 @pytest.mark.parametrize("touch", TOUCHES)
 def test_step_error_is_raised_once_at_the_next_access(held, tmp_path, touch):
-    job = failing()
+    job = failing_job()
     job(GOOD).get()
     first = SESSION.variables["w"].numpy()
     job(GOOD)(held)
@@ -51,7 +51,7 @@ def test_step_error_is_raised_once_at_the_next_access(held, tmp_path, touch):
     bad = job(BAD)  # step 3, and the queue is full
     held.go.set()
     assert STREAM.idle(LONG)
-    error = refused(TOUCHES[touch], JobError, r"step 3 of train_job", tmp_path)
+    error = raised_error(TOUCHES[touch], JobError, r"step 3 of train_job", tmp_path)
     assert error.step == 3 and error.__cause__.__traceback__ is not None
     assert bad.state == "failed" and job.steps == 2
     assert not (tmp_path / "saved").exists()
@@ -67,7 +67,7 @@ def test_step_error_is_raised_once_at_the_next_access(held, tmp_path, touch):
 def test_steps_behind_a_failed_step_do_not_run(held):
     config = flow.function_config()
     config.concurrency_width(6)
-    train_job, called = failing(config), []
+    train_job, called = failing_job(config), []
     first = train_job(GOOD)
     first(held)
     wait(held.entered)
@@ -79,8 +79,10 @@ def test_steps_behind_a_failed_step_do_not_run(held):
     held.go.set()
     assert STREAM.idle(LONG)
     for step in behind:
-        refused(step.get, JobError, rf"step {step.number} of train_job was cancelled(.|\n)*step 2 of train_job failed")
-    refused(flow.sync_default_session, JobError, "step 2 of train_job")
+        raised_error(
+            step.get, JobError, rf"step {step.number} of train_job was cancelled(.|\n)*step 2 of train_job failed"
+        )
+    raised_error(flow.sync_default_session, JobError, "step 2 of train_job")
     assert [s.state for s in (first, bad, *behind)] == ["done", "failed"] + ["cancelled"] * 4 and called == []
     assert train_job.steps == 1 and np.array_equal(SESSION.variables["w"].numpy(), after)
 
@@ -107,19 +109,19 @@ def test_no_step_runs_between_a_failure_and_its_report():
     slipped = stream.submit("job", lambda: ran.append(1))
     stream.ready = ready
     assert stream.idle(LONG) and ran == [] and slipped.state == "cancelled"
-    refused(stream.sync, JobError, "step 1 of job")
+    raised_error(stream.sync, JobError, "step 1 of job")
     stream.submit("job", lambda: ran.append(2)).get()
     assert ran == [2]
 
 
 def test_callback_error_is_kept_with_its_step(held):
-    job, called = counting(), []
+    job, called = counting_job(), []
     held.by(job)
     bad = job(ONES)
     bad(fails)
     held.go.set()
     assert STREAM.idle(LONG)
-    error = refused(job, JobError, r"callback fails of step 2 of train_job raised KeyError: 'mean'", ONES)
+    error = raised_error(job, JobError, r"callback fails of step 2 of train_job raised KeyError: 'mean'", ONES)
     assert error.step == 2 and isinstance(error.__cause__, KeyError)
     assert "fails" in str(error.__cause__.__traceback__.tb_next.tb_frame.f_code)
     assert bad.state == "done" and job.steps == 2 and called == []  # the step itself succeeded
@@ -140,29 +142,29 @@ def test_only_the_first_error_is_raised():
     assert step.state == "done"
     stream.enqueue_callback(step)  # another callback fails before the first error is raised
     assert stream.idle(LONG) and len(stream.errors) == 2
-    refused(stream.sync, JobError, "step 1 of job")
+    raised_error(stream.sync, JobError, "step 1 of job")
     stream.sync()
 
 
 @pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, GeneratorExit])
 def test_no_callback_error_ends_the_worker(error):
-    job = counting()
+    job = counting_job()
 
     def raises(loss):
         raise error
 
     job(ONES)(raises)
-    refused(flow.sync_default_session, JobError, error.__name__)
+    raised_error(flow.sync_default_session, JobError, error.__name__)
     worker = STREAM.thread
     job(ONES).get()
     assert STREAM.thread is worker and worker.is_alive() and job.steps == 2
 
 
 def test_error_raised_by_get_is_not_raised_again():
-    job = failing()
+    job = failing_job()
     step = job(BAD)
     for _ in range(2):
-        refused(step.get, JobError, "step 1 of train_job")
+        raised_error(step.get, JobError, "step 1 of train_job")
     flow.sync_default_session()
     job(GOOD).get()
 
@@ -170,7 +172,7 @@ def test_error_raised_by_get_is_not_raised_again():
 def test_error_from_a_concurrent_get_is_not_raised_again():
     stream = Stream()
     step = stream.submit("job", lambda: 1 / 0)
-    refused(step.get, JobError, "ZeroDivisionError")
+    raised_error(step.get, JobError, "ZeroDivisionError")
     stream.errors.append((step, step.error))  # as if `get` had been called before the error
     stream.sync()
     assert stream.submit("job", lambda: 5).get() == 5
@@ -178,7 +180,7 @@ def test_error_from_a_concurrent_get_is_not_raised_again():
 
 def test_sync_call_raises_its_own_error():
     eval_job = job_of(cross_entropy, GOOD, name="eval_job")
-    assert refused(eval_job, JobError, "step 1 of eval_job", BAD).step == 1
+    assert raised_error(eval_job, JobError, "step 1 of eval_job", BAD).step == 1
     assert np.allclose(eval_job(GOOD), np.log(3))
     flow.sync_default_session()
 
@@ -188,11 +190,11 @@ def test_sync_call_raises_its_own_error():
 
 def test_full_queue_inside_a_callback_is_refused(held):
     """The callback ends with this error. `test_stream_deadlocks.py` tries every call in every such place."""
-    job, seen = counting(), []
+    job, seen = counting_job(), []
 
     def tries(loss):
         held(loss)
-        seen.append(refused(job, JobError, "calling train_job inside a callback", ONES))
+        seen.append(raised_error(job, JobError, "calling train_job inside a callback", ONES))
         job(ONES)
 
     job(ONES)(tries)
@@ -200,12 +202,12 @@ def test_full_queue_inside_a_callback_is_refused(held):
     job(ONES)
     held.go.set()
     text = "callback tries of step 1 of train_job raised JobError: calling train_job inside a callback"
-    error = refused(flow.sync_default_session, JobError, text, LONG)
+    error = raised_error(flow.sync_default_session, JobError, text, LONG)
     assert len(seen) == 1 and str(error).count("Try:") == 1 and error.hint == error.__cause__.hint
 
 
 def test_sync_timeout_names_the_lines_of_both_threads():
-    job, lock, entered = counting(), threading.Lock(), threading.Event()
+    job, lock, entered = counting_job(), threading.Lock(), threading.Event()
 
     def wants_the_lock(loss):
         entered.set()
@@ -226,12 +228,12 @@ def test_sync_timeout_names_the_lines_of_both_threads():
 
 
 def test_sync_timeout_on_another_thread_names_it(held):
-    held.by(counting())
+    held.by(counting_job())
     texts = []
 
     def caller():
         threading.current_thread().name = "a caller"
-        texts.append(str(refused(flow.sync_default_session, JobError, "minflow jobs", 0.05)))
+        texts.append(str(raised_error(flow.sync_default_session, JobError, "minflow jobs", 0.05)))
 
     with thread(caller):
         pass
@@ -244,12 +246,12 @@ def broken(loss):
 
 @pytest.mark.parametrize("how", ["handle", "run"])
 def test_callback_error_names_the_callback_and_its_line(how):
-    job, end = counting(), flow.sync_default_session
+    job, end = counting_job(), flow.sync_default_session
     if how == "handle":
         job(ONES)(broken)
     else:
         end = flow.start(job, [ONES], callback=broken).result
-    error = refused(end, JobError, "the callback broken of step 1 of", LONG)
+    error = raised_error(end, JobError, "the callback broken of step 1 of", LONG)
     assert error.where == f"at test_stream_errors.py:{broken.__code__.co_firstlineno + 1}"
     who = "the same caller" if how == "handle" else "the same run"
     assert error.values["then"] == f"the steps that {who} had queued behind it were cancelled"

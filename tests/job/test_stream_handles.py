@@ -5,7 +5,7 @@ import threading
 
 import numpy as np
 import pytest
-from builders import LONG, ONES, counting, looking, refused, switching, thread, wait
+from builders import LONG, ONES, counting_job, predict_job, raised_error, switch_interval, thread, wait
 
 import minflow as flow
 import minflow.typing as tp
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("clean")
 
 
 def test_get_waits_until_its_timeout(held):
-    job = counting()
+    job = counting_job()
     held.by(job)
     step = job(ONES)
     assert not step.done()
@@ -33,13 +33,13 @@ def test_get_waits_until_its_timeout(held):
 
 
 def test_cancel_removes_a_step_from_the_queue(held):
-    job, called = counting(), []
+    job, called = counting_job(), []
     first = held.by(job)
     second = job(ONES)
     second(called.append)
     assert not first.cancel() and second.cancel() and second.cancel() and second.done()
     assert (first.state, second.state) == ("done", "cancelled")
-    refused(second.get, JobError, r"step 2 of train_job was cancelled(.|\n)*taken out of the queue")
+    raised_error(second.get, JobError, r"step 2 of train_job was cancelled(.|\n)*taken out of the queue")
     held.go.set()
     flow.sync_default_session()  # cancelling is not an error
     assert called == [] and job.steps == 1 and not second.start_once.take()
@@ -48,7 +48,7 @@ def test_cancel_removes_a_step_from_the_queue(held):
 
 
 def test_steps_record_their_times(held):
-    job = counting()
+    job = counting_job()
     first = held.by(job)
     second = job(ONES)
     assert [repr(step) for step in flow.jobs()] == ["<step 1 of train_job: done>", "<step 2 of train_job: queued>"]
@@ -64,7 +64,7 @@ def test_steps_record_their_times(held):
 
 
 def test_late_callback_runs_on_the_worker_in_order(held):
-    job, seen = counting(), []
+    job, seen = counting_job(), []
     early = job(ONES)
     early.get()
     flow.sync_default_session()
@@ -79,8 +79,8 @@ def test_late_callback_runs_on_the_worker_in_order(held):
 
 def test_callback_runs_once_at_any_registration_time():
     """The worker looks for a callback while the caller registers it: it must run exactly once."""
-    job, seen = looking(result=tp.Callback[tp.Numpy]), []
-    with switching(1e-6):
+    job, seen = predict_job(result=tp.Callback[tp.Numpy]), []
+    with switch_interval(1e-6):
         for i in range(2000):
             step = job(ONES)
             for _ in range(i % 40):  # the caller comes at many different times
@@ -102,7 +102,7 @@ def test_callback_found_by_worker_and_caller_runs_once():
 
 
 def test_callback_registered_by_a_callback_is_waited_for(held):
-    job, seen, asked = counting(), [], threading.Event()
+    job, seen, asked = counting_job(), [], threading.Event()
     first = job(ONES)
     first.get()
     job(ONES)(lambda result: (wait(asked), first(held)))
@@ -116,14 +116,14 @@ def test_callback_registered_by_a_callback_is_waited_for(held):
 
 
 def test_second_callback_is_refused(held):
-    job, called = counting(), []
+    job, called = counting_job(), []
     step = job(ONES)
     step(held)
     for _ in range(2):
-        refused(step, JobError, r"step 1 of train_job has a callback already(.|\n)*Held", called.append)
+        raised_error(step, JobError, r"step 1 of train_job has a callback already(.|\n)*WorkerHold", called.append)
     held.go.set()
     flow.sync_default_session()
-    refused(step, JobError, "step 1 of train_job has a callback already", called.append)
+    raised_error(step, JobError, "step 1 of train_job has a callback already", called.append)
     assert called == []
 
 
@@ -151,16 +151,16 @@ def keyword(loss, *, log):
     ],
 )
 def test_invalid_callback_is_refused_immediately(callback, text):
-    job, called = counting(), []
+    job, called = counting_job(), []
     step = job(ONES)
-    refused(step, JobError, text, callback)
+    raised_error(step, JobError, text, callback)
     step(called.append)  # the step is unchanged
     flow.sync_default_session()
     assert len(called) == 1
 
 
 def test_all_kinds_of_callables_are_accepted():
-    job, seen = counting(), []
+    job, seen = counting_job(), []
 
     class Shown:
         def __call__(self, loss, more=None):

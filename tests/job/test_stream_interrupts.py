@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from builders import LONG, ONES, counting
+from builders import LONG, ONES, counting_job
 
 import minflow as flow
 import minflow.typing as tp
@@ -48,7 +48,7 @@ def failed(jobs, seen):
 
 
 def defined_and_compiled(jobs, seen):
-    jobs["sync"] = counting("sync", result=tp.Numpy)
+    jobs["sync"] = counting_job("sync", result=tp.Numpy)
     jobs["sync"](ONES)
 
 
@@ -68,7 +68,7 @@ ACTIONS = {
 
 def defined():
     flow.clear_default_session()
-    jobs = {"sync": counting("sync", result=tp.Numpy), "later": counting("later")}
+    jobs = {"sync": counting_job("sync", result=tp.Numpy), "later": counting_job("later")}
     jobs["sync"](ONES), jobs["later"](ONES).get()
     flow.sync_default_session()
     return jobs

@@ -4,7 +4,7 @@ import random
 import threading
 
 import pytest
-from builders import LONG, ONES, counting, fails, looking, refused, thread, wait
+from builders import LONG, ONES, counting_job, fails, predict_job, raised_error, thread, wait
 
 import minflow as flow
 import minflow.typing as tp
@@ -57,22 +57,22 @@ def test_error_cancels_only_steps_of_its_owner(seed):
     assert ran == [i for i in range(40) if expected[i] != "cancelled"]
     assert [len(owner.errors) for owner in owners[1:]] == [int(k in broken) for k in (1, 2, 3)]
     if 0 in broken:
-        refused(stream.sync, JobError, "of job0 raised")
+        raised_error(stream.sync, JobError, "of job0 raised")
     stream.sync()
     for step, state in zip(steps, expected):
         if state == "cancelled":
-            refused(step.get, JobError, rf"was cancelled(.|\n)*of {step.name} failed before it")
+            raised_error(step.get, JobError, rf"was cancelled(.|\n)*of {step.name} failed before it")
 
 
 def test_failing_callback_does_not_affect_a_run(held):
-    train, other = counting(), counting("other")
+    train, other = counting_job(), counting_job("other")
     run = flow.start(train, [ONES] * 6, callback=lambda loss: held(loss) if train.steps == 1 else None)
     wait(held.entered)  # the run's first callback blocks the worker; its second step is queued
     with thread(lambda: other(ONES)(fails)):
         held.go.set()
     run.result(LONG)
     assert run.state == "done" and run.steps == 6 and train.steps == 6
-    refused(
+    raised_error(
         flow.sync_default_session,
         JobError,
         r"callback fails of step 1 of other(.|\n)*then +the steps that the same caller had queued",
@@ -81,12 +81,12 @@ def test_failing_callback_does_not_affect_a_run(held):
 
 
 def test_failing_run_does_not_affect_others(held):
-    train, other, look = counting(), counting("other"), looking(result=tp.Callback[tp.Numpy])
+    train, other, look = counting_job(), counting_job("other"), predict_job(result=tp.Callback[tp.Numpy])
     held.by(look)
     good, bad = flow.start(other, [ONES] * 5), flow.start(train, [ONES] * 5, callback=fails)
     held.go.set()
     steps = [look(ONES) for _ in range(5)]
-    refused(
+    raised_error(
         bad.result,
         JobError,
         r"callback fails of step 1 of train_job(.|\n)*then +the steps that the same run had queued",
@@ -100,7 +100,7 @@ def test_failing_run_does_not_affect_others(held):
 
 def test_each_thread_gets_the_errors_of_its_own_steps():
     """At its next call; `sync_default_session` on another thread raises them too; no other thread is affected."""
-    job, failed, again, told = counting(), threading.Event(), threading.Event(), []
+    job, failed, again, told = counting_job(), threading.Event(), threading.Event(), []
 
     def caller():
         step = job(ONES)
@@ -118,14 +118,14 @@ def test_each_thread_gets_the_errors_of_its_own_steps():
         wait(failed)
         assert job(ONES).get(LONG)[0] == -2  # its steps are not cancelled, and it gets no errors of others
         assert flow.get_all_variables()["a"].numpy()[0] == -2
-        refused(flow.sync_default_session, JobError, "step 1 of train_job", LONG)
+        raised_error(flow.sync_default_session, JobError, "step 1 of train_job", LONG)
         flow.sync_default_session(LONG)  # once
         again.set()
     assert told == [1, -4]  # once here, too; and its next step runs
 
 
 def test_errors_of_an_ended_thread_go_to_the_next_caller():
-    job, failed, ends = counting(), threading.Event(), threading.Event()
+    job, failed, ends = counting_job(), threading.Event(), threading.Event()
 
     def caller():
         step = job(ONES)
@@ -138,7 +138,7 @@ def test_errors_of_an_ended_thread_go_to_the_next_caller():
         wait(failed)
         assert job(ONES).get(LONG)[0] == -2
         ends.set()
-    refused(job, JobError, "step 1 of train_job", ONES)
+    raised_error(job, JobError, "step 1 of train_job", ONES)
     assert job(ONES).get(LONG)[0] == -4
 
 
@@ -169,7 +169,7 @@ def test_run_stopped_during_a_concurrent_pause_ends():
         wait(go)
         yield ONES
 
-    run = flow.start(counting(), batches(), callback=lambda loss: landed.set())
+    run = flow.start(counting_job(), batches(), callback=lambda loss: landed.set())
     wait(entered)
     wait(landed)
     done = run.done
@@ -186,7 +186,7 @@ def test_run_shuffles_like_a_loop():
         data = flow.utils.data.TensorDataset(flow.arange(8).float())
         return flow.utils.data.DataLoader(data, 4, shuffle=True, generator=flow.Generator().manual_seed(3))
 
-    look, run, batches = looking(result=tp.Callback[tp.Numpy]), [], loader()
+    look, run, batches = predict_job(result=tp.Callback[tp.Numpy]), [], loader()
     flow.start(look, batches, epochs=2, callback=lambda result: run.append(result.tolist())).result(LONG)
     batches = loader()
     assert run == [batch[0].tolist() for _ in range(2) for batch in batches]
@@ -198,7 +198,7 @@ def losses_of(job, steps):
 
 @pytest.mark.parametrize("paused", [False, True])
 def test_old_run_does_not_train_a_cleared_session(paused):
-    alone = losses_of(counting(), 3)
+    alone = losses_of(counting_job(), 3)
     flow.clear_default_session()
     loading, go, landed = threading.Event(), threading.Event(), threading.Event()
 
@@ -209,14 +209,14 @@ def test_old_run_does_not_train_a_cleared_session(paused):
         yield ONES
         yield ONES
 
-    run = flow.start(counting(), batches(), callback=lambda loss: landed.set())
+    run = flow.start(counting_job(), batches(), callback=lambda loss: landed.set())
     wait(landed)
     wait(loading)
     if paused:
         run.pause()
         go.set()
     flow.clear_default_session()
-    new = counting()
+    new = counting_job()
     first = losses_of(new, 1)
     go.set()  # only now the old run gets its next batch
     run.result(LONG)
@@ -225,7 +225,7 @@ def test_old_run_does_not_train_a_cleared_session(paused):
 
 
 def test_run_stopped_during_its_build_creates_no_variables():
-    job, run = counting(), None
+    job, run = counting_job(), None
     build = type(job).plan_for
 
     def stopped_first(self, by_device, owner=None):
@@ -254,6 +254,6 @@ def test_loader_may_clear_the_session_of_its_own_run():
         flow.clear_default_session()
         yield ONES
 
-    run = flow.start(counting(), batches())
+    run = flow.start(counting_job(), batches())
     run.result(LONG)
     assert run.state == "stopped" and not SESSION.variables

@@ -5,7 +5,7 @@ import threading
 import time
 
 import pytest
-from builders import BAD, GOOD, LONG, ONES, counting, failing, looking, refused, thread, wait
+from builders import BAD, GOOD, LONG, ONES, counting_job, failing_job, predict_job, raised_error, thread, wait
 
 import minflow as flow
 import minflow.typing as tp
@@ -21,7 +21,7 @@ def spans(steps):
 
 
 def test_sync_job_waits_and_async_job_does_not():
-    job = counting(result=tp.Numpy)
+    job = counting_job(result=tp.Numpy)
     for _ in range(6):
         job(ONES)
     t = flow.timeline(job)
@@ -30,7 +30,7 @@ def test_sync_job_waits_and_async_job_does_not():
         assert after.waits and after.waits[-1][1] >= before.compute[1]
         assert all(a >= end or b <= begin for a, b in after.loads for begin, end in after.waits)
     flow.clear_default_session()
-    job = counting()
+    job = counting_job()
     for _ in range(6):
         job(ONES)
         time.sleep(0.001)
@@ -39,7 +39,7 @@ def test_sync_job_waits_and_async_job_does_not():
 
 
 def test_waiting_does_not_count_as_loading(held, clock):
-    job = counting()
+    job = counting_job()
 
     def slow(result):
         held(result)
@@ -62,14 +62,14 @@ def test_waiting_does_not_count_as_loading(held, clock):
 
 
 def test_explicit_get_of_each_step_is_sync():
-    job = counting()
+    job = counting_job()
     for _ in range(5):
         job(ONES).get()
     assert flow.timeline(job).mode == "sync"
 
 
 def test_work_of_the_loop_counts_as_loading(clock):
-    job = counting()
+    job = counting_job()
     job(ONES).get()
     for _ in range(4):
         clock.rest(0.03)
@@ -81,7 +81,7 @@ def test_work_of_the_loop_counts_as_loading(clock):
 
 
 def test_slow_callback_makes_the_loop_wait_for_room(clock):
-    job = counting(size=4)
+    job = counting_job(size=4)
     job(ONES).get()
     for _ in range(12):
         clock.sleep(0.002)
@@ -95,7 +95,7 @@ def test_slow_callback_makes_the_loop_wait_for_room(clock):
 
 
 def test_waiting_for_the_queue_after_each_step_is_sync():
-    job = counting()
+    job = counting_job()
     for _ in range(6):
         job(ONES)(lambda result: time.sleep(0.002))
         flow.sync_default_session()
@@ -115,7 +115,7 @@ def test_waiting_for_the_queue_after_each_step_is_sync():
 
 
 def test_time_of_another_job_in_the_loop_is_counted(clock):
-    train, test = counting("train", result=tp.Numpy), counting("test")
+    train, test = counting_job("train", result=tp.Numpy), counting_job("test")
     for _ in range(8):
         clock.rest(0.02)
         train(ONES)
@@ -131,7 +131,7 @@ def test_time_of_another_job_in_the_loop_is_counted(clock):
 
 
 def test_loop_that_waits_for_two_jobs_is_sync():
-    train, test = [counting(name, result=tp.Numpy) for name in ("train", "test")]
+    train, test = [counting_job(name, result=tp.Numpy) for name in ("train", "test")]
     for _ in range(6):
         train(ONES)
         test(ONES)
@@ -144,7 +144,7 @@ def test_loop_that_waits_for_two_jobs_is_sync():
 
 
 def test_run_has_its_own_steps_and_a_pause_is_not_loading(clock):
-    job, gate, calls = counting(), threading.Event(), []
+    job, gate, calls = counting_job(), threading.Event(), []
 
     def batches():
         for i in range(6):
@@ -171,24 +171,24 @@ def test_run_has_its_own_steps_and_a_pause_is_not_loading(clock):
 
 
 def test_which_steps():
-    job = counting()
+    job = counting_job()
     for _ in range(8):
         job(ONES)
     flow.sync_default_session()
     assert [s.number for s in flow.timeline(job, 3).record.steps] == [6, 7, 8]
     assert [s.number for s in flow.timeline("train_job", range(2, 5)).record.steps] == [2, 3, 4]
-    other = looking()
+    other = predict_job()
     other(ONES)
     assert flow.timeline().record.name == "eval_job" and flow.timeline(job).record.name == "train_job"
     flow.clear_default_session()
-    job = counting()
+    job = counting_job()
     job(ONES).get()
     assert len(flow.timeline(job)) == 1  # the session was cleared: another loop
     assert len(flow.timeline(job, 4)) == 4  # requested, beyond its start
 
 
 def test_new_cell_begins_a_new_loop(clock):
-    job = counting()
+    job = counting_job()
     for _ in range(3):
         job(ONES).get()
     STREAM.cell_starts()
@@ -200,7 +200,7 @@ def test_new_cell_begins_a_new_loop(clock):
 
 
 def test_loading_time_is_per_thread():
-    job = counting()
+    job = counting_job()
     job(ONES).get()
 
     def other():
@@ -215,13 +215,13 @@ def test_loading_time_is_per_thread():
 
 
 def test_compare_and_displays(tmp_path):
-    job = counting(result=tp.Numpy)
+    job = counting_job(result=tp.Numpy)
     for _ in range(5):
         time.sleep(0.002)
         job(ONES)
     a = flow.timeline(job)
     flow.clear_default_session()
-    job = counting()
+    job = counting_job()
     for _ in range(5):
         time.sleep(0.002)
         job(ONES)
@@ -237,11 +237,11 @@ def test_compare_and_displays(tmp_path):
         shown.save(tmp_path / "a.svg"), shown.save(tmp_path / "a.txt")
         assert (tmp_path / "a.svg").read_text() == shown.svg and (tmp_path / "a.txt").read_text() == shown.text + "\n"
     assert "measured:" in both.text and "max(load, compute)" in both.text
-    refused(a.save, JobError, "a.png", tmp_path / "a.png")
+    raised_error(a.save, JobError, "a.png", tmp_path / "a.png")
 
 
 def test_running_steps_are_included(held):
-    job = counting()
+    job = counting_job()
     held.by(job)
     job(ONES)
     t = flow.timeline(job)
@@ -249,9 +249,9 @@ def test_running_steps_are_included(held):
 
 
 def test_failed_step_is_marked():
-    job = failing()
+    job = failing_job()
     job(GOOD).get()
-    refused(job(BAD).get, JobError, "step 2")
+    raised_error(job(BAD).get, JobError, "step 2")
     steps = flow.timeline(job).record.steps
     assert [s.failed for s in steps] == [False, True]
     t = flow.timeline(job)
@@ -259,16 +259,16 @@ def test_failed_step_is_marked():
     assert ">Failed of train_job, sync: step 2.<" in t.svg
     job(GOOD).get()
     for _ in range(2):
-        refused(job(BAD).get, JobError, "step")
+        raised_error(job(BAD).get, JobError, "step")
     assert "Failed of train_job, sync: 3 steps, step 2 first." in flow.timeline(job).text
 
 
 def test_mistakes():
-    refused(flow.timeline, JobError, "nobody_called_it", counting("nobody_called_it"))
-    refused(flow.timeline, JobError, "list", [1])
+    raised_error(flow.timeline, JobError, "nobody_called_it", counting_job("nobody_called_it"))
+    raised_error(flow.timeline, JobError, "list", [1])
     for steps in (0, -3, True, 2.5, "all"):
-        refused(flow.timeline, JobError, "steps is", "x", steps)
-    job = counting()
+        raised_error(flow.timeline, JobError, "steps is", "x", steps)
+    job = counting_job()
     job(ONES).get()
-    refused(flow.timeline, JobError, r"range\(50, 60\)", job, range(50, 60))
-    refused(flow.timeline(job).compare, JobError, "compare", 3)
+    raised_error(flow.timeline, JobError, r"range\(50, 60\)", job, range(50, 60))
+    raised_error(flow.timeline(job).compare, JobError, "compare", 3)

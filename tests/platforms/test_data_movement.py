@@ -5,7 +5,7 @@ import pytest
 
 pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
 
-from graph_models import Gives
+from graph_models import FunctionGraph
 
 import minflow as flow
 from minflow.compat.namespaces.threads import Settings
@@ -251,8 +251,8 @@ def test_graph_error_names_the_index(large, on):
     x, good = flow.randn(rows, 40), flow.randint(0, 40, (rows, 12))
     bad = good.clone()
     bad[rows - 1, 11] = bad[0, 11] = 40
-    graph = Gives(lambda x, index: flow.gather(x * 2, 1, index).cumsum(1))
-    along = Gives(lambda x, index: x[:, index[0]] + 1)
+    graph = FunctionGraph(lambda x, index: flow.gather(x * 2, 1, index).cumsum(1))
+    along = FunctionGraph(lambda x, index: x[:, index[0]] + 1)
     for _ in range(2):
         assert np.array_equal(graph(x, good).numpy(), np.cumsum(np.take_along_axis(x.numpy() * 2, good.numpy(), 1), 1))
         with pytest.raises(OutOfRangeError, match=r"index 40 \(at position \(0, 11\) of the index\)") as caught:

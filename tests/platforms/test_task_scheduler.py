@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
 
-from graph_models import Gives
+from graph_models import FunctionGraph
 from kernel_checks import printed
 
 import minflow as flow
@@ -316,7 +316,7 @@ def plan_of(graph) -> Plan:
 
 def test_adjacent_tasks_are_one_call(steps_for_add):
     x, y = flow.randn(4, 16), flow.randn(4, 16)
-    graph, expected = Gives(chain), chain(x, y)
+    graph, expected = FunctionGraph(chain), chain(x, y)
     assert np.array_equal(graph(x, y).numpy(), expected.numpy())
     plan = plan_of(graph)
     units, firsts = plan.units
@@ -333,14 +333,14 @@ def test_adjacent_tasks_are_one_call(steps_for_add):
 
 def test_large_inputs_are_not_copied(steps_for_add):
     x, y = flow.randn(1000, 320), flow.randn(1000, 320)
-    graph = Gives(chain)
+    graph = FunctionGraph(chain)
     assert np.array_equal(graph(x, y).numpy(), chain(x, y).numpy())
     assert [isinstance(unit, task_scheduler.Program) for unit in plan_of(graph).units[0]].count(True) == 0
 
 
 def test_observer_sees_tasks_one_by_one(steps_for_add):
     x, y = np.ones(16, "f4"), np.full(16, 2, "f4")
-    graph = Gives(chain)
+    graph = FunctionGraph(chain)
     graph(flow.tensor(x), flow.tensor(y))
     plan, seen = plan_of(graph), []
     plan.run([x, y], watch=lambda node, arrays: seen.append((node.op.name, float(arrays[0][0]))))
@@ -356,7 +356,7 @@ def test_error_names_its_node_in_a_merged_call(steps_for_add, monkeypatch):
         return np.negative(x, out=out)
 
     monkeypatch.setattr(neg, "kernel", negative)
-    graph, (x, y) = Gives(chain), (flow.randn(4, 16), flow.randn(4, 16))
+    graph, (x, y) = FunctionGraph(chain), (flow.randn(4, 16), flow.randn(4, 16))
     expected = graph(x, y).numpy()
     wrong.append(True)
     with pytest.raises(ValueError, match="now"):
@@ -368,7 +368,7 @@ def test_error_names_its_node_in_a_merged_call(steps_for_add, monkeypatch):
 
 def test_workspace_is_shared(steps_for_add):
     """All ops of a plan share one workspace, of the largest size needed."""
-    graph = Gives(chain)
+    graph = FunctionGraph(chain)
     graph(flow.randn(4, 16), flow.randn(4, 16))
     calls = [call for call in plan_of(graph).calls if hasattr(call, "join")]
     assert len({step.words[1] for call in calls for step in call.steps if step.name == "scale"}) == 1
@@ -379,7 +379,7 @@ def test_kernel_memory_is_checked(steps_for_add, monkeypatch, count):
     """The plan's workspace and the scratch memory of each thread count; the rest alone would fit."""
     Settings.threads = count
     x = flow.randn(300, 16)
-    graph = Gives(chain)
+    graph = FunctionGraph(chain)
     graph(x, x)
     plan = plan_of(graph)
     kernels = x.nbytes + count * PART * 4
@@ -387,13 +387,13 @@ def test_kernel_memory_is_checked(steps_for_add, monkeypatch, count):
     monkeypatch.setattr(free_memory, "LITTLE", 0)
     monkeypatch.setattr(free_memory, "free_bytes", lambda: needed - 1)
     with pytest.raises(flow.OutOfMemoryError) as found:
-        Gives(chain)(x, x)
+        FunctionGraph(chain)(x, x)
     error = found.value
     assert "the plan of this graph needs 0.1 MB of memory" in error.what and "test_task_scheduler.py:" in error.where
     assert error.values["needed"] == f"{needed} bytes, 0.0 MB of them for kernels to compute with"
     assert error.values["free"] == f"{needed - 1} bytes" and "smaller batch" in error.hint
     monkeypatch.setattr(free_memory, "free_bytes", lambda: needed)
-    assert np.array_equal(Gives(chain)(x, x).numpy(), graph(x, x).numpy())
+    assert np.array_equal(FunctionGraph(chain)(x, x).numpy(), graph(x, x).numpy())
 
 
 def test_thread_creation_failure(monkeypatch):

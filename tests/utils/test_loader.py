@@ -42,7 +42,7 @@ def nothing_left_behind():
     assert left_behind() == []
 
 
-class Of(Dataset):
+class Computed(Dataset):
     """n samples, each computed from its index."""
 
     def __init__(self, n, sample):
@@ -55,7 +55,7 @@ class Of(Dataset):
         return self.sample(i)
 
 
-class Numbers(Dataset):
+class RandomSamples(Dataset):
     """Samples with random numbers, in all forms."""
 
     def __init__(self, n=23, bad=(), error=KeyError):
@@ -105,8 +105,8 @@ def same(a, b):
     "options", [dict(batch_size=4, shuffle=True), dict(batch_size=5, drop_last=True), dict(batch_size=None)], ids=str
 )
 def test_workers_do_not_change_bits(crew, options):
-    alone = walk(Numbers(), **options)
-    assert same(alone, walk(Numbers(), **options, **crew))
+    alone = walk(RandomSamples(), **options)
+    assert same(alone, walk(RandomSamples(), **options, **crew))
     assert not same(alone[: len(alone) // 2], alone[len(alone) // 2 :])  # the epochs differ
 
 
@@ -115,7 +115,7 @@ def test_sample_randomness_is_independent_of_batching(crew):
     """Its numbers depend on the epoch and its own index, not on its batch."""
 
     def by_sample(**options):
-        loader = DataLoader(Numbers(), generator=flow.Generator().manual_seed(3), **options)
+        loader = DataLoader(RandomSamples(), generator=flow.Generator().manual_seed(3), **options)
         return {int(i): x for b in loader for i, x in zip(b["two"][1].numpy(), b["x"].numpy())}
 
     a, b = by_sample(batch_size=4), by_sample(batch_size=7, sampler=[5, 22, 0, 7], **crew)
@@ -125,7 +125,7 @@ def test_sample_randomness_is_independent_of_batching(crew):
 def test_the_default_generator(monkeypatch):
     def draw(**crew):
         flow.manual_seed(4)
-        return [leaves(b) for b in DataLoader(Numbers(), 4, shuffle=True, **crew)] + [[flow.rand(2).numpy()]]
+        return [leaves(b) for b in DataLoader(RandomSamples(), 4, shuffle=True, **crew)] + [[flow.rand(2).numpy()]]
 
     assert same(draw(), draw(num_workers=2)) and same(draw(), draw(num_workers=2, workers="process"))
 
@@ -136,7 +136,7 @@ def test_collate_randomness_is_reproducible():
 
     def drawn(**crew):
         generator = flow.Generator().manual_seed(1)
-        return [b[1].tolist() for b in DataLoader(Numbers(), 4, collate_fn=collate, generator=generator, **crew)]
+        return [b[1].tolist() for b in DataLoader(RandomSamples(), 4, collate_fn=collate, generator=generator, **crew)]
 
     assert all(drawn(**crew) == drawn() for crew in CREWS)
 
@@ -186,7 +186,7 @@ def test_one_gather_equals_many_samples(crew):
 
 
 def test_getitems():
-    class Many(Numbers):
+    class Many(RandomSamples):
         asked = []
 
         def __getitems__(self, indices):
@@ -205,7 +205,7 @@ def test_getitems():
 def test_error_shows_its_origin(crew):
     seen = []
     with pytest.raises(KeyError, match="sample 9") as caught:
-        for batch in DataLoader(Numbers(bad=[9]), 4, **crew):
+        for batch in DataLoader(RandomSamples(bad=[9]), 4, **crew):
             seen.append(batch["two"][1].tolist())
     assert seen == [[0, 1, 2, 3], [4, 5, 6, 7]]
     (note,) = caught.value.__notes__
@@ -222,7 +222,7 @@ class Unpicklable(Exception):
 
 def test_unpicklable_error():
     with pytest.raises(WorkerError, match="Unpicklable: sample 9") as caught:
-        list(DataLoader(Numbers(bad=[9], error=Unpicklable), 4, num_workers=2, workers="process"))
+        list(DataLoader(RandomSamples(bad=[9], error=Unpicklable), 4, num_workers=2, workers="process"))
     assert "raise self.error" in str(caught.value.__cause__)
 
 
@@ -230,13 +230,17 @@ def test_four_part_error_names_the_loop():
     said = r"other shapes[\s\S]*\[1\][\s\S]*\[2\][\s\S]*test_loader.py:\d+\n"
     for crew in [{}, *CREWS]:
         with pytest.raises(ShapeError, match=said) as caught:
-            list(DataLoader(Of(4, lambda i: flow.ones(i + 1)), 4, **crew))
+            list(DataLoader(Computed(4, lambda i: flow.ones(i + 1)), 4, **crew))
         assert "batch 0" in caught.value.__notes__[0]
 
 
 def test_unpicklable_batch():
     with pytest.raises(Exception, match="(?i)pickle") as caught:
-        list(DataLoader(Numbers(), 4, num_workers=1, workers="process", collate_fn=lambda samples: threading.Lock()))
+        list(
+            DataLoader(
+                RandomSamples(), 4, num_workers=1, workers="process", collate_fn=lambda samples: threading.Lock()
+            )
+        )
     assert any("cannot be pickled" in line for line in str(caught.value.__cause__).splitlines())
 
 
@@ -249,7 +253,7 @@ def test_sampler_error_is_raised_in_order():
     for crew in [{}, *CREWS]:
         seen = []
         with pytest.raises(ZeroDivisionError, match="the sampler"):
-            for batch in DataLoader(Numbers(), 2, sampler=Own(), **crew):
+            for batch in DataLoader(RandomSamples(), 2, sampler=Own(), **crew):
                 seen.append(batch["name"])
         assert seen == [["n0", "n1"], ["n2", "n3"], ["n4", "n5"]]
 
@@ -257,11 +261,11 @@ def test_sampler_error_is_raised_in_order():
 @pytest.mark.parametrize("crew", CREWS, ids=IDS)
 def test_leaving_early(crew):
     """Workers end when the loop is left; test_loader_leaks waits for slow ones."""
-    for _ in DataLoader(Numbers(400), 2, **crew):
+    for _ in DataLoader(RandomSamples(400), 2, **crew):
         break
     assert left_behind() == []
     with pytest.raises(RuntimeError, match="in the loop"):
-        for _ in DataLoader(Numbers(400), 2, **crew):
+        for _ in DataLoader(RandomSamples(400), 2, **crew):
             raise RuntimeError("in the loop")
     assert left_behind() == []
 
@@ -269,24 +273,24 @@ def test_leaving_early(crew):
 def test_two_concurrent_iterators():
     """A worker that is forked later does not hold the pipes of an earlier one."""
     for crew in CREWS:
-        a, b = DataLoader(Numbers(), 4, **crew), DataLoader(Numbers(), 4, num_workers=2, workers="process")
+        a, b = DataLoader(RandomSamples(), 4, **crew), DataLoader(RandomSamples(), 4, num_workers=2, workers="process")
         assert len(list(zip(a, b, strict=True))) == 6
 
 
 def init(number):
-    Numbers.hello = number
+    RandomSamples.hello = number
 
 
 def test_worker_info():
-    class Asks(Numbers):
+    class Asks(RandomSamples):
         def __getitem__(self, i):
             info = get_worker_info()
-            return (info.id, info.num_workers, len(info.dataset), Numbers.hello) if info else (-1, -1, -1, -1)
+            return (info.id, info.num_workers, len(info.dataset), RandomSamples.hello) if info else (-1, -1, -1, -1)
 
     assert get_worker_info() is None
     rows = [leaves(b) for b in DataLoader(Asks(8), 4, num_workers=2, workers="process", worker_init_fn=init)]
     assert [[int(v[0]) for v in row] for row in rows] == [[0, 2, 8, 0], [1, 2, 8, 1]]
-    assert not hasattr(Numbers, "hello")
+    assert not hasattr(RandomSamples, "hello")
     assert int(next(iter(DataLoader(Stream(), 4, num_workers=3)))[0][0]) == 0
 
     def fails(number):
@@ -294,12 +298,12 @@ def test_worker_info():
 
     for crew in CREWS:
         with pytest.raises(OSError, match="no disk") as caught:
-            list(DataLoader(Numbers(), 4, worker_init_fn=fails, **crew))
+            list(DataLoader(RandomSamples(), 4, worker_init_fn=fails, **crew))
         assert "in worker_init_fn" in "".join(__import__("traceback").format_exception(caught.value))
 
 
 def test_other_generators_differ_between_worker_processes():
-    dataset = Of(8, lambda i: (np.random.rand(), random.random()))
+    dataset = Computed(8, lambda i: (np.random.rand(), random.random()))
     state = np.random.get_state()[1].copy()
     runs = []
     for n in (2, 3):
@@ -312,7 +316,7 @@ def test_other_generators_differ_between_worker_processes():
 
 def test_no_grad_holds_in_threads():
     w = flow.ones(2, requires_grad=True)
-    uses = Of(4, lambda i: (w * i).requires_grad)
+    uses = Computed(4, lambda i: (w * i).requires_grad)
     with flow.no_grad():
         assert not any(b.any().item() for b in DataLoader(uses, 2, num_workers=2))
     assert all(b.all().item() for b in DataLoader(uses, 2, num_workers=2))
@@ -322,7 +326,7 @@ def test_no_grad_holds_in_threads():
 def test_timeout_does_not_wait_for_the_sample(crew):
     go = threading.Event()  # a copy in a process, which stays unchanged
     with pytest.raises(WorkerError, match="did not finish batch 0 within 0.05 s"):
-        for _ in DataLoader(Of(23, lambda i: go.wait(60)), 1, timeout=0.05, **crew):
+        for _ in DataLoader(Computed(23, lambda i: go.wait(60)), 1, timeout=0.05, **crew):
             pass
     assert not go.is_set()
     go.set()  # the fixture checks that the threads end then
@@ -345,12 +349,12 @@ def test_large_batches_are_writable():
     (dict(num_workers=-1), r"num_workers +-1"), (dict(prefetch_factor=0), r"prefetch_factor +0"),
     (dict(shuffle=True, sampler=[1]), "shuffle=True and a sampler"),
     (dict(batch_sampler=[[1]], batch_size=4), "batch_sampler excludes"),
-    (dict(batch_size=None, drop_last=True), "batch_size is None"), (dict(dataset=Numbers), "Numbers is a class"),
+    (dict(batch_size=None, drop_last=True), "batch_size is None"), (dict(dataset=RandomSamples), "Numbers is a class"),
     (dict(dataset=Stream(), shuffle=True), "determines the order"), (dict(dataset=iter([1])), "no __len__"),
 ])  # fmt: skip
 def test_mistakes(arguments, said):
     with pytest.raises(LoaderError, match=said) as caught:
-        DataLoader(**({"dataset": Numbers()} | arguments))
+        DataLoader(**({"dataset": RandomSamples()} | arguments))
     assert isinstance(caught.value, MinflowError) and isinstance(caught.value, ValueError)
     assert "test_loader.py" in str(caught.value)
 
@@ -360,7 +364,7 @@ def test_data_errors_keep_their_parts_across_processes():
         raise DataError("image broken.png: is damaged", values={"file": "broken.png"}, hint="another copy")
 
     with pytest.raises(DataError, match=r"broken.png[\s\S]*another copy"):
-        list(DataLoader(Of(23, bad), 4, num_workers=1, workers="process"))
+        list(DataLoader(Computed(23, bad), 4, num_workers=1, workers="process"))
 
 
 class Shifted(Dataset):

@@ -11,7 +11,7 @@ from minflow.core.base.errors import DTypeError
 from minflow.utils.tensor import from_torch, to_torch
 
 
-class Theirs:
+class TorchTensor:
     def __init__(self, array):
         self.array = array
         self.detach = self.cpu = lambda: self
@@ -19,8 +19,8 @@ class Theirs:
 
 
 def test_both_ways_share_memory(monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(from_numpy=Theirs))
-    theirs = Theirs(np.arange(3.0))
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(from_numpy=TorchTensor))
+    theirs = TorchTensor(np.arange(3.0))
     ours = from_torch(theirs)
     theirs.array[0] = 7
     assert ours.tolist() == [7, 1, 2] and to_torch(ours).array.tolist() == [7, 1, 2]

@@ -113,7 +113,7 @@ def in_svg(text: str) -> tuple[list, str]:
     return found, words
 
 
-def looked_at(bundle: dict[str, str]) -> tuple[dict, dict]:
+def inspect_bundle(bundle: dict[str, str]) -> tuple[dict, dict]:
     """Inspect each form of a bundle: return (elements by form, text by form)."""
     elements, words = {}, {}
     assert set(bundle) <= {"text/html", "text/plain", "image/svg+xml"}, set(bundle)
@@ -157,9 +157,9 @@ def test_names_inject_nothing_and_are_shown(what, monkeypatch):
     monkeypatch.setattr(engines, "ENGINES", dict.fromkeys(engines.ENGINES, engines.layout_svg))
     known, told, names = [], set(), names_for(what)
     for key, name in names.items():
-        elements, words = zip(*map(looked_at, bundles(what, name)))
+        elements, words = zip(*map(inspect_bundle, bundles(what, name)))
         if not any(differing(what, elements, expected) == [] for expected in known):
-            known.append([looked_at(bundle)[0] for bundle in bundles(what, harmless(name))])
+            known.append([inspect_bundle(bundle)[0] for bundle in bundles(what, harmless(name))])
             assert differing(what, elements, known[-1]) == [], key
         if any(shows(text, name) for texts in words for text in texts.values()):
             told.add(key)
@@ -248,4 +248,4 @@ def test_checks_detect_unescaped_names():
         with pytest.raises((AssertionError, ET.ParseError)):
             in_svg(f"<svg {space}>{inside}</svg>")
     with pytest.raises(AssertionError, match="obeys"):
-        looked_at({"text/plain": "a\x1b[31m"})
+        inspect_bundle({"text/plain": "a\x1b[31m"})

@@ -4,7 +4,7 @@ from collections import namedtuple
 
 import numpy as np
 import pytest
-from graph_models import Gives, Predict, Step, TrainGraph
+from graph_models import FunctionGraph, Predict, Step, TrainGraph
 
 import minflow as flow
 from minflow import nn
@@ -189,7 +189,7 @@ def test_different_operations_with_equal_results_agree(reference):
         e = (h @ m.fc3.weight.T + m.fc3.bias).exp()
         return e / e.sum(dim=-1, keepdim=True)
 
-    found = Gives(by_hand).compare(reference, X)
+    found = FunctionGraph(by_hand).compare(reference, X)
     assert found.equal and found.output < 1e-6 and next(row for row in found.rows if "div" in row.name).state == "equal"
     assert {row.state for row in found.rows if "exp" in row.name} == {"only"}
 
@@ -219,7 +219,7 @@ def test_tolerance_is_that_of_allclose(reference):
 ])  # fmt: skip
 def test_integers_and_bool_are_compared_exactly(dtype, x, y, equal):
     x, y = [flow.tensor(numbers, dtype=getattr(flow, dtype)) for numbers in (x, y)]
-    found = Gives(lambda x: x.reshape(-1)).compare(lambda x: y.reshape(-1), x)
+    found = FunctionGraph(lambda x: x.reshape(-1)).compare(lambda x: y.reshape(-1), x)
     assert found.equal is equal and (found.first is None or found.first.difference >= 1)
 
 
@@ -227,7 +227,7 @@ def test_cancellation_allows_rounding_differences(reference):
     a = np.random.default_rng(0).normal(size=(50, 300)).astype("float32") * 100
     b = np.random.default_rng(1).normal(size=(300, 50)).astype("float32")
 
-    product, order = Gives(lambda a, b: a @ b), np.random.default_rng(2).permutation(300)
+    product, order = FunctionGraph(lambda a, b: a @ b), np.random.default_rng(2).permutation(300)
     given = flow.from_numpy(a), flow.from_numpy(b)
     assert product.compare(lambda a, b: a.numpy()[:, order] @ b.numpy()[order], *given).equal
     assert not product.compare(lambda a, b: a.numpy() @ b.numpy() + 0.01, *given).equal
@@ -386,9 +386,9 @@ def test_common_infinities_and_nan_are_equal():
 
 
 def test_numpy_and_python_numbers_are_outputs():
-    assert Gives(lambda x: x.sum()).compare(lambda x: x.numpy().sum(), X).equal, "a numpy scalar is not a float"
-    assert Gives(lambda x: x.sum() > 0).compare(lambda x: x.numpy().sum() > 0, X).equal
-    assert Gives(lambda x: x.sum() > 1e9).compare(lambda x: False, X).equal
+    assert FunctionGraph(lambda x: x.sum()).compare(lambda x: x.numpy().sum(), X).equal, "a numpy scalar is not a float"
+    assert FunctionGraph(lambda x: x.sum() > 0).compare(lambda x: x.numpy().sum() > 0, X).equal
+    assert FunctionGraph(lambda x: x.sum() > 1e9).compare(lambda x: False, X).equal
 
 
 def test_inputs_of_build_may_have_any_name():
@@ -400,7 +400,7 @@ def test_inputs_of_build_may_have_any_name():
 
 
 def test_dict_outputs_are_matched_by_name():
-    graph = Gives(lambda x: {"a": x + 1, "b": [x * 2]})
+    graph = FunctionGraph(lambda x: {"a": x + 1, "b": [x * 2]})
     assert graph.compare(lambda x: {"b": [x.numpy() * 2], "a": x.numpy() + 1}, X).equal
     assert not graph.compare(lambda x: {"b": [x.numpy() + 1], "a": x.numpy() * 2}, X).equal
 
@@ -413,7 +413,7 @@ def test_dict_outputs_are_matched_by_name():
 ])  # fmt: skip
 def test_outputs_without_elements_are_reported(given, what):
     with pytest.raises(GraphError, match=f"reference gives {what}, which cannot be compared") as caught:
-        Gives(lambda x: x.sum()).compare(lambda x: given, X)
+        FunctionGraph(lambda x: x.sum()).compare(lambda x: given, X)
     assert "at test_divergence.py" in str(caught.value) and "Try: return tensors" in str(caught.value)
 
 
@@ -427,7 +427,7 @@ def test_reference_without_operations_has_outputs_only(reference):
     told = student(reference).compare(lambda x: x.numpy() @ np.ones((8, 4), "float32"), X)
     assert told.at is None and not told.equal and "so only outputs could be compared" in told.title
     assert "differs" not in {n.mark for n in told.graph.nodes}, "which one is unknown"
-    more = Gives(lambda x: x * 2).compare(lambda x: x * 2 + 1, X)
+    more = FunctionGraph(lambda x: x * 2).compare(lambda x: x * 2 + 1, X)
     assert more.at is None and more.title.endswith("all operations are equal, and <lambda> has more")
 
 
@@ -451,7 +451,7 @@ def test_thousands_of_differing_operations_are_not_matched_pairwise():
         return function
 
     found = []
-    each = calls(lambda: found.append(Gives(times(1.001)).compare(times(1.002), X))) / 1200
+    each = calls(lambda: found.append(FunctionGraph(times(1.001)).compare(times(1.002), X))) / 1200
     assert each < 10_000  # a fifth of it; comparing each with all takes 100,000 or more
     assert found[0].at == 0 and found[0].first.state == "differs"
 
@@ -497,5 +497,5 @@ def test_reference_name_is_truncated():
         return x + 2
 
     function.__name__ = "<b>\n" * 500
-    told = Gives(lambda x: x + 1).compare(function, X)
+    told = FunctionGraph(lambda x: x + 1).compare(function, X)
     assert len(told.title) < 300 and "<b>" not in told._repr_mimebundle_()["text/html"]

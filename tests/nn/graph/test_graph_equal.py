@@ -5,16 +5,16 @@ import pytest
 from graph_models import (
     GPT,
     MLP,
-    Gives,
+    FunctionGraph,
     LeNet,
     Predict,
     Step,
     TrainGraph,
     assert_same,
     bits,
-    both_ways,
     eager_step,
     graph_of,
+    train_both_modes,
 )
 
 import minflow as flow
@@ -95,7 +95,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_training_gives_the_same_bits(name):
     make, batches, steps = CASES[name]
-    results = both_ways(make, batches, steps)
+    results = train_both_modes(make, batches, steps)
     assert_same(results)
     graph = results[1][2]
     assert len(graph._plans) == 1 and len(graph._last.parts[0].stages) == len(graph.passes) + 1
@@ -139,7 +139,7 @@ def test_nested_inputs_and_outputs():
         total = a + b if extra is None else a + b + extra
         return {"sum": total, "parts": [a * 2, (b * 3, None)], "scaled": total * options["scale"]}
 
-    graph = Gives(build)
+    graph = FunctionGraph(build)
     a, b, s = flow.ones(3), flow.arange(3).float(), flow.tensor(4.0)
     out = graph([a, b], {"scale": s})
     assert out["sum"].tolist() == [1, 2, 3] and out["scaled"].tolist() == [4, 8, 12]
@@ -174,7 +174,7 @@ def test_random_numbers_continue_between_eager_and_graph():
     def eager(x):
         return x + flow.randn(4), nn.functional.dropout(x, 0.5)
 
-    graph, x = Gives(eager), flow.ones(4)
+    graph, x = FunctionGraph(eager), flow.ones(4)
     graph(x)
     for seed in (5, 9):  # another seed needs no other plan
         flow.manual_seed(seed)
@@ -186,7 +186,7 @@ def test_random_numbers_continue_between_eager_and_graph():
 
 def test_outputs_are_new_and_inputs_are_not_kept():
     model = nn.Linear(300, 300)
-    graph, x = Gives(lambda x: (x, x, model.weight, x.t(), x * 1)), numbers(300, 300)
+    graph, x = FunctionGraph(lambda x: (x, x, model.weight, x.t(), x * 1)), numbers(300, 300)
     a, b, w, t, c = graph(x)
     old = [bits(z) for z in (a, b, w, t, c)]
     for z in (a, b, w, t, c):
@@ -282,7 +282,7 @@ def test_every_eager_scheduler_works(name):
         )
         return model, nn.CrossEntropyLoss(), optimizer, SCHEDULERS[name](optimizer)
 
-    results = both_ways(make, CASES["mlp"][1], 6)
+    results = train_both_modes(make, CASES["mlp"][1], 6)
     assert_same(results)
     rates = [[group["lr"] for group in optimizer.param_groups] for optimizer, _ in results[1][2].optimizers]
     assert rates[0] == results[1][2].lr and len(results[1][2]._plans) == 1 and rates[0] != [0.1, 0.3]

@@ -8,7 +8,7 @@ from collections import deque
 
 import numpy as np
 import pytest
-from graph_models import MLP, Gives, Predict, TrainGraph, bits, eager_step, graph_of
+from graph_models import MLP, FunctionGraph, Predict, TrainGraph, bits, eager_step, graph_of
 
 import minflow as flow
 from minflow import nn
@@ -167,7 +167,7 @@ def test_eval_and_back(reported):
 
 
 def test_grad_mode_and_default_dtype(reported):
-    graph, x = Gives(lambda x: x * flow.tensor(1.5) if flow.is_grad_enabled() else x * 3), flow.ones(2)
+    graph, x = FunctionGraph(lambda x: x * flow.tensor(1.5) if flow.is_grad_enabled() else x * 3), flow.ones(2)
     assert graph(x).tolist() == [1.5, 1.5]
     with flow.no_grad():
         assert graph(x).tolist() == [3.0, 3.0]
@@ -224,7 +224,7 @@ def test_invalid_pass_is_named():
 
 
 def test_plans_are_bounded_and_freed():
-    graph = Gives(lambda x: x + 1)
+    graph = FunctionGraph(lambda x: x + 1)
     graph(flow.ones(1))
     first = weakref.ref(graph._last)
     for n in range(2, 40):

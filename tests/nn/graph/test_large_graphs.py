@@ -4,7 +4,7 @@ import gc
 import time
 
 import pytest
-from graph_models import Gives, Predict, TrainGraph
+from graph_models import FunctionGraph, Predict, TrainGraph
 
 import minflow as flow
 from minflow import nn
@@ -32,7 +32,7 @@ def outside(layers):
             x = module(x) + tensor + flow.tensor([1.0, 2.0, 3.0, 4.0])
         return x
 
-    graph = Gives(build)
+    graph = FunctionGraph(build)
     return lambda: graph(flow.ones(2, 4))
 
 
@@ -73,7 +73,7 @@ def test_garbage_collector_is_restored_after_a_build(on):
     before = gc.isenabled()
     try:
         (gc.enable if on else gc.disable)()
-        graph = Gives(build)
+        graph = FunctionGraph(build)
         graph(flow.ones(2, 2))
         assert gc.isenabled() is on
         with pytest.raises(flow.MinflowError, match="2.*3"):

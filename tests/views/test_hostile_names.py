@@ -247,5 +247,5 @@ def test_checks_detect_unescaped_names():
     ]:
         with pytest.raises((AssertionError, ET.ParseError)):
             in_svg(f"<svg {space}>{inside}</svg>")
-    with pytest.raises(AssertionError, match="obeys"):
+    with pytest.raises(AssertionError, match="control characters"):
         inspect_bundle({"text/plain": "a\x1b[31m"})

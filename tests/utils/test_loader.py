@@ -349,7 +349,8 @@ def test_large_batches_are_writable():
     (dict(num_workers=-1), r"num_workers +-1"), (dict(prefetch_factor=0), r"prefetch_factor +0"),
     (dict(shuffle=True, sampler=[1]), "shuffle=True and a sampler"),
     (dict(batch_sampler=[[1]], batch_size=4), "batch_sampler excludes"),
-    (dict(batch_size=None, drop_last=True), "batch_size is None"), (dict(dataset=RandomSamples), "RandomSamples is a class"),
+    (dict(batch_size=None, drop_last=True), "batch_size is None"),
+    (dict(dataset=RandomSamples), "RandomSamples is a class"),
     (dict(dataset=Stream(), shuffle=True), "determines the order"), (dict(dataset=iter([1])), "no __len__"),
 ])  # fmt: skip
 def test_mistakes(arguments, said):

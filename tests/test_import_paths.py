@@ -7,9 +7,12 @@ import pytest
 
 import minflow as flow
 from minflow import addresses, nn
+from minflow.addresses import RENAMED
+from minflow.core import autograd
 from minflow.core.base.errors import MissingModuleError, MissingNameError
 
 
+@pytest.mark.filterwarnings("ignore:.* is now minflow:DeprecationWarning")
 @pytest.mark.parametrize("path", sorted({*addresses.ALIASES, *addresses.MERGED}))
 def test_every_import_path_is_a_module(path):
     found = importlib.import_module(f"minflow.{path}")
@@ -107,3 +110,19 @@ def test_names_that_model_zoos_import():
         flow._assert(False, "three axes")
     loss = flow._C.binary_cross_entropy_with_logits_loss(flow.zeros(2), flow.ones(2), reduction="sum")
     assert loss.item() == pytest.approx(2 * np.log(2))
+
+
+@pytest.mark.parametrize("old, new", RENAMED.items())
+def test_renamed_module_warns(old, new):
+    """Learners' copies of lessons and tours import the old paths."""
+    sys.modules.pop(f"minflow.{old}", None)
+    with pytest.warns(DeprecationWarning, match=rf"minflow\.{old} is now minflow\.{new}"):
+        module = importlib.import_module(f"minflow.{old}")
+    assert module is importlib.import_module(f"minflow.{new}")
+
+
+def test_renamed_function_of_a_reading_tour_warns():
+    with pytest.warns(DeprecationWarning, match=r"autograd\.argument is now autograd\.rule_argument"):
+        assert autograd.argument is autograd.rule_argument
+    with pytest.raises(AttributeError, match="no attribute 'arguments'"):
+        autograd.arguments

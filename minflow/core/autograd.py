@@ -7,6 +7,7 @@ Read next: `eager.py` and `trace.py`, which restore saved tensors (`restore`) an
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence, ValuesView
@@ -434,3 +435,10 @@ def retain(tensor) -> None:
 
         tensor.retains = keep
         move_retain_hook(tensor, None)
+
+
+def __getattr__(name: str):
+    if name == "argument":  # copies of the reading tour R2 show its source
+        warnings.warn("autograd.argument is now autograd.rule_argument", DeprecationWarning, stacklevel=2)
+        return rule_argument
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

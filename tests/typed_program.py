@@ -47,5 +47,21 @@ def train(steps: int) -> float:
     return float(loss)
 
 
+def build_model() -> nn.Sequential:
+    """Functions, layers, initialisers and optimizers keep their types."""
+    model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten())
+    assert_type(model.to("cpu").eval(), nn.Sequential)
+    assert_type(nn.init.zeros_(flow.ones(2)), flow.Tensor)
+    images = nn.functional.max_pool2d(flow.rand(1, 1, 8, 8), 2).relu()
+    assert_type(nn.functional.gelu(images), flow.Tensor)
+    for name, parameter in model.named_parameters():
+        assert_type(name, str)
+        assert_type(parameter, nn.Parameter)
+    assert_type(optim.AdamW(model.parameters(), lr=0.1), optim.AdamW)
+    assert_type(optim.Adam([{"params": model.parameters()}]), optim.Adam)
+    return model
+
+
 if __name__ == "__main__":
     assert train(60) < train(1)
+    assert build_model()(flow.rand(1, 1, 4, 4)).shape == (1, 8)

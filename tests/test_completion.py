@@ -56,3 +56,27 @@ def test_tab_completion_offers_these_names(use_jedi, monkeypatch):
             found = shell.Completer.completions(f"{name}.", len(name) + 1)
             offered = {item.text.rpartition(".")[2] for item in found}
         assert offered == set(dir(module)), name
+
+
+@pytest.mark.parametrize(
+    "program",
+    ["flow.randn(2, 3)", "flow.softmax(x, 0).sum(0)", "(x @ x.T)", "x[0]", "nn.Linear(2, 3)(x)", "flow.sort(x).values"],
+)
+def test_results_of_calls_are_completed(program):
+    jedi = pytest.importorskip("jedi")
+    names = {"flow": flow, "nn": flow.nn, "x": flow.ones(2, 2)}
+    offered = {it.name: it for it in jedi.Interpreter(f"{program}.re", [names]).complete()}
+    assert {"reshape", "relu", "requires_grad", "repeat"} <= set(offered)
+    signature = offered["reshape"].get_signatures()[0].to_string()
+    assert signature.startswith("reshape(*sizes: int | Sequence[int]") and signature.endswith("-> Tensor")
+
+
+def test_the_notebook_completes_a_result_with_its_signature():
+    pytest.importorskip("jedi")
+    shell = InteractiveShell(user_ns={"flow": flow})
+    shell.Completer.use_jedi = True
+    text = "flow.randn(2, 3).resh"
+    with provisionalcompleter():
+        found = {it.text: it for it in shell.Completer.completions(text, len(text))}
+    assert set(found) == {"reshape", "reshape_as"}
+    assert found["reshape"].type == "function" and found["reshape"].signature.endswith("-> Tensor")

@@ -13,8 +13,8 @@ TOP = Path(__file__).parent.parent
 LIMITS = {
     "minflow": 10,
     "minflow/compat": 3,
-    "minflow/compiler": 41,
-    "minflow/core": 49,
+    "minflow/compiler": 37,
+    "minflow/core": 48,
     "minflow/core/backend": 2,
     "minflow/core/base": 2,
     "minflow/core/files": 2,
@@ -27,10 +27,9 @@ LIMITS = {
     "minflow/exercises": 536,
     "minflow/introspection": 30,
     "minflow/onnx": 3,
-    "minflow/platforms": 77,
+    "minflow/platforms": 73,
     "minflow/views": 72,
     "minflow/vision": 18,
-    "widgets/minflow_widgets": 106,
 }
 
 

@@ -93,7 +93,7 @@ class Op:
         masks = [*[1 << i for i in self.rules], *[mask for _, mask, _, _ in self.groups]]
         self.differentiable = -1 if self.variadic and rules else sum(masks)
         self.saves = SavedSlots(self)
-        self.kernel: Callable | None = None
+        self.kernel: Any = None  # a callable, once `kernel` has set it
         self.specialize: Callable | None = None
         self.takes_out = False
         self.custom_backward: Callable | None = None  # gradients of all inputs at once: autograd.Function

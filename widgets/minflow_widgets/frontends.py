@@ -61,13 +61,14 @@ class RestrictedTraits:
         data = msg["content"].get("data")
         method = data.get("method") if isinstance(data, dict) else None
         if method == "request_state":
-            super()._handle_msg(msg)
+            super()._handle_msg(msg)  # type: ignore[misc]  # a mixin of ipywidgets.Widget
         elif method == "update" and isinstance(data.get("state"), dict):
             self.set_state(data["state"])
 
     def set_state(self, sync_data) -> None:
         state = sync_data if isinstance(sync_data, dict) else {}
-        super().set_state({name: state[name] for name in self.hears if isinstance(state.get(name), str)})
+        heard = {name: state[name] for name in self.hears if isinstance(state.get(name), str)}
+        super().set_state(heard)  # type: ignore[misc]
 
 
 @contextmanager

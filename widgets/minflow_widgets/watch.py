@@ -12,8 +12,11 @@ Read next: `curve/loss_curve.py`.
 from __future__ import annotations
 
 import atexit
+import os
 import threading
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
+from typing import Any
 
 from minflow.core.base import events
 from minflow.core.base.errors import MinflowError
@@ -35,17 +38,17 @@ HELD: set[LossCurve] = set()  # keeps curves of runs alive
 
 
 def watch(
-    *things,
-    name=None,
-    names=None,
-    total=None,
-    epoch=None,
-    x=None,
-    log=None,
-    config=None,
-    compare=(),
-    gradients=True,
-    into=None,
+    *things: Any,
+    name: str | None = None,
+    names: Any = None,
+    total: float | None = None,
+    epoch: float | None = None,
+    x: str | None = None,
+    log: bool | str | os.PathLike | None = None,
+    config: Mapping[str, Any] | None = None,
+    compare: Any = (),
+    gradients: bool = True,
+    into: LossCurve | None = None,
 ):
     """Return a LossCurve that is filled by nn.Graphs, job functions, runs of flow.start, or a model and its optimizer.
 
@@ -87,7 +90,7 @@ def watch(
         return FillContext(into, Sources(into, sources))
     if total is None and len(runs) == 1:
         with suppress(TypeError):  # no `__len__`, or that of a data set without one
-            total = len(runs[0].loader) * runs[0].epochs or None
+            total = len(runs[0].loader) * runs[0].epochs or None  # type: ignore[arg-type]
     panels = tuple(dict.fromkeys([word for source in sources for word in source.panels]))
     control = runs[0] if len(runs) == len(sources) == 1 else None
     x = x or ("time" if len(sources) > 1 else "step")
@@ -141,7 +144,8 @@ class Sources:
     """The sources of one curve; they listen from `begin` to `end`."""
 
     def __init__(self, curve: LossCurve, sources: list):
-        self.curve, self.sources, self.listening, self.began = curve, sources, None, False
+        self.curve, self.sources, self.began = curve, sources, False
+        self.listening: Any = None
         self.lock = new_lock()  # the loop's thread and the update thread may both end it
         self.polled = [source for source in sources if isinstance(source, RunSource)]
         self.feeds: list[Feed] = []
@@ -206,7 +210,7 @@ class Sources:
 
     def ended(self) -> float | None:
         """End of the last of several runs; None unless all sources are runs that have ended."""
-        times = [source.run.ended if isinstance(source, RunSource) else None for source in self.sources]
+        times: list[Any] = [source.run.ended if isinstance(source, RunSource) else None for source in self.sources]
         return None if None in times else max(times)
 
     def release(self) -> None:

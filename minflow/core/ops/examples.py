@@ -65,7 +65,7 @@ def positive(*shape: Any, low: float = 0.2, high: float = 3.0) -> Maker:
     return floats(*shape, low=low, high=high)
 
 
-def distinct(*shape: int) -> Maker:
+def distinct(*shape: Any) -> Maker:
     """Floats that are far apart, for ops that depend on the order (max, sort, pooling)."""
     return Maker(shape, distinct=True)
 

@@ -403,7 +403,8 @@ def normalize_by_batch(
     gamma = full((size,), 1.0, dtype=dtype) if gamma is None else gamma
     beta = full((size,), 0.0, dtype=dtype) if beta is None else beta
     if axis == 1 and x.spec.size > size:
-        return tuple(batch_norm(x, gamma, beta, eps=float(epsilon)))
+        out, mean, variance = batch_norm(x, gamma, beta, eps=float(epsilon))
+        return out, mean, variance
     if axis == ndim - 1 and x.spec.size > size:  # channels last: rows of channels need no transposition
         rows = reshape(x, (x.spec.size // size, size))
         out, mean, variance = batch_norm(rows, gamma, beta, eps=float(epsilon))

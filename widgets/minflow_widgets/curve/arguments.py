@@ -18,7 +18,7 @@ AXES = ("step", "time")
 ACTS = ("pause", "resume", "stop")  # methods of a control, called by the buttons
 
 
-def check_options(total, epoch, x, control=None) -> None:
+def check_options(total: float | None, epoch: float | None, x: str, control: Any = None) -> None:
     """Raise MinflowError for an invalid axis, step count or control."""
     from minflow.core.base.errors import MinflowError
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -101,8 +101,9 @@ class Panel:
     def __init__(
         self, title: str, members: list[Series], legends: list, width: float, height: float, scene: Scene, strip: bool
     ):
-        self.scene, self.parts = scene, []
-        lines = [(s, *s.points(scene.x), *s.means(scene.x)) for s in members]
+        self.scene = scene
+        self.parts: list[str] = []
+        lines: list[Any] = [(s, *s.points(scene.x), *s.means(scene.x)) for s in members]
         old = [scene.before[s.name].points(scene.x) for s in members if s.name in scene.before]
         steady = scale_members(members)
         numbers = np.concatenate([np.empty(0), *[y for s, _, y, *_ in lines if s in steady], *[y for _, y in old]])
@@ -139,7 +140,8 @@ class Panel:
         for k, (s, *curves) in enumerate(lines):
             look = k if s.style is None else s.style
             color, dash = COLORS[look % len(COLORS)], DASHES[(look + look // len(COLORS)) % len(DASHES)]
-            self.series(s, *curves, color=color, dash=dash)
+            x, y, mean_x, mean_y, window = curves
+            self.series(s, x, y, mean_x, mean_y, window, color=color, dash=dash)
             self.legend(legends[k], row, color, dash)
             row += len(legends[k])
 
@@ -191,7 +193,7 @@ class Panel:
 
     def marks(self, numbered: bool) -> None:
         """Vertical lines at the marks, with text if there is room."""
-        free = self.left
+        free: float = self.left
         if numbered:
             self.plate(self.left + 3, self.top, self.right - self.left - 3, NUMBERS)
         for step, seconds, label in self.scene.marks:

@@ -5,6 +5,8 @@ Finished buckets are cached, so that an update of a long run costs no more than 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 START = np.zeros(1, int)
@@ -82,7 +84,8 @@ class WindowMeans:
         wide = np.zeros((4, count + SPAN - 1))
         wide[:, SPAN // 2 : SPAN // 2 + count] = sums
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            steps, values, seconds, finite = sum([wide[:, k : k + count] for k in range(SPAN)])
+            total: Any = sum([wide[:, k : k + count] for k in range(SPAN)])
+            steps, values, seconds, finite = total
             return steps / finite, values / finite, seconds / finite, SPAN * size
 
 

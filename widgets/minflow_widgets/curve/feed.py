@@ -6,6 +6,7 @@ Knows nothing of curves. Read next: `loss_curve.py`, whose update thread empties
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from itertools import groupby
 from operator import itemgetter
 
@@ -24,7 +25,8 @@ class Feed(deque):
 
     def __init__(self, prefix: str = "", zero: float | None = None):
         super().__init__()
-        self.prefix, self.zero, self.converters, self.cost, self.every = prefix, zero, {}, 0.0, 1
+        self.prefix, self.zero, self.cost, self.every = prefix, zero, 0.0, 1
+        self.converters: dict[str, Callable] = {}
 
     def take(self):
         """Yield (names, steps, times, column of each name) of the rows so far, grouped by names."""

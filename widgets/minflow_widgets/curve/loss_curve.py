@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -73,17 +74,17 @@ class LossCurve:
         x: str = "step",
         log: bool | str | os.PathLike | None = None,
         panels: tuple[str, ...] = (),
-        control=None,
+        control: Any = None,
         name: str | None = None,
-        config=None,
-        compare=(),
+        config: Mapping[str, Any] | None = None,
+        compare: Any = (),
     ):
         check_options(total, epoch, x, control)
         self.total, self.x, self.panels, self.control = total, x, panel_words(panels), control
         self.name, self.configs = name, {"": check_name(name, config)}  # prefix -> hyperparameters
         kept = isinstance(log, str | os.PathLike)
         self.log = None if log is None or kept else bool(log)
-        self._log = RunLog(log) if kept else None
+        self._log = RunLog(log) if isinstance(log, str | os.PathLike) else None
         runs, self._left_out = gather([compare], OTHERS, needed=False) if compare else ([], "")
         self._others = series_of(runs, 1)  # drawn with its own
         self._epochs = Epochs(epoch)
@@ -92,17 +93,18 @@ class LossCurve:
         self._feeds: list[Feed] = []  # filled by fast loops, emptied by the update thread
         # guards the series; held while the front end starts, not while it shows something
         self._lock = new_lock(threading.RLock)
-        self._front = None
-        self._update_thread: UpdateThread | None = None
+        self._front: Any = None
+        self._update_thread: Any = None
         self._place = previous_run.CurveSlot([], 0, [])
         self._cell = ("", "")  # cell of the first display, and the run of that cell
-        self._source = None  # fills the curve automatically: `../watch.py`
+        self._source: Any = None  # fills the curve automatically: `../watch.py`
         self._within: list = []  # the same inside `with` blocks of the caller
         self._note = ""
         self._finished, self._left, self._ending = False, False, EndOnce()  # left: its `with` block ended
         # processor seconds that feeds have cost their loops; time of the last look
         self._recording, self._recorded = 0.0, (clock(), 0.0)
-        self._started, self._ended = clock(), None
+        self._started = clock()
+        self._ended: float | None = None
 
     # -- called by a training loop
 
@@ -220,7 +222,7 @@ class LossCurve:
             means = {s.name: [(one.number, one.mean) for one in s.epochs] for s in self._averaged() if s.epochs}
         return {name: tuple(map(np.array, zip(*pairs))) for name, pairs in means.items()}
 
-    def csv(self, path=None) -> str:
+    def csv(self, path: str | os.PathLike | None = None) -> str:
         """All values as a table with columns series, step, seconds, value; also written to the file `path`."""
         import csv
         import io
@@ -342,7 +344,8 @@ class LossCurve:
         """Spans of seconds without a line: pauses, from the last value before to the first one after, slightly
         shortened.
         """
-        longest, result = self._longest(), []
+        longest: Any = self._longest()
+        result: list[list[float]] = []
         for pause in self._pauses if longest is not None else []:
             at = int(longest.seconds.searchsorted(sum(pause) / 2 - longest.zero)) if pause[1:] else 0
             if 0 < at < longest.count:
@@ -488,7 +491,7 @@ class LossCurve:
 
         with self._lock:
             self._take()
-            look = {"x": self.x, "log": self.log, "before": self._place.before, "gaps": self._gaps()}
+            look: dict[str, Any] = {"x": self.x, "log": self.log, "before": self._place.before, "gaps": self._gaps()}
             series, known = self._averaged(), panels(list(self._series.values()), self.panels)
             series += [s for s in self._others if s.word in known]
             return draw(series, self._note, self.panels, self._status(), self.marks(), **look)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -43,7 +44,7 @@ def series_warnings(series: list[Series], s: Series) -> list[str]:
     if not s.bad:
         return []
     ill = [one for one in series if one.bad and one.word in ("loss", "norm") and one.prefix == s.prefix]
-    if s is not min(ill, key=lambda one: one.bad[0], default=None):
+    if s is not min(ill, key=lambda one: one.bad[0] if one.bad else 0.0, default=None):
         return [s.warning()]
     if s.bad[0] <= 1 and s.bad[0] == s.steps[0]:
         return [s.warning(), "before any update: look at the data"]
@@ -91,7 +92,7 @@ def encode(
     heights = [
         [points[id(s)][1] for s in scale_members([one for one in beside if one.word == title])] for title in titles
     ]
-    longest = max(lines, key=lambda s: s.count, default=None)
+    longest: Any = max(lines, key=lambda s: s.count, default=None)
     times = longest.clock() if lines else []
     for s in lines:
         x, y = points[id(s)]

@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Sequence
 from itertools import compress, pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,7 +43,8 @@ class Series:
     def __init__(self, name: str, zero: float = 0.0):
         self.name, self.zero, self.every = name, zero, 1
         # name in the legend, if different; index of its colour, if not its position: equal for all series of a run
-        self.shown, self.style = "", None
+        self.shown = ""
+        self.style: int | None = None
         self.word = word_of(name)  # series with the same word share a panel
         self.count, self.moved = 0, False  # moved: True if a value differed from the first
         self.table = np.empty((3, 256))  # steps, values, seconds; grown by doubling
@@ -195,7 +196,8 @@ class Series:
         some = self.epochs[:: -max(-(-len(self.epochs) // most), 1)][::-1]
         if not some:
             return []
-        (x0, _, t0), (x1, _, t1) = [self.table[:, [one[k] - (k == 2) for one in some]].tolist() for k in (1, 2)]
+        places: Any = [[one[k] - (k == 2) for one in some] for k in (1, 2)]
+        (x0, _, t0), (x1, _, t1) = [self.table[:, place].tolist() for place in places]
         means = [one.mean if math.isfinite(one.mean) else None for one in some]
         return [list(each) for each in zip(x0, x1, means, t0, t1)]
 

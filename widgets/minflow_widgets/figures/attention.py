@@ -167,5 +167,11 @@ def hatch_cells(ax: Any, cells: np.ndarray) -> None:
 
     corners = np.array([[-0.5, -0.5], [0.5, -0.5], [0.5, 0.5], [-0.5, 0.5]])
     squares = [corners + np.array((j, i)) for i, j in zip(*np.nonzero(cells), strict=True)]
-    look = {"facecolors": "none", "edgecolors": GAP, "linewidths": 0, "hatch": "///", "rasterized": True}
+    look: dict[str, Any] = {
+        "facecolors": "none",
+        "edgecolors": GAP,
+        "linewidths": 0,
+        "hatch": "///",
+        "rasterized": True,
+    }
     ax.add_collection(PolyCollection(squares, **look))

@@ -106,11 +106,15 @@ def plate_artist():
             for ax in self.figure.axes:
                 ax.get_tightbbox(renderer)  # lays out the axes and their title
                 legend = ax.get_legend()
-                said = [ax.title] * bool(ax.get_title()) + [legend] * (legend is not None)
+                said: list[Any] = [ax.title] * bool(ax.get_title()) + [legend] * (legend is not None)
                 boxes = [words.get_window_extent(renderer) for words in said]
                 for box in [*boxes, *[axis.get_tightbbox(renderer) for axis in (ax.xaxis, ax.yaxis)]]:
                     if box is not None and box.width and box.height:
-                        look = {"facecolor": theme.PLATE, "linewidth": 0, "boxstyle": "round,pad=3,rounding_size=4"}
+                        look: dict[str, Any] = {
+                            "facecolor": theme.PLATE,
+                            "linewidth": 0,
+                            "boxstyle": "round,pad=3,rounding_size=4",
+                        }
                         plate = FancyBboxPatch(box.p0, box.width, box.height, transform=IdentityTransform(), **look)
                         plate.set_figure(self.figure)
                         plate.draw(renderer)

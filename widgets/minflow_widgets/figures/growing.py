@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import time
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from minflow.diagnosis import notebook
@@ -27,6 +28,8 @@ class GrowingFigure:
     size = (6.4, 4.8)  # in inches
     pause = 0.0  # seconds that each step stays visible while live
     _front: Any = None
+    plot: Callable[..., Any]
+    text: Callable[[], str]
     _cell = ("", "")
     _next = 0.0
 
@@ -84,6 +87,13 @@ class GrowingFigure:
 
 
 @functools.cache
+def finish_all() -> None:
+    """Make all open figures static."""
+    for figure in list(OPEN):
+        figure.finish()
+    OPEN.clear()
+
+
 def end_with_cells() -> None:
     """Make figures static when their cell ends."""
-    notebook.follow_cells(lambda *_: None, lambda *_: [figure.finish() for figure in list(OPEN)] and OPEN.clear())
+    notebook.follow_cells(lambda *_: None, lambda *_: finish_all())

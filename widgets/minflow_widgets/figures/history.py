@@ -28,7 +28,8 @@ def appended(steps: np.ndarray, values: np.ndarray, step: float, value: float) -
     """Append to both arrays: views of a buffer that doubles when full, so that a step of a long run costs no more than
     of a short one.
     """
-    n, table = steps.size, steps.base
+    n = steps.size
+    table: Any = steps.base
     mine = isinstance(table, np.ndarray) and table is values.base
     mine = mine and table.shape[:1] == (3,) and table.dtype == np.float64
     # a foreign array, or full, or extended by another History
@@ -143,7 +144,8 @@ class History:
 
     def text(self) -> str:
         """A line for each series: bars, last value, minimum and maximum with their steps."""
-        return "\n".join(curve_line(name, steps, values) for name, (steps, values) in self.data.items()) or "no values"
+        data: Any = self.data
+        return "\n".join(curve_line(name, steps, values) for name, (steps, values) in data.items()) or "no values"
 
     def __repr__(self) -> str:
         return self.text()

@@ -77,7 +77,8 @@ def slope_at(
     ax.plot([left, right], [below, above], "o", color=theme.INK, markeredgecolor=theme.PLAIN, label="two places")
     margin = 0.15 * (np.ptp(heights) or 1.0)
     ax.set_ylim(heights.min() - margin, heights.max() + margin)
-    label_axes(ax, *map(literal, names), result)
+    across, up = map(literal, names)
+    label_axes(ax, across, up, result)
     picked = places[:: PLACES // 8]
     rows = [[f"{place:.3g}", f"{height:.4g}"] for place, height in zip(picked, heights[:: PLACES // 8])]
     table = ruled_table(names, rows, range(2))

@@ -136,7 +136,12 @@ class Plane(GrowingFigure):
                 area = ax.contourf(self.across, self.up, lead, [0, 2e9], colors="none", hatches=[HATCHES[k]])
                 area.set(edgecolor=(*rgb[k], 0.45), linewidth=0, rasterized=True)
             mine = self.x[self.y == k]
-            look = {"color": color, "marker": MARKERS[k], "linestyle": "", "markeredgecolor": theme.PLAIN}
+            look: dict[str, Any] = {
+                "color": color,
+                "marker": MARKERS[k],
+                "linestyle": "",
+                "markeredgecolor": theme.PLAIN,
+            }
             if len(mine):
                 ax.plot(*mine.T, **look)
             face = "#" + bytes(np.uint8(255 * (1 - 0.4 * (1 - rgb[k])))).hex()

@@ -9,6 +9,8 @@ Read next: `saved_runs.py`, which finds them.
 
 from __future__ import annotations
 
+from typing import Any
+
 from minflow.views.text.listing import clean
 
 from ..curve.arguments import check_options
@@ -19,7 +21,7 @@ from .saved_runs import gather, series_of
 MOST = 10  # runs in one picture
 
 
-def compare(*runs, x: str = "step", log: bool | None = None) -> Comparison:
+def compare(*runs: Any, x: str = "step", log: bool | None = None) -> Comparison:
     """Compare runs: shown in the last line of a cell, with hover values by `.explore()`, or printed.
 
     runs: folders filled by `watch(..., log=...)`, single tables of them, or curves. At most MOST are shown, the newest

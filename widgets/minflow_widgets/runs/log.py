@@ -17,6 +17,7 @@ import sys
 import tempfile
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 from weakref import WeakSet
 
 import numpy as np
@@ -103,7 +104,8 @@ class RunFile:
     """
 
     def __init__(self, folder: Path, name: str, config: dict):
-        self.folder, self.name, self.path = folder, name, None
+        self.folder, self.name = folder, name
+        self.path: Any = None
         self.about = {
             "name": name,
             "started": datetime.now().astimezone().isoformat(timespec="seconds"),

@@ -128,7 +128,8 @@ def gather(things: Sequence, most: int, needed: bool = True) -> tuple[list[Saved
     needed: True if it is an error when there is none.
     """
     runs: list[SavedRun] = []
-    left, skipped = 0, []
+    left = 0
+    skipped: list[Any] = []
     for thing in [one for each in things for one in (each if isinstance(each, list | tuple) else [each])]:
         if hasattr(thing, "_series") and hasattr(thing, "configs"):
             runs += runs_of_curve(thing, len(runs) + 1)
@@ -148,8 +149,8 @@ def gather(things: Sequence, most: int, needed: bool = True) -> tuple[list[Saved
             runs.append(read(path))
     if skipped and runs:
         names = ", ".join(Path(error.values["file"]).name for error in skipped[:SAID])
-        more = f" and {len(skipped) - SAID} more" if len(skipped) > SAID else ""
-        warn(f"compare: skipped {names}{more}: {skipped[0].what}", "a folder that contains only runs")
+        rest = f" and {len(skipped) - SAID} more" if len(skipped) > SAID else ""
+        warn(f"compare: skipped {names}{rest}: {skipped[0].what}", "a folder that contains only runs")
     if not runs and needed:
         raise (
             skipped[0]

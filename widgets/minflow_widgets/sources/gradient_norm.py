@@ -8,10 +8,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-
-from ..curve.feed import Feed
 
 NORM = ("gradient norm",)
 FIRST = 30  # steps that are all measured, so that a short run has a curve
@@ -32,7 +31,7 @@ class GradientNorm:
     """
 
     def __init__(self) -> None:
-        self.feed: Feed | None = None
+        self.feed: Any = None  # set before its source listens
         self.every, self.left, self.bad = 1, 1, False
         self.last: tuple[float, float] | None = None
         self.taken: tuple[float, float] | None = None  # (step, when) of the last measurement

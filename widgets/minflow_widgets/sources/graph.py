@@ -19,7 +19,8 @@ class GraphSource(Source):
         super().__init__(graph.name)
         self.graph, self.training, self.count = graph, graph.training, 0
         # rates of the last step; the same as names and values; names of a step with a single value
-        self.last_rates, self.lr, self.names = (), NOTHING, LOSS
+        self.last_rates, self.lr = (), NOTHING
+        self.names: tuple[str, ...] = LOSS
         self.norm = GradientNorm() if gradients and graph.training and graph.config.gradients else None
         rates_panel = scheduled(graph.optimizers[0][0]) if graph.training else ()
         self.panels = ("loss", *rates_panel, *(["norm"] if self.norm else []))
@@ -41,7 +42,7 @@ class GraphSource(Source):
             self.names = LOSS + self.lr[0]
         # inlined, because a function call costs a microsecond between cold steps
         if type(result) is Tensor and result.array.size == 1:
-            values = (float(result.array.item()),)
+            values: tuple[float, ...] = (float(result.array.item()),)
             self.feed.append((self.names, step, when, *values, *self.lr[1]))
         else:
             (names, values), (more, lr) = numbers_of(result, self.training), self.lr

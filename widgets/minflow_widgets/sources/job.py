@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import numpy as np
 
@@ -27,9 +28,11 @@ class JobSource(Source):
         super().__init__(job.name)
         self.passes = job.signature.style == "sync"  # in async style the loader runs ahead of the steps
         # rate: the schedule in the plan of the last step, if any
-        self.job, self.plan, self.rate = job, None, None
+        self.job = job
+        self.plan: Any = None
+        self.rate: Any = None
         # steps in the curve, without calls before it was watched, and without those that compile
-        self.count: int | None = None
+        self.count: Any = None
 
     def listeners(self) -> dict:
         return {JobStepped: self.stepped}
@@ -102,7 +105,8 @@ class RunSource(JobSource):
 
     def __init__(self, run: Run):
         super().__init__(run.job)
-        self.run, self.seen, self.epochs, self.rates, self.taking = run, 0, 1, {}, new_lock()
+        self.run, self.seen, self.epochs, self.taking = run, 0, 1, new_lock()
+        self.rates: dict[int, Any] = {}
         self.passes = False  # a run knows its epochs
 
     def stepped(self, event) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from threading import get_ident
+from typing import Any
 
 from minflow.core.base import events
 from minflow.nn.graph.compiled import GraphRan
@@ -25,10 +26,12 @@ class OptimizerSource(Source):
     def __init__(self, optimizer, gradients: bool):
         super().__init__(type(optimizer).__name__)
         self.optimizer, self.norm = optimizer, GradientNorm() if gradients else None
-        self.parameters, self.graph = None, None  # graph: the last one that ran its step
+        self.parameters: Any = None
+        self.graph: Any = None  # graph: the last one that ran its step
         self.losses: dict[int, list[float]] = {}  # thread -> losses
         # rates of the last step; the same as names and values; names of a step with a loss
-        self.last_rates, self.lr, self.names = None, NOTHING, LOSS
+        self.last_rates, self.lr = None, NOTHING
+        self.names: tuple[str, ...] = LOSS
         self.panels = ("loss", *scheduled(optimizer), *(["norm"] if gradients else []))
 
     def config(self) -> dict:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..curve.feed import Feed
-from ..curve.loss_curve import LossCurve
+from typing import Any
+
 from .gradient_norm import GradientNorm
 
 
@@ -18,8 +18,8 @@ class Source:
 
     def __init__(self, name: str):
         self.name, self.prefix, self.problem = name, "", ""
-        self.curve: LossCurve | None = None
-        self.feed: Feed | None = None
+        self.curve: Any = None  # the LossCurve and the Feed, set before the source listens
+        self.feed: Any = None
 
     def listeners(self) -> dict:
         return {}

@@ -5,6 +5,8 @@ Knows nothing of curves. Read next: `../watch.py`, which calls it at each step.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from minflow.core.tensor import Tensor
@@ -40,7 +42,7 @@ def hyperparameters(optimizer) -> dict:
 
 def numbers_of(result, training: bool) -> Numbers:
     """The result of a step: a single number is the "loss"; in training, else the mean of the first array is."""
-    array = result.array if type(result) is Tensor else result
+    array: Any = result.array if type(result) is Tensor else result
     if isinstance(array, ARRAYS) and array.size == 1 and array.dtype.kind in "fiub":  # the common case
         return LOSS, (float(array.item()),)
     if isinstance(result, dict):
@@ -57,6 +59,6 @@ def numbers_of(result, training: bool) -> Numbers:
         size = getattr(array, "size", 1)
         if size == 1:
             numbers[name] = float(array.item() if hasattr(array, "item") else array)
-        elif training and i == 0 and 0 < size <= LARGE and array.dtype.kind == "f":
-            numbers[name] = float(array.mean())
+        elif training and i == 0 and 0 < size <= LARGE and array.dtype.kind == "f":  # type: ignore[union-attr]  # numbers have size 1
+            numbers[name] = float(array.mean())  # type: ignore[union-attr]
     return (tuple(numbers), tuple(numbers.values())) if numbers else NOTHING

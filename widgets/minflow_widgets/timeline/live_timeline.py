@@ -15,6 +15,7 @@ import functools
 import json
 import threading
 import time
+from typing import Any
 
 import numpy as np
 
@@ -49,8 +50,11 @@ class LiveTimeline:
             hint = "with watch_timeline(): ... watches every job in the block"
             values = {"got": type(job).__name__}
             raise JobError("watch_timeline takes a job function, its name or a run", values=values, hint=hint)
-        self.job, self.begun, self.seen = job, time.perf_counter(), None
-        self.front, self.update_thread, self.note, self.cell = None, None, "", ("", "")
+        self.job, self.begun = job, time.perf_counter()
+        self.seen: Any = None
+        self.front: Any = None
+        self.update_thread: Any = None
+        self.note, self.cell = "", ("", "")
         self.ending, self.finished = EndOnce(), False
         if isinstance(job, Run):
             self.begun = job.started

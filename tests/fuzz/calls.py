@@ -758,7 +758,7 @@ STORED = "tells of storage or of the tape, not of numbers"
 ONEFLOW = "OneFlow's: PyTorch has none"
 JOBS = "OneFlow's job functions: PyTorch has no such name"
 SETTING = "accepted, for programs of other machines: tests/compat"
-CONTEXT = "a context: tests/core/test_autograd.py, tests/test_amp.py"
+CONTEXT = "a context: tests/core/test_autograd.py, tests/core/test_autocast.py"
 ELSEWHERE = "PyTorch has it in another place, which is called"
 REASONS = {  # a reason not to call -> the public names
     STATE: """Generator get_rng_state set_rng_state manual_seed seed initial_seed default_generator notices

@@ -129,14 +129,14 @@ def passed_tests(project_copy):
     return re.findall(r"^PASSED .*?::(.+)$", done.stdout, re.MULTILINE)
 
 
-def tests_of(passed_tests, name):
+def find_tests(passed_tests, name):
     """Return the tests that were generated for `name`."""
     return sorted({test.partition("[")[0] for test in passed_tests if name in test})
 
 
 def test_add_an_op(passed_tests, project_copy):
     """Its budgets, exports, method and in-place form exist: the commands include tests of the whole project."""
-    assert "test_op" in tests_of(passed_tests, "cbrt")
+    assert "test_op" in find_tests(passed_tests, "cbrt")
     assert {f"test_budget[{part}]" for part in ("mechanism", "core.functions", "core.methods")} <= set(passed_tests)
     assert {f"test_nothing_is_missing[{check}]" for check in ("ops", "methods", "in_place", "exports")} <= set(
         passed_tests
@@ -153,12 +153,16 @@ def test_add_an_op(passed_tests, project_copy):
 
 
 def test_add_a_layer_a_loss_and_an_optimizer(passed_tests):
-    assert (tests_of(passed_tests, "ISRU"), tests_of(passed_tests, "PinballLoss"), tests_of(passed_tests, "Lion")) == (
+    assert (
+        find_tests(passed_tests, "ISRU"),
+        find_tests(passed_tests, "PinballLoss"),
+        find_tests(passed_tests, "Lion"),
+    ) == (
         ["test_layer"],
         ["test_loss"],
         ["test_optimizer"],
     )
-    assert "test_op" in tests_of(passed_tests, "lion")
+    assert "test_op" in find_tests(passed_tests, "lion")
 
 
 def test_add_a_view(passed_tests, project_copy):
@@ -167,8 +171,8 @@ def test_add_a_view(passed_tests, project_copy):
 
 
 def test_add_an_exercise(passed_tests, project_copy, tmp_path):
-    assert set(tests_of(passed_tests, "mean_of_last")) == {"test_exercise"}
-    assert len(tests_of(passed_tests, "02_downhill")) > 3
+    assert set(find_tests(passed_tests, "mean_of_last")) == {"test_exercise"}
+    assert len(find_tests(passed_tests, "02_downhill")) > 3
     (text,) = blocks("Add an exercise", "text")
     definition = blocks("Add an exercise", "python")[0]
     wrong = re.search(r'wrong\(\s*"always k".*?\n(def .*?)\n\n', definition, re.DOTALL)[1]

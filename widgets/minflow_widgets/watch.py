@@ -105,7 +105,7 @@ def watch(
     return curve
 
 
-def source_of(thing, gradients: bool) -> Source:
+def source_of(thing: Any, gradients: bool) -> Source:
     if isinstance(thing, Graph):
         return GraphSource(thing, gradients)
     if isinstance(thing, Job):
@@ -118,7 +118,7 @@ def source_of(thing, gradients: bool) -> Source:
     raise MinflowError("watch does not know what this is", values={"got": described(thing)}, hint=hint)
 
 
-def check_names(names, count: int) -> None:
+def check_names(names: Any, count: int) -> None:
     if names is None or (isinstance(names, list | tuple) and len(names) == len(set(map(str, names))) == count):
         if all(isinstance(name, str) for name in names or ()):
             return
@@ -127,7 +127,7 @@ def check_names(names, count: int) -> None:
     raise MinflowError("watch: names must be a list of distinct names, one for each", values=values, hint=hint)
 
 
-def described(thing) -> str:
+def described(thing: Any) -> str:
     if isinstance(thing, type):
         return f"the class {thing.__name__}: an object of it takes steps"[:60]
     name = getattr(thing, "name", "")
@@ -235,7 +235,7 @@ class FillContext:
         self.curve._within.append(self.sources)  # polled by its update thread
         return self.curve
 
-    def __exit__(self, kind, error, traceback) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: Any) -> None:
         try:
             if kind is None:
                 self.sources.wait()

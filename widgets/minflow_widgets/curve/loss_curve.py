@@ -286,7 +286,7 @@ class LossCurve:
             self._source.begin()
         return self
 
-    def __exit__(self, kind, error, traceback) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: Any) -> None:
         self._left = True
         try:
             if kind is None and self._source is not None:
@@ -514,7 +514,7 @@ class LossCurve:
             return
         notebook.display(self.bundle(), raw=True)
 
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         if self._front is not None and not self._finished:  # it is already on the page, live
             return {"text/plain": f"{self!r}, live; .explore() shows it here too"}
         return self.bundle()

@@ -63,7 +63,7 @@ class GrowingFigure:
         self._changed()
         return self
 
-    def __exit__(self, *error) -> None:
+    def __exit__(self, *error: Any) -> None:
         if notebook.in_notebook():
             self.finish()
         else:

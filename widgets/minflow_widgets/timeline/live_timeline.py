@@ -87,7 +87,7 @@ class LiveTimeline:
         self.start()
         return self
 
-    def __exit__(self, kind, error, traceback) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: Any) -> None:
         """Wait for the steps in flight, so that they are in the picture; not after an error."""
         try:
             if kind is None and isinstance(self.job, Run):
@@ -193,7 +193,7 @@ class LiveTimeline:
         if not new and not (self.cell[1] and self.cell == notebook.running_cell()):
             self.front.show(self)
 
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         try:
             return self.bundle()
         except Exception as error:  # a failed display must not break the cell

@@ -31,7 +31,9 @@ RULES = {  # what to write instead -> what a text must not contain
     "must be X, got Y": (
         r"\bwhere (?:that|this|it|they|one|no|at least|nothing)\b[^.]{0,60}\b(?:wanted|fits?|pays|can)\b"
     ),
-    "a noun in place of a clause": (r"(?m:^What )|(?<=[.:;] )What [a-z][^?.\"\n]{0,80}\.|\bWho [a-z][^?.\"\n]{0,80}\."),
+    "a noun in place of a clause": (
+        r"(?m:^What )(?![^.]*\?)|(?<=[.:;] )What [a-z][^?.\"\n]{0,80}\.|\bWho [a-z][^?.\"\n]{0,80}\."
+    ),
     "is, or is in": r"\bstands? (?:in|for|beside|behind|there|here|before|above|below|at)\b"
     r"|\blies? (?:in|beside|side by side|apart|there)\b",
     "while, or if": r"\bas long as a\b|\bthat it is\b, |\bhad at once\b|\bby itself alone\b",

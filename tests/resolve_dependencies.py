@@ -65,7 +65,7 @@ def uv() -> str:
 
 
 def locked() -> list[str]:
-    """What the README's two commands install: the versions that uv chooses for all systems at once, with markers."""
+    """Packages of the README's two commands: the versions that uv chooses for all systems at once, with markers."""
     with tempfile.TemporaryDirectory() as folder:  # where no older choice is kept
         for name in ("pyproject.toml", "README.md", "LICENSE", "NOTICE", "minflow/__init__.py"):
             place = Path(folder, name)

@@ -48,7 +48,7 @@ def train(model, optimizer):
 model, optimizer = fresh(0.1)
 x, y = next(iter(loader))
 """
-# What a reader has done before the page begins.
+# Steps of the reader before the page begins.
 BEFORE = {
     "docs/curves.md": TRAINING,
     "docs/loading-weights.md": TRAINING + 'flow.save(model.state_dict(), "torch_model.safetensors")\n',

@@ -14,7 +14,7 @@ import pytest
 
 from tests.sources import MINFLOW as FILES, TOP, WIDGETS, code_lines, name_of, statements, text_of, tree_of
 
-# A file of core may import only what stands before it; files of one entry with a star may import each other.
+# A file of core may import only what precedes it; files of one entry with a star may import each other.
 CORE = [
     "base.errors",
     "messages.invocation",
@@ -186,7 +186,7 @@ ATTACHES_INTROSPECTION = {"minflow.nn.graph", "minflow.nn.roofline", "minflow.jo
 # These speak of the package as a whole (its version, its notebooks): they may import `minflow` itself.
 OUTSIDE = {"exercises", "cli", "run_notebook", "doctor", "__main__"}
 FAST = "minflow.core.backend.fast"  # only the package as a whole imports it: nothing depends on a fast kernel
-# What a student reads to follow `2 + 3` from Tensor to kernel, and `graph(x)` to the last call of its plan.
+# Files that a student reads to follow `2 + 3` from Tensor to kernel, and `graph(x)` to the last call of its plan.
 MECHANISM = [
     "core.mode",
     "core.source_location",

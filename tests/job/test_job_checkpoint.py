@@ -260,7 +260,7 @@ def test_partial_dict(session):
     raised_error(
         lambda: load_variables(values, ignore_mismatch=False),
         CheckpointError,
-        "(?s)load_variables: 'bb' is no variable.*unknown.*bb.*there are.*w, b.*did you mean b",
+        "(?s)load_variables: 'bb' is not a variable.*unknown.*bb.*there are.*w, b.*did you mean b",
     )
     assert not session.variables["w"].numpy().any()
     values = {"w": np.full((2, 3), 2, "float32"), "b": flow.ones(2), "later-w": np.zeros(3)}

@@ -309,7 +309,7 @@ def load_values(
     there = saved_tensors(session)
     if strict and (unknown := [name for name in values if name not in there and not name.startswith("System-")]):
         near = similar(unknown[0], there, 3, 0.6)
-        kind = "is no variable" if len(unknown) == 1 else "are no variables"
+        kind = "is not a variable" if len(unknown) == 1 else "are not variables"
         what = f"{what}: {first_names(repr(name) for name in unknown)} {kind}"
         hint = f"did you mean {' or '.join(near)}?" if near else "ignore_mismatch=True leaves them out"
         refuse(what, hint, unknown=first_names(unknown), there_are=first_names(there))

@@ -92,7 +92,7 @@ def replacement(space: str, name: str) -> str | None:
 
 
 def find_overload(name: str, args: tuple, kwargs: Mapping[str, Any]) -> Callable | None:
-    """The legacy function, if this call of a name with two meanings means it; else None."""
+    """The legacy function if this call of an overloaded name selects it, else None."""
     from .legacy.overloads import legacy_meaning
 
     return legacy_meaning(name, args, kwargs)

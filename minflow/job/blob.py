@@ -33,7 +33,7 @@ def comparison_result(truth: Tensor) -> Tensor:
 
 
 def restore_masks(index: Any) -> Any:
-    """The index with the int8 results of comparisons turned back into bool masks; as int8 they would be positions."""
+    """Convert int8 results of comparisons in an index back to bool masks; as int8 they would be read as positions."""
     if isinstance(index, tuple):
         return tuple([restore_masks(x) for x in index])
     masks = isinstance(index, Blob) and index.spec.dtype is int8 and index.value is not None
@@ -58,7 +58,7 @@ class Blob(Tensor):
 
     @property
     def op_name(self) -> str:
-        """Name of the op that computes it, such as "dense1-relu"; of an argument or a variable, its own name."""
+        """Name of the op that computes this Blob, such as "dense1-relu"; for an argument or variable, its own name."""
         assert self.value is not None
         node = self.value.node
         if isinstance(node, Source):

@@ -40,8 +40,8 @@ from .signature import LocalTensor, blobs_of, described, joined
 class JobTrace(Trace):
     """A trace whose tensors are Blobs, and whose random numbers are drawn when a step is submitted, not when it runs.
 
-    drawn: generator -> its key and first counter for the next step; also key in `lent` -> the array's contents for that
-    step. lent: key in `drawn` -> the array of a captured tensor whose memory NumPy shares.
+    drawn: values fixed when a step is submitted: for each generator its key and first counter, and for each key of
+    `lent` a copy of the array. lent: key -> the array of a captured tensor that shares memory with NumPy.
     """
 
     symbol = Blob
@@ -62,7 +62,7 @@ class JobTrace(Trace):
         return super().symbol_of(tensor)
 
     def held(self, array: Any, tensor: Any) -> Any:
-        """Replace memory that NumPy shares by a copy that is refilled for each step: see `queue/ordering.py`."""
+        """Replace memory shared with NumPy with a copy that is refilled for each step: see `queue/ordering.py`."""
         if tensor is None or id(array) in self.created or not outside_of(tensor).lent:
             return array, None
         key = "lent", len(self.lent)
@@ -94,8 +94,8 @@ class JobTrace(Trace):
 
 
 class CalledModules(dict):
-    """id -> module that the job function has called. before: its attributes and those of its submodules at that
-    time.
+    """Modules that the job function has called, by id. before: their attributes and those of their submodules at the
+    time of the call.
     """
 
     def __init__(self) -> None:
@@ -112,7 +112,7 @@ class CalledModules(dict):
 
 
 class Watch:
-    """A request of `flow.watch`. blobs: one per device. handler: receives NumPy arrays in the form that `kind` says."""
+    """A request of `flow.watch`. blobs: one per device. handler: receives NumPy arrays in the form given by `kind`."""
 
     def __init__(self, handler: Callable, kind: Any, prompt: str):
         self.blobs: list[Tensor] = []
@@ -211,7 +211,7 @@ class JobBuild:
         return symbol.detach() if symbol.needs else symbol
 
     def name_conflict(self, name: str) -> JobError:
-        """The error for a variable that has the name of an optimizer state: a checkpoint has one place for both."""
+        """Error for a variable with the name of an optimizer state: a checkpoint would store both under one name."""
         what = f"job {self.job.name}: {name!r} names a variable and an optimizer state of another variable"
         values = {"optimizer": f"keeps it for {name.rpartition('-')[0]!r}"}
         hint = "another name; flow.clear_default_session() if the state belongs to an older job"
@@ -239,8 +239,8 @@ class JobBuild:
         return MODE.get()
 
     def assign(self, blob: Tensor, new: Tensor) -> None:
-        """Give a variable new elements at the end of the step; with several devices, those of the first. Any other
-        Blob, such as an argument, is written at once, as in eager mode.
+        """Assign new elements to a variable at the end of the step; with several devices, those of the first device.
+        Any other Blob, such as an argument, is written at once, as in eager mode.
         """
         if blob.array is None and not self.is_state(blob):
             blob.copy_(new)
@@ -477,8 +477,8 @@ class JobBuild:
         return [[next(shown_of) for _ in w.blobs] for w in self.watched_gradients]
 
     def refuse_foreign_writes(self, ir: Any) -> None:
-        """Refuse writes to anything but variables and slots: a tensor from outside would change without its owner
-        noticing.
+        """Refuse writes to anything but variables and slots: they would silently change a tensor defined outside the
+        job.
         """
         owned = {id(v.tensor.array) for v in (*self.session.variables.values(), *self.session.slots.values())}
         written = [(source.name, source.out_specs[0]) for source in ir.updates if id(source.array) not in owned]
@@ -504,8 +504,8 @@ class JobBuild:
                     raise JobError(what, values=values, where=self.job.signature.where, hint=hint)
 
     def refuse_foreign_hooks(self) -> None:
-        """Refuse a hook on a tensor from outside: it would never run, because gradients are computed for variables
-        only.
+        """Refuse a hook on a tensor defined outside the job: it would never run, because gradients are computed for
+        variables only.
         """
         for handle, tensor in self.trace.hooked:
             if handle.number in handle.hooks:
@@ -538,7 +538,7 @@ def handler_argument(arrays: list[np.ndarray], kind: Any) -> Any:
 
 @builds(JobBuild.run.__code__)
 def recorded(own: Mapping[str, Any]) -> Recorded:
-    """The graph that a failed build had recorded, for the card of its error."""
+    """The graph recorded before the build failed, for the error card."""
     build = own["self"]
     names = {symbol.value.node: name for name, (_, symbol) in build.used.items() if symbol.value is not None}
     return Recorded(f"job {build.job.name}", build.trace.graph, lambda source: names.get(source) or source.name)

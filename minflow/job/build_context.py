@@ -1,6 +1,6 @@
 """The job function that is being built now. Other modules ask here, so that they need not import `build.py`.
 
-The context variable itself is in core, where names with two meanings check whether a job is being built; its value is a
+The context variable itself is in core, where overloaded names check whether a job is being built; its value is a
 JobBuild. Read next: `build.py`.
 """
 

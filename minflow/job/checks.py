@@ -31,8 +31,8 @@ class Regularizer(Protocol):
 
 
 def check_initializer(what: str, initializer: Any) -> None:
-    """Raise JobError unless `initializer` is one; it may be a function that was not called, a number, or a function of
-    nn.init.
+    """Raise JobError unless `initializer` is an initializer. The hint covers common mistakes: an initializer function
+    that was not called, a number, or a function of nn.init.
     """
     if initializer is None or (hasattr(initializer, "fill") and not isinstance(initializer, type | np.ndarray)):
         return
@@ -48,7 +48,7 @@ def check_initializer(what: str, initializer: Any) -> None:
 
 
 def check_regularizer(what: str, regularizer: Any) -> None:
-    """Raise JobError unless `regularizer` is one; it may be a function that was not called, or a number."""
+    """Raise JobError unless `regularizer` is a regularizer; common mistakes are a number, or a class or function."""
     if regularizer is None or (hasattr(regularizer, "penalty_gradient") and not isinstance(regularizer, type)):
         return
     hint = f"flow.regularizers.l2({regularizer if isinstance(regularizer, int | float) else 0.0005})"

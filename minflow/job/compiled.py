@@ -50,15 +50,15 @@ class CompiledJob(Compiled):
 
     def submitted(self, waits: bool = False) -> list[tuple[Any, np.ndarray]]:
         """Values that are fixed on the caller's thread when a step is submitted: the counters of its random numbers,
-        and copies of arrays that NumPy shares. waits: True if the caller waits for the step, so that no copy is
-        needed.
+        and copies of arrays that share memory with NumPy. waits: True if the caller waits for the step, so that no copy
+        is needed.
         """
         drawn = [(generator, generator.draw(count)) for generator, count in self.draws]
         return drawn + [(key, array if waits else array.copy()) for key, array in self.trace.lent.items()]
 
     def stale(self) -> list[tuple[str, str, str]]:
-        """Changes of captured tensors since compilation: those that have another storage now, or whose memory NumPy now
-        shares.
+        """Captured tensors that have changed since compilation: they have another storage, or now share memory with
+        NumPy.
         """
         found = [(name, "a tensor", "another storage") for t, array, name in self.captured if t.array is not array]
         lent = any(outside.lent for outside in self.reads)

@@ -225,7 +225,7 @@ class Config:
         self.devices("gpu_device_num", n)
 
     def cpu_device_num(self, n: int) -> None:
-        """How many devices there are."""
+        """Set the number of devices."""
         self.devices("cpu_device_num", n)
 
     def devices(self, name: str, n: int) -> None:

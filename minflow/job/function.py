@@ -151,8 +151,8 @@ class Job(Display):
         return plan
 
     def fingerprint(self) -> Fingerprint:
-        """State of the modules that the function calls or reads, and the tensors that its variables name. A plan is
-        used only if this is unchanged.
+        """State of the modules that the function calls or reads, and the tensors that its Python variables refer to. A
+        plan is used only if this is unchanged.
         """
         modules = [(str(i), module) for i, module in enumerate(self.modules.values())]
         return Fingerprint(modules, self.volatile, self.variables, self.numbers.values())

@@ -70,7 +70,7 @@ def warn_no_gpu() -> None:
 
 def placement(device_tag: str, machine_device_ids: Any = "0:0") -> Placement:
     """Place the ops inside. device_tag: "cpu" or "gpu".  machine_device_ids: "machine:device", "0:0-3", or a list of
-    such.
+    these.
     """
     return Placement(device_tag, machine_device_ids)
 

@@ -82,7 +82,8 @@ def joined(parts: list[np.ndarray]) -> np.ndarray:
 
 
 class Signature:
-    """arguments: name -> a placeholder, or a tuple of them (nested).  result: what is after `->`, without Callback.
+    """arguments: name -> a placeholder, or a tuple of them (nested).  result: the annotation after `->`, without
+    Callback.
 
     style: "sync", "callback", "future" (no annotation) or "none" (`-> None`).
     """

@@ -25,7 +25,7 @@ Dict, List, Tuple = typing.Dict, typing.List, typing.Tuple  # noqa: UP006 - prog
 class ArrayType:
     """Base class of the annotations; with `shape` set, a placeholder for an argument.
 
-    shape, dtype: of one device's array.  batch_axis: the axis of the samples, or None.
+    shape, dtype: shape and dtype of one device's array.  batch_axis: the axis of the samples, or None.
     """
 
     shape: tuple[int, ...] | None = None

@@ -68,7 +68,7 @@ def transpose(
     batch_axis_non_change: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """Permute all axes: axis k of the result is axis perm[k] of a. (Swapping two axes is the modern meaning.).
+    """Permute all axes: axis k of the result is axis perm[k] of a. The modern function swaps two axes instead.
 
     Raises DTypeError if perm is not a list, ShapeError if it does not name each axis once.
     """
@@ -194,7 +194,7 @@ def forward(places: Sequence[range]) -> tuple[tuple, list[int]]:
 def slice_v2(x: Tensor, slice_tup_list: Sequence[Sequence[int | None]], name: str | None = None) -> Tensor:
     """x[start:stop:step] for each axis; None means the respective end, a negative step goes backwards.
 
-    Raises OutOfRangeError for a start outside its axis and a stop beyond it.
+    Raises OutOfRangeError if a start is outside its axis or a stop is beyond its end.
     """
     index, backwards = forward(bounds("slice_v2", x, slice_tup_list))
     part = s.getitem(x, index=index)
@@ -331,7 +331,7 @@ def identity(x: Tensor, name: str | None = None) -> Tensor:
 
 @takes_name
 def identity_n(inputs: Sequence, name: str | None = None) -> list:
-    """identity of each."""
+    """A copy of each tensor."""
     return [s.clone(x) for x in several("identity_n", inputs)]
 
 
@@ -343,7 +343,7 @@ def cast_to_static_shape(x: Tensor, name: str | None = None) -> Tensor:
 
 @takes_name
 def amp_white_identity(x: Tensor, name: str | None = None) -> Tensor:
-    """A copy of x. (In OneFlow it marked values that may be float16 in mixed precision.)."""
+    """A copy of x. OneFlow used it to mark values that may be float16 in mixed precision."""
     return s.clone(x)
 
 

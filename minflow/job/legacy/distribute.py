@@ -39,7 +39,7 @@ def broadcast() -> Distribute:
 
 
 def auto() -> Distribute:
-    """Chosen by the framework."""
+    """Let the framework choose the distribution."""
     return Distribute("auto")
 
 

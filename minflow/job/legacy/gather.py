@@ -79,7 +79,7 @@ def dim_gather(input: Tensor, dim: int, index: Any, name: str | None = None) -> 
 
 
 def position(name: str, indices: Tensor, shape: tuple[int, ...]) -> Any:
-    """(positions among the elements of the first k axes of `shape`, k), for indices `(..., k)`."""
+    """Flatten indices `(..., k)` to positions in the first k axes of `shape`. Returns (positions, k)."""
     k = indices.spec.shape[-1] if indices.spec.ndim else 0
     if not 0 < k <= len(shape):
         what = f"{name}: the last axis of indices has size {k}, for a shape {shape} of {len(shape)} axes"
@@ -146,7 +146,7 @@ def one_hot(
 ) -> Tensor:
     """`int32 (..., depth)`: on_value at the class index, off_value elsewhere.
 
-    axis: of the classes in the result.  dtype: of the result; a float on_value needs a floating dtype.
+    axis: axis of the classes in the result.  dtype: dtype of the result; a float on_value needs a floating dtype.
     """
     dtype = int32 if dtype is None else as_dtype(dtype)
     for argument, value in (("on_value", on_value), ("off_value", off_value)):

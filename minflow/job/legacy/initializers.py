@@ -104,7 +104,7 @@ class TruncatedNormal:
 
 @dataclass(frozen=True)
 class VarianceScaling:
-    """Random values of variance scale / n, where n follows from `mode` and the shape."""
+    """Random values with variance scale / n, where n depends on `mode` and the shape."""
 
     scale: float
     mode: str
@@ -221,11 +221,11 @@ def truncated_normal(stddev: float = 1.0) -> TruncatedNormal:
 def variance_scaling_initializer(
     scale: float = 1.0, mode: str = "fan_in", distribution: str = "truncated_normal", data_format: str = ""
 ) -> VarianceScaling:
-    """Random values of variance scale / n, with n = fan_in, fan_out or their mean (mode "fan_avg") of the variable's
-    shape.
+    """Random values with variance scale / n, where n is fan_in, fan_out or their mean (mode "fan_avg") of the
+    variable's shape.
 
-    distribution: "truncated_normal", "random_normal" or "random_uniform". data_format: of filters, "NC..." or "N...C";
-    "" means channels first.
+    distribution: "truncated_normal", "random_normal" or "random_uniform". data_format: layout of filters, "NC..." or
+    "N...C"; "" means channels first.
     """
     name = "variance_scaling_initializer"
     channels_last(data_format)
@@ -255,7 +255,7 @@ def kaiming_initializer(
     negative_slope: float = 0.0,
     data_format: str = "NCHW",
 ) -> Normal | Uniform:
-    """Random values of standard deviation gain / sqrt(n), for a variable of this shape. He et al. 2015, eq. 10 and 14.
+    """Random values with standard deviation gain / sqrt(n), for a variable of this shape. He et al. 2015, eq. 10, 14.
 
     gain: sqrt(2) for "relu", sqrt(2 / (1 + negative_slope**2)) for "leaky_relu", 5/3 for "tanh", 1 for "sigmoid" or
     None. Raises JobError for a shape of fewer than two axes, or another nonlinearity.

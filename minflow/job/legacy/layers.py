@@ -1,8 +1,8 @@
 """flow.layers: ops with variables, which are created by name in the job being built.
 
-A variable is named `<layer>-<part>`, so layers of the same name in different jobs share variables; two layers of one
-name in one job are an error. Works only inside job functions. Read next: `nn.py`, the ops; `../build.py`, which creates
-variables.
+A variable is named `<layer>-<part>`, so layers of the same name in different jobs share variables; two layers with the
+same name in one job are an error. Works only inside job functions. Read next: `nn.py`, the ops; `../build.py`, which
+creates variables.
 """
 
 from __future__ import annotations

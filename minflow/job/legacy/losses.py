@@ -89,7 +89,7 @@ def class_labels(what: str, labels: Tensor, scores: Tensor, second: str) -> Tens
 
 @takes_name
 def sparse_softmax_cross_entropy_with_logits(labels: Tensor, logits: Tensor, name: str | None = None) -> Tensor:
-    """-log softmax(logits)[label] of each example: float of labels' shape.
+    """-log softmax(logits)[label] of each example: float, with the shape of labels.
 
     labels: int (...) or (..., 1), each in [0, C).  logits: float (..., C).
     Raises JobError if the two are swapped, ShapeError, DTypeError, and OutOfRangeError for an invalid label.
@@ -170,14 +170,14 @@ def check_same(what: str, reduction: str, **tensors: Any) -> None:
 
 @folded
 def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", name: str | None = None) -> Tensor:
-    """|input - target|, reduced. Both float, of one shape. reduction: "mean", "sum" or "none"."""
+    """|input - target|, reduced. Both float, of the same shape. reduction: "mean", "sum" or "none"."""
     check_same("nn.L1Loss", reduction, input=input, target=target)
     return reduced(absolute(input - target), reduction)
 
 
 @folded
 def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean", name: str | None = None) -> Tensor:
-    """(input - target)**2, reduced. Both float, of one shape."""
+    """(input - target)**2, reduced. Both float, of the same shape."""
     check_same("nn.MSELoss", reduction, input=input, target=target)
     return reduced(square(input - target), reduction)
 

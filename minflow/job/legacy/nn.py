@@ -1,8 +1,9 @@
-"""flow.nn of job functions: the lower-case functions, and losses that were functions but have the name of a class.
+"""flow.nn of job functions: the lower-case functions, and losses that used to be functions and share a name with a
+class.
 
 LEGACY lists the functions that `minflow.nn` gets besides its classes; CAPITALS those that share, or may share, a name
-with a class: the function is meant if the first argument is a tensor. All accept eager tensors as well; outside a job
-dropout is active. Read next: `windows.py`, `losses.py`, `layers.py`.
+with a class: the function is selected if the first argument is a tensor. All accept eager tensors as well; outside a
+job dropout is active. Read next: `windows.py`, `losses.py`, `layers.py`.
 """
 
 from __future__ import annotations

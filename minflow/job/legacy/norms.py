@@ -1,7 +1,7 @@
-"""GroupNorm, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d of Blobs: legacy functions with the name of a class.
+"""GroupNorm, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d of Blobs: legacy functions that share a name with a class.
 
 `flow.nn.InstanceNorm2d(blob)` returns the normalized Blob, with variables `<name>_gamma` and `<name>_beta`. Read next:
-`overloads.py`, which decides; `layers.py`, the layers with lower-case names.
+`overloads.py`, which chooses between function and class; `layers.py`, the layers with lower-case names.
 """
 
 from __future__ import annotations

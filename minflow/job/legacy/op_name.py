@@ -15,7 +15,7 @@ from ...core.source_location import fail
 
 
 def takes_name(function: Callable, otherwise: str = "") -> Callable:
-    """Decorate a function whose last argument is `name` to run in a scope of that name; by default in that of
+    """Decorate a function whose last argument is `name` to run in a scope of that name; by default in the scope
     `otherwise`.
 
     The function itself may ignore `name`. Raises DTypeError unless name is a string.

@@ -127,7 +127,7 @@ def has_blob(values: Iterable) -> bool:
 
 
 def legacy_meaning(name: str, args: tuple, kwargs: Mapping) -> Callable | None:
-    """The legacy function, if that is what a call means; None for the modern one.
+    """The legacy function if a call selects it; None for the modern one.
 
     A keyword that only the modern function has selects it: `flow.squeeze(blob, dim=0)` is modern. Raises DTypeError if
     keywords of both are passed.

@@ -45,8 +45,8 @@ def same_padding(
 ) -> Tensor:
     """Pad each image with zeros so that unpadded windows then have ceil(n / stride) positions along each axis.
 
-    padding: "SAME_LOWER" or "SAME" puts the odd pixel first, "SAME_UPPER" last.  data_format: "NCHW", "NHWC", or of
-    vectors.
+    padding: "SAME_LOWER" or "SAME" puts the odd pixel first, "SAME_UPPER" last.  data_format: "NCHW", "NHWC", or a 1-D
+    or 3-D format such as "NCW".
     """
     rank = x.spec.ndim - 2
     if (
@@ -92,8 +92,8 @@ def zero_pad2d(x: Tensor, padding: Any, name: str | None = None) -> Tensor:
 
 
 def taken(name: str, x: Tensor, padding: Any, place: Any, largest: int) -> Tensor:
-    """Pad x with its own pixels, which `place(positions, size)` selects. largest: a border of size + largest is the
-    maximum.
+    """Pad x with its own pixels, which `place(positions, size)` selects. largest: the border may be at most size +
+    largest pixels wide.
     """
     left, right, top, bottom = sides(name, x, padding)
     for axis, before, after in ((2, top, bottom), (3, left, right)):
@@ -114,7 +114,7 @@ def replication_pad2d(x: Tensor, padding: Any, name: str | None = None) -> Tenso
 
 @folded
 def reflection_pad2d(x: Tensor, padding: Any, name: str | None = None) -> Tensor:
-    """Pad each image by mirroring it at its edge pixels, which are not repeated. padding: smaller than the image, as in
-    zero_pad2d.
+    """Pad each image by mirroring it at its edge pixels, which are not repeated. padding: as in zero_pad2d, but smaller
+    than the image.
     """
     return taken("reflection_pad2d", x, padding, lambda p, n: n - 1 - np.abs(n - 1 - np.abs(p)), -1)

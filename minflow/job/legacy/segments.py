@@ -1,6 +1,6 @@
 """The part of `flow.math` that takes lists, labels and segments: add_n, polyval, in_top_k, unsorted_segment_sum, ...
 
-Imported by `math.py`, which is its public face.
+`math.py` re-exports these functions.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def in_top_k(targets: Tensor, predictions: Tensor, k: int, name: str | None = No
 def reduced_shape_elem_cnt(
     input_blob: Tensor, axis: Sequence[int] | None = None, dtype: DType | None = None, name: str | None = None
 ) -> Tensor:
-    """`int32 (1,)`: number of elements along `axis` (a list; None for all). dtype: of the result."""
+    """`int32 (1,)`: number of elements along `axis` (a list; None for all). dtype: dtype of the result."""
     shape = input_blob.spec.shape
     axes = range(len(shape)) if axis is None else {normalize_axis(d, len(shape), input_blob) for d in axis}
     return s.full(

@@ -266,7 +266,7 @@ def compat_conv2d(
     groups: int = 1,
     name: str | None = None,
 ) -> Tensor:
-    """conv2d whose "SAME" is TensorFlow's: "SAME_UPPER", the odd pixel last."""
+    """conv2d with TensorFlow's "SAME", which is "SAME_UPPER": the odd pixel last."""
     padding = "SAME_UPPER" if isinstance(padding, str) and padding.upper() == "SAME" else padding
     return conv("nn.compat_conv2d", input, filters, strides, padding, data_format, dilations, groups, 2)
 

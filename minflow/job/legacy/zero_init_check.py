@@ -17,7 +17,7 @@ def check_zero_kernel(build: Any, name: str, weight: Tensor, inputs: Tensor) -> 
 
     The gradient of each of the two is multiplied by the weights or the output of the other, which are 0: after relu
     only the last bias ever learns, and otherwise all units of the first layer stay equal. A kernel that another job has
-    trained, or that was loaded, is no longer 0. name, weight, inputs: of the layer.
+    trained, or that was loaded, is no longer 0. name, weight, inputs: name, weight and inputs of the layer.
     """
     variable = build.session.variables[f"{name}-weight"]
     if not build.training or build.replica or build.zero_warned or not weight.needs or variable.tensor.array.any():

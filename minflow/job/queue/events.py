@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 class JobStepped(NamedTuple):
     """A step of a job has succeeded. Emitted on the worker, before the step's callback, in the order of the steps.
 
-    job: the job function; names are not unique.  name: of the job.  number: of this call of the job, from 1.  owner:
-    the Run that submitted it, or None.  result: of the call.  record: its times (`records.Record`).
+    job: the job function; names are not unique.  name: name of the job.  number: index of this call of the job, from 1.
+    owner: the Run that submitted it, or None.  result: result of the call.  record: its times (`records.Record`).
     """
 
     job: Any

@@ -19,14 +19,13 @@ clock = time.perf_counter
 class Record:
     """Times of a step, in seconds of `time.perf_counter`; None if it has not happened.
 
-    name: of the job.  number: index of this call of the job, from 1.  state: "queued", "running", "done", "failed" or
-    "cancelled".  submitted; started, ended: its work; called, finished: its callback.  blocked: how long the caller
-    waited for a free
-    place in the queue.
-    caller: number of the thread that submitted it.  since: when that thread submitted its previous step (None: there
+    name: name of the job.  number: index of this call of the job, from 1.  state: "queued", "running", "done", "failed"
+    or "cancelled".  submitted; started, ended: its work; called, finished: its callback.  blocked: how long the caller
+    waited for a free slot in the queue.
+    caller: index of the thread that submitted it.  since: when that thread submitted its previous step (None: there
     was none, or it was in an earlier cell).  waits: intervals (from, to) since then in which it waited for results.
-    got: when that thread had the result of this step, after waiting for it.  others: (loading, work) of other jobs in
-    the loop between the previous step and this one; filled in by the timeline.
+    got: when that thread received the result of this step, after waiting for it.  others: (loading, work) of other jobs
+    in the loop between the previous step and this one; filled in by the timeline.
     """
 
     name: str
@@ -60,12 +59,12 @@ class CallerState(threading.local):
         self.waits.append((start, clock()))
 
     def got(self, record: Record) -> None:
-        """Record that it has waited for the end of this step."""
+        """Record that the caller has waited for the end of this step."""
         if record.caller == self.number and record.got is None:
             record.got = clock()
 
     def submits(self, record: Record, start: float, now: float) -> None:
-        """Record a submission requested at `start` and granted at `now`. The wait for a free place is in `blocked`."""
+        """Record a submission requested at `start` and granted at `now`. The wait for a free slot is in `blocked`."""
         record.submitted, record.blocked, record.caller, record.since = now, now - start, self.number, self.since
         record.waits = tuple([wait for wait in self.waits if wait[0] < start])
         self.since = now

@@ -35,7 +35,7 @@ class Latch:
             waiter.put(None)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait. Returns True once it is open, False after `timeout` seconds."""
+        """Wait until the latch is open. Returns True, or False after `timeout` seconds."""
         if self.opened:
             return True
         waiter: SimpleQueue = SimpleQueue()
@@ -136,15 +136,15 @@ class Step(Handle):
         return self.result
 
     def done(self) -> bool:
-        """True if its work has ended, successfully or not."""
+        """True if the work of the step has ended, successfully or not."""
         return self.computed.opened
 
     def cancel(self) -> bool:
-        """Remove it from the queue. Returns True if it will not run, False if it is running or has run."""
+        """Remove the step from the queue. Returns True if it will not run, False if it is running or has run."""
         return self.cancel_with()
 
     def cancel_with(self, error: BaseException | None = None) -> bool:
-        """Cancel it. error: raised by `get`."""
+        """Cancel the step. error: raised by `get`."""
         if not self.start_once.take():
             return self.state == "cancelled"
         self.record.state, self.work, self.error = "cancelled", nothing, error
@@ -164,7 +164,7 @@ class DeferredCallback:
 
 
 class Stopped(Exception):
-    """Raised in the loop of a run that was stopped while waiting for a free place in the queue."""
+    """Raised in the loop of a run that was stopped while waiting for a free slot in the queue."""
 
 
 def nothing() -> None:
@@ -212,7 +212,7 @@ def cancelled(step: Step, by: Step | None = None) -> JobError:
 
 
 def check_arity(name: str, callback: Callable) -> None:
-    """Raise JobError unless the callback takes one argument: now, and not many steps later on the worker."""
+    """Raise JobError unless the callback takes one argument: early, rather than many steps later on the worker."""
     try:
         inspect.signature(callback).bind(None)
     except ValueError:  # a builtin without a signature

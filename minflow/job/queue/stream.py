@@ -10,7 +10,7 @@ The thread or run that submitted a step owns it: an error or Ctrl-C cancels only
 Locking. The worker takes `executor.LOCK` for each step, and holds no lock while a callback runs. A wait for a step
 would deadlock if the waiter holds LOCK (a build, a kernel of a running plan), is the worker itself, or is a thread that
 one of these waits for (a loader's worker, which inherits `executor.INSIDE`); `refuse_inside` raises in these cases.
-`submitting` is held by one caller, also while it waits for a free place; a second submission by its holder (a
+`submitting` is held by one caller, also while it waits for a free slot; a second submission by its holder (a
 `__del__`, a signal handler) is refused. `starting` is held while the worker is started, and never by a thread that
 waits for the worker. A user's thread that is started and joined inside a build cannot be detected.
 
@@ -50,7 +50,7 @@ CALLBACK = "a callback"
 
 
 class Stream:
-    """The queue and its worker. records: of the last steps, oldest first."""
+    """The queue and its worker. records: records of the last steps, oldest first."""
 
     def __init__(self, depth: int = DEPTH):
         self.depth = depth
@@ -165,7 +165,7 @@ class Stream:
         return self.thread is not None and threading.get_ident() == self.thread.ident
 
     def idle(self, timeout: float | None = None, by: Any = None) -> bool:
-        """Wait until everything that is in the queue now has ended, and deferred callbacks that are added meanwhile.
+        """Wait until all current entries of the queue, and deferred callbacks added in the meantime, have ended.
 
         by: wait only for the entries of this owner.
         """

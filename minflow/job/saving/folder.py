@@ -67,7 +67,7 @@ def shorten(value: object) -> str:
 
 
 def checked(path: object, what: str) -> Path:
-    """The absolute path. Raises CheckpointError, which names the caller `what`, before the queue is waited for."""
+    """The absolute path. Called before waiting for the queue, so that an invalid path raises CheckpointError early."""
     return absolute(checked_path(path, what, f'{what}("./models_1")'))
 
 

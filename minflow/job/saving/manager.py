@@ -36,7 +36,7 @@ SHOWN = 8  # names shown in a message
 
 
 def first_names(names: Iterable[str]) -> str:
-    """The first names, and the number of the others."""
+    """The first names, and the number of omitted ones."""
     names = list(names)
     return (
         ", ".join(map(clean, names[:SHOWN])) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
@@ -206,7 +206,7 @@ class LoadReport:
         """Called when a job has compiled: warn about unused names, and raise CheckpointError if nothing was used."""
         new = [name for name in self.update() if name in self.session.variables]
         self.pending.discard(job.name)
-        if new:  # a job without variables tells nothing about the checkpoint
+        if new:  # a job without variables says nothing about the checkpoint
             self.judge([name for name in new if name in self.missing], self.expecting)
             self.expecting = True
 
@@ -470,7 +470,7 @@ class CheckPoint:
 class SimpleCheckPointManager:
     """Checkpoints in one folder, named by time: flow.train.SimpleCheckPointManager("./snapshots").
 
-    root_path: the folder, created if necessary.  prefix: of the names of its checkpoints.
+    root_path: the folder, created if necessary.  prefix: prefix of the names of its checkpoints.
     """
 
     def __init__(self, root_path: str | os.PathLike, prefix: str = "snapshot_"):

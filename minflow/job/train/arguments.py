@@ -136,7 +136,7 @@ def between(low: float, high: float, open_low: bool, open_high: bool) -> str:
 
 
 def inside(low: float, high: float) -> float:
-    """An example from the range for a hint."""
+    """An example value from the range, for a hint."""
     return (low + high) / 2 if high <= 100 and math.isfinite(low) else max(0.1, low + 1)
 
 

@@ -192,8 +192,8 @@ def patterns(owner: str, name: str, value: str | Sequence[str]) -> list[str]:
 class Decaying(OneRule):
     """Base class of the optimizers with weight decay.
 
-    weight_decay: None for none.  weight_decay_includes, weight_decay_excludes: a regular expression or a list of them,
-    searched in the full names of variables, that selects those which decay, or which do not. Only one of the two may be
+    weight_decay: None for no decay.  weight_decay_includes, weight_decay_excludes: a regular expression or a list of
+    them, searched in the full names of variables, for those to decay, or those not to decay. Only one of the two may be
     given.
     """
 

@@ -1,7 +1,7 @@
 """Match the arguments of a call of a loaded graph with those of the saved call.
 
-The names of build's parameters are saved, and which of them were tensors. A tensor may therefore be passed by position,
-by name, or in a dict in any order, as for the saved graph. Read next: `replay.py`, which runs it.
+A saved graph records the names of build's parameters and which of them were tensors. A tensor may therefore be passed
+by position, by name, or in a dict in any order, as for the saved graph. Read next: `replay.py`, which runs it.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Arguments:
         return [tensors[number] for number in range(len(tensors))]
 
     def check(self, graph: str, specs: Sequence[Spec]) -> None:
-        """Raise GraphError unless dtypes and static sizes equal those saved. specs: of all inputs."""
+        """Raise GraphError unless dtypes and static sizes equal the saved ones. specs: specs of all inputs."""
         for number, (got, (label, spec)) in enumerate(zip(specs, self.document.inputs)):
             dynamic = self.axes_of(number)
             wrong = {

@@ -135,7 +135,7 @@ TOP = (
 
 
 class DocumentParser:
-    """Parser of a Document. specs: of the values so far, by index."""
+    """Parser of a Document. specs: specs of the values so far, by index."""
 
     def __init__(self, data: Any, arrays: Mapping[str, np.ndarray]):
         self.data, self.arrays = fields(data, "graph", TOP), arrays
@@ -262,7 +262,7 @@ class DocumentParser:
         return SizedConstant(shape, first, step)
 
     def gives(self, filled: SizedConstant, wanted: Spec, array: np.ndarray) -> bool:
-        """True if `array` holds the elements of this constant at the sizes of the file."""
+        """True if `array` holds the elements of this constant at the saved sizes."""
         if isinstance(filled.first, complex) and not wanted.dtype.is_complex:
             return False
         try:

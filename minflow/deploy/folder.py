@@ -34,7 +34,7 @@ from .strict_json import Lines, cost, dumps, lines_of, parse
 from .versions import FORMAT, VERSION
 
 LONGEST_META = 1 << 20  # bytes
-ROOM, TIMES = 8_000_000, 8  # bytes of memory that texts may take: a constant, plus so much per byte of the files
+ROOM, TIMES = 8_000_000, 8  # bytes of memory that texts may take: a constant, plus a factor per byte of the files
 TRIES = 40  # attempts to read the folder while others write it
 
 Saved = tuple[dict[str, Any], dict[str, Any], dict[str, np.ndarray]]
@@ -219,7 +219,7 @@ def read_meta(path: Path, file: BinaryIO) -> dict[str, Any]:
 
 
 def check_format(data: Any, file: Path) -> None:
-    """Check that the meta is of a saved graph in a supported version."""
+    """Check that the meta describes a saved graph of a supported version."""
     if type(data) is not dict:
         raise Malformed("an object with format and version", data)
     one_of(data.get("format"), "format", [FORMAT])

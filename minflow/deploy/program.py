@@ -2,7 +2,7 @@
 
 A Program is the trace before any pass, without the optimizer's nodes (the optimizer recreates them), with the tensors
 it uses, the modules by class name and text only, and the calls of modules by the nodes that they recorded. Read next:
-`dynamic_shapes/__init__.py`, what differs from call to call; `writing.py`, a Program as data.
+`dynamic_shapes/__init__.py`, the sizes that differ from call to call; `writing.py`, a Program as data.
 """
 
 from __future__ import annotations
@@ -77,11 +77,11 @@ class Program:
     """A computation without its code.
 
     graph: before all passes; its sources are named as in listings.  arguments: names of build's parameters.
-    tree, out_tree: structures of arguments and result, see `../nn/graph/tree.py`.  names: of the nodes, as listed.
+    tree, out_tree: structures of arguments and result, see `../nn/graph/tree.py`.  names: node names, as listed.
     tensors: parameters, buffers and all other tensors it reads.  members: attribute of the graph -> index of a module.
     met: path -> index of a module that is not a member.  gradients: index of a parameter -> its gradient (training
-    graphs).  loss: the tensor on which backward was called.  axes: the dynamic axes.  follows, fills: what depends on
-    them: attrs by name, literals by input position, and constants; see `dynamic_shapes/derived_sizes.py`.
+    graphs).  loss: the tensor on which backward was called.  axes: the dynamic axes.  follows, fills: values that
+    depend on them: attrs by name, literals by input position, and constants; see `dynamic_shapes/derived_sizes.py`.
     """
 
     name: str
@@ -144,7 +144,9 @@ def program_of(obj: Any, dynamic: Any = None) -> Program:
 
 
 def at_all_sizes(program: Program, dynamic: Any, again: Callable[[list], Program]) -> Program:
-    """Add to the program what depends on the dynamic axes. again: traces it for inputs of other specs."""
+    """Add to the program what depends on the dynamic axes. again: function that traces the program for other input
+    specs.
+    """
     inputs = program.graph.inputs
     names, specs = [source.name for source in inputs], [source.out_specs[0] for source in inputs]
     axes = axes_of(dynamic, names, specs)

@@ -85,7 +85,7 @@ class LoadedModule(LoadedContainer):
 
 
 class LoadedGraph(Graph):
-    """A graph returned by `flow.load_graph`, which see."""
+    """A graph returned by `flow.load_graph`."""
 
     _document: Document
     _tensors: list[Any]
@@ -157,7 +157,7 @@ class LoadedGraph(Graph):
         try:
             run = Replay(self, self._document, args, kwargs)
             return run.whole()
-        except Malformed as error:  # valid at the sizes of the file, but not at these
+        except Malformed as error:  # valid at the saved sizes, but not at these
             fail(
                 ShapeError,
                 f"{self.name}: {error.place} must be {error.wanted} at these sizes of the dynamic axes",

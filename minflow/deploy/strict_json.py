@@ -44,7 +44,7 @@ def cost(text: bytes) -> int:
 
 
 def size(x: Any, names: set[str]) -> int:
-    """Memory of a parsed value in bytes. names: already counted names, which it shares."""
+    """Memory of a parsed value in bytes. names: names that were already counted, because they are shared."""
     total, stack = 0, [x]
     while stack:
         x = stack.pop()

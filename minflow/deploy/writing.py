@@ -1,8 +1,8 @@
 """Convert a Program to data for a file: `graph.json` as dicts and lists, and the weights by name.
 
-Values are numbered: inputs, then tensors, then the outputs of each node; `"%12"` in the file. Content that a file
-cannot hold is refused here, with its line in the program. Read next: `attrs.py`, the encoding of attrs; `versions.py`;
-`document.py`, which reads the data.
+Values are numbered: inputs, then tensors, then the outputs of each node; `"%12"` in the file. Content that cannot be
+stored in a file is refused here, and the error names its line in the program. Read next: `attrs.py`, the encoding of
+attrs; `versions.py`; `document.py`, which reads the data.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ def refuse(what: str, hint: str, values: Mapping[str, Any], where: str = "", kin
 def axes_of(dynamic: Any, names: Sequence[str], specs: Sequence[Spec]) -> Axes:
     """Parse the axes that a user names: `{"x": {0: "batch"}}`, or `{"x": [0]}`, which generates the name "x_0".
 
-    names, specs: of the inputs of the program. An input can also be named by position: 0, "input_0",
+    names, specs: names and specs of the program's inputs. An input can also be named by position: 0, "input_0",
     "_LeNetGraph_0-input_0". Equal names mean equal sizes. Raises GraphError for unknown names and axes.
     """
     inputs = {name: str(spec) for name, spec in zip(names, specs)}

@@ -86,7 +86,7 @@ class SizedConstant:
             if not self.step:
                 return np.full(shape, first, dtype)
             return (first + self.step * np.arange(shape[0])).astype(dtype)
-        except (OverflowError, TypeError, ValueError) as error:  # valid at the sizes of the file, but not at these
+        except (OverflowError, TypeError, ValueError) as error:  # valid at the saved sizes, but not at these
             refuse(
                 f"no {np.dtype(dtype)} is a constant that begins with {first} and has the shape {tuple(shape)} "
                 f"({error})",

@@ -15,15 +15,17 @@ from .derived_sizes import SizeFormula, SizeRatio
 
 
 class NotSizeDependent(Exception):
-    """A value differs between traces in a way that does not follow the axes. values: at each size.  why: a hint."""
+    """A value differs between traces in a way that the axes do not explain. values: the value at each size.  why: a
+    hint.
+    """
 
     def __init__(self, values: Sequence[Any], why: str = ""):
         self.values, self.why = values, why
 
 
 class SizeSolver:
-    """Infers a number at all sizes from its values at some. names: of the axes.  sizes: of each trace; the first is the
-    base, and all combinations of its sizes with the second size of each axis must occur.
+    """Infers a number at all sizes from its values at some. names: names of the axes.  sizes: sizes of each trace; the
+    first is the base, and all combinations of its sizes with the second size of each axis must occur.
     """
 
     def __init__(self, names: Sequence[str], sizes: Sequence[tuple[int, ...]]):

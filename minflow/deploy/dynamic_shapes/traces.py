@@ -29,9 +29,9 @@ def find_dependent(
     """Find everything that depends on the sizes: for each node its attrs by name and literal inputs by position; and
     constants.
 
-    names: of the axes.  traces: sizes of the axes -> trace; the first is the base, to whose nodes the result refers.
-    Required are all combinations of the first two sizes of every axis, and one further size as a check. Raises
-    GraphError with the op, its line and the values for a difference that does not follow the sizes.
+    names: names of the axes.  traces: sizes of the axes -> trace; the first is the base, to whose nodes the result
+    refers. All combinations of the first two sizes of every axis are required, and one further size as a check. Raises
+    GraphError with the op, its line and the values for a difference that the sizes do not explain.
     """
     solver, graphs = SizeSolver(names, list(traces)), list(traces.values())
     base = graphs[0]
@@ -159,7 +159,7 @@ def fill(solver: SizeSolver, arrays: Sequence[np.ndarray]) -> SizedConstant:
 
 class SizeTraces:
     """Traces of a program at several sizes. base: the program at `specs`, with a `graph` and an `out_tree`.  again:
-    traces it for inputs of other specs.  done: sizes -> program.  failed: sizes -> exception.
+    function that traces the program for other input specs.  done: sizes -> program.  failed: sizes -> exception.
     """
 
     def __init__(
@@ -253,8 +253,8 @@ def solve_sizes(
 def check_results(
     solver: SizeSolver, results: Sequence[Sequence[Value]], sizes: Mapping[str, int], program: Any
 ) -> None:
-    """Raise GraphError if results have other axes at size 1 than at larger sizes, as after squeeze(). results: of each
-    trace.  program: the trace at these sizes, or None.
+    """Raise GraphError if results have other axes at size 1 than at larger sizes, as after squeeze(). results: results
+    of each trace.  program: the trace at these sizes, or None.
     """
     for i, value in enumerate([] if program is None else program.graph.outputs):
         shapes = [values[i].spec.shape for values in results]

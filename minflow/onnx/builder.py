@@ -55,7 +55,7 @@ class OnnxNode(NamedTuple):
 class Builder:
     """An ONNX model under construction.
 
-    nodes: in order.  arrays: initializers by name.  names: of our values.  axes: name of a dynamic axis ->
+    nodes: in order.  arrays: initializers by name.  names: value -> its name.  axes: name of a dynamic axis ->
     (name of the input, its axis).  follows: see Program.  dynamic: value -> its sizes, if some depend on such an axis.
     read: the outputs, and the inputs of all emitted nodes.  updating: nodes needed by the update of a state.
     """
@@ -120,7 +120,7 @@ class Builder:
         return x if isinstance(x, str) else self.const(x, dtype)
 
     def cast(self, x: str, dtype: DType | str, of: DType | None = None) -> str:
-        """Cast x. of: its dtype, to omit a cast to the same one."""
+        """Cast x. of: dtype of x, to omit a cast to the same dtype."""
         return x if dtype is of else self.op("Cast", x, to=onnx_type(as_dtype(dtype)))
 
     def dims(self, value: Value) -> tuple:

@@ -72,11 +72,11 @@ def export(
     """Export the computation of a module or an nn.Graph to an ONNX file (opset 18).
 
     model: an nn.Module, exported in eval mode (its mode is restored) with the names of its state_dict(); an nn.Graph
-    (of a training graph only the forward part, without gradients and steps); or a predict job.
+    (for a training graph, only the forward part, without gradients and steps); or a predict job.
     args, kwargs: the arguments of one call: a tensor or a tuple, and keyword arguments (also as a dict that ends the
     tuple). Numbers and flags among them become constants. None for a graph that was called or loaded.
     f: path to write to, atomically, or a file open for writing bytes. Without it an ONNXProgram is returned.
-    dynamic: axes that may have any size: {"x": {0: "batch"}}; for a loaded graph by default those it was saved with.
+    dynamic: axes that may have any size: {"x": {0: "batch"}}; for a loaded graph, the saved ones by default.
     PyTorch's dynamic_axes and dynamic_shapes have the same meaning.
     input_names, output_names: replace the names of forward's parameters, and "output_0", "output_1", ...
     opset_version, verbose, options: as in `torch.onnx.export`; accepted if they do not change the file. Another opset

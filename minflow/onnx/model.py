@@ -1,7 +1,7 @@
 """Build the ONNX model of a program: nodes translated by their forms, weights as initializers, checked by ONNX itself.
 
-Nodes that no output needs are omitted, as are ops that only matter to a tape. Everything that cannot be translated is
-reported in one error. Read next: `sizes.py`.
+Nodes that do not contribute to an output are omitted, as are ops that only matter to a tape. Everything that cannot be
+translated is reported in one error. Read next: `sizes.py`.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Arguments that `export` shares with PyTorch: its ways to name dynamic axes, and options of its exporters, which are
-accepted if they do not change the file.
+"""Arguments that `export` shares with PyTorch: the ways to name dynamic axes, and the options of its exporters, which
+are accepted if they do not change the file.
 
 Read next: `file.py`, which uses them.
 """
@@ -88,8 +88,8 @@ def check_options(options: Mapping[str, Any], opset: int | None, training: bool)
 def dynamic_of(
     inputs: Sequence[Source], names: Sequence[str], outputs: Sequence[str], dynamic: Any, axes: Any, shapes: Any
 ) -> Any:
-    """Convert `dynamic`, `dynamic_axes` or `dynamic_shapes` to the form of `program_of`. names: of the inputs in the
-    file.
+    """Convert `dynamic`, `dynamic_axes` or `dynamic_shapes` to the form of `program_of`. names: names of the inputs in
+    the file.
     """
     if sum(x is not None for x in (dynamic, axes, shapes)) > 1:
         fail(
@@ -194,7 +194,7 @@ def named_axes(x: Any, inputs: Iterator[Source]) -> Iterator[tuple[str, dict[int
 
 
 def share_unnamed(axes: Any, inputs: Sequence[Source]) -> Any:
-    """The same axes, in which unnamed axes of equal size in the example get the same name; None if there are no unnamed
+    """The axes, with the same name for all unnamed axes of equal size in the example; None if there are no unnamed
     axes.
     """
     names: dict[int, str] = {}

@@ -31,7 +31,7 @@ class SizeOf(NamedTuple):
 
 
 def dynamic_sizes(program: Program) -> dict[Value, tuple[int | SizeOf, ...]]:
-    """The sizes of each value of which some depend on a dynamic axis."""
+    """The sizes of each value with at least one size that depends on a dynamic axis."""
     if not program.axes:
         return {}
     names = tuple(program.axes)

@@ -249,7 +249,7 @@ def _(b, node, x):
 
 @form("hypot")
 def _(b, node, *inputs):
-    """The larger one times sqrt(1 + ratio * ratio), so that no square overflows."""
+    """The larger input times sqrt(1 + ratio * ratio), so that no square overflows."""
     x, y = [b.op("Abs", name) for name in values(b, node, inputs)]
     zero, one = b.const(0, result_dtype(node)), b.const(1, result_dtype(node))
     longer, shorter = b.op("Max", x, y), b.op("Min", x, y)
@@ -272,7 +272,7 @@ def has_minus_sign(b: Builder, x: str, dtype: DType) -> str:
 
 @form("logaddexp", "logaddexp2")
 def _(b, node, *inputs):
-    """The larger one plus log(1 + exp(-distance))."""
+    """The larger input plus log(1 + exp(-distance))."""
     x, y = values(b, node, inputs)
     apart = b.op("Neg", b.op("Abs", b.op("Sub", x, y)))
     apart = b.op("Where", b.op("Equal", x, y), b.const(0, result_dtype(node)), apart)  # both may be infinite

@@ -66,7 +66,7 @@ def _(b, node, x):
 
 @form("any", "all")
 def _(b, node, x):
-    """By counting true or false elements, since a sum is also defined for empty input."""
+    """Count true or false elements, since a sum is also defined for empty input."""
     x = as_bool(b, node, 0, x)
     x = x if node.op.name == "any" else b.op("Not", x)
     some = b.cast(reduced(b, "ReduceSum", b.cast(x, int64), **node.attrs), bool_)

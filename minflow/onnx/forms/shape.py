@@ -88,7 +88,7 @@ def sliced(b: Builder, x: str, slices: list) -> str:
 
 @form("diagonal")
 def _(b, node, x):
-    """By gathering the viewed elements of the flattened tensor."""
+    """Gather the viewed elements from the flattened tensor."""
     offset, first, second = (node.attrs[name] for name in ("offset", "dim1", "dim2"))
     places = places_of(b, node).diagonal(offset, first, second)
     return picked(b, x, places)
@@ -139,7 +139,7 @@ def _(b, node, x):
 
 @form("as_strided")
 def _(b, node, x):
-    """By their indices in the flattened tensor."""
+    """Gather the elements by their indices in the flattened tensor."""
     a = node.attrs
     b.fixed(node.inputs[0])
     places = np.full(a["size"], a["offset"], "int64")

@@ -75,8 +75,8 @@ def joined(path: list[str]) -> str:
 
 
 def parameter_word(name: str, formal: str) -> str:
-    """Name of a parameter inside its module: "weight" for "fc1.weight"; for a generated name, the operation's name of
-    the input.
+    """Name of a parameter inside its module: "weight" for "fc1.weight"; for a generated name, the operation's name for
+    that input.
     """
     last = name.rpartition(".")[2]
     return last if "." in name and re.fullmatch(r"[^\W\d]\w*", last) else formal or name

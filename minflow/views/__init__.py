@@ -1,6 +1,6 @@
 """Pictures and listings of tensors, graphs, modules and runs, for notebooks and terminals.
 
-`records/` describes what there is to show; the other packages turn records into text, DOT, SVG or HTML.
+`records/` describes objects for display; the other packages turn records into text, DOT, SVG or HTML.
 Pure functions of plain records. Knows core's errors, events, spec, ir and display, and nothing above them.
 Read next: `records/graph.py`, then `front.py`, the entry point.
 """

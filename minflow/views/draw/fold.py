@@ -16,7 +16,7 @@ from ..records.tape import TapeRecord
 
 LINES = 200  # limit of a text tree
 NEAR = 12  # boxes in a picture about one node
-COARSE = 6  # a fold by module with fewer boxes says too little
+COARSE = 6  # a fold by module with fewer boxes shows too little
 FEW = 3  # operations that a box names
 
 
@@ -98,8 +98,8 @@ def mergeable_order(record: GraphRecord) -> GraphRecord:
 
 
 def grouped_order(nodes: tuple[NodeRecord, ...], keys: dict[str, tuple[str, ...]]) -> tuple[NodeRecord, ...]:
-    """Another valid execution order: next is a ready node with the key of its predecessor, else the first one left. So
-    a module stays together even if a pass moved one of its operations.
+    """Another valid execution order: each step takes a ready node with the key of its predecessor, or else the first
+    remaining one. So a module stays together even if a pass moved one of its operations.
     """
     left = {n.id: len({x.ref for x in n.inputs if x.ref}) for n in nodes}
     users: dict[str, list[int]] = {}
@@ -153,7 +153,7 @@ def equal_runs(keys: list[tuple[str, ...]]) -> list[range]:
 
 
 def merge_runs(record: TapeRecord | GraphRecord, runs: list[range], how: str) -> TapeRecord | GraphRecord:
-    """Replace each run of more than one node by one box."""
+    """Replace each run of more than one node with one box."""
     nodes = record.nodes
     by_id = {n.id: n for n in nodes}
     new_id = {nodes[i].id: nodes[run[0]].id if len(run) == 1 else f"f{run[0]}" for run in runs for i in run}

@@ -1,8 +1,8 @@
 """Our own layered layout in pure Python, so that there is always a picture. Recursion depth does not grow with depth.
 
 The four steps of Sugiyama, Tagawa & Toda 1981: ranks, dummies on long edges, few crossings by barycenters, then
-coordinates: the x of each rank are the least-squares fit to its neighbours that keeps order and distance. Read next:
-`drawing.py`, which draws it.
+coordinates: the x coordinates of each rank are the least-squares fit to its neighbours that keeps order and distance.
+Read next: `drawing.py`, which draws it.
 """
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ def count_crossings(upper: list, lower: list, below) -> int:
 
 
 def assign_x(rows: list[list], places, above, below) -> None:
-    """Assign x to every place: near the mean of its neighbours, in order and without overlap."""
+    """Assign an x coordinate to every place: near the mean of its neighbours, in order and without overlap."""
     for row in rows:
         x = 0.0
         for k, after in zip(row, [*row[1:], None]):
@@ -231,15 +231,15 @@ def assign_x(rows: list[list], places, above, below) -> None:
 
 
 def fit_positions(row: list, wanted: list[float], places) -> list[float]:
-    """The x closest to the wanted ones (least squares) that keep order and gaps, by the pool-adjacent-violators
-    algorithm.
+    """The x coordinates closest to the desired ones (least squares) that keep order and gaps, by the
+    pool-adjacent-violators algorithm.
     """
     offset, offsets = 0.0, []
     for i, k in enumerate(row):
         if i:
             offset += (places[row[i - 1]].width + places[k].width) / 2 + min_gap(places[row[i - 1]], places[k])
         offsets.append(offset)
-    pools: list[list[float]] = []  # [sum of the wanted x, number of members]
+    pools: list[list[float]] = []  # [sum of the desired x, number of members]
     for x, shift in zip(wanted, offsets, strict=True):
         pools.append([x - shift, 1])
         while len(pools) > 1 and pools[-2][0] * pools[-1][1] > pools[-1][0] * pools[-2][1]:

@@ -1,4 +1,4 @@
-"""SVG as text: elements from numbers and words, with every attribute and word escaped and one format for numbers.
+"""SVG as text: elements with every attribute and word escaped, and numbers in one format.
 
 A picture has no background: its lines take the colours `theme.LINES`, and its text is in a light box or a `label`.
 Read next: `../renderers/memory_map.py`, a picture made with these.

@@ -57,7 +57,7 @@ class Row:
     kept: bool = False  # True if its backward reads values of forward
     gradients: bool = False  # True if its backward feeds an update
     loss: bool = False  # True if backward was called on its result
-    ahead: str = ""  # the row whose backward runs after this one's although its forward does, too
+    ahead: str = ""  # the row whose backward runs after that of this row, although its forward does as well
     y: float = 0.0
     height: float = HIGH
 
@@ -135,7 +135,7 @@ class Grid:
             rows[r].parts[column].ins[x] = None
             rows[s].parts[column].outs[x] = None
         elif rows[s].item.kind != "state":
-            return  # a parameter of a closed module that another module reads, too
+            return  # a parameter of a closed module that another module also reads
         if column < 2:
             self.links[("forward", "backward")[column]].setdefault(s, set()).add(r)
 

@@ -343,7 +343,7 @@ class StepTree:
     # ---- what is open ------------------------------------------------------------------------------------------------
 
     def opened_first(self, limit: int = BOXES) -> set[str]:
-        """The keys that are open at first: modules that contain modules, outermost first, while there are few rows."""
+        """The keys that are initially open: modules that contain modules, outermost first, while there are few rows."""
         opened: set[str] = set()
         rows, queue, at = len(self.shown(self.root)), list(self.shown(self.root)), 0
         while at < len(queue):
@@ -413,7 +413,7 @@ def loss_of(record: StepRecord) -> int:
     """
     nodes = record.nodes
     firsts = {record.places[node.twin] for i, node in enumerate(nodes) if is_first_gradient(record, i)}
-    above: dict[int, frozenset[int]] = {}  # node -> those of them that depend on it
+    above: dict[int, frozenset[int]] = {}  # node -> the nodes among them that depend on it
     for i in sorted([i for i, n in enumerate(nodes) if not n.column], key=lambda i: nodes[i].order):
         leading = frozenset().union(*[above.get(x[0], frozenset()) for x in record.reads[i] if x is not None])
         above[i] = leading | {i} if i in firsts else leading

@@ -1,5 +1,5 @@
 """Channels of the first image, or heads of the first attention, of an array with three axes or more: small maps side by
-side, in one picture with one scale. The first corner of an activation says little: it mostly shows the padding.
+side, in one picture with one scale. A corner of an activation alone would say little: it mostly shows the padding.
 
 Pure functions of arrays. Read next: `../renderers/tensor_picture.py`, which defines the colours.
 """

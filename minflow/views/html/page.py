@@ -31,7 +31,7 @@ HANGING = "cursor:pointer;padding-left:1.1em;text-indent:-1.1em"  # of a summary
 SMALLEST, CELL = 0.75, 600
 NAMED = 3  # output shapes listed between those of the first and the last call
 OWN, LONG = 12, 100  # tensors of a module that are listed; characters of a name or of specs
-OPEN = 2  # levels of a module tree that are open at first
+OPEN = 2  # levels of a module tree that are initially open
 # Widths in em: of a module tree that ran, of one that did not, of its columns.
 WIDTH, NARROW, OUTPUT, PARAMETERS = 74, 44, 17, 9
 END = '<br style="clear:both">'  # makes a row as high as its columns
@@ -62,7 +62,7 @@ def picture_bundle(svg: str, alt: str, text: str, fold_text: bool = False) -> di
 
 
 def folded_below(title: str, below: str) -> str:
-    """Details of the output above, closed at first."""
+    """Details of the output above, initially closed."""
     return (
         f'<details {NO_MATH}><summary style="cursor:pointer;font-size:12.5px;line-height:1.6">'
         f"{escape(clean(title))}</summary>{below}</details>"

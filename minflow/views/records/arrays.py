@@ -1,4 +1,4 @@
-"""An array in a few words: all elements of a small one, else minimum, mean and maximum. Read next: `tape.py`."""
+"""An array as short text: all elements if it is small, else minimum, mean and maximum. Read next: `tape.py`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ SHOWN = 8  # arrays with at most this many elements are written out
 
 
 def gradient_text(array: Any) -> str:
-    """Elements of a gradient, with the norm for a large one. A zero gradient is named, because it stops learning."""
+    """Elements of a gradient, with the norm for a large one. A gradient of zeros is reported as such, because it stops
+    learning.
+    """
     text = numbers_text(array)
     if array is None or array.size <= SHOWN:
         return text
@@ -22,7 +24,7 @@ def gradient_text(array: Any) -> str:
 
 
 def numbers_text(array: Any) -> str:
-    """All elements of a small array, else minimum, mean and maximum."""
+    """All elements if the array is small, else minimum, mean and maximum."""
     if array is None:
         return "(symbolic)"
     import numpy as np

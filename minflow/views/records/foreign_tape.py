@@ -1,4 +1,5 @@
-"""The tape of another engine as a record: objects with `.data`, `.grad` and `.inputs`, such as a learner's own values.
+"""The tape of another engine as a record: objects with `.data`, `.grad` and `.inputs`, such as the values of a
+learner's own autograd.
 
 `inputs` are the objects that a value was computed from; `op`, if present, names the operation. Read next: `tape.py`,
 minflow's own tape.
@@ -65,7 +66,7 @@ def node_record(one: Any, ids: Mapping[int, str], known: Mapping[int, str]) -> N
 
 
 def as_text(x: Any) -> str:
-    """Numbers in short, or the class of an object without any."""
+    """Abbreviated numbers, or the class of an object without numbers."""
     import numpy as np
 
     if x is None:

@@ -21,7 +21,7 @@ DEFAULTS: dict[str, Any] = {
     "reduction": "mean",
     "weight_decay": 0.0, "dampening": 0.0,
 }  # fmt: skip
-# name -> another value that is not shown; None: the attribute is never shown, it is for messages
+# name -> another value that is not shown; None: the attribute is never shown, it is used in messages only
 SILENT = {"loss": None, "ignore_index": -(2**31), "ctx": None}
 WORDS = {"ta": "a transposed", "tb": "b transposed"}
 
@@ -40,9 +40,9 @@ class NodeRecord:
     """One box: an op, a leaf, an input or state of a graph, or many ops folded into one.
 
     label: name of the op or leaf.  outs: the spec of each output.  count: number of ops that it represents.
-    needs: True if a gradient flows through it.  value, grad: numbers in short, if requested.
+    needs: True if a gradient flows through it.  value, grad: abbreviated elements, if requested.
     phase: in a graph "backward", "recompute" or "optimizer"; empty for forward.
-    held: number of the last `outs` of a folded box that are leaves or states inside it.  hidden: all leaves inside it.
+    held: of a folded box, how many of its last `outs` are leaves or states inside it.  hidden: all leaves inside it.
     mark: "failed" or "differs" for the one node that a picture is about, "equal" for nodes that were checked before it,
     "only" for nodes that the other side does not have, "ghost" for those that only the other side has.
     notes: lines of a marked node: got, expected, try.

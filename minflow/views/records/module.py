@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class ModuleRecord:
-    """A module with its children. params, trainable, nbytes: of the module and all inside it, each tensor once.
+    """A module with its children. params, trainable, nbytes: totals of the module and all inside it, each tensor
+    counted once.
 
     own: names and specs of its own parameters and buffers.  outputs: specs of the last call.  earlier: those of earlier
     calls, each time they changed.  calls: number of calls (None: not observed).  macs, written: multiply-accumulates

@@ -1,4 +1,4 @@
-"""From anything that can be shown to its record. Higher packages register recorders of their classes.
+"""Convert anything that can be shown to its record. Higher packages register recorders of their classes.
 
 Read next: `graph.py`, `tape.py` and `module.py`, the records.
 """

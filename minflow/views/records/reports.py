@@ -148,8 +148,8 @@ class Ceilings:
 class PlanCall:
     """One call of a plan. step: its position.  where: the source lines that caused it.  inputs, outputs: specs.
 
-    offset: of its first result in the arena, or None if that is elsewhere, as described by `place`.  nbytes: of its
-    results.  flops: arithmetic operations, None if not counted.  moved: bytes that it reads and writes.
+    offset: position of its first result in the arena, or None if that is elsewhere, as described by `place`.  nbytes:
+    size of its results.  flops: arithmetic operations, None if not counted.  moved: bytes that it reads and writes.
     seconds: in the last timed call of the graph, None before one.
     """
 
@@ -195,7 +195,7 @@ class Roofline:
 class ThreadBar:
     """One span of a thread. thread: its index; 0 is the calling thread, -1 a whole call of the plan.
 
-    name: of the call.  start, stop: seconds since the step began.
+    name: name of the call.  start, stop: seconds since the step began.
     """
 
     thread: int
@@ -207,7 +207,7 @@ class ThreadBar:
 
 @dataclass(frozen=True)
 class Threads:
-    """One step. count: number of threads that worked; at_once: most of them at the same time.  seconds: its duration.
+    """One step. count: number of threads that worked; at_once: largest number at the same time.  seconds: its duration.
     bars: in the order of the calls, each call followed by the spans of its threads.
     """
 
@@ -237,7 +237,7 @@ class Block:
 class MemoryMap:
     """The arena of a plan.
 
-    arena: bytes.  least: lower bound for any buffer assignment.  total: sum over all values.  steps: of the plan.
+    arena: bytes.  least: lower bound for any buffer assignment.  total: sum over all values.  steps: steps of the plan.
 
     states: bytes of parameters, buffers and optimizer state.  in_place: number of updates written directly into states.
     fresh: bytes of outputs that are allocated at each call.

@@ -147,7 +147,7 @@ def with_numbers(record: NodeRecord, tensor: Any, gradient: bool) -> NodeRecord:
 
 
 def names_in(namespace: Mapping[str, Any]) -> dict[int, str]:
-    """`id(tensor)` -> the learner's name for it. Names with a leading underscore do not count."""
+    """`id(tensor)` -> the learner's name for it. Names with a leading underscore are ignored."""
     names: dict[int, str] = {}
     for name, x in list(namespace.items()):
         if not name.startswith("_") and hasattr(type(x), "requires_grad") and hasattr(x, "spec"):

@@ -20,7 +20,7 @@ from ..text.trees import outer_lines, outer_rows, within_limit
 Line = tuple[int, str]
 MOST = 10_000  # lines that are shown
 LONG = 2000  # characters of a line
-OPEN = 45  # rows that are visible at first
+OPEN = 45  # rows that are initially visible
 KIND = re.compile(r"^\((MODULE|OPERATOR|PARAMETER|BUFFER|INPUT|OUTPUT|CONFIG): ?([^:(]+)(.*)\)$", re.S)
 MODULE = re.compile(r"\(MODULE:[^:]*:")
 NUMBERED = re.compile(r"(-[a-z]\w*)-\d+")  # an operation's name, and its number among those of that name
@@ -143,7 +143,7 @@ def anonymous_lines(branch: Branch) -> list[Line]:
 
 
 def open_at_first(rows: list[Row]) -> set[int]:
-    """The rows that are open at first: one after the other until a screen is full, so that the source lines of the
+    """The rows that are initially open: one after the other until a screen is full, so that the source lines of the
     first operations are visible.
     """
     below: dict[int, int] = {}  # row -> number of rows that opening it reveals

@@ -23,8 +23,8 @@ from ..text.tables import cut
 from .tensor import array_of
 
 MANY = 32  # images, at most
-BYTES = 36_000  # of all pixels together: fits into 60 kB of HTML
-WIDE = 640  # display width of the picture in pixels, about
+BYTES = 36_000  # bytes of all pixels together: fits into 60 kB of HTML
+WIDE = 640  # approximate display width of the picture in pixels
 COLUMNS = 32  # of an image in text
 GAP = 4  # pixels between images
 WORD = 40  # characters of a label
@@ -39,7 +39,8 @@ class ImagesRecord:
     transparent.
 
     width: on the screen.  title: caption.  first: the first image in grey, for text.
-    one: height and width of an image in the picture.  labels: of the images shown, row by row; empty, or one for each.
+    one: height and width of an image in the picture.  labels: labels of the images shown, row by row; empty, or one for
+    each.
     """
 
     title: str

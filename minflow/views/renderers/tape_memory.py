@@ -1,8 +1,9 @@
 """The memory that a tape keeps, for which operation, and until when: a record, its text and its picture.
 
 The gradient rule of an operation reads some of its inputs or results. The tape keeps those arrays until backward has
-passed the operation, or until the last tensor computed from it is gone. An array counts once, with the whole storage
-that it keeps alive. Knows Nodes, not Tensors. Read next: `core/op.py`, SavedSlots: which arrays a rule requests.
+passed the operation, or until the last tensor computed from it is gone. Each array is counted once, with the whole
+storage that it keeps alive. Knows Nodes, not Tensors. Read next: `core/op.py`, SavedSlots: which arrays a rule
+requests.
 """
 
 from __future__ import annotations
@@ -23,14 +24,15 @@ from ..records.tape import leaf_name, names_in
 from ..text.listing import clean, count
 from ..text.tables import ruled_table
 
-ROWS = 20  # arrays that are listed, the largest; of the others only the sum
+ROWS = 20  # the largest arrays are listed; the others are only summed
 BAR, WIDEST = 150, 900  # pixels: the longest bar; the widest line of text
 KEPT = 3  # operations that are named for one array
 
 
 @dataclass(frozen=True)
 class SavedArrayRow:
-    """One array. spec: as it was saved.  nbytes: of the storage that it keeps alive.  used: bytes of it that are read.
+    """One array. spec: as it was saved.  nbytes: size of the storage that it keeps alive.  used: bytes of it that are
+    read.
 
     keepers: the operations that save it, "#2 tanh: its result, at In[3]:2 in fc1".  owner: another holder, "leaf w" or
     "variable h".
@@ -83,7 +85,7 @@ def learner_tensors() -> dict[str, Any]:
 
 
 def tensors_in(namespace: Mapping[str, Any]) -> dict[str, Any]:
-    """Entries that are tensors, or values of a learner's own engine; names with a leading underscore do not count."""
+    """Entries that are tensors, or values of a learner's own engine; names with a leading underscore are ignored."""
     entries = [(name, x) for name, x in list(namespace.items()) if not name.startswith("_")]
     return {
         name: x

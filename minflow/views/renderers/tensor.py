@@ -20,8 +20,8 @@ from ..text.sparkline import BARS, shaded, short_number
 from ..text.tables import table
 
 TINY = 16  # tensors with at most this many elements stay text, which is read faster than a picture
-SIDE = 48  # rows and columns in the picture of a single matrix, at most
-SLICE = 28  # rows and columns of a slice among several, at most
+SIDE = 48  # largest number of rows and columns in the picture of a single matrix
+SLICE = 28  # largest number of rows and columns of a slice among several
 CELLS = 5000  # cells of all slices together: fits into 20 kB of HTML
 SLICES = 24
 SIDE_BY_SIDE = 8  # slices
@@ -42,9 +42,10 @@ class Tile:
 @dataclass(frozen=True)
 class TensorRecord:
     """Contents of a card. about: origin of the tensor.  rows, columns: sizes of the matrices, of which `tiles` shows
-    some, `across` of them side by side.  least, mean, most: of the finite elements.  nan, plus, minus: number of
-    elements that are NaN, inf, -inf.  true: number of True elements of a bool tensor, else None.  looked: number of
-    elements in the statistics.  histogram: (counts, first edge, last edge); its range is that of the colours.
+    some, `across` of them side by side.  least, mean, most: minimum, mean and maximum of the finite elements.  nan,
+    plus, minus: number of elements that are NaN, inf, -inf.  true: number of True elements of a bool tensor, else None.
+    looked: number of elements in the statistics.  histogram: (counts, first edge, last edge); its range is that of the
+    colours.
     text: the repr.
     """
 

@@ -1,8 +1,8 @@
 """A TensorRecord as a picture: heat maps with their colour scale, a histogram, and the statistics in words.
 
 Cells and slices are drawn on the page itself, all words on plates. Without written numbers the cells are one PNG. NaN
-and infinity are signs on yellow, never told by colour alone. Pure functions of records. Read next: `../html/page.py`,
-cards; `images.py`, tensors as images.
+and infinity are signs on yellow, never conveyed by colour alone. Pure functions of records. Read next:
+`../html/page.py`, cards; `images.py`, tensors as images.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ def cell_pixels(cells: np.ndarray, size: int) -> np.ndarray:
 
 
 def tensor_svg(record: TensorRecord, asked: bool = False) -> str:
-    """The picture of a record. asked: True if numbers were requested; the picture then says why they are not written if
-    they do not fit.
+    """The picture of a record. asked: True if numbers were requested; if they do not fit, the picture then says why
+    they are missing.
     """
     low, high, diverging = scale_of(record)
     cells = [np.array(tile.cells) for tile in record.tiles]

@@ -16,10 +16,10 @@ from .trees import cut as cut, outer_rows, within_limit
 DEEP = 24  # levels of a tree that are indented; deeper ones are written as a number
 COLUMN = 74  # limit for the start of the right-hand column of a tree
 WIDE = 200  # characters of a list of specs
-NAME = 52  # columns of the first column of a module table, at most
+NAME = 52  # largest width of the first column of a module table
 # prefix of a marked node
 SIGNS = {"failed": "\u2717 ", "differs": "\u2717 ", "equal": "\u2713 ", "only": "? ", "ghost": "? "}
-VALUES = 6  # values that a folded box lists; of more only the count
+VALUES = 6  # values that a folded box lists; if there are more, only their count
 
 
 def columns(rows: list[tuple[str, str]]) -> list[str]:

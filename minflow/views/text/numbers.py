@@ -25,7 +25,7 @@ def percent(share: float) -> str:
 
 
 def shares(parts: list[float]) -> list[int]:
-    """Parts in whole per cents with a sum of 100; those with the largest remainders are rounded up."""
+    """Percentages of the parts as integers that sum to 100; those with the largest remainders are rounded up."""
     whole = sum(parts)
     if not whole:
         return [0] * len(parts)

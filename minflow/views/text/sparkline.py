@@ -19,7 +19,8 @@ WIDTH = 48
 
 
 def sparkline(values: Iterable[float], width: int = WIDTH) -> str:
-    """The values as at most `width` bars from the least on; a bar for several values is their mean, × is not finite.
+    """The values as at most `width` bars, the lowest bar for the least; a bar may be the mean of several values, × is
+    not finite.
 
     >>> sparkline([1, 2, 3, 2, float("nan")])
     '▁▅█▅×'

@@ -12,7 +12,7 @@ ROWS = 400  # rows of a tree
 
 
 def cut(text: str, most: int) -> str:
-    """The text without its middle if it is long: both ends say more."""
+    """Cut the middle out of a long text: its ends say more."""
     return text if len(text) <= most else f"{text[: most // 2]} ... {text[-(most // 2) :]}"
 
 

@@ -1,7 +1,7 @@
-"""Who was busy when while a job ran: loader, queue, compute and callback, as records, statistics and sentences.
+"""When loader, queue, compute and callback were busy while a job ran, as records, statistics and sentences.
 
-The loader of a step is the time in which the submitting thread does anything but wait. Pure functions of times; knows
-nothing of queues or jobs. Read next: `svg.py`, the picture; `text.py`, the text.
+The loader time of a step is the time in which the submitting thread does anything but wait. Pure functions of times;
+knows nothing of queues or jobs. Read next: `svg.py`, the picture; `text.py`, the text.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from ..text.listing import clean
 from ..text.tables import cut
 
 LANES = ("loader", "queue", "compute", "callback")
-SHOWN = 12  # steps of a picture by default
-MOST = 33  # steps of a picture, at most: six bars each
+SHOWN = 12  # steps in a picture by default
+MOST = 33  # largest number of steps in a picture: six bars each
 SHORTEST = 0.004  # fraction of a picture: shorter waits are not drawn
 PAUSE = 0.1  # seconds that the loop waits with nothing in flight to count as a pause, not as a wait for a result
 ABOVE = 1.005  # times the speedup of the formula: more than that needs an explanation
@@ -76,7 +76,7 @@ class Bar(NamedTuple):
 
 @dataclass(frozen=True)
 class TimelineRecord:
-    """The steps of a job, oldest first. cores: available to the process.  asked: True to draw all steps."""
+    """The steps of a job, oldest first. cores: number available to the process.  asked: True to draw all steps."""
 
     name: str
     steps: tuple[StepTimes, ...]
@@ -112,8 +112,8 @@ class TimelineRecord:
 
     @cached_property
     def others(self) -> Span:
-        """Seconds between two steps that other jobs of the loop take, for loading and for work. Neither counts for this
-        job.
+        """Seconds that other jobs of the same loop take between two steps, for loading and for work. Neither is
+        attributed to this job.
         """
         a, b = [mean([s.others[i] for s in self.steady]) for i in (0, 1)]
         return (a, b) if a + b >= 0.02 * (self.load + self.work) else (0.0, 0.0)
@@ -125,7 +125,7 @@ class TimelineRecord:
 
     @cached_property
     def at_best(self) -> float:
-        """Seconds of a step if loop and worker never wait for each other: those of the busier one."""
+        """Seconds of a step if loop and worker never wait for each other: the time of the busier one."""
         return max(self.load + self.others[0], self.work + self.others[1])
 
     @cached_property
@@ -398,7 +398,7 @@ def slowest(record: TimelineRecord) -> str:
 
 
 def small_gain(record: TimelineRecord) -> str:
-    """Why async can win little or nothing."""
+    """Explain why async can gain little or nothing."""
     if record.best >= 1.15 or any(record.others):
         return ""
     if record.load < record.work:
@@ -447,12 +447,12 @@ class TimelinePair:
 
 
 def pair(a: TimelineRecord, b: TimelineRecord) -> TimelinePair:
-    """Sync first; otherwise in the given order."""
+    """Order two timelines: sync first, otherwise as given."""
     return TimelinePair(b, a) if (a.mode, b.mode) == ("async", "sync") else TimelinePair(a, b)
 
 
 def pair_verdict(record: TimelinePair) -> str:
-    """Why the second is faster, or why not, in one or two sentences."""
+    """Explain in one or two sentences why the second is faster, or why it is not."""
     a, b = record.first, record.second
     if (a.mode, b.mode) != ("sync", "async"):
         return "Two runs of the same kind: the ratio says how different they are, not what async wins."
@@ -489,7 +489,7 @@ def pair_verdict(record: TimelinePair) -> str:
 
 
 def excess_reason(record: TimelinePair) -> str:
-    """Why the gain exceeds the formula, which counts only loading and work of sync; empty if it does not."""
+    """Explain why the gain exceeds the formula, which counts only loading and work of sync; empty if it does not."""
     a, b = record.first, record.second
     if record.gain <= ABOVE * a.best:
         return ""

@@ -103,7 +103,7 @@ def accept_messages(widget):
 
 
 def retire(widget, ended: deque = ENDED, most: int = 8) -> None:
-    """Close the widget later, after `most` others: a page that was reloaded meanwhile has nothing else to show."""
+    """Close the widget later, after `most` others: a page reloaded in the meantime has nothing else to show."""
     ended.append(widget)
     if len(ended) > most:
         close(ended.popleft())

@@ -1,4 +1,4 @@
-"""Pump: the thread that updates a live curve or a live timeline, at most ten times per second.
+"""UpdateThread: the thread that updates a live curve or a live timeline, at most ten times per second.
 
 Knows nothing of its owner except `_look()`, `_update()` and `_share()`. Read next: `curve/loss_curve.py`,
 `timeline/live_timeline.py`.
@@ -24,10 +24,10 @@ class UpdateThread:
     """Updates its owner: at most once per PERIOD, only if there is something new, and always with the last values.
 
     owner: `_look()` takes new values and returns True if there were any (None: it has ended, and so does the thread);
-    `_update()` shows them; `_share()` is the share of a processor that this may take. The owner is held weakly: its
-    collection ends the thread. idle: seconds without `wake` after which the thread looks on its own; 0: every PERIOD.
-    A failing display, such as a closed page, is given up after a few tries, but looking continues, because it detects
-    the end of a run. If threads cannot start (WebAssembly), `wake` does the work.
+    `_update()` shows them; `_share()` is the share of a processor that this may take. The owner is held by a weak
+    reference: the thread ends when it is collected. idle: seconds without `wake` after which the thread looks on its
+    own; 0: every PERIOD. A failing display, such as a closed page, is given up after a few tries, but looking
+    continues, because it detects the end of a run. If threads cannot start (WebAssembly), `wake` does the work.
     """
 
     def __init__(self, owner, idle: float = 1.0):
@@ -61,7 +61,7 @@ class UpdateThread:
             self.stopping.wait(max(PERIOD - (clock() - now), min((processor() - start) / share, LONGEST)))
 
     def once(self, fresh: bool) -> float | None:
-        """Look, and show new values. Return the share of a processor to use; None at the end."""
+        """Look for new values and show them. Return the share of a processor to use; None at the end."""
         owner = self.owner()
         if owner is None:
             return None

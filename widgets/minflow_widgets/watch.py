@@ -5,7 +5,7 @@
     with watch(job) as curve: ...              # a job function; two of them side by side: watch(sync_job, async_job)
     watch(run)                                 # of flow.start: the cell returns, the buttons pause and stop it
 
-Listens to the engine's events, which cost one test without listeners; knows nothing of how a curve is shown.
+Listens to the engine's events, which cost a single check without listeners; knows nothing of how a curve is shown.
 Read next: `curve/loss_curve.py`.
 """
 
@@ -53,9 +53,9 @@ def watch(
     """Return a LossCurve that is filled by nn.Graphs, job functions, runs of flow.start, or a model and its optimizer.
 
     The result of a step is drawn as "loss" (a dict: by its keys), with the learning rate, if it changes, and the norm
-    of all gradients, of every n-th step if each would cost too much. Several things are drawn side by side, under their
-    names or those in `names`. total, epoch, x, log, name, config, compare: see LossCurve; `log="runs/"` keeps the
-    values, in a table for each thing, and the arguments of its optimizer in addition to `config`.
+    of all gradients, of every n-th step if each would cost too much. Several sources are drawn side by side, under
+    their names or those in `names`. total, epoch, x, log, name, config, compare: see LossCurve; `log="runs/"` keeps the
+    values, in a table for each source, and the arguments of its optimizer in addition to `config`.
     gradients: False for no norm.  into: a LossCurve to fill; the end of the `with` block then ends the watching, not
     the curve. Raises MinflowError for anything that has no steps.
     """
@@ -202,7 +202,7 @@ class Sources:
             if self.listening is None:
                 return
             self.listening.close()
-            self.listening = None  # a further block continues
+            self.listening = None  # another block continues
         for source in self.polled:
             source.take()
         self.curve.close(self.feeds)

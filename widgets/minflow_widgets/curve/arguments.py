@@ -36,7 +36,7 @@ def check_options(total: float | None, epoch: float | None, x: str, control: Any
 
 
 def check_name(name, config) -> dict[str, Any]:
-    """Hyperparameters as JSON values. Raises MinflowError for a name that is not a string or a config without keys."""
+    """Return the hyperparameters as JSON values. Raises MinflowError if name is not a string or config has no keys."""
     from minflow.core.base.errors import MinflowError
 
     if name is not None and not (isinstance(name, str) and name.strip()):

@@ -29,8 +29,8 @@ STRIP, NUMBERS, DOTS = 130, 16, 24
 
 
 class Scene(NamedTuple):
-    """State shared by all panels. limits: of the x axis.  before: name -> series of the previous run.  series: of all
-    panels.
+    """State shared by all panels. limits: limits of the x axis.  before: name -> series of the previous run.  series:
+    those of all panels.
     """
 
     x: str

@@ -16,8 +16,8 @@ MARKS = 40  # epochs that are marked, at most; if there are more, every second o
 
 
 class End(NamedTuple):
-    """The last step of an epoch, or another mark. prefix: of the watched source; None: of all.  counted: True if it
-    ends an epoch.
+    """The last step of an epoch, or another mark. prefix: prefix of the watched source; None for all sources.  counted:
+    True if it ends an epoch.
     """
 
     step: float

@@ -55,10 +55,10 @@ class LossCurve:
     over the epoch drawn and reported. Without it, an epoch ends at `mark()`, or, under `watch`, with a DataLoader's
     pass around the steps.  x: "step", or "time" in seconds since each series began.  log: logarithmic scale of the
     values; by default if they span more than four decades, which the picture mentions.
-    panels: last words of names that will come, such as ("loss", "lr"), to reserve space from the start.
+    panels: last words of the names of later series, such as ("loss", "lr"), to reserve space from the start.
     log may also be a folder: the values are then kept there as a table `NAME.csv` that is written during the run (see
-    `../runs/log.py`), and `compare` shows such runs side by side.  name: of the run and of its file, numbered if that
-    file exists.  config: hyperparameters by name, kept with the run.
+    `../runs/log.py`), and `compare` shows such runs side by side.  name: name of the run and of its file, numbered if
+    that file exists.  config: hyperparameters by name, kept with the run.
     compare: earlier runs to draw with it: a folder of them (the newest four), tables, or curves.
     control: target of the buttons, with `pause()`, `resume()`, `stop()` and `state`; without it, they are disabled.
     >>> curve = LossCurve()
@@ -240,7 +240,7 @@ class LossCurve:
         return out.getvalue()
 
     def finish(self, note: str = "") -> None:
-        """Show the last values, and replace the live picture by the static one. Called when the `with` block ends."""
+        """Show the last values, and replace the live picture with the static one. Called when the `with` block ends."""
         if self._source is not None:
             self._source.end()  # takes the remaining values and stops listening
         if not self._ending.first(self._update_thread):
@@ -317,7 +317,7 @@ class LossCurve:
         self._front.update(self)
 
     def _look(self) -> bool | None:
-        """True if there is something new; None if its source has ended, and so the curve."""
+        """True if there is something new; None if its source, and therefore the curve, has ended."""
         if self._source is not None and not self._source.look():
             self.finish(self._source.note())
             return None
@@ -336,7 +336,7 @@ class LossCurve:
             self._pauses[-1:] = [[*self._pauses[-1], clock()]] if open_ else [*self._pauses[-1:], [clock()]]
 
     def _paused(self, since: float, until: float) -> float:
-        """Seconds of pauses between two times."""
+        """Total seconds of pauses between two times."""
         ends = [(pause[0], pause[1] if pause[1:] else until) for pause in self._pauses]
         return sum([max(min(end, until) - max(start, since), 0.0) for start, end in ends])
 

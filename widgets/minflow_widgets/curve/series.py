@@ -129,7 +129,7 @@ class Series:
         return PART.sub("", self.name.rpartition(" ")[0]).rstrip()
 
     def within_run(self, name: str) -> None:
-        """Among several runs, each name has its own panel, and the legend names the run."""
+        """Assign a panel for several runs: each name has its own, and the legend names the run."""
         self.word = self.word if self.word in SMALL else clean(name)
 
     def at(self, step: float) -> float:

@@ -2,8 +2,8 @@
 instructions.
 
 The widget only carries requests and answers: `minflow.introspection.graph.explore.session` decides what is shown,
-`explorer.js` draws it. The displayed, and so saved, output is a static picture; `place.js` draws the live one over it.
-Read next: `explorer.js`.
+`explorer.js` draws it. The output that is displayed, and therefore saved, is a static picture; `place.js` draws the
+live one over it. Read next: `explorer.js`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def widget_class():
 class OutputSlot:
     """Output of an explorer on a page: a live picture, drawn over a static one or above it.
 
-    handle: display handle of the live picture.  still: of a separate static one, or None.
+    handle: display handle of the live picture.  still: display handle of a separate static one, or None.
     """
 
     def __init__(self, name: str, handle: Any, still: Any = None):
@@ -75,7 +75,7 @@ class OutputSlot:
             self.handle.update(live_bundle(bundle, self.name), raw=True)
 
     def end(self, bundle: dict[str, str]) -> None:
-        """Replace the live picture by the static one."""
+        """Replace the live picture with the static one."""
         self.handle.update(bundle, raw=True)
 
 
@@ -94,7 +94,7 @@ def folded_bundle(bundle: dict[str, str]) -> dict[str, str]:
 
 class Explorer:
     """Interactive view of a graph, live in a notebook while the kernel runs. A saved notebook holds a static picture of
-    the state at first display. `keep()`, or the button "keep as picture", replaces it by the current state, and the
+    the state at first display. `keep()`, or the button "keep as picture", replaces it with the current state, and the
     live one continues; `end()` does the same and ends the live one. Elsewhere it prints as text. `text`, `svg`: the
     current picture.
 
@@ -162,13 +162,13 @@ class Explorer:
         """Keep the current picture in the notebook, where it survives saving and the end of the kernel; the live one
         continues.
 
-        A page that was reloaded since does not know the output any more: there the initial picture remains.
+        A page that was reloaded since then no longer has the output: it keeps the initial picture.
         """
         for _, place in list(self.shown):
             place.keep(self._repr_mimebundle_())
 
     def end(self) -> None:
-        """Replace the live pictures by the current static one, and end them."""
+        """Replace the live pictures with the current static one, and end them."""
         shown, self.shown = self.shown, []
         for widget, place in shown:
             place.end(self._repr_mimebundle_())
@@ -193,7 +193,7 @@ class Explorer:
                 widget.picture, widget.detail = picture or widget.picture, detail
 
     def asked(self, change: Any) -> None:
-        """Handle a request of the reader. Nothing that a page sends can raise here."""
+        """Handle a request from the reader. Never raises, whatever a page sends."""
         with contextlib.suppress(Exception):
             ask = json.loads(change["new"])
             if isinstance(ask, dict) and self.still is None:

@@ -72,7 +72,7 @@ def confusion_matrix(
 ) -> Any:
     """Draw how often class i (row) was predicted as class j (column); returns the Axes.
 
-    targets, predictions: see `confusion_counts`.  names: of the classes.  normalize: True for shares of each row.
+    targets, predictions: see `confusion_counts`.  names: names of the classes.  normalize: True for shares of each row.
     Right answers are blue, mistakes orange on their own scale, so that even one mistake in a thousand is visible.
     """
     counts = confusion_counts(targets, predictions, count_names(names))

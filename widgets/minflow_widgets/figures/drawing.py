@@ -192,7 +192,7 @@ def evaluate(model: Any, x: Any) -> Any:
 
 
 def check_first(first: Any, what: str) -> int:
-    """Check the limit of what is drawn."""
+    """Check `first`, the number of tiles to draw."""
     if isinstance(first, bool) or not isinstance(first, int | np.integer) or first < 1:
         values = {"got": describe(first)}
         raise DTypeError(f"{what}: first must be a positive integer", values=values, hint=f"first={FIRST}")

@@ -29,7 +29,7 @@ class Landscape(GrowingFigure):
 
     loss: a function of two floats that returns one number; it is called at 41 x 41 points, and at each step.
     w, b: ranges, two numbers each.  path: the walk so far, (n, 2) numbers, such as [[0, 0], [0.5, -0.2]].
-    names: of the two parameters.  pause: seconds that each step stays visible while the figure is live.
+    names: names of the two parameters.  pause: seconds that each step stays visible while the figure is live.
 
     In a notebook the first step of a cell puts the figure below it, further ones redraw it, and it becomes static when
     the cell ends. With MINFLOW_LIVE=0 only the final picture is shown. Elsewhere: `print(land)`, and `land.plot()`.
@@ -179,7 +179,8 @@ def landscape(
     """The loss over two parameters as filled contours, dark where it is high, with the walk `path`; returns the Axes.
 
     loss: a function of two floats that returns one number.  w, b: ranges, two numbers each.
-    path: (n, 2) numbers, a point for each step.  names: of the two parameters. `Landscape` is the same, and can grow.
+    path: (n, 2) numbers, a point for each step.  names: names of the two parameters. `Landscape` is the same, and can
+    grow.
     """
     return Landscape(loss, w, b, path, names=names).plot(ax)
 

@@ -57,7 +57,7 @@ def slope_at(
     """Draw the curve of f, its points at at - h and at + h, and the straight line through them; returns the Axes.
 
     f: a function of one float that returns one number.  span: range of the curve; default: two h beyond the points.
-    names: of the argument and of the result. The title gives rise, run and slope.
+    names: names of the argument and of the result. The title gives rise, run and slope.
     """
     at, h = as_number("at", at, "slope_at"), as_number("h", h, "slope_at")
     left, right = at - h, at + h

@@ -31,7 +31,7 @@ class Plane(GrowingFigure):
     model: a Module, or any function, from float32 (n, 2) to scores (n, classes), of which the greatest counts, or to
     one number each, (n, 1) or (n,), positive for class 1. It is evaluated at 81 x 81 points, in eval mode and without
     gradients; its mode is restored.
-    x: the points, (n, 2).  y: their true classes, (n,) integers from 0 to 9.  names: of the classes.
+    x: the points, (n, 2).  y: their true classes, (n,) integers from 0 to 9.  names: names of the classes.
     pause: seconds that each drawing stays visible while the figure is live.
 
     In a notebook the first `draw()` of a cell puts the figure below it, further ones redraw it, for at most a fifth of
@@ -188,8 +188,8 @@ def plane(model: Callable[[Any], Any], x: Any, y: Any, *, names: Sequence[Any] |
     """Draw the plane, coloured by the class that a model predicts, with points of known classes; returns the Axes.
 
     model: from float32 (n, 2) to scores (n, classes), or to one number each, positive for class 1.  x: (n, 2).
-    y: (n,) integers, 0 to 9.  names: of the classes. Stronger colours mean higher confidence; each class has its own
-    marker and hatching, and a point in a ring is wrong. `Plane` is the same, and can be redrawn.
+    y: (n,) integers, 0 to 9.  names: names of the classes. Stronger colours mean higher confidence; each class has its
+    own marker and hatching, and a point in a ring is wrong. `Plane` is the same, and can be redrawn.
     """
     return Plane(model, x, y, names=names).plot(ax)
 

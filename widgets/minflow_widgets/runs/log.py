@@ -62,7 +62,7 @@ class RunLog:
         return [file.path for file in self.files.values() if file.path is not None]
 
     def write(self, curve, note: str | None = None) -> None:
-        """Write new values. note: of the curve, at its end."""
+        """Write new values. note: note of the curve, at its end."""
         with self.lock:
             with curve._lock:
                 news = self.news(curve)

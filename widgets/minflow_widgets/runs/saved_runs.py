@@ -125,7 +125,7 @@ def gather(things: Sequence, most: int, needed: bool = True) -> tuple[list[Saved
     """At most `most` runs, with distinct names, and a note about those left out.
 
     things: folders, tables, curves. An argument that is not a run raises; inside a folder it is only reported.
-    needed: True if it is an error when there is none.
+    needed: True if it is an error to find none.
     """
     runs: list[SavedRun] = []
     left = 0
@@ -175,7 +175,7 @@ def gather(things: Sequence, most: int, needed: bool = True) -> tuple[list[Saved
 
 
 def with_distinct_names(runs: list[SavedRun]) -> list[SavedRun]:
-    """The runs with what differs in their names, all distinct."""
+    """The runs with distinct names, which contain the hyperparameters that differ."""
     keys = [
         key
         for key in dict.fromkeys(key for run in runs for key in run.config)

@@ -8,7 +8,7 @@ from .gradient_norm import GradientNorm
 
 
 class Source:
-    """A watched source. prefix: of the names of its series.  panels: words of the names, known in advance."""
+    """A watched source. prefix: prefix of the names of its series.  panels: words of these names, known in advance."""
 
     panels: tuple[str, ...] = ("loss",)
     passes = True  # True if a pass of a DataLoader around its steps is an epoch
@@ -36,7 +36,7 @@ class Source:
         return heard
 
     def config(self) -> dict:
-        """The hyperparameters that it knows."""
+        """The known hyperparameters."""
         return {}
 
     def wait(self) -> None:

@@ -41,7 +41,7 @@ def hyperparameters(optimizer) -> dict:
 
 
 def numbers_of(result, training: bool) -> Numbers:
-    """The result of a step: a single number is the "loss"; in training, else the mean of the first array is."""
+    """The result of a step: a single number is the "loss"; in training, otherwise the mean of the first array."""
     array: Any = result.array if type(result) is Tensor else result
     if isinstance(array, ARRAYS) and array.size == 1 and array.dtype.kind in "fiub":  # the common case
         return LOSS, (float(array.item()),)

@@ -1,4 +1,4 @@
-"""watch_timeline: who is busy when, drawn while jobs run and kept as a picture when they end.
+"""watch_timeline: when each thread is busy, drawn while jobs run and kept as a picture when they end.
 
     with watch_timeline():          # all jobs in the block; a sync and an async loop end side by side
         for x, y in loader: job(x, y)
@@ -102,7 +102,7 @@ class LiveTimeline:
                 self.finish("" if kind is None else f"stopped by {kind.__name__}")
 
     def finish(self, note: str = "") -> None:
-        """Replace the live picture by the static one."""
+        """Replace the live picture with the static one."""
         if not self.ending.first(self.update_thread):
             return
         self.finished, self.note = True, note
@@ -143,7 +143,7 @@ class LiveTimeline:
         return record_of(steps, since=self.begun) if steps else None
 
     def _look(self) -> bool | None:
-        """True if there is something new; None if its run has ended, and so the timeline."""
+        """True if there is something new; None if its run, and therefore the timeline, has ended."""
         if isinstance(self.job, Run) and self.job.done():
             self.finish("" if self.job.error is None else f"stopped by {type(self.job.error).__name__}")
             return None

@@ -23,7 +23,7 @@ from ..diagnosis import notebook
 from ..diagnosis.name_suggestions import similar
 from .i18n import find_non_ascii, say
 
-SHORT_REPR = reprlib.Repr()  # complete for any value that one can type; the beginning of larger ones
+SHORT_REPR = reprlib.Repr()  # complete for any value that can be typed; the beginning of larger ones
 SHORT_REPR.maxlevel, SHORT_REPR.maxstring, SHORT_REPR.maxother = 20, 100_000, 100_000
 SHORT_REPR.maxlist = SHORT_REPR.maxtuple = SHORT_REPR.maxdict = SHORT_REPR.maxset = SHORT_REPR.maxfrozenset = 1000
 
@@ -43,7 +43,7 @@ class AnswerSource:
 
 @functools.lru_cache(8)
 def definitions(text: str) -> list[ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef | ast.Lambda]:
-    """The functions and classes of a source text, from the outermost to the innermost. Not to be changed."""
+    """The functions and classes of a source text, from the outermost to the innermost. Callers must not modify them."""
     kinds = (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef, ast.Lambda)
     return [node for node in ast.walk(ast.parse(text)) if isinstance(node, kinds)]
 

@@ -60,7 +60,7 @@ class Card:
 def make_card(verdict: Verdict, level: int = 1, stuck: bool = False, progress: str = "") -> Card:
     """Make the card of a verdict.
 
-    level: how many times in a row this wrong answer has come. stuck: True after many attempts or a long time.
+    level: how many times in a row this wrong answer has occurred. stuck: True after many attempts or a long time.
     """
     card = Card(verdict.outcome, verdict.exercise.name, "", progress)
     write = {

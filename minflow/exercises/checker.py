@@ -47,7 +47,7 @@ def check(name: str, answer: Any, *given: Any) -> Any:
     """Check your answer to an exercise.
 
     The result shows the first, smallest case that fails, with a hint; a changed answer that fails in the same way gets
-    a more specific hint. Your attempts are recorded beside the notebook.
+    a more specific hint. Your attempts are recorded next to the notebook.
 
     name: name of the exercise, such as "slope". answer: your function, class or value. given: other variables that the
     question is about, as the cell shows.

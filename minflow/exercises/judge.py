@@ -135,7 +135,7 @@ def definition_value(answer: Any, given: tuple) -> Any:
 
 
 def matches_value(value: Any, wanted: Any, exercise: Exercise) -> bool:
-    """True if the value is as wanted. 64.0 equals 64 unless the exercise asks for exact types."""
+    """True if the value is as expected. 64.0 equals 64 unless the exercise asks for exact types."""
     if type(wanted) is int and not exercise.exact_types:
         wanted = float(wanted)
     return difference(value, wanted, exercise.allowed, exercise.exact_types) is None

@@ -2,7 +2,8 @@
 
 In the main thread a system timer interrupts repeatedly, so that `except:` in a loop does not help. Elsewhere (Windows,
 other threads) a watching thread raises the exception between two bytecodes. A call that stays in C, such as a long
-NumPy call or `sum(itertools.count())`, is stopped only when it returns; if it never does, only with the kernel.
+NumPy call or `sum(itertools.count())`, is stopped only when it returns; if it never returns, only stopping the kernel
+helps.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ class OutOfTime(BaseException):
 def limited(seconds: float, call: Callable[[], Any]) -> Any:
     """Return `call()`, or raise OutOfTime after `seconds`.
 
-    Time inside a nested limit counts only there. In a browser's kernel, without timers and threads, there is no limit.
+    Time inside a nested limit counts only toward the nested limit. In a browser's kernel, without timers and threads,
+    there is no limit.
     """
     if sys.platform == "emscripten":
         return call()
@@ -44,7 +46,7 @@ def limit_by_timer(seconds: float, call: Callable[[], Any]) -> Any:
 
     def stop(number, frame):
         nonlocal raised
-        # Not in this function's own lines, which must stop the timer and restore the handler whenever it fires.
+        # Do not raise in this function's own lines: they must stop the timer and restore the handler whenever it fires.
         if frame is not mine:
             raised += 1
             if raised == MAX_CAUGHT:

@@ -80,7 +80,7 @@ class Progress:
 
 
 def progress() -> Progress:
-    """Show which exercises are right or tried, and what to do next. Reads `.progress.jsonl` beside the lessons."""
+    """Show which exercises are right or tried, and what to do next. Reads `.progress.jsonl` next to the lessons."""
     welcome.refresh()
     states = record.states()
     exercises = [exercise for exercise in all_exercises() if exercise.points]

@@ -1,4 +1,4 @@
-"""Record of a learner's attempts: lines of JSON in `.progress.jsonl` beside the lessons.
+"""Record of a learner's attempts: lines of JSON in `.progress.jsonl` next to the lessons.
 
 Fields: time, exercise, attempt (the count of changed answers), outcome, name of the wrong answer, seconds, fingerprint
 of the source, versions. No source, no personal data, no network. Lines are only appended, so that concurrent or killed
@@ -60,7 +60,7 @@ def attempts(path: Path | None = None) -> list[dict[str, Any]]:
     for line in text.split("\n"):
         try:
             attempt = json.loads(line)
-        except (ValueError, RecursionError):  # torn by a kill, or not one of our lines
+        except (ValueError, RecursionError):  # truncated by a kill, or not one of our lines
             continue
         if (
             isinstance(attempt, dict)

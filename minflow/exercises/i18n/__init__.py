@@ -130,7 +130,7 @@ NOT_CODE = re.compile(
 
 
 def find_non_ascii(source: str) -> list[tuple[int, int, str, str]]:
-    """Find non-ASCII brackets, quotes and operators in code, as typed on a Chinese keyboard or copied from a text.
+    """Find non-ASCII brackets, quotes and operators in code, as typed on a Chinese keyboard or copied from prose.
 
     Returns (line, column, character, ASCII replacement) of each, counted from 1. Strings and comments are skipped.
     """

@@ -1,6 +1,6 @@
 """Reading tours through minflow's source: `source` shows a piece of it, `Reading` is a question about it.
 
-One file per tour defines `readings`, in order. They earn no points and do not count in any lesson.
+One file per tour defines `readings`, in order. They earn no points and do not count towards any lesson.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def grade(options: argparse.Namespace) -> int:
 
 
 def mend(options: argparse.Namespace) -> int:
-    """Rebuild notebooks, beside the files or in their place."""
+    """Rebuild notebooks, next to the files or in their place."""
     worst = 0
     for path in nb.notebooks(options.files):
         if path.name.endswith(mending.ENDING) and str(path) not in options.files:

@@ -144,7 +144,8 @@ def setup_cells(notebook: dict[str, Any], released: dict[str, Any], exercise: Ex
     """Sources of the cells to run before the answer.
 
     They are the first code cell of the release, and the cells above the answer that bind a name used in the answer or,
-    recursively, in such a cell. For another exercise's name it is the learner's answer to that exercise.
+    recursively, in such a cell. If such a name belongs to another exercise, the learner's answer to that exercise is
+    used.
     """
     known = nb.exercise_cells(released)
     others = {other.name: other for other in nb.exercises_of(released) if other is not exercise}

@@ -17,7 +17,7 @@ def mend(path: Path, release: Path | None = None, target: Path | None = None) ->
     """Write the release with the learner's answers. Returns (written file, remarks).
 
     release: the released notebook; by default the course's, with nbgrader's metadata if the file has it.
-    target: file to write; by default NAME.mended.ipynb beside the file. Raises NotebookError, OSError.
+    target: file to write; by default NAME.mended.ipynb next to the file. Raises NotebookError, OSError.
     """
     notebook = nb.read(path)
     if release is None:

@@ -1,6 +1,6 @@
 """A course folder for nbgrader: `source/ps02/02_downhill.ipynb` and a configuration.
 
-nbgrader replaces the part between the markers by its own stub. The configuration makes that stub empty, since ours is
+nbgrader replaces the part between the markers with its own stub. The configuration makes that stub empty, since ours is
 above it. Cells have metadata of schema 3: answers are solution cells, checks are locked cells with points.
 Source: nbgrader 0.9, preprocessors/clearsolutions.py and nbgraderformat/v3.json.
 """

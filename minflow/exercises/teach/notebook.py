@@ -200,7 +200,7 @@ def cells_between(all_cells: list[dict[str, Any]], first: str, last: str) -> lis
 
 
 def as_python(source: str) -> str:
-    """Replace IPython's own lines (`%time`, `!ls`) by `pass` if the source is not valid Python."""
+    """Replace IPython's own lines (`%time`, `!ls`) with `pass` if the source is not valid Python."""
     try:
         ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -35,7 +35,7 @@ def test_{name}({arguments}):
 
 
 def add_otter_cells(notebook: dict[str, Any]) -> dict[str, Any]:
-    """Add otter's raw cells to the solved notebook; `otter assign ps02/02_downhill.ipynb OUT` makes the rest."""
+    """Add otter's raw cells to the solved notebook; `otter assign ps02/02_downhill.ipynb OUT` generates the rest."""
     known = nb.exercise_cells(notebook)
     every = {id_ for cell in notebook["cells"] for id_ in nb.cell_ids(cell)}
     cells = [nb.cell("raw", SETTINGS.strip(), "otter-settings")]

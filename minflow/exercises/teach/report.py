@@ -1,7 +1,7 @@
 """`minflow exercises report`: table of a class from its learners' `.progress.jsonl`, as CSV and HTML.
 
-The files come from learners: lines may be torn, names may contain anything. Lines that name no exercise of this course
-are counted, not shown. The page is one file without scripts.
+The files come from learners: lines may be truncated, names may contain anything. Lines that name no exercise of this
+course are counted, not shown. The page is one file without scripts.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Work:
     """A learner's work on an exercise.
 
     attempts: changed answers until the first right one. minutes: between the first and last of them, without pauses.
-    wrong: name of a wrong answer -> how often it came.
+    wrong: name of a wrong answer -> how often it occurred.
     """
 
     right: bool
@@ -44,7 +44,7 @@ class Work:
 
 @dataclasses.dataclass(frozen=True)
 class ClassReport:
-    """Work of a class. learners: name -> {exercise: Work}. unknown: count of torn lines and of unknown exercises."""
+    """Work of a class. learners: name -> {exercise: Work}. unknown: count of truncated lines and unknown exercises."""
 
     exercises: list[Exercise]
     learners: dict[str, dict[str, Work]]

@@ -72,7 +72,7 @@ def main() -> None:
         verdict = {"outcome": "failed", "remark": f"grading fails: {type(error).__name__}: {error}"[:300]}
     channel.write((question["token"] + json.dumps(verdict) + "\n").encode())
     channel.flush()
-    os._exit(0)  # do not wait for threads of the answer
+    os._exit(0)  # do not wait for threads started by the answer
 
 
 # ---- limits ---------------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """`python -m docs.site`: build the site into `build/site`; open its `index.html`, no server is needed.
 
-Gathers the sources in `build/site-source`, at the paths that they have in the repository, so that their links hold:
+Gathers the sources in `build/site-source`, at their paths in the repository, so that their links stay valid:
 pages of `docs/`, lessons with their outputs (`lessons.py`), and pages generated from the code: the reference
 (`reference.py`), the list of lessons, the glossary of the course and the picture of the packages (`pages.py`).
 A warning is an error.
@@ -82,7 +82,7 @@ def gather(source: Path) -> None:
 
 
 def from_outside(folder: Path) -> list[str]:
-    """Addresses on other machines from which a page would load something; links to click do not count."""
+    """Addresses on other machines from which a page would load something; links to click are ignored."""
     return sorted(
         {
             f"{file.relative_to(folder)}: {found}"

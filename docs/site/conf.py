@@ -14,7 +14,7 @@ author = "the minflow authors"
 copyright = author
 extensions = ["myst_nb"]
 exclude_patterns: list[str] = []
-nitpicky = True  # every link leads somewhere
+nitpicky = True  # every link has a target
 suppress_warnings = ["myst.header"]  # lessons use a smaller heading for every exercise
 
 # Nothing is loaded from another machine: no inventories, no fonts, only the scripts of Sphinx and the theme.

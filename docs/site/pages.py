@@ -58,7 +58,7 @@ def toctree(caption: str, names: list[str]) -> str:
 
 
 def text_of(file: Path) -> str:
-    """Text of a page, in which links to other files lead to pages that show those files."""
+    """Text of a page, with links to other files rewritten to pages that show those files."""
     text = file.read_text(encoding="utf-8")
     if file.suffix != ".ipynb":
         return linked(text, file.parent)
@@ -191,7 +191,7 @@ def glossary() -> str:
 
 @functools.cache
 def arrows() -> dict[str, list[str]]:
-    """Package -> the packages it imports, by the table of tests/test_layering.py, after transitive reduction."""
+    """Package -> the packages it imports, from the table in tests/test_layering.py, after transitive reduction."""
     table = importlib.import_module("tests.test_layering").ROOMS
     packages = [
         name
@@ -224,7 +224,7 @@ def packages_svg() -> str:
 
 
 def packages() -> str:
-    """The picture of the packages, and the same as a table."""
+    """The picture of the packages, followed by a table with the same content."""
     rows = ["| package | what it does | imports |", "|---|---|---|"]
     for name, others in arrows().items():
         doc = inspect.getdoc(importlib.import_module(f"minflow.{name}")) or ""

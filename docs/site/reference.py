@@ -100,7 +100,7 @@ def public(namespace: str) -> list[str]:
 
 @functools.cache
 def first_names() -> dict[int, str]:
-    """Object id -> the name that has its entry; entries of its other names refer to it."""
+    """Object id -> the name under which it is documented; entries of its other names refer to that."""
     found: dict[int, list[str]] = {}
     for namespace in namespaces():
         for name in public(namespace) if namespace != "flow.Tensor" else ():
@@ -198,7 +198,7 @@ def entries(namespace: str, names: list[str]) -> Iterator[str]:
 
 
 def entry(namespace: str, name: str) -> Iterator[str]:
-    """The lines of one name."""
+    """The lines of the entry of one name."""
     full, holder = f"{namespace}.{name}", namespaces()[namespace]
     value = inspect.getattr_static(holder, name) if isinstance(holder, type) else getattr(holder, name)
     value = getattr(value, "__func__", value) if isinstance(holder, type) else value
@@ -215,7 +215,7 @@ def entry(namespace: str, name: str) -> Iterator[str]:
 
 
 def about(value: Any) -> str:
-    """The entry of a value that is not callable: the docstring of its class if that is ours, else its repr."""
+    """The entry of a value that is not callable: the docstring of its class if minflow defines it, else its repr."""
     return type(value).__doc__ or "" if type(value).__module__.startswith("minflow") else f"`{value!r}`"
 
 
@@ -263,7 +263,7 @@ def shown(annotation: Any) -> Any:
 
 
 def value_of(default: Any) -> Any:
-    """A default as source code, equal in each build."""
+    """A default as source code, identical in each build."""
     if default is inspect.Parameter.empty:
         return default
     if callable(default) and hasattr(default, "__name__"):

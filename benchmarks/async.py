@@ -7,11 +7,12 @@
     python benchmarks/async.py --json result.json         # the same figures as JSON
 
 A row trains one model with one loader whose time is a given share of a step. A round trains it synchronously and
-asynchronously, in alternating order, from the same weights and seed; the losses of all runs must be bit-identical.
+asynchronously, in alternating order, with the same initial weights and seed; the losses of all runs must be
+bit-identical.
 The time of a run is measured from the end of its first step to the end of its last one, per step, so filling the queue
 does not count. The ideal speed-up is (load + compute) / max(load, compute), both timed inside the synchronous runs; the
-gain is (synchronous / asynchronous - 1) / (ideal - 1). best: of the shortest runs. median: over rounds, each a pair.
-busy: while one endless process runs on each core.
+gain is (synchronous / asynchronous - 1) / (ideal - 1). best: from the shortest runs. median: over rounds, each of which
+is a pair. busy: while an endless process runs on each core.
 """
 
 import argparse
@@ -234,7 +235,7 @@ class Bench:
         )
 
     def fit(self, loader: Loader, share: float) -> None:
-        """Give the loader work that takes a share of the step; every run times it again."""
+        """Give the loader work that takes the given share of a step; every run times it again."""
         if loader.kind == "sleep":
             loader.amount = 1e-3
         for _ in range(2):

@@ -265,7 +265,7 @@ RIVALS = {"torchvista": vista, "torchview": view, "torchlens": lens, "Model Expl
 
 
 def beside(name: str, layers: int, rounds: int) -> dict[str, dict[str, Any]]:
-    """Alternate ours and each other tool; report the error if it cannot draw the model."""
+    """Alternate our explorer with each other tool; report the error if it cannot draw the model."""
     import torch
     import trainings
     from minflow_widgets import explore

@@ -302,7 +302,7 @@ def peak(model: str, kind: str, contestant: str, threads: int) -> int:
     set_threads(threads, False, contestant in TORCH)
     switch(contestant)
     lib, nn = (trainings.torch_library if contestant in TORCH else trainings.flow_library)()
-    small = nn.Linear(4, 4)  # its step triggers what a library loads on its first step
+    small = nn.Linear(4, 4)  # its step triggers everything that a library loads on its first step
     eager_step(
         trainings.Training(
             small,

@@ -86,7 +86,6 @@ class GrowingFigure:
         return self.text()
 
 
-@functools.cache
 def finish_all() -> None:
     """Make all open figures static."""
     for figure in list(OPEN):
@@ -94,6 +93,7 @@ def finish_all() -> None:
     OPEN.clear()
 
 
+@functools.cache
 def end_with_cells() -> None:
     """Make figures static when their cell ends."""
     notebook.follow_cells(lambda *_: None, lambda *_: finish_all())

@@ -1,7 +1,7 @@
 """The engine: tensors, the dispatch of ops, the tape and the trace.
 
-base/ does not know tensors; ops/ are the primitives; functions/ are the public functions and methods/ those of a
-Tensor; grad/ is the public part of autograd; messages/ are errors and warnings; backend/ are arrays and fast kernels.
-Must not know threads, files or notebooks. Read next: `spec.py`, `ir.py`, `dispatch.py`, `op.py`, `eager.py`,
+base/ does not depend on tensors; ops/ has the primitives; functions/ the public functions, methods/ those of a Tensor;
+grad/ the public part of autograd; messages/ errors and warnings; backend/ arrays and fast kernels.
+Must not depend on threads, files or notebooks. Read next: `spec.py`, `ir.py`, `dispatch.py`, `op.py`, `eager.py`,
 `tensor.py`.
 """

@@ -1,6 +1,6 @@
 """Conversion of data to a numpy array: numbers, nested lists, arrays, tensors in lists, with dtype inference.
 
-Must not know the Tensor class: a tensor is an object with a `spec`. Read next: `functions/fill.py`.
+Must not import the Tensor class: a tensor is an object with a `spec`. Read next: `functions/fill.py`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ARRAYS = (np.ndarray, np.generic)
 
 
 def array_of(data, dtype: DType | None) -> np.ndarray:
-    """A new numpy array of numbers, nested lists, or arrays or tensors in them; Python floats get the default dtype."""
+    """A new numpy array of numbers or nested lists, also of arrays and tensors; Python floats get the default dtype."""
     if isinstance(data, ARRAYS):
         data = np.asarray(data)
         if data.dtype.kind not in "biufc" and data.dtype != bfloat16.np:
@@ -70,7 +70,7 @@ def check_range(array: np.ndarray, dtype: DType, kinds: str = "iuO") -> np.ndarr
 
 
 def copied(array: np.ndarray) -> np.ndarray:
-    """A copy with the same strides, since kernels may sum in another order for other strides."""
+    """A copy with the same strides, since the order in which kernels sum may depend on strides."""
     if array.flags.c_contiguous or not array.size:
         return np.array(array, order="C")
     low = sum([(n - 1) * stride for n, stride in zip(array.shape, array.strides) if stride < 0])
@@ -91,12 +91,12 @@ def storage_size(array: np.ndarray) -> int:
 
 
 def storage_of(array: np.ndarray) -> np.ndarray:
-    """All elements from the first to the last of an array, including those in gaps, as one row."""
+    """All elements from the first to the last of an array, including those in gaps, as a 1-d array."""
     return np.lib.stride_tricks.as_strided(array, (storage_size(array) or 1,), (array.itemsize,))
 
 
 def leaf_dtypes(data) -> list[DType]:
-    """The dtypes to be promoted for lists that contain tensors or arrays; Python numbers count like arrays."""
+    """The dtypes to promote for lists that contain tensors or arrays; Python numbers count as arrays."""
     if isinstance(data, list | tuple):
         return [dtype for x in data for dtype in leaf_dtypes(x)]
     if hasattr(data, "spec"):
@@ -113,8 +113,8 @@ def depth_of(data) -> int:
 
 
 def to_numpy(data, depth: int):
-    """The lists with tensors converted to arrays of `depth` axes, as in PyTorch: a tensor must have one element if its
-    list begins with a tensor, else it is a row.
+    """Convert the tensors in nested lists to arrays of `depth` axes, as the first entries have, like PyTorch: in a
+    list that begins with a number or a tensor, each tensor must have one element.
     """
     if isinstance(data, list | tuple):
         return [to_numpy(x, depth - 1) for x in data]

@@ -43,8 +43,8 @@ def backprop(  # noqa: C901
     finish: Callable | None = None,
     quiet: Container[Value] = (),
 ):
-    """Value -> gradient, for every leaf that the roots depend on and for the values in `wanted`. If there are any
-    `wanted`, only nodes on a path to them are visited.
+    """Value -> gradient, for every leaf that the roots depend on and for the values in `wanted`. If `wanted` is not
+    empty, only nodes on a path to one of them are visited.
 
     finish: called with a leaf and its gradient as soon as that is complete, if hooks wait for its `.grad`.
     quiet: those of `wanted` whose hooks an enclosing backward runs.
@@ -65,7 +65,7 @@ def backprop(  # noqa: C901
         )
         arrivals.count(order if passed is None else passed)
         for value in arrivals.hooked - arrivals.waiting.keys():
-            arrivals.complete(value, grads)  # a root that is a leaf
+            arrivals.complete(value, grads)  # a leaf among the roots
         while order:
             node = order.pop()
             if not node.needs:

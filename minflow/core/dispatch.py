@@ -88,8 +88,8 @@ SPECIAL = LOOKED_AT | {
 
 
 def special_method(error: BaseException) -> str | None:
-    """Name of the special method of a user's object that raised this error when our code called it, or None if our code
-    had called another function of the user's.
+    """Name of the special method of a user's object that raised this error when our code called it; None if another
+    user function raised it, or none did.
     """
     trace = error.__traceback__
     while trace is not None:
@@ -118,7 +118,7 @@ LIBRARY = re.compile(rf"<frozen |<__array|.*site-packages.(numpy|scipy)\b|{PYTHO
 
 
 def raw_error(name: str, error: BaseException, values: Mapping[str, Any], hint: str = "") -> MinflowError:
-    """The four-part error in place of one that Python or numpy raised."""
+    """The four-part error that replaces an error of Python or numpy."""
     kind = next(ours for raw, ours in RAW_KINDS if isinstance(error, raw))
     if kind is OutOfMemoryError:
         hint = "smaller sizes, or a smaller dtype; expand() repeats without memory"
@@ -129,7 +129,7 @@ def raw_error(name: str, error: BaseException, values: Mapping[str, Any], hint: 
 
 
 def refuse_symbolic(inputs: Sequence) -> None:
-    """Raise TraceError for a tensor that was made while a graph was built and is used outside: it has no elements."""
+    """Raise TraceError for a symbolic tensor used outside the build that made it, since it has no elements."""
     if current().trace is None:
         for x in inputs:
             if x is not None and getattr(x, "array", x) is None:
@@ -144,7 +144,7 @@ def symbolic_error(x: Any) -> TraceError:
 
 
 def overflow_error(op: Any, inputs: Sequence) -> MinflowError:
-    """The error for a Python integer that the integer dtype of the tensors beside it cannot hold."""
+    """The error for a Python integer that does not fit in the integer dtype of the other inputs."""
     numbers = [x for x in inputs if x.__class__ in NUMBERS]
     kind = promote(*map(type, numbers), *[x.spec for x in inputs if hasattr(x, "spec")])
     limits = iinfo(kind)

@@ -36,7 +36,7 @@ from .source_location import caller
 from .spec import spec_of
 from .tensor import Tensor, blank, new_tensor
 
-REAL = NUMBERS - {complex}  # beside them a tensor keeps its dtype
+REAL = NUMBERS - {complex}  # types of literals that leave the dtype of a floating tensor unchanged
 VIEWS: dict = {}  # (view op, spec, attr) -> (output spec, specialized kernel, entry of the view path); bounded
 
 
@@ -57,7 +57,7 @@ def quietly(kernel, *arrays, **options):
 
 
 def compute(op: Op, arrays, attrs, specs):
-    """Run the kernel into new C-contiguous arrays; without `out` numpy keeps strides of inputs, and returns scalars."""
+    """Run the kernel into new C-contiguous arrays; without `out`, numpy keeps input strides and may return scalars."""
     if not op.takes_out:
         return op.kernel(*arrays, **attrs)
     out = [np.empty(spec.shape, spec.np) for spec in specs] if op.many else np.empty(specs[0].shape, specs[0].np)
@@ -125,12 +125,12 @@ class Eager(Mode):
             if dtype is not None:
                 return run_in_dtype(self, op, inputs, attrs, dtype, specs)
             for array in arrays:
-                if array is None:  # symbolic; some kernels would accept None, and in others `apply` explains the error
+                if array is None:  # symbolic; some kernels accept None; if one raises, `apply` explains the error
                     refuse_symbolic(inputs)
             spec = specs[0]
         try:
             array = compute(op, arrays, attrs, specs or spec.as_tuple) if ready is None else ready(*arrays)
-        except RuntimeWarning:  # the program turns warnings into errors; here inf and NaN are results
+        except RuntimeWarning:  # the program turns warnings into errors, but inf and NaN are valid results
             array = quietly(compute, op, arrays, attrs, specs or spec.as_tuple)
         if op.many:
             results = list(map(new_tensor, array, specs))
@@ -192,7 +192,7 @@ class Eager(Mode):
         return result
 
     def input_of(self, op: Op, x):
-        """An input as a tensor or a Python number: converts arrays and scalars of numpy, refuses everything else."""
+        """Convert an input to a tensor or a Python number: arrays and scalars of numpy; everything else is refused."""
         if isinstance(x, Tensor) or x.__class__ in NUMBERS:
             return x
         if isinstance(x, np.generic):
@@ -223,15 +223,15 @@ class Eager(Mode):
         return value.node.tensor() if hasattr(value.node, "tensor") else None
 
     def tensor_of(self, x) -> Tensor:
-        """A tensor of an array, a number or nested lists; a tensor is returned as it is."""
+        """Convert an array, a number or nested lists to a tensor; a tensor is returned unchanged."""
         return x if isinstance(x, Tensor) else as_tensor(x)
 
     def constant(self, array: np.ndarray) -> Tensor:
-        """A tensor that takes over an array."""
+        """A tensor that takes ownership of an array."""
         return new_tensor(array, spec_of(array))
 
     def restore(self, node: Node, slot: int, saved: tuple) -> Tensor:
-        """The saved tensor of a slot. Raises GradError if its storage was written since."""
+        """The saved tensor of a slot. Raises GradError if its storage was written after it was saved."""
         array, cell, version = saved
         if cell.version != version:
             raise self.changed(node, slot, array, cell)

@@ -25,8 +25,8 @@ from .source_location import caller, explain, fail
 class Alias(NamedTuple):
     """The relation of a view to its base. bound: the Value of the base from which the view's Value was derived.
 
-    An empty path means the storage of `base` with a separate history, as `detach()` makes. The path None means the
-    same for views made under no_grad, which must not be written where gradients are recorded.
+    If the path is empty, the tensor shares the storage of `base` but has a separate history, like a result of
+    `detach()`. None means the same for views made under no_grad, which must not be written while recording gradients.
     """
 
     base: Any
@@ -45,7 +45,7 @@ def cell_of(tensor) -> Cell:
 
 
 def writes_of(tensor) -> int:
-    """Number of writes into the storage since it got a cell, including those through `x.data`."""
+    """Number of writes to the storage since its cell was made, including those through `x.data`."""
     if tensor.cell is None:
         return 0
     cell = tensor.cell.storage or tensor.cell
@@ -53,7 +53,7 @@ def writes_of(tensor) -> int:
 
 
 def share_storage(a, b) -> bool:
-    """True if both are known to share a storage."""
+    """True if a and b are known to share a storage."""
     return a.cell is not None and b.cell is not None and (a.cell.storage or a.cell) is (b.cell.storage or b.cell)
 
 
@@ -79,7 +79,7 @@ def outside_of(tensor) -> Outside:
 
 
 def before_write(cell: Cell | None) -> None:
-    """Wait for the steps in flight that read this storage, before it is written."""
+    """Call before a write to this storage: wait for the steps in flight that read it."""
     if cell is not None:
         outside = (cell.storage or cell).outside
         if outside is not None and outside.order is not None:
@@ -87,7 +87,7 @@ def before_write(cell: Cell | None) -> None:
 
 
 def lend(tensor) -> np.ndarray:
-    """The array of a tensor, for another library, which may write into it at any time.
+    """The array of a tensor, for another library, which may write to it at any time.
 
     In a callback of a job, which cannot wait for the steps that read the storage, the array is read-only.
     """
@@ -126,7 +126,7 @@ def root_of(tensor) -> tuple:
 
 
 def make_view(mode, result, source, op: Op, attrs: dict) -> None:
-    """Make `result` a view of the base of `source`, by a path longer by `op`. `detach` gets a separate history."""
+    """Make `result` a view of the base of `source`: append `op` to the path, or for `detach` separate the history."""
     if len(op.inputs) > 1:  # made by a write (`overwritten`), which uses only the Value
         return
     root, path = root_of(source)
@@ -143,7 +143,7 @@ def make_view(mode, result, source, op: Op, attrs: dict) -> None:
 
 
 def base_of(alias: Alias):
-    """The tensor at which the path begins. After `base.t_()` it is the tensor that `base` was before."""
+    """The tensor where the path begins. After `base.t_()`, which makes `base` a view, that is the base of this view."""
     base = alias.base
     return base.alias.base if base.alias is not None and base.alias.path else base
 
@@ -323,7 +323,7 @@ def in_place(op: Op, target, *others, **attrs):
     check_inplace(mode, target, target)
     before_write(target.cell)
     try:
-        with silent():  # inf and NaN are results, even if warnings are errors
+        with silent():  # inf and NaN are valid results, even if the program turns warnings into errors
             op.kernel(*[x.array if hasattr(x, "spec") else x for x in inputs], **attrs, out=target.array)
     except OverflowError:
         raise overflow_error(op, inputs) from None
@@ -343,7 +343,7 @@ def overwrite(function, target, *args, **options):
 
 
 def store(target, new):
-    """target = new, the result of an in-place method: `new` must have the target's shape and a kind of dtype that the
+    """target = new, the result of an in-place method: `new` must have the target's shape, and a dtype whose kind the
     target can hold.
     """
     if new.dtype.rank > target.dtype.rank:
@@ -364,5 +364,5 @@ def store(target, new):
 
 
 def contiguous(tensor):
-    """The tensor itself if it is contiguous, else a copy that is."""
+    """The tensor itself if it is contiguous, else a contiguous copy."""
     return tensor if is_contiguous(tensor) else clone(tensor)

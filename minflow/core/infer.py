@@ -24,8 +24,8 @@ DEPENDS_ON_DEFAULT.append(INFERRED.clear)
 def infer(op: Any, inputs: Sequence, attrs: Mapping, specs: tuple = ()):
     """The result of the shape rule, cached: (None, output specs, result of `Op.specialize`), or
     (dtype that the inputs must be cast to, None, None), or (bfloat16, output specs, ...) if the op must be computed in
-    float32. `converted` does the casts of the last two. specs: those of the inputs, if all are tensors and the caller
-    has them.
+    float32. `run_in_dtype` does the casts of the last two. specs: those of the inputs, if all are tensors and the
+    caller has them.
     """
     specs = specs or tuple([x.__class__ if x.__class__ in NUMBERS else x.spec for x in inputs])
     key = (op, specs, tuple(attrs.items())) if attrs else (op, specs)
@@ -33,7 +33,7 @@ def infer(op: Any, inputs: Sequence, attrs: Mapping, specs: tuple = ()):
         return INFERRED[key]
     except KeyError:
         pass
-    except TypeError:  # an attr without hash (a slice before Python 3.12)
+    except TypeError:  # an unhashable attr (a slice before Python 3.12)
         key = None
     try:
         dtype, outs = consult(op, specs, attrs)
@@ -83,7 +83,7 @@ def consult(op: Any, specs: tuple, attrs: Mapping):
 
 
 def data_dependent(*specs, **attrs) -> None:
-    """The shape rule of an op whose output shape depends on the elements: eager only, where the result has a shape."""
+    """The shape rule of an op whose output shape depends on the elements; raises unless in eager mode."""
     if MODE.get().trace is not None:
         raise TraceError(
             "the shape of the result would depend on elements, and while a graph is built there are none",

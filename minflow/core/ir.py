@@ -2,8 +2,8 @@
 
 References point only backward (Tensor -> Value -> Node -> Values), so a tape is freed with the last tensor that needs
 it, without the cyclic collector. A Node keeps saved tensors and its source location, but no frame.
-Must not know arrays or kernels. Read next: `mode.py`, `source_location.py`, `infer.py`, `dispatch.py`, and `op.py`, the
-definition of an op.
+Must not depend on arrays or kernels. Read next: `mode.py`, `source_location.py`, `infer.py`, `dispatch.py`, and
+`op.py`, the definition of an op.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def hooks_at(node: Node, key: int | str) -> dict:
 
 
 class SourceKind:
-    """The kind of a Source, in the place of the op of a Node."""
+    """The kind of a Source; `source.op` in place of an Op."""
 
     def __init__(self, name: str):
         self.name = name
@@ -202,7 +202,7 @@ def file_name(path: str) -> str:
 
 
 def toposort(roots: Iterable[Node], every: bool = False) -> list[Node]:
-    """The given nodes and those they depend on, inputs before users. A loop, since recursion would limit the depth.
+    """The given nodes and those they depend on, inputs before users. Iterative, since recursion would limit the depth.
 
     Follows only inputs that need a gradient, unless `every`.
     """

@@ -1,6 +1,6 @@
 """The current mode: how ops run, whether gradients are recorded, the running module; and the mutation counter.
 
-A ContextVar holds it: `eager.py` and `trace.py` are its two kinds, and `using` sets one for a block. Must not know ops.
+A ContextVar holds it; `eager.py` and `trace.py` are the two modes; `using` sets one for a block. Must not import ops.
 Read next: `source_location.py`, which finds the current line of the user's program; `dispatch.py`, which asks the mode
 to run an op.
 """
@@ -19,9 +19,9 @@ class Mode:
 
     grad: True to record for backward.  anomaly: True to check every gradient for NaN.  scope: "LeNet.conv1".
     entered: where the innermost Module was called.  trace: the current Trace, or None.
-    watch: the object that is told of every call of a Module (nn.Graph, while it builds).
+    watch: the object that is notified of every call of a Module (nn.Graph, while it builds).
     origin: `ir.Node.origin` of new Nodes.  low: the dtype of autocast, or None.
-    seed: the gradient that backward starts from; 1/n if a graph adds up n gradients.
+    seed: the gradient that backward starts from; 1/n if a graph accumulates n gradients.
     recursion_check_len: length of `scope` from which a Module checks that Python's recursion limit is high enough.
     """
 
@@ -70,7 +70,7 @@ class Mode:
 
 
 DEFAULT = Mode()  # eager.py makes it an Eager; the ContextVar needs its default now
-# Instance attributes, which `replace` copies: every op reads these, and Python finds them sooner than in the class.
+# Instance attributes, which `replace` copies: every op reads these, and Python finds them faster than class attributes.
 vars(DEFAULT).update(grad=True, scope="", trace=None)
 MODE: ContextVar = ContextVar("mode", default=DEFAULT)
 current = MODE.get  # bound once, so that a call needs no attribute lookup

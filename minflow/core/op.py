@@ -1,6 +1,6 @@
 """Definitions of ops: `define` makes an Op from a signature, a shape rule and gradient rules; `kernel` adds its code.
 
-Knows neither arrays nor the Tensor class. Read next: `ops/elementwise.py` for examples of definitions, then `eager.py`.
+Independent of arrays and of Tensor. Read next: `ops/elementwise.py` for examples of definitions, then `eager.py`.
 """
 
 from __future__ import annotations

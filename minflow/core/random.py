@@ -127,7 +127,7 @@ SAMPLE: ContextVar = ContextVar("sample", default=None)  # the Generator of the 
 
 
 def source(generator: Generator | None = None) -> Generator:
-    """The Generator to draw from: the given one, that of the sample being loaded, or the default one."""
+    """The Generator to draw from: the argument, else that of the sample being loaded, else the default one."""
     return generator or SAMPLE.get() or default_generator
 
 

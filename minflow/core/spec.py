@@ -1,7 +1,7 @@
 """Specs: the shape, dtype and device of a tensor, without its elements; and type promotion, which is PyTorch's.
 
-Specs are interned: equal specs are one object, so that comparing two costs one `is`.
-Must not know tensors or ops; the dtypes are in `base/dtypes.py`.
+Specs are interned: equal specs are one object, so that they are compared by `is`.
+Must not depend on tensors or ops; the dtypes are in `base/dtypes.py`.
 Read next: `ir.py`, where Specs describe the outputs of Nodes.
 """
 
@@ -188,7 +188,7 @@ Function = TypeVar("Function", bound=Callable)
 
 
 def memoized(function: Function) -> Function:
-    """`lru_cache` for a function whose arguments include classes, which its own types refuse."""
+    """`lru_cache` for functions whose arguments include classes, which its type annotations reject."""
     return functools.lru_cache(maxsize=4096)(function)  # type: ignore[return-value]
 
 

@@ -112,14 +112,14 @@ class Tensor(
     cell: Cell | None = None
     gradient: Tensor | None = None
     needs = False
-    owned = False  # of a parameter: an optimizer has it
+    owned = False  # of a parameter: it belongs to an optimizer
     label = ""  # its attribute name in a Module
     leaf_views = False  # while tracing: a view of it was made a leaf
     retains: Callable | None = None  # the hook of `retain_grad`
     hooks: dict | None = None  # of a leaf: `Node.hooks` of its Source
     spent = False  # of a gradient: an optimizer step has used it
     result_of = ""  # the name of the nn.Graph that returned it
-    mixed = False  # of a gradient: a backward was added to it after a step had used it
+    mixed = False  # of a gradient: a backward accumulated into it after a step had used it
 
     def __init__(
         self,
@@ -500,7 +500,7 @@ class Tensor(
         fixed = dict.fromkeys(("array", "spec", "value", "alias", "cell", "gradient", "needs", "hooks"))
         twin.__dict__.update({k: copy.deepcopy(v, memo) for k, v in self.__dict__.items() if k not in fixed})
         array = self.read_array("deepcopy")
-        kept = memo.setdefault(("array", id(array)), (array, np.array(array, order="C")))  # array: keeps its id taken
+        kept = memo.setdefault(("array", id(array)), (array, np.array(array, order="C")))  # array: keeps its id valid
         twin.array, twin.spec = kept[1], self.spec
         if self.needs:
             twin.needs, twin.value = True, leaf_value(twin)
@@ -639,7 +639,7 @@ blank = object.__new__
 
 
 def new_tensor(array: Any, spec: Spec, value: Value | None = None) -> Tensor:
-    """Tensor(array, spec, value), without looking at the types of the arguments.
+    """Tensor(array, spec, value), without checks of the arguments.
 
     Attributes that every op reads are set on the instance: Python finds them there three times as fast as in the class.
     """

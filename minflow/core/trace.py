@@ -46,7 +46,7 @@ class Trace(Mode):
     firsts: later Value of a leaf that was written -> its first Value, under which backward accumulates its gradient, in
     the order of eager mode.
     reads: (tensor, method, place) for each concrete tensor whose elements the program has read.
-    lines: Value that a write made -> the line of the write.
+    lines: Value made by a write -> the line of that write.
     symbol: the class of symbolic tensors; job functions use Blob.
     """
 
@@ -209,7 +209,7 @@ class Trace(Mode):
         return {v.node: s.value for v, s in self.leaves.items() if v.node.op in (STATE, CONSTANT) and s.value != v}
 
     def refuse_stale(self, reads: Sequence[tuple[Tensor, str, str]], written: dict[Source, Value]) -> None:
-        """Raise TraceError if elements were read that the graph writes: `build` runs once and would see stale ones."""
+        """Raise TraceError if the program read elements that the graph writes: it runs once, so they would be stale."""
         for tensor, verb, place in reads:
             for source, value in written.items():
                 if overlap(tensor.array, source.array):
@@ -240,7 +240,7 @@ class Trace(Mode):
         return x if isinstance(x, Tensor) else as_tensor(x)
 
     def constant(self, array: np.ndarray) -> Tensor:
-        """A tensor made during the trace. Passes and kernels rely on its elements."""
+        """A tensor made during the trace. Passes and kernels assume that its elements never change."""
         array.flags.writeable = False
         self.created[id(array)] = array
         return Tensor(array, spec_of(array))
@@ -257,8 +257,8 @@ class Trace(Mode):
         return self.symbol(None, value.spec, value, bool(slot < 0 or node.needs >> slot & 1))
 
     def current(self, value: Value, data: bool = False) -> Value:
-        """The Value that has replaced a saved one by the time backward runs. As in eager mode, the tape sees neither
-        writes through `.data` nor writes to a storage that was saved through it.  data: True if this one was.
+        """The Value that has replaced a saved one when backward runs. As in eager mode, the tape sees neither writes
+        through `.data` nor writes to a storage saved through it.  data: True if `value` was saved through `.data`.
         """
         data = data or value in self.data_values
         writes = self.writes if data else self.untracked
@@ -424,10 +424,10 @@ class Trace(Mode):
     def update_buffers(
         self, alone: Callable[[Tensor], bool] = lambda tensor: True
     ) -> list[tuple[dict, str, Source, bool]]:
-        """Make the assignment to each buffer an update of the graph; return (dict, name, State, alone) for each.
+        """Turn the assignment to each buffer into an update of the graph; return (dict, name, State, alone) for each.
 
-        alone(tensor): True if the storage of a buffer's first tensor has no other tensor of the program. Otherwise the
-        State is a new one, since the program reads the storage too.
+        alone(tensor): True if no other tensor of the program shares the storage of a buffer's first tensor. Otherwise
+        the State is a new one, since the program also reads the old storage.
         """
         states = []
         for buffers, name, old, new in self.restore_buffers():
@@ -457,7 +457,7 @@ class Trace(Mode):
 
 
 def stale(tensor: Tensor, verb: str, name: str, place: str, written: Any) -> TraceError:
-    """The error for elements that were read while the graph is built, and that the graph writes."""
+    """The error for reading elements, while a graph is built, that the graph writes."""
     what = (
         f"{verb}() reads the numbers of a tensor that the graph writes: they are read once, while it is built, "
         "and would be the same at each call"

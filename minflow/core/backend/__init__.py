@@ -1,7 +1,7 @@
 """Array backends: the array library of each device type, and copies to and from the host.
 
 Kernels are written for an array namespace `xp`; a Backend contains what else differs between devices.
-numpy is the backend of the CPU; one for CUDA would register itself in BACKENDS. Must not know Tensor.
+numpy is the backend of the CPU; one for CUDA would register itself in BACKENDS. Must not import Tensor.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The mixin for rich reprs in notebooks, and the engine's interface to a notebook.
 
-views/ registers the renderer and diagnosis/ the notebook; the engine must not know either. A repr never raises: if the
-picture fails, the plain text contains the reason.
+views/ registers the renderer and diagnosis/ the notebook; the engine must not import either. A repr never raises: if
+the picture fails, the plain text contains the reason.
 """
 
 from __future__ import annotations

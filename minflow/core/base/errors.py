@@ -1,7 +1,7 @@
 """The error classes, in four parts: what went wrong, the values by name, where, and what to try.
 
 Every mistake of a user raises one of these. `str(error)` is the four-part text; the parts are attributes, so that a
-notebook can draw them. Must not know tensors: values are formatted by `str`.
+notebook can draw them. Must not depend on tensors: values are formatted by `str`.
 Read next: `source_location.fail`, which adds the values, the line and the module.
 """
 

@@ -1,7 +1,7 @@
 """Events: frozen records of what happened, and their listeners.
 
 Records are made only if there are listeners: `if StepDone in LISTENERS: emit(StepDone(...))`. Views and widgets
-subscribe; the engine must not know them. Exceptions of a listener are not caught here.
+subscribe; the engine must not import them. Exceptions of a listener are not caught here.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from typing import Any
 
 
 class ContextVarScope(_IOBase):
-    """Base of contexts that set a ContextVar and always reset it at the end, even if Ctrl-C comes meanwhile.
+    """Base of contexts that set a ContextVar and always reset it at the end, even if Ctrl-C comes in between.
 
     Python may raise KeyboardInterrupt at the first instruction of an `__exit__` written in Python, which would leave
     the variable set. `__exit__` of IOBase is C code that calls `close`; here `close` is C code too, which pops the last

@@ -19,7 +19,7 @@ RESOLVERS: list[Callable[[str, tuple, Mapping[str, Any]], Callable | None]] = []
 
 
 def overloaded(function: F, name: str = "") -> F:
-    """Decorator: mark a function whose public name has an overload. name: the public name, if it is another one."""
+    """Decorator: mark a function whose public name has an overload. name: the public name, if it differs."""
     OVERLOADED[f"flow.{name or function.__name__}"] = function
     return function
 

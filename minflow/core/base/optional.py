@@ -1,7 +1,7 @@
 """Optional packages: the extra that contains each, and the command that installs it here.
 
 The core of the distribution needs NumPy and three small packages. Every other package is imported on first use: by
-`import_optional`, or by `source_location.need`, which adds the line of the program. Must not know tensors.
+`import_optional`, or by `source_location.need`, which adds the line of the program. Must not depend on tensors.
 Read next: `../messages/invocation.py`.
 """
 

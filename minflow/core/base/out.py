@@ -1,6 +1,6 @@
 """Support for `out=` of public functions, which `../functions/out.py` implements and registers here.
 
-A function called with `out=` first fails, since none has that parameter; the error then leads here, so that calls
+No function has this parameter, so a call with `out=` first fails, and the handler of the error calls this module; calls
 without `out=` pay nothing.
 """
 

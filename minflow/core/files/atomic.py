@@ -1,7 +1,7 @@
 """Atomic writes of files: write to a hidden file in the same folder, sync it to disk, and rename it into place.
 
 `replace` writes all files that minflow writes for users. A reader of the path sees either the old or the new file,
-complete, even if the process is killed or the disk is full. Must not know the contents.
+complete, even if the process is killed or the disk is full. Must not depend on the contents.
 Read next: `temporary.py`; `io/atomic.py`, which does the same for a folder.
 """
 

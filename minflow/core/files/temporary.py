@@ -2,7 +2,7 @@
 
 Any user can plant a name, so a temporary is removed only if this user made it: a plain file, or a private folder that
 contains nothing but a folder of its own name. Links are not followed.
-Must not know what a temporary is for. Read next: `atomic.py`.
+Must not depend on the purpose of a temporary. Read next: `atomic.py`.
 """
 
 from __future__ import annotations

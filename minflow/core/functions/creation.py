@@ -124,7 +124,7 @@ def frombuffer(
     buffer: Any, *, dtype: DTypeLike, count: int = -1, offset: int = 0, requires_grad: bool = False
 ) -> Tensor:
     """A tensor over the memory of a bytearray, an array.array or similar: `count` elements of a dtype, from byte
-    `offset` on. The tensor is read-only if the memory is, as that of bytes.
+    `offset` on. The tensor is read-only if the memory is, as for bytes.
     """
     dtype = as_dtype(dtype)
     try:

@@ -1,6 +1,6 @@
 """Discrete Fourier transforms, built on the op `fft` along one axis; real transforms cut or mirror its spectrum.
 
-norm: what divides a transform of n elements. "backward" (None): the inverse by n; "forward": the forward one by n;
+norm: the divisor of a transform of n elements. "backward" (None): the inverse by n; "forward": the forward one by n;
 "ortho": both by sqrt(n). n, s: sizes to which axes are cut or zero-padded first.
 Read next: `../ops/complex.py`.
 """

@@ -71,6 +71,6 @@ def nms(boxes: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
 
 
 def in_top_k(targets: Tensor, predictions: Tensor, k: int) -> Tensor:
-    """`bool`: True if the prediction of the target is among the k largest of its row; ties count as among them."""
+    """`bool`: True if the prediction of the target is among the k largest of its row; ties count as True."""
     rows = e.sub(predictions, predictions.gather(1, targets.reshape(-1, 1)))
     return c.lt(sum(c.gt(rows, 0), 1), k)

@@ -77,7 +77,7 @@ def kind_of(x: Any) -> str:
 
 
 def check_target(name: str, target: Tensor, new: Tensor) -> None:
-    """Refuse gradients through `out` and a dtype that cannot hold the result, as PyTorch does; also another shape."""
+    """Refuse gradients through `out`, a dtype that cannot hold the result (like PyTorch), and a different shape."""
     if MODE.get().grad and (target.requires_grad or new.requires_grad):
         fail(
             GradError,

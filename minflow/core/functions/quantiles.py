@@ -64,7 +64,7 @@ def nanmean(
 
 
 def select_sorted(name: str, input: Tensor, dim: int, keepdim: bool, place: Any) -> Any:
-    """(values, indices) at one place of the sorted elements along dim: a number, or a function of the sorted tensor."""
+    """(values, indices) at one position of the sorted elements along dim. place: an index, or a function of them."""
     axis = normalize_axis(dim, input.spec.ndim, input)
     values, indices = sort(input, dim)
     if input.spec.ndim:

@@ -89,7 +89,7 @@ def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tens
 
 
 def one_axis(dim: int | None, x: Tensor) -> int | None:
-    """The one axis that is named; None for all axes, and for the one axis that a 0-d tensor counts as having."""
+    """The axis that `dim` names; None for all axes. A 0-d tensor accepts 0 and -1, which also give None."""
     axis = None if dim is None else normalize_axis(dim, x.spec.ndim, x)
     return axis if x.spec.ndim else None
 
@@ -106,7 +106,7 @@ def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tens
 
 @accept_axis
 def any(input: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
-    """True if an element is nonzero."""
+    """True if any element is nonzero."""
     if dim == () or dim == []:  # reduces no axis, while other reductions reduce all: as in PyTorch
         return r.any(input, axis=(), keepdims=keepdim)
     return r.any(input, axis=normalize_axes(dim, input), keepdims=keepdim)

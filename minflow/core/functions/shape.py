@@ -261,7 +261,7 @@ def expand(input: Tensor, *shape: int | Sequence[int]) -> Tensor:
 
 
 def shape_of(name: str, other: Tensor) -> tuple[int, ...]:
-    """The shape of a tensor argument whose shape another tensor is to get."""
+    """The shape of `other`, for functions that take the target shape from a tensor."""
     if not is_tensor(other):
         raise not_a_tensor(name, "other", other)
     return other.spec.shape

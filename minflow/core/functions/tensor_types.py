@@ -59,7 +59,7 @@ def make_type(name: str, kind: str = "cpu") -> TypedTensor:
 
 
 def data_or_shape(name: str, data: tuple, dtype: DType) -> Tensor:
-    """The array or tensor of `Tensor(2, 3)`, an uninitialized shape, or of `Tensor([1., 2.])`, these elements.
+    """The data of a new tensor: uninitialized for a shape, `Tensor(2, 3)`; or the elements, `Tensor([1., 2.])`.
 
     A tensor that already has the dtype gives a view, not a copy; `Tensor(x)` takes any dtype.
     """

@@ -56,7 +56,7 @@ def hann_window(
     device: Device | str | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """`(window_length,)`: (1 - cos(2 pi t)) / 2 for t from 0 to 1; periodic: of one element more, without the last."""
+    """`(window_length,)`: (1 - cos(2 pi t)) / 2 for t from 0 to 1; periodic: without the last of one more element."""
     return window(
         "hann_window", window_length, periodic, lambda t: np.square(np.sin(np.pi * t)), dtype, device, requires_grad
     )

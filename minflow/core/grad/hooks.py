@@ -19,7 +19,7 @@ from ..source_location import describe, fail, here
 
 
 class Handle:
-    """The handle of a registered hook: `remove()` unregisters it, and so does the end of a `with` block."""
+    """The handle of a registered hook: `remove()` or the end of a `with` block unregisters it."""
 
     count = 0
 
@@ -129,7 +129,7 @@ def hooks_known(tensor) -> dict | None:
 
 
 def with_tensor(hook: Callable, tensor) -> Callable:
-    """A hook that is called with the tensor of the program in place of its symbol, which is all backward knows."""
+    """Wrap a hook so that it is called with the tensor of the program; backward passes the symbol of that tensor."""
 
     @functools.wraps(hook)
     def call(symbol):

@@ -8,8 +8,8 @@ from typing import Any
 
 
 def inherit_docs(cls: type, *namespaces: Mapping[str, Any]) -> None:
-    """Give public methods of `cls` without a docstring that of the function of the same name, from the first of
-    `namespaces` that has one; an in-place method, `exp_`, gets the docstring of `exp`.
+    """Copy docstrings to the public methods of `cls` that have none, from the function of that name in the first of
+    `namespaces` that documents it; an in-place method, `exp_`, gets the docstring of `exp`.
     """
 
     def of(name: str) -> str | None:

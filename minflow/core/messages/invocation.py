@@ -1,7 +1,7 @@
 """The command line that starts minflow in this environment, for hints, pages, and `minflow doctor`.
 
 `minflow` alone works only in an activated environment; most users start it by `uv run` or uvx, which change PATH only
-for their own process. Must not know the engine; imports modules on first use.
+for their own process. Must not import the engine; imports modules on first use.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def line(*words: str) -> str:
 
 
 def quoted(word: str) -> str:
-    """The word in double quotes, which all three shells know; by shlex if sh would expand something inside them."""
+    """The word in double quotes, which all three shells accept, or quoted by shlex if sh would expand part of it."""
     import shlex
 
     return shlex.quote(word) if os.name != "nt" and re.search(r'["$`\\!]', word) else f'"{word}"'

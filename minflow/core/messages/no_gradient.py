@@ -40,7 +40,7 @@ def number_of(tensor) -> Any:
 
 
 def no_gradient(out, verb: str) -> GradError:
-    """The error for `verb` (backward or grad) of a tensor without a tape."""
+    """The error for a call of `verb` (backward or grad) on a tensor without a tape."""
     if out.result_of:
         return GradError(
             f"{verb}: this tensor is a result of {out.result_of}, which has no tape: its numbers are computed already",

@@ -157,7 +157,7 @@ def text(tensor) -> str:
 
 
 class GradFn:
-    """The value of `tensor.grad_fn`: the Node that computed the tensor; `next_functions` leads on along the tape."""
+    """The value of `tensor.grad_fn`: the Node that computed the tensor; `next_functions` walks back along the tape."""
 
     __slots__ = ("node",)
 

@@ -60,7 +60,7 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
     """
     asked = plain(name)
     letters, result = set(asked), []
-    if len(name) > LONGEST:  # not typed by hand, and the distance of long texts is slow
+    if len(name) > LONGEST:  # hardly typed by hand, and the edit distance of long texts is slow
         return result
     for other in known:
         it = plain(other)
@@ -155,7 +155,7 @@ def import_lazy_namespaces() -> None:
 
 
 def without_modules(found: list[str], names: Mapping[str, Any]) -> list[str]:
-    """The names without modules that differ from another found name only in case, such as sgd beside SGD."""
+    """Drop modules whose names differ from another name only in case, such as sgd if there is SGD."""
     files = {n for n in found if isinstance(names.get(n), ModuleType)}
     return [
         n for n in found if n not in files or not any(plain(n) == plain(other) for other in found if other not in files)
@@ -181,8 +181,8 @@ def attribute_hint(error: BaseException) -> str:
 
 
 def public(names: Mapping[str, Any]) -> Iterable[str]:
-    """The public names of a module: its `__all__`, else all names without an underscore; of modules among them only
-    namespaces.
+    """The public names of a module: its `__all__`, else all names without a leading underscore, except modules that are
+    not namespaces.
     """
     return names.get("__all__") or [
         n for n, it in names.items() if n[:1] != "_" and (not isinstance(it, ModuleType) or "__dir__" in vars(it))

@@ -40,7 +40,7 @@ REFUSED: dict[str, str] = {
            "distributed.optim* distributed.elastic* distributed.launch distributed.run futures futures.*", ONE),
     **rows("send recv isend irecv", "there is only one process: an assignment, y = x", "distributed."),
     **rows("send recv", "there is only one process: an assignment, y = x", "comm."),
-    # files and images of OneFlow's data
+    # file formats and image ops of OneFlow
     **rows("COCOReader OFRecordReader OFRecordRawDecoder OFRecordBytesDecoder OFRecordImageDecoder "
            "OFRecordImageDecoderRandomCrop OFRecordImageGpuDecoderRandomCropResize OFRecordImageDecoder* "
            "GPTIndexedBinDataReader RawReader OFRecord*", RECORDS, "nn."),
@@ -49,7 +49,7 @@ REFUSED: dict[str, str] = {
     **rows("deform_conv2d", "F.grid_sample moves the places, F.conv2d filters them", "nn.functional."),
     **rows("ctc_greedy_decoder", "log_probs.argmax(-1), flow.unique_consecutive, and the blank left out",
            "nn.functional."),
-    # numbers of few bits, and of few entries
+    # quantised and sparse tensors
     **rows("MinMaxObserver MovingAverageMinMaxObserver FakeQuantization Quantization QatConv1d QatConv2d QatConv3d "
            "quantized quantized.* quantizable qat intrinsic", QUANTISED, "nn."),
     **rows("quantization quantization.* ao ao.* quantize_* quantized_* fake_quantize_* dequantize fbgemm_* "
@@ -62,7 +62,7 @@ REFUSED: dict[str, str] = {
     **rows("spmm saddmm hsmm", SPARSE),
     **rows("resize_as_sparse_ dense_dim indices values sparse_dim", SPARSE, "Tensor."),
     **rows("SparseAdam", "optim.Adam: gradients are dense", "optim."),
-    # what is given up, or says what it is by another name
+    # functions with a substitute of another name
     **rows("cholesky_ex inv_ex lu_factor_ex solve_ex", "the function without _ex, which raises flow.LinAlgError",
            "linalg."),
     **rows("stft istft", "x.unfold(-1, n, hop) and flow.fft.rfft of a window times it"),

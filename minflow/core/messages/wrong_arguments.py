@@ -99,7 +99,7 @@ def explain_error(
         result.__cause__ = raw
         return result
     if raised_by_user(raw) or any(issubclass(type(x), ROUTINES) for x in (*args, *options.values())):
-        return error  # a function of the user's was passed, and may itself have been called wrongly
+        return error  # the user passed a function, which may itself have been called wrongly
     result = four_part_error(name or function.__name__, function, args, options, raw)
     result.__cause__ = raw
     return result
@@ -187,8 +187,8 @@ def unreadable(
 
 
 def self_containing(name: str, function: Callable, args: Sequence, options: Mapping[str, Any]) -> MinflowError | None:
-    """The four-part error for a list or dict that contains itself, which recursion never leaves; None if no argument
-    does.
+    """The four-part error for a list or dict that contains itself, on which recursion would not end; None if no
+    argument does.
     """
     signature, _ = call_of(name, function)
     try:
@@ -274,7 +274,7 @@ def wrong_kind(name: str, argument: str, value: Any, wanted: str, call: str) -> 
 
 
 def not_a_tensor(name: str, argument: str, value: Any, wanted: str = "a tensor") -> MinflowError:
-    """The error for an argument that is not a tensor, with a hint how to make one."""
+    """The error for an argument that is not a tensor, with a hint on how to make one."""
     kind, which = type(value).__name__, f"the {argument}"
     if has(value, "named_parameters"):
         return ModuleError(

@@ -93,7 +93,7 @@ xlog1py = binary_op(
 
 
 def tensor_like(b, a):
-    """Return b as a tensor, also if it is a Python number."""
+    """Return b as a tensor; a Python number is converted."""
     return b if hasattr(b, "spec") else no_gradient(a) + b
 
 

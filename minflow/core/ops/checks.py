@@ -12,7 +12,7 @@ from ..base.errors import DivisionError, OutOfRangeError
 from ..source_location import fail, here
 from ..spec import spec_of
 
-UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}  # negative numbers are huge in these dtypes
+UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}  # negative numbers become huge ones
 # callers for which -1 is the last index, as in PyTorch
 FROM_THE_END = ("indexing", "take", "take_along_dim", "index_fill")
 

@@ -34,7 +34,7 @@ def ufunc_kernel(op, ufunc: str) -> None:
 
 
 def division_kernel(op, ufunc: str) -> None:
-    """The kernel of a division that keeps integers, which refuses 0 as their divisor."""
+    """The kernel of a division that keeps integer dtypes; an integer divisor of 0 is refused."""
 
     @kernel(op)
     def _(xp, a, b, out=None):
@@ -288,7 +288,7 @@ kernel(minimum, ufunc="minimum")
 
 
 def share_ties(large, small, g):
-    """g * 0 if `large` is the smaller, g / 2 for ties, else g: also if one is NaN, as in PyTorch."""
+    """The factor of g: 0 if `large` is the smaller, 1/2 for ties, else 1, also if one is NaN, as in PyTorch."""
     return 1 - (cast(lt(large, small), dtype=g.spec.dtype) + cast(le(large, small), dtype=g.spec.dtype)) * 0.5
 
 
@@ -317,7 +317,7 @@ clamp = define(
 
 
 def clamped_to_min(x, min, max):
-    """True where the result of clamp is min. An infinite max counts as missing, and then also an infinite min."""
+    """True where the result of clamp is min. An infinite max counts as missing: then min is the result if x < min."""
     missing = not hasattr(max, "spec") and max == math.inf
     return lt(x, min) if missing else logical_and(lt(x, min), lt(min, max))
 

@@ -28,7 +28,7 @@ nanmedian = define(
 
 
 def share_ties(g, x, out):
-    """g for the elements equal to the result; all elements share it if they are all NaN."""
+    """Divide g among the elements that equal the result, or among all elements if they are all NaN."""
     out = expand_reduced(out, x.spec, None)
     hit = cast(where(isnan(out), isnan(x), eq(x, out)), dtype=g.spec.dtype)
     return expand_reduced(g / reshape(sum(hit, axis=None, keepdims=False), shape=()), x.spec, None) * hit

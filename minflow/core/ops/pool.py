@@ -106,7 +106,7 @@ def _(xp, x, kernel_size, stride, padding, dilation, ceil_mode):
 
 
 def unpool_spec(op: str, x: Spec, indices: Spec, picked: Spec) -> Spec:
-    """Return whichever of two images is the result: x, or (if x is an input) its elements at the given positions."""
+    """The Spec of an unpooling (x, which has the size of the image) or of its inverse (the elements at the indices)."""
     need_index(op, indices, "indices")
     need_spec(op, indices.shape, **{"grad" if op.endswith("grad") else "indices": picked})
     if x.ndim != 4 or indices.ndim != 4 or x.shape[:2] != indices.shape[:2]:

@@ -1,6 +1,6 @@
 """Random tensors from counter-based bits: element i of a tensor depends only on (key, counter, i).
 
-So a part of a tensor can be drawn alone and gets the same bits. `counter` is an int64[2] tensor, the Generator's key
+So any part of a tensor can be drawn alone, with the same bits. `counter` is an int64[2] tensor, the Generator's key
 and counter: a trace reads it as a state at each call, so a new seed needs no new graph; `offset` distinguishes the
 random ops of one call. Each function documents how bits become values.
 Read next: `core/random.py`; `functions/random.py`.

@@ -203,7 +203,7 @@ def extreme_op(name: str, ufunc: str, doc: str):
 
 
 def share_ties(g, x, out, axis):
-    """g for the elements equal to the result; ties share it, and so do NaN if the result is NaN."""
+    """Divide g among the elements that equal the result; NaN elements count as equal to a NaN result."""
     hit = cast(logical_or(eq(x, expand_reduced(out, x.spec, axis)), isnan(x)), dtype=g.spec.dtype)
     return expand_reduced(g / reshape(sum(hit, axis=axis, keepdims=False), shape=g.spec.shape), x.spec, axis) * hit
 

@@ -56,12 +56,12 @@ def _(xp, x, index, src, dim, reduce, include_self, by="scatter_reduce"):
 
 
 def self_grad(g, index, dim: int, include_self: bool):
-    """The part of the gradient that is left for x."""
+    """The part of g that belongs to x: none at scattered positions unless include_self."""
     return g if include_self else scatter(g, index, 0, dim=dim)
 
 
 def share_ties(g, x, index, src, out, dim: int, include_self: bool):
-    """g for the elements equal to the results; ties share it."""
+    """Divide g among the elements that equal the results."""
     mine = self_grad(cast(eq(x, out), dtype=g.spec.dtype), index, dim, include_self)
     theirs = cast(eq(src, gather(out, index, dim=dim)), dtype=g.spec.dtype)
     share = g / scatter_add(mine, index, theirs, dim=dim)
@@ -69,8 +69,8 @@ def share_ties(g, x, index, src, out, dim: int, include_self: bool):
 
 
 def product_grad(g, x, index, src, out, dim: int, include_self: bool):
-    """g times the product of the other factors: the product of all divided by this one, or if this one is 0, of the
-    others.
+    """g times the product of the other factors: the product of all divided by this one, or if this one is 0, the
+    product of the others.
     """
     reduced = lambda x, src: scatter_reduce(x, index, src, dim=dim, reduce="prod", include_self=include_self)
     ones = where(eq(x, 0), 1, x)

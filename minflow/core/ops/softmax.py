@@ -127,7 +127,7 @@ def mask_ignored(xp, labels, ignore_index: int):
 def with_checked_labels(function: Callable) -> Callable:
     """Wrap a kernel whose second input is labels.
 
-    Those of a program are checked (`checked_labels`); those of a graph from a file may be anything, and NumPy finds
+    Labels of a program are checked before (`checked_labels`); labels in a loaded graph may be anything, and NumPy finds
     wrong ones at no extra cost.
     """
 
@@ -170,7 +170,7 @@ def loss_spec(x: Spec, labels: Spec, reduction: str) -> Spec:
 
 
 def scores_spec(x: Spec, labels: Spec, grad: Spec, reduction: str) -> Spec:
-    """The spec of x, if its loss has the spec of this cotangent."""
+    """The spec of x; raises unless the loss of x has the spec of this cotangent."""
     need_spec("cross_entropy", loss_spec(x, labels, reduction), grad=grad)
     return x
 

@@ -16,7 +16,7 @@ from .blas import on_one_thread
 
 TILE = 1 << 20  # bytes that stay in the L2 cache; im2col uses four tiles, which measured best
 SMALL = 64  # images of fewer pixels are joined, since a product per image would be too small
-TOLERANCE = 32  # sums in another order
+TOLERANCE = 32  # a different order of summation
 
 
 def padded(x, padding: Pair, purpose: str):

@@ -7,7 +7,7 @@ from ..kernels import fast
 from ..scratch import buffer
 
 TILE = 1 << 19  # bytes of a tile of images
-TOLERANCE = 64  # sums in another order
+TOLERANCE = 64  # a different order of summation
 
 
 def tiles(x):

@@ -12,7 +12,7 @@ from ...ops.rules import count, keepdims_shape
 from ..kernels import KERNELS, fast
 
 LEAST, ROW = 1 << 12, 1 << 10  # elements: below LEAST numpy is as fast; ROW are summed sequentially
-TOLERANCE = 32  # sums in another order
+TOLERANCE = 32  # a different order of summation
 
 
 def sums(x, axis):

@@ -9,7 +9,7 @@ from ..float_warnings import silent
 from ..kernels import fast
 
 CHUNK = 1 << 17  # bytes of a chunk of one array, so that those of the four or five arrays of a rule stay in cache
-TOLERANCE = 8  # constants rounded once, factors in another order
+TOLERANCE = 8  # constants are rounded once, products have a different order
 
 
 def chunks(xp, scratch: int, *arrays):

@@ -1,5 +1,5 @@
-"""Analysis of errors after they were raised: whose line failed, its inputs, what would have fitted, and the error card.
+"""Analysis of errors after they were raised: the user's line, its inputs, inputs that would fit, the error card.
 
-Above the engine and views; knows no modules, and queries them through protocols only.
+Above the engine and views; imports no modules, and queries them only through protocols.
 Read next: `failure.py` (reading a traceback), `card.py` (the display), `notebook.py` (where the program runs).
 """

@@ -73,7 +73,7 @@ def record(failure: Failure, raised: BaseException) -> CardRecord:
         notes=notes_of(raised, error),
     )
     try:
-        named = {name for name, _ in values}  # of the parameters that are inputs, those that the error names
+        named = {name for name, _ in values}  # parameters among the inputs are kept if the error names them
         if data or (ours and got and got[0] in error.values.items()):
             failure.got = [(name, x) for name, x in failure.got if not x.label or name_of(failure, x, name) in named]
         graph = picture(failure, card)
@@ -83,8 +83,8 @@ def record(failure: Failure, raised: BaseException) -> CardRecord:
 
 
 def notes_of(raised: BaseException, error: BaseException) -> tuple[str, ...]:
-    """The notes of the error and of its wrappers, without duplicates; a note about a place is cut to its beginning,
-    because the card shows the place.
+    """The notes of the error and of its wrappers, without duplicates; a note with a place is cut before it, because the
+    card shows the place.
     """
     notes = [note for link in chain_of(raised) for note in getattr(link, "__notes__", ())]
     return tuple(dict.fromkeys(note if "\n" in note else note.partition(": in ")[0] for note in notes))
@@ -104,7 +104,7 @@ def warning_record(parts: MinflowError, file: str, number: int) -> CardRecord:
 
 
 def named_parts(error: MinflowError, failure: Failure, got: Pairs) -> tuple[Pairs, Pairs]:
-    """(got, the other values). If the error itself names what it got or expected, that takes precedence over the
+    """(got, the other values). Values that the error itself names as got or expected take precedence over those of the
     frames.
     """
     values = dict(error.values)
@@ -128,7 +128,7 @@ def named_parts(error: MinflowError, failure: Failure, got: Pairs) -> tuple[Pair
 
 
 def input_of(node: Any) -> str:
-    """The name of the input that a node is, or is a view of; "" if it is computed."""
+    """The name of the input of a graph that a node is, or is a view of; "" for any other node."""
     while node.inputs and node.op.is_view:
         node = node.inputs[0].node
     return node.name if node.op is INPUT else ""

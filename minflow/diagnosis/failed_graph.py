@@ -35,7 +35,7 @@ def picture(failure: Failure, card: CardRecord) -> GraphRecord | TapeRecord | No
 
 
 def separate_calls(nodes: tuple[NodeRecord, ...]) -> tuple[NodeRecord, ...]:
-    """Draw each later call of a layer separately: "pool (2)". In one frame, its calls would reverse the flow."""
+    """Draw each later call of a layer separately: "pool (2)". In one frame, edges between them would run backward."""
     scopes = {n.scope for n in nodes if n.kind == "op"}
     inner = {s for s in scopes if s and not any(other.startswith((f"{s}.", f"{s}/")) for other in scopes)}
     calls: dict[str, int] = {}
@@ -52,7 +52,7 @@ def separate_calls(nodes: tuple[NodeRecord, ...]) -> tuple[NodeRecord, ...]:
 
 
 def without_repeated_names(nodes: tuple[NodeRecord, ...]) -> tuple[NodeRecord, ...]:
-    """Remove names of the failed node's inputs that repeat the label of the box they come from."""
+    """Remove the names of those inputs of the failed node that repeat the label of their source's box."""
     labels = {n.id: n.label for n in nodes}
 
     def unnamed(n: NodeRecord) -> NodeRecord:

@@ -1,7 +1,7 @@
 """The state at the time of an error, read from its traceback: the failed node, its inputs, the graph up to it.
 
-Costs nothing while a program runs well: the frames of a traceback still hold the op and its inputs, the module and the
-build. Higher packages register how to read their frames: `builds`. Read next: `shape_suggestions.py`.
+Costs nothing until an error is raised: the frames of its traceback still hold the op and its inputs, the module and the
+build. Higher packages register readers of their frames with `builds`. Read next: `shape_suggestions.py`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ OPS = {apply.__code__, infer.__code__}
 
 
 class Recorded(NamedTuple):
-    """The graph that a build had recorded. title: of the picture.  name: returns the name of a source."""
+    """The graph recorded by a build so far. title: title of the picture.  name: returns the name of a source."""
 
     title: str
     graph: Graph
@@ -45,7 +45,7 @@ BUILDS: dict[CodeType, Callable[[Mapping[str, Any]], Recorded]] = {}  # code of 
 
 
 def builds(code: CodeType):
-    """Register a function that finds the graph of a build in the locals of the function that runs it:
+    """Decorator: register a function that finds the graph of a build in the locals of the function with this code:
     `@builds(compile_graph.__code__)`.
     """
 
@@ -58,7 +58,7 @@ def builds(code: CodeType):
 
 @dataclass
 class Failure:
-    """Contents of the frames of one traceback, innermost last. Tensors are pairs (name, tensor)."""
+    """The contents of the frames of one traceback. `got` has pairs (name, tensor)."""
 
     error: BaseException
     scope: str = ""
@@ -83,7 +83,7 @@ class Failure:
 
 
 def read(error: BaseException) -> Failure:
-    """Walk the traceback; inner frames override outer ones."""
+    """Read all frames of the traceback from the outermost; inner frames override outer ones."""
     failure = Failure(error)
     function: FrameType | None = None
     for trace in entries(error.__traceback__):
@@ -112,7 +112,7 @@ def read(error: BaseException) -> Failure:
 
 
 def read_module_call(failure: Failure, frame: FrameType) -> None:
-    """Read a call of a module: its scope, and its arguments under the names in its forward."""
+    """Read a call of a module: its scope, and its arguments by the parameter names of its forward."""
     own = frame.f_locals
     failure.module, failure.scope = own.get("self"), own.get("scope", "")
     failure.label, failure.attrs, failure.node, failure.near = "", "", None, []
@@ -156,7 +156,7 @@ def read_op_call(failure: Failure, frame: FrameType) -> None:
 
 
 def read_run(failure: Failure, frame: FrameType) -> None:
-    """Read backward or the run of a plan, where the node is known."""
+    """Read a backward pass or the run of a plan, in which the node exists already."""
     own = frame.f_locals
     plan = own.get("plan")
     node = own.get("node") if plan is None else plan.failed
@@ -181,7 +181,7 @@ def read_user_line(failure: Failure, frame: FrameType, number: int) -> None:
 
 
 def is_public(code: CodeType) -> bool:
-    """True for a public function of minflow, which users call by name; False for the wrapper of a decorator."""
+    """True for a public function or method of minflow; False for the wrapper of a decorator."""
     named = not code.co_name.startswith(("_", "<")) and "<locals>" not in code.co_qualname
     return named and code.co_filename.startswith((*functions.__path__, *methods.__path__, *PUBLIC))
 

@@ -21,7 +21,7 @@ from ..core.source_location import OURS
 from .notebook import SHELL_FRAMES, ipython, raise_completion_limit
 from .source_lines import is_library, source_line
 
-CHAIN = 20  # errors of a chain that are followed
+CHAIN = 20  # maximum length of a chain of errors
 OWN = 8  # user lines printed below a card; if there are more, the middle is left out
 FILE = re.compile(r'File "([^"\n]+)", line (\d+)')
 
@@ -174,8 +174,8 @@ def render(error: BaseException) -> list[str]:
 def custom_handler(
     shell: Any, kind: type, error: BaseException, trace: TracebackType, tb_offset: int | None = None
 ) -> None:
-    """IPython's handler of an interrupt (Kernel > Interrupt, Ctrl-C), which points at the user's line if minflow was
-    running; and of a missing tensor attribute, where it adds the suggestions that plain Python prints itself.
+    """IPython's handler of interrupts (Kernel > Interrupt, Ctrl-C), which points at the user's line if minflow was
+    running, and of missing tensor attributes, to which it adds the suggestions that plain Python prints itself.
     """
     if isinstance(error, AttributeError):
         meant = attribute_hint(error)

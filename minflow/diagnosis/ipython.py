@@ -51,7 +51,7 @@ def show_card(error: BaseException) -> bool:
         if card is None:
             return False
         run = notebook.running_cell()[1]
-        if run and vars(error).get(SHOWN) == run:  # IPython asks again for the text in its history
+        if run and vars(error).get(SHOWN) == run:  # IPython renders the error again for its history
             return True
         vars(error)[SHOWN] = run
         return notebook.show_bundle(lambda: card_bundle(card, frames.full_traceback(error)))
@@ -70,7 +70,7 @@ def render(error: BaseException) -> list[str]:
 
 
 def show_warning(message: Any, category: type, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
-    """Replacement of `warnings.showwarning`, after all filters: a MinflowWarning is a card, others are unchanged."""
+    """Replacement for `warnings.showwarning`, after all filters: show a MinflowWarning as a card, others as before."""
     try:
         parts = getattr(message, "parts", None)
         if parts is not None and file is None and shows_cards() and notebook.prints_into_cell("stderr"):

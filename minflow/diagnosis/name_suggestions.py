@@ -1,5 +1,5 @@
-"""Existing names that are similar to a missing one. Read next: `../core/messages/suggestions.py`, which knows keyboard
-slips.
+"""Existing names that are similar to a missing one. Read next: `../core/messages/suggestions.py`, for typing
+errors.
 """
 
 from __future__ import annotations

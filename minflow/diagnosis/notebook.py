@@ -1,6 +1,6 @@
-"""All queries to IPython and the front end: is this a notebook, which one, which cell runs; and display.
+"""All queries to IPython and the front end (kind of notebook, running cell), and display in them.
 
-IPython is never imported, only found if the user runs in it; without it every answer is False.
+IPython is never imported, only looked up if the program runs in it; elsewhere no query reports a notebook.
 Read next: `ipython.py`, which shows error cards.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 
 from ..core.base.display import register_notebook
 
-EVERY = 0.1  # least seconds between two updates of one display
+EVERY = 0.1  # minimum seconds between two updates of one display
 RATE = 400_000  # bytes per second that a display may send; the server closes a connection above 1 MB/s
 KERNEL = os.getpid()
 SHELL_FRAMES = ("IPython/core/", "ipykernel/")  # files with the frames that run a cell
@@ -114,7 +114,7 @@ class LiveDisplay:
         self.updates = 0
 
     def changed(self, last: bool = False) -> None:
-        """Announce a change; it is sent now or with a later one. last: True if no change follows."""
+        """Request an update; it is sent now or with a later one. last: True if no update follows."""
         self.pending = True
         if not last and (not live() or self.clock() < self.next):
             return

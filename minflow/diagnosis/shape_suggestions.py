@@ -1,6 +1,6 @@
-"""The shape or dtype that would have fitted: found by trying again with one change at a time.
+"""The shape or dtype that would have fit, found by trying one change at a time.
 
-Ops are tried with their shape rule, layers of minflow by tracing them on symbols; no kernel runs and no state changes.
+Ops are tried by their shape rule, layers of minflow by tracing them on symbols; no kernel runs and no state changes.
 Read next: `failure.py`, which uses it for error cards.
 """
 
@@ -54,9 +54,9 @@ def retyped(spec: Spec, sizes: Sequence[int]) -> Iterator[Spec]:
 def expected(
     specs: Sequence[Any], free: Sequence[int], sizes: Sequence[int], fits: Callable[[list], bool]
 ) -> tuple[int, Spec] | None:
-    """(position, spec) of the single change that fits, or None if several fit, because then none is certain.
+    """(position, spec) of the single change that fits, or None if several fit, since none of them is certain.
 
-    free: positions that may change. Rearranged elements are tried first, other dtypes last.
+    free: positions that may change. Rearrangements are tried first, other dtypes last.
     """
     sizes = [*list(dict.fromkeys(sizes))[:SIZES], *ANY]
     tries = 0
@@ -76,7 +76,7 @@ def expected(
 
 
 def op_fits(op: Op, attrs: Any) -> Callable[[list], bool]:
-    """Test of specs by the shape rule of an op; literals are given by their types."""
+    """Predicate on specs by the shape rule of an op; the values of literals do not count."""
 
     def fits(specs: list) -> bool:
         specs = [x.__class__ if x.__class__ in NUMBERS else x for x in specs]
@@ -93,7 +93,7 @@ def op_fits(op: Op, attrs: Any) -> Callable[[list], bool]:
 
 @runtime_checkable
 class Layer(Protocol):
-    """Protocol of a module that can be tried."""
+    """Protocol of a module whose forward can be tried."""
 
     def _input_sizes(self) -> list[int] | None:
         """Possible sizes of the axes of its inputs; None if it must not be called again, because it might print."""
@@ -102,7 +102,7 @@ class Layer(Protocol):
 
 
 def layer_fits(module: Any) -> Callable[[list], bool]:
-    """Test of specs by tracing a layer's forward on symbols, so that it writes no state."""
+    """Predicate on specs by tracing a layer's forward on symbols, which writes no state."""
 
     def fits(specs: list) -> bool:
         trace = Trace()
@@ -118,8 +118,8 @@ def layer_fits(module: Any) -> Callable[[list], bool]:
 
 
 def expected_of_op(op: Op, inputs: Sequence[Any], attrs: Any) -> tuple[int, Spec] | None:
-    """(input index, spec) that the op would have accepted. Parameters are never changed. For a view op None, because
-    its axes or shape are wrong, not its input.
+    """(input index, spec) that the op would have accepted. Parameters are changed only if all inputs are parameters.
+    None for a view op, since its axes or shape are wrong, not its input.
     """
     if op.is_view:
         return None
@@ -133,8 +133,8 @@ def expected_of_op(op: Op, inputs: Sequence[Any], attrs: Any) -> tuple[int, Spec
 
 
 def expected_of_layer(module: Any, inputs: Sequence[Any]) -> tuple[int, Spec] | None:
-    """(argument index, spec) that a layer would have accepted. `module._input_sizes()` says whether it may be traced,
-    and gives sizes to try; see `Layer`.
+    """(argument index, spec) that a layer would have accepted. `module._input_sizes()` returns the sizes to try, or
+    None if it must not be traced; see `Layer`.
     """
     sizes = module._input_sizes() if isinstance(module, Layer) else None
     if sizes is None or not inputs or not all(isinstance(x, Tensor) for x in inputs):

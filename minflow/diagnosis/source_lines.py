@@ -1,4 +1,4 @@
-"""Source lines, and whose they are: the learner's, a library's or minflow's. Read next: `frames.py`."""
+"""Source lines and their origin: the learner, a library or minflow. Read next: `frames.py`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def public_functions(folder: str) -> None:
 
 @functools.cache
 def is_library(file: str) -> bool:
-    """True for files of Python itself or NumPy, whose lines say little; model packages count as the learner's."""
+    """True for files of Python or NumPy, whose lines explain little; packages of models count as the learner's code."""
     import sysconfig
 
     inside = sysconfig.get_path("stdlib") + os.sep
@@ -31,7 +31,7 @@ def is_library(file: str) -> bool:
 
 
 def source_line(file: str, number: int | None) -> str:
-    """The source line, such as `return x @ w`; linecache also has the cells of a notebook."""
+    """The source line, such as `return x @ w`; linecache also contains the cells of a notebook."""
     return linecache.getline(file, number or 0).strip()
 
 

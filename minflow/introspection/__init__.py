@@ -1,5 +1,5 @@
 """Text and records of graphs and jobs, comparisons with eager code, sessions of the explorer.
 
-Nothing that runs a graph or a job imports this package; `nn/graph/__init__.py` and `job/__init__.py` attach it to the
-public classes. Read next: `graph/listing/mixin.py`.
+Code that runs graphs or jobs must not import this package; `nn/graph/__init__.py` and `job/__init__.py` attach it to
+the public classes. Read next: `graph/listing/mixin.py`.
 """

@@ -1,6 +1,6 @@
 """Equality of two arrays, up to a tolerance or bit for bit, and search for an equal one among many results.
 
-Knows nothing of graphs. Read next: `result.py`.
+Independent of graphs. Read next: `result.py`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import numpy as np
 # dtype -> rtol, atol; 0 for others
 DEFAULTS = {"bfloat16": (1.6e-2, 1e-5), "float16": (1e-3, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7)}
 ROUNDED = 8  # units in the last place of the largest element, by which sums in different orders may differ
-PROBES = 16  # elements of an array that are compared before all of them
-NEAREST = 20  # results compared in full, among those of one shape
+PROBES = 16  # elements of an array that are compared first
+NEAREST = 20  # maximum number of results of one shape that are compared in full
 
 
 class Tolerance(NamedTuple):
@@ -73,7 +73,7 @@ def count_unequal(x: np.ndarray, y: np.ndarray, tolerance: Tolerance) -> int:
 
 
 def differences(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """|x - y| elementwise, 0 where both are the same infinity or both NaN; NaN where one of them is NaN."""
+    """|x - y| elementwise; 0 where both are NaN or the same infinity, NaN where only one is NaN."""
     with np.errstate(all="ignore"):
         gap = np.abs(np.atleast_1d(x).astype("float64") - np.atleast_1d(y).astype("float64"))
         same = np.atleast_1d((x == y) | ((x != x) & (y != y)))
@@ -90,8 +90,8 @@ def magnitudes(x: np.ndarray) -> np.ndarray:
 
 
 class ResultIndex:
-    """Finds a result by its elements. A few elements of each are compared first, and the rest only if those agree, so
-    that thousands of different results cost little.
+    """Finds a result by its elements. A few elements are compared first, and the rest only if these agree, so that
+    thousands of different results cost little.
     """
 
     def __init__(self, results: Sequence[Any], tolerance: Tolerance):
@@ -125,6 +125,6 @@ class ResultIndex:
 
 
 def probes(x: np.ndarray) -> np.ndarray:
-    """A few elements from all over an array."""
+    """A few elements, spread over the whole array."""
     flat = x.reshape(-1)
     return flat[:: max(1, flat.size // PROBES) | 1][:PROBES].astype("float64")  # odd step: not all from one column

@@ -29,7 +29,7 @@ from .eager_run import Recording, Step, record_eager
 from .restore import input_arrays, last_call_restored, restored, states_of
 from .result import Pairing
 
-NAME = 60  # most characters of the reference's name
+NAME = 60  # maximum length of the reference's name
 
 
 def compare_with(graph: Any, reference: Any, args: tuple, kwargs: dict, rtol: Any, atol: Any) -> Comparison:
@@ -70,7 +70,7 @@ def compared(graph: Any, reference: Any, args: tuple, kwargs: dict, tolerance: T
                 theirs, called, kept = record_step(graph, compiled, args, kwargs), "eager", set(ir.nodes)
             else:
                 theirs, called = record_reference(graph, reference, compiled, args, kwargs), name_of(reference)
-                # eager has counters and running statistics of its own
+                # leave out counters and running statistics: those of eager are not compared
                 kept = set(walk(dict.fromkeys(v.node for v in ir.outputs[: len(compiled.build.outputs)])))
     whole = len(kept) == len(ir.nodes)
     ours.steps = [step for step in ours.steps if whole or step.node in kept]
@@ -78,7 +78,7 @@ def compared(graph: Any, reference: Any, args: tuple, kwargs: dict, tolerance: T
 
 
 def arrays_of(graphs: list, plans: list, reference: Any, args: tuple, kwargs: dict) -> Iterator[np.ndarray]:
-    """All arrays that may be written meanwhile, also by numpy."""
+    """All arrays that the two runs may write, through ops or NumPy."""
     for graph, plan in zip(graphs, plans):
         yield from states_of(plan)
         yield from [t.array for t, _ in graph.named_tensors()]
@@ -102,7 +102,7 @@ def record_plan(compiled: Any, args: tuple, kwargs: dict) -> Recording:
 
     def watch(node: Node, arrays: list[np.ndarray]) -> None:
         copies = [a.copy() for a in arrays]
-        if node.phase == "optimizer":  # the array of the gradient has not been reused yet
+        if node.phase == "optimizer":  # the array of the gradient is not yet reused
             read[node.number, node.op] = [
                 before[x] if x in before else part.plan.array_of(x).copy() if isinstance(x, Value) else x
                 for x in node.inputs

@@ -1,6 +1,6 @@
-"""A recorded eager run: inputs and outputs of every op, in order; then everything that it wrote is restored.
+"""Recording of an eager run: inputs and outputs of every op, in order; afterwards everything that it wrote is restored.
 
-`compare.py` compares such a run with a graph. No listener is told about it. Read next: `compare.py`.
+`compare.py` compares the recording with a graph. Listeners are not notified. Read next: `compare.py`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,10 @@ from ....nn.graph.tree import leaves
 
 @dataclass(eq=False)
 class Step:
-    """One op that ran. name: as the user calls it. inputs, arrays: its inputs and outputs; numbers are kept as they
-    are.
+    """One op that ran. name: its name in reports. inputs, arrays: its inputs and outputs; inputs may be Python numbers.
 
     reads: the names of its inputs, as far as they are known. scope: the module that it ran in.
-    node: that of the graph's trace; None in eager. A node that a pass removed from the plan has a Step without arrays.
+    node: its node in the graph's trace; None in eager. If a pass removed a node from the plan, its Step has no arrays.
     """
 
     op: str
@@ -40,16 +39,14 @@ class Step:
     node: Node | None = None
 
     def key(self, scoped: bool) -> tuple:
-        """The key for pairing. scoped: include its module path without the outermost part, which has a name only in a
-        graph.
-        """
+        """The key for pairing. scoped: include the module path, except its outermost part, which only graphs have."""
         shapes = [a.shape for a in self.arrays] if self.node is None else [s.shape for s in self.node.out_specs]
         return self.op, tuple(shapes), self.scope.partition(".")[2] if scoped else ""
 
 
 @dataclass
 class Recording:
-    """A run. outputs: (path in lists and dicts, array). written: name of a state -> its new array."""
+    """A recorded run. outputs: (path in lists and dicts, array). written: name of a state -> its new array."""
 
     steps: list[Step]
     outputs: list[tuple[tuple, np.ndarray]]
@@ -72,7 +69,7 @@ class Written(NamedTuple):
 class EagerRecorder(Eager):
     """The recording mode. steps: the ops that ran so far, in order.
 
-    saved: (array, its elements before) of each write. buffers, grads, counts, schedules: as they were before.
+    saved: (array, its elements before) of each write. buffers, grads, counts, schedules: their previous values.
     """
 
     def __init__(self, seed: float):
@@ -94,7 +91,7 @@ class EagerRecorder(Eager):
     def run(self, op, inputs, attrs):
         results = super().run(op, inputs, attrs)
         many = results if isinstance(results, list) else [results]
-        if self.last[0] is not results:  # else a promoted op, which ran itself again on cast inputs
+        if self.last[0] is not results:  # equal for a promoted op, whose `run` called `run` again on cast inputs
             step = self.add_step(op, inputs, many, where_text(caller(3)))
             self.last[:] = [results]
             for k, t in enumerate(many):
@@ -140,7 +137,7 @@ class EagerRecorder(Eager):
         self.tensors[id(root)] = Written(root, [*(known.places if known else ()), *places], None, 0, new)
 
     def places_of(self, x: Any) -> list[Place]:
-        """The results that a tensor holds; for a view also those that were written into its base."""
+        """The results that a tensor contains; for a view also those that were written into its base."""
         known = [self.tensors[id(t)].places for t in (x, x.alias.base if x.alias else None) if id(t) in self.tensors]
         return [place for places in known for place in places]
 
@@ -215,7 +212,7 @@ class EagerRecorder(Eager):
     # ---- afterwards --------------------------------------------------------------------------------------------------
 
     def computing(self, outputs: Iterable[Any]) -> list[Step]:
-        """The Steps without those that only update states, such as running statistics, or compute gradients.
+        """The Steps, except those that only update states, such as running statistics, or compute gradients.
 
         Results without users are kept: numpy may have read them.
         """
@@ -233,10 +230,10 @@ class EagerRecorder(Eager):
 
 
 def record_eager(function: Callable[[], Any], parameters: Iterable[Tensor], seed: float, whole: bool) -> Recording:
-    """Run a function in eager and record it; afterwards everything that ops wrote is restored.
+    """Run a function in eager and record it; afterwards restore everything that ops wrote.
 
-    parameters: they start without gradients. seed: see `Mode`. whole: keep the steps that only update states or compute
-    gradients, too.
+    parameters: start without gradients. seed: see `Mode`. whole: also keep the steps that only update states or compute
+    gradients.
     """
     recorder = EagerRecorder(seed)
     for p in parameters:

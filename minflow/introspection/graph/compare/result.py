@@ -68,11 +68,10 @@ class Pairing:
         return ComparedOperation(step.name, spec, step.where, state, partner, gap, step.scope, phase)
 
     def by_one_gradient(self, step: Step, other: Step, gap: float) -> tuple[bool, float]:
-        """(equal, the largest difference) of an update whose gradients are equal: both sides use the gradient of this
-        one.
+        """(equal, the largest difference) of an update whose gradients are equal, if both used the graph's gradient.
 
-        An optimizer that divides a gradient by its size turns one that is 0 except for rounding, such as that of a bias
-        before a batch norm, into a whole step in either direction. gap: the difference with the gradient of each side.
+        An optimizer that divides a gradient by its size turns a gradient that is 0 except for rounding, such as that of
+        a bias before a batch norm, into a whole step in either direction. gap: the difference with their own gradients.
         """
         updates = step.node is not None and step.node.phase == "optimizer"
         pairs = {name: both for name, *both in zip(step.node.op.inputs if updates else (), step.inputs, other.inputs)}
@@ -83,7 +82,7 @@ class Pairing:
         return close(step.arrays, run_node(step.node, inputs), self.tolerance)
 
     def comparison(self, ir: IR, whole: bool) -> Comparison:
-        """The record. ir: the trace of ours. whole: gradients and updates count even if the outputs are equal."""
+        """The record. ir: the trace of the graph. whole: compare gradients and updates even if outputs are equal."""
         outputs, others = self.outputs
         same, output = close(outputs, others, self.tolerance)
         self.at = self.divergence(same, whole)
@@ -109,14 +108,14 @@ class Pairing:
         )
 
     def divergence(self, same: bool, whole: bool) -> int | None:
-        """The first op that differs; or, if ops that only this side has come just before it, the first of those.
+        """The first op that differs; if ops that only this side has come just before it, the first of these.
 
         A view, such as a transposed weight, is not the cause: it has the elements of its base.
         """
         rows, differing = self.rows, [i for i, row in enumerate(self.rows) if row.state == "differs"]
         if self.tolerance.exact:
             return differing[0] if differing else None
-        inside = whole and (differing or not self.states_agree)  # a gradient or an update, with equal outputs
+        inside = whole and (differing or not self.states_agree)  # a gradient or update differs, not the outputs
         if not self.theirs or (same and not inside):
             return None
         end = differing[0] if differing else len(rows)
@@ -144,12 +143,12 @@ class Pairing:
         return f"{both} have different outputs{why}"
 
     def place(self, step: Step) -> str:
-        """ "relu at net.py:3" for an op of the reference, without the reference's name, which is shown beside it."""
+        """ "relu at net.py:3" for an op of the reference, without the reference's name, which the row already has."""
         return f"{step.name.removeprefix(f'{self.reference}: ')} at {step.where}"
 
     def lacking(self, at: int) -> list[Step]:
-        """The ops that only the reference has, between the last equal ones and the divergence; or, if only the graph
-        has ops there, those in their place.
+        """The ops that only the reference has, between the last equal ops and the divergence; if the graph has other
+        ops there, the reference's ops in their place.
         """
         known = [j for j in self.partners if j is not None]
         before = max([j for j in self.partners[:at] if j is not None], default=-1)
@@ -157,8 +156,8 @@ class Pairing:
         return [step for k, step in enumerate(self.theirs[before + 1 : after], before + 1) if k not in known]
 
     def reasons(self, at: int) -> Iterator[tuple[str, str]]:
-        """(name, sentence): how it differs, which ops only the reference has before it, which of its inputs already
-        differs, and both arrays.
+        """(name, sentence) for each: how the op differs, which ops only the reference has before it, which inputs
+        differ already, and both arrays.
         """
         row, mine, j = self.rows[at], self.ours[at], self.partners[at]
         only = [(f"only in {self.reference}", self.place(step)) for step in self.lacking(at)[:GHOSTS]]
@@ -205,8 +204,8 @@ class Pairing:
         return record if last is None or last.node not in ids else self.with_ghosts(record, last, ids)
 
     def with_ghosts(self, graph: GraphRecord, step: Step, ids: dict) -> GraphRecord:
-        """The graph with the ops that only the reference has, drawn between the ops that they read and, before the last
-        node, those that read them.
+        """The graph with the ops that only the reference has, connected to the ops that they read, and to the last node
+        if that reads them in the reference.
         """
         at, j = self.at, self.partners[self.at]
         *others, last = graph.nodes
@@ -254,7 +253,7 @@ class Pairing:
 
 
 def paired(ours: list[Step], theirs: list[Step], scoped: bool) -> dict[int, int]:
-    """Pair ops by name and shapes, both in program order. scoped: by their modules, too."""
+    """Pair ops by name and shapes, both in program order. scoped: also by module."""
     keys = [[step.key(scoped) for step in steps] for steps in (ours, theirs)]
     blocks = SequenceMatcher(None, *keys, autojunk=False).get_matching_blocks()
     return {a + i: b + i for a, b, size in blocks for i in range(size)}
@@ -282,7 +281,7 @@ def array_text(x: np.ndarray) -> str:
 
 
 def input_name(step: Step, number: int) -> str:
-    """The name of the state or input that it reads, or else the op's name for that argument."""
+    """The name of the state or input that is read, else the op's name for that argument."""
     if number < len(step.reads) and step.reads[number]:
         return step.reads[number]
     names = OPS[step.op].inputs if step.op in OPS else ()

@@ -69,7 +69,7 @@ def detail_of(subject: Subject, tree: StepTree, row: Row, column: int) -> dict[s
 
 
 def order_rows(record: StepRecord, row: Row, column: int, nodes: list[int]) -> list[list[str]]:
-    """A note if a pass has swapped two gradients, so that shapes differ from those of forward."""
+    """A note if a pass has swapped two backward operations, so that their shapes differ from those of forward."""
     makers = list(dict.fromkeys(record.nodes[i].by for i in nodes if record.nodes[i].by))
     if column != 1 or not row.ahead or not makers:
         return []
@@ -126,7 +126,7 @@ def leaves_of(tree: StepTree, item: Item) -> tuple[int, int]:
 
 
 def inside(tree: StepTree, item: Item) -> tuple[np.ndarray, np.ndarray]:
-    """For each read, whether its source and its target are in the item."""
+    """Two masks over all reads: True if the source is in the item; True if the target is."""
     first, last = leaves_of(tree, item)
     source, target = tree.reads.source, tree.reads.target
     return (source >= first) & (source < last), (target >= first) & (target < last)
@@ -140,11 +140,11 @@ def name_and_spec(tree: StepTree, x: tuple[int, int] | None) -> tuple[str, str]:
     return node.name + (f", output {index}" if len(node.outs) > 1 else ""), node.outs[index]
 
 
-ROLES = {"lr": "learning rate"}  # of a scalar that an update reads
+ROLES = {"lr": "learning rate"}  # name of a scalar that an update reads -> its role
 
 
 def brackets(spec: str) -> str:
-    """ "[8, 3]", with the dtype before it unless it is float32; for a scalar empty, or its dtype."""
+    """ "[8, 3]", after the dtype unless that is float32; for a scalar the dtype, or empty for float32."""
     dtype, _, rest = spec.partition("[")
     shape = "" if rest == "]" else f"[{rest}"
     return " ".join(x for x in ("" if dtype == "float32" or not shape else dtype, shape) if x)

@@ -19,7 +19,7 @@ from ....views.text.listing import clean, count
 from .details import bytes_text, detail_of, instruction_detail, whole_detail
 from .subject import Subject
 
-LISTED = 12  # most search results that are listed
+LISTED = 12  # maximum number of search results that are listed
 
 
 class ExplorerSession:
@@ -222,7 +222,7 @@ class ExplorerSession:
 
 
 def views_text(subject: Subject) -> str:
-    """Why a recorded step has fewer instructions than operations; empty if it has not."""
+    """The reason why a recorded step has fewer instructions than operations; empty if it has as many."""
     if not subject.instructions:
         return ""
     calls = {step.name for step in subject.instructions}
@@ -231,5 +231,5 @@ def views_text(subject: Subject) -> str:
 
 
 def place_of(item: Item) -> str:
-    """The module that contains it."""
+    """The path of the module that contains an item."""
     return item.path if item.kind != "module" else item.path.rpartition(".")[0]

@@ -1,4 +1,4 @@
-"""The data of the explorer for a compiled graph or job: records of its stages, and one step with all its values.
+"""The explorer's data of a compiled graph or job: records of its stages, and one step with all its values.
 
 Only `Subject` accesses live objects; views get plain data. A recorded step starts from the current state, and
 everything that it wrote is restored. Read next: `details.py`, one node of it; `views/explorer/rows.py`.
@@ -31,7 +31,7 @@ from ..listing.pass_changes import arena_after, changes_of, keys_of
 from ..listing.reports import phases_of
 from .array_summary import Summary, summary_of
 
-LONG, ENOUGH = 1.0, 0.1  # seconds: longer steps are not repeated for their times; total time of the repeats
+LONG, ENOUGH = 1.0, 0.1  # seconds: longer steps are not repeated to time them; total time of the repeats
 COLUMNS = {"forward": 0, "backward": 1, "recompute": 1, "optimizer": 2}
 
 
@@ -202,7 +202,7 @@ class Subject:
         return None, None, None
 
     def seconds(self) -> dict[str, float]:
-        """Name -> seconds of its call: in the recorded step, else in the last timed call."""
+        """Operation name -> seconds of its call: in the recorded step, else in the last timed call."""
         return self.times if self.instructions else self.last_times()
 
     def last_times(self) -> dict[str, float]:
@@ -247,9 +247,7 @@ class Subject:
                 self.measure_again(step, restore)
 
     def measure_again(self, step: Callable[[bool], None], restore: Callable[[], None]) -> None:
-        """Time the step as in training: the first run of a plan is slow, and summarising values between the calls slows
-        them.
-        """
+        """Time the step as in training: the first run of a plan is slow, as are calls with summaries between."""
         earlier = [part.plan.seconds for part in self.parts]
         runs: list[dict[str, float]] = []
         end = time.perf_counter() + ENOUGH
@@ -312,7 +310,7 @@ class Subject:
 
 
 def views_of(part: CompiledPart) -> dict[Node, list[Node]]:
-    """Operations that have no call because they are views at a fixed address, by the node that they view."""
+    """node -> its views that have no call, because their address is fixed."""
     called = set(part.plan.nodes)
     result: dict[Node, list[Node]] = {}
     for node in part.graph.nodes:
@@ -325,7 +323,7 @@ def views_of(part: CompiledPart) -> dict[Node, list[Node]]:
 
 
 def graph_subject(graph: Any, args: tuple = (), kwargs: dict | None = None, step: bool = False) -> Subject:
-    """The Subject of an nn.Graph: of its last plan, or with inputs of the plan for them, with a step recorded.
+    """The Subject of an nn.Graph: of its last plan; given inputs, of the plan for these, with a recorded step.
 
     Operations that were fused are shown and run one by one. step: record a step also for a graph without inputs.
 

@@ -1,6 +1,6 @@
 """Values of a graph after a call: gradients, learning rates, outputs of modules, and comparisons.
 
-Read next: `reports.py`, the same and more as records for views.
+Read next: `reports.py`, which makes records of these and other data for views.
 """
 
 from __future__ import annotations
@@ -126,8 +126,8 @@ class GraphAccessors:
         """Run the graph and eager on these inputs from the current state, and compare every operation's result.
 
         There are no side effects: parameters, buffers, gradients, optimizer and generator are restored, `grads` and
-        `values` stay those of the last call, and no listener, such as a watch, is told. With gradient accumulation the
-        first part of the batch is compared, up to its gradients.
+        `values` stay those of the last call, and listeners such as a watch are not notified. With gradient accumulation
+        the first part of the batch is compared, up to its gradients.
         """
         from ..compare.compare import compared
 

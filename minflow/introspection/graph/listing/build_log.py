@@ -1,8 +1,8 @@
 """The log printed while a graph is built: `graph.debug(level)`.
 
 Levels: 0 phases with their times; 1 also modules with their inputs, tensors and outputs; 2 also operations; 3 also
-their source lines. Lines are flushed at once, so they are there when something fails; in a notebook, from level 1, they
-become a tree. An error in printing ends the log, never the build. Knows nothing of passes.
+their source lines. Lines are flushed at once, so none is lost when something fails; in a notebook, from level 1, they
+become a tree. An error in printing ends the log, never the build. Independent of passes.
 Read next: `text.py` (its lines), `partial.py` (a failed build), `views/renderers/debug_tree.py`.
 """
 
@@ -252,7 +252,7 @@ class BuildLog(Observer):
     def places(self, node: Node) -> list[str]:
         """The user's lines that this operation comes from, innermost first; for a gradient the lines of its forward.
 
-        The optimizer's part has none: the graph adds it by itself.
+        Operations of the optimizer have none, since the graph adds them.
         """
         if node.phase == "backward":
             lines = self.lines.get(node.origin)

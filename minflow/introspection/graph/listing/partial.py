@@ -1,6 +1,6 @@
-"""The tree printed when a build fails: the modules so far with their shapes, the failing one and its line marked.
+"""The tree printed when a build fails: all modules called so far with their shapes; the failing module and line marked.
 
-In a notebook it is in the card of the error. The error itself propagates, with a note of where it came from.
+In a notebook the tree is in the card of the error. The error itself propagates, with a note of its place.
 Read next: `nn/graph/build.py`, whose calls these are.
 """
 
@@ -22,9 +22,9 @@ from ....nn.graph.tree import leaves
 from ....views.text.trees import cut
 from . import text as listing
 
-ROWS = 40  # of a tree; beyond this, the contents of modules that succeeded are left out, the innermost first
-MAX_INDENT = 24  # levels that are drawn by indenting
-PATH = 100  # characters of the path of a module
+ROWS = 40  # in a longer tree, the contents of modules that succeeded are left out, innermost first
+MAX_INDENT = 24  # deepest level that is indented further
+PATH = 100  # maximum length of the path of a module
 NOTE = "while building "
 MARK, PLAIN = ">>> ", "    "
 
@@ -64,7 +64,7 @@ def failed(graph: Any, build: Any, error: BaseException) -> None:
 
 
 def calls_of(build: Any, trace: TracebackType | None) -> list[Any]:
-    """The module calls that the error passed through, outermost first. An error that the program caught is in none."""
+    """The module calls that the error passed through, outermost first, but none whose error the program caught."""
     calls = []
     code = type(build).call.__code__
     for at in entries(trace):
@@ -74,8 +74,8 @@ def calls_of(build: Any, trace: TracebackType | None) -> list[Any]:
 
 
 def failed_line(graph: Any, trace: TracebackType | None) -> tuple[str, str]:
-    """("file.py:12", its source) of the user's innermost line, or else of the def of build; ("", "") if that is ours
-    too, as in a loaded graph.
+    """("file.py:12", source) of the user's innermost line, else of the `def` of build; ("", "") if build belongs to
+    minflow too, as in a loaded graph.
     """
     at = innermost(trace)
     code = type(graph).build.__code__ if at is None else at.tb_frame.f_code
@@ -102,13 +102,13 @@ def tree_so_far(graph: Any, build: Any, error: Exception, path: list[Any], line:
     while len(rows) > ROWS and depth:
         depth -= 1
         rows = tree(build, path, line, message, alike, depth)
-    if len(rows) > 2 * ROWS:  # a very deep nesting, perhaps endless recursion
+    if len(rows) > 2 * ROWS:  # very deep nesting, perhaps endless recursion
         rows[ROWS:-ROWS] = [f"{PLAIN}... {len(rows) - 2 * ROWS} rows ..."]
     return [f"{head} was built up to here:", *rows]
 
 
 def signatures(build: Any) -> dict[Any, int]:
-    """call -> a number that is the same for calls of equal modules with equal shapes all the way down."""
+    """call -> a number, equal for calls of equal modules with equal shapes at all levels below."""
     numbers: dict[Any, int] = {}
     signature: dict[Any, int] = {}
     for call in reversed(list(build.top.walk())):  # children before parents
@@ -126,7 +126,7 @@ def call_depth(build: Any) -> dict[Any, int]:
 
 
 class Run(NamedTuple):
-    """Consecutive calls that are alike: the first, the last, and their number."""
+    """Consecutive calls of equal signature: the first, the last, and their number."""
 
     first: Any
     last: Any

@@ -64,7 +64,7 @@ def arena_after(part: CompiledPart, at: int) -> int:
 
 
 def keys_of(nodes: list[Node]) -> dict[Node, tuple]:
-    """A key for each node that stays the same through passes."""
+    """node -> a key that passes do not change."""
     counts: dict[tuple, int] = {}
     keys = {}
     for node in nodes:

@@ -159,7 +159,7 @@ class GraphReports:
         return report(frozen_record(self, called(self)))
 
     def why(self: Any) -> Report:
-        """The plans that were made, and why: what had changed since the plan before, old and new."""
+        """The plans that were made, each with its reason: what changed since the previous plan, old and new."""
         from ....views.records.reports import PlanRow, Why
 
         rows = []
@@ -177,7 +177,7 @@ def report(record: Any) -> Report:
 
 
 def phases_of(nodes: Iterable[Node]) -> dict[Node, str]:
-    """The phase of each node. A copy of a gradient at the end, outside of all modules, belongs to backward."""
+    """The phase of each node. Copies of gradients at the end, outside all modules, count as backward."""
     phases: dict[Node, str] = {}
     for node in nodes:
         phase = node.phase
@@ -388,7 +388,7 @@ def part_record(part: Any, title: str) -> GraphRecord:
     """The operations of one compiled graph, after all passes."""
     from ....views.records.graph import graph_record
 
-    # Leave out a state without readers, whose reader a pass removed.
+    # Leave out states that have lost their readers in a pass.
     used = {x.node for n in part.graph.nodes for x in n.inputs if x.__class__ is Value}
     used |= {v.node for v in part.plan.results} | {*part.graph.updates}
     states = [s for s in part.graph.states if s in used]

@@ -2,8 +2,8 @@
 
 "seed" is the form of v0.6 (`_G_0-input_0`), "v1" that of later versions (`_G_0_input.0.0_2`) with a line per operation.
 Before the first call it lists the modules and their tensors; after it also the inputs and outputs of every module that
-ran (those of its first call). A module held in two places has those lines under its first name in both. Knows nothing
-of building. Read next: `build_log.py`, which prints the same lines during a build.
+ran (those of its first call). A module that is used in two places has the same lines, under its first name, in both.
+Independent of building. Read next: `build_log.py`, which prints the same lines during a build.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ....nn.graph.config import STYLES
 from ....nn.recursion_limit import SHOWN_LEVELS, levels_below
 from ....views.text.trees import outer_lines
 
-MAX_BYTES = 500_000  # most bytes of a listing
-WIDTH = 80  # columns, whatever the terminal has: the same text everywhere
+MAX_BYTES = 500_000  # maximum size of a listing
+WIDTH = 80  # columns, independent of the terminal, so that the text is the same everywhere
 
 
 # ---- one tensor ------------------------------------------------------------------------------------------------------

@@ -93,7 +93,7 @@ def threads_report(graph: Any) -> Report:
 
 
 def uncovered(start: float, end: float, covered: Iterable[tuple[float, float]]) -> Iterator[tuple[float, float]]:
-    """The parts of [start, end] outside all of these: there the caller works alone, in kernels that are not split."""
+    """The parts of [start, end] outside all intervals: the caller works alone then, in kernels that are not split."""
     for first, last in sorted(covered):
         if first > start:
             yield start, first

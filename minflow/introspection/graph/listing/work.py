@@ -76,7 +76,7 @@ FLOPS_PER_ELEMENT = {
     "adam": 12,  # two means 3 and 4, root, division, step
 }
 MOVES = frozenset({"take", "gather", "flip", "roll", "tril", "triu", "pad", "im2col", "to_blocks", "from_blocks"})
-ROWS = frozenset({"take", "gather"})  # of their first input they read only as much as they return
+ROWS = frozenset({"take", "gather"})  # ops that read only as much of their first input as they return
 
 
 def flops(node: Node) -> int | None:

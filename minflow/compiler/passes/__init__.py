@@ -1,4 +1,4 @@
-"""Passes: functions from a Graph to a Graph, each in a file of its own, pure and exact.
+"""Graph passes: pure and exact functions from a Graph to a Graph, each in its own file.
 
 Read in this order: `rewrite.py` (the one helper), `dead_code.py`, `constant_folding.py`, `common_subexpressions.py`,
 `node_order.py`. `nn.Graph.passes` starts as a copy of PASSES and may be edited.
@@ -34,9 +34,9 @@ def name_of(step: Pass) -> str:
 
 
 def run_passes(graph: Graph, passes: Iterable[Pass]) -> list[Stage]:
-    """The trace and the graph after each pass, each one verified.
+    """Run the passes in order; return the trace and the graph after each pass, each one verified.
 
-    Raises GraphError naming the pass that gave a graph which is not well formed, or has other inputs or outputs.
+    Raises GraphError, which names the pass, if its result is malformed or has other inputs or outputs.
     """
     stages = [Stage("trace", graph, 0.0)]
     for step in passes:

@@ -1,4 +1,4 @@
-"""Common subexpressions: what is computed twice from the same inputs is computed once. Read next: `node_order.py`."""
+"""Common subexpression elimination: compute equal expressions only once. Read next: `node_order.py`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from .rewrite import rewritten
 
 
 def common_subexpressions(graph: Graph) -> Graph:
-    """With one node in place of those that have the same op, inputs and attrs.
+    """Merge nodes that have the same op, inputs and attrs.
 
-    Random ops differ by their offset, what a checkpoint computes again by its `recompute` node: they stay apart.
+    Random ops have different offsets, and recomputed ops of a checkpoint read `recompute` nodes: neither are merged.
     """
     seen: dict[Any, list[Value]] = {}
     instead: dict[Value, Value] = {}
@@ -21,7 +21,7 @@ def common_subexpressions(graph: Graph) -> Graph:
         key = (node.op, inputs, exactly(node.attrs))
         try:
             first = seen.setdefault(key, outputs_of(node))
-        except TypeError:  # an attr without hash: such a node is like no other
+        except TypeError:  # an unhashable attr: the node is never merged
             first = None
         if first is None or first[0].node is node:
             kept.append(node)

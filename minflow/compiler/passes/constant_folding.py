@@ -1,4 +1,4 @@
-"""Constant folding: what depends on constants alone is computed once, now. Read next: `common_subexpressions.py`."""
+"""Constant folding: evaluate nodes that depend only on constants. Read next: `common_subexpressions.py`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from ...core.ir import CONSTANT, Graph, Source, Value, outputs_of
 from ..executor import run_node
 from .rewrite import rewritten
 
-LARGEST = 1 << 16  # bytes of a result; filling a large array anew costs less than reading one that has left the cache
+LARGEST = 1 << 16  # bytes of a result; recomputing a larger array costs less than reading it from main memory
 
 
 def constant_folding(graph: Graph) -> Graph:
-    """With a constant for every node whose inputs are numbers and constants, by the kernel that would have run."""
+    """Replace nodes whose inputs are all numbers or constants by constants, computed with their own kernels."""
     known = {Value(s, 0, s.out_specs[0]): s.array for s in graph.states if s.op is CONSTANT}
     kept, instead, constants = [], {}, []
     for node in graph.nodes:

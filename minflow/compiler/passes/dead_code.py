@@ -1,4 +1,4 @@
-"""Dead code: what neither an output nor an update needs is not computed. Read next: `constant_folding.py`."""
+"""Dead code elimination: remove nodes that neither an output nor an update needs. Read next: `constant_folding.py`."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from ...core.ir import Graph, Value
 
 
 def dead_code(graph: Graph) -> Graph:
-    """Without the nodes, and the states, that nothing needs.
+    """Remove nodes and states without users.
 
-    States that are read by a function stay: a generator counts what the trace drew, so that no pass changes what is
-    drawn afterwards.
+    States with a `read` function are kept: a generator advances by all draws of the trace, even removed ones, so
+    passes do not change later draws.
     """
     wanted = {v.node for v in (*graph.outputs, *graph.updates.values())}
     kept = []

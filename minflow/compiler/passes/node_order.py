@@ -1,10 +1,10 @@
-"""Memory: an order of the nodes in which less has to be kept at a time. Read next: `../plan.py`, which places it.
+"""Memory pass: reorder nodes to reduce peak memory. Read next: `../plan.py`, which assigns memory to the values.
 
-An update runs as soon as all that it reads is there and nobody reads the old numbers any more, so that a gradient can
-go when it has been used; but no kernel of forward or of a custom op comes behind one: what it refuses must not leave
-half a step. What needs no inputs (a tensor of zeros, a range) is made just before its first reader; the gradient of a
-large weight waits until the end, where it takes more bytes than what it is computed from. All else keeps its order.
-Cheap values are computed again in backward instead of being kept: `relu_pool_reorder.py`, `recompute.py`.
+An update runs as soon as its inputs are computed and the old value of its state has no more readers, so that the
+gradient can be freed. It never runs before a kernel of forward or of a custom op: if that kernel raises, no state may
+have changed. A node without inputs (zeros, a range) runs just before its first user; the gradient of a large weight is
+computed at the end if it takes more memory than its inputs. All other nodes keep their order.
+Cheap values are recomputed in backward instead of kept: `relu_pool_reorder.py`, `recompute.py`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .relu_pool_reorder import small_masks
 
 
 def memory(graph: Graph) -> Graph:
-    """The same nodes in another order, and perhaps some of them twice."""
+    """Reorder the nodes, and recompute some of them, so that less memory is needed."""
     graph = recomputed(small_masks(graph))
     uses = Uses(graph)
     early, waiting = ordered(graph, uses, frozenset()), can_wait(graph, uses)
@@ -27,7 +27,7 @@ def memory(graph: Graph) -> Graph:
 
 
 def can_wait(graph: Graph, uses: Uses) -> frozenset[Node]:
-    """Gradients that only the optimizer reads, of twice the bytes that would have to be kept for them."""
+    """Gradients that only the optimizer reads, over twice as large as the inputs that deferring them keeps alive."""
     waiting = set()
     for i, node in enumerate(graph.nodes):
         size = sum(s.nbytes for s in node.out_specs)
@@ -42,19 +42,19 @@ def can_wait(graph: Graph, uses: Uses) -> frozenset[Node]:
 
 
 def ordered(graph: Graph, uses: Uses, waiting: frozenset[Node]) -> Graph:
-    """The order, with the nodes of `waiting` behind all others but those that read them."""
+    """The graph in its new order; the nodes of `waiting` come last, before their users."""
     at = {node: i for i, node in enumerate(graph.nodes)}
-    writes: dict[Node, list[Node]] = {}  # node -> the states that it gives new numbers to
+    writes: dict[Node, list[Node]] = {}  # node -> the states that it updates
     for state, value in graph.updates.items():
         writes.setdefault(value.node, []).append(state)
-    behind: set[Node] = set()  # what reads a gradient
+    behind: set[Node] = set()  # nodes outside forward, and those that depend on them
     refusing = 0
     for i, node in enumerate(graph.nodes):
         if node.phase != "forward" or any([x.node in behind for x in node.inputs if x.__class__ is Value]):
             behind.add(node)
         if node.origin != OPTIMIZER and (node not in behind or node.op.custom):
             refusing = i
-    key: dict[Node, tuple] = {}  # (position, after or before what stands there, its own old position)
+    key: dict[Node, tuple] = {}  # node -> (position, -1 to run before the node there, else 0, old position)
     for i, node in enumerate(graph.nodes):
         values = [x.node for x in node.inputs if x.__class__ is Value]
         if node.origin == OPTIMIZER:
@@ -74,7 +74,7 @@ def ordered(graph: Graph, uses: Uses, waiting: frozenset[Node]) -> Graph:
 
 
 def settled(order: list[Node], at: dict[Node, int]) -> list[Node]:
-    """The order with every node behind all that it reads: where two moves cross, the one that reads waits."""
+    """Make the order topological: if moves conflict, the missing inputs of a node are moved before it."""
     done: set[Node] = set()
     result: list[Node] = []
     for node in order:

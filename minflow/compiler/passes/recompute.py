@@ -1,7 +1,7 @@
-"""Recompute: what backward needs and costs one pass over memory is computed again there, and not kept until then.
+"""Recomputation: compute cheap values again in backward instead of keeping them until then.
 
-A part of the memory pass. Only sums and products of what is kept anyway: the same kernel on the same numbers gives the
-same bits, in less time than a read of what has left the cache. Read next: `node_order.py`.
+Part of the memory pass. Only sums, products and ReLUs of values that are kept anyway: the same kernel on the same
+elements gives the same bits, and is faster than reading a value that has left the cache. Read next: `node_order.py`.
 """
 
 from __future__ import annotations
@@ -10,24 +10,24 @@ from ...core.ir import RECOMPUTE, Graph, Node, Source, Value, outputs_of
 from ..uses import Uses
 
 CHEAP = frozenset({"add", "sub", "mul", "neg", "relu"})
-SMALL = 1 << 16  # bytes: to keep less than this costs less than one more call
+SMALL = 1 << 16  # bytes: keeping a smaller value costs less than another call
 
 
 def recomputed(graph: Graph, fused: bool = False) -> Graph:
-    """The graph with such values computed a second time in backward, while what they are made of is still there; the
-    same graph if that saves no bytes. fused: in any case, since clusters read and write less of them.
+    """Recompute cheap values in backward while their inputs are still alive; return the same graph if that saves no
+    bytes. fused: recompute them in any case, since fused regions then read and write less.
     """
     turn = next((i for i, node in enumerate(graph.nodes) if node.phase == "backward"), None)
     if turn is None:
         return graph
     uses = Uses(graph)
-    again: dict[Value, tuple[int, Node]] = {}  # value -> where and how it is computed again
+    again: dict[Value, tuple[int, Node]] = {}  # value -> (index at which it is recomputed, the new node)
     for node in graph.nodes[:turn]:
         v = outputs_of(node)[0]
         if node.op.name not in CHEAP or node.origin is not None or v.spec.nbytes < SMALL or v in uses.shown:
             continue
         late = [(i, x) for i, x in uses.reads.get(v, ()) if i >= turn]
-        if not late or any(x != v for _, x in late):  # through a view: it would have to be made again too
+        if not late or any(x != v for _, x in late):  # the view that is read would have to be recomputed too
             continue
         steps = [at_hand(x, graph, uses, again) for x in node.inputs if x.__class__ is Value]
         step = min(late[0][0], *steps) if steps else late[0][0]
@@ -42,14 +42,14 @@ def recomputed(graph: Graph, fused: bool = False) -> Graph:
 
 
 def at_hand(x: Value, graph: Graph, uses: Uses, again: dict) -> int:
-    """The last step at which x is there without being kept for this; -1 if that is before backward."""
+    """The last index at which x is alive without being kept for this purpose; -1 if it cannot be used."""
     root = uses.root[x]
     if x in again:
         return len(graph.nodes)
     if root in again:
         return -1
     if isinstance(root.node, Source):
-        return -1 if root.node in graph.updates else len(graph.nodes)  # a parameter may have its new numbers by then
+        return -1 if root.node in graph.updates else len(graph.nodes)  # it may already be updated by then
     return uses.last[root]
 
 

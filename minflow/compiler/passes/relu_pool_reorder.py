@@ -1,8 +1,8 @@
-"""Masks: the gradient of ReLU where max pooling follows it, taken on the small side of the pooling.
+"""ReLU before max pooling: apply the ReLU's gradient on the smaller side of the pooling.
 
-A part of the memory pass. Backward says: spread the cotangent over the image, each number to where its window was
-largest, then keep it where the ReLU's result is above 0. What stands at that place is the pooling's own result, so
-keeping first and spreading then gives the same bits, and the image need not be kept. Read next: `recompute.py`.
+Part of the memory pass. Backward scatters the cotangent to the position of each window's maximum, then sets it to 0
+unless the ReLU's result is positive. That result is also the pooling's result at this position, so applying the mask
+before scattering gives the same bits, and the image need not be kept. Read next: `recompute.py`.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from .rewrite import rewritten
 
 
 def small_masks(graph: Graph) -> Graph:
-    """With `max_pool2d_grad(relu_grad(g, pooled))` for `relu_grad(max_pool2d_grad(g), image)`."""
+    """Replace `relu_grad(max_pool2d_grad(g), image)` by `max_pool2d_grad(relu_grad(g, pooled))`."""
     uses = Uses(graph)
-    first: dict[Node, list[Node]] = {}  # the spreading node -> what is there in its place
+    first: dict[Node, list[Node]] = {}  # gradient of the pooling -> the nodes that replace it
     instead: dict[Value, Value] = {}
     gone: set[Node] = set()
     for node in graph.nodes:
         if node.op is not relu_grad or node.inputs[0].__class__ is not Value or node.inputs[1].__class__ is not Value:
             continue
         spread, image = node.inputs[0].node, node.inputs[1]
-        # where two windows share a pixel sums are made between the two steps; then the order matters
+        # overlapping windows add up cotangents, so the mask cannot be applied first
         if spread.op is not max_pool2d_grad or not spread.attrs["apart"]:
             continue
         if len(uses.reads[node.inputs[0]]) > 1 or node.inputs[0] in uses.shown:
@@ -41,7 +41,7 @@ def small_masks(graph: Graph) -> Graph:
         small = Node(relu_grad, [g, outputs_of(pool)[0]], node.attrs, g.spec.as_tuple, 0, (), node.scope, node.where)
         small.origin = node.origin
         last = spread.replace([outputs_of(small)[0], indices], spread.origin)
-        last.number = node.number  # its result is what `node` gave
+        last.number = node.number  # it computes the result of `node`
         first[spread] = [small, last]
         instead[outputs_of(node)[0]] = outputs_of(last)[0]
         gone.add(node)

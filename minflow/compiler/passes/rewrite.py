@@ -1,4 +1,4 @@
-"""The one helper of every pass that changes nodes. Read next: `dead_code.py`."""
+"""The helper shared by all passes that change nodes. Read next: `dead_code.py`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from ...core.ir import Graph, Node, Source, Value, outputs_of
 def rewritten(
     graph: Graph, nodes: Iterable[Node], instead: Mapping[Value, Value], states: Iterable[Source] | None = None
 ) -> Graph:
-    """The graph of `nodes`, where every reader of a key of `instead` reads its value instead.
+    """The graph of `nodes`, in which the users of each key of `instead` use its value.
 
-    Nodes stay the same objects where nothing that they read has changed; the links from gradients to their forward
-    nodes are kept. To take a node out: leave it out of `nodes` and say in `instead` what takes the place of its
-    outputs.
+    Nodes whose inputs have not changed stay the same objects; links from gradients to their forward nodes are kept.
+    To remove a node, leave it out of `nodes` and map its outputs to their replacements in `instead`.
     """
     moved: dict[Value, Value] = dict(instead)
     twins: dict[Node, Node] = {}

@@ -40,8 +40,8 @@ def custom_op(
 
     signature: `"name(input, input; attribute) -> out, out"`; attributes are plain values, not tensors.
     infer: `infer(*specs, **attributes)` returns the Spec of each result; by default that of the first input.
-    vjp: the gradient rule of the first input, or a dict from input to rule. A rule gets what its arguments name: `g`
-    (the gradient of the result), inputs, attributes, `out`. It computes on tensors, so it can be differentiated again.
+    vjp: the gradient rule of the first input, or a dict from input to rule. The names of its arguments choose their
+    values: `g` (the gradient of the result), inputs, attributes, `out`. It computes on tensors, so it has a gradient.
     version: at least 1, stored in saved graphs; increase it when the same call gives other results than before.
 
     Raises ShapeError if minflow has an op of this name, and in a call whose arrays differ from the inferred specs;

@@ -46,7 +46,7 @@ def diagonal(A, *, offset: int = 0, dim1: int = -2, dim2: int = -1):
 
 
 def vander(x, N: int | None = None):
-    """Rows of rising powers: out[..., i, j] = x[..., i] ** j for j from 0 to N - 1 (the length of x by default)."""
+    """Rows of increasing powers: out[..., i, j] = x[..., i] ** j for j from 0 to N - 1 (the length of x by default)."""
     return _vander(x, N, increasing=True)
 
 

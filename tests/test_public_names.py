@@ -16,6 +16,7 @@ ANY = {"flow.nn.Identity", "flow.jit.fork", "flow.nn.utils.skip_init", "flow.nn.
        "flow.utils.data.StackDataset", "minflow_widgets.explore", "flow.typing.Numpy", "flow.typing.ListNumpy",
        "flow.typing.ListListNumpy"}  # fmt: skip
 ANY_METHODS = {"forward", "backward", "apply", "build", "to", "compile", "step", "compare", "compare_eager"}
+ANY_METHODS |= {"rule"}  # of an optimizer: subclasses name what it receives
 NAMES = {
     f"{room}.{name}": getattr(module, name)
     for room, module in MODULES.items()

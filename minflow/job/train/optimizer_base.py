@@ -172,8 +172,9 @@ class OneRule(Optimizer):
         """Arguments of the rule for this step, as 0-d Blobs: first the learning rate."""
         return (self.lr_scheduler.symbol(build),)
 
-    # The weight and its states, each with its new value: rule(build, variable, w, g, *arguments of `now`).
-    rule: Callable[..., list[Update]]
+    def rule(self, *args: Any, **kwargs: Any) -> list[Update]:
+        """The weight and its states, each with its new value. Arguments: build, variable, w, g, and those of `now`."""
+        raise NotImplementedError
 
 
 def patterns(owner: str, name: str, value: str | Sequence[str]) -> list[str]:

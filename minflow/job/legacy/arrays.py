@@ -204,8 +204,8 @@ def slice_v2(x: Tensor, slice_tup_list: Sequence[Sequence[int | None]], name: st
 @also_called(input="x", slice_tup_list="begin")
 @takes_name
 def slice(x: Tensor, begin: Sequence, size: Sequence[int | None] | None = None, name: str | None = None) -> Tensor:
-    """size[k] elements from begin[k] on, for each axis k. begin None: from the start; size None or -1: all remaining
-    elements. Without size, as in OneFlow 1.0, begin (or slice_tup_list) is the slice_tup_list of slice_v2.
+    """size[k] elements starting at begin[k], for each axis k. begin None: from the start; size None or -1: all
+    remaining elements. Without size, as in OneFlow 1.0, begin (or slice_tup_list) is the slice_tup_list of slice_v2.
     """
     if size is None:
         return slice_v2(x, begin)

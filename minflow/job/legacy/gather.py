@@ -122,9 +122,7 @@ def scatter_nd(indices: Tensor, updates: Tensor, shape: Sequence[int], name: str
 @also_called(tensor="params")
 @folded
 def tensor_scatter_nd_update(params: Tensor, indices: Tensor, updates: Tensor, name: str | None = None) -> Tensor:
-    """params with updates at the positions in indices `(..., k)`; if a position occurs twice, the last update
-    counts.
-    """
+    """params with updates at the positions in indices `(..., k)`; if a position occurs twice, the last update wins."""
     return placed("tensor_scatter_nd_update", params, indices, updates, i.index_put)
 
 

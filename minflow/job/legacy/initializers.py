@@ -1,7 +1,7 @@
 """Initializers of job functions, which fill a variable when it is created.
 
 An initializer has a method `fill(shape, dtype, generator)` that returns a NumPy array. It draws from the variable's own
-generator, so the result does not depend on other variables. Knows nothing of jobs. Read next: `layers.py`, which has
+generator, so the result does not depend on other variables. Independent of jobs. Read next: `layers.py`, which has
 the default of each layer.
 """
 

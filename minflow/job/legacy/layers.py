@@ -85,7 +85,7 @@ class Layer:
 
 
 def takes_name(function: Callable) -> bool:
-    """True if the function has an argument `name`. `**options` do not count: they may be passed on to a function
+    """True if the function has an argument `name`. `**options` are ignored: they may be passed on to a function
     without one.
     """
     try:
@@ -436,10 +436,10 @@ def layer_norm(
     epsilon: float = 1e-5,
     name: str = "LayerNorm",
 ) -> Tensor:
-    """(inputs - mean) / sqrt(var + epsilon) * gamma + beta, mean and var over the axes from begin_norm_axis on.
+    """(inputs - mean) / sqrt(var + epsilon) * gamma + beta, mean and var over the axes from begin_norm_axis onwards.
 
-    The variables are `<name>-gamma` and `<name>-beta`, with the shape of the axes from begin_params_axis on: by default
-    of the last axis. Ba, Kiros & Hinton 2016, eq. 4.
+    The variables are `<name>-gamma` and `<name>-beta`, with the shape of the axes from begin_params_axis onwards: by
+    default the last axis. Ba, Kiros & Hinton 2016, eq. 4.
     """
     layer = Layer("layer_norm", inputs, name, "LayerNorm")
     shape = inputs.spec.shape[axis_of(layer.what, inputs, begin_params_axis) :]

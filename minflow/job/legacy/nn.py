@@ -214,9 +214,9 @@ def layer_norm(
     epsilon: float = 1e-5,
     name: str | None = None,
 ) -> Tensor:
-    """(x - mean) / sqrt(var + epsilon) * gamma + beta, mean and var (biased) over the axes from begin_norm_axis on.
+    """(x - mean) / sqrt(var + epsilon) * gamma + beta, mean and var (biased) over axes from begin_norm_axis onwards.
 
-    gamma, beta: the shape of the axes from begin_params_axis on. Ba, Kiros & Hinton 2016, eq. 4.
+    gamma, beta: the shape of the axes from begin_params_axis onwards. Ba, Kiros & Hinton 2016, eq. 4.
     """
     what = "nn.layer_norm"
     first, params = axis_of(what, inputs, begin_norm_axis), axis_of(what, inputs, begin_params_axis)

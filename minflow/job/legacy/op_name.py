@@ -1,6 +1,6 @@
 """The argument `name=` of legacy functions: a scope, so that views and errors show the user's name for their ops.
 
-Knows nothing of jobs: the functions of `math.py` and `arrays.py` also run on eager tensors. Read next: `math.py`.
+Independent of jobs: the functions of `math.py` and `arrays.py` also run on eager tensors. Read next: `math.py`.
 """
 
 from __future__ import annotations

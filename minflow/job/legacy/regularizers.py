@@ -1,7 +1,7 @@
 """Regularizers of job functions: penalties that keep a variable small; their gradient is added to that of the variable.
 
 The regularizer is stored with the variable. The penalty is not part of the loss that a job returns; only its gradient
-is added, after the division by the loss's size and before clipping. Knows nothing of jobs.
+is added, after the division by the loss's size and before clipping. Independent of jobs.
 Read next: `../train/optimizer.py`.
 """
 

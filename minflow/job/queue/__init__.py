@@ -1,4 +1,4 @@
 """Execution of job steps: the queue and its worker, a step and its handle, records of past steps.
 
-Knows nothing of graphs: the work of a step is a function. Read next: `stream.py`.
+Independent of graphs: the work of a step is a function. Read next: `stream.py`.
 """

@@ -1,6 +1,6 @@
 """Helpful errors if a handle is used as an array, a common mistake of learners who forget that a job is async.
 
-Knows nothing of the stream. Read next: `step.py`: a Step is such a handle.
+Independent of the stream. Read next: `step.py`: a Step is such a handle.
 """
 
 from __future__ import annotations

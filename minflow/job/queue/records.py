@@ -1,6 +1,6 @@
 """Records of each step, and of each thread that submits steps: when it submitted and when it waited.
 
-Knows nothing of queues: `stream.py` fills these in. Read next: `../../introspection/job/timeline.py`, which draws them.
+Independent of queues: `stream.py` fills these in. Read next: `../../introspection/job/timeline.py`, which draws them.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A step is submitted by the caller's thread and runs on the worker, followed there by its callback; then the next one
 starts. At most `depth` steps are in flight, counted until their callback has ended, so a faster caller waits
 (back-pressure). The caller may be interrupted at any instruction: a submission is one atomic `deque.append`, and every
-wait is a `SimpleQueue.get`. Knows nothing of graphs: a step's work is a function.
+wait is a `SimpleQueue.get`. Independent of graphs: a step's work is a function.
 
 The thread or run that submitted a step owns it: an error or Ctrl-C cancels only the queued steps of the same owner.
 

@@ -3,7 +3,7 @@
 `<path>/<variable>/out` holds raw little-endian elements in C order, `<path>/<variable>/meta` their shape and dtype as
 protobuf text; the empty `<path>/snapshot_done` is written last. A checkpoint is written to a temporary folder and
 renamed, so a partial one is never visible. Files are not trusted: the claims of a meta are checked against the file
-size before memory is allocated, and links out of the folder are not followed. Knows nothing of sessions and jobs. Read
+size before memory is allocated, and links out of the folder are not followed. Independent of sessions and jobs. Read
 next: `manager.py`.
 """
 

@@ -1,8 +1,8 @@
 """Base classes of the optimizers of job functions: arguments, protocol, and the writes of updates.
 
 `minimize(loss)` passes the optimizer to the build of the job; at the end of the job function the build calls `apply`
-for the updates. A subclass computes the new values of one weight and its states as ops of the graph. Knows no formulas
-and nothing of how a step runs. Read next: `rules.py`.
+for the updates. A subclass computes the new values of one weight and its states as ops of the graph. Independent of the
+formulas and of how a step runs. Read next: `rules.py`.
 """
 
 from __future__ import annotations

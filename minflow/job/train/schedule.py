@@ -1,8 +1,8 @@
 """Learning rates of job functions: each schedule is a function of t, the number of steps that the job has finished.
 
 `t` is 0 in the first step. A warm-up replaces the schedule while t < its steps, and does not shift it: afterwards the
-rate is the same as without warm-up. Schedules are stateless, so a resumed job needs only t. Knows nothing of weights
-and gradients. Read next: `optimizer.py`; for `nn.Graph` and eager mode, `../../optim/lr_scheduler/`.
+rate is the same as without warm-up. Schedules are stateless, so a resumed job needs only t. Independent of weights and
+gradients. Read next: `optimizer.py`; for `nn.Graph` and eager mode, `../../optim/lr_scheduler/`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ one, and the place, such as `nodes[12].attrs.axis`.
     node = fields(x, "nodes[12]", ("op", "inputs"), optional=("line",))
     inputs = each(node["inputs"], "nodes[12].inputs", lambda value, place: whole(value, place, 0, 11), most=64)
 
-`refuse` and `checking_file` turn it into a GraphFormatError. Knows no files and no graphs. Read next:
+`refuse` and `checking_file` turn it into a GraphFormatError. Independent of files and graphs. Read next:
 `core/base/errors.py`.
 """
 
@@ -119,7 +119,7 @@ def choice(*allowed: str) -> Check:
 
 
 def maybe(check: Check) -> Check:
-    """Accept None besides the values of `check`."""
+    """Accept None in addition to the values that `check` accepts."""
     return lambda x, place: None if x is None else check(x, place)
 
 

@@ -3,7 +3,7 @@ sha256 of the others).
 
 All three are plain files, readable by people and other programs. They are written to a temporary folder that is
 renamed, so a partial graph is never visible. Files are not trusted: links are not followed, the size of a text is
-checked before it is parsed, and any damage raises one GraphFormatError. Knows nothing of graphs: `document.py`
+checked before it is parsed, and any damage raises one GraphFormatError. Independent of graphs: `document.py`
 interprets the text. Read next: `strict_json.py`, `io/atomic.py`; then `document.py`.
 """
 

@@ -144,8 +144,8 @@ def program_of(obj: Any, dynamic: Any = None) -> Program:
 
 
 def at_all_sizes(program: Program, dynamic: Any, again: Callable[[list], Program]) -> Program:
-    """Add to the program what depends on the dynamic axes. again: function that traces the program for other input
-    specs.
+    """Add the values that depend on the dynamic axes to the program. again: function that traces the program for other
+    input specs.
     """
     inputs = program.graph.inputs
     names, specs = [source.name for source in inputs], [source.out_specs[0] for source in inputs]

@@ -129,7 +129,7 @@ class LoadedGraph(Graph):
         return next((s.name for s, t in zip(self._document.states, self._tensors) if t is tensor), "")
 
     def frozen(self) -> Any:
-        """Parts of the plan key: what was fixed at the save, and what is read at each call."""
+        """Parts of the plan key: values fixed when the graph was saved, and values read at each call."""
         report = super().frozen()
         rows = tuple([(name, text) for name, text in self._saved_frozen])
         return type(report)(replace(report.record, built_in=rows)) if rows else report
@@ -381,8 +381,8 @@ class Replay:
             self.strided[outputs_of(node)[0]] = entry.op.kernel(array, **attrs)
 
     def check_memory(self, entry: NodeEntry, specs: Sequence[Spec]) -> None:
-        """Raise GraphError if an output would not fit into memory. Views count too: they take no memory, but a consumer
-        copies them.
+        """Raise GraphError if an output would not fit into memory. Views are included: they take no memory, but a
+        consumer may copy them.
         """
         needed = sum([spec.nbytes for spec in specs])
         if needed > LITTLE and needed > self.most:

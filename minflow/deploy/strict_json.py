@@ -10,7 +10,7 @@
 
 Input is not trusted and is read line by line: the memory that a line may need is bounded before it is parsed
 (`[],[],[]` takes 20 times its size) and summed afterwards. Nonstandard JSON that Python accepts, and duplicate names,
-are Malformed. Knows nothing of graphs. Read next: `checks.py`.
+are Malformed. Independent of graphs. Read next: `checks.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Compare traces of a program at several sizes of its dynamic axes, and find what depends on them.
+"""Compare traces of a program at several sizes of its dynamic axes, and find the values that depend on them.
 
 Read next: `retrace.py`, which traces.
 """
@@ -219,7 +219,7 @@ def label(sizes: Mapping[str, int]) -> str:
 def solve_sizes(
     axes: Axes, names: Sequence[str], specs: Sequence[Spec], base: Any, again: Callable[[list[Spec]], Any]
 ) -> tuple[Any, dict[Node, dict[str | int, Any]], dict[Source, SizedConstant]]:
-    """Trace at other sizes. Returns the base and what depends on the sizes (see `find_dependent`).
+    """Trace at other sizes. Returns the base and the values that depend on the sizes (see `find_dependent`).
 
     The arguments are those of SizeTraces.
 

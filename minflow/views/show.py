@@ -1,6 +1,6 @@
 """The View that `show(x)` and `picture(x)` make of a tensor, a graph or a module tree: a picture and a text.
 
-Also the renderer behind `core.display.Display`. Knows records and renderers, not tensors.
+Also the renderer behind `core.display.Display`. Depends on records and renderers, not on tensors.
 Read next: `records/graph.py`, the records; `draw/engines.py`, how they are drawn.
 """
 

@@ -1,7 +1,7 @@
 """Upper bounds of text widths, and cutting and wrapping of text to a width.
 
 The font that will display a picture is unknown: Helvetica, Arial or, on a small Linux, DejaVu Sans, a sixth wider. So
-text is measured in the widest of these and fits with the others. Knows no rows and no graphs. Read next:
+text is measured in the widest of these and fits with the others. Independent of rows and graphs. Read next:
 `svg_writer.py`, text on a plate.
 """
 

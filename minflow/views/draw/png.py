@@ -1,7 +1,7 @@
-"""PNG files from arrays of pixels, with the standard library alone.
+"""PNG files from arrays of pixels, using only the standard library.
 
 Each cell is drawn at the size in pixels at which it is shown, so that no browser blurs it; equal rows compress to
-almost nothing. Knows nothing of tensors. Read next: `../renderers/tensor.py`.
+almost nothing. Independent of tensors. Read next: `../renderers/tensor.py`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Colours of static pictures, which do not know whether the page around them is light or dark.
+"""Colours of static pictures, which are readable on light and on dark pages.
 
-An `<img>` is the same on both. So a picture has no background: its lines have medium colours that are visible on both
-(contrast >= 3 on #ffffff, #1e1e1e and #111111, the backgrounds of Jupyter and VS Code), and every text is in a light
-box or on a light plate, in a colour that is readable there (contrast >= 4.5; WCAG 2.2, 1.4.3 and 1.4.11).
+An `<img>` looks the same on both. So a picture has no background: its lines have medium colours that are visible on
+both (contrast >= 3 on #ffffff, #1e1e1e and #111111, the backgrounds of Jupyter and VS Code), and every text is in a
+light box or on a light plate, in a colour that is readable there (contrast >= 4.5; WCAG 2.2, 1.4.3 and 1.4.11).
 Read next: `svg_writer.py`.
 """
 

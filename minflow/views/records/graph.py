@@ -1,7 +1,7 @@
 """A traced program as plain frozen records with stable ids, and the description of an operation for tapes and graphs.
 
-Only making a record touches live objects; text, DOT and HTML are pure functions of records. Knows Nodes and Specs, not
-Tensors. Read next: `tape.py`; `../draw/fold.py`, which makes a large record small.
+Only making a record touches live objects; text, DOT and HTML are pure functions of records. Works on Nodes and Specs,
+not Tensors. Read next: `tape.py`; `../draw/fold.py`, which makes a large record small.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class GraphRecord:
 
 @dataclass(frozen=True)
 class PartsRecord:
-    """Graphs that run one after the other in one call, such as micro-step and update of gradient accumulation."""
+    """Graphs that run in sequence in one call, such as micro-step and update of gradient accumulation."""
 
     parts: tuple[GraphRecord, ...]
     title: str

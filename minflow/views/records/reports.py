@@ -40,7 +40,7 @@ class GraphTree:
     rows: tuple[TreeRow, ...]
 
     def modules(self, first: int, n: int) -> int:
-        """Number of modules that the `n` rows from `first` on represent."""
+        """Number of modules that the `n` rows starting at `first` represent."""
         around: list[int] = []  # for the row and its ancestors: how many modules each represents
         total = 0
         for i, row in enumerate(self.rows[: first + n]):
@@ -266,7 +266,7 @@ class Timeline:
 class Frozen:
     """Values that a plan has fixed, and values that it reads at each call.
 
-    built_in: (name, value) fixed in the current plan.  free: read anew at each call.
+    built_in: (name, value) fixed in the current plan.  free: read again at each call.
     """
 
     title: str

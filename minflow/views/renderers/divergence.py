@@ -54,7 +54,8 @@ class Comparison:
     why: (name, sentence) about that operation.  output: the largest difference of the outputs; None if shapes differ.
     only_here, extra: operations that only the graph, or only the reference, has.  tolerance: (rtol, atol), None for the
     default.  graph: the picture, up to the first difference.  reference: its name.  shapes: shapes of the outputs, if
-    they differ.  exact: True if every bit counts and only compared operations are rows (`compare_eager`).
+    they differ.  exact: True if results must be equal bit for bit and only compared operations are rows
+    (`compare_eager`).
     """
 
     title: str

@@ -1,6 +1,6 @@
 """The arena of a graph's plan as a picture: addresses upwards, steps to the right, a rectangle for each value.
 
-Phases differ by colour and by hatching; large values are named. Knows records only. Read next:
+Phases differ by colour and by hatching; large values are named. Depends on records only. Read next:
 `../text/reports.py`, the same as text; `../html/page.py`, pictures in a notebook.
 """
 

@@ -1,7 +1,7 @@
 """A roofline as a picture: operations per byte to the right, operations per second upwards, both logarithmic.
 
 The slanted lines are the limits of memory bandwidth, for cache and for memory; the horizontal one is the limit of
-computing. A mark is a call of a graph, larger for longer calls. Source: Williams, Waterman & Patterson 2009. Knows
+computing. A mark is a call of a graph, larger for longer calls. Source: Williams, Waterman & Patterson 2009. Depends on
 records only. Read next: `../text/plan.py`, the same as text.
 """
 

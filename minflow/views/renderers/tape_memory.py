@@ -2,7 +2,7 @@
 
 The gradient rule of an operation reads some of its inputs or results. The tape keeps those arrays until backward has
 passed the operation, or until the last tensor computed from it is gone. Each array is counted once, with the whole
-storage that it keeps alive. Knows Nodes, not Tensors. Read next: `core/op.py`, SavedSlots: which arrays a rule
+storage that it keeps alive. Works on Nodes, not Tensors. Read next: `core/op.py`, SavedSlots: which arrays a rule
 requests.
 """
 

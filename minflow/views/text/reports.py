@@ -229,7 +229,7 @@ def peak(record: MemoryMap) -> tuple[int, int]:
 
 
 def values_at_peak(record: MemoryMap) -> list[Block]:
-    """The values that are live at the peak, largest first; of two in one place only the new one."""
+    """The values that are live at the peak, largest first; if two share a place, only the new one."""
     step, _ = peak(record)
     live = [b for b in record.blocks if b.first <= step <= b.last]
     written = [b for b in live if b.first == step]

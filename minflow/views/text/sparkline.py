@@ -1,6 +1,6 @@
 """Sequences of numbers in a line of text: curves and histograms for terminals, logs and screen readers.
 
-Knows nothing of tensors or runs. Read next: `../renderers/tensor.py` and `../renderers/tape_memory.py`.
+Independent of tensors and runs. Read next: `../renderers/tensor.py` and `../renderers/tape_memory.py`.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ def within_limit(draw: Callable[[int], str], limit: int = LIMIT, most: int = ROW
 def outer_rows(depths: Sequence[int], most: int, wanted: Sequence[int] = ()) -> Iterator[tuple[int, int, int]]:
     """Yield (row, depth, 0) for each shown row, and (first row, depth, n) for n consecutive hidden ones.
 
-    Shows the outermost rows, of one depth the first ones, and always those in `wanted`.
+    Shows the outermost rows, the first ones if they have the same depth, and always those in `wanted`.
     """
     first = sorted(range(len(depths)), key=depths.__getitem__)[:most] if len(depths) > most else range(len(depths))
     shown, i = {*first, *wanted}, 0

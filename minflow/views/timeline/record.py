@@ -1,7 +1,7 @@
 """When loader, queue, compute and callback were busy while a job ran, as records, statistics and sentences.
 
-The loader time of a step is the time in which the submitting thread does anything but wait. Pure functions of times;
-knows nothing of queues or jobs. Read next: `svg.py`, the picture; `text.py`, the text.
+The loader time of a step is the time in which the submitting thread does anything but wait. Pure functions of times,
+independent of queues and jobs. Read next: `svg.py`, the picture; `text.py`, the text.
 """
 
 from __future__ import annotations
@@ -269,7 +269,7 @@ def extent(drawn: list[Bar]) -> Span:
 
 
 def ms(seconds: float) -> str:
-    """Milliseconds with two or three digits; seconds from 10 s on.
+    """Format a duration: milliseconds with two or three digits, seconds from 10 s upwards.
 
     >>> ms(0.00412), ms(0.0846), ms(12.3)
     ('4.1 ms', '85 ms', '12.3 s')

@@ -1,6 +1,6 @@
 """UpdateThread: the thread that updates a live curve or a live timeline, at most ten times per second.
 
-Knows nothing of its owner except `_look()`, `_update()` and `_share()`. Read next: `curve/loss_curve.py`,
+Calls only `_look()`, `_update()` and `_share()` of its owner. Read next: `curve/loss_curve.py`,
 `timeline/live_timeline.py`.
 """
 

@@ -5,7 +5,7 @@
     with watch(job) as curve: ...              # a job function; two of them side by side: watch(sync_job, async_job)
     watch(run)                                 # of flow.start: the cell returns, the buttons pause and stop it
 
-Listens to the engine's events, which cost a single check without listeners; knows nothing of how a curve is shown.
+Listens to the engine's events, which cost a single check without listeners; independent of how a curve is shown.
 Read next: `curve/loss_curve.py`.
 """
 

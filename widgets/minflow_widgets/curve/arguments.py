@@ -1,6 +1,6 @@
 """Checks of a curve's arguments: options, numbers, and panel names.
 
-Knows nothing of curves. Read next: `loss_curve.py`.
+Independent of curves. Read next: `loss_curve.py`.
 """
 
 from __future__ import annotations

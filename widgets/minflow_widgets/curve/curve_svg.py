@@ -243,7 +243,7 @@ class Panel:
             self.path(f"M{at:.1f} {self.top}V{self.bottom}", stroke=theme.RED, stroke_dasharray="4 3")
 
     def legend(self, rows: list[tuple[str, bool]], row: int, color: str, dash: str) -> None:
-        """The legend of a line, from row `row` on, with a sample of the line."""
+        """The legend of a line, starting at row `row`, with a sample of the line."""
         y = 14 + row * LINE
         self.path(f"M{EDGE + svg.PAD} {y}h22", stroke=color, stroke_width=2.4, stroke_dasharray=dash)
         for k, (words, bad) in enumerate(rows):

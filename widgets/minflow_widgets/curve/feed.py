@@ -1,6 +1,6 @@
 """A queue of values from a fast loop to a curve.
 
-Knows nothing of curves. Read next: `loss_curve.py`, whose update thread empties it.
+Independent of curves. Read next: `loss_curve.py`, whose update thread empties it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """LossCurve: values of a training run, drawn while it runs and kept as a picture when it ends.
 
 `add` only appends; the update thread shows new values at most ten times per second, and always the last one.
-Knows nothing of display: that is `live_curve.py`. Read next: `../watch.py`, which fills a curve automatically;
+Independent of display, which is in `live_curve.py`. Read next: `../watch.py`, which fills a curve automatically;
 `series.py`, the data that is sent.
 """
 
@@ -194,7 +194,7 @@ class LossCurve:
             self._note = "; ".join(filter(None, [self._note, note]))
 
     def mark(self, text: str = "") -> None:
-        """Mark the current step, such as the end of an epoch, by a faint line; `text` defaults to its number."""
+        """Mark the current step, such as the end of an epoch, with a faint line; `text` defaults to its number."""
         with self._lock:
             self._take()
             self._epochs.mark(*self._now(), text)

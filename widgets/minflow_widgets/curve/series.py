@@ -1,6 +1,6 @@
 """A named series of values: its history, its description in words, and its downsampled points.
 
-Knows nothing of notebooks or drawing. Read next: `downsampling.py`, then `panels.py`.
+Independent of notebooks and drawing. Read next: `downsampling.py`, then `panels.py`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Mean(NamedTuple):
 class Series:
     """The values of one name in order of arrival. Not thread-safe: the curve holds a lock.
 
-    zero: the `time.perf_counter` value from which its times count.  every: n if it has only every n-th step.
+    zero: the `time.perf_counter` value at which its times start.  every: n if it has only every n-th step.
     """
 
     def __init__(self, name: str, zero: float = 0.0):
@@ -182,7 +182,7 @@ class Series:
         return " · ".join(words).replace(": ", ": mean ", 1)
 
     def epoch_means(self, most: int = 8) -> str:
-        """`mean of epochs 1 to 5: 0.9, 0.5, 0.31, 0.07, 0.06`; of many, the first and the last ones."""
+        """`mean of epochs 1 to 5: 0.9, 0.5, 0.31, 0.07, 0.06`; if there are many, the first and the last ones."""
         if not self.epochs:
             return ""
         means = [number(one.mean) for one in self.epochs]

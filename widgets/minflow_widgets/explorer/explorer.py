@@ -271,7 +271,7 @@ def compact(data: dict) -> str:
 
 
 class Forward(Graph):
-    """A model alone as a graph: its outputs for given inputs."""
+    """A graph of a model only: its outputs for given inputs."""
 
     def __init__(self, model: Module):
         super().__init__()

@@ -20,7 +20,7 @@ WRITTEN = 20  # up to this many classes, counts are written into the cells
 def confusion_counts(targets: Any, predictions: Any, classes: int | None = None) -> np.ndarray:
     """Confusion counts, int64 (classes, classes): row i, column j is how often class i was predicted as class j.
 
-    targets: (N,) integers.  predictions: (N,) integers, or (N, classes) scores, of which the greatest counts.
+    targets: (N,) integers.  predictions: (N,) integers, or (N, classes) scores, the highest of which is the prediction.
     """
     true, guess = class_indices(targets, "targets"), array_of(predictions)
     if guess.ndim == 2 and guess.shape[1] > 1:

@@ -77,8 +77,8 @@ class History:
         """Draw the series as lines; returns the Axes (of the first series).
 
         names: series to draw (default: all).  log: logarithmic scale of the first axis. Series whose names end in the
-        same word (`loss`, `val_loss`) share an axis; each further word has its own axis on the right. From 200 values
-        on, the raw line is faint behind its mean, whose window the legend gives; the first NaN is marked.
+        same word (`loss`, `val_loss`) share an axis; each further word has its own axis on the right. With 200 or more
+        values, the raw line is faint behind its mean, whose window the legend gives; the first NaN is marked.
         """
         unknown = [name for name in names if name not in self.data]
         if unknown:

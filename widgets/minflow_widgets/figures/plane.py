@@ -28,9 +28,9 @@ class Plane(GrowingFigure):
     """The plane, coloured by the class that a model predicts, with labelled points: `plane.draw()` shows the model as
     it is now.
 
-    model: a Module, or any function, from float32 (n, 2) to scores (n, classes), of which the greatest counts, or to
-    one number each, (n, 1) or (n,), positive for class 1. It is evaluated at 81 x 81 points, in eval mode and without
-    gradients; its mode is restored.
+    model: a Module, or any function, from float32 (n, 2) to scores (n, classes), the highest of which is the
+    prediction, or to one number each, (n, 1) or (n,), positive for class 1. It is evaluated at 81 x 81 points, in eval
+    mode and without gradients; its mode is restored.
     x: the points, (n, 2).  y: their true classes, (n,) integers from 0 to 9.  names: names of the classes.
     pause: seconds that each drawing stays visible while the figure is live.
 

@@ -26,7 +26,7 @@ def compare(*runs: Any, x: str = "step", log: bool | None = None) -> Comparison:
 
     runs: folders filled by `watch(..., log=...)`, single tables of them, or curves. At most MOST are shown, the newest
     of a folder, and the picture says how many are not. The legend has the name of each run, with the hyperparameters
-    that differ. An unfinished run is shown as far as it is.  x: "step" or "time".  log: logarithmic scale, as in
+    that differ. An unfinished run is shown up to its last value.  x: "step" or "time".  log: logarithmic scale, as in
     LossCurve. Raises MinflowError if there is no run, and FormatError for an argument that is not the table of a run;
     inside a folder, such a file is left out with a warning.
     """

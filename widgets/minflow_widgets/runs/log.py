@@ -100,7 +100,7 @@ class RunLog:
 
 class RunFile:
     """One table. columns: those of the header.  offset: start of the last row in the file, which is rewritten while
-    values of its step may come.
+    values of its step may still arrive.
     """
 
     def __init__(self, folder: Path, name: str, config: dict):

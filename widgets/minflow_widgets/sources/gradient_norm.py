@@ -1,6 +1,6 @@
 """The norm of all gradients: at first of every step, then of every n-th step, to limit the cost.
 
-Knows nothing of models and loops. Read next: `../watch.py`, the caller.
+Independent of models and loops. Read next: `../watch.py`, the caller.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The result of a step as names and values: loss, other values, learning rates.
 
-Knows nothing of curves. Read next: `../watch.py`, which calls it at each step.
+Independent of curves. Read next: `../watch.py`, which calls it at each step.
 """
 
 from __future__ import annotations

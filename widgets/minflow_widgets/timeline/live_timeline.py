@@ -5,7 +5,7 @@
     watch_timeline(run)             # of flow.start: the cell returns, the picture comes at the end
     live = watch_timeline(); live   # once shown, it follows all jobs of all cells until live.stop()
 
-It only reads the records of the stream, at most ten times per second; jobs do not know of it.
+It only reads the records of the stream, at most ten times per second; jobs are not aware of it.
 Read next: `minflow/introspection/job/timeline.py`; `../frontends.py`, the front ends that can show it.
 """
 

@@ -196,7 +196,7 @@ def explain_syntax_error(name: str) -> str:
 def error_line(error: BaseException, own: AnswerSource) -> tuple[int, str]:
     """(line number, text) where the learner's code raised; (0, "") if it was not running.
 
-    The last frame in the answer's own cell or file counts, else the last one in another cell.
+    The last frame in the answer's own cell or file is used, else the last one in another cell.
     """
     own_place, place, traceback = (0, ""), (0, ""), error.__traceback__
     while traceback is not None:

@@ -1,7 +1,7 @@
 """Compare a result with the expected one and describe the most informative difference.
 
 Values are compared as NumPy arrays: a tensor, an array and a list with the same elements are equal, unless the exercise
-asks for exact types. Integers and booleans differ from floats. Knows nothing of exercises. Read next: `judge.py`.
+asks for exact types. Integers and booleans differ from floats. Independent of exercises. Read next: `judge.py`.
 """
 
 from __future__ import annotations

@@ -159,9 +159,9 @@ def cell_ids(cell: dict[str, Any]) -> list[str]:
 def find_answer(notebook: dict[str, Any], exercise: Exercise) -> tuple[str, str]:
     """Find the learner's answer. Returns its source, "" if there is none, and a remark, "" if nothing is unusual.
 
-    Learners copy, split and delete cells. Among several cells with the answer's id, the last one with changes counts. A
-    split answer is joined from the cells between task and check. Without the id, the last cell that binds the name of
-    the answer counts.
+    Learners copy, split and delete cells. Among several cells with the answer's id, the last one with changes is used.
+    A split answer is joined from the cells between task and check. Without the id, the last cell that binds the name of
+    the answer is used.
     """
     code = [cell for cell in notebook["cells"] if cell.get("cell_type") == "code"]
     answer, check = cell_id(exercise.name, "answer"), cell_id(exercise.name, "check")

@@ -10,9 +10,9 @@ A row trains one model with one loader whose time is a given share of a step. A 
 asynchronously, in alternating order, with the same initial weights and seed; the losses of all runs must be
 bit-identical.
 The time of a run is measured from the end of its first step to the end of its last one, per step, so filling the queue
-does not count. The ideal speed-up is (load + compute) / max(load, compute), both timed inside the synchronous runs; the
-gain is (synchronous / asynchronous - 1) / (ideal - 1). best: from the shortest runs. median: over rounds, each of which
-is a pair. busy: while an endless process runs on each core.
+is not included. The ideal speed-up is (load + compute) / max(load, compute), both timed inside the synchronous runs;
+the gain is (synchronous / asynchronous - 1) / (ideal - 1). best: from the shortest runs. median: over rounds, each of
+which is a pair. busy: while an endless process runs on each core.
 """
 
 import argparse
@@ -35,7 +35,7 @@ SHARES = (0.3, 1.0, 2.0)
 CORES = ("idle", "busy")
 AIM = 0.8  # share of the ideal gain, best run, loader as long as the step, with a free core
 FREE = ("numpy", "zlib", "sleep")  # loaders that release the GIL
-STEPS = {"mlp": 60, "lenet": 6}  # of one run
+STEPS = {"mlp": 60, "lenet": 6}  # steps of one run
 clock = time.perf_counter
 
 

@@ -207,7 +207,7 @@ def nodes_leading_to(mode: Mode, order: Sequence[Node], wanted: set[Value]) -> s
 class PendingLeaves:
     """Runs the hooks of a leaf, and `finish`, as soon as its gradient is complete.
 
-    waiting: leaf with hooks -> number of gradients still to be added.
+    waiting: leaf with hooks -> number of gradients that are still to come.
     """
 
     def __init__(self, mode: Mode, order: Sequence[Node], wanted: Container[Value] | None, finish: Callable | None):
@@ -224,7 +224,7 @@ class PendingLeaves:
         return [self.mode.first(x) for i, x in enumerate(node.inputs) if node.needs >> i & 1]
 
     def of(self, node: Node, grads: dict) -> None:
-        """Note that the gradients of `node` were added, or that it has none."""
+        """Count the gradients of `node` as added, even if there were none."""
         for value in self.inputs_of(node):
             if value in self.hooked:
                 self.waiting[value] -= 1

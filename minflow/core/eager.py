@@ -295,7 +295,7 @@ class Eager(Mode):
         return results
 
     def separate(self, root, by_no_grad: bool) -> Tensor:
-        """A tensor on the storage of `root` with a separate history."""
+        """A tensor that shares the storage of `root` but has a separate history."""
         twin = new_tensor(root.array, root.spec)
         twin.cell = cell_of(root)
         if by_no_grad:
@@ -303,11 +303,11 @@ class Eager(Mode):
         return twin
 
     def make_separate(self, result, root) -> None:
-        """Put `result` on the storage of `root`, with a separate history."""
+        """Let `result` share the storage of `root`, with a separate history."""
         result.array = root.array  # the same object, by which a trace finds the State
 
     def refresh_separate(self, twin) -> None:
-        """Check a tensor with a separate history; its elements are up to date, since they are those of the storage."""
+        """Check a tensor with a separate history; its elements are up to date, since it shares the storage."""
         if self.grad and twin.alias.base.value is not twin.alias.bound:
             refuse_outdated_view(twin)
 

@@ -30,7 +30,7 @@ class Mode:
     recursion_check_len = 250
 
     def first(self, value):
-        """The Value under which the gradient of a leaf accumulates; any other Value itself."""
+        """The Value under which the gradient of a leaf accumulates; any other Value unchanged."""
         return value
 
     def replace(self, **changes: Any) -> Self:

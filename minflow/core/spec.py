@@ -1,4 +1,4 @@
-"""Specs: the shape, dtype and device of a tensor, without its elements; and type promotion, which is PyTorch's.
+"""Specs: the shape, dtype and device of a tensor, without its elements; and type promotion as in PyTorch.
 
 Specs are interned: equal specs are one object, so that they are compared by `is`.
 Must not depend on tensors or ops; the dtypes are in `base/dtypes.py`.

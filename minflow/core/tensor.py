@@ -584,7 +584,7 @@ class Tensor(
         return self.to(other.dtype)
 
     def cpu(self, memory_format: Layout | None = None) -> Tensor:
-        """Copy to the CPU; returns self if it is there."""
+        """Copy to the CPU; returns self if it is already there."""
         return self.to(device="cpu")
 
     def cuda(

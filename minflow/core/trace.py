@@ -116,7 +116,7 @@ class Trace(Mode):
     # ---- symbols and states --------------------------------------------------------------------------------------
 
     def symbol_of_input(self, spec: Spec, name: str = "") -> Tensor:
-        """A new input of the graph."""
+        """Add an input to the graph; return its symbol."""
         source = Source(INPUT, spec, name=name)
         self.graph.inputs.append(source)
         return self.symbol(None, spec, Value(source, 0, spec), False)
@@ -172,7 +172,7 @@ class Trace(Mode):
         return array, None
 
     def place(self, array: np.ndarray, source: Source) -> None:
-        """Note the bytes of a new state; raise TraceError if they overlap those of another one."""
+        """Record the address range of a new state; raise TraceError if it overlaps that of another state."""
         first, last = byte_bounds(array)
         at = bisect.bisect(self.spans, (first,))
         for start, end, other in self.spans[max(at - 1, 0) : at + 1]:
@@ -276,7 +276,7 @@ class Trace(Mode):
         return self.symbol(None, node.out_specs[output], Value(node, output, node.out_specs[output]))
 
     def bind(self, op: Op, outs: list, tensors: list, ctx, flags: list, written: dict) -> list:
-        """Record the node of a Function: the results of forward pass through, the gradient is the user's."""
+        """Record the node of a Function, which returns the results of `forward` and has the user's gradient."""
         positions = {id(out): i for i, out in enumerate(outs)}
         ctx.saved = tuple([(t, positions.get(id(t))) if isinstance(t, Tensor) else t for t in ctx.saved])
         needs = sum([1 << len(outs) + i for i, t in enumerate(tensors) if t.needs]) if self.grad else 0
@@ -295,7 +295,7 @@ class Trace(Mode):
         return results
 
     def separate(self, root: Tensor, by_no_grad: bool) -> Tensor:
-        """A tensor on the storage of `root` with a separate history."""
+        """A tensor that shares the storage of `root` but has a separate history."""
         twin = self.symbol(None, root.spec, None, False)
         twin.cell = root.cell
         self.make_separate(twin, root, None if by_no_grad else ())
@@ -303,7 +303,7 @@ class Trace(Mode):
         return twin
 
     def make_separate(self, result: Tensor, root: Tensor, path: tuple | None = ()) -> None:
-        """Put `result` on the storage of `root`, with a separate history."""
+        """Let `result` share the storage of `root`, with a separate history."""
         storage = root.alias.base if root.alias is not None else root
         result.alias = Alias(storage, path, storage.value)
 
@@ -320,7 +320,7 @@ class Trace(Mode):
             self.rebind(twin, numbers, False)
 
     def off_tape(self, tensor: Tensor) -> Tensor:
-        """A tensor of the same Value, outside the tape."""
+        """A tensor with the same Value, outside the tape."""
         return self.symbol(None, tensor.spec, tensor.value, False)
 
     def as_data(self, tensor: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """Registration of fast kernels.
 
-The reference kernel of an op, beside its definition, defines the results. A fast kernel computes the same within its
-tolerance; only speed depends on it. Read next: `fast/__init__.py`.
+The reference kernel of an op, beside its definition, defines the results. A fast kernel gives the same results within
+its tolerance; only speed depends on it. Read next: `fast/__init__.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The dtypes, `minflow.float32` and the others; their limits; the default dtype, which Python floats become.
 
 bfloat16 is a dtype of the library ml_dtypes, imported when a tensor first needs it, since that takes a tenth of
-numpy's import time. Every other dtype is numpy's. Must not depend on shapes or tensors. Read next: `../spec.py`.
+numpy's import time. All other dtypes are those of numpy. Must not depend on shapes or tensors. Read next: `../spec.py`.
 """
 
 from __future__ import annotations

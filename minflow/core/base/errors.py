@@ -208,7 +208,7 @@ class GraphFormatError(FormatError):
 
 
 class DataError(FormatError):
-    """A data file that is missing, damaged, or of another kind."""
+    """A data file that is missing, damaged, or of the wrong kind."""
 
 
 class LoaderError(MinflowError, ValueError):

@@ -1,6 +1,6 @@
 """New tensors from data or from one value, without importing the Tensor class.
 
-The creation functions and `x.new_zeros(2)` call these. Data goes to the mode; a rule is an op. Read next:
+The creation functions and `x.new_zeros(2)` call these. Data is passed to the mode; a rule is an op. Read next:
 `creation.py`.
 """
 

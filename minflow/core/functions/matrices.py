@@ -70,7 +70,7 @@ def smallest(input: Tensor) -> float:
 
 
 def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
-    """Older name of `pinv`, with its older default."""
+    """Older name for `pinv`, with its older default."""
     return pinv(input, rcond)
 
 
@@ -98,7 +98,7 @@ def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, un
 def triangular_solve(
     input: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> return_types.triangular_solve:
-    """Older name of `solve_triangular`; returns (solution, A)."""
+    """Older name for `solve_triangular`; returns (solution, A)."""
     matrix, upper = (transposed(A), not upper) if transpose else (A, upper)
     return return_types.triangular_solve(solve_triangular(matrix, input, upper=upper, unitriangular=unitriangular), A)
 

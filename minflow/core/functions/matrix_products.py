@@ -73,7 +73,7 @@ def multi_dot(tensors: Sequence) -> Tensor:
 
 
 def chain_matmul(*matrices: Tensor) -> Tensor:
-    """Older name of `multi_dot`; a single matrix is returned unchanged."""
+    """Older name for `multi_dot`; a single matrix is returned unchanged."""
     return matrices[0] if len(matrices) == 1 else multi_dot(matrices)
 
 

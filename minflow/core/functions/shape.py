@@ -213,7 +213,7 @@ swapdims = transpose
 
 
 def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
-    """NumPy's name of `transpose`."""
+    """NumPy's name for `transpose`."""
     return transpose(input, axis0, axis1)
 
 

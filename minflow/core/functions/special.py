@@ -49,5 +49,5 @@ def ndtr(input: Tensor) -> Tensor:
 
 
 def multigammaln(input: Tensor, p: int) -> Tensor:
-    """The name of `mvlgamma` in `flow.special`."""
+    """The name for `mvlgamma` in `flow.special`."""
     return mvlgamma(input, p)

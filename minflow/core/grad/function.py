@@ -111,7 +111,7 @@ class Function:
         for name, instead in NOT_CALLED.items():
             if name in vars(cls):
                 warn(f"{cls.__name__}.{name} is not called here", instead)
-        if "vjp" in vars(cls):  # PyTorch's other name of backward
+        if "vjp" in vars(cls):  # PyTorch's other name for backward
             if "backward" in vars(cls):
                 fail(
                     GradError,
@@ -216,7 +216,7 @@ FunctionCtx = Context
 
 
 def function_op(cls: type[Function], count: int, places: list[int], arity: int) -> Op:
-    """The op of one application. Its inputs are the results of forward, then its tensors; the results pass through."""
+    """The op of one application. Its inputs are the results of `forward`, which it returns, then its tensors."""
 
     def kernel(*arrays, ctx, out=None):
         if out is None:

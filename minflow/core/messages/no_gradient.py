@@ -29,7 +29,7 @@ CUTS: deque[Cut] = deque(maxlen=16)  # the last reads
 
 
 def note_cut(tensor, reader: str) -> None:
-    """Note a read of elements, for the error of a later backward that does not reach the tensor."""
+    """Record a read of elements, for the error of a later backward that does not reach the tensor."""
     if reader in ("item", "float", "int", "numpy", "tolist") and (where := caller(3)) is not None:
         node = tensor.value.node
         CUTS.append(Cut(reader, where, tensor.spec, node.where if node.inputs else None, number_of(tensor)))

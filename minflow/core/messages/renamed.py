@@ -91,7 +91,7 @@ MISFITS = ("unexpected keyword argument", "required positional argument")  # tex
 def translate_call(
     qualname: str, args: tuple, passed: Mapping[str, Any], error: BaseException
 ) -> tuple[tuple, dict[str, Any]] | None:
-    """The arguments of a call by our names; None if no argument needs translation, or if the function had been entered.
+    """The arguments of a call by our names; None if none needs translation, or if the function had started.
 
     qualname: "nn.functional.prelu".  error: the error of the call.
     """

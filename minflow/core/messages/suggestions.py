@@ -197,7 +197,7 @@ def by_module(table: Mapping[str, str]) -> dict[str, str]:
 def missing_names(
     namespace: str, names: dict[str, Any], at_first_use: Mapping[str, str] = NONE
 ) -> Callable[[str], Any]:
-    """Make the `__getattr__` of the module that is public as `namespace`, and set its `__dir__` for completion.
+    """Make the `__getattr__` of the module whose public name is `namespace`, and set its `__dir__` for completion.
 
     names: its globals().  at_first_use: name -> "module.name" below it, imported on first use; "module." is the module
     itself. See `by_module`.
@@ -405,14 +405,14 @@ def is_error(it: Any) -> bool:
 
 
 def name_hints(namespace: str, names: dict[str, Any], at_first_use: Mapping[str, str] = NONE) -> Callable[[str], Any]:
-    """Wrap the public functions and classes of the module that is public as `namespace`, so that errors suggest the
+    """Wrap the public functions and classes of the module whose public name is `namespace`, so that errors suggest the
     argument that was meant. Returns its `__getattr__`, which does the same for names.
 
     names: its globals().  at_first_use: names that are imported on first use, see `missing_names`.
     """
     own, start = names["__name__"], namespace.removeprefix("flow.")
     mine = {name: it for name, it in names.items() if name[:1] != "_"}
-    # does the module define functions or classes itself? Error classes claim to be in it, so they do not count
+    # True if the module itself defines functions or classes; error classes only claim to be in it
     at_home = any(getattr(it, "__module__", "") == own for it in mine.values() if not is_error(it))
     face = namespace in ("flow", "flow.linalg", "flow.autograd") or not at_home
     for name, it in mine.items():

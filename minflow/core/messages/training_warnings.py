@@ -188,7 +188,7 @@ def check_results(
     """Check after a step of a compiled graph or job that its losses are finite.
 
     most: largest number of elements of a result that counts as a loss.  rates: returns the learning rates of the step.
-    where: the line to report, if not the caller's.
+    where: the line to report; by default that of the caller.
     """
     for array in arrays:
         if array.size <= most and array.dtype.kind == "f" and array.size and not math.isfinite(array.sum()):
@@ -206,8 +206,8 @@ def check_results(
 
 
 def check_gradients(optimizer: Any, pairs: list) -> None:
-    """Find the gradient that is not finite, after the sum of all squares was not; that may also be an overflow of
-    finite ones.
+    """Warn about a gradient that is not finite. Called if the sum of all squares is not finite, which may also be an
+    overflow of finite gradients.
     """
     if Seen.reported is not None:
         return  # this, or the loss, was reported already

@@ -32,7 +32,7 @@ class DTypes:
     """Conversions to another dtype; a tensor that already has it is returned unchanged."""
 
     def cast(self: Tensor, dtype: DTypeLike) -> Tensor:
-        """OneFlow's name of `to(dtype)`."""
+        """OneFlow's name for `to(dtype)`."""
         return self.to(dtype)
 
     def float(self: Tensor) -> Tensor:

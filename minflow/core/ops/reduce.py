@@ -123,7 +123,7 @@ def var_spec(x: Spec, axis, keepdims: bool) -> Spec:
 
 
 def var_grad_factor(x, axis, free: float):
-    """The factor in the gradient of var. Without degrees of freedom it is PyTorch's: infinite over all axes."""
+    """The factor in the gradient of var. Without degrees of freedom it is as in PyTorch: infinite over all axes."""
     middle = mean(x, axis=axis, keepdims=True)
     if axis is None and free <= 0:
         return where(eq(x, middle), math.nan, math.inf)

@@ -72,7 +72,7 @@ def slices(flat) -> list[tuple[slice, slice]] | None:
     """(target slice, source slice) pairs that cover all indices, without repeated targets in a slice; None if there
     would be more than MOST.
 
-    For an image that is enlarged k times the indices rise by 1 every k entries, for one that is reduced by more.
+    If an image is enlarged k times, the indices rise by 1 every k entries; if it is reduced, by more at each entry.
     """
     span = int(flat.max() - flat.min()) + 1
     every = max(1, -(-flat.size // span))

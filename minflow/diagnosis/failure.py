@@ -137,7 +137,7 @@ def code_of(where: Where) -> str:
 
 
 def read_op_call(failure: Failure, frame: FrameType) -> None:
-    """Read a call of an op."""
+    """Read a call of an op: its attrs, its inputs, and the input that would have fit."""
     from ..views.records.graph import attrs_text
 
     own = frame.f_locals
@@ -170,7 +170,7 @@ def read_run(failure: Failure, frame: FrameType) -> None:
 
 
 def read_user_line(failure: Failure, frame: FrameType, number: int) -> None:
-    """Read a user line."""
+    """Read a user line: its place and source, and the tensors visible to it."""
     name = frame.f_code.co_filename
     failure.place, failure.code = f"{file_name(name)}:{number}", linecache.getline(name, number).strip()
     failure.created = ()

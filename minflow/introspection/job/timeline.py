@@ -147,8 +147,8 @@ def timeline(job: Job | Run | str | None = None, steps: int | range | None = Non
 def records_for(job: Job | Run | str | None, records: Sequence[Record]) -> list[Record]:
     """The records of a job, of a run, or of the job whose step ran last.
 
-    If a loop calls several jobs, each record has only the waits since the call before it. All waits between two steps
-    of the same job are therefore added to the second step, and so is the time that the other jobs took.
+    If a loop calls several jobs, each record has only the waits since the call before it. So all waits between two
+    steps of the same job are added to the second step, as is the time that other jobs took.
     """
     name = name_of(job) if job is not None else records[-1].name if records else ""
     # between: thread -> waits and time of other jobs since its last selected step

@@ -275,7 +275,7 @@ def write(indent: int, text: str) -> None:
 
 
 def short(attrs: Any) -> list[str]:
-    """`name=value` of the attributes that fit on a line, without those that are off."""
+    """`name=value` of the attributes that fit on a line, except those that are False."""
     small = {name: x for name, x in attrs.items() if isinstance(x, int | float | str | tuple) and x is not False}
     return [f"{name}={x!r}" for name, x in small.items() if len(repr(x)) <= 40]
 

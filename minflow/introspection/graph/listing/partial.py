@@ -145,7 +145,7 @@ def tree(build: Any, path: list[Any], line: str, message: str, alike: dict[Any, 
     stack: list[tuple[int, Any]] = [(0, Run(build.top, build.top, 1))]
     while stack:
         depth, run = stack.pop()
-        if isinstance(run, str):  # a row that had to wait for those before it
+        if isinstance(run, str):  # a postponed row: those before it are done
             rows.append(run)
             continue
         call, pad = run.first, "  " * (min(depth, MAX_INDENT) - 1)

@@ -204,7 +204,7 @@ class Listing:
         stack: list[tuple[int, str, Any]] = [(1, path, module)]
         while stack:
             depth, path, module = stack.pop()
-            if module is None:  # a line that had to wait for those before it
+            if module is None:  # a postponed line: those before it are done
                 self.add(depth, path)
                 continue
             del trail[depth - 1 :]

@@ -26,18 +26,18 @@ ALLOWED = (
 
 
 class NoAnnotation:
-    """Marks a missing return annotation: a call returns a future."""
+    """Marks a missing return annotation: a call returns a handle."""
 
 
 class Argument(NamedTuple):
-    """path: "images", or "pair[1]" inside a tuple.  kind: its placeholder."""
+    """An array argument. path: "images", or "pair[1]" inside a tuple.  kind: its placeholder."""
 
     path: str
     kind: type[ArrayType]
 
 
 class LocalTensor(np.ndarray):
-    """Result of a future: an array that also has the methods of a result on several devices.
+    """Result of a job without annotation: an array that also has the methods of a result on several devices.
 
     parts: one array per device; empty for arrays computed from such a result.
     """
@@ -406,7 +406,7 @@ def annotation_of(value: Any) -> str:
 
 
 def kind_of(value: Any) -> str:
-    """ "a list of 2", "an int", "a Tensor"."""
+    """Describe the kind of a value: "a list of 2", "an int", "a Tensor"."""
     kind = with_article(value)
     return f"{kind} of {len(value)}" if isinstance(value, tuple | list) else kind
 
@@ -425,7 +425,7 @@ def described(value: Any) -> str:
 
 
 def place(function: Callable) -> str:
-    """ "at In[3]:1": the place where a function is defined."""
+    """The location of a function's definition: "at In[3]:1"."""
     from ..core.ir import where_text
 
     code = getattr(function, "__code__", None)

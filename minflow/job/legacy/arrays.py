@@ -192,7 +192,7 @@ def forward(places: Sequence[range]) -> tuple[tuple, list[int]]:
 
 @takes_name
 def slice_v2(x: Tensor, slice_tup_list: Sequence[Sequence[int | None]], name: str | None = None) -> Tensor:
-    """x[start:stop:step] for each axis; None means the respective end, a negative step goes backwards.
+    """x[start:stop:step] for each axis; None means the corresponding end, a negative step goes backwards.
 
     Raises OutOfRangeError if a start is outside its axis or a stop is beyond its end.
     """

@@ -105,7 +105,7 @@ def sparse_softmax_cross_entropy_with_logits(labels: Tensor, logits: Tensor, nam
 def distributed_sparse_softmax_cross_entropy_with_logits(
     labels: Tensor, logits: Tensor, name: str | None = None
 ) -> Tensor:
-    """sparse_softmax_cross_entropy_with_logits: the two are equal if all classes are on one device."""
+    """The same as sparse_softmax_cross_entropy_with_logits, because all classes are on one device."""
     return sparse_softmax_cross_entropy_with_logits(labels, logits)
 
 
@@ -301,7 +301,7 @@ def smooth_l1_loss(prediction: Tensor, label: Tensor, beta: float = 1.0, name: s
 def combined_margin_loss(
     x: Tensor, label: Tensor, m1: float = 1, m2: float = 0, m3: float = 0, name: str | None = None
 ) -> Tensor:
-    """Cosines `(N, classes)` in which that of the label's class, cos(t), is reduced to cos(m1 * t + m2) - m3.
+    """Cosines `(N, classes)`, with the cosine of the label's class, cos(t), reduced to cos(m1 * t + m2) - m3.
 
     Scale the result and pass it to a cross-entropy. Deng et al. 2019 (arXiv:1801.07698), eq. 4.
     """

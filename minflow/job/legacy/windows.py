@@ -64,7 +64,9 @@ def sizes(what: str, argument: str, value: Any, rank: int = 2) -> tuple[int, ...
 
 
 def sides(what: str, padding: Any, last: bool, rank: int = 2) -> list[tuple[int, int]] | str:
-    """ "VALID", "SAME_LOWER" or "SAME_UPPER"; or for each axis of the image (before, after), in pixels."""
+    """Convert a padding to "VALID", "SAME_LOWER" or "SAME_UPPER", or to (before, after) in pixels for each axis of the
+    image.
+    """
     if isinstance(padding, str):
         name = padding.upper()
         if name not in PADDINGS:

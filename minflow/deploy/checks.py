@@ -33,7 +33,7 @@ SHOW.maxlevel = 3
 
 
 class Malformed(tree.Malformed):
-    """A wrong value at a place of a file. wanted: the expected value.  found: the actual one, truncated."""
+    """A wrong value at a place in a file. wanted: the expected value.  found: the actual one, truncated."""
 
     def __init__(self, wanted: str, value: Any, place: str = ""):
         super().__init__(wanted, None)

@@ -403,7 +403,7 @@ class TensorCollector:
 
 
 class Modules:
-    """Numbers modules in the order in which they are found, each once."""
+    """Numbers modules in order of discovery, each once."""
 
     def __init__(self, holder: TensorCollector):
         self.holder = holder

@@ -57,7 +57,7 @@ class LoadedContainer(Module):
         return self._text
 
     def train(self, mode: bool = True) -> LoadedContainer:
-        """Warn if the mode would change: a saved graph stays in the mode in which it was saved."""
+        """Warn if the mode would change: a saved graph keeps the mode that it had when saved."""
         if mode is not self.training:
             warn(
                 f"{type(self).__name__}.{'train' if mode else 'eval'}: a saved graph stays in the mode in which it "

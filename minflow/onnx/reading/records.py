@@ -213,7 +213,7 @@ class Records:
 
 
 def external_location(tensor: Any) -> str:
-    """The other file in which its elements are, or ""."""
+    """The path of the other file that holds its elements, or ""."""
     if not tensor.data_location:
         return ""
     location = next((e.value for e in tensor.external_data if e.key == "location"), "another file")

@@ -27,7 +27,7 @@ def placeholder_label(words: str) -> str:
 
 
 def sizes_text(diagram: Diagram) -> str:
-    """The diagram in DOT, with boxes of the size in which they will be drawn."""
+    """The diagram in DOT, with boxes of the size at which they will be drawn."""
     numbers = {box.id: i for i, box in enumerate((*diagram.boxes, *diagram.beside))}
 
     def box_size(box: Box) -> str:

@@ -1,4 +1,5 @@
-"""Our own layered layout in pure Python, so that there is always a picture. Recursion depth does not grow with depth.
+"""Our own layered layout in pure Python, so that there is always a picture. Recursion depth does not grow with graph
+depth.
 
 The four steps of Sugiyama, Tagawa & Toda 1981: ranks, dummies on long edges, few crossings by barycenters, then
 coordinates: the x coordinates of each rank are the least-squares fit to its neighbours that keeps order and distance.

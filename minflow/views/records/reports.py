@@ -220,8 +220,8 @@ class Threads:
 
 @dataclass(frozen=True)
 class Block:
-    """A value in the arena: bytes [offset, offset + nbytes) from step `first` to step `last`. phase: in which it is
-    computed.
+    """A value in the arena: bytes [offset, offset + nbytes) from step `first` to step `last`. phase: the phase that
+    computes it.
     """
 
     name: str

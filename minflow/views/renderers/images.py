@@ -22,7 +22,7 @@ from ..text.sparkline import shaded, short_number
 from ..text.tables import cut
 from .tensor import array_of
 
-MANY = 32  # images, at most
+MANY = 32  # largest number of images
 BYTES = 36_000  # bytes of all pixels together: fits into 60 kB of HTML
 WIDE = 640  # approximate display width of the picture in pixels
 COLUMNS = 32  # of an image in text

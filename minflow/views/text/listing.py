@@ -101,7 +101,7 @@ def headline(node: NodeRecord, index: int) -> str:
 
 
 def constant(text: str) -> str:
-    """A Python number, or a tensor of which only the spec is recorded."""
+    """A Python number, or a tensor whose spec alone is recorded."""
     return f"{text}, no gradient" if "[" in text else text
 
 
@@ -153,7 +153,7 @@ def listed(values: list[str], node: NodeRecord) -> str:
 
 
 def parts_text(record: PartsRecord, limit: int = LINES) -> str:
-    """Each graph as its own listing, in the order in which they run."""
+    """Each graph as its own listing, in execution order."""
     return "\n\n".join([clean(record.title), *[graph_text(part, limit) for part in record.parts]])
 
 

@@ -1,4 +1,4 @@
-"""The calls of a plan as a table: operation, place of the result, duration, and share of what the processor could do;
+"""The calls of a plan as a table: operation, place of the result, duration, and share of the processor's limit;
 and the limits of the processor in words.
 
 Read next: `../renderers/roofline.py`, the same as a picture.

@@ -20,9 +20,7 @@ WIDE = 1e4  # if the largest value is this many times the smallest, the default 
 
 
 def spans_decades(word: str, values: Sequence[np.ndarray]) -> bool:
-    """True if a linear scale would flatten the values of a panel, and a logarithmic one hides few: a twentieth may be
-    smaller.
-    """
+    """True if a linear scale would flatten the values of a panel, ignoring the smallest twentieth of them."""
     numbers = np.concatenate([np.empty(0), *values])
     numbers = numbers[np.isfinite(numbers)]
     if word == "lr" or not numbers.size or numbers.min() < 0:

@@ -17,7 +17,7 @@ from minflow.views.text.listing import clean
 
 from .downsampling import ExtremesCache, WindowMeans, decimate
 
-POINTS = 800  # points of the raw line, at most
+POINTS = 800  # largest number of points of the raw line
 MEANS = 200  # points of the smoothed line, at most; with POINTS, the 1,000 points that a series may send
 SMOOTH_FROM = 50  # with fewer values, a mean line would only repeat the raw one
 HIGHER_IS_BETTER = ("acc", "accuracy", "f1", "precision", "recall", "score", "auc")

@@ -291,8 +291,8 @@ def forward_of(model: Module) -> Forward:
 
 def explore(x: Any, /, *args: Any, **kwargs: Any) -> Explorer:
     """Explore an nn.Graph or a job function: `explore(graph)`, or with inputs `explore(graph, x, y)`; a model with
-    inputs, `explore(model, x)`, of which only forward is run; an ONNX file, `explore("model.onnx")` or
-    `explore(flow.onnx.show(path))`, of which nothing is run.
+    inputs, `explore(model, x)`, which runs only forward; an ONNX file, `explore("model.onnx")` or
+    `explore(flow.onnx.show(path))`, which runs nothing.
 
     With inputs, one step is run from the current state and recorded, with time and values of every operation;
     parameters, buffers, optimizer and generator are then restored. Without, shapes, bytes, passes, parameters and their

@@ -18,7 +18,7 @@ PART = 0.1  # share of a step that a measurement may cost during these
 # processor seconds available after them for measuring every step: some hundred steps of a small network
 FREE = 0.004
 SHARE = 0.001  # share of the time for measuring from then on
-LARGEST = 1_000_000  # steps between two measurements, at most
+LARGEST = 1_000_000  # largest number of steps between two measurements
 processor = getattr(time, "thread_time", time.perf_counter)
 
 

@@ -88,7 +88,7 @@ def format_entry(entry: Entry) -> str:
 
 
 def field_lines(name: str, text: str) -> list[str]:
-    """Lines of one field; a text of several lines starts with an empty string, as PO files have it."""
+    """Lines of one field; a text of several lines starts with an empty string, as is usual in PO files."""
     pieces = [
         '"' + "".join(ESCAPES.get(sign, sign) for sign in line) + '"'
         for line in re.findall(r"[^\n]*\n|[^\n]+|^$", text)

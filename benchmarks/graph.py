@@ -35,7 +35,9 @@ LENGTH = 10_000_000  # of the chain
 
 
 class Row(NamedTuple):
-    """steps: contestant -> one step.  graph: the nn.Graph.  inputs: inputs of a call.  clear: drops eager gradients."""
+    """One benchmark. steps: contestant -> one step.  graph: the nn.Graph.  inputs: inputs of a call.  clear: drops
+    eager gradients.
+    """
 
     steps: dict[str, Callable[[], Any]]
     graph: Any

@@ -36,7 +36,7 @@ class Op:
     domain: "real" (complex tensors are refused), "holomorphic" (the op has a complex derivative, or none: autograd
     conjugates around the rules) or "complex" (the rules give complex gradients themselves); views take all dtypes.
     dtype_agnostic: the op only moves elements, so it runs in bfloat16 without a cast; so does a view.
-    version: version of its meaning, which a saved graph records; see `deploy/versions.py`.
+    version: version of its semantics, which a saved graph records; see `deploy/versions.py`.
     variadic: takes any number of inputs; all share one rule, which may ask for `position` and `specs`.
     custom: defined by a user, so its kernel may raise.
     fast_path: True if numpy's own result is right when all inputs have one spec; None for a view that `Eager.view`
@@ -219,8 +219,8 @@ def define(
     vjp: a rule per differentiable input, or a bare rule for the first. The names of a rule's arguments choose their
     values: `g` (a tuple if there are several outputs), an input by name, `x_spec`, `out` or `out0`, an attr, or
     `x_or_out` if the rule is right with either (the tape saves x, a graph the result). A rule names exactly what
-    PyTorch saves, so that a program may write into everything else. A key "x, weight" is one rule for both gradients,
-    which shares work.
+    PyTorch saves, so that a program may write everything else in place. A key "x, weight" is one rule for both
+    gradients, which shares work.
     """
     head, _, tail = signature.partition(" -> ")
     name, _, names = head.rstrip(")").partition("(")
@@ -265,7 +265,7 @@ def kernel(op: Op, function: Callable | None = None, *, ufunc: str | None = None
     """
     import numpy as xp
 
-    INFERRED.clear()  # it may contain specialized kernels of the previous kernel
+    INFERRED.clear()  # it may contain kernels that the previous `specialize` returned
     op.specialize = specialize
     if op.is_view and specialize is not None:
         op.fast_path = None

@@ -316,7 +316,7 @@ class Tensor(
         self.grad_owner().gradient = g
 
     def grad_owner(self) -> Tensor:
-        """The tensor that stores `.grad`: while tracing the symbol, so that the real parameter stays concrete."""
+        """The tensor that stores `.grad`: while tracing, the symbol, so that the real parameter stays concrete."""
         mode = MODE.get()
         return mode.resolve(self) if mode.trace else self
 

@@ -36,7 +36,7 @@ def by_uv() -> list[str]:
 
 
 def found_by_uv(top: str) -> bool:
-    """True if uv, run in the current folder, finds this project: it takes the nearest one above the folder."""
+    """True if uv, run in the current folder, finds this project: uv takes the nearest project at or above it."""
     folder, below = current(), ""
     while folder and folder != below:
         if os.path.isfile(os.path.join(folder, "pyproject.toml")):

@@ -70,7 +70,7 @@ def solution_shape(op: str, a: Spec, b: Spec) -> Spec:
 
 
 def call_lapack(xp, op: str, what: str, hint: str, function, a, *others):
-    """Call a LAPACK function; if it fails, raise an error that says which matrix of the stack is `what`."""
+    """Call a LAPACK function; if it fails, raise an error with the index of the matrix. what: its problem."""
     if not a.size:  # LAPACK does not accept empty matrices; most NumPy functions return early for them
         with silent():
             return function(a, *others)

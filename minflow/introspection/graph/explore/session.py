@@ -65,7 +65,7 @@ class ExplorerSession:
     def act(self, request: Any) -> bool:
         """Handle a request, such as {"do": "toggle", "id": 3, "stage": 5}. True if anything in the picture changed.
 
-        With "forget", the results of the search before it are cleared.
+        With "forget", the results of the previous search are cleared.
         """
         with self.lock:
             try:

@@ -63,7 +63,7 @@ class Instruction:
 
 
 class Subject:
-    """A compiled graph or job. parts: the compiled parts of a call, in order. kinds: state's name -> its kind.
+    """A compiled graph or job. parts: the compiled parts of a call, in order. kinds: name of a state -> its kind.
 
     modules: path -> class. gradient: name of a parameter -> the array of its last gradient, or None.
     by_reader: names of states do not contain their module, as in a job; they are listed at their first reader.
@@ -89,7 +89,7 @@ class Subject:
         self.arenas: dict[int, int | None] = {}
         self.instructions: list[Instruction] = []  # forward, then backward, then update; within each in running order
         self.times: dict[str, float] = {}  # name -> seconds of its call
-        self.timed = ""  # which step the times are from
+        self.timed = ""  # the step whose times these are
         # (name of the operation, output) -> its result in the recorded step
         self.summaries: dict[tuple[str, int], Summary] = {}
         self.gradients: dict[str, Summary] = {}  # name of a parameter -> its gradient in the recorded step
@@ -111,7 +111,7 @@ class Subject:
 
     @cached_property
     def first_equal(self) -> list[int]:
-        """For each stage the first one with the same operations in the same order."""
+        """For each stage, the first stage with the same operations in the same order."""
         same = [0]
         for stage in range(1, self.stages + 1):
             graphs = [[p.stages[min(k, len(p.stages) - 1)].graph for k in (same[-1], stage)] for p in self.parts]
@@ -382,7 +382,7 @@ def fused_note(compiled: Any, more: str = "") -> str:
 
 
 def kinds_of(graph: Any) -> dict[str, str]:
-    """Name of a parameter or buffer -> which of the two it is."""
+    """Name of a parameter or buffer -> "parameter" or "buffer"."""
     kinds: dict[str, str] = {}
     for path, module in graph.all_modules():
         kinds |= {f"{path}.{name}": "parameter" for name, p in module._parameters.items() if p is not None}
@@ -411,7 +411,7 @@ def first_scopes(nodes: list[Node]) -> dict[Source, str]:
 
 
 def order_of(nodes: list[Node], gone: list[Node]) -> dict[Node, float]:
-    """The position of a node in the program: its number in the trace; a node added by a pass follows its inputs."""
+    """The position of each node in the program: its number in the trace; nodes added by a pass follow their inputs."""
     result: dict[Node, float] = {}
     for node in (*nodes, *gone):
         if node.number is not None:
@@ -426,8 +426,8 @@ def order_of(nodes: list[Node], gone: list[Node]) -> dict[Node, float]:
 
 
 class NodeRecords(dict):
-    """The records of the operations of a part, keyed by node and all that a pass may change: nodes that two passes
-    leave alike share a record. ids: node -> its id.
+    """The records of the operations of a part, keyed by node and everything that a pass may change: stages in which a
+    node is the same share its record. ids: node -> its id.
     """
 
     def __init__(self, part: CompiledPart, prefix: str):
@@ -455,7 +455,7 @@ class NodeRecords(dict):
 def step_nodes(
     records: NodeRecords, listed: list[Node], marks: dict[Node, str], orders: dict[Node, float], later: float
 ) -> list[StepNode]:
-    """later: added to each position in the program."""
+    """The records of these nodes. later: offset that is added to each position in the program."""
     columns = {node: COLUMNS.get(phase, 0) for node, phase in phases_of(listed).items()}
     makers = pass_of(records.part, listed)
     by_number = {node.number: node for node in listed if not columns[node] and node.number is not None}

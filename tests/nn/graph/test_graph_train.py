@@ -11,6 +11,8 @@ from graph_models import MLP, Block, Step, TrainGraph, bits, state_bits
 
 import minflow as flow
 from minflow import nn
+from minflow.compiler.passes.rewrite import rewritten
+from minflow.core.ir import outputs_of
 from tests import sampling
 
 
@@ -327,3 +329,29 @@ def test_gradients_rates_and_values():
     assert not len(graph.grads)
     with pytest.raises(KeyError, match="keep_gradients"):
         graph.grads["model.layers.2.bias"]
+
+
+def test_compare_eager_covers_forward_backward_and_update():
+    """It restores the state of model, optimizer and generator, and marks the first operation that differs."""
+    flow.manual_seed(0)
+    model = Normed()
+    optimizer = flow.optim.Adam(model.parameters(), lr=0.1)
+    graph = TrainGraph(model, nn.CrossEntropyLoss(), optimizer)
+    x, y = data()
+    graph(x, y)
+    before, drawn = state_bits(model, optimizer), flow.get_rng_state().tolist()
+    same = graph.compare_eager(x, y)
+    assert len(same.rows) > 20 and same.largest == 0 and same.first is None and "bit for bit" in repr(same)
+    assert {row.phase for row in same.rows} == {"forward", "backward", "optimizer"}
+    assert state_bits(model, optimizer) == before and flow.get_rng_state().tolist() == drawn
+
+    def without_relu(graph):
+        """Read relu(x) as x: a mistake of the kind that a fusion may make."""
+        relu = next(node for node in graph.nodes if node.op.name == "relu")
+        return rewritten(graph, [n for n in graph.nodes if n is not relu], {outputs_of(relu)[0]: relu.inputs[0]})
+
+    graph.passes.append(without_relu)
+    found = graph.compare_eager(x, y)
+    assert found.largest > 0 and found.first.name == "model.drop-dropout-0"
+    assert found.first.where.startswith("test_graph_train.py:")
+    assert "model.drop-dropout-0" in repr(found) and state_bits(model, optimizer) == before

@@ -1,7 +1,7 @@
 """Download a file once: from the first mirror that answers, into `NAME.part`, verified by sha256, then renamed.
 
 An interrupted download is continued at the next mirror or the next call, so a file under its final name is always
-complete and verified. Knows nothing of the file's contents. Read next: `files.py`, which reads it.
+complete and verified. Independent of the file's contents. Read next: `files.py`, which reads it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Parameter: a tensor that a Module trains.
 
-Assigning one to an attribute of a Module registers it. Knows nothing of modules. Read next: `module.py`.
+Assigning one to an attribute of a Module registers it. Independent of modules. Read next: `module.py`.
 """
 
 from __future__ import annotations

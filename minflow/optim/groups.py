@@ -1,6 +1,6 @@
 """Parameter groups: dicts of hyperparameters with the list of parameters to which they apply.
 
-Checks everything that a user may pass to an optimizer. Knows nothing of steps. Read next: `optimizer.py`.
+Checks everything that a user may pass to an optimizer. Independent of steps. Read next: `optimizer.py`.
 """
 
 from __future__ import annotations

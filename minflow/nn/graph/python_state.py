@@ -3,7 +3,7 @@
 In the key by contents, and checked at every call: containers of numbers, strings and tensors; NumPy arrays of up to
 64 KB; tensors, arrays and modules named by globals or enclosing variables; called modules; elements read by `item()`.
 A plan keeps the first state of larger arrays, the user's objects, large containers, and other globals and enclosing
-variables (a job's plan follows the latter: factories of jobs take settings). Knows nothing of plans.
+variables (a job's plan follows the latter: factories of jobs take settings). Independent of plans.
 Read next: `key.py`, `side_effects.py`.
 """
 

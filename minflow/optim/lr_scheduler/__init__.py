@@ -1,6 +1,6 @@
 """Learning rate schedules: objects whose `step()`, called after the optimizer's, sets `group["lr"]`.
 
-Knows nothing of how an optimizer uses the rate. Read next: `base.py`, then `factors.py`.
+Independent of how an optimizer uses the rate. Read next: `base.py`, then `factors.py`.
 """
 
 from ...core.messages.suggestions import name_hints as _name_hints

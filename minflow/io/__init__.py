@@ -1,4 +1,4 @@
-"""Saving and loading: one safetensors file that also holds the structure and a checksum.
+"""Save and load nested objects: one safetensors file, which also holds the structure and a checksum.
 
 `checkpoint.py` implements `save` and `load`; `tree.py` turns nested objects into text and tensors, `container.py` reads
 and writes the file, `atomic.py` makes writes all or nothing, `other_formats.py` and `torch_zip.py` read the files of
@@ -25,16 +25,16 @@ def save(
     pickle_protocol: Any = None,
     _use_new_zipfile_serialization: bool = True,
 ) -> None:
-    """Write tensors, NumPy arrays, numbers, strings, bools, None and nested dicts, lists and tuples of them to `path`;
+    """Write tensors, NumPy arrays, numbers, strings, bools, None, and nested dicts, lists and tuples of them to `path`,
     or a graph with its computation.
 
     A path with a suffix (`"model.safetensors"`) is a file; one without (`"checkpoint"`) is a folder that contains it.
-    An open file, or an io.BytesIO, is written at its position. The options of PyTorch's pickles are accepted.
+    An open file, or an io.BytesIO, is written at its position. PyTorch's pickle options are accepted.
     The old file stays until the new one is complete and on disk. Tensors that share a storage are written once.
 
-    An nn.Graph that was called, or a predict job, is saved with its computation and its tensors, for `flow.load_graph`
-    in a process without their code. path: a folder. dynamic: which axes of its inputs may have other sizes when it is
-    loaded, `{"x": {0: "batch"}}`. Raises GraphError if it cannot be saved, before anything is written. See
+    An nn.Graph that was called, or a predict job, is saved with its computation and its tensors, so that
+    `flow.load_graph` needs none of their code. path: a folder. dynamic: the input axes whose sizes may differ after
+    loading, `{"x": {0: "batch"}}`. Raises GraphError if it cannot be saved, before anything is written. See
     docs/deployment.md.
 
     Raises CheckpointError if something in `obj` is not data (with its position: `state["opt"]["fn"]`), or if the file
@@ -57,13 +57,14 @@ def load(
     mmap: bool | None = None,
     **pickle_load_args: Any,
 ) -> Any:
-    """Load what `save` wrote to `path`; or a dict name -> tensor from a safetensors or .npz file of another program.
+    """Load the object that `save` wrote to `path`, or a dict name -> tensor from another program's file.
 
     `model.load_state_dict(flow.load("torch_model.safetensors"))` loads the weights of a PyTorch model.
     path: also an open file or an io.BytesIO.  map_location: the device for the tensors; a dict or function of device
     names is accepted: all tensors are on the CPU.  weights_only and options of pickles are accepted: no file is ever
-    unpickled.  Raises CheckpointError if the file is damaged or of another kind; pickles (.pt, .pth) are never read,
-    and the error says how to convert them.
+    unpickled.  Other programs' files: safetensors, .npz, and PyTorch's zip files (.pt, .pth) if they hold only plain
+    data. Raises CheckpointError if the file is damaged or of another kind; for other pickles the error says how to
+    convert them.
     """
     from . import checkpoint
 

@@ -1,4 +1,4 @@
-"""Write a folder all or nothing: next to its destination, flushed to disk, and then moved in place in one step.
+"""Write a folder atomically: next to its destination, flushed to disk, and then moved into place in one step.
 
 There is no recovery journal: leftovers of a killed process never decide what is deleted or moved later. Systems without
 such a step move the files one by one, while hidden copies keep the older files readable: `kept_copy` names them by the
@@ -30,11 +30,11 @@ TAKEN = {errno.EEXIST, errno.ENOTEMPTY}
 
 
 def new_folder(path: Path, fill: Callable[[Path], None], last: str, over: Collection[str] = ()) -> None:
-    """Make the folder `path`, which is missing or empty, contain what `fill(folder)` writes; the entry `last` comes
-    last.
+    """Create the folder `path` with the files that `fill(folder)` writes; `last` is the file that is moved last.
 
-    over: the file names of an older folder of the same kind, which is replaced. `last` must differ whenever another one
-    of them does. Anything else in the folder raises FileExistsError. Raises the same errors as `replace`.
+    The folder may exist if it is empty. over: the file names of an older folder of the same kind, which is replaced.
+    The contents of `last` must change whenever those of another file do. Anything else in the folder raises
+    FileExistsError. Raises the same errors as `replace`.
     A folder that cannot be exchanged (a mount, or the working directory) gets the new files one by one.
     """
     path = resolved(path)
@@ -125,7 +125,7 @@ def copy_attributes(new: Path, old: Path) -> None:
 
 
 def put_in_place(new: Path, path: Path, over: Collection[str]) -> bool:
-    """Put the new folder in place in one step; False if the system cannot."""
+    """Move the new folder into place in one step; return False if the system cannot."""
     while True:
         names = old_files(path, over)
         try:
@@ -137,7 +137,7 @@ def put_in_place(new: Path, path: Path, over: Collection[str]) -> bool:
                 sync_folder(new)
             if names:
                 return replace_folder(new, path, over)
-            if names is not None and os.name == "nt":  # here a rename never replaces
+            if names is not None and os.name == "nt":  # on Windows a rename never replaces
                 os.rmdir(path)
             os.rename(new, path)
             return True
@@ -150,7 +150,7 @@ def put_in_place(new: Path, path: Path, over: Collection[str]) -> bool:
 
 
 def replace_folder(new: Path, path: Path, over: Collection[str]) -> bool:
-    """Exchange an older folder for a new one and delete its files; False if the system cannot do so in one step."""
+    """Replace an older folder and delete its files; return False if the system cannot do so in one step."""
     before = os.stat(path)
     if not exchange(new, path):
         return False
@@ -165,7 +165,7 @@ def replace_folder(new: Path, path: Path, over: Collection[str]) -> bool:
             with suppress(OSError):
                 if name in over or KEPT.fullmatch(name):
                     os.unlink(name, dir_fd=old)
-                else:  # they were added just now
+                else:  # added since the check
                     os.rename(name, path / name, src_dir_fd=old)
     finally:
         os.close(old)
@@ -173,7 +173,7 @@ def replace_folder(new: Path, path: Path, over: Collection[str]) -> bool:
 
 
 def exchange(a: Path, b: Path) -> bool:
-    """Exchange two folders in one step; False if the system or the file system cannot."""
+    """Exchange two folders in one step; return False if the system or the file system cannot."""
     import ctypes
 
     library: Any = ctypes.CDLL(None, use_errno=True) if os.name == "posix" else None
@@ -194,7 +194,7 @@ def move_in(new: Path, path: Path, last: str, over: Collection[str]) -> None:
     """Move all entries of `new` into the folder `path`.
 
     Until `last` is moved, `kept_copy` names copies of the older files; a reader that verifies them against the older
-    `last` sees the old folder or the new one, complete.
+    `last` sees either the complete old folder or the complete new one.
     """
     names = old_files(path, over) or []
     copies = {}
@@ -223,8 +223,7 @@ def move_in(new: Path, path: Path, last: str, over: Collection[str]) -> None:
 def kept_copy(path: Path, name: str, last: BinaryIO) -> Path:
     """The path of the copy of the file `name` while another process moves files in the folder.
 
-    It is named by the contents of the folder's last file, which is open here, and against which a reader must verify
-    the copy.
+    Its name contains the hash of the folder's last file (open here), against which a reader must verify the copy.
     """
     last.seek(0)
     return path / f".minflow.{hashlib.file_digest(cast(Any, last), 'sha256').hexdigest()[:32]}.{name}.old"

@@ -79,7 +79,7 @@ def save(obj: Any, path: str | os.PathLike | BinaryIO, dynamic: Any = None) -> N
 
 
 def refuse_unwritten(error: OSError, path: Path, size: int, hint: str, **values: str) -> NoReturn:
-    """The error of a save of `size` bytes that the system refuses."""
+    """Raise the error for a save of `size` bytes that the system refused."""
     raise CheckpointError(
         f"save: {path} cannot be written: {error.strerror or error}",
         values={"file": path, "size": f"{size:,} bytes", **{name.replace("_", " "): x for name, x in values.items()}},
@@ -89,7 +89,7 @@ def refuse_unwritten(error: OSError, path: Path, size: int, hint: str, **values:
 
 
 def renumber_objects(tree: Any, numbers: dict[int, int]) -> None:
-    """Replace identities of tensors by small numbers, so that the same state gives the same file."""
+    """Replace the ids of tensors by small integers, so that equal states give equal files."""
     if isinstance(tree, list):
         if len(tree) == 3 and tree[0] == "tensor" and isinstance(tree[2], dict):
             tree[2]["object"] = numbers.setdefault(tree[2]["object"], len(numbers))
@@ -138,7 +138,7 @@ def load(path: str | os.PathLike | BinaryIO, map_location: Any) -> Any:
 
 
 def tensors_of(x: Any, known: dict) -> Any:
-    """The structure of a PyTorch file with our tensors; tied tensors stay tied."""
+    """Convert the tensors of a PyTorch file to ours; tied tensors stay tied."""
     if isinstance(x, torch_zip.SavedTensor):
         if x.place not in known:
             known[x.place] = Tensor(x.array, spec_of(x.array))
@@ -149,7 +149,7 @@ def tensors_of(x: Any, known: dict) -> Any:
 
 
 def with_metadata(x: dict, result: dict) -> dict:
-    """The result, with the module versions of x, if any."""
+    """Return `result` with the module versions of `x`, if any."""
     if hasattr(x, "_metadata"):
         result._metadata = x._metadata  # type: ignore[attr-defined]
     return result
@@ -178,7 +178,7 @@ def rebuild(file: Path, arrays: dict, structure: str) -> Any:
 
 
 def to_device(x: Any, device: Device) -> Any:
-    """The same structure with its tensors on `device`."""
+    """Copy a structure, with its tensors moved to `device`."""
     if isinstance(x, Tensor):
         return x.to(device=device)
     if isinstance(x, dict):
@@ -187,7 +187,7 @@ def to_device(x: Any, device: Device) -> Any:
 
 
 def file_in(folder: Path) -> Path:
-    """The file in a folder: the one that `save` wrote, or the only safetensors file."""
+    """Return the file in a folder: the one that `save` wrote, or the only safetensors file."""
     if (folder / INSIDE).is_file():
         return folder / INSIDE
     if all(os.path.lexists(folder / name) for name in files.SAVED_GRAPH):

@@ -1,6 +1,6 @@
 """The file format: safetensors (8 bytes of header length, a JSON header, the data), with a checksum in the metadata.
 
-Claims of a header are checked against the size of the file before memory is allocated. The safetensors library
+The sizes in a header are checked against the size of the file before memory is allocated. The safetensors library
 validates each header too; the data is read here, piece by piece, so that the checksum needs no second copy.
 Format: https://github.com/huggingface/safetensors#format. Read next: `checkpoint.py`.
 """
@@ -133,9 +133,7 @@ def header_of(entries: list[Entry], metadata: dict[str, str] | None) -> bytes:
 
 
 def write(file: BinaryIO, arrays: Mapping[str, np.ndarray], structure: str | None) -> None:
-    """Write header and data; without a structure there is no checksum. Raises OSError, also if the system takes only
-    part of the data.
-    """
+    """Write header and data; without a structure there is no checksum. Raises OSError, also for a partial write."""
     entries, metadata = layout(arrays), None
     if structure is not None:
         checksum = Checksum(structure)
@@ -152,11 +150,11 @@ def write(file: BinaryIO, arrays: Mapping[str, np.ndarray], structure: str | Non
 
 
 def write_all(file: BinaryIO, data: Any) -> None:
-    """Write all of the data to an open file, which may be a raw one that takes less at a time. Raises OSError."""
+    """Write all of the data to an open file, even if each write() accepts only part of it. Raises OSError."""
     rest = memoryview(data)
     while rest:
         written = file.write(rest)
-        if written is None and not isinstance(file, io.IOBase):  # a class of the user's that does not return the count
+        if written is None and not isinstance(file, io.IOBase):  # a user's class whose write() returns no count
             return
         if not written:
             raise OSError(errno.EIO, "the open file takes no more bytes")
@@ -169,7 +167,7 @@ def write_all(file: BinaryIO, data: Any) -> None:
 def read(path: Path, file: BinaryIO | None = None) -> tuple[dict[str, np.ndarray], str | None]:
     """(name -> array, structure text or None) of a safetensors file, verified against its checksum if it has one.
 
-    file: the same, open at its beginning; then the library, which opens paths itself, is not used.
+    file: the same file, open at its beginning; then the library, which can only open paths, does not validate it.
     """
     by_path = file is None
     with open_regular(path) if file is None else nullcontext(file) as file:
@@ -267,7 +265,7 @@ def refuse_constant(text: str) -> NoReturn:
 
 
 def entries_of(path: Path, header: dict[str, Any], room: int) -> list[Entry]:
-    """The arrays in the order of the file, which they must fill without gaps or overlaps."""
+    """Return the arrays in file order. They must fill the file without gaps or overlaps."""
     entries = [entry_of(path, name, fields) for name, fields in header.items()]
     entries.sort(key=lambda e: (e.begin, e.end, e.name))
     end = 0
@@ -306,7 +304,7 @@ def entry_of(path: Path, name: str, fields: Any) -> Entry:
     if len(shape) > 64:
         refuse(path, f"array {name!r} has {len(shape)} axes", "at most 64", shape=shape)
     itemsize = np.dtype(STORED[dtype][0]).itemsize
-    # Even without data (an axis is 0), NumPy has no such array.
+    # NumPy refuses such a shape even if an axis of size 0 leaves it without data.
     if math.prod(n or 1 for n in shape) * itemsize >= 2**63:
         refuse(path, f"array {name!r} has a shape that no array can have", shape=shape)
     size = math.prod(shape) * itemsize
@@ -323,7 +321,7 @@ def entry_of(path: Path, name: str, fields: Any) -> Entry:
 
 
 def validate(path: Path) -> None:
-    """Validation by the safetensors library itself."""
+    """Let the safetensors library validate the file too."""
     library = need("safetensors", "loading a safetensors file")
     try:
         with library.safe_open(str(path), framework="numpy"):

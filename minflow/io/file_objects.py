@@ -1,4 +1,4 @@
-"""Open files in place of paths: `flow.save(state, io.BytesIO())`.
+"""Save to and load from open files instead of paths: `flow.save(state, io.BytesIO())`.
 
 Reading goes through a temporary copy, so that all checks of `load` apply. Read next: `checkpoint.py`.
 """
@@ -22,9 +22,9 @@ def write(
     error_class: type[MinflowError] = CheckpointError,
     example: str = "model.safetensors",
 ) -> None:
-    """Write to an open file at its position. Raises an error of error_class if it does not take the bytes.
+    """Write to an open file at its position. Raises error_class if the bytes cannot be written.
 
-    what: the call that writes.  example: a file name for the hint.
+    what: the name of the caller, for the error.  example: a file name for the hint.
     """
     try:
         stream.write(b"")
@@ -41,7 +41,7 @@ def write(
 
 
 def copy(stream: Any, folder: str) -> str:
-    """The path of a copy, in `folder`, of the rest of an open file. Raises CheckpointError if it returns no bytes."""
+    """Copy the rest of an open file into `folder` and return the path. Raises CheckpointError if it cannot be read."""
     name = os.path.basename(str(getattr(stream, "name", ""))) or "stream"
     path = os.path.join(folder, name if "." in name else f"{name}.safetensors")
     with open(path, "wb") as file:

@@ -1,4 +1,4 @@
-"""Paths and files that a user gives: paths are validated, and only regular files are opened.
+"""Paths and files given by a user: paths are validated, and only regular files are opened.
 
 Reading from a pipe, a device or a socket could block forever. Read next: `atomic.py`, which writes.
 """
@@ -20,9 +20,7 @@ SAVED_GRAPH = GRAPH, WEIGHTS, META = "graph.json", "weights.safetensors", "meta.
 
 
 def checked_path(path: Any, what: str, example: str, error: type[FormatError] = CheckpointError) -> Path:
-    """The path that a user gave, with `~` expanded, or an error that says what is wrong with it. what: the caller, for
-    the error.
-    """
+    """Return a user's path with `~` expanded, or raise an error if it is invalid. what: the caller, for the error."""
 
     def refuse(why: str, hint: str) -> NoReturn:
         raise error(f"{what}: {why}", values={"path": repr(path)}, where=here(), hint=hint)
@@ -47,7 +45,7 @@ def checked_path(path: Any, what: str, example: str, error: type[FormatError] = 
 
 
 def absolute(path: Path) -> Path:
-    """The absolute path, so that a later os.chdir does not change its meaning."""
+    """Make a path absolute, so that a later os.chdir does not change its meaning."""
     try:
         return Path(os.path.abspath(path))
     except FileNotFoundError:  # the current folder was deleted: using the path raises an error
@@ -55,9 +53,7 @@ def absolute(path: Path) -> Path:
 
 
 def open_regular(path: str | os.PathLike, links: bool = True) -> BinaryIO:
-    """A regular file, open for reading. links: True to follow links. Raises OSError for anything else, without
-    blocking.
-    """
+    """Open a regular file for reading. links: True to follow links. Raises OSError for anything else, never blocks."""
     status(path)
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     flags |= 0 if links else getattr(os, "O_NOFOLLOW", 0)

@@ -26,7 +26,7 @@ from .files import open_regular
 ZIP = b"PK\x03\x04"
 EMPTY_ZIP = b"PK\x05\x06"
 RATIO = 1100  # deflate compresses at most 1032 bytes to one
-TAIL = 60  # bytes that may surround an array: extra fields of its header, and its sizes again after it
+TAIL = 60  # bytes that may surround an array: extra fields of its header, and the data descriptor
 WIDER = {"uint16": "int32", "uint32": "int64"}
 PICKLE_SUFFIXES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".bin")
 
@@ -37,7 +37,7 @@ MSG_PICKLE = """once, where PyTorch is installed and you trust the file:
 
 
 def kind_of(path: Path) -> str:
-    """ "safetensors", "npz", "torch" (its zip) or "pickle", from the first bytes of the file."""
+    """Identify a file as "safetensors", "npz", "torch" (its zip) or "pickle", by its first bytes."""
     with open_regular(path) as file:
         start = file.read(16) or b""
     if start[:4] in (ZIP, EMPTY_ZIP):
@@ -78,7 +78,7 @@ def refuse_pickle(path: Path) -> None:
 
 
 def read_npz(path: Path) -> dict[str, np.ndarray]:
-    """name -> array of an .npz file."""
+    """Read an .npz file: name -> array."""
     try:
         with open_regular(path) as file, zipfile.ZipFile(file) as archive:
             infos = archive.infolist()
@@ -109,7 +109,7 @@ def check_gaps(path: Path, archive: zipfile.ZipFile, infos: list[zipfile.ZipInfo
 
 
 def check_memory(path: Path, infos: list[zipfile.ZipInfo]) -> None:
-    """Refuse arrays that would take more memory than is free: a compressed file may be a thousand times smaller."""
+    """Refuse arrays that need more memory than is free: they may be a thousand times larger than the file."""
     needed = sum([info.file_size for info in infos])
     if (free := shortage(needed)) is not None:
         refuse(
@@ -123,7 +123,7 @@ def check_memory(path: Path, infos: list[zipfile.ZipInfo]) -> None:
 
 
 def read_member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
-    """Read one array, after its claims are checked against the size of its entry."""
+    """Read one array, after checking its header against the size of its entry."""
     name = info.filename.removesuffix(".npy")
     if info.file_size > RATIO * info.compress_size + 4096:
         refuse(
@@ -168,7 +168,7 @@ def read_member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> 
 
 
 def npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:
-    """(shape, dtype) that an npy file claims; ValueError with the reason, whatever NumPy's own reader raises.
+    """Read (shape, dtype) from the header of an npy file. Raises only ValueError, with the reason.
 
     NumPy passes the text to Python's tokenizer, whose errors are of many kinds.
     """

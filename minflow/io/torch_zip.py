@@ -2,8 +2,8 @@
 
 The zip contains a pickle, a program that can call anything. It is not run: this module interprets the few opcodes that
 build such data; names must be in a table, and nothing is ever called. Sizes are checked against the size of the file
-before memory is allocated. While the pickle is read, nothing is hashed, compared or formatted: an object that contains
-another one twice, 40 levels deep, would keep the interpreter busy for years. Read next: `other_formats.py`.
+before memory is allocated. While the pickle is read, nothing is hashed, compared or formatted: with 40 levels of
+containers, each holding the next one twice, that would take years. Read next: `other_formats.py`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ CODE = "it holds objects, not only tensors: torch.save(model.state_dict(), path)
 
 
 class GlobalName(NamedTuple):
-    """A global named by the pickle: only its text."""
+    """Name of a global in the pickle. The name is never imported."""
 
     text: str
 
@@ -213,7 +213,7 @@ class Builder:
         return taken
 
     def copied(self, entries: Any, kinds: Any = (list, tuple)) -> Any:
-        """Arguments that a call copies. Raises Malformed unless they are of these kinds; limits their size."""
+        """Return the entries that a call copies, and count them. Raises Malformed if they are not of these kinds."""
         if not isinstance(entries, kinds):
             raise Malformed(f"a {type(entries).__name__} as entries")
         self.left -= len(entries)

@@ -2,8 +2,8 @@
 
 A number, string, bool or None represents itself; anything else is a list whose first entry is its kind:
 `["dict", [[key, value], ...]]`, `["list", [...]]`, `["tensor", name, options]`. Tensors that share their storage share
-one array, and do so again when loaded. The versions that a state_dict has as `_metadata` are in a list next to the
-tree, with an entry for each OrderedDict in it. Knows no files. Read next: `checkpoint.py`.
+one array, and do so again when loaded. The module versions in the `_metadata` of a state_dict are in a list next to the
+tree, with an entry for each OrderedDict in the tree. Does not read or write files. Read next: `checkpoint.py`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ RESERVED = "__metadata__"  # a name that the file format reserves
 
 
 class Writer:
-    """Walks an object; afterwards `arrays` holds name -> array, each storage once, and `metadata` that of its dicts."""
+    """Encodes an object. Then `arrays` holds name -> array, each storage once, and `metadata` that of its dicts."""
 
     def __init__(self) -> None:
         self.arrays: dict[str, np.ndarray] = {}
@@ -40,7 +40,7 @@ class Writer:
         self.metadata: list[Any] = []
 
     def encode(self, x: Any, path: tuple = (), shown: str = "state") -> Any:
-        """The JSON value of x. path: keys from the top; shown: the same in the learner's notation."""
+        """Return the JSON value of x. path: the keys that lead to it; shown: the same as Python code, for errors."""
         if x is None or isinstance(x, bool | str):
             return x if x is None or isinstance(x, bool) else self.text(x, shown)
         if isinstance(x, Tensor):
@@ -127,7 +127,7 @@ class Writer:
         return ["tensor", self.keep(array, path, shown), options]
 
     def keep(self, array: np.ndarray, path: tuple, shown: str) -> str:
-        """The name of an array in the file: that of a stored array if it is a view of exactly the same memory."""
+        """Store an array and return its name in the file; views of exactly the same memory are stored once."""
         if array.dtype.newbyteorder("=").name not in WRITTEN:  # safetensors has no complex128
             fail(
                 CheckpointError,
@@ -253,7 +253,7 @@ class Reader:
 
 
 class Malformed(Exception):
-    """The structure text is not what a Writer writes: what was expected, and what was found."""
+    """The structure text is invalid. wanted: the expected value, found: the actual one."""
 
     def __init__(self, wanted: str, result: Any):
         text = repr(result)

@@ -22,7 +22,7 @@ def cache_dir() -> Path:
 
 
 def folder(path: str | os.PathLike, what: str) -> Path:
-    """A folder for data files that a user named, or a DataError."""
+    """Return a folder for data files that a user named, or raise a DataError."""
     return checked_path(path, what, 'the folder of the files, as "./data"; or set MINFLOW_DATA to one', DataError)
 
 

@@ -1,7 +1,7 @@
 """The 1,797 handwritten digits that ship with minflow: 8x8 pixels, 45 kB, no download.
 
 Source: Alpaydin & Kaynak, "Optical Recognition of Handwritten Digits", UCI (doi 10.24432/C50P49); licence in NOTICE.
-Read next: `mnist.py`, whose shapes these are.
+Read next: `mnist.py`, whose batches have the same layout.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from .files import read_npz
 
 FILE = Path(__file__).with_name("digits.npz")
 EXPECTED = {"images": ((1797, 8, 8), "uint8"), "labels": ((1797,), "uint8")}
-EVERY = 6  # every sixth image is for testing: 300 of them, 1,497 for training
+EVERY = 6  # every sixth image is a test image: 300 of them, and 1,497 for training
 
 
 def digits(batch_size: int = 100, image_size: int = 8, data_format: str = "NCHW") -> Any:
-    """The digits in batches: `(train_images, train_labels), (test_images, test_labels)`, as load_mnist returns them.
+    """Return the digits in batches, like load_mnist: `(train_images, train_labels), (test_images, test_labels)`.
 
     images: `float32[n, batch_size, 1, image_size, image_size]` in [0, 1]; labels: `int32[n, batch_size]`.
     1,497 images for training and 300 for testing; an incomplete batch is dropped (DataLoader over
-    `vision.datasets.Digits` keeps it). image_size 28 gives LeNet's input: as in MNIST, a 20x20 digit in the middle.
-    Both parts have the same writers. Raises OutOfRangeError for another size.
+    `vision.datasets.Digits` keeps it). image_size 28 gives LeNet's input: as in MNIST, a 20x20 digit in the middle. The
+    same people wrote both parts. Raises OutOfRangeError for any other size.
 
     >>> (images, labels), _ = digits(50)
     >>> images.shape, labels.shape
@@ -57,9 +57,7 @@ def digits(batch_size: int = 100, image_size: int = 8, data_format: str = "NCHW"
 
 @functools.lru_cache(maxsize=4)
 def digit_arrays(train: bool, image_size: int) -> tuple[np.ndarray, np.ndarray]:
-    """images `float32[n, image_size, image_size]` in [0, 1] and labels `uint8[n]` of one part. Shared: do not write to
-    them.
-    """
+    """Images `float32[n, image_size, image_size]` in [0, 1], labels `uint8[n]`. Shared: do not write to them."""
     if image_size not in (8, 28):
         fail(
             OutOfRangeError,

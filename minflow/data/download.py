@@ -49,7 +49,7 @@ def fetch(urls: Sequence[str], path: Path, sha256: str | None, limit: int, inste
                 try:
                     continued = part.exists() and part.stat().st_size > 0
                     resume_download(url, part, limit, path.name)
-                    if continued and sha256 and sha256_of(part) != sha256:  # the part belongs to another file
+                    if continued and sha256 and sha256_of(part) != sha256:  # the partial download is of another file
                         part.unlink()
                         resume_download(url, part, limit, path.name)
                     verify_checksum(part, sha256)
@@ -81,7 +81,7 @@ def fetch(urls: Sequence[str], path: Path, sha256: str | None, limit: int, inste
 
 
 def reason(error: BaseException) -> str:
-    """The reason of a failure, in one line."""
+    """Return the reason for a failure, in one line."""
     inner = getattr(error, "reason", None)  # of a URLError
     error = inner if isinstance(inner, Exception) else error
     return (str(error) or type(error).__name__).splitlines()[0]
@@ -89,7 +89,7 @@ def reason(error: BaseException) -> str:
 
 @contextmanager
 def part_path(path: Path) -> Iterator[Path]:
-    """The unfinished file beside `path`; processes that download the same file at the same time use different ones."""
+    """Path of the partial download of `path`. Concurrent processes get different ones."""
     part = path.with_name(f"{path.name}.part")
     lock = None
     status(resolved(part))  # a pipe would block forever, and another user's link could point to our file
@@ -115,7 +115,7 @@ def part_path(path: Path) -> Iterator[Path]:
 
 
 def remove_stale_parts(path: Path) -> None:
-    """Remove the files of this user's processes on this host that have ended."""
+    """Remove partial downloads of this user's processes on this host that have ended."""
     for name in os.listdir(path.parent):
         pid = name.removeprefix(f"{path.name}.{host()}.").removesuffix(".part")
         if name == f"{path.name}.{host()}.{pid}.part" and pid.isdecimal() and len(pid) < 10 and not alive(int(pid)):
@@ -136,7 +136,7 @@ def resume_download(url: str, part: Path, limit: int, name: str) -> None:
         answer = urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=TIMEOUT)
     except urllib.error.HTTPError as error:
         error.close()
-        if error.code == 416 and have:  # nothing after what we have: complete, or another file; check() decides
+        if error.code == 416 and have:  # nothing left to download: complete, or another file; verify_checksum() decides
             return
         raise
     with answer:

@@ -1,4 +1,4 @@
-"""MNIST in batches, as OneFlow's `load_mnist` returns it, from `mnist.npz`. Read next: `download.py`, `files.py`."""
+"""MNIST from `mnist.npz`, in batches like those of OneFlow's `load_mnist`. Read next: `download.py`, `files.py`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def load_mnist(
     images: `float32[60000 / B, B, 1, 28, 28]` in [0, 1], or `[60000 / B, B, 28, 28, 1]` with `data_format="NHWC"`;
     labels: `int32[60000 / B, B]`. The test part has 10000 images. B must divide the number of images.
     The file is `mnist.npz` in `out_dir` (default: the current folder), else in the cache, else it is downloaded.
-    Raises ShapeError for a B that does not divide, DataError for a file that is missing or damaged.
+    Raises ShapeError if B does not divide it, DataError for a file that is missing or damaged.
     """
     check_batch("train_batch_size", train_batch_size, EXPECTED["y_train"][0][0])
     check_batch("test_batch_size", test_batch_size, EXPECTED["y_test"][0][0])
@@ -104,7 +104,7 @@ def check_batch(name: str, size: int, images: int) -> None:
 
 
 def in_batches(images: np.ndarray, labels: np.ndarray, size: int, data_format: str) -> Batches:
-    """uint8 images `[n, H, W]` and labels `[n]` in whole batches; an incomplete batch is dropped."""
+    """Split uint8 images `[n, H, W]` and labels `[n]` into batches; an incomplete batch is dropped."""
     count, (height, width) = len(images) // size, images.shape[1:]
     if count == 0:
         raise DataError(

@@ -1,6 +1,6 @@
 """Synthetic points: a line to fit, and classes in the plane to separate.
 
-Their rule is known, so a model can be compared with the truth. Read next: `digits.py`.
+The function that generates them is known, so a model can be compared with the truth. Read next: `digits.py`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TURNS = 1.5  # turns of each arm of the spiral
 class Kind(NamedTuple):
     classes: int
     noise: float  # default
-    place: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]  # classes, numbers in [0, 1) -> x0, x1
+    place: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]  # classes, random in [0, 1) -> x0, x1
 
 
 def blobs(y: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -47,7 +47,7 @@ LINE_NOISE = 0.2
 
 
 def points(kind: str, n: int = 200, noise: float | None = None, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Synthetic points to learn from: `(x, y)`, NumPy arrays, the same for the same arguments.
+    """Generate synthetic points: NumPy arrays `(x, y)`, the same for the same arguments.
 
     kind "line": x `float32[n]` in [-1, 1), y `float32[n]` = 3 * x - 1 + noise. A fit should find w = 3, b = -1.
     kind "blobs", "moons", "spiral": x `float32[n, 2]`, about -1.5 to 1.5, and y `int64[n]`, the class of each point.
@@ -55,9 +55,9 @@ def points(kind: str, n: int = 200, noise: float | None = None, seed: int = 0) -
     spiral: two arms that wind around each other, not linearly separable.
 
     n: the number of points, split evenly among the classes, in random order.
-    noise: the standard deviation of the noise on y of the line, else on both coordinates; default: line 0.2,
+    noise: the standard deviation of the noise, on y for the line, else on both coordinates; default: line 0.2,
     blobs 0.25, moons 0.1, spiral 0.03; 0: none.
-    Raises OutOfRangeError for another kind, n below 1, a negative noise or seed.
+    Raises OutOfRangeError for any other kind, n below 1, a negative noise or seed.
 
     >>> x, y = points("moons", n=4)
     >>> x.shape, y.tolist()
@@ -83,7 +83,7 @@ def points(kind: str, n: int = 200, noise: float | None = None, seed: int = 0) -
 
 
 def check_integer(least: int, such_as: str, **given: object) -> None:
-    """Refuse anything but an integer of at least `least`."""
+    """Raise an error unless a value is an integer of at least `least`."""
     for name, value in given.items():
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
             fail(OutOfRangeError, f"{name} must be an integer of at least {least}", f"{name}={such_as}", **given)

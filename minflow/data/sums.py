@@ -1,4 +1,4 @@
-"""All sums of two numbers as symbols, to find out whether a model adds or memorizes: `sums(digits)`.
+"""All sums of two numbers as sequences of symbols, to test whether a model adds or memorizes: `sums(digits)`.
 
 Read next: `text.py`, and `../models/gpt.py`, a model that learns them.
 """
@@ -25,14 +25,16 @@ class Sums(NamedTuple):
     alphabet: str = ALPHABET
 
     def encode(self, text: str) -> np.ndarray:
-        """The ids of a text, `int64[len(text)]`. Raises OutOfRangeError for a symbol that is not in the alphabet."""
+        """Return the ids of a text, `int64[len(text)]`. Raises OutOfRangeError for a symbol that is not in the
+        alphabet.
+        """
         unknown = [symbol for symbol in str(text) if symbol not in self.alphabet]
         if unknown:
             fail(OutOfRangeError, "encode: a symbol is not in the alphabet", f"only {self.alphabet}", symbol=unknown[0])
         return np.array([self.alphabet.index(symbol) for symbol in str(text)], np.int64)
 
     def decode(self, ids: Any) -> str:
-        """The text for a row of ids, an array, a Tensor or a list. Raises ShapeError for several rows, and
+        """Return the text for one row of ids, an array, a Tensor or a list. Raises ShapeError for several rows, and
         OutOfRangeError for an id without a symbol.
         """
         if getattr(ids, "ndim", 1) != 1:
@@ -50,16 +52,16 @@ class Sums(NamedTuple):
 
 
 def sums(digits: int = 2, seed: int = 0, backwards: bool = False) -> Sums:
-    """All sums of two numbers with the given number of digits, as ids of symbols: 80 % `.seen`, the others `.held_out`.
+    """Generate all sums of two numbers with `digits` digits, as ids of symbols: 80 % `.seen`, the others `.held_out`.
 
     digits 1: 80 and 20 sums as "3+4=7..", `int64[80, 7]` and `int64[20, 7]`.
     digits 2: 8,000 and 2,000 as "03+48=51..", `int64[8000, 10]` and `int64[2000, 10]`.
     The thirteen symbols in `.alphabet` are 0 to 9, + and =, and the end mark ".". Both numbers are padded with zeros,
-    so the result begins in the same column everywhere; it is not padded, and end marks follow.
-    seed: which sums are held out, and the order of both parts.  backwards: the result begins with its last digit
-    ("48+57=501."), in the order in which one computes digits by hand: the carry is then known at each position, and the
-    model learns faster. `.encode(text)` gives ids, `.decode(ids)` the text. Raises OutOfRangeError for other digits,
-    and a negative seed.
+    so the result always begins in the same column; it is not padded itself, and end marks follow.
+    seed: selects the sums that are held out, and the order of both parts.  backwards: write the result from its last
+    digit ("48+57=501."), the order in which one adds by hand: the carry is then known at each position, and the model
+    learns faster. `.encode(text)` gives ids, `.decode(ids)` the text. Raises OutOfRangeError for any other `digits`,
+    and for a negative seed.
 
     >>> data = sums(1)
     >>> data.seen.shape, data.held_out.shape, data.decode(data.seen[0])

@@ -1,6 +1,6 @@
-"""Two books that ship with minflow, 95 kB, without a download: `text("alice")`, `text("tang")`. Sources: NOTICE.
+"""Two books that ship with minflow (95 kB, no download): `text("alice")`, `text("tang")`. Sources: NOTICE.
 
-Read next: `sums.py`, a language of thirteen symbols.
+Read next: `sums.py`, text over an alphabet of thirteen symbols.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ TEXTS = ("alice", "tang")
 
 
 def text(name: str) -> str:
-    """A book to learn letters from, as one text.
+    """Return a book as one string, to train a character-level model on.
 
-    "alice": Lewis Carroll, "Alice's Adventures in Wonderland" (1865), in English: 144,354 characters, 69 different
-    ones, twelve chapters.
+    "alice": Lewis Carroll, "Alice's Adventures in Wonderland" (1865), in English: 144,354 characters, 69 of them
+    distinct, in twelve chapters.
     "tang": "Three Hundred Tang Poems" (collected by Sun Zhu, 1763), in Chinese, simplified characters: 313 poems,
-    28,002 characters, 2,579 different ones. Each begins with a line of its title and its poet; an empty line ends it.
-    Both are in the public domain. Raises OutOfRangeError for another name.
+    28,002 characters, 2,579 of them distinct. Each poem begins with a line that has its title and its poet, and ends
+    with an empty line. Both are in the public domain. Raises OutOfRangeError for any other name.
 
     >>> text("alice")[82:130]
     'Alice was beginning to get very tired of sitting'

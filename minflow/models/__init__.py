@@ -1,4 +1,4 @@
-"""Models other than those for images: so far a small GPT for text. Read next: `gpt.py`."""
+"""Models other than image models: so far a small GPT for text. Read next: `gpt.py`."""
 
 from ..core.messages.suggestions import name_hints as _name_hints
 from .gpt import GPT, GPTConfig

@@ -1,4 +1,4 @@
-"""GPT: a decoder-only transformer, which predicts the next token at each position of a text.
+"""GPT: a decoder-only transformer that predicts the next token at each position of a text.
 
 Sources: Radford et al. 2019 (GPT-2), section 2.3; attention as in Vaswani et al. 2017, section 3.2. Parameters have the
 names of nanoGPT. Read next: `../nn/functional/attention.py`.
@@ -23,9 +23,9 @@ from ..nn import functional as F
 class GPTConfig:
     """Sizes of a GPT.
 
-    block_size: the longest text, in tokens. vocab_size: number of different tokens. n_layer: number of blocks. n_head:
-    heads of each block. n_embd: features per token, a multiple of n_head. bias: True if linear layers and norms have
-    one. The defaults are those of GPT-2 (124 million parameters); a model for a lesson has 4 layers of 4 heads and 64
+    block_size: the longest text, in tokens. vocab_size: number of distinct tokens. n_layer: number of blocks. n_head:
+    heads of each block. n_embd: features per token, a multiple of n_head. bias: True if linear layers and norms have a
+    bias. The defaults are those of GPT-2 (124 million parameters); a model for a lesson has 4 layers of 4 heads and 64
     features.
     """
 
@@ -39,7 +39,7 @@ class GPTConfig:
 
 
 class CausalSelfAttention(nn.Module):
-    """Each position attends to itself and to those before it: float (N, T, n_embd) to the same shape."""
+    """Each position attends to itself and to earlier ones: float (N, T, n_embd) to the same shape."""
 
     def __init__(self, config: GPTConfig):
         super().__init__()
@@ -96,10 +96,10 @@ class Block(nn.Module):
 class GPT(nn.Module):
     """Logits of the next token: model(idx, targets) returns (logits, loss).
 
-    idx: int (N, T), T at most block_size. targets: int (N, T), the tokens that follow, -1 for those to ignore; then
-    logits are float (N, T, vocab_size) and loss is their mean cross entropy. Without targets: logits (N, 1, vocab_size)
-    of the last position, and None. The head shares its weight with the token embedding. Raises ShapeError for longer
-    texts.
+    idx: int (N, T), T at most block_size. targets: int (N, T), the tokens that follow, -1 for those to ignore; logits
+    are then float (N, T, vocab_size) and loss is their mean cross entropy. Without targets, logits are (N, 1,
+    vocab_size), of the last position only, and loss is None. The head shares its weight with the token embedding.
+    Raises ShapeError for longer texts.
     """
 
     def __init__(self, config: GPTConfig):
@@ -128,7 +128,7 @@ class GPT(nn.Module):
                 nn.init.zeros_(module.bias)
 
     def get_num_params(self, non_embedding: bool = True) -> int:
-        """Number of trained elements; without position embeddings, as is usual, unless non_embedding is False."""
+        """Number of trained elements, by convention without the position embeddings unless non_embedding is False."""
         count = sum(p.numel() for p in self.parameters())
         return count - self.transformer.wpe.weight.numel() if non_embedding else count
 

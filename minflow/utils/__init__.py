@@ -1,4 +1,4 @@
-"""`flow.utils`: `utils.data`, checkpointing, and exchange of arrays with other libraries."""
+"""`flow.utils`: data loading, activation checkpointing, and exchange of arrays with other libraries."""
 
 from ..core.messages.suggestions import missing_names as _missing_names
 from . import checkpoint as checkpoint, data as data, dlpack as dlpack, tensor as tensor

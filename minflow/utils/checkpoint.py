@@ -33,8 +33,8 @@ def checkpoint(
 ) -> Any:
     """Call function(*args, **kwargs) and save only its inputs: backward runs it again.
 
-    preserve_rng_state: draw the same random numbers again.  The other options are accepted and without effect.
-    It runs twice, so its side effects (counting, printing) happen twice. In a graph it runs normally: there,
+    preserve_rng_state: draw the same random numbers again.  The other options are accepted and ignored.
+    The function runs twice, so its side effects (counting, printing) happen twice. In a graph it runs once; there,
     use `config.activation_checkpointing`.
     """
     mode = MODE.get()
@@ -66,7 +66,7 @@ def checkpoint(
 
 
 def used_parameters(outs: tuple, own: set[int]) -> list[Tensor]:
-    """The leaves that require a gradient and are not inputs: the parameters that the function used."""
+    """Return the leaves that require a gradient and are not inputs: the parameters that the function used."""
     mode, found = MODE.get(), {}
     for node in toposort([out.value.node for out in outs if out.requires_grad]):
         for i, value in enumerate(node.inputs):
@@ -149,7 +149,7 @@ def checkpoint_sequential(
     preserve_rng_state: bool = True,
     **kwargs: Any,
 ) -> Any:
-    """Run functions in sequence (a Sequential, or a list), in `segments` parts, all but the last checkpointed."""
+    """Run functions (a Sequential, or a list) in sequence. All but the last of `segments` parts are checkpointed."""
     listed = list(functions.children()) if hasattr(functions, "children") else list(functions)
     if not isinstance(segments, int) or not 1 <= segments <= len(listed):
         fail(

@@ -9,7 +9,7 @@ from ..core.messages.suggestions import name_hints as _name_hints
 
 
 def to_dlpack(tensor: Any) -> Any:
-    """A capsule for another library's `from_dlpack`; `np.from_dlpack(tensor)` does not need one."""
+    """Return a capsule for another library's `from_dlpack`; `np.from_dlpack(tensor)` does not need one."""
     return tensor.__dlpack__()
 
 

@@ -12,7 +12,7 @@ from ..core.tensor import Tensor
 
 
 def from_torch(torch_tensor: Any) -> Tensor:
-    """A tensor that shares the memory of a PyTorch tensor, outside its tape. Raises DTypeError for anything else."""
+    """Make a tensor that shares the memory of a PyTorch tensor, without its tape. Raises DTypeError for other types."""
     if isinstance(torch_tensor, Tensor) or not hasattr(torch_tensor, "detach"):
         fail(
             DTypeError,
@@ -24,7 +24,7 @@ def from_torch(torch_tensor: Any) -> Tensor:
 
 
 def to_torch(flow_tensor: Tensor) -> Any:
-    """A PyTorch tensor that shares the memory of ours, outside the tape. Needs the package torch."""
+    """Make a PyTorch tensor that shares the memory of ours, without its tape. Requires the package torch."""
     if not isinstance(flow_tensor, Tensor):
         fail(
             DTypeError,

@@ -1,8 +1,8 @@
 """Send objects between processes: small ones through a pipe, large ones through shared memory.
 
-An object is pickled with its arrays' buffers out of band (pickle protocol 5). From `inline` bytes on, everything is
-written once to an anonymous memory file whose descriptor is sent through the pipe; the receiver's arrays use that
-memory and free it. It has no name, so nothing is left behind when a process is killed. Read next: `workers.py`.
+An object is pickled with its arrays' buffers out of band (pickle protocol 5). If all of it is `inline` bytes or more,
+it is written once to an anonymous memory file whose descriptor is sent through the pipe; the receiver's arrays use that
+memory and free it. The file has no name, so nothing is left behind when a process is killed. Read next: `workers.py`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def send(pipe: Connection, thing: Any, inline: int) -> None:
 
 
 def memory_file() -> int:
-    """The descriptor of a new anonymous file."""
+    """Return the descriptor of a new anonymous file."""
     if hasattr(os, "memfd_create"):
         return os.memfd_create("minflow-batch", os.MFD_CLOEXEC)
     import tempfile

@@ -19,9 +19,9 @@ def default_collate(samples: Sequence) -> Any:
     """Combine a list of samples into a batch, as in PyTorch.
 
     Tensors and arrays are stacked along a new first axis; floats become float64, integers int64, and integers mixed
-    with floats the default dtype; strings are kept. Each entry of tuples, lists and mappings is collated; a mapping, a
-    list and a named tuple keep their class, a tuple becomes a list. Raises ShapeError if shapes differ, naming position
-    and sample.
+    with floats the default dtype; strings are kept. Each entry of a tuple, list or mapping is collated; mappings, lists
+    and named tuples keep their class, tuples become lists. Raises ShapeError, with position and sample, if shapes
+    differ.
     """
     if not len(samples):
         raise LoaderError(
@@ -85,8 +85,8 @@ def collate(samples: Sequence, path: str) -> Any:
 
 
 def container_like(first: Any, parts: Any) -> Any:
-    """A container of the class of `first` with other contents, as in PyTorch: a tuple becomes a list, and a class that
-    cannot be built from its contents becomes a list or dict.
+    """Make a container of the class of `first` with other contents, as in PyTorch: a tuple becomes a list, and a class
+    that cannot be built from its contents becomes a list or dict.
     """
     try:
         if hasattr(first, "_fields"):
@@ -126,7 +126,7 @@ def check_shapes(samples: Sequence, path: str) -> None:
 
 
 def number_tensor(data: Any, dtype: str | None, path: str) -> Tensor:
-    """A tensor of numbers in their common dtype."""
+    """Make a tensor of numbers in their common dtype."""
     try:
         return as_tensor(data, dtype)
     except MinflowError as error:

@@ -89,7 +89,7 @@ class TensorDataset(Dataset):
         return f"TensorDataset({', '.join(str(t.spec) for t in self.tensors)})"
 
     def whole_batch(self, indices: Sequence[int]) -> list[Tensor]:
-        """The rows `indices` of each tensor: one gather instead of many slices and a stack."""
+        """Return the rows `indices` of each tensor: one gather instead of many slices and a stack."""
         where = check_indices(indices, len(self))
         return [
             t[from_numpy(where)] if t.requires_grad else from_numpy(np.take(t.detach().numpy(), where, axis=0))
@@ -98,7 +98,7 @@ class TensorDataset(Dataset):
 
 
 def check_indices(indices: Sequence[int], length: int) -> np.ndarray:
-    """`int64[n]`: sample indices inside the dataset, counted from its start."""
+    """Convert sample indices, which may be negative, to `int64[n]` in [0, length)."""
     where = np.asarray(indices, "int64")
     if where.size and (where.min() < -length or where.max() >= length):
         wrong = next(int(i) for i in where if not -length <= i < length)
@@ -215,7 +215,7 @@ class Subset(Dataset):
 
 
 def random_split(dataset: Any, lengths: Sequence[int | float], generator: Generator | None = None) -> list[Subset]:
-    """Split a dataset into random parts without overlap. lengths: numbers of samples, or fractions that add up to 1.
+    """Split a dataset into random, disjoint parts. lengths: numbers of samples, or fractions that add up to 1.
 
     Takes one counter of the generator. Raises LoaderError if the lengths do not add up to the whole.
     """

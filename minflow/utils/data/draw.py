@@ -1,6 +1,6 @@
 """A few random numbers at once, in plain Python: the bits of `core.random.bits`, without its arrays.
 
-A transform draws one or two numbers per image, for which NumPy's fixed costs are twenty times the work.
+A transform draws one or two numbers per image; with NumPy, the overhead per call would be twenty times the work.
 Read next: `../../core/random.py`, the same Philox generator for whole arrays.
 """
 

@@ -1,6 +1,6 @@
-"""How one batch is made, in the caller's thread, in a worker thread or in a worker process.
+"""Make one batch, in the caller's thread, in a worker thread or in a worker process.
 
-A Recipe has everything that a worker needs: dataset, collate_fn, and the words that seed each sample's random numbers.
+A Recipe has everything that a worker needs: dataset, collate_fn, and the seed words of each sample's random numbers.
 Read next: `workers.py`, which runs recipes elsewhere.
 """
 
@@ -23,7 +23,7 @@ from .draw import SampleGenerator
 
 
 class WorkerInfo(NamedTuple):
-    """The current worker. seed: of this worker, in this epoch."""
+    """The current worker. seed: the seed of this worker in this epoch."""
 
     id: int
     num_workers: int
@@ -45,12 +45,12 @@ END = EndOfData()
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """The worker and DataLoader that run this code; None outside workers. An IterableDataset has one worker."""
+    """Return the worker that runs this code, or None outside workers. An IterableDataset has one worker."""
     return WORKER.get()
 
 
 class random_from(ContextVarScope):
-    """Random numbers inside the block depend only on these words."""
+    """Context manager in which random numbers depend only on these words."""
 
     variable = SAMPLE
 
@@ -121,7 +121,7 @@ class Recipe:
             return self.collate_fn(samples if self.batched else samples[0])
 
     def samples(self, indices: Sequence) -> list:
-        """Each sample by itself, with its own generator."""
+        """Yield the samples one by one, each loaded with its own generator."""
         dataset, key, epoch, samples = self.dataset, self.key, self.epoch, []
         token = SAMPLE.set(None)
         try:
@@ -135,7 +135,7 @@ class Recipe:
         return samples
 
     def further(self) -> Iterator:
-        """The next samples of an IterableDataset, indexed by their position."""
+        """Yield the next samples of an IterableDataset, indexed by their position."""
         while True:
             with random_from(self.key, "loader", self.epoch, self.position):
                 try:
@@ -153,7 +153,7 @@ class Recipe:
 
 
 def with_note(error: BaseException, number: int, indices: Any, maker: str) -> BaseException:
-    """An error of a worker or of the dataset, with a note about the batch and its maker."""
+    """Add a note to an error of a worker or of the dataset: the batch, and the worker that made it."""
     if isinstance(indices, Sequence) and not isinstance(indices, str):
         few = ", ".join(map(str, indices[:8])) + (", ..." if len(indices) > 8 else "")
         samples = f", samples [{few}]"

@@ -27,12 +27,12 @@ class DataLoader:
     dataset: has `__getitem__` and `__len__`, or is an IterableDataset.
     batch_size: samples per batch; None gives single samples.  drop_last: drop a last batch that is not full.
     shuffle: a new order in each epoch.  sampler, batch_sampler: custom order, or custom batches.
-    num_workers: workers that make batches ahead of the loop, `prefetch_factor` each; 0 makes them in the loop.
+    num_workers: workers that make batches ahead of the loop, `prefetch_factor` each; with 0 the loop makes them.
     workers: "thread" (no copies; good while NumPy does the work) or "process" (for slow Python code).
     collate_fn: makes a batch from a list of samples.  worker_init_fn: called with the worker's index in each worker.
-    timeout: seconds that a worker may take for a batch; 0 is forever. After that, a process is killed; a thread, which
-    cannot be killed, finishes its sample and then ends.
-    pin_memory, pin_memory_device, multiprocessing_context, persistent_workers, in_order: accepted and without effect.
+    timeout: seconds that a worker may take for a batch; 0 for no limit. After that, a process is killed; a thread,
+    which cannot be killed, finishes its sample and then ends.
+    pin_memory, pin_memory_device, multiprocessing_context, persistent_workers, in_order: accepted and ignored.
     generator: source of the order and of random transforms (default: the global one, which manual_seed resets).
 
     Each iteration takes one counter of the generator, its epoch, and one more if the order is random. Random numbers
@@ -191,7 +191,7 @@ class DataLoader:
                         number, indices = next(numbered)
                     except StopIteration:
                         return
-                    except Exception as error:  # from the sampler: raised in its turn
+                    except Exception as error:  # raised by the sampler: reported in turn, after the batches before it
                         broken = error
                         return
                     under_way.append((number, indices))
@@ -207,7 +207,7 @@ class DataLoader:
                     break
                 submit(count * crew.in_flight)
                 yield batch
-                del batch  # do not keep it while waiting for the next one
+                del batch  # do not keep it alive while waiting for the next one
             if broken is not None:
                 raise broken
             finished = not under_way

@@ -1,7 +1,7 @@
 """Samplers: the order of a dataset's samples, and how they are grouped into batches.
 
-A sampler that draws takes the next counter of its generator in each iteration: at `iter(sampler)`, on the caller's
-thread. Read next: `loader.py`.
+A random sampler takes the next counter of its generator for each iteration, at `iter(sampler)` on the caller's thread.
+Read next: `loader.py`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class SequentialSampler(Sampler):
 
 
 class RandomSampler(Sampler):
-    """All samples in random order; with `replacement` each is drawn anew, and their number is arbitrary."""
+    """All samples in random order; with `replacement`, `num_samples` independent draws."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class RandomSampler(Sampler):
 
     @property
     def num_samples(self) -> int:
-        """The number of indices that are drawn."""
+        """Number of indices that are drawn."""
         return len(self.data_source) if self.wanted is None else self.wanted
 
     def __iter__(self) -> Iterator[int]:
@@ -127,7 +127,7 @@ class WeightedRandomSampler(Sampler):
             ends = np.cumsum(self.weights)
             last = int(np.flatnonzero(self.weights)[-1])  # rounding may move a draw past the end
             return iter(np.minimum(np.searchsorted(ends, unit * ends[-1], side="right"), last).tolist())
-        # The smallest of independent exponential times with these rates (Efraimidis & Spirakis 2006).
+        # The indices with the smallest of independent exponential times with these rates (Efraimidis & Spirakis 2006).
         unit = ((long_words(len(self.weights), self.generator) >> np.uint64(11)) + 0.5) * 2.0**-53
         with np.errstate(divide="ignore"):
             times = -np.log(unit) / self.weights
@@ -138,11 +138,11 @@ class WeightedRandomSampler(Sampler):
 
 
 class DistributedSampler(Sampler):
-    """The samples for process `rank` of `num_replicas`: every num_replicas-th of one order.
+    """The samples for process `rank` of `num_replicas`: every num_replicas-th sample of a common order.
 
     The order is that of the dataset, or a shuffle from `seed` and the epoch (call `set_epoch(n)` before each one),
-    which is the same in all processes. All get the same number: the first samples are repeated, or with drop_last the
-    last ones dropped. Without rank and num_replicas there is one process, with all samples.
+    which is the same in all processes. All processes get equally many: the first samples are repeated, or with
+    drop_last the last ones are dropped. Without rank and num_replicas there is one process, with all samples.
     """
 
     def __init__(

@@ -1,7 +1,8 @@
 """Workers that make batches ahead of the loop: threads or processes. Both take tasks and return outcomes in order.
 
-Worker k makes batches k, k + n, k + 2n, ...: workers share no queue, so a dying worker loses nothing of the others,
-and the worker of the next batch is known. `close` leaves nothing running. Read next: `channel.py`, how batches travel.
+Worker k makes batches k, k + n, k + 2n, ...: workers share no queue, so a worker that dies loses no batches of others,
+and the worker that makes the next batch is known. `close` leaves nothing running. Read next: `channel.py`, how batches
+travel.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class RemoteTraceback(Exception):
 
 
 class Worker:
-    """The work of any worker: initialize once, then make batches. Errors are results too."""
+    """Work common to threads and processes: initialize once, then make batches. Errors are returned as results."""
 
     def __init__(self, recipe: Recipe, number: int, count: int, init: Callable | None, reseeds: bool):
         self.recipe, self.number, self.count, self.init, self.reseeds = recipe, number, count, init, reseeds
@@ -83,7 +84,7 @@ def reseed(seed: int) -> None:
 
 
 class Threads:
-    """Workers as threads of this process: no copies, and NumPy runs in them in parallel."""
+    """Workers that are threads of this process: nothing is copied, and NumPy runs in parallel."""
 
     kind = "worker thread"
 
@@ -123,7 +124,7 @@ class Threads:
             raise timeout_error(self.kind, k, number, self.timeout) from None
 
     def close(self, finished: bool) -> None:
-        """Threads cannot be killed: each ends after its current batch. Wait for that, but not for long."""
+        """End each thread after its current batch, since threads cannot be killed. Waits for that, but not for long."""
         stop_threads(self.stopped, self.tasks)
         self.net.detach()
         end = time.monotonic() + self.patience
@@ -133,7 +134,7 @@ class Threads:
 
 
 def check_owner(workers: Any) -> None:
-    """Refuse an iterator in a forked process, which does not have its workers: the batch would never arrive."""
+    """Refuse to iterate in a forked process, which does not have the workers: the batch would never arrive."""
     if workers.owner != os.getpid():
         raise WorkerError(
             "an iterator of a DataLoader is used in a process that was forked after it was created",
@@ -156,11 +157,11 @@ def thread_main(worker: Worker, tasks: Any, answers: Any, stopped: threading.Eve
         answers.put(worker.answer(task))
 
 
-LIVE: weakref.WeakSet = weakref.WeakSet()  # our ends of all pipes; a forked worker closes its copies
+LIVE: weakref.WeakSet = weakref.WeakSet()  # the owner's ends of all pipes; a forked worker closes its copies
 
 
 class Processes:
-    """Workers as processes: for datasets with slow Python code."""
+    """Workers that are processes: for datasets with slow Python code."""
 
     kind = "worker process"
 
@@ -232,7 +233,7 @@ class Processes:
         )
 
     def close(self, finished: bool) -> None:
-        """Idle workers end when their pipe closes; the others are terminated."""
+        """End idle workers by closing their pipes, and terminate the others."""
         if os.getpid() != self.owner:
             return  # a forked copy of this object must not terminate its siblings
         for pipe in self.pipes:
@@ -276,7 +277,7 @@ def starting_process() -> Iterator[None]:
 
 
 def process_main(worker: Worker, pipe: Any, inline: int) -> None:
-    """Main loop of a worker process: until its pipe closes, which happens even if the owner is killed."""
+    """Main loop of a worker process. Runs until its pipe closes, which happens even if the owner is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole process group: the owner handles it
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if hasattr(signal, "pthread_sigmask"):
@@ -324,7 +325,7 @@ class WorkerFailure:
         if self.packed is not None:
             try:
                 error = pickle.loads(self.packed)
-            except Exception:  # its class cannot be imported here
+            except Exception:  # the class of the error cannot be imported here
                 pass
         if error is None:
             error = WorkerError(f"DataLoader: {self.name}", hint="see the traceback of the worker above")
@@ -350,7 +351,7 @@ def start_error(started: int, count: int, what: str, reason: BaseException) -> W
 
 
 def check_sendable(recipe: Recipe, init: Callable | None) -> None:
-    """If processes cannot be forked, report in time what cannot be sent to them."""
+    """If processes cannot be forked, report objects that cannot be pickled before any worker starts."""
     own = "__main__" in (
         type(recipe.dataset).__module__,
         getattr(recipe.collate_fn, "__module__", ""),

@@ -16,7 +16,7 @@ USAGE = "usage: python -m minflow.compat [--torch] script.py | -m module  [argum
 
 
 def main(words: list[str]) -> int:
-    """Run a program and return its exit code. words: the arguments after `minflow.compat`."""
+    """Run a program and return its exit code. words: the command line after `minflow.compat`."""
     wanted = words[:1] == ["--torch"]
     words = words[wanted:]
     by_name = words[:1] == ["-m"]

@@ -1,6 +1,6 @@
 """einops layers as minflow modules: `from einops.layers.minflow import Rearrange, Reduce, EinMix`.
 
-They are einops's own, with `nn.Module` as base class. Read next: `einops_backend.py`, the functions.
+They are the classes of einops, with our `nn.Module` as base class. Read next: `einops_backend.py`, the functions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Import finder that serves minflow's modules, the same objects, under the names of another library."""
+"""Import finder that serves minflow's own module objects under the names of another library."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class LibraryFinder:
 
 
 def is_installed(library: str) -> bool:
-    """True if the real library is installed, whatever our own finder serves."""
+    """True if the real library is installed, regardless of the modules that this finder serves."""
     if library in LibraryFinder.borrowed:
         return False
     return importlib.util.find_spec(library) is not None

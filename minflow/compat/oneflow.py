@@ -1,4 +1,4 @@
-"""On import: `import oneflow` is minflow from now on, and `import flowvision` too unless it is installed."""
+"""On import: from now on `import oneflow` returns minflow, and so does `import flowvision` unless it is installed."""
 
 from .names import substitute
 

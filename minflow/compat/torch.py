@@ -1,4 +1,4 @@
-"""On import: `import torch` is minflow and `import torchvision` is minflow.vision from now on."""
+"""On import: from now on `import torch` returns minflow, and `import torchvision` returns minflow.vision."""
 
 from .names import substitute
 

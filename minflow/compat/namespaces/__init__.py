@@ -1,5 +1,5 @@
-"""Namespaces for GPUs and clusters that programs use, such as `minflow.backends` and `minflow.distributed`.
+"""Namespaces for GPUs and clusters, such as `minflow.backends` and `minflow.distributed`, for programs that use them.
 
-Calls are accepted without effect, answered for one process on one CPU, or refused. Each file is one namespace;
-`../../addresses.py` maps the paths that programs import to it. Read next: `backends.py`.
+Calls are ignored, answered for one process on one CPU, or refused. Each file is one namespace; `../../addresses.py`
+maps the module paths that programs import to these files. Read next: `backends.py`.
 """

@@ -1,4 +1,4 @@
-"""`flow.accelerator`: the GPU or other accelerator of this machine, of whatever kind. minflow has none."""
+"""`flow.accelerator`: the GPU or other accelerator of this machine. minflow supports none."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...core.spec import Device
 
 
 def is_available() -> bool:
-    """True if tensors can be on a device other than the CPU."""
+    """Return True if tensors can be on a device other than the CPU."""
     return _available("cuda")
 
 
@@ -36,7 +36,7 @@ def set_device_index(device: Any) -> None:
 
 
 def synchronize(device: Any = None) -> None:
-    """Wait until the accelerator is idle; without one, return at once."""
+    """Wait until the accelerator is idle; return at once if there is none."""
 
 
 current_device_idx, set_device_idx = current_device_index, set_device_index

@@ -14,7 +14,7 @@ from ...core.messages.suggestions import missing_names as _missing_names
 
 
 class Switches:
-    """Attributes of one library: stored, without effect."""
+    """Attributes of one library, stored and otherwise ignored."""
 
     def __init__(self, name: str, version: Any = None, **values: Any):
         self.name, self.number, self.initial = name, version, values
@@ -27,7 +27,7 @@ class Switches:
     is_built = is_available
 
     def version(self) -> Any:
-        """Return the version that the switches were made with."""
+        """Return the version of the library that was given to `__init__`."""
         return self.number
 
     @contextmanager
@@ -76,7 +76,7 @@ class Attention(Switches):
         return True
 
     def enable_flash_sdp(self, enabled: bool) -> None:
-        """Accepted."""
+        """Do nothing."""
 
     enable_mem_efficient_sdp = enable_math_sdp = enable_cudnn_sdp = enable_flash_sdp
 

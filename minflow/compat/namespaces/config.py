@@ -1,4 +1,4 @@
-"""`flow.__config__`: the libraries and threads that minflow computes with."""
+"""`flow.__config__`: the libraries that minflow computes with, and their threads."""
 
 from __future__ import annotations
 

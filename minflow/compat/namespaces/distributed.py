@@ -1,7 +1,7 @@
 """`flow.distributed` for a single process, rank 0 of 1.
 
-The sum over one rank is its own tensor, so a collective leaves its tensor unchanged or copies it to the output. More
-than one rank is refused. OneFlow's names are in `comm.py`.
+A reduction over one rank returns its input, so a collective leaves its tensor unchanged or copies it to the output.
+More than one rank is refused. OneFlow's names are in `comm.py`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class ReduceOp:
 
 
 class Work:
-    """Handle of an asynchronous collective, which is already complete."""
+    """Handle of an asynchronous collective, which has already completed."""
 
     def wait(self, timeout: Any = None) -> bool:
         """Return True: the collective is complete."""
@@ -83,7 +83,7 @@ def is_initialized() -> bool:
 
 
 def is_torchelastic_launched() -> bool:
-    """Return False: minflow has none of the launchers and backends for several processes."""
+    """Return False: minflow has no launchers or backends for several processes."""
     return False
 
 

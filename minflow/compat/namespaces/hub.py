@@ -1,4 +1,6 @@
-"""`flow.hub` and `utils.model_zoo`: minflow downloads nothing; the error for each name says how to load a file."""
+"""`flow.hub` and `utils.model_zoo`: each name raises an error that says how to load a file, since minflow downloads
+nothing.
+"""
 
 from ...core.messages.suggestions import missing_names as _missing_names
 

@@ -1,7 +1,7 @@
 """`flow.compile` and `flow.jit`: return the function or model unchanged, with one warning.
 
-In minflow, nn.Graph compiles, and its graphs can be shown, listed and debugged. Functions that save a compiled program
-are refused.
+In minflow, nn.Graph compiles, and its graphs can be displayed, listed and debugged. Functions that save a compiled
+program are refused.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ def trace_module(mod: Any, inputs: Any, **options: Any) -> Any:
 
 
 def ignore(drop: Any = False, **options: Any) -> Any:
-    """Decorator without effect, with or without options."""
+    """Decorator, with or without options, that returns the function unchanged."""
     return drop if callable(drop) else lambda function: function
 
 
 def unused(fn: Any) -> Any:
-    """Decorator without effect."""
+    """Decorator that returns the function unchanged."""
     return fn
 
 

@@ -1,4 +1,4 @@
-"""`flow.mps` and `flow.xpu`: Apple and Intel GPUs. minflow has no backend for them; queries report no device."""
+"""`flow.mps` and `flow.xpu`: Apple and Intel GPUs, for which minflow has no backend. Queries report no device."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def empty_cache() -> None:
 
 
 def manual_seed(seed: int) -> None:
-    """Ignored: all devices share the generator of `flow.manual_seed`."""
+    """Do nothing: all devices share the generator of `flow.manual_seed`."""
 
 
 manual_seed_all = manual_seed

@@ -1,6 +1,6 @@
 """`flow.multiprocessing`: Python's module, for programs that set a start method. `spawn` runs in this process.
 
-Tensors are pickled with their data between processes, not shared. A DataLoader starts its own workers.
+Tensors are not shared between processes: their data is pickled. A DataLoader starts its own workers.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def spawn(
 
 
 def get_all_sharing_strategies() -> set[str]:
-    """Return the one strategy; tensors are copied between processes in any case."""
+    """Return the only strategy; tensors are always copied between processes."""
     return {STRATEGY}
 
 
@@ -45,7 +45,7 @@ def get_sharing_strategy() -> str:
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """Accepted: tensors are copied between processes."""
+    """Do nothing: tensors are always copied between processes."""
 
 
 _ours = _missing_names("flow.multiprocessing", globals())

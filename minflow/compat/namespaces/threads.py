@@ -1,4 +1,4 @@
-"""Process-wide settings of threads, precision and determinism, such as `flow.set_num_threads`."""
+"""Process-wide settings for threads, precision and determinism, such as `flow.set_num_threads`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PRECISIONS = ("highest", "high", "medium")
 
 
 class Settings:
-    """Stored settings. deterministic: has no effect, since every kernel is deterministic."""
+    """Stored settings. deterministic: ignored, since every kernel is deterministic."""
 
     threads: int | None = None
     precision = "highest"
@@ -74,12 +74,12 @@ def get_num_interop_threads() -> int:
 
 
 def set_num_interop_threads(num: int) -> None:
-    """Accepted without effect: ops run one after the other."""
+    """Do nothing: ops run one after the other."""
     check_count("set_num_interop_threads", num)
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Store "highest", "high" or "medium", without effect: float32 products are always computed in float32."""
+    """Store "highest", "high" or "medium". It has no effect: float32 products are always computed in float32."""
     if precision not in PRECISIONS:
         fail(
             OutOfRangeError,
@@ -96,7 +96,7 @@ def get_float32_matmul_precision() -> str:
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Accepted without effect: a program with the same seed always gives the same bits."""
+    """Store the setting. It has no effect: a program with the same seed always gives the same bits."""
     Settings.deterministic, Settings.warn_only = bool(mode), bool(warn_only)
 
 
@@ -111,7 +111,7 @@ def is_deterministic_algorithms_warn_only_enabled() -> bool:
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
-    """Store the mode, without effect: 0 "default", 1 "warn" or 2 "error"."""
+    """Store the mode: 0 "default", 1 "warn" or 2 "error". It has no effect."""
     use_deterministic_algorithms(debug_mode not in (0, "default"), warn_only=debug_mode in (1, "warn"))
 
 
@@ -121,7 +121,7 @@ def get_deterministic_debug_mode() -> int:
 
 
 def set_flush_denormal(mode: bool) -> bool:
-    """Return False: numpy does not flush denormals (below 1e-38) to zero."""
+    """Return False: NumPy does not flush denormals (below 1e-38) to zero."""
     return False
 
 

@@ -1,4 +1,4 @@
-"""Type annotations that programs import (`flow.types`): `Device`, `Number`."""
+"""`flow.types`: the type annotations `Device` and `Number`, for programs that import them."""
 
 from ...core.messages.suggestions import missing_names as _missing_names
 from ...core.spec import Device as _Device, DType as _DType

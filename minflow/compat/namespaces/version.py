@@ -1,4 +1,4 @@
-"""Version of minflow and of its GPU libraries (`flow.version`): no CUDA, no ROCm."""
+"""`flow.version`: the version of minflow; those of CUDA and ROCm are None."""
 
 from ...core.messages.suggestions import missing_names as _missing_names
 

@@ -18,7 +18,7 @@ if _TYPE_CHECKING:
     from .lbfgs import LBFGS as LBFGS
 
 _LATER = _by_module(
-    {  # imported at first use: few programs need them
+    {  # imported on first use: few programs need them
         "adaptive": "ASGD Adadelta Adagrad RMSprop Rprop",
         "lbfgs": "LBFGS",
     }

@@ -18,7 +18,7 @@ class Adam(Moments):
     betas: decay rates of m and v, each in [0, 1).  eps: keeps the quotient finite.  weight_decay: L2, added to
     the gradient.  amsgrad: divide by the largest v so far.  maximize: ascend.  do_bias_correction: correct the moments'
     bias towards zero.  decoupled_weight_decay: decay the weights as in AdamW.  contiguous_params, foreach, fused,
-    capturable, differentiable: accepted and without effect.
+    capturable, differentiable: accepted and ignored.
     Source: Kingma & Ba 2015 (arXiv:1412.6980), algorithm 1; AMSGrad: Reddi et al. 2018, algorithm 2.
     """
 
@@ -52,10 +52,10 @@ class Adam(Moments):
 
 
 class AdamW(Adam):
-    """Adam with decoupled weight decay, p -= lr * weight_decay * p, apart from the gradient; see Adam.
+    """Adam with weight decay decoupled from the gradient, p -= lr * weight_decay * p; see Adam.
 
     Source: Loshchilov & Hutter 2019 (arXiv:1711.05101), algorithm 2.
     """
 
-    if not TYPE_CHECKING:  # type checkers see that of Adam, which differs in the defaults alone
+    if not TYPE_CHECKING:  # type checkers see Adam's signature, which differs only in the defaults
         __init__ = with_defaults(Adam.__init__, weight_decay=1e-2, decoupled_weight_decay=True)

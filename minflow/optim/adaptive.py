@@ -1,6 +1,6 @@
 """RMSprop, Adagrad, Adadelta, Rprop, ASGD: steps that adapt to the past gradients of each element.
 
-Read next: `../core/ops/update_adaptive.py`, which has their arithmetic.
+Read next: `../core/ops/update_adaptive.py`, which defines their arithmetic.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .optimizer import Optimizer, hyperparameters
 
 
 def common_attrs(group: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    """The attrs of a rule: these hyperparameters as numbers, and maximize."""
+    """Return the attrs of a rule: these hyperparameters as numbers, and maximize."""
     return {**{name: float(group[name]) for name in names}, "maximize": bool(group["maximize"])}
 
 
@@ -26,7 +26,7 @@ class RMSprop(Optimizer):
 
     alpha: decay rate of s.  momentum: if above 0, quotients accumulate as buf = momentum * buf + quotient, and
     p -= lr * buf.  centered: use the variance s - mean(grad)**2 under the root.  weight_decay: L2, added to the
-    gradient.  maximize: ascend.  contiguous_params, foreach, capturable, differentiable: accepted and without effect.
+    gradient.  maximize: ascend.  contiguous_params, foreach, capturable, differentiable: accepted and ignored.
     Source: Tieleman & Hinton 2012, lecture 6.5; centered: Graves 2013 (arXiv:1308.0850), eq. 38.
     """
 
@@ -70,7 +70,7 @@ class Adagrad(Optimizer):
     the previous steps.
 
     initial_accumulator_value: initial value of sum.  weight_decay: L2, added to the gradient.  maximize: ascend.
-    contiguous_params, foreach, fused, differentiable: accepted and without effect.
+    contiguous_params, foreach, fused, differentiable: accepted and ignored.
     Source: Duchi, Hazan & Singer 2011, section 1.
     """
 
@@ -112,7 +112,7 @@ class Adadelta(Optimizer):
     gradient and of d, so that lr has no unit.
 
     rho: decay rate of both, from 0 to 1.  weight_decay: L2, added to the gradient.  maximize: ascend.
-    foreach, capturable, differentiable: accepted and without effect.
+    foreach, capturable, differentiable: accepted and ignored.
     Source: Zeiler 2012 (arXiv:1212.5701), algorithm 1.
     """
 
@@ -149,9 +149,9 @@ class Adadelta(Optimizer):
 class Rprop(Optimizer):
     """p -= sign(grad) * size, for full-batch training.
 
-    lr: the initial size for each element.  etas: a size is multiplied by the second if the gradient keeps its sign, by
-    the first if it changes, and then this step is skipped.  step_sizes: the smallest and the largest size.
-    maximize: ascend.  foreach, capturable, differentiable: accepted and without effect.
+    lr: the initial size for each element.  etas: a size is multiplied by the second if the gradient keeps its sign, and
+    by the first, with the step skipped, if the sign changes.  step_sizes: the smallest and the largest size.
+    maximize: ascend.  foreach, capturable, differentiable: accepted and ignored.
     Source: Riedmiller & Braun 1993, section 3.
     """
 
@@ -200,7 +200,7 @@ class ASGD(Optimizer):
     all p after t0 steps.
 
     lambd: also the decay of p, p *= 1 - lambd * eta.  weight_decay: L2, added to the gradient.  maximize: ascend.
-    foreach, capturable, differentiable: accepted and without effect.
+    foreach, capturable, differentiable: accepted and ignored.
     Source: Polyak & Juditsky 1992, section 2; Bottou 2010, section 5.
     """
 

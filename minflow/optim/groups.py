@@ -65,7 +65,9 @@ class Group(dict):
         super().clear()
 
     def fingerprint(self) -> tuple:
-        """Key of what is compiled into a step: all hyperparameters except the rate, and the parameters by identity."""
+        """Key of the values that are compiled into a step: all hyperparameters except lr, and the parameters by
+        identity.
+        """
         fixed = tuple([(k, repr(v)) for k, v in self.items() if k not in (*FREE, "params", "param_names")])
         return *fixed, tuple([id(p) for p in self["params"]])
 
@@ -112,7 +114,7 @@ def as_groups(params: Any, owner: str) -> list[dict[str, Any]]:
 
 
 def group_members(passed: Any, owner: str) -> tuple[list[Tensor], list[str] | None]:
-    """The tensors of one group, each checked, and their names if (name, tensor) pairs were given."""
+    """Return the checked tensors of one group, and their names if (name, tensor) pairs were given."""
     if isinstance(passed, Tensor):
         passed = [passed]
     if isinstance(passed, set):
@@ -184,9 +186,7 @@ def check_betas(owner: str, group: Mapping[str, Any]) -> None:
 
 
 def check_flags(kind: type, group: Mapping[str, Any]) -> None:
-    """Refuse a flag (a bool in the optimizer's signature) that has no truth value, such as an array of several
-    elements.
-    """
+    """Refuse a flag (a bool in the optimizer's signature) without a truth value, such as an array of two elements."""
     for name, parameter in inspect.signature(kind).parameters.items():
         if isinstance(parameter.default, bool) and name in group:
             try:
@@ -197,7 +197,7 @@ def check_flags(kind: type, group: Mapping[str, Any]) -> None:
 
 
 def check_kinds(owner: str, group: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
-    """Refuse a hyperparameter of another kind than its default: a string for a number, a list for a flag."""
+    """Refuse a hyperparameter whose type differs from its default's: a string for a number, a list for a flag."""
     for name, default in defaults.items():
         if isinstance(default, bool):
             if not isinstance(group[name], bool | int | np.bool_) or group[name] not in (0, 1):

@@ -31,7 +31,7 @@ class Point(NamedTuple):
 
 
 def cubic_minimum(a: Point, b: Point, least: float, most: float) -> float:
-    """The minimum, between two bounds, of the cubic through two points and slopes. Nocedal & Wright 2006, eq. 3.59."""
+    """Return the minimum, within bounds, of the cubic through two points with slopes. Nocedal & Wright, eq. 3.59."""
     first, last = (a, b) if a.t <= b.t else (b, a)
     mean = a.slope + b.slope - 3 * (a.loss - b.loss) / (a.t - b.t)
     square = mean * mean - a.slope * b.slope
@@ -52,11 +52,10 @@ def strong_wolfe(
     enough: float = 1e-4,
     flat: float = 0.9,
 ) -> tuple[Point, int]:
-    """(a point that satisfies the strong Wolfe conditions, number of evaluations). Nocedal & Wright 2006, algorithms
-    3.5, 3.6.
+    """Line search: (a point that satisfies the strong Wolfe conditions, number of evaluations).
 
     reach: the largest element of the direction.  tiny: a step size below it ends the search.  tries: limit of
-    evaluations.
+    evaluations. Source: Nocedal & Wright 2006, algorithms 3.5, 3.6.
     """
     before, point, count, done, bracket = start, at(t), 0, False, None
     while count < tries:  # extrapolate until the minimum is bracketed
@@ -99,8 +98,8 @@ class LBFGS(Optimizer):
 
     `step(closure)` takes up to max_iter such steps, with at most max_eval calls of the closure (default 5 / 4 of
     max_iter), until no element of the gradient is above tolerance_grad or nothing changes by tolerance_change.
-    line_search_fn: None takes t = lr; "strong_wolfe" searches a t that satisfies the strong Wolfe conditions.
-    Takes one group of parameters. A graph refuses it.
+    line_search_fn: None uses t = lr; "strong_wolfe" searches for a t that satisfies the strong Wolfe conditions.
+    Accepts only one parameter group. A graph refuses it.
     Source: Liu & Nocedal 1989; Nocedal & Wright 2006, algorithm 7.4.
     """
 
@@ -138,8 +137,8 @@ class LBFGS(Optimizer):
             )
 
     def own_state(self, p: Tensor, passed: Mapping[str, Any]) -> dict[str, Any]:
-        """A checked copy of the state, which is kept under the first parameter and has one element per element of all
-        parameters.
+        """Return a checked copy of the state, which belongs to the first parameter and has one element per element of
+        all parameters.
         """
         owner, hint = type(self).__name__, "a state that was saved from an LBFGS of the same parameters"
         copy, size = super().own_state(p, passed), sum([q.numel() for q in self.parameters()])
@@ -174,7 +173,7 @@ class LBFGS(Optimizer):
         return result
 
     def flat(self) -> np.ndarray:
-        """The gradients of all parameters, concatenated; 0 for a missing one."""
+        """Concatenate the gradients of all parameters, with zeros for missing ones."""
         parts = [
             np.zeros(p.numel(), p.spec.np) if p.grad is None else p.grad.array.reshape(-1) for p in self.parameters()
         ]
@@ -213,7 +212,7 @@ class LBFGS(Optimizer):
     def step(self, closure: Callable[[], Any]) -> Any:  # type: ignore[override]  # it is required
         """Take up to max_iter steps.
 
-        closure: computes the loss anew (zero_grad, forward, backward) and returns it. Returns the first loss.
+        closure: recomputes the loss (zero_grad, forward, backward) and returns it. Returns the first loss.
         """
         if not callable(closure):
             fail(

@@ -43,7 +43,7 @@ class Adamax(Moments):
     """p -= lr / (1 - beta1**t) * m / u, where m is a running mean of the gradient and u = max(beta2 * u, |grad| + eps).
 
     weight_decay: L2, added to the gradient.  maximize: ascend.
-    foreach, capturable, differentiable: accepted and without effect.
+    foreach, capturable, differentiable: accepted and ignored.
     Source: Kingma & Ba 2015 (arXiv:1412.6980), algorithm 2.
     """
 
@@ -74,7 +74,7 @@ class NAdam(Moments):
 
     momentum_decay: how fast the momentum rises from beta1 / 2 to beta1.  weight_decay: L2, added to the gradient;
     decoupled_weight_decay: decay the weights separately, p -= lr * weight_decay * p.  maximize: ascend.
-    foreach, capturable, differentiable: accepted and without effect.
+    foreach, capturable, differentiable: accepted and ignored.
     Source: Dozat 2016, "Incorporating Nesterov momentum into Adam", section 4.
     """
 
@@ -115,10 +115,10 @@ class NAdam(Moments):
 
 
 class RAdam(Moments):
-    """Adam that ignores the second moment in its first steps, while too few gradients estimate it.
+    """Adam that ignores the second moment in the first steps, while its estimate is based on too few gradients.
 
     weight_decay: L2, added to the gradient; decoupled_weight_decay: decay the weights separately,
-    p -= lr * weight_decay * p.  maximize: ascend.  foreach, capturable, differentiable: accepted and without effect.
+    p -= lr * weight_decay * p.  maximize: ascend.  foreach, capturable, differentiable: accepted and ignored.
     Source: Liu et al. 2020 (arXiv:1908.03265), algorithm 2.
     """
 
@@ -143,11 +143,11 @@ class RAdam(Moments):
 
 
 class LAMB(Moments):
-    """Adam with steps as long as the parameter itself: p -= lr * norm(p) / norm(a) * (a + weight_decay * p), where a is
-    Adam's step. If a norm is 0, the quotient is 1.
+    """Adam with steps scaled to the norm of the parameter: p -= lr * norm(p) / norm(a) * (a + weight_decay * p), where
+    a is Adam's step. If a norm is 0, the quotient is 1.
 
     adam_w_mode: False adds weight_decay * p to the gradient instead.  do_bias_correction: correct the moments' bias
-    towards zero.  maximize: ascend.  contiguous_params: accepted and without effect.  amsgrad is refused.
+    towards zero.  maximize: ascend.  contiguous_params: accepted and ignored.  amsgrad is refused.
     Source: You et al. 2020 (arXiv:1904.00962), algorithm 2, in OneFlow's form: the decay is outside the norm.
     """
 

@@ -1,8 +1,8 @@
 """Optimizer: parameters in groups, their state, and the step.
 
 A subclass names its hyperparameters, the state of a parameter, and the op that updates it; `step` runs that op through
-the current mode, so that a trace records the same program that eager runs. A subclass that writes `step()` in Python,
-as in PyTorch, is eager only.
+the current mode, so that a trace records the same program that eager mode runs. A subclass that writes `step()` in
+Python, as in PyTorch, runs only eagerly.
 Read next: `sgd.py`, `adam.py`; `lr_scheduler/` changes `group["lr"]`.
 """
 
@@ -55,7 +55,7 @@ ELSEWHERE = (
     "clip_grad_norm_type",
     *ABSENT,
 )
-# arguments of optimizers that are not hyperparameters; from the fourth on accepted and without effect
+# arguments of optimizers that are not hyperparameters; from the fourth on accepted and ignored
 NO_HYPERPARAMETERS = (
     "self",
     "__class__",
@@ -73,7 +73,7 @@ LARGE = 65_536
 
 
 class Required:
-    """The default of a hyperparameter without one: `def __init__(self, params, lr=required)`, as in PyTorch."""
+    """Default that marks a hyperparameter as required, as in PyTorch: `def __init__(self, params, lr=required)`."""
 
     def __repr__(self) -> str:
         return "<required parameter>"
@@ -83,7 +83,7 @@ required = Required()
 
 
 def rate_of(optimizer: Optimizer, group: Mapping[str, Any]) -> float:
-    """The current learning rate of the group, which users may have set."""
+    """Return the current learning rate of the group, which users may have set."""
     rate = group.get("lr")
     try:
         return float(rate)  # type: ignore[arg-type]
@@ -98,12 +98,12 @@ def rate_of(optimizer: Optimizer, group: Mapping[str, Any]) -> float:
 
 
 def hyperparameters(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The hyperparameters among the arguments of an optimizer's `__init__`, given as `locals()`: name -> value."""
+    """Select the hyperparameters (name -> value) from the `locals()` of an optimizer's `__init__`."""
     return {name: value for name, value in arguments.items() if name not in NO_HYPERPARAMETERS}
 
 
 def with_defaults(init: Function, **defaults: Any) -> Function:
-    """The same function with other defaults, for an optimizer that differs from its base class only in them."""
+    """Copy a function with other defaults, for an optimizer that differs from its base class only in them."""
     kept = {name: p.default for name, p in inspect.signature(init).parameters.items() if p.default is not p.empty}
     values = tuple((kept | defaults).values())
     function: Any = init
@@ -130,7 +130,7 @@ STEP_CALL = "hook(optimizer, args, kwargs)"
 
 
 def add_hook(hooks: OrderedDict[int, Callable], hook: Callable, call: str = STEP_CALL, prepend: bool = False) -> Handle:
-    """Add a hook and return a handle that removes it. call: how it is called, for the error."""
+    """Add a hook and return a handle that removes it. call: the hook's signature, for the error."""
     check_callable(hook, call, OptimError)
     handle = Handle(hooks)
     hooks[handle.number] = hook
@@ -141,7 +141,7 @@ def add_hook(hooks: OrderedDict[int, Callable], hook: Callable, call: str = STEP
 
 
 def with_step_hooks(step: Function) -> Function:
-    """Wrap `step` in the hooks of its optimizer. Nested calls do not run them again: an own `step()` may call
+    """Wrap `step` in the hooks of its optimizer. Nested calls do not run them again: a custom `step()` may call
     super().step().
     """
 
@@ -189,14 +189,15 @@ class Optimizer:
     `defaults`.
 
     A custom optimizer defines `names` and `rule` (see CONTRIBUTING.md), and then also runs in graphs, or it defines
-    `step()` over `p.grad` and `self.state[p]` as in PyTorch. The latter is eager only; a graph refuses it by name.
+    `step()` over `p.grad` and `self.state[p]` as in PyTorch. The latter runs only eagerly; the error of a graph names
+    it.
     """
 
     in_step = False  # True during a step()
 
-    idle = IDLE - 2  # consecutive steps without a gradient; starts so that a new optimizer warns at its second one
+    idle = IDLE - 2  # consecutive steps without a gradient; initialised so that a new optimizer warns at the second one
     backwards = 0  # number of backward() calls at the last step
-    numbers: tuple[str, ...] = ()  # names of state with one element per parameter, in float32 as in PyTorch
+    numbers: tuple[str, ...] = ()  # names of states that are one float32 element per parameter, as in PyTorch
 
     def __init__(self, params: Params, defaults: Mapping[str, Any]):
         self.defaults = dict(defaults)
@@ -259,7 +260,7 @@ class Optimizer:
         return ()
 
     def first(self, name: str, group: Mapping[str, Any]) -> float:
-        """The number with which the state `name` is filled before the first step."""
+        """Return the number that fills the state `name` before the first step."""
         return 0.0
 
     @property
@@ -268,7 +269,7 @@ class Optimizer:
         return type(self).rule is not Optimizer.rule
 
     def refuse_trace(self, why: str = OWN_STEP) -> None:
-        """Raise the GraphError of an optimizer that cannot be part of a graph."""
+        """Raise the GraphError for an optimizer that cannot be part of a graph."""
         name = type(self).__name__
         fail(
             GraphError,
@@ -279,7 +280,7 @@ class Optimizer:
         )
 
     def rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
-        """The op `(p, grad, *state, lr; attrs) -> p, *state` of this group, and its attrs."""
+        """Return the op `(p, grad, *state, lr; attrs) -> p, *state` of this group, and its attrs."""
         fail(
             OptimError,
             f"{type(self).__name__} has no rule",
@@ -292,7 +293,7 @@ class Optimizer:
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update every parameter that has a gradient, in place.
 
-        closure: computes the loss anew (zero_grad, forward, backward) and returns it, as step then does.
+        closure: recomputes the loss (zero_grad, forward, backward) and returns it; step() then returns that loss.
         """
         loss = None
         if (mode := MODE.get()).watch is not None and mode.origin is None:
@@ -343,7 +344,7 @@ class Optimizer:
         return tuple([rate_of(self, group) for group in self.param_groups if "lr" in group])
 
     def warn_mixed(self, p: Tensor) -> None:
-        """Warn that a step uses a gradient that an earlier step used, with another backward added to it."""
+        """Warn that a step reuses the gradient of an earlier step, to which another backward() has added."""
         warn(
             f"{type(self).__name__}.step: a step has used this gradient already, "
             "and then backward() added a further one to it",
@@ -353,10 +354,10 @@ class Optimizer:
         )
 
     def check_idle(self) -> None:
-        """Warn if step after step finds no gradient: backward() was forgotten, or goes to other parameters.
+        """Warn if consecutive steps find no gradient: backward() was forgotten, or reaches other parameters.
 
-        A single such step may be intended, as may several for parameters that are frozen or updated every few steps, or
-        many that only advance a scheduler to look at its rates, with no backward() between them.
+        One such step may be intentional, as may several if parameters are frozen or are updated every few steps, or
+        many that only advance a scheduler to plot its rates, without any backward().
         """
         wanted = [p for p in self.parameters() if p.requires_grad]
         scheduled = any("initial_lr" in group for group in self.param_groups)
@@ -400,7 +401,7 @@ class Optimizer:
     # ---- state ---------------------------------------------------------------------------------------------------
 
     def state_of(self, p: Tensor, group: Mapping[str, Any]) -> dict[str, Tensor]:
-        """The state of p, a member of `group`; created if missing."""
+        """Return the state of p, a member of `group`; create it if missing."""
         state = self.state[p]
         for name in self.names(group):
             if name not in state:
@@ -420,7 +421,7 @@ class Optimizer:
                     self.state_of(p, group)
 
     def fingerprint(self) -> tuple:
-        """The key of what is compiled into a step."""
+        """Key of the values that are compiled into a step."""
         return tuple([group.fingerprint() for group in self.param_groups])
 
     # ---- hooks ---------------------------------------------------------------------------------------------------
@@ -515,7 +516,7 @@ class Optimizer:
         return self.replaced_by("after", self.entries())
 
     def replaced_by(self, kind: str, state: Any) -> Any:
-        """Return a state after the hooks of one kind, each of which may change it or return another one."""
+        """Apply the hooks of one kind to a state, each of which may change it or return a replacement."""
         for hook in list(self.state_hooks[kind].values()):
             if (changed := hook(self, state)) is not None:
                 if not isinstance(changed, Mapping):
@@ -530,7 +531,7 @@ class Optimizer:
         return state
 
     def entries(self) -> dict[str, Any]:
-        """The state_dict before its hooks run."""
+        """Return the state_dict, before its hooks run."""
         numbers = {id(p): i for i, p in enumerate(self.parameters())}
         groups = [
             {**{k: v for k, v in g.items() if k != "params"}, "params": [numbers[id(p)] for p in g["params"]]}
@@ -558,7 +559,7 @@ class Optimizer:
             hook(self)
 
     def checked_state(self, state_dict: Mapping[str, Any]) -> Writes:
-        """The writes that loading would make; see `../nn/loading.py`."""
+        """Return the writes that loading would perform; see `../nn/loading.py`."""
         owner = type(self).__name__
         if not isinstance(state_dict, Mapping) or not {"state", "param_groups"} <= set(state_dict):
             refuse(
@@ -572,7 +573,7 @@ class Optimizer:
         groups = [self.checked_group(i, group) for i, group in enumerate(passed)]
         state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
         copies: list[tuple[Tensor, Tensor]] = []
-        if not self.traceable:  # entries of an own step() under keys other than parameters
+        if not self.traceable:  # entries of a custom step() under keys other than parameters
             state.update({key: plain_data(held) for key, held in states.items() if not isinstance(key, int)})
         places = [(n, group) for saved, group in zip(passed, groups) for n in saved["params"]]
         for (n, group), p in zip(places, self.parameters()):
@@ -587,7 +588,7 @@ class Optimizer:
                 state[p][name] = held if copies and copies[-1][0] is held else value
 
         def take() -> None:
-            bump()  # first, so that an interrupt cannot hide the change from the next call of a graph
+            bump()  # comes first, so that an interrupt cannot hide the change from the next call of a graph
             with no_grad():
                 for held, value in copies:
                     held.copy_(value)
@@ -598,7 +599,7 @@ class Optimizer:
         return [take]
 
     def check_listing(self, passed: Any, states: Any) -> None:
-        """Refuse a state of other groups, before its contents are examined."""
+        """Refuse a state whose groups differ from this optimizer's, before its contents are examined."""
         owner = type(self).__name__
         if not isinstance(passed, list | tuple) or not all(
             isinstance(g, Mapping) and isinstance(g.get("params"), list | tuple) for g in passed
@@ -638,7 +639,9 @@ class Optimizer:
             )
 
     def checked_group(self, i: int, passed: Mapping[str, Any]) -> dict[str, Any]:
-        """The hyperparameters after loading. Missing ones stay, except `lr`; new ones must be data."""
+        """Return the hyperparameters after loading. Missing ones keep their values, except `lr`; new ones must be plain
+        data.
+        """
         owner, mine = type(self).__name__, self.param_groups[i]
         new: dict[str, Any] = {}
         for name, value in passed.items():
@@ -672,8 +675,8 @@ class Optimizer:
         return merged
 
     def own_state(self, p: Tensor, passed: Mapping[str, Any]) -> dict[str, Any]:
-        """A copy of the state that an own step() keeps for p; floating tensors except `step` get p's dtype, as in
-        PyTorch.
+        """Return a copy of the state that a custom step() keeps for p; floating tensors except `step` get p's dtype, as
+        in PyTorch.
         """
         try:
             copy = plain_data(passed)
@@ -691,7 +694,7 @@ class Optimizer:
     def fitting(
         self, number: int, p: Tensor, group: Mapping[str, Any], passed: Mapping[str, Any]
     ) -> list[tuple[str, Tensor]]:
-        """The state given for p, as tensors of its dtype that share no memory with the given ones."""
+        """Convert the state given for p to tensors of p's dtype that share no memory with it."""
         owner, result = type(self).__name__, []
         for name, value in self.filled(group, {k: v for k, v in passed.items() if v is not None}).items():
             array, counted = array_of(value), name in self.numbers
@@ -725,7 +728,7 @@ class Optimizer:
         return result
 
     def filled(self, group: Mapping[str, Any], passed: dict) -> dict:
-        """The state given for one parameter, plus entries that were not saved because others determine them."""
+        """Add the entries that were not saved, because others determine them, to the state given for a parameter."""
         return passed
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""SGD: stochastic gradient descent. Read next: `../core/ops/update.py`, which has its arithmetic."""
+"""SGD: stochastic gradient descent. Read next: `../core/ops/update.py`, which defines its arithmetic."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class SGD(Optimizer):
 
     lr, momentum, weight_decay (L2, added to the gradient): at least 0.  nesterov: look one step of momentum ahead;
     requires momentum and no dampening.  maximize: ascend.  contiguous_params, foreach, fused,
-    differentiable: accepted and without effect.
-    Without momentum no state is kept. Source: Sutskever et al. 2013, section 2, in the form that PyTorch uses.
+    differentiable: accepted and ignored.
+    Without momentum there is no state. Source: Sutskever et al. 2013, section 2, in the form that PyTorch uses.
     """
 
     numbers = ("step",)
@@ -68,7 +68,9 @@ class SGD(Optimizer):
         return sgd_momentum, attrs | {"nesterov": bool(group["nesterov"])}
 
     def entries(self) -> dict[str, Any]:
-        """The state of the base class, without buffers that no step has filled yet and without `step`, as PyTorch's."""
+        """Return the base class's entries without `step` and without buffers that no step has filled yet, as in
+        PyTorch.
+        """
         result = super().entries()
         for number, state in list(result["state"].items()):
             step = state.pop("step", None)

@@ -1,4 +1,4 @@
-"""Averages of the parameters during training: AveragedModel, the schedule SWALR, and update_bn for batch norms.
+"""Weight averaging: AveragedModel, the schedule SWALR, and update_bn for batch norms.
 
 Source: Izmailov et al. 2018, "Averaging weights leads to wider optima and better generalization" (arXiv:1803.05407).
 Read next: `lr_scheduler/base.py`.
@@ -26,18 +26,18 @@ from .optimizer import Optimizer
 
 
 def get_swa_avg_fn() -> Callable:
-    """The equal average: average + (parameter - average) / (count + 1)."""
+    """Return the function of the equally weighted average: average + (parameter - average) / (count + 1)."""
     return no_grad()(lambda average, parameter, count: average + (parameter - average) / (float(count) + 1))
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> Callable:
-    """The exponential moving average: decay * average + (1 - decay) * parameter."""
+    """Return the function of the exponential moving average: decay * average + (1 - decay) * parameter."""
     check_range("get_ema_avg_fn", {"decay": decay}, "decay", 0.0, 1.0)
     return no_grad()(lambda average, parameter, count: decay * average + (1 - decay) * parameter)
 
 
 def for_lists(function: Callable) -> Callable:
-    """The same function for lists, in place: (averages, parameters, count)."""
+    """Convert an average function to one that updates lists in place: (averages, parameters, count)."""
 
     @no_grad()
     def update(averages: Sequence[Tensor], parameters: Sequence[Tensor], count: Any) -> None:
@@ -85,7 +85,7 @@ class AveragedModel(Module):
 
     @no_grad()
     def update_parameters(self, model: Module) -> None:
-        """Add the model's parameters to the averages; the first time they are copied."""
+        """Add the model's parameters to the averages; the first call copies them."""
         ours: list[Tensor] = [*self.module.parameters()]
         theirs: list[Tensor] = [*model.parameters()]
         buffers = list(zip(self.module.buffers(), model.buffers()))
@@ -103,9 +103,9 @@ class AveragedModel(Module):
 
 
 class SWALR(LRScheduler):
-    """Move from the present rate to `swa_lr` in `anneal_epochs` steps, by a cosine or linearly, and then stay there.
+    """Move from the current rate to `swa_lr` in `anneal_epochs` steps, by a cosine or linearly, and then stay there.
 
-    swa_lr: one, or one for each group.  anneal_strategy: "cos" or "linear".
+    swa_lr: one rate, or one for each group.  anneal_strategy: "cos" or "linear".
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class SWALR(LRScheduler):
             )
 
     def share(self, step: int) -> float:
-        """The fraction of the way to the goal at a step."""
+        """Fraction of the way to `swa_lr` at a step."""
         part = max(0.0, min(1.0, step / max(1, self.anneal_epochs)))
         return part if self.anneal_strategy == "linear" else (1 - math.cos(math.pi * part)) / 2
 

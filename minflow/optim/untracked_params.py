@@ -1,4 +1,4 @@
-"""Warn about parameters of a model that get gradients but are in no optimizer: of a layer that was replaced or omitted.
+"""Warn about parameters that get gradients but are in no optimizer, because a layer was replaced or omitted.
 
 Checked only after a backward that gave such a parameter a gradient. Read next: `optimizer.py`.
 """
@@ -18,9 +18,9 @@ STEPS = 2  # consecutive steps with the same untracked parameters before a warni
 
 
 def check_untracked(optimizer: Any) -> None:
-    """Warn, once per set, about untracked parameters of a model of which this optimizer holds other parameters.
+    """Warn, once per set, about untracked parameters of a model if this optimizer holds other parameters of it.
 
-    A model of which it holds none belongs to another optimizer, or to none, as in style transfer, which trains an
+    A model of which it holds none belongs to another optimizer, or to none: style transfer, for example, trains an
     image.
     """
     untracked = {id(p): p for r in Seen.untracked if (p := r()) is not None and p.requires_grad}

@@ -1,4 +1,4 @@
-"""Learning rate schedules: objects whose `step()`, called after the optimizer's, sets `group["lr"]`.
+"""Learning rate schedules: objects whose `step()`, called after `optimizer.step()`, sets `group["lr"]`.
 
 Independent of how an optimizer uses the rate. Read next: `base.py`, then `factors.py`.
 """

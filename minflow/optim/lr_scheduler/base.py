@@ -1,6 +1,6 @@
-"""LRScheduler: the step, rates and state of every schedule, and checks of their arguments.
+"""LRScheduler: the step, rates and state common to all schedules, and checks of their arguments.
 
-Knows no particular schedule. Read next: `factors.py`.
+Does not depend on particular schedules. Read next: `factors.py`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ...nn.loading import MAX_COUNT, MAX_DEPTH, Refused, Writes, as_refusal, ref
 from ..groups import as_number, check_range
 from ..optimizer import Optimizer
 
-# names of entries in PyTorch's states, and entries of ours that those lack
+# names of entries in PyTorch's states, and our entries that those states lack
 PYTORCH = {"_step_count": "count", "_last_lr": "rates", "_schedulers": "schedulers"}
 # methods of PyTorch's schedulers that are not called here
 NOT_CALLED = {
@@ -39,7 +39,7 @@ class LRScheduler:
     """
 
     graph_refusal = ""  # why a graph cannot step it, or ""
-    _get_lr_called_within_step = True  # programs check it in `get_lr`, which nothing else calls here
+    _get_lr_called_within_step = True  # user programs check it in `get_lr`; it is not used otherwise
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -77,7 +77,7 @@ class LRScheduler:
 
     @property
     def last_step(self) -> int:
-        """OneFlow's name of last_epoch."""
+        """OneFlow's name for last_epoch."""
         return self.last_epoch
 
     @property
@@ -101,7 +101,7 @@ class LRScheduler:
         self.rates = rates
 
     def begin(self) -> None:
-        """Set the rates of the first step, by an own step() if there is one."""
+        """Set the rates of the first step, with the subclass's own step() if it has one."""
         self.count, self.initial = 0, True
         if type(self).step is LRScheduler.step:
             self.move(None)
@@ -127,7 +127,7 @@ class LRScheduler:
         self.move(epoch)
 
     def move(self, epoch: int | None) -> None:
-        """Set the learning rates of the next epoch, or of this one."""
+        """Set the learning rates of the next epoch, or of the given one."""
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         rates = self.get_lr() if epoch is None else self.closed_form()
         for group, rate in zip(self.optimizer.param_groups, rates):
@@ -137,7 +137,9 @@ class LRScheduler:
             print(f"step {self.last_epoch}: lr = {', '.join(f'{rate:g}' for rate in self.rates)}")
 
     def get_lr(self) -> list[float]:
-        """The rates of all groups at `self.last_epoch`; may be computed from `present()`, those of the step before."""
+        """Return the rates of all groups at `self.last_epoch`, possibly computed from those of the previous step,
+        `present()`.
+        """
         fail(
             OptimError,
             f"{type(self).__name__} does not define get_lr",
@@ -146,7 +148,7 @@ class LRScheduler:
         return []
 
     def closed_form(self) -> list[float]:
-        """The rates at `self.last_epoch`, independent of those of the step before."""
+        """Return the rates at `self.last_epoch`, computed without those of the previous step."""
         own = getattr(self, "_get_closed_form_lr", None)
         return self.get_lr() if own is None else own()
 
@@ -159,7 +161,7 @@ class LRScheduler:
         return list(self.rates)
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer: numbers, lists and dicts."""
+        """Return all attributes except the optimizer: numbers, lists and dicts."""
         return {key: value for key, value in self.__dict__.items() if key not in UNSAVED}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
@@ -169,7 +171,7 @@ class LRScheduler:
         write(self.checked_state(state_dict))
 
     def checked_state(self, state_dict: Mapping[str, Any]) -> Writes:
-        """The writes that loading would make; see `../nn/loading.py`."""
+        """Return the writes that loading would perform; see `../nn/loading.py`."""
         owner, hint = type(self).__name__, "the state_dict of a scheduler of the same class"
         if not isinstance(state_dict, Mapping):
             refuse(owner, f"state_dict must be a dict, got {with_article(state_dict)}", hint, state_dict=state_dict)
@@ -215,7 +217,7 @@ class LRScheduler:
 
     def check_progress(self) -> None:
         """Refuse a step or rates that no schedule of this optimizer can reach."""
-        # Each schedule that contains it undoes its first step.
+        # Each enclosing schedule undoes the first step, so last_epoch may be below 0.
         for name, low in (("last_epoch", -MAX_DEPTH), ("count", 0)):
             check_count(self, name, low)
         for name in ("base_lrs", "rates"):
@@ -269,7 +271,7 @@ def float_power(x: float, n: float) -> float:
 
 
 def takes_scheduler_args(init: Callable) -> Callable:
-    """Decorate the `__init__` of a schedule, which has only its own arguments: those of LRScheduler are appended."""
+    """Append the arguments of LRScheduler to those of a schedule's `__init__`, which declares only its own."""
     own = inspect.signature(init).parameters
     _, _, *common = inspect.signature(LRScheduler.__init__).parameters.values()  # after self and optimizer
     whole = inspect.Signature(sorted([*own.values(), *common], key=lambda p: p.kind))

@@ -20,7 +20,7 @@ from .plateau import ReduceLROnPlateau
 
 
 class CompositeSchedule(LRScheduler):
-    """Base class of schedules that contain `schedulers`, whose states are part of its own."""
+    """Base class of schedules that contain `schedulers`, whose states are part of their own."""
 
     schedulers: list[LRScheduler]
 
@@ -75,7 +75,7 @@ class CompositeSchedule(LRScheduler):
 
 
 class SequentialLR(CompositeSchedule):
-    """One schedule after another: the next one begins at each of the steps in `milestones`.
+    """One schedule after another, switching to the next one at each step in `milestones`.
 
     interval_rescaling: False lets the next schedule continue to count from the first step, as in OneFlow; True or None
     (as in PyTorch) starts it at its own step 0. One bool, or one for each schedule.
@@ -166,11 +166,11 @@ class SequentialLR(CompositeSchedule):
 
 
 class WarmupLR(SequentialLR):
-    """`warmup_iters` steps of a smaller rate before a schedule, or before the constant rate of an optimizer.
+    """`warmup_iters` steps with a smaller rate before a schedule, or before the constant rate of an optimizer.
 
     warmup_factor: the initial fraction of the rate.  warmup_method: "linear" rises to the rate of the schedule at its
     step warmup_iters, "constant" stays at the factor.  warmup_prefix: the schedule begins at its own step 0 after the
-    warm-up; else it counts from the first step. From OneFlow, where WarmUpLR is another name of it.
+    warm-up; else it counts from the first step. From OneFlow, where it is also called WarmUpLR.
     """
 
     def __init__(
@@ -212,7 +212,7 @@ class WarmupLR(SequentialLR):
         )
 
     def warmup(self, optimizer: Optimizer, inner: LRScheduler | None, last_step: int) -> LRScheduler:
-        """The schedule of the first steps; it begins at the initial rate, which `inner` may have changed already."""
+        """Make the schedule of the first steps. It begins at the initial rate, even if `inner` has changed the rate."""
         for group in optimizer.param_groups:
             group["lr"] = group.get("initial_lr", group["lr"])
         if self.warmup_method == "constant":
@@ -233,7 +233,7 @@ class WarmupLR(SequentialLR):
 
 
 class ChainedScheduler(CompositeSchedule):
-    """Several schedules at once: each multiplies the rate that the others produced."""
+    """Several schedules at once: each multiplies the rate that the previous ones produced."""
 
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None):
         listed = list(schedulers)
@@ -251,7 +251,7 @@ class ChainedScheduler(CompositeSchedule):
         self.rates = self.present()
 
     def step(self, epoch: int | None = None) -> None:
-        """Advance each of them by one step."""
+        """Advance each scheduler by one step."""
         MODE.get().before_schedule(self)
         for scheduler in self.schedulers:
             scheduler.step() if epoch is None else scheduler.step(epoch)

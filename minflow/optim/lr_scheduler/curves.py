@@ -59,8 +59,8 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     """Half a cosine from the initial rate down to eta_min in T_0 steps, restarted from the top; each cycle is T_mult
     times as long as the one before.
 
-    decay_rate: the top of each cycle relative to the one before.  restart_limit: after that many cycles the rate stays
-    at eta_min; 0 for no limit. Both are OneFlow's. step(epoch) jumps; epoch may have a fraction.
+    decay_rate: the top of each cycle relative to the one before.  restart_limit: after this number of cycles the rate
+    stays at eta_min; 0 for no limit. Both are OneFlow's. step(epoch) jumps to an epoch, which may be a fraction.
     Source: Loshchilov & Hutter 2017 (arXiv:1608.03983), eq. 5.
     """
 
@@ -87,7 +87,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             check_number(self, name)
 
     def move(self, epoch: float | None) -> None:
-        """Set the learning rates of the next epoch, or of this one, which may have a fraction."""
+        """Set the learning rates of the next epoch, or of the given one, which may be a fraction."""
         if epoch is None:
             self.T_cur = max(self.T_cur, self.last_epoch) + 1 if self.initial else self.T_cur + 1
             if self.T_cur >= self.T_i:
@@ -135,8 +135,8 @@ class PolynomialLR(LRScheduler):
     """The initial rate times (1 - step / total_iters) ** power, down to 0 in `total_iters` steps.
 
     With OneFlow's names, `PolynomialLR(optimizer, steps=100, end_learning_rate=1e-4, power=1, cycle=False)`, it falls
-    to end_learning_rate (default 0.0001), and with cycle=True restarts from above, over twice, three times ... the
-    number of steps.
+    to end_learning_rate (default 0.0001); with cycle=True it then restarts at a higher rate, and falls over twice,
+    three times, ... as many steps.
     """
 
     @takes_scheduler_args

@@ -14,7 +14,7 @@ from .base import LRScheduler, check_count, check_fraction, check_number, float_
 
 
 def per_group(scheduler: LRScheduler, name: str, value: Any, optimizer: Any) -> list[float]:
-    """One number per group, given as one for all or as a list."""
+    """Expand an argument, one number or a list, to one number per group."""
     groups = len(optimizer.param_groups) if isinstance(optimizer, Optimizer) else 1
     owner = type(scheduler).__name__
     values = list(value) if isinstance(value, list | tuple) else [value] * groups
@@ -42,7 +42,7 @@ class CyclicSchedule(LRScheduler):
         )
 
     def momentum_key(self, optimizer: Any) -> str:
-        """The name of the hyperparameter with the momentum. Raises OptimError if there is none."""
+        """Return the name of the hyperparameter that is the momentum. Raises OptimError if there is none."""
         defaults = getattr(optimizer, "defaults", {"momentum": 0})
         if "momentum" not in defaults and "betas" not in defaults:
             fail(
@@ -89,9 +89,10 @@ class OneCycleLR(CyclicSchedule):
     """Rise from max_lr / div_factor to max_lr in the first `pct_start` of all steps, then fall to 1/final_div_factor of
     the initial rate.
 
-    total_steps, or epochs * steps_per_epoch: the number of steps; further ones are refused.  max_lr: one, or one
-    for each group.  anneal_strategy: "cos" or "linear".  three_phase: fall as slowly as the rise, then the rest of the
-    way.  cycle_momentum: momentum falls from max_momentum to base_momentum while the rate rises, and back.
+    total_steps, or epochs * steps_per_epoch: the number of steps; further steps are refused.  max_lr: one rate, or one
+    for each group.  anneal_strategy: "cos" or "linear".  three_phase: fall to the initial rate in as many steps as the
+    rise, then the rest of the way.  cycle_momentum: momentum falls from max_momentum to base_momentum while the rate
+    rises, and back.
     Source: Smith & Topin 2018 (arXiv:1708.07120), section 3.
     """
 
@@ -200,7 +201,7 @@ class CyclicLR(CyclicSchedule):
     """Rise from base_lr to max_lr in step_size_up steps and fall again in step_size_down, repeatedly.
 
     mode: "triangular"; "triangular2" halves the height at each cycle; "exp_range" scales it by gamma**step.  scale_fn:
-    a custom scaling function instead, of the cycle or with scale_mode="iterations" of the step; it is not saved.
+    a custom scaling function instead, of the cycle or, with scale_mode="iterations", of the step; it is not saved.
     cycle_momentum: momentum falls from max_momentum to base_momentum while the rate rises, and back.
     Source: Smith 2017 (arXiv:1506.01186), section 3.
     """

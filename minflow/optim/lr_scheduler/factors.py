@@ -1,7 +1,7 @@
-"""Schedules that multiply the rate: by a function's values, at certain steps, or at each one.
+"""Schedules that multiply the rate: by the values of a function, at certain steps, or at each step.
 
-The values are PyTorch's: each schedule continues from the present `group["lr"]`, so that schedules can be chained and a
-user's change is kept; one that jumps to a step uses its closed form. Read next: `curves.py`.
+The values are PyTorch's: each schedule continues from the current `group["lr"]`, so that schedules can be chained and a
+user's change is kept; a jump to a step uses the closed form. Read next: `curves.py`.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class LambdaLR(LRScheduler):
 
 
 class MultiplicativeLR(LambdaLR):
-    """The present rate times `lr_lambda(step)` at each step; one function for all groups, or a list with one for each.
+    """The current rate times `lr_lambda(step)` at each step; one function for all groups, or a list with one for each.
 
     state_dict does not save functions, but saves the attributes of callable objects.
     """

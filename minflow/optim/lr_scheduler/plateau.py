@@ -20,7 +20,7 @@ class ReduceLROnPlateau(LRScheduler):
 
     mode: "min" or "max", the direction of improvement.  threshold: the least improvement, as a fraction of the best
     ("rel") or absolute ("abs", threshold_mode).  cooldown: steps after a change during which nothing is counted.
-    min_lr: the lowest rate, one or one for each group.  eps: smaller changes are ignored.
+    min_lr: the lowest rate, one number or one for each group.  eps: smaller changes are ignored.
     """
 
     graph_refusal = "its step needs a metric (step it after the graph's call: scheduler.step(loss))"

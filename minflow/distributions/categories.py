@@ -42,7 +42,7 @@ class Categorical(Distribution):
 
     @property
     def support(self):  # type: ignore[override]
-        """The possible values, in words, and a function that tests for them."""
+        """Description of the possible values, and a function that tests for them."""
         n = self._num_events
         return f"a class from 0 to {n - 1}", lambda self, value: (value >= 0) & (value < n) & (value == F.floor(value))
 
@@ -82,7 +82,7 @@ class Categorical(Distribution):
         return larger
 
     def classes(self, sample_shape) -> Tensor:
-        """Class indices of shape sample_shape + batch_shape."""
+        """Draw class indices of shape sample_shape + batch_shape."""
         shape = (sample_shape,) if isinstance(sample_shape, int) else tuple(sample_shape)
         count = 1
         for n in shape:
@@ -147,7 +147,7 @@ class OneHotCategorical(Categorical):
 
 
 class Multinomial(Categorical):
-    """Counts of n classes in total_count draws."""
+    """Number of draws of each of n classes, in total_count independent draws."""
 
     def __init__(self, total_count: int = 1, probs=None, logits=None, validate_args: bool | None = None):
         super().__init__(probs, logits, validate_args)

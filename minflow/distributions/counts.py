@@ -163,7 +163,7 @@ class Binomial(BinaryDistribution):
 
 
 class Poisson(Distribution):
-    """The number of events in a unit of time, with `rate` events on average."""
+    """The number of events in a unit of time, `rate` on average."""
 
     names = ("rate",)
     support = ("a whole number >= 0", lambda self, value: (value >= 0) & (value == F.floor(value)))

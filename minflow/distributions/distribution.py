@@ -1,6 +1,6 @@
-"""Shared by all distributions: shapes, broadcasting parameters, checks, and errors for what is not available.
+"""Code shared by all distributions: shapes, broadcasting, checks, and errors for unavailable quantities.
 
-`batch_shape` is that of independent distributions, `event_shape` that of one drawn value; a sample has shape
+`batch_shape` is the shape of independent distributions, `event_shape` that of one value; a sample has shape
 `sample_shape + batch_shape + event_shape`. Checks read the parameters, so a graph omits them.
 """
 
@@ -38,7 +38,7 @@ class Distribution:
 
     has_rsample = False  # True if gradients flow through a sample
     validate = True
-    support: tuple[str, Callable] | None = None  # "numbers > 0", and a function that tests for them
+    support: tuple[str, Callable] | None = None  # a text such as "numbers > 0", and a function that tests a value
 
     def __init__(self, batch_shape=(), event_shape=(), validate_args: bool | None = None):
         self._batch_shape, self._event_shape = Size(tuple(batch_shape)), Size(tuple(event_shape))
@@ -46,12 +46,12 @@ class Distribution:
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
-        """Whether distributions that are created from now on check parameters and values."""
+        """Set whether new distributions check their parameters and values."""
         Distribution.validate = bool(value)
 
     @property
     def batch_shape(self) -> Size:
-        """The shape of the parameters: that of independent distributions."""
+        """The shape of the parameters: one independent distribution per element."""
         return self._batch_shape
 
     @property
@@ -60,7 +60,7 @@ class Distribution:
         return self._event_shape
 
     def need(self, name: str, x: Tensor, right: Tensor | None, what: str) -> None:
-        """Refuse wrong parameters. right: True where they are valid."""
+        """Refuse invalid parameters. right: bool, True for valid elements."""
         if self.validate and right is not None and not tracing() and not bool(right.all()):
             number = float(x.detach()[~right].flatten()[0]) if right.shape == x.shape else float("nan")
             fail(
@@ -71,7 +71,7 @@ class Distribution:
             )
 
     def checked(self, value) -> Tensor:
-        """A value whose probability is requested, as a tensor."""
+        """Convert a value to a tensor, and check that its shape and elements are possible."""
         value = ensure_tensor(value)
         want = self.batch_shape + self.event_shape
         for n, m in zip(value.shape[::-1], want[::-1]):
@@ -119,7 +119,7 @@ class Distribution:
         )
 
     def log_prob(self, value) -> Tensor:
-        """The log-probability (or log-density) of a value, without the event axes."""
+        """The log-probability (or log-density) of a value; the event axes are reduced."""
         return self.unknown("log_prob")
 
     def cdf(self, value) -> Tensor:
@@ -165,7 +165,7 @@ class Distribution:
     names: tuple[str, ...] = ()  # parameters that `repr` shows and `expand` expands
 
     def expand(self, batch_shape, _instance=None):
-        """The same distribution with parameters of a larger batch shape."""
+        """Return the same distribution with its parameters expanded to a larger batch shape."""
         larger = type(self).__new__(type(self))
         larger.__dict__.update(self.__dict__)
         larger._batch_shape = Size(tuple(batch_shape))
@@ -184,7 +184,7 @@ class Distribution:
 class Independent(Distribution):
     """Reinterpret the last batch axes as event axes: log_prob is summed over them.
 
-    base_distribution: the distribution.  reinterpreted_batch_ndims: how many batch axes become event axes.
+    base_distribution: the distribution.  reinterpreted_batch_ndims: the number of batch axes that become event axes.
     """
 
     names = ()

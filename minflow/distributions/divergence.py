@@ -1,4 +1,4 @@
-"""The Kullback-Leibler divergence of two distributions, from a registry of pairs with a closed form."""
+"""Kullback-Leibler divergence of two distributions, from a registry of pairs that have a closed form."""
 
 from __future__ import annotations
 

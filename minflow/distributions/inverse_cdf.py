@@ -1,4 +1,4 @@
-"""Univariate distributions that are sampled by their inverse cdf: uniform, exponential, Laplace, Gumbel, Cauchy."""
+"""Univariate distributions that are sampled by inverting the cdf: uniform, exponential, Laplace, Gumbel, Cauchy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EULER = 0.5772156649015329
 
 
 def open_uniform(shape, like: Tensor) -> Tensor:
-    """Uniform values in (0, 1), whose logarithms are finite."""
+    """Draw uniform values from the open interval (0, 1), so that their logarithms are finite."""
     tiny = 2.0**-24
     return rand(*shape, dtype=like.dtype, device=like.device).clamp(tiny, 1 - tiny)
 
@@ -63,7 +63,7 @@ class Uniform(Distribution):
 
 
 class Exponential(Distribution):
-    """The waiting time between events that occur `rate` times in a unit of time."""
+    """The waiting time between events that occur at `rate` per unit of time."""
 
     has_rsample = True
     names = ("rate",)

@@ -1,4 +1,4 @@
-"""Operations on boxes: (n, 4), x1, y1, x2, y2 in pixels. `nms` is in `core/functions/metrics.py`."""
+"""Operations on boxes, float (n, 4): x1, y1, x2, y2 in pixels. `nms` is in `core/functions/metrics.py`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def check_boxes(name: str, *several: Tensor) -> None:
 
 
 def box_area(boxes: Tensor) -> Tensor:
-    """Areas (n,): (x2 - x1) * (y2 - y1) of each box."""
+    """Areas (x2 - x1) * (y2 - y1) of the boxes: (n,)."""
     check_boxes("box_area", boxes)
     return (boxes[..., 2] - boxes[..., 0]) * (boxes[..., 3] - boxes[..., 1])
 
@@ -74,7 +74,8 @@ def batched_nms(boxes: Tensor, scores: Tensor, idxs: Tensor, iou_threshold: floa
     check_boxes("batched_nms", boxes)
     if boxes.numel() == 0:
         return nms(boxes, scores, iou_threshold)
-    apart = idxs.to(boxes.dtype) * (boxes.max() - boxes.min() + 1)  # offsets that separate the classes
+    # an offset for each class, so that boxes of different classes cannot overlap
+    apart = idxs.to(boxes.dtype) * (boxes.max() - boxes.min() + 1)
     return nms(boxes + apart.unsqueeze(1), scores, iou_threshold)
 
 

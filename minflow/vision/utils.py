@@ -1,4 +1,4 @@
-"""Many images in one picture: `make_grid`, `save_image`. Read next: `transforms/images.py`."""
+"""Arrange many images in one: `make_grid`, `save_image`. Read next: `transforms/images.py`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def make_grid(
     """Arrange images (N, C, H, W) in a grid: (C', height, width); a single channel is repeated three times.
 
     tensor: also a list of images of one size, one image (C, H, W), or (H, W).  nrow: images per row.  padding: pixels
-    between them, with the value pad_value.  normalize: map value_range, or [min, max], to [0, 1]; per image if
+    between images, with the value pad_value.  normalize: map value_range, or [min, max], to [0, 1]; per image if
     scale_each. A single image is returned without a border.
     """
     several = isinstance(tensor, Sequence) and all(isinstance(t, Tensor) for t in tensor)
@@ -76,7 +76,7 @@ def make_grid(
 
 
 def to_unit_range(x: np.ndarray, value_range: tuple[float, float] | None) -> np.ndarray:
-    """x mapped to [0, 1]."""
+    """Map x to [0, 1]."""
     low, high = value_range or (x.min(), x.max())
     return (np.clip(x, low, high) - low) / np.asarray(max(high - low, 1e-5), x.dtype)
 

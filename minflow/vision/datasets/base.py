@@ -1,7 +1,7 @@
-"""Base class of image datasets: an array of images, their labels, and a transform for each.
+"""Base class of image datasets: an array of images, their labels, and transforms for both.
 
-Transforms get a PIL image, as in torchvision; those of minflow also take the bare array, which saves a conversion, and
-transform whole batches if that gives the same bits. Read next: `mnist.py`.
+Transforms get a PIL image, as in torchvision; those of minflow also accept the plain array, which saves a conversion,
+and transform whole batches if that gives the same bits. Read next: `mnist.py`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def check_transforms(dataset: str, transform: Any, target_transform: Any) -> Non
 class ImageDataset(Dataset):
     """Images `uint8[n, H, W]` or `uint8[n, H, W, C]` with integer labels; sample i is (image, label).
 
-    data, targets: the arrays.  classes: names.  Without a transform, the image is a PIL image.
+    data, targets: the arrays.  classes: names.  Without a transform, an image is returned as a PIL image.
     """
 
     classes: Sequence[str] = ()
@@ -66,7 +66,9 @@ class ImageDataset(Dataset):
 
     @property
     def whole_batch(self) -> Callable:
-        """Function that loads a batch at once. Raises AttributeError if transforms cannot, so the loader falls back."""
+        """Function that loads a whole batch. Raises AttributeError if a transform cannot, so that the loader falls
+        back.
+        """
         many = getattr(self.transform, "many", None)
         if many is None or self.target_transform is not None:
             raise AttributeError("whole_batch")
@@ -82,7 +84,7 @@ class ImageDataset(Dataset):
 
 
 class DownloadedImages(ImageDataset):
-    """A dataset whose files are under `root` or downloaded. Subclasses define `arrays`, which reads them."""
+    """A dataset whose files are under `root` or are downloaded. Subclasses define `arrays`, which reads them."""
 
     def __init__(
         self,

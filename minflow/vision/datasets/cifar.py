@@ -1,4 +1,4 @@
-"""CIFAR-10 and CIFAR-100, from their binary archives. Read next: `../../data/files.py`, which reads it."""
+"""CIFAR-10 and CIFAR-100, from their binary archives. Read next: `../../data/files.py`, which reads these."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class CIFAR10(DownloadedImages):
         "https://cave.cs.toronto.edu/kriz/cifar-10-binary.tar.gz",
     ]
     sha256 = "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd"
-    limit = 180_000_000  # bytes; it has 170,052,171
+    limit = 180_000_000  # bytes; the archive has 170,052,171
     read = staticmethod(read_cifar10)
 
     def arrays(self, download: bool) -> tuple[np.ndarray, np.ndarray]:

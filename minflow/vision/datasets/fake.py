@@ -17,10 +17,10 @@ from ..transforms.transforms import takes_arrays
 
 
 class FakeData(Dataset):
-    """`size` images of random bytes with random labels, the same each time.
+    """`size` images of random bytes with random labels, the same in each run.
 
-    image_size: (channels, height, width), with 1 or 3 channels.  random_offset: selects other images. Without a
-    transform, an image is a PIL image.
+    image_size: (channels, height, width), with 1 or 3 channels.  random_offset: selects different images. Without a
+    transform, an image is returned as a PIL image.
     """
 
     def __init__(

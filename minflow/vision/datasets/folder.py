@@ -19,7 +19,7 @@ IMG_EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tif
 
 
 def default_loader(path: str | os.PathLike) -> Any:
-    """The RGB PIL image of a file. Raises DataError if it is damaged or not an image."""
+    """Read a file as an RGB PIL image. Raises DataError if it is damaged or not an image."""
     Image = pillow("ImageFolder")
     try:
         with Image.open(path) as image:
@@ -30,12 +30,12 @@ def default_loader(path: str | os.PathLike) -> Any:
 
 
 class DatasetFolder(Dataset):
-    """Files `root/CLASS/.../NAME.EXTENSION`: sample i is (result of `loader` for the file, class index).
+    """Dataset of files `root/CLASS/.../NAME.EXTENSION`: sample i is (loader(path), class index).
 
     loader: a function of a path.  extensions: suffixes of the files to use, such as (".png", ".jpg"), case-insensitive;
-    or is_valid_file: a function of a path that returns True for them.  allow_empty: True if a class may have no file.
+    or is_valid_file: a function of a path that returns True for them.  allow_empty: True if a class may have no files.
     Classes are indexed in the order of their names. Attributes: classes, class_to_idx, samples (path, class index),
-    targets. Raises DataError if there is no folder, no class in it, or no file in a class.
+    targets. Raises DataError if the folder does not exist or has no class, or if a class has no file.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class DatasetFolder(Dataset):
 
 
 class ImageFolder(DatasetFolder):
-    """Photographs `root/CLASS/NAME.png`: sample i is (RGB PIL image, class index).
+    """Dataset of image files `root/CLASS/NAME.png`: sample i is (RGB PIL image, class index).
 
     Without is_valid_file, uses all files with the suffix of an image format. `imgs` is an alias of `samples`.
     """

@@ -22,7 +22,7 @@ class MNIST(DownloadedImages):
     """60,000 handwritten digits to train on, 10,000 to test: `uint8[28, 28]` and labels 0 to 9.
 
     root: the folder of the files, laid out as in torchvision (`root/MNIST/raw`); default: the cache.  download: fetch
-    missing files. A file `mnist.npz` in the current folder or the cache also works.
+    missing files. A file `mnist.npz` in the current folder or the cache is accepted too.
     Source: LeCun, Cortes & Burges, "The MNIST database of handwritten digits".
     """
 

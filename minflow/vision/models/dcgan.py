@@ -1,7 +1,7 @@
-"""DCGAN: a generator of images, and a discriminator that tells them from real ones.
+"""DCGAN: a generator of images, and a discriminator that tells generated images from real ones.
 
 Source: Radford et al. 2016 (arXiv:1511.06434), section 3 and figure 1. Parameter names (`main.0.weight` ...) are those
-of PyTorch's example, and so are the sizes for images of 64x64.
+of PyTorch's example, and so are the sizes for 64x64 images.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ...core.tensor import Tensor
 
 
 def count_halvings(name: str, size: int) -> int:
-    """Number of times that `size` pixels are halved to reach 4."""
+    """Count how often `size` pixels must be halved to reach 4."""
     times = size.bit_length() - 3
     if size != 4 << max(times, 1):
         fail(
@@ -25,7 +25,7 @@ def count_halvings(name: str, size: int) -> int:
 
 
 def reset_parameters(model: nn.Module) -> None:
-    """Reinitialize all weights as in the paper: filters normal(0, 0.02), batch norm scales normal(1, 0.02)."""
+    """Reinitialise all weights as in the paper: filters normal(0, 0.02), batch norm scales normal(1, 0.02)."""
     for m in model.modules():
         if isinstance(m, nn.Conv2d | nn.ConvTranspose2d):
             nn.init.normal_(m.weight, 0.0, 0.02)

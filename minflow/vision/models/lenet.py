@@ -13,7 +13,7 @@ from .weights import build
 
 
 class LeNet(nn.Module):
-    """Two convolutions with ReLU and max pooling, a hidden layer with dropout, and one output per class.
+    """LeNet: two convolutions with ReLU and max pooling, a hidden layer with dropout, and one output per class.
 
     x: float (N, in_channels, 28, 28). Returns the logits (N, num_classes). Parameters: conv1, conv2, fc1, fc2, each
     with weight and bias; 1,663,370 elements. After LeCun et al. 1998, "Gradient-based learning applied to document
@@ -42,7 +42,7 @@ class LeNet(nn.Module):
 
 
 def raise_size_error(x: Tensor) -> NoReturn:
-    """Raise the error for input other than batches of 28x28 images, instead of one about fc1, an internal layer."""
+    """Raise an error for input that is not a batch of 28x28 images, instead of one about the internal layer fc1."""
     shape = x.shape
     what = f"and these are {shape[-2]}x{shape[-1]}"
     hint = "transforms.Resize((28, 28)) for the images; or a model of your own for this size"

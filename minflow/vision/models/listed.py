@@ -14,7 +14,7 @@ from ...nn import Module
 
 
 def list_models(include: str = "*") -> list[str]:
-    """Names of the models that take `pretrained` and `weights`. include: a pattern, such as "resnet*"."""
+    """List the names of the models that take `pretrained` and `weights`. include: a pattern, such as "resnet*"."""
     names = vars(sys.modules[__package__])
     return sorted(
         name

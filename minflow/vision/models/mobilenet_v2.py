@@ -19,7 +19,7 @@ STAGES = [[1, 16, 1, 1], [6, 24, 2, 2], [6, 32, 3, 2], [6, 64, 4, 2], [6, 96, 3,
 
 
 def make_divisible(v: float, divisor: int = 8, min_value: int | None = None) -> int:
-    """The multiple of `divisor` closest to v, at least `min_value` and at most 10 % below v."""
+    """Return the multiple of `divisor` closest to v, at least `min_value` and at most 10 % below v."""
     new = max(divisor if min_value is None else min_value, int(v + divisor / 2) // divisor * divisor)
     return new + divisor if new < 0.9 * v else new
 
@@ -53,7 +53,7 @@ ConvBNReLU = ConvBNActivation  # the older name
 
 
 class InvertedResidual(nn.Module):
-    """Expand by 1x1, filter each channel by 3x3, project by 1x1; a skip connection if shapes allow it."""
+    """Expand by 1x1, filter each channel by 3x3, project by 1x1, with a skip connection if the shapes allow it."""
 
     def __init__(
         self, inp: int, oup: int, stride: int, expand_ratio: int, norm_layer: Callable[[int], nn.Module] | None = None
@@ -124,7 +124,7 @@ class MobileNetV2(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Reinitialize all weights as the authors of the paper did."""
+        """Reinitialise all weights as the authors of the paper did."""
         for m in self.modules():
             if isinstance(m, nn.Conv2d):
                 nn.init.kaiming_normal_(m.weight, mode="fan_out")

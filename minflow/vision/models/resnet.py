@@ -152,7 +152,7 @@ class ResNet(nn.Module):
         return nn.Sequential(*result)
 
     def reset_parameters(self, zero_init_residual: bool = False) -> None:
-        """Reinitialize the filters as in He et al. 2015 (arXiv:1502.01852), eq. 14."""
+        """Reinitialise the filters as in He et al. 2015 (arXiv:1502.01852), eq. 14."""
         for m in self.modules():
             if isinstance(m, nn.Conv2d):
                 nn.init.kaiming_normal_(m.weight, mode="fan_out", nonlinearity="relu")
@@ -202,6 +202,6 @@ def resnext50_32x4d(pretrained: Any = False, progress: bool = True, weights: Any
 
 
 def wide_resnet50_2(pretrained: Any = False, progress: bool = True, weights: Any = None, **kwargs: Any) -> ResNet:
-    """ResNet with 50 layers, twice as wide inside: 68,883,240 parameters."""
+    """ResNet with 50 layers and twice as many channels inside each bottleneck: 68,883,240 parameters."""
     kwargs = {"width_per_group": 128} | kwargs
     return build("wide_resnet50_2", ResNet, pretrained, weights, Bottleneck, [3, 4, 6, 3], **kwargs)

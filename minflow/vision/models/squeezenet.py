@@ -71,7 +71,7 @@ class SqueezeNet(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Reinitialize all weights."""
+        """Reinitialise all weights."""
         for m in self.modules():
             if isinstance(m, nn.Conv2d):
                 if m is self.classifier[1]:
@@ -91,5 +91,5 @@ def squeezenet1_0(pretrained: Any = False, progress: bool = True, weights: Any =
 
 
 def squeezenet1_1(pretrained: Any = False, progress: bool = True, weights: Any = None, **kwargs: Any) -> SqueezeNet:
-    """SqueezeNet 1.1, which needs 2.4 times less computation: 1,235,496 parameters."""
+    """SqueezeNet 1.1, with 2.4 times less computation than 1.0: 1,235,496 parameters."""
     return build("squeezenet1_1", SqueezeNet, pretrained, weights, "1_1", **kwargs)

@@ -13,7 +13,7 @@ from ...nn import functional as F
 
 
 class DoubleConv(nn.Module):
-    """Twice: 3x3 convolution, batch norm, ReLU. Keeps the size."""
+    """Two times 3x3 convolution, batch norm, ReLU. Keeps the size."""
 
     def __init__(self, in_channels: int, out_channels: int, mid_channels: int | None = None):
         super().__init__()
@@ -58,7 +58,7 @@ class Up(nn.Module):
     def forward(self, x: Tensor, skipped: Tensor) -> Tensor:
         x = self.up(x)
         high, wide = skipped.shape[2] - x.shape[2], skipped.shape[3] - x.shape[3]
-        if high or wide:  # the size was odd on the way down
+        if high or wide:  # the size was odd in the encoder
             x = F.pad(x, [wide // 2, wide - wide // 2, high // 2, high - high // 2])
         return self.conv(cat([skipped, x], 1))
 
@@ -79,7 +79,7 @@ class UNet(nn.Module):
 
     x: float (N, n_channels, H, W), H and W at least 16. Returns logits (N, n_classes, H, W).
 
-    bilinear: enlarge by interpolation instead of trained filters.  width: channels at full size; 64 as in the paper,
+    bilinear: enlarge by interpolation instead of trained filters.  width: channels at full size: 64 in the paper, and
     8 are enough for a lesson.
     """
 

@@ -47,7 +47,7 @@ class VGG(nn.Module):
             self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Reinitialize all weights."""
+        """Reinitialise all weights."""
         for m in self.modules():
             if isinstance(m, nn.Conv2d):
                 nn.init.kaiming_normal_(m.weight, mode="fan_out", nonlinearity="relu")
@@ -65,7 +65,7 @@ class VGG(nn.Module):
 
 
 def make_layers(cfg: Sequence[int | str], batch_norm: bool = False) -> nn.Sequential:
-    """The convolutions of a column, each followed by ReLU, with batch norm in between if requested."""
+    """Build the convolutions of a column, each followed by ReLU, with batch norm in between if requested."""
     layers: list[nn.Module] = []
     channels = 3
     for entry in cfg:

@@ -104,8 +104,8 @@ class VisionTransformer(nn.Module):
     x: float (N, 3, image_size, image_size). Returns the logits (N, num_classes).
 
     The image is cut into patches of patch_size x patch_size pixels; each becomes a vector of hidden_dim elements. After
-    num_layers blocks, the class is read from an additional "class token". representation_size: width of a tanh layer
-    before the last one, if any.
+    num_layers blocks, the class is predicted from an additional "class token". representation_size: width of a tanh
+    layer before the last one, if any.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Pretrained weights: the file of each model, the folders to search, and the message if it is missing.
 
-Nothing is downloaded. torchvision's classes of weights exist here with the names of its files, so that programs that
-use `ResNet18_Weights.DEFAULT` run, given the file. Read next: `../../data/cache.py`, the folder of these files.
+Nothing is downloaded. torchvision's weights enums exist here with its file names, so that programs that use
+`ResNet18_Weights.DEFAULT` run, given the file. Read next: `../../data/cache.py`, the folder of these files.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from ...io import load
 from ...nn import Module
 
 ADDRESS = "https://download.pytorch.org/models/"
-MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]  # of ImageNet's photographs, per channel
+MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]  # of the ImageNet images, per channel
 SUFFIXES = (".safetensors", ".pth", ".npz")
 Built = TypeVar("Built", bound=Module)
 
 
 class Weights(enum.Enum):
-    """Files of pretrained weights for one model: the value is torchvision's file name without `.pth`."""
+    """Pretrained weights of one model. The value of a member is torchvision's file name without `.pth`."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -33,11 +33,11 @@ class Weights(enum.Enum):
 
     @property
     def url(self) -> str:
-        """Address of the file at torchvision."""
+        """URL of torchvision's file."""
         return f"{ADDRESS}{self.value}.pth"
 
     def transforms(self) -> Callable[[Any], Tensor]:
-        """The preprocessing for these weights: a normalised crop of 224 x 224 pixels."""
+        """Return the preprocessing for these weights: a normalised crop of 224 x 224 pixels."""
         from ..transforms import CenterCrop, Compose, Normalize, Resize, ToTensor
 
         return Compose([Resize(256), CenterCrop(224), ToTensor(), Normalize(MEAN, STD)])
@@ -151,7 +151,7 @@ def build(name: str, kind: Callable[..., Built], pretrained: Any, weights: Any, 
 
 
 def select_weights(name: str, weights: Any) -> Weights:
-    """The selected weights of a model. None: the first published, which `pretrained=True` means in older programs."""
+    """Select the weights of a model. None: the first published, which `pretrained=True` means in older programs."""
     members = KNOWN[name].__members__
     if isinstance(weights, Weights) and weights in members.values():
         return weights
@@ -166,7 +166,7 @@ def select_weights(name: str, weights: Any) -> Weights:
 
 
 def weights_file(call: str, stem: str, address: str, file: str = "") -> Path:
-    """The file of weights `stem` in the data folder. Raises DataError with the address and the folder if missing."""
+    """Find the file of weights `stem` in the data folder. Raises DataError, with URL and folder, if it is missing."""
     path = next((path for end in SUFFIXES if (path := first_of(stem + end, [cache_dir()])) is not None), None)
     if path is None:
         raise DataError(

@@ -1,4 +1,4 @@
-"""Transforms of single images on their way into a batch. Read next: `transforms.py`."""
+"""Transforms of single images, applied before batching. Read next: `transforms.py`."""
 
 from ...core.messages.suggestions import name_hints as _name_hints
 from . import functional

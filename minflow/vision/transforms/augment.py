@@ -28,7 +28,7 @@ def probability(name: str, p: float) -> float:
 
 
 def min_max(name: str, what: str, value: Any, low: float = -math.inf, high: float = math.inf) -> tuple[float, float]:
-    """(min, max): a single number n means (-n, n)."""
+    """Return (min, max): a single number n means (-n, n)."""
     ends = (-value, value) if isinstance(value, int | float) else tuple(value)
     if len(ends) != 2 or not low <= ends[0] <= ends[1] <= high:
         fail(
@@ -54,7 +54,7 @@ class ColorJitter(Transform):
 
     @staticmethod
     def factors(what: str, value: Any) -> tuple[float, float]:
-        """(min, max) of a factor: a single number x means (max(0, 1 - x), 1 + x)."""
+        """Return (min, max) of a factor: a single number x means (max(0, 1 - x), 1 + x)."""
         if isinstance(value, int | float):
             if value < 0:
                 fail(
@@ -125,7 +125,7 @@ class GaussianBlur(Transform):
 
 
 class RandomRotation(Transform):
-    """Rotate by random degrees in [-d, d], or (min, max); see `functional.rotate`."""
+    """Rotate by a random angle in degrees, from [-d, d] or (min, max); see `functional.rotate`."""
 
     def __init__(
         self,
@@ -141,7 +141,7 @@ class RandomRotation(Transform):
 
     @staticmethod
     def get_params(degrees: Sequence[float]) -> float:
-        """A random angle in degrees."""
+        """Draw a random angle in degrees."""
         return scale_word(*degrees, words()[0])
 
     def __call__(self, image: Any) -> Any:
@@ -155,7 +155,7 @@ class RandomRotation(Transform):
 class RandomAffine(Transform):
     """Rotate, translate, scale and shear randomly about the centre; see `functional.affine`.
 
-    degrees: in [-d, d], or (min, max).  translate: the most, as fractions of (width, height).  scale: (min, max).
+    degrees: in [-d, d], or (min, max).  translate: the maximum, as fractions of (width, height).  scale: (min, max).
     shear: degrees along x, in [-s, s] or (min, max); four numbers for x and y.
     """
 
@@ -209,8 +209,8 @@ class RandomAffine(Transform):
 class RandomResizedCrop(Transform):
     """Crop a random part of the image and resize it to a fixed size.
 
-    scale: fraction of the image's area, (min, max).  ratio: width / height of the part. Szegedy et al. 2015
-    (arXiv:1409.4842), section 6. After ten parts that do not fit, uses the largest centred one.
+    scale: fraction of the image's area, (min, max).  ratio: width / height of the part. After ten parts that do not
+    fit, uses the largest centred one. Szegedy et al. 2015 (arXiv:1409.4842), section 6.
     """
 
     def __init__(
@@ -229,7 +229,7 @@ class RandomResizedCrop(Transform):
 
     @staticmethod
     def get_params(img: Any, scale: Sequence[float], ratio: Sequence[float]) -> tuple[int, int, int, int]:
-        """A random part: (top, left, height, width)."""
+        """Draw a random part: (top, left, height, width)."""
         h, w = image_size(img)
         for _ in range(10):
             first, second, third, fourth = words()
@@ -253,8 +253,8 @@ class RandomResizedCrop(Transform):
 class RandomErasing(Transform):
     """Overwrite a random rectangle of a tensor [..., C, H, W], with probability p.
 
-    scale: fraction of the area.  ratio: height / width.  value: a number, one per channel, or "random" for normally
-    distributed ones. Zhong et al. 2017 (arXiv:1708.04896).
+    scale: fraction of the area.  ratio: height / width.  value: one number, one per channel, or "random" for normally
+    distributed values. Zhong et al. 2017 (arXiv:1708.04896).
     """
 
     takes_arrays = False

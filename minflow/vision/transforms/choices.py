@@ -1,4 +1,4 @@
-"""Random choice and order of transforms, crops at several places, other dtypes. Read next: `transforms.py`."""
+"""Random choice and order of transforms, crops at several positions, dtype conversions. Read next: `transforms.py`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .transforms import Compose, Transform
 
 
 class RandomApply(Compose):
-    """Apply all transforms in order with probability p, else none."""
+    """With probability p, apply all transforms in order; else none."""
 
     many = None  # type: ignore[assignment]
 

@@ -20,7 +20,7 @@ LUMA = np.array([0.2989, 0.587, 0.114], "float32").reshape(3, 1, 1)  # perceived
 
 
 def dispatch_image(name: str, image: Any, pil: Callable, planes: Callable[[np.ndarray], np.ndarray]) -> Any:
-    """Process the image by `pil`, a function of a PIL image, or `planes`, one of an array `[..., C, H, W]`."""
+    """Process the image with `pil`, for a PIL image, or with `planes`, for an array `[..., C, H, W]`."""
     check_image(name, image)
     if is_pil(image):
         return pil(image)
@@ -144,7 +144,7 @@ def adjust_gamma(img: Any, gamma: float, gain: float = 1) -> Any:
 
 
 def invert(img: Any) -> Any:
-    """The negative: white becomes black."""
+    """Invert all colours: white becomes black."""
     return dispatch_image(
         "invert",
         img,
@@ -169,4 +169,4 @@ def rgb_to_grayscale(img: Any, num_output_channels: int = 1) -> Any:
     return dispatch_image("rgb_to_grayscale", img, pil, planes)
 
 
-to_grayscale = rgb_to_grayscale  # the name for PIL images
+to_grayscale = rgb_to_grayscale  # the name that torchvision uses for PIL images

@@ -1,7 +1,7 @@
 """Kinds of images, and the basic transforms: crop, flip, resize, conversion to tensors.
 
 An image is a PIL image, an array `[H, W]` or `[H, W, C]`, or a tensor `[..., H, W]`; each function returns the kind
-that it got. Only `resize` and `to_pil_image` need pillow, also for arrays and tensors. Read next: `transforms.py`.
+that it got. Only `resize` and `to_pil_image` need pillow, for arrays and tensors too. Read next: `transforms.py`.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ def is_pil(image: Any) -> bool:
 
 
 def pillow(what_for: str):
-    """PIL.Image, or an error that says how to install it."""
+    """Import PIL.Image, or raise an error that says how to install it."""
     return need("PIL.Image", what_for)
 
 
 def check_image(name: str, image: Any) -> None:
-    """Refuse anything but an image."""
+    """Raise an error for any value that is not an image."""
     if is_pil(image):
         return
     if not isinstance(image, Tensor | np.ndarray):
@@ -62,12 +62,12 @@ def check_image(name: str, image: Any) -> None:
 
 
 def spatial_axes(image: Any) -> tuple[int, int]:
-    """The height and width axes of an array or tensor."""
+    """Return the height and width axes of an array or tensor."""
     return (0, 1) if isinstance(image, np.ndarray) else (image.ndim - 2, image.ndim - 1)
 
 
 def image_size(image: Any) -> tuple[int, int]:
-    """Size of an image: (height, width) in pixels."""
+    """Return the size of an image, (height, width) in pixels."""
     if is_pil(image):
         return image.height, image.width
     first, second = spatial_axes(image)
@@ -75,7 +75,7 @@ def image_size(image: Any) -> tuple[int, int]:
 
 
 def to_array(image: Any) -> np.ndarray:
-    """A PIL image as `uint8[H, W]` or `uint8[H, W, C]` (a copy); an array unchanged."""
+    """Copy a PIL image to `uint8[H, W]` or `uint8[H, W, C]`; return an array unchanged."""
     return np.array(image) if is_pil(image) else image
 
 
@@ -159,8 +159,8 @@ def resize(
 ) -> Any:
     """Resize the image. size: (height, width), or one number for the shorter side, keeping the aspect ratio.
 
-    max_size: then the limit of the longer side. Uses pillow, also for arrays and tensors (channel by channel), and
-    antialiases when shrinking, whatever `antialias` says.
+    max_size: the limit of the longer side in that case. Uses pillow, for arrays and tensors too (channel by channel),
+    and antialiases when shrinking, whatever `antialias` says.
     """
     check_image("Resize", image)
     height, width = image_size(image)
@@ -199,7 +199,7 @@ def resize_planes(Image, planes: np.ndarray, target: tuple[int, int], mode: int)
 
 
 def crop(image: Any, top: int, left: int, height: int, width: int) -> Any:
-    """The part of the image that begins at (top, left); black outside the image."""
+    """Crop the part of the image that begins at (top, left); it is black outside the image."""
     check_image("crop", image)
     h, w = image_size(image)
     if top < 0 or left < 0 or top + height > h or left + width > w:
@@ -213,7 +213,7 @@ def crop(image: Any, top: int, left: int, height: int, width: int) -> Any:
 
 
 def center_crop(image: Any, size: int | Sequence[int]) -> Any:
-    """The centre of the image."""
+    """Crop the centre of the image."""
     height, width = to_height_width("CenterCrop", size)
     h, w = image_size(image)
     return crop(image, round((h - height) / 2.0), round((w - width) / 2.0), height, width)

@@ -1,7 +1,7 @@
 """Transforms: small callable objects that turn an image into an image or a tensor.
 
 Random ones draw from the sample's generator: inside a DataLoader, the same sample of the same epoch is transformed in
-the same way, whichever worker loads it; elsewhere from flow's default generator. Read next: `images.py`.
+the same way, whichever worker loads it. Elsewhere, they draw from flow's default generator. Read next: `images.py`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from . import images as F
 class Transform:
     """Base class of transforms.
 
-    takes_arrays: True if a plain array gives the same as a PIL image, so that datasets need not make one.  many: None,
-    or a function that transforms a batch of equally large images `uint8[n, H, W]` or `[n, H, W, C]` (or the result of
-    another `many`) at once, with bitwise equal results.
+    takes_arrays: True if a plain array gives the same result as a PIL image, so that datasets need not make one.  many:
+    None, or a function that transforms a batch of equally large images `uint8[n, H, W]` or `[n, H, W, C]` (or the
+    result of another `many`) at once, with bitwise equal results.
     """
 
     takes_arrays = True
@@ -34,7 +34,7 @@ class Transform:
         return f"{type(self).__name__}({self.text()})"
 
     def text(self) -> str:
-        """The options shown in the repr."""
+        """Return the options shown in the repr."""
         return ""
 
 
@@ -67,7 +67,7 @@ class Compose(Transform):
 
     @property
     def many(self) -> Callable | None:
-        """Function that transforms a whole batch at once, if every step can, else None."""
+        """Function that transforms a whole batch at once, or None if a step cannot."""
         steps = [getattr(t, "many", None) for t in self.transforms]
         if not steps or None in steps:
             return None
@@ -175,7 +175,7 @@ class CenterCrop(Transform):
 
 
 class RandomCrop(Transform):
-    """Crop a part of the given size at a random place. padding: border that is added first.
+    """Crop a part of the given size at a random position. padding: border that is added first.
 
     pad_if_needed: True to enlarge an image that is smaller than the part; otherwise raises ShapeError.
     """
@@ -207,7 +207,7 @@ class RandomCrop(Transform):
 
     @staticmethod
     def get_params(img: Any, output_size: Sequence[int]) -> tuple[int, int, int, int]:
-        """A random place, (top, left, height, width), to crop two images in the same way."""
+        """Draw a random part, (top, left, height, width), to crop several images in the same way."""
         (height, width), (h, w) = output_size, F.image_size(img)
         first, second, _, _ = words()
         return to_range(h - height + 1, first), to_range(w - width + 1, second), height, width

@@ -53,7 +53,7 @@ def inverse_matrix(
 
 
 def sample_affine(name: str, image: np.ndarray, matrix: Sequence[float], size: tuple[int, int], mode: int, fill: Any):
-    """Sample planes `[..., C, H, W]` at the places given by `matrix`, in pixels from the centre; `fill` outside."""
+    """Sample planes `[..., C, H, W]` at the positions given by `matrix`, in pixels from the centre; `fill` outside."""
     if mode not in SAMPLED:
         fail(OutOfRangeError, f"{name}: tensors do not support this interpolation", "nearest or bilinear")
     (height, width), (h, w) = size, image.shape[-2:]
@@ -71,7 +71,7 @@ def sample_affine(name: str, image: np.ndarray, matrix: Sequence[float], size: t
 
 
 def pillow_colour(fill: Any, image: Any) -> Any:
-    """The fill colour in pillow's form for this image."""
+    """Convert the fill colour to pillow's form for this image."""
     if fill is None or isinstance(fill, int | float):
         return int(fill or 0) if len(image.getbands()) == 1 else (int(fill or 0),) * len(image.getbands())
     return tuple(int(v) for v in fill)
@@ -111,7 +111,7 @@ def rotate(
 
 
 def relative_to_center(center: Sequence[float] | None, w: int, h: int) -> tuple[float, float]:
-    """Convert pixel coordinates from the upper left corner to the centre."""
+    """Convert pixel coordinates relative to the upper left corner to ones relative to the centre."""
     return (0.0, 0.0) if center is None else (center[0] - w * 0.5, center[1] - h * 0.5)
 
 

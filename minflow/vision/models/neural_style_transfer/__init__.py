@@ -1,3 +1,3 @@
-"""A network that paints a photograph in one style, at flowvision's address. Read next: `stylenet.py`."""
+"""A network that renders a photograph in one style, under flowvision's module path. Read next: `stylenet.py`."""
 
 from .stylenet import NeuralStyleTransfer as NeuralStyleTransfer, neural_style_transfer as neural_style_transfer

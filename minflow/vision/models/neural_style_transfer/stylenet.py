@@ -18,7 +18,7 @@ from ..weights import weights_file
 
 EXAMPLES = "https://www.dropbox.com/s/lrvwfehqdcxoza8/saved_models.zip?dl=1"  # of PyTorch's example, fast_neural_style
 OWN_FORMAT = "https://oneflow-public.oss-cn-beijing.aliyuncs.com/model_zoo/flowvision/neural_style_transfer/"
-# Style -> where its weights are published.
+# Style -> URL of its published weights.
 STYLES = {
     "sketch": f"{OWN_FORMAT}sketch_oneflow.tar.gz - written by OneFlow, which can save it as numpy.savez does",
     **dict.fromkeys(("candy", "mosaic", "rain_princess", "udnie"), f"{EXAMPLES} - a zip, to be unpacked"),
@@ -53,15 +53,16 @@ class ResidualBlock(nn.Module):
 
 
 def drop_statistics(module: nn.Module, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
-    """Remove the statistics of instance norms from a state_dict of PyTorch's example, which never uses them."""
+    """Remove the instance norms' statistics from a state_dict of PyTorch's example, which never uses them."""
     for name in [n for n in state_dict if n.startswith(prefix) and n.endswith((".running_mean", ".running_var"))]:
         del state_dict[name]
 
 
 class NeuralStyleTransfer(nn.Module):
-    """Network that paints a photograph in one style.
+    """Network that renders a photograph in one style.
 
-    X: a photograph, float (N, 3, H, W) in [0, 255], H and W multiples of 4. Returns the picture, of that shape.
+    X: a photograph, float (N, 3, H, W) in [0, 255], H and W multiples of 4. Returns the stylized image, of the same
+    shape.
     """
 
     def __init__(self) -> None:
